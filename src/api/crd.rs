@@ -1,0 +1,176 @@
+//! The CustomResourceDefinitions: what the derives make of the types, then the few things that derives
+//! cannot say about the embedded pod template.
+
+use super::{Pool, SandboxClaim};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt;
+use serde_json::{Map, Value, json};
+
+/// Largest object that plain `kubectl apply` takes: it stores the object in an annotation, and all
+/// annotations together are limited to 256 KiB (`TotalAnnotationSizeLimitB` in apimachinery).
+pub const KUBECTL_APPLY_LIMIT: usize = 262_144;
+
+/// A reference as in the grammar of the container image distribution project, in RE2 syntax.
+const IMAGE: &str = r"^(([a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?|\\[[a-fA-F0-9:]+\\])(:[0-9]+)?/)?[a-z0-9]+((\\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\\.|_|__|-+)[a-z0-9]+)*)*(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@[A-Za-z][A-Za-z0-9]*:[0-9a-fA-F]{32,})?$";
+
+/// Lists in a pod template that have a key, as in Kubernetes' own schema, so that server-side apply can own
+/// single entries. `ports` is left atomic: its key holds `protocol`, which would need a default inside the
+/// template, and a default moves the revision hash.
+const LIST_MAP_KEYS: &[(&str, &[&str])] = &[
+    ("containers", &["name"]),
+    ("initContainers", &["name"]),
+    ("ephemeralContainers", &["name"]),
+    ("volumes", &["name"]),
+    ("env", &["name"]),
+    ("volumeMounts", &["mountPath"]),
+    ("volumeDevices", &["devicePath"]),
+    ("imagePullSecrets", &["name"]),
+    ("hostAliases", &["ip"]),
+    ("topologySpreadConstraints", &["topologyKey", "whenUnsatisfiable"]),
+    ("resourceClaims", &["name"]),
+    ("schedulingGates", &["name"]),
+];
+
+/// Every CustomResourceDefinition, in the order in which `crds/` lists them, each with its file name.
+///
+/// # Errors
+/// When a generated schema does not fit the CRD type, which a test would meet first.
+pub fn all() -> Result<Vec<(&'static str, CustomResourceDefinition)>, serde_json::Error> {
+    Ok(vec![
+        ("warmpool.dev_pools.yaml", finish(Pool::crd())?),
+        ("warmpool.dev_sandboxclaims.yaml", finish(SandboxClaim::crd())?),
+    ])
+}
+
+fn finish(crd: CustomResourceDefinition) -> Result<CustomResourceDefinition, serde_json::Error> {
+    let mut crd = serde_json::to_value(crd)?;
+    if let Some(versions) = crd.pointer_mut("/spec/versions").and_then(Value::as_array_mut) {
+        for version in versions {
+            if let Some(schema) = version.pointer_mut("/schema/openAPIV3Schema") {
+                finish_schema(schema);
+            }
+        }
+    }
+    serde_json::from_value(crd)
+}
+
+fn finish_schema(schema: &mut Value) {
+    visit(schema, &mut drop_nullable);
+    if let Some(status) = schema.pointer_mut("/properties/status") {
+        visit(status, &mut |schema| drop(schema.remove("default")));
+    }
+    if let Some(conditions) = schema.pointer_mut("/properties/status/properties/conditions") {
+        list_map(conditions, &["type"]);
+    }
+    if let Some(sandboxes) = schema.pointer_mut("/properties/status/properties/sandboxes") {
+        list_map(sandboxes, &["uid"]);
+    }
+    if let Some(template) = schema.pointer_mut("/properties/spec/properties/template") {
+        finish_template(template);
+    }
+}
+
+/// An absent value is absent: `null` is refused rather than stored, where it would fail to decode.
+fn drop_nullable(schema: &mut Map<String, Value>) {
+    schema.remove("nullable");
+    if schema.get("default") == Some(&Value::Null) {
+        schema.remove("default");
+    }
+}
+
+fn finish_template(template: &mut Value) {
+    let description = template.get("description").cloned();
+    visit(template, &mut |schema| {
+        schema.remove("description");
+        schema.remove("default");
+        if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+            for (name, keys) in LIST_MAP_KEYS {
+                if let Some(list) = properties.get_mut(*name).filter(|p| p["type"] == "array") {
+                    list_map(list, keys);
+                }
+            }
+        }
+    });
+    if let (Some(description), Some(template)) = (description, template.as_object_mut()) {
+        template.insert("description".into(), description);
+        template.insert("required".into(), json!(["spec"]));
+    }
+    if let Some(metadata) = template.pointer_mut("/properties/metadata") {
+        *metadata = template_metadata();
+    }
+    if let Some(containers) = template.pointer_mut("/properties/spec/properties/containers") {
+        containers["x-kubernetes-validations"] = json!([{
+            "rule": "self.size() >= 1",
+            "message": "template.spec.containers must hold at least one container",
+        }]);
+    }
+    for list in ["containers", "initContainers"] {
+        let path = format!("/properties/spec/properties/{list}");
+        if let Some(containers) = template.pointer_mut(&path) {
+            containers["maxItems"] = json!(64);
+            containers["items"]["required"] = json!(["name", "image"]);
+            containers["items"]["properties"]["image"] = json!({
+                "type": "string",
+                "maxLength": 512,
+                "x-kubernetes-validations": [{
+                    "rule": format!("self.matches('{IMAGE}')"),
+                    "message": "image must be a container image reference like registry.example/team/name:tag (the name in lower case)",
+                }],
+            });
+        }
+    }
+}
+
+/// Labels and annotations are all that a pod can take over from a template.
+fn template_metadata() -> Value {
+    let map = |what: &str| {
+        json!({
+            "type": "object",
+            "description": format!("{what} of every sandbox made from this template."),
+            "additionalProperties": {"type": "string"},
+            "maxProperties": 128,
+            "x-kubernetes-validations": [{
+                "rule": "self.all(key, !key.startsWith('warmpool.dev/'))",
+                "message": format!("template.metadata.{} must not hold keys under warmpool.dev/, they belong to the operator", what.to_lowercase()),
+            }],
+        })
+    };
+    json!({
+        "type": "object",
+        "description": "Labels and annotations of every sandbox made from this template.",
+        "properties": {"labels": map("Labels"), "annotations": map("Annotations")},
+    })
+}
+
+fn list_map(list: &mut Value, keys: &[&str]) {
+    list["x-kubernetes-list-type"] = json!("map");
+    list["x-kubernetes-list-map-keys"] = json!(keys);
+    let Some(items) = list.get_mut("items").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let required = items.entry("required").or_insert_with(|| json!([]));
+    if let Some(required) = required.as_array_mut() {
+        required.extend(
+            keys.iter()
+                .filter(|k| !required.contains(&json!(k)))
+                .map(|k| json!(k))
+                .collect::<Vec<_>>(),
+        );
+    }
+}
+
+/// Calls `f` on `schema` and on every schema below it.
+fn visit(schema: &mut Value, f: &mut impl FnMut(&mut Map<String, Value>)) {
+    let Value::Object(map) = schema else { return };
+    f(map);
+    for (key, value) in map.iter_mut() {
+        match (key.as_str(), value) {
+            ("properties", Value::Object(properties)) => properties.values_mut().for_each(|p| visit(p, f)),
+            ("items" | "additionalProperties", value) => visit(value, f),
+            ("allOf" | "anyOf" | "oneOf", Value::Array(schemas)) => {
+                schemas.iter_mut().for_each(|s| visit(s, f))
+            }
+            _ => {}
+        }
+    }
+}

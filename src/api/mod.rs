@@ -1,0 +1,18 @@
+//! What users write and read: the kinds `Pool` and `SandboxClaim`, their conditions, every label
+//! name, and the CustomResourceDefinitions made from them.
+
+pub mod claim;
+pub mod conditions;
+pub mod crd;
+pub mod labels;
+pub mod pool;
+
+pub use claim::{SandboxClaim, SandboxClaimSpec, SandboxClaimStatus};
+pub use pool::{Pool, PoolSpec, PoolStatus};
+
+/// API group of every kind of this project.
+pub const GROUP: &str = "warmpool.dev";
+/// The one served version.
+pub const VERSION: &str = "v1alpha1";
+/// `apiVersion` as written in objects and owner references.
+pub const API_VERSION: &str = "warmpool.dev/v1alpha1";

@@ -1,0 +1,225 @@
+//! The `Pool`: how many unclaimed sandboxes to keep warm, from which template, changed how fast.
+
+use k8s_openapi::api::core::v1::PodTemplateSpec;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube::{CustomResource, KubeSchema};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+/// A Pool keeps unclaimed sandboxes (pods) warm, so that a SandboxClaim gets one in milliseconds.
+#[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "warmpool.dev",
+    version = "v1alpha1",
+    kind = "Pool",
+    plural = "pools",
+    shortname = "wp",
+    category = "warmpool",
+    namespaced,
+    status = "PoolStatus",
+    derive = "PartialEq",
+    doc = "Pool keeps unclaimed sandboxes (pods) warm, so that a SandboxClaim gets one in milliseconds.",
+    scale(
+        spec_replicas_path = ".spec.replicas",
+        status_replicas_path = ".status.replicas",
+        label_selector_path = ".status.selector"
+    ),
+    printcolumn(name = "Desired", type_ = "integer", json_path = ".spec.replicas"),
+    printcolumn(name = "Total", type_ = "integer", json_path = ".status.total"),
+    printcolumn(name = "Claimed", type_ = "integer", json_path = ".status.claimed"),
+    printcolumn(name = "Available", type_ = "integer", json_path = ".status.available"),
+    printcolumn(name = "Updated", type_ = "integer", json_path = ".status.updated"),
+    printcolumn(name = "Ready", type_ = "integer", json_path = ".status.ready", priority = 1),
+    printcolumn(name = "Pending", type_ = "integer", json_path = ".status.pendingClaims", priority = 1),
+    printcolumn(name = "Revision", type_ = "string", json_path = ".status.updateRevision", priority = 1),
+    printcolumn(name = "Strategy", type_ = "string", json_path = ".spec.updateStrategy.type", priority = 1),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    validation = kube::core::Rule::new("self.metadata.name.size() <= 63")
+        .message("metadata.name must be at most 63 characters, because it becomes the value of a pod label"),
+    validation = kube::core::Rule::new("!has(self.spec.capacity) || !has(self.spec.capacity.maxWarm) || self.spec.capacity.maxWarm >= self.spec.replicas")
+        .message("spec.capacity.maxWarm must not be below spec.replicas")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct PoolSpec {
+    /// Number of unclaimed sandboxes to keep warm. A claimed sandbox has left the pool and is not counted.
+    /// `kubectl scale`, a HorizontalPodAutoscaler and KEDA write it.
+    #[serde(default = "one")]
+    #[x_kube(validation = kube::core::Rule::new("self >= 0").message("replicas must be 0 or more"))]
+    pub replicas: i32,
+
+    /// Bounds on how many sandboxes exist besides `replicas`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<Capacity>,
+
+    /// The pod to warm: labels, annotations and a PodSpec, as in a Deployment. A change rolls through the
+    /// unclaimed sandboxes by `updateStrategy`; claimed ones are never touched by it.
+    pub template: PodTemplate,
+
+    /// How a changed template replaces the unclaimed sandboxes.
+    #[serde(default)]
+    pub update_strategy: UpdateStrategy,
+
+    /// How fast sandboxes are brought up.
+    #[serde(default)]
+    pub scale_strategy: ScaleStrategy,
+
+    /// Seconds a sandbox must have been Ready before it counts as available and may be claimed.
+    #[serde(default)]
+    #[x_kube(validation = kube::core::Rule::new("self >= 0").message("minReadySeconds must be 0 or more"))]
+    pub min_ready_seconds: i32,
+
+    /// Number of old revisions (ControllerRevision objects) kept. Revisions that sandboxes still run are
+    /// kept besides.
+    #[serde(default = "ten")]
+    #[x_kube(validation = kube::core::Rule::new("self >= 0").message("revisionHistoryLimit must be 0 or more"))]
+    pub revision_history_limit: i32,
+}
+
+/// Bounds on how many sandboxes exist.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = kube::core::Rule::new("!has(self.minTotal) || !has(self.maxTotal) || self.minTotal <= self.maxTotal")
+        .message("capacity.minTotal must not be above capacity.maxTotal")
+)]
+pub struct Capacity {
+    /// Unclaimed sandboxes are trimmed only above this number. Default: `replicas`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = kube::core::Rule::new("self >= 0").message("capacity.maxWarm must be 0 or more"))]
+    pub max_warm: Option<i32>,
+    /// Claimed and unclaimed sandboxes together are never planned below this number. Default: 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = kube::core::Rule::new("self >= 0").message("capacity.minTotal must be 0 or more"))]
+    pub min_total: Option<i32>,
+    /// Claimed, unclaimed and terminating sandboxes together never exceed this number. Default: no bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = kube::core::Rule::new("self >= 0").message("capacity.maxTotal must be 0 or more"))]
+    pub max_total: Option<i32>,
+}
+
+/// How a changed template replaces the unclaimed sandboxes.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UpdateStrategy {
+    /// RollingUpdate replaces unclaimed sandboxes of old revisions within `maxUnavailable`.
+    #[serde(default, rename = "type")]
+    pub type_: UpdateStrategyType,
+    /// How many of `replicas` may be unavailable during a rollout: a number, or a percentage of `replicas`
+    /// rounded down (Deployment's rule). A value that comes to 0 is taken as 1, since nothing could ever be
+    /// replaced otherwise.
+    #[serde(default = "quarter")]
+    #[x_kube(
+        validation = kube::core::Rule::new("type(self) == string ? self.matches('^(100|[0-9]{1,2})%$') : self >= 0")
+            .message("maxUnavailable must be a number of 0 or more, or a percentage from \"0%\" to \"100%\"")
+    )]
+    pub max_unavailable: IntOrString,
+}
+
+impl Default for UpdateStrategy {
+    fn default() -> Self {
+        Self {
+            type_: UpdateStrategyType::default(),
+            max_unavailable: quarter(),
+        }
+    }
+}
+
+/// The kind of rollout.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum UpdateStrategyType {
+    /// Replace unclaimed sandboxes of old revisions within `maxUnavailable`.
+    #[default]
+    RollingUpdate,
+}
+
+/// How fast sandboxes are brought up.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ScaleStrategy {
+    /// Ceiling on the sandboxes warming (created, not yet available) at once: a number, or a percentage of
+    /// `replicas` rounded up. At least 1.
+    #[serde(default = "all")]
+    #[x_kube(
+        validation = kube::core::Rule::new("type(self) == string ? self.matches('^[0-9]{1,4}%$') : self >= 0")
+            .message("maxUnavailable must be a number of 0 or more, or a percentage like \"100%\"")
+    )]
+    pub max_unavailable: IntOrString,
+}
+
+impl Default for ScaleStrategy {
+    fn default() -> Self {
+        Self {
+            max_unavailable: all(),
+        }
+    }
+}
+
+/// A pod template exactly as the user wrote it. It is held as JSON and not as a typed struct, so that no
+/// field that a newer API server knows is lost, and no library upgrade can move the revision hash.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct PodTemplate(pub serde_json::Value);
+
+impl JsonSchema for PodTemplate {
+    fn schema_name() -> Cow<'static, str> {
+        "PodTemplate".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        PodTemplateSpec::json_schema(generator)
+    }
+}
+
+/// What the operator last saw and did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PoolStatus {
+    /// `metadata.generation` this status speaks of.
+    pub observed_generation: i64,
+    /// Unclaimed sandboxes.
+    pub replicas: i32,
+    /// Unclaimed sandboxes whose Ready condition is True.
+    pub ready: i32,
+    /// Unclaimed sandboxes that a claim could take now.
+    pub available: i32,
+    /// Unclaimed sandboxes of the update revision.
+    pub updated: i32,
+    /// Available unclaimed sandboxes of the update revision.
+    pub updated_available: i32,
+    /// Unclaimed sandboxes that will be of the update revision when the rollout is complete.
+    pub expected_updated: i32,
+    /// Sandboxes that belong to claims.
+    pub claimed: i32,
+    /// Claimed and unclaimed sandboxes.
+    pub total: i32,
+    /// Claims that wait for a sandbox of this pool.
+    pub pending_claims: i32,
+    /// Revision that was complete last; equals `updateRevision` when no rollout is under way.
+    pub current_revision: String,
+    /// Revision of the present template.
+    pub update_revision: String,
+    /// Number of hash collisions met when naming revisions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub collision_count: Option<i32>,
+    /// Label selector of the unclaimed sandboxes, for the scale subresource.
+    pub selector: String,
+    /// Conditions: Available, Progressing, ReplicaFailure, Exhausted.
+    pub conditions: Vec<Condition>,
+}
+
+fn one() -> i32 {
+    1
+}
+
+fn ten() -> i32 {
+    10
+}
+
+fn quarter() -> IntOrString {
+    IntOrString::String("25%".into())
+}
+
+fn all() -> IntOrString {
+    IntOrString::String("100%".into())
+}

@@ -1,0 +1,143 @@
+//! Binding: W1 gives the pod to the claim and excludes every other claim, W2 publishes it.
+
+use super::Writer;
+use super::outcome::{CallError, Class, call, settle};
+use crate::api::claim::PodMetadata;
+use crate::api::{API_VERSION, labels};
+use crate::observe::claim::Claim;
+use crate::observe::sandbox::{Owner, Sandbox};
+use crate::observe::stored::StoredPod;
+use crate::plan;
+use jiff::Timestamp;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Binds `sandbox` to `claim`. Whatever happens, the claim is never left bound to anything else: if W1 is
+/// refused, the next plan takes the next sandbox; if W2 does not arrive, the claim's own reconcile repeats it.
+pub(super) async fn run(writer: Writer, claim: Arc<Claim>, sandbox: Arc<Sandbox>) {
+    let permit = writer.bindings.acquire().await;
+    let outcome = exclude(&writer, &claim, &sandbox).await;
+    let bound = match outcome {
+        Ok(pod) => pod,
+        Err(error) => {
+            drop(permit);
+            writer.shared.lock().pending.end_serving(&claim.uid);
+            match error.class() {
+                Class::Refused(message) => {
+                    tracing::error!(claim = %claim.key, pod = %sandbox.key, message, "the binding was refused");
+                }
+                class => {
+                    tracing::debug!(claim = %claim.key, pod = %sandbox.key, ?class, "the sandbox was taken or has changed")
+                }
+            }
+            return writer.set_aside(&sandbox).await;
+        }
+    };
+    let status = plan::claim::binding(&claim, &bound, Timestamp::now());
+    let wait = status.wait.clone();
+    let published = super::publish::claim_status(&writer, &claim, status).await;
+    drop(permit);
+    writer.shared.lock().pending.end_serving(&claim.uid);
+    match published {
+        Ok(()) => tracing::info!(claim = %claim.key, pool = claim.pool, pod = bound.key.name, wait, "bound"),
+        Err(error) => {
+            tracing::warn!(claim = %claim.key, pod = bound.key.name, error = error.message(), "bound, but not published yet");
+            writer.revisit(&claim).await;
+        }
+    }
+}
+
+/// W1. Answers the pod as it is now.
+async fn exclude(writer: &Writer, claim: &Claim, sandbox: &Sandbox) -> Result<Sandbox, CallError> {
+    let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &sandbox.key.namespace);
+    let name = &sandbox.key.name;
+    let patch: json_patch::Patch = serde_json::from_value(claiming_patch(claim, sandbox))
+        .map_err(|e| CallError::Kube(kube::Error::SerdeError(e)))?;
+    let (parameters, patch) = (PatchParams::default(), Patch::Json::<()>(patch));
+    let answer = settle(|| call(pods.patch(name, &parameters, &patch))).await;
+    let pod = match answer {
+        // An earlier try whose answer was lost may be the one that changed the pod.
+        Err(error) if error.class() == Class::Stale => {
+            let now = settle(|| call(pods.get(name))).await?;
+            if !is_held(&now, claim, sandbox) {
+                return Err(error);
+            }
+            now
+        }
+        answer => answer?,
+    };
+    Ok(Sandbox::read(&pod).unwrap_or_else(|| sandbox.clone()))
+}
+
+fn is_held(pod: &StoredPod, claim: &Claim, sandbox: &Sandbox) -> bool {
+    Sandbox::read(pod).is_some_and(|pod| {
+        pod.uid == sandbox.uid && matches!(&pod.owner, Owner::Claim { uid, .. } if *uid == claim.uid)
+    })
+}
+
+/// The JSON Patch of W1. It holds no resource version, so that status updates of the kubelet do not get in its
+/// way; instead it tests everything that makes the pod claimable. A failed test answers 422 and changes nothing.
+pub fn claiming_patch(claim: &Claim, sandbox: &Sandbox) -> Value {
+    let Owner::Pool { uid: pool } = &sandbox.owner else {
+        return json!([{"op": "test", "path": "/kind", "value": null}]);
+    };
+    let owner = format!("/metadata/ownerReferences/{}", sandbox.owner_index);
+    let ready = format!("/status/conditions/{}", sandbox.ready_index.unwrap_or(usize::MAX));
+    let test = |path: String, value: Value| json!({"op": "test", "path": path, "value": value});
+    let mut patch = vec![
+        test("/metadata/uid".into(), json!(sandbox.uid)),
+        test(label(labels::STATE), json!(labels::WARM)),
+        test("/metadata/deletionTimestamp".into(), Value::Null),
+        test(format!("{owner}/uid"), json!(pool)),
+        test(format!("{ready}/type"), json!("Ready")),
+        test(format!("{ready}/status"), json!("True")),
+    ];
+    let add = |path: String, value: Value| json!({"op": "add", "path": path, "value": value});
+    patch.push(add(label(labels::STATE), json!(labels::CLAIMED)));
+    patch.push(add(label(labels::CLAIM), json!(claim.key.name)));
+    patch.push(add(label(labels::CLAIM_UID), json!(claim.uid)));
+    patch.push(json!({"op": "replace", "path": owner, "value": {
+        "apiVersion": API_VERSION, "kind": "SandboxClaim", "name": claim.key.name, "uid": claim.uid,
+        "controller": true, "blockOwnerDeletion": false,
+    }}));
+    let metadata = claim
+        .spec
+        .as_ref()
+        .ok()
+        .and_then(|s| s.pod_metadata.clone())
+        .unwrap_or_default();
+    let PodMetadata {
+        labels: own_labels,
+        annotations,
+    } = metadata;
+    let ours = |key: &str| key.starts_with(labels::PREFIX);
+    patch.extend(
+        own_labels
+            .iter()
+            .filter(|(k, _)| !ours(k))
+            .map(|(k, v)| add(label(k), json!(v))),
+    );
+    if !annotations.is_empty() && !sandbox.annotated {
+        patch.push(test("/metadata/annotations".into(), Value::Null));
+        patch.push(add("/metadata/annotations".into(), json!({})));
+    }
+    let annotation = |key: &str| format!("/metadata/annotations/{}", escaped(key));
+    patch.extend(
+        annotations
+            .iter()
+            .filter(|(k, _)| !ours(k))
+            .map(|(k, v)| add(annotation(k), json!(v))),
+    );
+    Value::Array(patch)
+}
+
+fn label(key: &str) -> String {
+    format!("/metadata/labels/{}", escaped(key))
+}
+
+/// A key as a JSON Pointer writes it (RFC 6901).
+fn escaped(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}

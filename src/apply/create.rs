@@ -1,0 +1,148 @@
+//! Creating pods, under names chosen beforehand, so that a repeated POST cannot create two.
+
+use super::Writer;
+use super::outcome::{CallError, call, settle};
+use crate::api::{API_VERSION, labels};
+use crate::observe::Key;
+use crate::observe::index::Trigger;
+use crate::observe::pool::Pool;
+use crate::observe::revision::Template;
+use crate::observe::sandbox::{Owner, Sandbox};
+use crate::observe::stored::StoredPod;
+use crate::observe::view::PoolView;
+use crate::plan::Plan;
+use kube::Api;
+use kube::api::PostParams;
+use kube::core::Request;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// One pod to be created.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// Namespace and name of the pod.
+    pub pod: Key,
+    revision: String,
+    template: Arc<Template>,
+    reason: &'static str,
+}
+
+impl Order {
+    /// The order for one planned creation.
+    pub(super) fn new(
+        view: &PoolView,
+        plan: &Plan,
+        name: &str,
+        revision: &str,
+        reason: &'static str,
+    ) -> Self {
+        let previous = plan.revisions.previous.as_ref().filter(|p| p.hash == revision);
+        Self {
+            pod: Key::new(view.key().namespace.clone(), name),
+            revision: revision.to_string(),
+            template: Arc::clone(&previous.unwrap_or(&plan.revisions.update).template),
+            reason,
+        }
+    }
+}
+
+/// Creates the pods: the first alone, and the others only when the API server took it, so that a template it
+/// refuses costs one request and not hundreds.
+pub(super) async fn run(writer: Writer, pool: Arc<Pool>, orders: Vec<Order>) {
+    let Some((first, rest)) = orders.split_first() else {
+        return;
+    };
+    if let Err(error) = create(&writer, &pool, first).await {
+        return refuse(&writer, &pool, &orders, &error);
+    }
+    writer.backoff.succeeded(&pool.key);
+    for order in rest.iter().cloned() {
+        let (task, pool) = (writer.clone(), Arc::clone(&pool));
+        writer.spawn(async move {
+            if let Err(error) = create(&task, &pool, &order).await {
+                refuse(&task, &pool, std::slice::from_ref(&order), &error);
+            }
+        });
+    }
+}
+
+async fn create(writer: &Writer, pool: &Pool, order: &Order) -> Result<(), CallError> {
+    let _permit = writer.changes.acquire().await;
+    let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &order.pod.namespace);
+    let body =
+        serde_json::to_vec(&pod(pool, order)).map_err(|e| CallError::Kube(kube::Error::SerdeError(e)))?;
+    let answer = settle(|| {
+        let request = Request::new(pods.resource_url()).create(&PostParams::default(), body.clone());
+        call(async {
+            writer
+                .client
+                .request::<StoredPod>(request.map_err(kube::Error::BuildRequest)?)
+                .await
+        })
+    })
+    .await;
+    match answer {
+        Ok(_) => {
+            tracing::info!(pool = %pool.key, pod = order.pod.name, reason = order.reason, "created");
+            Ok(())
+        }
+        // The name is taken: by an earlier try of this very request, or by a stranger.
+        Err(error) if is_conflict(&error) => {
+            let existing = settle(|| call(pods.get(&order.pod.name))).await?;
+            let ours = |s: Sandbox| matches!(s.owner, Owner::Pool { uid } if uid == pool.uid);
+            if !Sandbox::read(&existing).is_some_and(ours) {
+                writer.shared.lock().pending.created(&order.pod);
+                writer.triggers.send([Trigger::Pool(pool.key.clone())]);
+            }
+            Ok(())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn is_conflict(error: &CallError) -> bool {
+    matches!(error, CallError::Kube(kube::Error::Api(status)) if status.code == 409)
+}
+
+/// Nothing of `orders` will come: no more pods are created for a while, and the pool says why.
+fn refuse(writer: &Writer, pool: &Pool, orders: &[Order], error: &CallError) {
+    let message = error.message();
+    let mut index = writer.shared.lock();
+    for order in orders {
+        index.pending.created(&order.pod);
+    }
+    drop(index);
+    let pause = writer.backoff.failed(&pool.key, message.clone());
+    tracing::warn!(pool = %pool.key, message, retry_in = ?pause, "the API server refused a pod");
+    writer.triggers.send([Trigger::Pool(pool.key.clone())]);
+}
+
+/// The pod: the template as written, with our labels, and owned by the pool.
+fn pod(pool: &Pool, order: &Order) -> Value {
+    let template = &order.template.value;
+    let mut metadata = Map::new();
+    for field in ["labels", "annotations"] {
+        if let Some(map) = template
+            .pointer(&format!("/metadata/{field}"))
+            .and_then(Value::as_object)
+        {
+            metadata.insert(field.into(), Value::Object(map.clone()));
+        }
+    }
+    let pod_labels = metadata.entry("labels").or_insert_with(|| json!({}));
+    if let Some(pod_labels) = pod_labels.as_object_mut() {
+        pod_labels.insert(labels::POOL.into(), json!(pool.key.name));
+        pod_labels.insert(labels::REVISION.into(), json!(order.revision));
+        pod_labels.insert(labels::STATE.into(), json!(labels::WARM));
+    }
+    metadata.insert("name".into(), json!(order.pod.name));
+    metadata.insert("namespace".into(), json!(order.pod.namespace));
+    metadata.insert(
+        "ownerReferences".into(),
+        json!([{
+            "apiVersion": API_VERSION, "kind": "Pool", "name": pool.key.name, "uid": pool.uid,
+            "controller": true, "blockOwnerDeletion": false,
+        }]),
+    );
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.get("spec")})
+}

@@ -1,0 +1,148 @@
+//! The only code that writes to the API server. Every write is noted as pending before it is sent, and runs
+//! in a task of its own: a plan is applied without waiting for any answer, so a claim never waits behind a
+//! creation. What the answers say reaches the next plan through the index.
+
+pub mod bind;
+pub mod create;
+pub mod delete;
+pub mod outcome;
+pub mod publish;
+pub mod revise;
+
+use crate::control::backoff::Backoff;
+use crate::observe::Key;
+use crate::observe::claim::Claim;
+use crate::observe::feed::{Shared, Triggers};
+use crate::observe::index::Trigger;
+use crate::observe::sandbox::Sandbox;
+use crate::observe::view::{Creation, OwnWrite, PoolView};
+use crate::plan::{Plan, Step};
+use kube::Client;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
+
+/// Bindings under way at once. More would only queue in the API server, which answers slower the more it
+/// holds; they start in order of service.
+const BINDINGS: usize = 32;
+/// Creations and deletions under way at once, apart from the bindings so that none of those waits for them.
+const CHANGES: usize = 32;
+/// How soon a refused or failed write may be tried again when nothing about its object changes.
+const RETRY_AFTER: Duration = Duration::from_secs(5);
+
+/// What every write needs. Cheap to clone.
+#[derive(Clone)]
+pub struct Writer {
+    pub(crate) client: Client,
+    pub(crate) shared: Shared,
+    pub(crate) triggers: Triggers,
+    pub(crate) backoff: Backoff,
+    bindings: Arc<Semaphore>,
+    changes: Arc<Semaphore>,
+    tasks: TaskTracker,
+}
+
+impl Writer {
+    /// A writer over `client` that reports to `shared` and `triggers`.
+    pub fn new(client: Client, shared: Shared, triggers: Triggers) -> Self {
+        Self {
+            client,
+            shared,
+            triggers,
+            backoff: Backoff::default(),
+            bindings: Arc::new(Semaphore::new(BINDINGS)),
+            changes: Arc::new(Semaphore::new(CHANGES)),
+            tasks: TaskTracker::new(),
+        }
+    }
+
+    /// Carries out a plan. Bindings go first.
+    pub fn dispatch(&self, view: &PoolView, plan: &Plan) {
+        let mut creations = Vec::new();
+        let mut index = self.shared.lock();
+        for action in &plan.actions {
+            match &action.step {
+                Step::BindClaim { claim, sandbox } => {
+                    index.pending.binding(sandbox, &claim.uid);
+                    self.spawn(bind::run(self.clone(), Arc::clone(claim), Arc::clone(sandbox)));
+                }
+                Step::FailClaim { claim, message } => {
+                    index.pending.serving(&claim.uid);
+                    let (claim, message) = (Arc::clone(claim), message.clone());
+                    self.spawn(publish::fail_claim(self.clone(), claim, action.reason, message));
+                }
+                Step::DeletePod { sandbox } => {
+                    index.pending.deleting(sandbox);
+                    self.spawn(delete::run(self.clone(), Arc::clone(sandbox), action.reason));
+                }
+                // No pod is made from a template that is not on record yet.
+                Step::CreatePod { .. } if plan.revisions.store.is_some() => {}
+                Step::CreatePod { name, revision } => {
+                    let order = create::Order::new(view, plan, name, revision, action.reason);
+                    index
+                        .pending
+                        .creating(order.pod.clone(), view.key().clone(), revision.clone());
+                    creations.push(order);
+                }
+            }
+        }
+        if revise::due(view, plan) && index.pending.start_revising(&view.pool.uid) {
+            self.spawn(revise::run(
+                self.clone(),
+                Arc::clone(&view.pool),
+                plan.revisions.clone(),
+            ));
+        }
+        drop(index);
+        if !creations.is_empty() {
+            self.spawn(create::run(self.clone(), Arc::clone(&view.pool), creations));
+        }
+    }
+
+    /// Waits until every write under way has been answered. New ones may still be spawned.
+    pub async fn finish(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    /// Whether pods of `pool` may be created, after what the API server said to the last ones.
+    pub(crate) fn creation(&self, pool: &Key) -> Creation {
+        self.backoff.of(pool)
+    }
+
+    pub(crate) fn trigger(&self, triggers: Vec<Trigger>) {
+        self.triggers.send(triggers);
+    }
+
+    pub(crate) fn spawn(&self, write: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(write);
+    }
+
+    /// Has the pool of `sandbox` planned again.
+    pub(crate) fn replan(&self, sandbox: &Sandbox) {
+        let pool = Key::new(sandbox.key.namespace.clone(), sandbox.pool.clone());
+        self.triggers.send([Trigger::Pool(pool)]);
+    }
+
+    /// Has `claim` reconciled again after a while.
+    pub(crate) async fn revisit(&self, claim: &Claim) {
+        tokio::time::sleep(RETRY_AFTER).await;
+        self.triggers
+            .send([Trigger::Pool(claim.pool_key()), Trigger::Claim(claim.key.clone())]);
+    }
+
+    /// Leaves `sandbox` alone until the watch shows a change of it, or for a while when none comes.
+    pub(crate) async fn set_aside(&self, sandbox: &Sandbox) {
+        self.shared.lock().pending.refused(sandbox);
+        self.replan(sandbox);
+        tokio::time::sleep(RETRY_AFTER).await;
+        let mut index = self.shared.lock();
+        if index.pending.on(&sandbox.uid) == Some(OwnWrite::Refused) {
+            index.pending.forget(&sandbox.uid);
+            drop(index);
+            self.replan(sandbox);
+        }
+    }
+}

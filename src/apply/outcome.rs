@@ -1,0 +1,104 @@
+//! What an answer of the API server means. The one place where errors are sorted into classes.
+
+use std::future::Future;
+use std::time::Duration;
+use thiserror::Error;
+
+/// Longest wait for the answer to one request. kube-rs has no such limit of its own, and a request without
+/// one can hang for as long as a half-open connection lives.
+pub const DEADLINE: Duration = Duration::from_secs(15);
+
+/// Why a request failed.
+#[derive(Debug, Error)]
+pub enum CallError {
+    /// No answer within [`DEADLINE`]. The write may have happened.
+    #[error("no answer within {} s", DEADLINE.as_secs())]
+    NoAnswer,
+    /// The request was answered with an error, or broke.
+    #[error(transparent)]
+    Kube(#[from] kube::Error),
+}
+
+/// What to do about a failed request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// 409, 412, 422 of a write with conditions: the object is not what it was taken for. Look again.
+    Stale,
+    /// 404: the object is gone.
+    Gone,
+    /// The API server will not have it; its words. Trying again helps only when something else changes.
+    Refused(String),
+    /// The API server asks to wait this long. The write did not happen.
+    Throttled(Duration),
+    /// No answer, a broken connection or an error of the server: the write may have happened or not.
+    Ambiguous,
+}
+
+/// Sends a request with the deadline.
+///
+/// # Errors
+/// As [`CallError`] says.
+pub async fn call<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, CallError> {
+    match tokio::time::timeout(DEADLINE, request).await {
+        Ok(answer) => Ok(answer?),
+        Err(_) => Err(CallError::NoAnswer),
+    }
+}
+
+impl CallError {
+    /// Sorts the error into its class.
+    pub fn class(&self) -> Class {
+        let Self::Kube(kube::Error::Api(status)) = self else {
+            return Class::Ambiguous;
+        };
+        let retry_after = status.details.as_ref().map_or(0, |d| d.retry_after_seconds);
+        match status.code {
+            404 => Class::Gone,
+            409 | 412 | 422 => Class::Stale,
+            429 => Class::Throttled(Duration::from_secs(u64::from(retry_after.max(1)))),
+            400..=499 => Class::Refused(status.message.clone()),
+            _ => Class::Ambiguous,
+        }
+    }
+
+    /// The API server's words, or what went wrong instead of an answer.
+    pub fn message(&self) -> String {
+        match self {
+            Self::Kube(kube::Error::Api(status)) => status.message.clone(),
+            other => crate::observe::feed::chain(other),
+        }
+    }
+}
+
+/// Waiting times between tries of a write whose outcome is not known: 0.1 s, doubling up to 5 s.
+pub fn pauses() -> impl Iterator<Item = Duration> {
+    std::iter::successors(Some(Duration::from_millis(100)), |last| {
+        Some((*last * 2).min(Duration::from_secs(5)))
+    })
+}
+
+/// Repeats a write until its outcome is known. `ask` must be a write that can be repeated safely.
+///
+/// # Errors
+/// The first error that says the write did not happen.
+pub async fn settle<T, F: Future<Output = Result<T, CallError>>>(
+    mut ask: impl FnMut() -> F,
+) -> Result<T, CallError> {
+    let mut pauses = pauses();
+    loop {
+        let error = match ask().await {
+            Ok(answer) => return Ok(answer),
+            Err(error) => error,
+        };
+        let pause = match error.class() {
+            Class::Ambiguous => pauses.next().unwrap_or(DEADLINE),
+            Class::Throttled(pause) => pause,
+            Class::Stale | Class::Gone | Class::Refused(_) => return Err(error),
+        };
+        tracing::debug!(
+            error = error.message(),
+            "the write is repeated, its outcome is not known"
+        );
+        tokio::time::sleep(pause).await;
+    }
+}

@@ -1,0 +1,115 @@
+//! Writing statuses.
+
+use super::Writer;
+use super::outcome::{CallError, Class, call, settle};
+use crate::api::claim::Phase;
+use crate::api::{PoolStatus, SandboxClaimStatus};
+use crate::observe::claim::Claim;
+use crate::observe::index::Trigger;
+use crate::observe::pool::Pool;
+use crate::observe::stored::{StoredClaim, StoredPool};
+use crate::plan;
+use jiff::Timestamp;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Writes the status of a pool. It needs no resource version: it is recomputed from what is seen, whatever was
+/// there before.
+pub(crate) async fn pool_status(writer: Writer, pool: Arc<Pool>, status: PoolStatus) {
+    let api: Api<StoredPool> = Api::namespaced(writer.client.clone(), &pool.key.namespace);
+    let mut body = json!({"metadata": {"uid": pool.uid}, "status": status});
+    if status.collision_count.is_none() && pool.status.collision_count.is_some() {
+        body["status"]["collisionCount"] = Value::Null;
+    }
+    match call(api.patch_status(&pool.key.name, &PatchParams::default(), &Patch::Merge(body))).await {
+        Ok(answer) => {
+            writer
+                .shared
+                .lock()
+                .published_pool(&pool, answer.metadata.resource_version.as_deref());
+        }
+        Err(error) if error.class() == Class::Gone => {}
+        Err(error) => {
+            tracing::warn!(pool = %pool.key, error = error.message(), "the status could not be written");
+            tokio::time::sleep(super::RETRY_AFTER).await;
+            writer.triggers.send([Trigger::Pool(pool.key.clone())]);
+        }
+    }
+}
+
+/// W2: writes the status of a claim, on the version of it that was decided on. When another write came
+/// between, the claim is read again and the write repeated, as long as the claim still waits.
+///
+/// # Errors
+/// When the claim has been bound or ended by somebody else, or the write failed.
+pub(crate) async fn claim_status(
+    writer: &Writer,
+    claim: &Claim,
+    status: SandboxClaimStatus,
+) -> Result<(), CallError> {
+    let api: Api<StoredClaim> = Api::namespaced(writer.client.clone(), &claim.key.namespace);
+    let parameters = PatchParams::default();
+    let mut version = claim.resource_version.clone();
+    loop {
+        let body = json!({"metadata": {"uid": claim.uid, "resourceVersion": version}, "status": status});
+        let patch = Patch::Merge(body);
+        let answer = settle(|| call(api.patch_status(&claim.key.name, &parameters, &patch))).await;
+        let error = match answer {
+            Ok(answer) => {
+                writer
+                    .shared
+                    .lock()
+                    .published_claim(claim, answer.metadata.resource_version.as_deref());
+                return Ok(());
+            }
+            Err(error) if error.class() == Class::Stale => error,
+            Err(error) => return Err(error),
+        };
+        let stored = settle(|| call(api.get(&claim.key.name))).await?;
+        let now = Claim::read(&stored, claim.sequence, claim.arrived);
+        if now.uid == claim.uid
+            && now.status.phase == Some(Phase::Bound)
+            && now.status.sandboxes == status.sandboxes
+        {
+            return Ok(());
+        }
+        if now.uid != claim.uid || !now.waiting() || now.resource_version == version {
+            return Err(error);
+        }
+        version = now.resource_version;
+    }
+}
+
+/// Ends a claim without a sandbox.
+pub(crate) async fn fail_claim(writer: Writer, claim: Arc<Claim>, reason: &'static str, message: String) {
+    let status = plan::claim::failure(&claim, reason, &message, Timestamp::now());
+    claim_update(&writer, &claim, status).await;
+    writer.shared.lock().pending.end_serving(&claim.uid);
+}
+
+/// Writes the status of a claim as it was decided on, or not at all.
+pub(crate) async fn claim_update(writer: &Writer, claim: &Claim, status: SandboxClaimStatus) {
+    let api: Api<StoredClaim> = Api::namespaced(writer.client.clone(), &claim.key.namespace);
+    let phase = status.phase;
+    let body =
+        json!({"metadata": {"uid": claim.uid, "resourceVersion": claim.resource_version}, "status": status});
+    let answer = call(api.patch_status(&claim.key.name, &PatchParams::default(), &Patch::Merge(body))).await;
+    match answer {
+        Ok(answer) => {
+            writer
+                .shared
+                .lock()
+                .published_claim(claim, answer.metadata.resource_version.as_deref());
+            let reason = status.conditions.first().map(|c| c.reason.clone());
+            tracing::info!(claim = %claim.key, ?phase, reason, "claim updated");
+        }
+        // The watch brings what came between, and with it the next decision.
+        Err(error) if matches!(error.class(), Class::Stale | Class::Gone) => {}
+        Err(error) => {
+            tracing::warn!(claim = %claim.key, error = error.message(), "the status could not be written");
+            writer.revisit(claim).await;
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Storing template revisions as ControllerRevision objects.
+
+use super::Writer;
+use super::outcome::{CallError, Class, call, settle};
+use crate::api::{API_VERSION, labels};
+use crate::observe::index::Trigger;
+use crate::observe::pool::Pool;
+use crate::observe::revision::{HASH_VERSION, Revision};
+use crate::observe::view::{Creation, PoolView};
+use crate::plan::Plan;
+use crate::plan::revision::{Revisions, Store};
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use serde_json::json;
+use std::sync::Arc;
+
+/// Whether something about the stored revisions has to be written now.
+pub(super) fn due(view: &PoolView, plan: &Plan) -> bool {
+    let waits = matches!(&view.creation, Creation::BackOff { until, .. } if *until > view.now);
+    !waits && (plan.revisions.store.is_some() || !plan.revisions.trim.is_empty())
+}
+
+/// Stores the update revision as the newest and deletes those over the history limit.
+pub(super) async fn run(writer: Writer, pool: Arc<Pool>, revisions: Revisions) {
+    let api: Api<ControllerRevision> = Api::namespaced(writer.client.clone(), &pool.key.namespace);
+    let stored = match &revisions.store {
+        None => Ok(None),
+        Some(Store::Create(number)) => create(&api, &pool, &revisions, *number).await.map(Some),
+        Some(Store::Renumber(revision, number)) => {
+            let patch = Patch::Merge(json!({"metadata": {"uid": revision.uid}, "revision": number}));
+            let parameters = PatchParams::default();
+            settle(|| call(api.patch(&revision.key.name, &parameters, &patch)))
+                .await
+                .map(Some)
+        }
+    };
+    for revision in &revisions.trim {
+        trim(&api, revision).await;
+    }
+    let mut index = writer.shared.lock();
+    index.pending.end_revising(&pool.uid);
+    match stored {
+        Ok(None) => return,
+        Ok(Some(revision)) => drop(index.apply_revision(&revision)),
+        Err(error) => {
+            let message = error.message();
+            let pause = writer.backoff.failed(&pool.key, message.clone());
+            tracing::warn!(pool = %pool.key, message, retry_in = ?pause, "the revision could not be stored");
+        }
+    }
+    drop(index);
+    writer.triggers.send([Trigger::Pool(pool.key.clone())]);
+}
+
+async fn create(
+    api: &Api<ControllerRevision>,
+    pool: &Pool,
+    revisions: &Revisions,
+    number: i64,
+) -> Result<ControllerRevision, CallError> {
+    let hash = &revisions.update.hash;
+    let name = format!("{}-{hash}", pool.key.name);
+    let revision: ControllerRevision = serde_json::from_value(json!({
+        "metadata": {
+            "name": name,
+            "labels": {(labels::POOL): pool.key.name, (labels::REVISION): hash},
+            "annotations": {(labels::HASH_VERSION): HASH_VERSION},
+            "ownerReferences": [{
+                "apiVersion": API_VERSION, "kind": "Pool", "name": pool.key.name, "uid": pool.uid,
+                "controller": true, "blockOwnerDeletion": false,
+            }],
+        },
+        "revision": number,
+        "data": {"spec": {"template": revisions.update.template.value}},
+    }))
+    .map_err(|e| CallError::Kube(kube::Error::SerdeError(e)))?;
+    let parameters = PostParams::default();
+    match settle(|| call(api.create(&parameters, &revision))).await {
+        Ok(stored) => {
+            tracing::info!(pool = %pool.key, revision = hash, number, "new revision");
+            Ok(stored)
+        }
+        // Stored already: by an earlier try, by another operator, or for an earlier pool of this name, whose
+        // garbage is still to be collected. The first two are seen soon; the last goes soon.
+        Err(error) if error.class() == Class::Stale => {
+            let existing = settle(|| call(api.get(&name))).await?;
+            let ours = existing
+                .metadata
+                .owner_references
+                .iter()
+                .flatten()
+                .any(|o| o.uid == pool.uid);
+            if ours { Ok(existing) } else { Err(error) }
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Deleting history is house-keeping: what fails now is planned again.
+async fn trim(api: &Api<ControllerRevision>, revision: &Revision) {
+    let preconditions = Some(Preconditions {
+        uid: Some(revision.uid.clone()),
+        resource_version: None,
+    });
+    let parameters = DeleteParams {
+        preconditions,
+        ..DeleteParams::default()
+    };
+    if let Err(error) = call(api.delete(&revision.key.name, &parameters)).await {
+        tracing::debug!(revision = %revision.key, error = error.message(), "an old revision could not be deleted");
+    }
+}

@@ -1,0 +1,60 @@
+//! The command line: one file per verb.
+
+pub mod controller;
+pub mod crds;
+pub mod documents;
+pub mod plan;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Exit code for input that cannot be understood.
+const BAD_INPUT: u8 = 2;
+
+/// Keeps sandboxes (pods) warm in a Pool and hands them to SandboxClaims in milliseconds.
+#[derive(Parser)]
+#[command(name = "warmpool", version, about, long_about = None, after_help = "\
+Examples:
+  warmpool crds | kubectl apply -f -        install the CustomResourceDefinitions
+  warmpool controller                       run the operator against the current kubeconfig context
+  warmpool plan                             what would the operator do next in this cluster, and why?
+  kubectl get wp,sbc,pods,controllerrevisions -o yaml | warmpool plan -f -
+                                            the same from a file, without a cluster")]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Run the operator: fill pools, bind claims, roll out templates
+    Controller(controller::Arguments),
+    /// Print the CustomResourceDefinitions, or write them to files
+    Crds(crds::Arguments),
+    /// Print what the operator would do next and why, without writing anything
+    Plan(plan::Arguments),
+}
+
+/// Runs the verb that the arguments name.
+pub fn main() -> ExitCode {
+    let outcome = match Cli::parse().verb {
+        Verb::Controller(arguments) => controller::run(&arguments).map_err(|e| (1, e.to_string())),
+        Verb::Crds(arguments) => crds::run(&arguments).map_err(|e| (1, e.to_string())),
+        Verb::Plan(arguments) => plan::run(&arguments).map_err(|e| (e.exit_code(), e.to_string())),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err((code, message)) => {
+            eprintln!("error: {message}");
+            ExitCode::from(code)
+        }
+    }
+}
+
+/// Starts the runtime that everything asynchronous runs on.
+fn block_on<T>(future: impl Future<Output = T>) -> Result<T, std::io::Error> {
+    Ok(tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?
+        .block_on(future))
+}

@@ -1,0 +1,327 @@
+//! `warmpool plan`: the planner of the controllers, run once over a live cluster or over files.
+
+use super::documents::{DocumentError, Documents};
+use crate::api::PoolStatus;
+use crate::observe::Key;
+use crate::observe::feed::{Indexed, take_over_list};
+use crate::observe::index::Index;
+use crate::observe::stored::{StoredClaim, StoredPod, StoredPool};
+use crate::observe::view::{Creation, PoolView};
+use crate::plan::{self, Action, Phase, Plan, Step};
+use clap::{Args, ValueEnum};
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use kube::api::ListParams;
+use kube::{Api, Client};
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::io::{Read, Write as _};
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Arguments of `warmpool plan`.
+#[derive(Args)]
+#[command(after_help = "\
+Without -f the live cluster of the current kubeconfig context is read. The names of pods to be created are \
+examples: the operator draws its own.
+
+Examples:
+  warmpool plan
+  warmpool plan -o json | jq '.pools[].actions'
+  kubectl get wp,sbc,pods,controllerrevisions -o yaml | warmpool plan -f -")]
+pub struct Arguments {
+    /// Plan from this YAML or JSON file instead of a cluster; - reads standard input
+    #[arg(short = 'f', long = "filename", value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// The moment to plan for, as in 2026-01-31T12:00:00Z [default: now]
+    #[arg(long, value_name = "RFC3339")]
+    now: Option<Timestamp>,
+    /// How the plan is printed
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Output {
+    /// A table for people
+    Text,
+    /// One JSON document
+    Json,
+}
+
+/// Why there is no plan.
+#[derive(Debug, Error)]
+pub enum PlanError {
+    /// The file could not be read.
+    #[error("{}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A document is wrong.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
+    /// The cluster could not be read.
+    #[error("the cluster could not be read: {0}")]
+    Cluster(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The plan could not be printed.
+    #[error("the plan could not be printed: {0}")]
+    Print(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl PlanError {
+    /// 2 for input that is wrong, 1 for everything else.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Read { .. } | Self::Document(_) => super::BAD_INPUT,
+            Self::Cluster(_) | Self::Print(_) => 1,
+        }
+    }
+}
+
+/// All plans, in the JSON form.
+#[derive(Serialize)]
+struct Report {
+    pools: Vec<PoolReport>,
+}
+
+#[derive(Serialize)]
+struct PoolReport {
+    namespace: String,
+    name: String,
+    actions: Vec<ActionReport>,
+    status: PoolStatus,
+}
+
+#[derive(Serialize)]
+struct ActionReport {
+    phase: Phase,
+    action: &'static str,
+    pod: Option<String>,
+    claim: Option<String>,
+    revision: Option<String>,
+    reason: &'static str,
+}
+
+/// Prints the plan.
+///
+/// # Errors
+/// As [`PlanError`] says.
+pub fn run(arguments: &Arguments) -> Result<(), PlanError> {
+    let now = arguments.now.unwrap_or_else(Timestamp::now);
+    let index = match &arguments.file {
+        Some(path) => from_file(path)?,
+        None => super::block_on(from_cluster()).map_err(|e| PlanError::Cluster(e.into()))??,
+    };
+    let pools = index
+        .pool_keys()
+        .iter()
+        .filter_map(|key| report(&index, key, now))
+        .collect();
+    let text = match arguments.output {
+        Output::Json => {
+            serde_json::to_string_pretty(&Report { pools }).map_err(|e| PlanError::Print(e.into()))? + "\n"
+        }
+        Output::Text => table(&pools).map_err(|e| PlanError::Print(e.into()))?,
+    };
+    std::io::stdout()
+        .write_all(text.as_bytes())
+        .map_err(|e| PlanError::Print(e.into()))
+}
+
+fn from_file(path: &PathBuf) -> Result<Index, PlanError> {
+    let wrong = |source| PlanError::Read {
+        path: path.clone(),
+        source,
+    };
+    let mut text = String::new();
+    if path.as_os_str() == "-" {
+        std::io::stdin().read_to_string(&mut text).map_err(wrong)?;
+    } else {
+        text = std::fs::read_to_string(path).map_err(wrong)?;
+    }
+    let documents = Documents::read(&text)?;
+    for ignored in &documents.ignored {
+        eprintln!(
+            "warning: {ignored} is ignored; a plan is made from Pools, SandboxClaims, Pods and ControllerRevisions"
+        );
+    }
+    let index = documents.into_index();
+    Documents::check(&index)?;
+    Ok(index)
+}
+
+async fn from_cluster() -> Result<Index, PlanError> {
+    let wrong = |e: Box<dyn std::error::Error + Send + Sync>| PlanError::Cluster(e);
+    let client = Client::try_default().await.map_err(|e| wrong(e.into()))?;
+    let mut index = Index::default();
+    list::<ControllerRevision>(&client, &mut index)
+        .await
+        .map_err(|e| wrong(e.into()))?;
+    list::<StoredPod>(&client, &mut index)
+        .await
+        .map_err(|e| wrong(e.into()))?;
+    list::<StoredPool>(&client, &mut index)
+        .await
+        .map_err(|e| wrong(e.into()))?;
+    list::<StoredClaim>(&client, &mut index)
+        .await
+        .map_err(|e| wrong(e.into()))?;
+    Ok(index)
+}
+
+async fn list<K: Indexed>(client: &Client, index: &mut Index) -> Result<(), kube::Error> {
+    let parameters = K::selector().map_or_else(ListParams::default, |s| ListParams::default().labels(s));
+    let objects = Api::<K>::all(client.clone()).list(&parameters).await?;
+    take_over_list(index, objects.items);
+    Ok(())
+}
+
+fn report(index: &Index, key: &Key, now: Timestamp) -> Option<PoolReport> {
+    let view = index.pool_view(key, now, 0, Creation::Open)?;
+    let Plan { actions, status, .. } = plan::plan(&view);
+    let mut actions: Vec<_> = actions.iter().map(action).collect();
+    actions.extend(recovery(index, &view));
+    Some(PoolReport {
+        namespace: key.namespace.clone(),
+        name: key.name.clone(),
+        actions,
+        status,
+    })
+}
+
+fn action(action: &Action) -> ActionReport {
+    let (verb, pod, claim, revision) = match &action.step {
+        Step::CreatePod { name, revision } => ("CreatePod", Some(name), None, Some(revision)),
+        Step::DeletePod { sandbox } => (
+            "DeletePod",
+            Some(&sandbox.key.name),
+            None,
+            Some(&sandbox.revision),
+        ),
+        Step::BindClaim { claim, sandbox } => (
+            "BindClaim",
+            Some(&sandbox.key.name),
+            Some(&claim.key.name),
+            Some(&sandbox.revision),
+        ),
+        Step::FailClaim { claim, .. } => ("FailClaim", None, Some(&claim.key.name), None),
+    };
+    ActionReport {
+        phase: action.phase,
+        action: verb,
+        pod: pod.cloned(),
+        claim: claim.cloned(),
+        revision: revision.cloned(),
+        reason: action.reason,
+    }
+}
+
+/// What the controller of claims would finish or release among the sandboxes of this pool.
+fn recovery(index: &Index, view: &PoolView) -> Vec<ActionReport> {
+    let mut reports = Vec::new();
+    for claim in index
+        .claim_keys()
+        .iter()
+        .filter_map(|key| index.claim_view(key, view.now))
+    {
+        if claim.claim.pool_key() != view.pool.key {
+            continue;
+        }
+        let plan = plan::claim::plan(&claim);
+        let mut add = |action, pod: &str, revision: &str, reason| {
+            reports.push(ActionReport {
+                phase: Phase::Scheduling,
+                action,
+                pod: Some(pod.to_string()),
+                claim: Some(claim.claim.key.name.clone()),
+                revision: Some(revision.to_string()),
+                reason,
+            });
+        };
+        let bound = plan
+            .status
+            .as_ref()
+            .filter(|_| claim.claim.waiting())
+            .and_then(|s| s.sandboxes.first());
+        if let Some(sandbox) = bound {
+            add("BindClaim", &sandbox.name, &sandbox.revision, "HalfBound");
+        }
+        for sandbox in &plan.release {
+            add(
+                "ReleaseClaim",
+                &sandbox.key.name,
+                &sandbox.revision,
+                "NotPublished",
+            );
+        }
+    }
+    reports
+}
+
+fn table(pools: &Vec<PoolReport>) -> Result<String, std::fmt::Error> {
+    let mut text = String::new();
+    for pool in pools {
+        let status = &pool.status;
+        writeln!(
+            text,
+            "Pool {}/{}: {} unclaimed, {} available, {} updated; {} claimed, {} waiting; revision {}",
+            pool.namespace,
+            pool.name,
+            status.replicas,
+            status.available,
+            status.updated,
+            status.claimed,
+            status.pending_claims,
+            status.update_revision
+        )?;
+        for condition in &status.conditions {
+            writeln!(
+                text,
+                "  {} {}: {}",
+                condition.type_, condition.status, condition.message
+            )?;
+        }
+        if pool.actions.is_empty() {
+            writeln!(text, "  Nothing to do.")?;
+        } else {
+            let mut rows = tabwriter::TabWriter::new(Vec::new()).padding(3);
+            let mut row = |cells: [&str; 6]| writeln!(rows, "  {}", cells.join("\t"));
+            let mut written = row(["PHASE", "ACTION", "POD", "CLAIM", "REVISION", "REASON"]);
+            for action in &pool.actions {
+                let phase = match action.phase {
+                    Phase::Eviction => "eviction",
+                    Phase::Scheduling => "scheduling",
+                    Phase::Recreate => "recreate",
+                    Phase::Scale => "scale",
+                };
+                let or_dash = |cell: &Option<String>| cell.clone().unwrap_or_else(|| "-".into());
+                let (pod, claim, revision) = (
+                    or_dash(&action.pod),
+                    or_dash(&action.claim),
+                    or_dash(&action.revision),
+                );
+                written = written.and(row([
+                    phase,
+                    action.action,
+                    &pod,
+                    &claim,
+                    &revision,
+                    action.reason,
+                ]));
+            }
+            let rows = written.and(
+                rows.into_inner()
+                    .map_err(|e| std::io::Error::other(e.to_string())),
+            );
+            text.push_str(&String::from_utf8_lossy(&rows.map_err(|_| std::fmt::Error)?));
+        }
+        writeln!(text)?;
+    }
+    if pools.is_empty() {
+        writeln!(text, "No pools.")?;
+    }
+    Ok(text)
+}

@@ -1,0 +1,60 @@
+//! How long a pool creates nothing after the API server refused a pod.
+
+use crate::observe::Key;
+use crate::observe::view::Creation;
+use jiff::{SignedDuration, Timestamp};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// First pause; each further refusal doubles it.
+const FIRST: SignedDuration = SignedDuration::from_secs(1);
+/// Longest pause: what stood in the way (a quota, a webhook) is often taken away by a person who then waits.
+const LONGEST: SignedDuration = SignedDuration::from_secs(60);
+
+#[derive(Clone, Debug)]
+struct Refusal {
+    until: Timestamp,
+    pause: SignedDuration,
+    message: String,
+}
+
+/// Pools whose pods were refused. Shared between the tasks that create and the controller that plans.
+#[derive(Clone, Debug, Default)]
+pub struct Backoff(Arc<Mutex<HashMap<Key, Refusal>>>);
+
+impl Backoff {
+    /// Notes a refusal and answers the pause. Refusals within one pause are one.
+    pub fn failed(&self, pool: &Key, message: String) -> SignedDuration {
+        let now = Timestamp::now();
+        let mut refusals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let pause = match refusals.get(pool) {
+            Some(earlier) if earlier.until > now => return earlier.pause,
+            Some(earlier) => (earlier.pause + earlier.pause).min(LONGEST),
+            None => FIRST,
+        };
+        let until = now.checked_add(pause).unwrap_or(Timestamp::MAX);
+        refusals.insert(
+            pool.clone(),
+            Refusal {
+                until,
+                pause,
+                message,
+            },
+        );
+        pause
+    }
+
+    /// A pod was created.
+    pub fn succeeded(&self, pool: &Key) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(pool);
+    }
+
+    /// Whether pods of `pool` may be created.
+    pub fn of(&self, pool: &Key) -> Creation {
+        let refusals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        refusals.get(pool).map_or(Creation::Open, |r| Creation::BackOff {
+            until: r.until,
+            message: r.message.clone(),
+        })
+    }
+}

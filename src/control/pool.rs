@@ -1,0 +1,80 @@
+//! Reconciling a pool: observe, plan, apply.
+
+use super::{Context, requeue};
+use crate::api::PoolStatus;
+use crate::apply::publish;
+use crate::observe::Key;
+use crate::observe::stored::{self, StoredPool};
+use crate::observe::view::PoolView;
+use crate::plan::{self, Plan};
+use jiff::{SignedDuration, Timestamp};
+use kube::runtime::controller::Action;
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Least time between two writes of one pool's status. Claims and rollouts change it many times a second;
+/// nobody reads it as fast, and each write takes the API server as long as a binding.
+const STATUS_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
+
+/// When each pool's status was written last, by UID.
+#[derive(Debug, Default)]
+pub struct Statuses(Mutex<HashMap<String, Timestamp>>);
+
+/// Brings a pool one step nearer to its goal. It sends no request itself and waits for none.
+///
+/// # Errors
+/// None: what a write meets is part of the next view.
+pub async fn reconcile(pool: Arc<StoredPool>, context: Arc<Context>) -> Result<Action, Infallible> {
+    let Some(view) = observe(&context, &stored::key(&pool.metadata)) else {
+        return Ok(Action::await_change());
+    };
+    let plan = plan::plan(&view);
+    Ok(apply(&context, &view, plan))
+}
+
+fn observe(context: &Context, key: &Key) -> Option<PoolView> {
+    if !context.shared.synced() {
+        return None;
+    }
+    let creation = context.writer.creation(key);
+    let view = context
+        .shared
+        .lock()
+        .pool_view(key, Timestamp::now(), rand::random(), creation);
+    view.filter(|v| !v.pool.terminating)
+}
+
+fn apply(context: &Context, view: &PoolView, plan: Plan) -> Action {
+    context.writer.dispatch(view, &plan);
+    let changed_verdicts = context.shared.lock().judge(view, plan.waiting);
+    context.writer.trigger(changed_verdicts);
+    let due = publish(context, view, plan.status);
+    let next = [plan.next, due].into_iter().flatten().min();
+    requeue(view.now, next)
+}
+
+/// Writes the status if it says something new, but not more often than [`STATUS_INTERVAL`]. Answers when to
+/// look again.
+fn publish(context: &Context, view: &PoolView, status: PoolStatus) -> Option<Timestamp> {
+    let pool = &view.pool;
+    if status == pool.status || context.shared.lock().awaits(&pool.uid) {
+        return None;
+    }
+    let mut written = context.statuses.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let due = written
+        .get(&pool.uid)
+        .and_then(|last| last.checked_add(STATUS_INTERVAL).ok());
+    // A clock that was set back must not silence the status.
+    if let Some(due) = due.filter(|due| *due > view.now && due.duration_since(view.now) <= STATUS_INTERVAL) {
+        return Some(due);
+    }
+    written.retain(|_, last| view.now.duration_since(*last) < STATUS_INTERVAL);
+    written.insert(pool.uid.clone(), view.now);
+    context.writer.spawn(publish::pool_status(
+        context.writer.clone(),
+        Arc::clone(pool),
+        status,
+    ));
+    None
+}

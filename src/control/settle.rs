@@ -1,0 +1,41 @@
+//! Own writes that the watch has not shown for too long are settled by a live read, never waited for for ever.
+
+use super::Context;
+use crate::apply::outcome::{Class, call};
+use crate::observe::Key;
+use crate::observe::index::Trigger;
+use crate::observe::stored::StoredPod;
+use kube::Api;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often overdue writes are looked for. It costs nothing when there are none.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// Settles overdue writes for ever.
+pub async fn run(context: Arc<Context>) {
+    loop {
+        tokio::time::sleep(INTERVAL).await;
+        let overdue = context.shared.lock().pending.overdue();
+        for pod in overdue {
+            settle(&context, &pod).await;
+        }
+    }
+}
+
+async fn settle(context: &Context, key: &Key) {
+    let pods: Api<StoredPod> = Api::namespaced(context.writer.client.clone(), &key.namespace);
+    let answer = call(pods.get(&key.name)).await;
+    let mut index = context.shared.lock();
+    let touched: Vec<Trigger> = match answer {
+        Ok(pod) => index.settle(key, Some(&pod)),
+        Err(error) if error.class() == Class::Gone => index.settle(key, None),
+        Err(error) => {
+            tracing::warn!(pod = %key, error = error.message(), "an own write is unseen, and the pod cannot be read");
+            return;
+        }
+    };
+    drop(index);
+    tracing::warn!(pod = %key, "an own write was not seen in time and was settled by a live read");
+    context.writer.trigger(touched);
+}

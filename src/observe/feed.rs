@@ -1,0 +1,234 @@
+//! One watch per kind. An event changes the index first; only then are the pools and claims it touches
+//! reconciled, so that no reconcile reads a world older than its trigger.
+
+use super::Key;
+use super::index::{Index, Trigger};
+use super::stored::{self, StoredClaim, StoredPod, StoredPool};
+use crate::api::labels;
+use futures::{StreamExt, channel::mpsc::UnboundedSender};
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+use std::collections::HashSet;
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Number of watches that have to be complete before anything is planned.
+const KINDS: usize = 4;
+
+/// The index, shared between the watches, the controllers and the tasks that write.
+#[derive(Clone, Default)]
+pub struct Shared {
+    index: Arc<Mutex<Index>>,
+    synced: Arc<AtomicUsize>,
+}
+
+impl Shared {
+    /// Locks the index. It is held for single look-ups and changes, never across a request.
+    pub fn lock(&self) -> MutexGuard<'_, Index> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Every watch has delivered its first list. A plan made before would take what it has not yet heard of
+    /// for gone.
+    pub fn synced(&self) -> bool {
+        self.synced.load(Ordering::Acquire) >= KINDS
+    }
+
+    fn has_synced(&self) {
+        self.synced.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+/// Where triggers go.
+#[derive(Clone, Debug)]
+pub struct Triggers {
+    /// To the controller of pools.
+    pub pools: UnboundedSender<Key>,
+    /// To the controller of claims.
+    pub claims: UnboundedSender<Key>,
+}
+
+impl Triggers {
+    /// Sends every trigger to its controller. A controller that has shut down needs none.
+    pub fn send(&self, triggers: impl IntoIterator<Item = Trigger>) {
+        for trigger in triggers {
+            let _ = match trigger {
+                Trigger::Pool(key) => self.pools.unbounded_send(key),
+                Trigger::Claim(key) => self.claims.unbounded_send(key),
+            };
+        }
+    }
+}
+
+/// A kind whose objects the index keeps.
+pub trait Indexed: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static {
+    /// Which of them are watched.
+    fn selector() -> Option<&'static str> {
+        None
+    }
+    /// Takes over an object; `live` when it comes from the watch and not from a list.
+    fn apply(&self, index: &mut Index, live: bool) -> Vec<Trigger>;
+    /// Takes over a deletion.
+    fn delete(&self, index: &mut Index) -> Vec<Trigger>;
+    /// Drops what is not in a complete list.
+    fn retain(index: &mut Index, listed: &HashSet<Key>);
+}
+
+impl Indexed for StoredPool {
+    fn apply(&self, index: &mut Index, _live: bool) -> Vec<Trigger> {
+        index.apply_pool(self)
+    }
+    fn delete(&self, index: &mut Index) -> Vec<Trigger> {
+        index.delete_pool(self)
+    }
+    fn retain(index: &mut Index, listed: &HashSet<Key>) {
+        index.retain_pools(listed);
+    }
+}
+
+impl Indexed for StoredClaim {
+    fn apply(&self, index: &mut Index, live: bool) -> Vec<Trigger> {
+        index.apply_claim(self, live, Timestamp::now())
+    }
+    fn delete(&self, index: &mut Index) -> Vec<Trigger> {
+        index.delete_claim(self)
+    }
+    fn retain(index: &mut Index, listed: &HashSet<Key>) {
+        index.retain_claims(listed);
+    }
+}
+
+impl Indexed for StoredPod {
+    fn selector() -> Option<&'static str> {
+        Some(labels::POOL)
+    }
+    fn apply(&self, index: &mut Index, _live: bool) -> Vec<Trigger> {
+        index.apply_pod(self)
+    }
+    fn delete(&self, index: &mut Index) -> Vec<Trigger> {
+        index.delete_pod(self)
+    }
+    fn retain(index: &mut Index, listed: &HashSet<Key>) {
+        index.retain_pods(listed);
+    }
+}
+
+impl Indexed for ControllerRevision {
+    fn selector() -> Option<&'static str> {
+        Some(labels::POOL)
+    }
+    fn apply(&self, index: &mut Index, _live: bool) -> Vec<Trigger> {
+        index.apply_revision(self)
+    }
+    fn delete(&self, index: &mut Index) -> Vec<Trigger> {
+        index.delete_revision(self)
+    }
+    fn retain(index: &mut Index, listed: &HashSet<Key>) {
+        index.retain_revisions(listed);
+    }
+}
+
+/// Watches one kind for ever. `reflect` is told of each event before anybody is triggered.
+pub async fn run<K: Indexed>(
+    client: Client,
+    shared: Shared,
+    triggers: Triggers,
+    mut reflect: impl FnMut(&Event<K>),
+) {
+    let mut config = watcher::Config::default();
+    if let Some(selector) = K::selector() {
+        config = config.labels(selector);
+    }
+    let mut events = kube::runtime::watcher(Api::<K>::all(client), config)
+        .default_backoff()
+        .boxed();
+    let mut listed: Vec<K> = Vec::new();
+    let mut complete = false;
+    while let Some(event) = events.next().await {
+        let event = match event {
+            Ok(event) => event,
+            Err(error) => {
+                tracing::warn!(kind = %K::kind(&()), error = %chain(&error), "the watch failed and is tried again");
+                continue;
+            }
+        };
+        reflect(&event);
+        match event {
+            Event::Init => listed.clear(),
+            Event::InitApply(object) => listed.push(object),
+            Event::InitDone => {
+                take_over_list(&mut shared.lock(), std::mem::take(&mut listed));
+                if !std::mem::replace(&mut complete, true) {
+                    shared.has_synced();
+                }
+                // A list tells of no deletion and no single change: everything is looked at again.
+                if shared.synced() {
+                    let all = shared.lock().all();
+                    triggers.send(all);
+                }
+            }
+            Event::Apply(object) => {
+                let touched = object.apply(&mut shared.lock(), true);
+                triggers.send(touched);
+            }
+            Event::Delete(object) => {
+                let touched = object.delete(&mut shared.lock());
+                triggers.send(touched);
+            }
+        }
+    }
+}
+
+/// Puts a complete list into the index, the oldest objects first.
+pub fn take_over_list<K: Indexed>(index: &mut Index, mut objects: Vec<K>) {
+    let age = |object: &K| {
+        let metadata = object.meta();
+        (
+            stored::created(metadata),
+            stored::resource_version(metadata).parse().unwrap_or(u64::MAX),
+        )
+    };
+    objects.sort_by_cached_key(age);
+    let listed = objects.iter().map(|object| stored::key(object.meta())).collect();
+    K::retain(index, &listed);
+    for object in &objects {
+        object.apply(index, false);
+    }
+}
+
+/// Keeps of each event what a controller's store needs, the name; the index has the rest.
+pub fn reflect_names<K>(writer: &mut Writer<K>, event: &Event<K>, name: impl Fn(&K) -> K)
+where
+    K: Resource + Clone + 'static,
+    K::DynamicType: Hash + Eq + Clone,
+{
+    let event = match event {
+        Event::Init => Event::Init,
+        Event::InitDone => Event::InitDone,
+        Event::InitApply(object) => Event::InitApply(name(object)),
+        Event::Apply(object) => Event::Apply(name(object)),
+        Event::Delete(object) => Event::Delete(name(object)),
+    };
+    writer.apply_watcher_event(&event);
+}
+
+/// An error with all its sources in one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,508 @@
+//! What is stored in the cluster, indexed the way the planner asks for it. One event changes the index and
+//! answers which pools and claims have to be looked at again.
+
+use super::Key;
+use super::claim::Claim;
+use super::pending::Pending;
+use super::pool::Pool;
+use super::revision::Revision;
+use super::sandbox::{Owner, Sandbox};
+use super::stored::{self, StoredClaim, StoredPod, StoredPool};
+use super::view::{ClaimView, Creation, PoolView, Seen, Verdict, Waiting};
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+/// An object to be reconciled.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Trigger {
+    /// A Pool.
+    Pool(Key),
+    /// A SandboxClaim.
+    Claim(Key),
+}
+
+/// Everything this process knows of the cluster.
+#[derive(Debug, Default)]
+pub struct Index {
+    pools: HashMap<Key, Arc<Pool>>,
+    claims: HashMap<Key, Arc<Claim>>,
+    /// Keys of waiting claims by pool.
+    waiting: HashMap<Key, BTreeSet<Key>>,
+    /// Pods by pool, then by name.
+    sandboxes: HashMap<Key, BTreeMap<String, Arc<Sandbox>>>,
+    /// The pool under which a pod is kept.
+    pool_of: HashMap<Key, Key>,
+    /// Keys of pods by the UID of the claim that owns them.
+    owned: HashMap<String, BTreeSet<Key>>,
+    /// Revisions by pool, then by name.
+    revisions: HashMap<Key, BTreeMap<String, Arc<Revision>>>,
+    /// Number given to the last claim that came.
+    sequence: u64,
+    /// Why claims wait, by UID, as their pool's last plan had it.
+    verdicts: HashMap<String, Verdict>,
+    /// Resource versions of statuses written and not yet seen, by UID.
+    published: HashMap<String, String>,
+    /// Own writes on pods not yet seen.
+    pub pending: Pending,
+}
+
+impl Index {
+    /// A pool was created or changed.
+    pub fn apply_pool(&mut self, stored: &StoredPool) -> Vec<Trigger> {
+        let pool = Arc::new(Pool::read(stored));
+        if let Some(fault) = &pool.fault {
+            tracing::warn!(pool = %pool.key, "the pool is left as it is, its {fault}");
+        }
+        self.forget_published(&pool.uid, &pool.resource_version);
+        let key = pool.key.clone();
+        let before = self.pools.insert(key.clone(), Arc::clone(&pool));
+        let known = before.is_some_and(|b| b.uid == pool.uid && b.fault == pool.fault);
+        let mut triggers = vec![Trigger::Pool(key.clone())];
+        if !known {
+            triggers.extend(self.waiting_on(&key));
+        }
+        triggers
+    }
+
+    /// A pool is gone.
+    pub fn delete_pool(&mut self, stored: &StoredPool) -> Vec<Trigger> {
+        let key = stored::key(&stored.metadata);
+        if let Some(pool) = self.pools.remove(&key) {
+            self.published.remove(&pool.uid);
+        }
+        self.waiting_on(&key)
+    }
+
+    /// A claim was created or changed. `live` tells an event of the watch from an entry of a list, whose
+    /// moment of arrival is not known.
+    pub fn apply_claim(&mut self, stored: &StoredClaim, live: bool, now: Timestamp) -> Vec<Trigger> {
+        let key = stored::key(&stored.metadata);
+        let known = self
+            .claims
+            .get(&key)
+            .filter(|c| c.uid == stored::uid(&stored.metadata));
+        let (sequence, arrived) = known.map_or_else(
+            || {
+                self.sequence += 1;
+                (
+                    self.sequence,
+                    if live {
+                        now
+                    } else {
+                        stored::created(&stored.metadata)
+                    },
+                )
+            },
+            |c| (c.sequence, c.arrived),
+        );
+        let claim = Arc::new(Claim::read(stored, sequence, arrived));
+        self.forget_published(&claim.uid, &claim.resource_version);
+        let mut triggers = self.unlist(&key);
+        if claim.waiting() {
+            self.waiting
+                .entry(claim.pool_key())
+                .or_default()
+                .insert(key.clone());
+            triggers.push(Trigger::Pool(claim.pool_key()));
+        } else {
+            self.verdicts.remove(&claim.uid);
+        }
+        triggers.push(Trigger::Claim(key.clone()));
+        self.claims.insert(key, claim);
+        triggers
+    }
+
+    /// A claim is gone. Its pods go by garbage collection.
+    pub fn delete_claim(&mut self, stored: &StoredClaim) -> Vec<Trigger> {
+        let key = stored::key(&stored.metadata);
+        let triggers = self.unlist(&key);
+        if let Some(claim) = self.claims.remove(&key) {
+            self.verdicts.remove(&claim.uid);
+            self.published.remove(&claim.uid);
+        }
+        triggers
+    }
+
+    /// A pod was created or changed.
+    pub fn apply_pod(&mut self, stored: &StoredPod) -> Vec<Trigger> {
+        let key = stored::key(&stored.metadata);
+        let Some(sandbox) = Sandbox::read(stored) else {
+            return self.remove_pod(&key);
+        };
+        let before = self.pod(&key);
+        if before
+            .as_ref()
+            .is_some_and(|b| b.uid == sandbox.uid && newer(&b.resource_version, &sandbox.resource_version))
+        {
+            return Vec::new();
+        }
+        self.pending.seen(&sandbox);
+        let pool = Key::new(key.namespace.clone(), sandbox.pool.clone());
+        let same = before.as_ref().is_some_and(|b| {
+            Sandbox {
+                resource_version: sandbox.resource_version.clone(),
+                ..(**b).clone()
+            } == sandbox
+        });
+        let mut triggers = Vec::new();
+        if !same {
+            triggers = self.remove_pod(&key);
+            triggers.push(Trigger::Pool(pool.clone()));
+        }
+        let sandbox = Arc::new(sandbox);
+        if let Owner::Claim { name, uid } = &sandbox.owner {
+            self.owned.entry(uid.clone()).or_default().insert(key.clone());
+            if !same {
+                triggers.push(Trigger::Claim(Key::new(key.namespace.clone(), name.clone())));
+            }
+        }
+        self.pool_of.insert(key.clone(), pool.clone());
+        self.sandboxes.entry(pool).or_default().insert(key.name, sandbox);
+        triggers
+    }
+
+    /// A pod is gone.
+    pub fn delete_pod(&mut self, stored: &StoredPod) -> Vec<Trigger> {
+        let key = stored::key(&stored.metadata);
+        self.pending.gone(&key, &stored::uid(&stored.metadata));
+        self.remove_pod(&key)
+    }
+
+    /// A live read of the pod `key` tells what became of an own write on it.
+    pub fn settle(&mut self, key: &Key, live: Option<&StoredPod>) -> Vec<Trigger> {
+        let known = self.pod(key);
+        self.pending.settled(key);
+        match (live, known) {
+            (Some(pod), _) => self.apply_pod(pod),
+            (None, Some(_)) => self.remove_pod(key),
+            (None, None) => self
+                .pool_keys()
+                .into_iter()
+                .filter(|p| p.namespace == key.namespace)
+                .map(Trigger::Pool)
+                .collect(),
+        }
+    }
+
+    /// A ControllerRevision was created or changed.
+    pub fn apply_revision(&mut self, stored: &ControllerRevision) -> Vec<Trigger> {
+        let Some(revision) = Revision::read(stored) else {
+            return Vec::new();
+        };
+        let pool = Key::new(revision.key.namespace.clone(), revision.pool.clone());
+        let name = revision.key.name.clone();
+        self.revisions
+            .entry(pool.clone())
+            .or_default()
+            .insert(name, Arc::new(revision));
+        vec![Trigger::Pool(pool)]
+    }
+
+    /// A ControllerRevision is gone.
+    pub fn delete_revision(&mut self, stored: &ControllerRevision) -> Vec<Trigger> {
+        let Some(revision) = Revision::read(stored) else {
+            return Vec::new();
+        };
+        let pool = Key::new(revision.key.namespace.clone(), revision.pool.clone());
+        remove_from(&mut self.revisions, &pool, |of_pool| {
+            of_pool.remove(&revision.key.name).is_some()
+        });
+        vec![Trigger::Pool(pool)]
+    }
+
+    /// After a list: pools that are not in it are gone.
+    pub fn retain_pools(&mut self, listed: &HashSet<Key>) {
+        self.pools.retain(|key, _| listed.contains(key));
+    }
+
+    /// After a list: claims that are not in it are gone.
+    pub fn retain_claims(&mut self, listed: &HashSet<Key>) {
+        let gone: Vec<_> = self
+            .claims
+            .keys()
+            .filter(|key| !listed.contains(key))
+            .cloned()
+            .collect();
+        for key in gone {
+            self.unlist(&key);
+            self.claims.remove(&key);
+        }
+    }
+
+    /// After a list: pods that are not in it are gone.
+    pub fn retain_pods(&mut self, listed: &HashSet<Key>) {
+        let gone: Vec<_> = self
+            .pool_of
+            .keys()
+            .filter(|key| !listed.contains(key))
+            .cloned()
+            .collect();
+        for key in gone {
+            if let Some(sandbox) = self.pod(&key) {
+                self.pending.gone(&key, &sandbox.uid);
+            }
+            self.remove_pod(&key);
+        }
+    }
+
+    /// After a list: revisions that are not in it are gone.
+    pub fn retain_revisions(&mut self, listed: &HashSet<Key>) {
+        self.revisions
+            .values_mut()
+            .for_each(|of_pool| of_pool.retain(|_, r| listed.contains(&r.key)));
+        self.revisions.retain(|_, of_pool| !of_pool.is_empty());
+    }
+
+    /// Every pool and claim.
+    pub fn all(&self) -> Vec<Trigger> {
+        let pools = self.pools.keys().cloned().map(Trigger::Pool);
+        pools
+            .chain(self.claims.keys().cloned().map(Trigger::Claim))
+            .collect()
+    }
+
+    /// Keys of all pools, sorted.
+    pub fn pool_keys(&self) -> Vec<Key> {
+        let mut keys: Vec<_> = self.pools.keys().cloned().collect();
+        keys.sort();
+        keys
+    }
+
+    /// The status of a pool was written; until the watch shows it, it is not written again.
+    pub fn published_pool(&mut self, pool: &Pool, resource_version: Option<&str>) {
+        let seen = self
+            .pools
+            .get(&pool.key)
+            .filter(|p| p.uid == pool.uid)
+            .map(|p| p.resource_version.clone());
+        self.note_published(&pool.uid, resource_version, seen);
+    }
+
+    /// The status of a claim was written; until the watch shows it, the claim is left alone.
+    pub fn published_claim(&mut self, claim: &Claim, resource_version: Option<&str>) {
+        let seen = self
+            .claims
+            .get(&claim.key)
+            .filter(|c| c.uid == claim.uid)
+            .map(|c| c.resource_version.clone());
+        self.note_published(&claim.uid, resource_version, seen);
+    }
+
+    /// The watch may be faster than the answer: what it has shown already, or shown gone, needs no note.
+    fn note_published(&mut self, uid: &str, written: Option<&str>, seen: Option<String>) {
+        if let (Some(written), Some(seen)) = (written, seen)
+            && newer(written, &seen)
+        {
+            self.published.insert(uid.to_string(), written.to_string());
+        }
+    }
+
+    /// Takes over why claims of `pool` wait. Answers the claims whose reason is new.
+    pub fn judge(&mut self, view: &PoolView, verdicts: Vec<Verdict>) -> Vec<Trigger> {
+        let mut triggers = Vec::new();
+        let keys: HashMap<&str, &Key> = view
+            .claims
+            .iter()
+            .map(|w| (w.claim.uid.as_str(), &w.claim.key))
+            .collect();
+        for verdict in verdicts {
+            let Some(key) = keys.get(verdict.uid.as_str()) else {
+                continue;
+            };
+            let still = self
+                .claims
+                .get(*key)
+                .is_some_and(|c| c.uid == verdict.uid && c.waiting());
+            let said = self
+                .verdicts
+                .get(&verdict.uid)
+                .is_some_and(|v| v.reason == verdict.reason);
+            if still && !said {
+                triggers.push(Trigger::Claim((*key).clone()));
+                self.verdicts.insert(verdict.uid.clone(), verdict);
+            }
+        }
+        triggers
+    }
+
+    /// The view of a pool; `None` when it is gone, or when its own status write is still to be seen.
+    pub fn pool_view(&self, key: &Key, now: Timestamp, seed: u64, creation: Creation) -> Option<PoolView> {
+        let pool = Arc::clone(self.pools.get(key)?);
+        let sandboxes = self.sandboxes.get(key).into_iter().flat_map(BTreeMap::values);
+        let served: HashSet<&str> = self.pending.served().collect();
+        let waiting = self
+            .waiting
+            .get(key)
+            .into_iter()
+            .flatten()
+            .filter_map(|k| self.claims.get(k));
+        let is_served = |claim: &Claim| {
+            served.contains(claim.uid.as_str())
+                || self.published.contains_key(&claim.uid)
+                || self.owned.contains_key(&claim.uid)
+        };
+        Some(PoolView {
+            now,
+            seed,
+            sandboxes: sandboxes
+                .map(|s| Seen {
+                    sandbox: Arc::clone(s),
+                    pending: self.pending.on(&s.uid),
+                })
+                .collect(),
+            creating: self.pending.creations_of(key),
+            claims: waiting
+                .map(|c| Waiting {
+                    claim: Arc::clone(c),
+                    served: is_served(c),
+                })
+                .collect(),
+            revisions: self
+                .revisions
+                .get(key)
+                .into_iter()
+                .flat_map(BTreeMap::values)
+                .map(Arc::clone)
+                .collect(),
+            pool,
+            creation,
+        })
+    }
+
+    /// Whether the last status written for the object with UID `uid` is still to be seen.
+    pub fn awaits(&self, uid: &str) -> bool {
+        self.published.contains_key(uid)
+    }
+
+    /// The view of a claim; `None` when it is gone, or when its own status write is still to be seen.
+    pub fn claim_view(&self, key: &Key, now: Timestamp) -> Option<ClaimView> {
+        let claim = self.claims.get(key).filter(|c| !self.awaits(&c.uid))?;
+        let owned = self.owned.get(&claim.uid).into_iter().flatten();
+        Some(ClaimView {
+            now,
+            claim: Arc::clone(claim),
+            sandboxes: owned.filter_map(|k| self.pod(k)).collect(),
+            binding: self.pending.served().any(|uid| uid == claim.uid),
+            pool_exists: self.pools.contains_key(&claim.pool_key()),
+            verdict: self.verdicts.get(&claim.uid).cloned(),
+        })
+    }
+
+    /// The pool as last seen.
+    pub fn pool(&self, key: &Key) -> Option<Arc<Pool>> {
+        self.pools.get(key).cloned()
+    }
+
+    /// The claim as last seen.
+    pub fn claim(&self, key: &Key) -> Option<Arc<Claim>> {
+        self.claims.get(key).cloned()
+    }
+
+    /// Keys of all claims, sorted.
+    pub fn claim_keys(&self) -> Vec<Key> {
+        let mut keys: Vec<_> = self.claims.keys().cloned().collect();
+        keys.sort();
+        keys
+    }
+
+    fn pod(&self, key: &Key) -> Option<Arc<Sandbox>> {
+        self.sandboxes
+            .get(self.pool_of.get(key)?)?
+            .get(&key.name)
+            .cloned()
+    }
+
+    fn remove_pod(&mut self, key: &Key) -> Vec<Trigger> {
+        let Some(pool) = self.pool_of.remove(key) else {
+            return Vec::new();
+        };
+        let sandbox = self
+            .sandboxes
+            .get_mut(&pool)
+            .and_then(|of_pool| of_pool.remove(&key.name));
+        remove_from(&mut self.sandboxes, &pool, |_| true);
+        let mut triggers = vec![Trigger::Pool(pool)];
+        if let Some(Owner::Claim { name, uid }) = sandbox.map(|s| s.owner.clone()) {
+            remove_from(&mut self.owned, &uid, |keys| keys.remove(key));
+            triggers.push(Trigger::Claim(Key::new(key.namespace.clone(), name)));
+        }
+        triggers
+    }
+
+    /// Takes a claim out of the waiting ones.
+    fn unlist(&mut self, key: &Key) -> Vec<Trigger> {
+        let Some(claim) = self.claims.get(key) else {
+            return Vec::new();
+        };
+        let pool = claim.pool_key();
+        let was_waiting = remove_from(&mut self.waiting, &pool, |keys| keys.remove(key));
+        if was_waiting {
+            vec![Trigger::Pool(pool)]
+        } else {
+            Vec::new()
+        }
+    }
+
+    fn waiting_on(&self, pool: &Key) -> Vec<Trigger> {
+        self.waiting
+            .get(pool)
+            .into_iter()
+            .flatten()
+            .cloned()
+            .map(Trigger::Claim)
+            .collect()
+    }
+
+    /// Drops the note of a status written once the watch shows that version or a later one.
+    fn forget_published(&mut self, uid: &str, resource_version: &str) {
+        if self
+            .published
+            .get(uid)
+            .is_some_and(|written| !newer(written, resource_version))
+        {
+            self.published.remove(uid);
+        }
+    }
+}
+
+/// Whether resource version `a` is newer than `b`. Versions of one resource may be compared as numbers
+/// (KEP-5504); what is not a number is never newer.
+fn newer(a: &str, b: &str) -> bool {
+    let number = |version: &str| version.parse::<u64>().ok();
+    matches!((number(a), number(b)), (Some(a), Some(b)) if a > b)
+}
+
+/// Runs `f` on the collection under `key`, and drops the collection when that leaves it empty.
+fn remove_from<K: std::hash::Hash + Eq, C: IsEmpty>(
+    map: &mut HashMap<K, C>,
+    key: &K,
+    f: impl FnOnce(&mut C) -> bool,
+) -> bool {
+    let Some(collection) = map.get_mut(key) else {
+        return false;
+    };
+    let result = f(collection);
+    if collection.is_empty() {
+        map.remove(key);
+    }
+    result
+}
+
+/// A collection that may be empty.
+trait IsEmpty {
+    fn is_empty(&self) -> bool;
+}
+
+impl<K, V> IsEmpty for BTreeMap<K, V> {
+    fn is_empty(&self) -> bool {
+        BTreeMap::is_empty(self)
+    }
+}
+
+impl<T> IsEmpty for BTreeSet<T> {
+    fn is_empty(&self) -> bool {
+        BTreeSet::is_empty(self)
+    }
+}

@@ -1,0 +1,83 @@
+//! A pool, decoded and validated once.
+
+use super::Key;
+use super::revision::Template;
+use super::stored::{self, StoredPool};
+use crate::api::{PoolSpec, PoolStatus};
+use crate::plan::budget::Targets;
+use jiff::{SignedDuration, Timestamp};
+use std::sync::Arc;
+
+/// A Pool as decisions need it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Pool {
+    /// Namespace and name.
+    pub key: Key,
+    /// UID.
+    pub uid: String,
+    /// Resource version of the state these facts were read from.
+    pub resource_version: String,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// Creation time.
+    pub created: Timestamp,
+    /// Has a deletion timestamp.
+    pub terminating: bool,
+    /// The template of the spec.
+    pub template: Arc<Template>,
+    /// What the spec comes to. With a [`fault`](Self::fault) only `min_ready` means anything.
+    pub targets: Targets,
+    /// A sentence saying what in the spec is not understood. Such a pool creates and deletes nothing; what is
+    /// warm may still be claimed.
+    pub fault: Option<String>,
+    /// The stored status.
+    pub status: PoolStatus,
+}
+
+impl Pool {
+    /// Facts of a stored pool.
+    pub fn read(pool: &StoredPool) -> Self {
+        let spec: Result<PoolSpec, String> = stored::decode("spec", &pool.spec);
+        let (template, targets) = match &spec {
+            Ok(spec) => (
+                Arc::new(Template::new(spec.template.0.clone())),
+                Targets::resolve(spec),
+            ),
+            Err(fault) => (Arc::default(), Err(fault.clone())),
+        };
+        let (targets, fault) = match targets {
+            Ok(targets) => (targets, None),
+            Err(fault) => (
+                Targets {
+                    min_ready: min_ready(pool),
+                    ..Targets::default()
+                },
+                Some(fault),
+            ),
+        };
+        Self {
+            key: stored::key(&pool.metadata),
+            uid: stored::uid(&pool.metadata),
+            resource_version: stored::resource_version(&pool.metadata),
+            generation: pool.metadata.generation.unwrap_or_default(),
+            created: stored::created(&pool.metadata),
+            terminating: pool.metadata.deletion_timestamp.is_some(),
+            template,
+            targets,
+            fault,
+            status: stored::decode("status", &pool.status).unwrap_or_default(),
+        }
+    }
+}
+
+/// `minReadySeconds` of a pool whose spec does not decode as a whole; for ever when it is not understood
+/// either, so that nothing counts as available too soon.
+fn min_ready(pool: &StoredPool) -> SignedDuration {
+    match pool.spec.get("minReadySeconds") {
+        None => SignedDuration::ZERO,
+        Some(value) => value
+            .as_i64()
+            .filter(|s| *s >= 0)
+            .map_or(SignedDuration::MAX, SignedDuration::from_secs),
+    }
+}

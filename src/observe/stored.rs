@@ -1,0 +1,139 @@
+//! Objects as they are stored. Specs and statuses of our own kinds stay JSON here, so that one object that
+//! does not decode cannot stop the watch of all others; they are decoded once, in `pool.rs` and `claim.rs`.
+
+use super::Key;
+use crate::api::{Pool, SandboxClaim};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use kube::Resource;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// A `Pool` as stored.
+#[derive(Resource, Clone, Debug, Default, Deserialize)]
+#[resource(inherit = Pool)]
+pub struct StoredPool {
+    /// Object metadata.
+    pub metadata: ObjectMeta,
+    /// Undecoded spec.
+    #[serde(default)]
+    pub spec: Value,
+    /// Undecoded status.
+    #[serde(default)]
+    pub status: Value,
+}
+
+/// A `SandboxClaim` as stored.
+#[derive(Resource, Clone, Debug, Default, Deserialize)]
+#[resource(inherit = SandboxClaim)]
+pub struct StoredClaim {
+    /// Object metadata.
+    pub metadata: ObjectMeta,
+    /// Undecoded spec.
+    #[serde(default)]
+    pub spec: Value,
+    /// Undecoded status.
+    #[serde(default)]
+    pub status: Value,
+}
+
+/// The few fields of a pod that matter here; the rest is never decoded.
+#[derive(Resource, Clone, Debug, Default, Deserialize)]
+#[resource(inherit = Pod)]
+pub struct StoredPod {
+    /// Object metadata.
+    pub metadata: ObjectMeta,
+    /// Part of the spec.
+    #[serde(default)]
+    pub spec: StoredPodSpec,
+    /// Part of the status.
+    #[serde(default)]
+    pub status: StoredPodStatus,
+}
+
+/// Part of a PodSpec.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct StoredPodSpec {
+    /// Node the pod is bound to.
+    pub node_name: Option<String>,
+}
+
+/// Part of a PodStatus.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct StoredPodStatus {
+    /// Pod phase.
+    pub phase: Option<String>,
+    /// Pod IP.
+    #[serde(rename = "podIP")]
+    pub pod_ip: Option<String>,
+    /// Conditions, in stored order: a binding write tests one of them by its position.
+    pub conditions: Option<Vec<StoredPodCondition>>,
+    /// For the restart counts.
+    pub container_statuses: Option<Vec<StoredContainerStatus>>,
+}
+
+/// Part of a PodCondition.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StoredPodCondition {
+    /// Condition type.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// True, False or Unknown.
+    pub status: String,
+    /// When the status last changed.
+    #[serde(default)]
+    pub last_transition_time: Option<Time>,
+}
+
+/// Part of a ContainerStatus.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct StoredContainerStatus {
+    /// Restarts of the container.
+    pub restart_count: i32,
+}
+
+/// Namespace and name out of metadata.
+pub fn key(metadata: &ObjectMeta) -> Key {
+    Key::new(
+        metadata.namespace.clone().unwrap_or_default(),
+        metadata.name.clone().unwrap_or_default(),
+    )
+}
+
+/// UID out of metadata.
+pub fn uid(metadata: &ObjectMeta) -> String {
+    metadata.uid.clone().unwrap_or_default()
+}
+
+/// Resource version out of metadata.
+pub fn resource_version(metadata: &ObjectMeta) -> String {
+    metadata.resource_version.clone().unwrap_or_default()
+}
+
+/// Creation time out of metadata.
+pub fn created(metadata: &ObjectMeta) -> Timestamp {
+    metadata
+        .creation_timestamp
+        .as_ref()
+        .map_or(Timestamp::UNIX_EPOCH, |t| t.0)
+}
+
+/// Decodes a part of a stored object. The error names the field.
+///
+/// # Errors
+/// A sentence like `spec.replicas: invalid type: string "x", expected i32`.
+pub fn decode<T: for<'de> Deserialize<'de>>(root: &str, value: &Value) -> Result<T, String> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let path = error.path().to_string();
+        if path == "." {
+            format!("{root}: {}", error.inner())
+        } else {
+            format!("{root}.{path}: {}", error.inner())
+        }
+    })
+}

@@ -1,0 +1,226 @@
+//! The draft that the phases fold over: the pool's sandboxes sorted into sets, one budget, the actions so far.
+
+use super::budget::Budget;
+use super::order;
+use super::revision::Revisions;
+use super::{Action, Phase, Step};
+use crate::api::labels;
+use crate::observe::claim::Claim;
+use crate::observe::revision::letter;
+use crate::observe::sandbox::{Owner, Sandbox};
+use crate::observe::view::{OwnWrite, PoolView};
+use jiff::Timestamp;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// An unclaimed sandbox that stays, unless a phase takes it.
+#[derive(Clone)]
+pub(super) struct Idle {
+    pub(super) sandbox: Arc<Sandbox>,
+    /// A claim could take it now, as the API defines `available`.
+    pub(super) available: bool,
+    /// It is of the update revision.
+    pub(super) updated: bool,
+    /// The last own write on it was refused; it waits for the watch to show why.
+    pub(super) refused: bool,
+}
+
+/// A plan in the making.
+pub(super) struct Draft<'a> {
+    pub(super) view: &'a PoolView,
+    pub(super) revisions: &'a Revisions,
+    /// Unclaimed sandboxes that stay, in order of removal.
+    pub(super) idle: Vec<Idle>,
+    /// Unclaimed sandboxes that have ended.
+    pub(super) finished: Vec<Arc<Sandbox>>,
+    /// Unclaimed sandboxes on their way out: being bound or deleted, not confirmed yet. No replacement is
+    /// made before the API server has confirmed, so that a refused write leaves no sandbox too many.
+    pub(super) leaving: usize,
+    /// Sandboxes of claims, and whether each is of the update revision.
+    pub(super) claimed: Vec<bool>,
+    /// Every pod that exists or is being created, terminating ones included: what `maxTotal` bounds.
+    pub(super) existing: usize,
+    /// Waiting claims that no available sandbox was left for, in order of service.
+    pub(super) unserved: Vec<Arc<Claim>>,
+    /// Of those, the ones that creation may serve.
+    pub(super) demand: usize,
+    /// Creations that the demand or refill asked for and `maxTotal` forbade.
+    pub(super) forbidden: usize,
+    /// Unclaimed sandboxes and their availability as the view shows them, before any action.
+    pub(super) budget: Budget,
+    pub(super) actions: Vec<Action>,
+    pub(super) next: Option<Timestamp>,
+}
+
+impl<'a> Draft<'a> {
+    pub(super) fn new(view: &'a PoolView, revisions: &'a Revisions) -> Self {
+        let mut draft = Self {
+            view,
+            revisions,
+            idle: Vec::new(),
+            finished: Vec::new(),
+            leaving: 0,
+            claimed: Vec::new(),
+            existing: view.creating.len(),
+            unserved: Vec::new(),
+            demand: 0,
+            forbidden: 0,
+            budget: Budget::new(0, &view.pool.targets),
+            actions: Vec::new(),
+            next: None,
+        };
+        for seen in &view.sandboxes {
+            let sandbox = &seen.sandbox;
+            match &sandbox.owner {
+                Owner::Claim { .. } => {
+                    draft.existing += 1;
+                    if !sandbox.terminating {
+                        draft.claimed.push(sandbox.revision == revisions.update.hash);
+                    }
+                }
+                Owner::Pool { uid } if *uid == view.pool.uid => {
+                    draft.existing += 1;
+                    draft.sort_in(sandbox, seen.pending);
+                }
+                Owner::Pool { .. } | Owner::Other => {}
+            }
+        }
+        order::by_removal(&mut draft.idle);
+        let available = draft.idle.iter().filter(|i| i.available).count();
+        draft.budget = Budget::new(available, &view.pool.targets);
+        draft
+    }
+
+    fn sort_in(&mut self, sandbox: &Arc<Sandbox>, pending: Option<OwnWrite>) {
+        // A state that is not understood, or set by hand, is left alone: it is nobody's to give or delete.
+        if sandbox.terminating || pending == Some(OwnWrite::Deleted) || sandbox.state != labels::WARM {
+            return;
+        }
+        if matches!(pending, Some(OwnWrite::Bind | OwnWrite::Delete)) {
+            self.leaving += 1;
+            return;
+        }
+        if sandbox.finished() {
+            if pending.is_none() {
+                self.finished.push(Arc::clone(sandbox));
+            }
+            return;
+        }
+        let at = sandbox.available_at(self.view.pool.targets.min_ready);
+        if let Some(at) = at {
+            self.wake(at);
+        }
+        self.idle.push(Idle {
+            available: at.is_some_and(|at| at <= self.view.now),
+            updated: sandbox.revision == self.revisions.update.hash,
+            refused: pending == Some(OwnWrite::Refused),
+            sandbox: Arc::clone(sandbox),
+        });
+    }
+
+    /// Notes a moment in the future at which time alone changes the plan.
+    pub(super) fn wake(&mut self, at: Timestamp) {
+        if at > self.view.now {
+            self.next = Some(self.next.map_or(at, |next| next.min(at)));
+        }
+    }
+
+    pub(super) fn act(&mut self, phase: Phase, reason: &'static str, step: Step) {
+        self.actions.push(Action { phase, step, reason });
+    }
+
+    /// Unclaimed sandboxes that will be there once every creation on its way is seen.
+    pub(super) fn active(&self) -> usize {
+        self.idle.len() + self.view.creating.len()
+    }
+
+    /// Creations on their way of the update revision.
+    pub(super) fn creating_updated(&self) -> usize {
+        self.view
+            .creating
+            .iter()
+            .filter(|c| c.revision == self.revisions.update.hash)
+            .count()
+    }
+
+    /// Unclaimed sandboxes of the update revision that are not available, creations included.
+    pub(super) fn updated_unavailable(&self) -> usize {
+        self.idle.iter().filter(|i| i.updated && !i.available).count() + self.creating_updated()
+    }
+
+    /// Unclaimed sandboxes wanted: `replicas` and a sandbox for each waiting claim that creation may serve,
+    /// and never fewer than `minTotal` leaves to the unclaimed ones.
+    pub(super) fn desired(&self) -> usize {
+        let targets = &self.view.pool.targets;
+        (targets.replicas + self.demand).max(targets.min_total.saturating_sub(self.claimed.len()))
+    }
+
+    /// Unclaimed sandboxes above which the pool is trimmed.
+    pub(super) fn upper(&self) -> usize {
+        let targets = &self.view.pool.targets;
+        let upper = targets.max_warm.max(self.desired());
+        targets
+            .max_total
+            .map_or(upper, |max| upper.min(max.saturating_sub(self.claimed.len())))
+    }
+
+    /// Deletes up to `count` of the idle sandboxes that `of` selects, in order of removal: not available ones
+    /// freely, available ones as far as the budget goes. Returns how many.
+    pub(super) fn remove(
+        &mut self,
+        phase: Phase,
+        reason: &'static str,
+        count: usize,
+        of: impl Fn(&Idle) -> bool,
+    ) -> usize {
+        let mut removed = 0;
+        let mut kept = Vec::with_capacity(self.idle.len());
+        for idle in std::mem::take(&mut self.idle) {
+            let wanted = removed < count && !idle.refused && of(&idle);
+            if wanted && (!idle.available || self.budget.take()) {
+                removed += 1;
+                self.leaving += 1;
+                self.act(
+                    phase,
+                    reason,
+                    Step::DeletePod {
+                        sandbox: idle.sandbox,
+                    },
+                );
+            } else {
+                kept.push(idle);
+            }
+        }
+        self.idle = kept;
+        removed
+    }
+
+    /// Fresh pod names `<pool>-<revision>-<suffix>`, derived from the seed of the view.
+    pub(super) fn fresh_names(&self) -> impl FnMut(&str) -> String + use<> {
+        let pool = self.view.pool.key.name.clone();
+        let mut taken: HashSet<String> = self
+            .view
+            .sandboxes
+            .iter()
+            .map(|s| s.sandbox.key.name.clone())
+            .collect();
+        taken.extend(self.view.creating.iter().map(|c| c.name.clone()));
+        let mut state = self.view.seed;
+        move |revision| loop {
+            let suffix: String = (0..5).map(|_| letter(split_mix(&mut state))).collect();
+            let name = format!("{pool}-{revision}-{suffix}");
+            if taken.insert(name.clone()) {
+                return name;
+            }
+        }
+    }
+}
+
+/// SplitMix64 (Steele, Lea and Flood 2014): a stream of well-mixed numbers from any seed.
+fn split_mix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}

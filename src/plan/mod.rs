@@ -1,0 +1,119 @@
+//! The planner: one pure function from the view of a pool to a plan. It knows no client, clock, randomness
+//! or log. Each phase adds to the same [`Draft`], so a later phase sees what an earlier one decided.
+
+pub mod budget;
+pub mod claim;
+mod draft;
+mod evict;
+pub mod order;
+mod recreate;
+pub mod revision;
+mod scale;
+mod schedule;
+mod status;
+#[cfg(test)]
+mod tests;
+
+use crate::api::PoolStatus;
+use crate::observe::claim::Claim;
+use crate::observe::sandbox::Sandbox;
+use crate::observe::view::{PoolView, Verdict};
+use draft::Draft;
+use jiff::Timestamp;
+use serde::Serialize;
+use std::sync::Arc;
+
+/// What to do about a pool now.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Writes on pods and claims, in the order of the phases.
+    pub actions: Vec<Action>,
+    /// The revision of the present template, and what to do about the stored ones.
+    pub revisions: revision::Revisions,
+    /// The status that the pool should have.
+    pub status: PoolStatus,
+    /// Claims left waiting, in order of service, each with the reason.
+    pub waiting: Vec<Verdict>,
+    /// When time alone will change the plan: a sandbox becomes available, a claim times out, a backoff ends.
+    pub next: Option<Timestamp>,
+}
+
+/// The phase that decided an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// Sandboxes that cannot stay go.
+    Eviction,
+    /// Claims get sandboxes.
+    Scheduling,
+    /// Sandboxes of old revisions go, within the budget.
+    Recreate,
+    /// The number of sandboxes is brought to the wanted one.
+    Scale,
+}
+
+/// One write.
+#[derive(Clone, Debug)]
+pub struct Action {
+    /// The phase that decided it.
+    pub phase: Phase,
+    /// The write.
+    pub step: Step,
+    /// CamelCase reason.
+    pub reason: &'static str,
+}
+
+/// A write on a pod or claim.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// Create a pod of a revision.
+    CreatePod {
+        /// Name of the pod.
+        name: String,
+        /// Its revision.
+        revision: String,
+    },
+    /// Delete an unclaimed pod.
+    DeletePod {
+        /// The pod as last seen.
+        sandbox: Arc<Sandbox>,
+    },
+    /// Bind a pod to a claim.
+    BindClaim {
+        /// The claim as last seen.
+        claim: Arc<Claim>,
+        /// The pod as last seen.
+        sandbox: Arc<Sandbox>,
+    },
+    /// End a claim without a sandbox.
+    FailClaim {
+        /// The claim as last seen.
+        claim: Arc<Claim>,
+        /// Why, for a person.
+        message: String,
+    },
+}
+
+/// Plans the next writes for the pool of `view`.
+pub fn plan(view: &PoolView) -> Plan {
+    let revisions = revision::resolve(view);
+    let mut draft = Draft::new(view, &revisions);
+    if view.pool.fault.is_none() {
+        evict::run(&mut draft);
+    }
+    schedule::run(&mut draft);
+    if view.pool.fault.is_none() {
+        recreate::run(&mut draft);
+        scale::run(&mut draft);
+    }
+    let status = status::run(&draft);
+    let waiting = schedule::verdicts(&draft);
+    let Draft { actions, next, .. } = draft;
+    Plan {
+        actions,
+        revisions,
+        status,
+        waiting,
+        next,
+    }
+}

@@ -1,0 +1,132 @@
+//! Phase *revision*: which revision the present template is, and what to do about the stored ones.
+
+use crate::observe::revision::{Revision, Template, hash};
+use crate::observe::view::PoolView;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// The revisions of a pool.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Revisions {
+    /// Revision of the present template.
+    pub update: Known,
+    /// Revision that was complete last, when it is another one and its template is still stored.
+    pub previous: Option<Known>,
+    /// What to write so that the update revision is stored as the newest.
+    pub store: Option<Store>,
+    /// Stored revisions that are over the history limit, oldest first.
+    pub trim: Vec<Arc<Revision>>,
+    /// Hash collisions met so far.
+    pub collision_count: i32,
+}
+
+/// A revision whose template is known, so that sandboxes can be made from it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Known {
+    /// Short hash.
+    pub hash: String,
+    /// The template.
+    pub template: Arc<Template>,
+}
+
+/// How the update revision comes to be stored as the newest.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Store {
+    /// A new ControllerRevision with this number.
+    Create(i64),
+    /// An older one holds the same template; it gets this number.
+    Renumber(Arc<Revision>, i64),
+}
+
+/// Finds the update revision by equal content, as a StatefulSet does, so that a template written again gets
+/// its old revision back whatever function once named it.
+pub fn resolve(view: &PoolView) -> Revisions {
+    let template = &view.pool.template;
+    let collision_count = view.pool.status.collision_count.unwrap_or(0);
+    if view.pool.fault.is_some() {
+        let hash = view.pool.status.update_revision.clone();
+        return Revisions {
+            update: Known {
+                hash,
+                template: Arc::clone(template),
+            },
+            collision_count,
+            ..Default::default()
+        };
+    }
+    let mut stored: Vec<_> = view
+        .revisions
+        .iter()
+        .filter(|r| r.owner == view.pool.uid)
+        .collect();
+    stored.sort_by_key(|r| (r.number, r.hash.clone()));
+    let newest = stored.last().map_or(0, |r| r.number);
+    let same = stored
+        .iter()
+        .rev()
+        .find(|r| r.template.canonical == template.canonical);
+    let (hash, store, collision_count) = match same {
+        Some(r) if r.number == newest => (r.hash.clone(), None, collision_count),
+        Some(r) => (
+            r.hash.clone(),
+            Some(Store::Renumber(Arc::clone(r), newest + 1)),
+            collision_count,
+        ),
+        None => {
+            let (hash, collision_count) = fresh_hash(template, collision_count, &view.revisions);
+            (hash, Some(Store::Create(newest + 1)), collision_count)
+        }
+    };
+    let previous = Some(&view.pool.status.current_revision)
+        .filter(|h| **h != hash)
+        .and_then(|wanted| {
+            let r = stored.iter().find(|r| r.hash == *wanted)?;
+            Some(Known {
+                hash: r.hash.clone(),
+                template: Arc::clone(&r.template),
+            })
+        });
+    let trim = if store.is_none() {
+        over_limit(view, &stored, &hash)
+    } else {
+        Vec::new()
+    };
+    Revisions {
+        update: Known {
+            hash,
+            template: Arc::clone(template),
+        },
+        previous,
+        store,
+        trim,
+        collision_count,
+    }
+}
+
+/// The first hash that no stored revision with another template bears.
+fn fresh_hash(template: &Template, mut collisions: i32, stored: &[Arc<Revision>]) -> (String, i32) {
+    loop {
+        let hash = hash(&template.canonical, collisions);
+        if stored.iter().all(|r| r.hash != hash) {
+            return (hash, collisions);
+        }
+        collisions += 1;
+    }
+}
+
+/// Old revisions that no sandbox runs, beyond the history limit.
+fn over_limit(view: &PoolView, by_age: &[&Arc<Revision>], update: &str) -> Vec<Arc<Revision>> {
+    let live: HashSet<&str> = view
+        .sandboxes
+        .iter()
+        .map(|s| s.sandbox.revision.as_str())
+        .chain(view.creating.iter().map(|c| c.revision.as_str()))
+        .chain([update, view.pool.status.current_revision.as_str()])
+        .collect();
+    let old: Vec<_> = by_age
+        .iter()
+        .filter(|r| !live.contains(r.hash.as_str()))
+        .collect();
+    let excess = old.len().saturating_sub(view.pool.targets.history_limit);
+    old.into_iter().take(excess).map(|r| Arc::clone(r)).collect()
+}

@@ -108,17 +108,25 @@ fn finish_template(template: &mut Value) {
         let path = format!("/properties/spec/properties/{list}");
         if let Some(containers) = template.pointer_mut(&path) {
             containers["maxItems"] = json!(64);
-            containers["items"]["required"] = json!(["name", "image"]);
-            containers["items"]["properties"]["image"] = json!({
-                "type": "string",
-                "maxLength": 512,
-                "x-kubernetes-validations": [{
-                    "rule": format!("self.matches('{IMAGE}')"),
-                    "message": "image must be a container image reference like registry.example/team/name:tag (the name in lower case)",
-                }],
-            });
+            if let Some(container) = containers.get_mut("items") {
+                container["required"] = json!(["name", "image"]);
+                if let Some(image) = container.pointer_mut("/properties/image") {
+                    *image = image_reference();
+                }
+            }
         }
     }
+}
+
+fn image_reference() -> Value {
+    json!({
+        "type": "string",
+        "maxLength": 512,
+        "x-kubernetes-validations": [{
+            "rule": format!("self.matches('{IMAGE}')"),
+            "message": "image must be a container image reference like registry.example/team/name:tag (the name in lower case)",
+        }],
+    })
 }
 
 /// Labels and annotations are all that a pod can take over from a template.

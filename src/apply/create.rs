@@ -56,8 +56,8 @@ pub(super) async fn run(writer: Writer, pool: Arc<Pool>, orders: Vec<Order>) {
         return refuse(&writer, &pool, &orders, &error);
     }
     writer.backoff.succeeded(&pool.key);
-    for order in rest.iter().cloned() {
-        let (task, pool) = (writer.clone(), Arc::clone(&pool));
+    for order in rest {
+        let (task, pool, order) = (writer.clone(), Arc::clone(&pool), order.clone());
         writer.spawn(async move {
             if let Err(error) = create(&task, &pool, &order).await {
                 refuse(&task, &pool, std::slice::from_ref(&order), &error);

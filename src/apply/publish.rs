@@ -12,17 +12,14 @@ use crate::plan;
 use jiff::Timestamp;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::sync::Arc;
 
 /// Writes the status of a pool. It needs no resource version: it is recomputed from what is seen, whatever was
 /// there before.
 pub(crate) async fn pool_status(writer: Writer, pool: Arc<Pool>, status: PoolStatus) {
     let api: Api<StoredPool> = Api::namespaced(writer.client.clone(), &pool.key.namespace);
-    let mut body = json!({"metadata": {"uid": pool.uid}, "status": status});
-    if status.collision_count.is_none() && pool.status.collision_count.is_some() {
-        body["status"]["collisionCount"] = Value::Null;
-    }
+    let body = json!({"metadata": {"uid": pool.uid}, "status": status});
     match call(api.patch_status(&pool.key.name, &PatchParams::default(), &Patch::Merge(body))).await {
         Ok(answer) => {
             writer

@@ -1,0 +1,157 @@
+"""Builds the control plane's programs from the Go modules in tools/."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from layout import HERE, ClusterError, bin_dir, lock, say
+
+HEARTBEAT_SECONDS = 20
+LOG_LINES = 20
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One program: the module (folder in tools/) and package it comes from, and the
+    seconds a first build takes on two cores when nothing else runs."""
+
+    module: str
+    package: str
+    seconds: int
+
+
+TOOLS = {
+    "etcd": Tool("etcd", "go.etcd.io/etcd/server/v3", 39),
+    "kube-apiserver": Tool("kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver", 177),
+    "kube-controller-manager": Tool(
+        "kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager", 53),
+    "kube-scheduler": Tool("kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler", 5),
+    "kubectl": Tool("kubernetes", "k8s.io/kubernetes/cmd/kubectl", 20),
+    "kwok": Tool("kwok", "sigs.k8s.io/kwok/cmd/kwok", 57),
+    "kubelet": Tool("kubernetes", "k8s.io/kubernetes/cmd/kubelet", 18),
+    "helm": Tool("helm", "helm.sh/helm/v4/cmd/helm", 103),
+}
+ON_REQUEST = ("kubelet", "helm")
+DEFAULT = tuple(name for name in TOOLS if name not in ON_REQUEST)
+
+
+def binary(tool: str) -> Path:
+    return bin_dir() / tool
+
+
+def module_dir(tool: str) -> Path:
+    return HERE / "tools" / TOOLS[tool].module
+
+
+def ldflags(tool: str) -> str:
+    """Linker flags. Kubernetes' programs get their version this way; without it they
+    call themselves v0.0.0-master, and version checks of their clients go wrong. The
+    second package is where the user agents in the audit log have theirs from."""
+    if TOOLS[tool].module != "kubernetes":
+        return "-s -w"
+    found = re.search(r"k8s\.io/kubernetes (v(\d+)\.(\d+)\.\S+)",
+                      (module_dir(tool) / "go.mod").read_text())
+    if not found:
+        raise ClusterError("tools/kubernetes/go.mod does not require k8s.io/kubernetes")
+    values = dict(zip(("gitVersion", "gitMajor", "gitMinor"), found.groups()))
+    return "-s -w " + " ".join(
+        f"-X {package}.{key}={value}"
+        for package in ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
+        for key, value in values.items())
+
+
+def stamp(tool: str) -> str:
+    """What a binary was built from. A binary with another stamp is stale."""
+    digest = hashlib.sha256(ldflags(tool).encode())
+    for name in ("go.mod", "go.sum"):
+        digest.update((module_dir(tool) / name).read_bytes())
+    return digest.hexdigest()
+
+
+def read_notes(name: str) -> dict:
+    """Notes beside the binaries, one JSON object per file."""
+    try:
+        return json.loads((bin_dir() / name).read_text())
+    except FileNotFoundError:
+        return {}
+
+
+def note(name: str, tool: str, value: object) -> None:
+    notes = read_notes(name) | {tool: value}
+    (bin_dir() / name).write_text(json.dumps(notes, indent=1, sort_keys=True) + "\n")
+
+
+def missing(tools: tuple[str, ...]) -> list[str]:
+    """Those of the tools that are not built, or not from the modules as they are now."""
+    stamps = read_notes("stamps.json")
+    return [tool for tool in tools
+            if not binary(tool).exists() or stamps.get(tool) != stamp(tool)]
+
+
+def ensure(tools: tuple[str, ...] = DEFAULT) -> None:
+    """Builds what is missing. One caller at a time: a second one waits, then finds it done."""
+    if not missing(tools):
+        return
+    if not shutil.which("go"):
+        raise ClusterError("`go` is not on PATH; the control plane is built from source, see "
+                           "tools/*/go.mod for the version it needs")
+    bin_dir().mkdir(parents=True, exist_ok=True)
+    with lock(bin_dir() / ".lock", "builds"):
+        todo = missing(tools)
+        for number, tool in enumerate(todo, start=1):
+            build(tool, f"[{number}/{len(todo)}]")
+
+
+def build(tool: str, place: str) -> None:
+    """Builds one tool beside its final place, so that a running one is not disturbed."""
+    times = read_notes("build-times.json")
+    expected = (f"took {times[tool]} s last time" if tool in times
+                else f"about {TOOLS[tool].seconds} s on two cores")
+    say(f"{place} building {tool} ({expected})")
+    fresh = bin_dir() / f".{tool}.new"
+    log = bin_dir() / f"{tool}.build.log"
+    wanted = stamp(tool)
+    command = ["go", "build", "-trimpath", "-ldflags", ldflags(tool), "-o", str(fresh),
+               TOOLS[tool].package]
+    began = time.monotonic()
+    run_with_heartbeat(tool, command, module_dir(tool), log)
+    os.replace(fresh, binary(tool))
+    seconds = round(time.monotonic() - began)
+    note("build-times.json", tool, seconds)
+    note("stamps.json", tool, wanted)
+    log.unlink()
+    say(f"{place} built {tool} in {seconds} s")
+
+
+def run_with_heartbeat(tool: str, command: list[str], folder: Path, log: Path) -> None:
+    """Runs a build with its output in a log, and says now and then that it still runs."""
+    env = os.environ | {"CGO_ENABLED": "0", "GOWORK": "off"}
+    began = time.monotonic()
+    with log.open("w") as output:
+        # A group of its own, so that the compilers it starts can be ended with it.
+        child = subprocess.Popen(command, cwd=folder, env=env, stdin=subprocess.DEVNULL,
+                                 stdout=output, stderr=subprocess.STDOUT,
+                                 start_new_session=True)
+        try:
+            while True:
+                try:
+                    code = child.wait(HEARTBEAT_SECONDS)
+                    break
+                except subprocess.TimeoutExpired:
+                    say(f"      {tool}: building for {time.monotonic() - began:.0f} s")
+        finally:
+            if child.poll() is None:
+                os.killpg(child.pid, signal.SIGTERM)
+                child.wait()
+    if code != 0:
+        tail = "\n".join(log.read_text().splitlines()[-LOG_LINES:])
+        raise ClusterError(f"{tool} does not build; the end of {log}:\n{tail}")

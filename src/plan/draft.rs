@@ -86,6 +86,7 @@ impl<'a> Draft<'a> {
             }
         }
         order::by_removal(&mut draft.idle);
+        draft.finished.sort_by(|a, b| a.key.cmp(&b.key));
         let available = draft.idle.iter().filter(|i| i.available).count();
         draft.budget = Budget::new(available, &view.pool.targets);
         draft
@@ -157,11 +158,17 @@ impl<'a> Draft<'a> {
 
     /// Unclaimed sandboxes above which the pool is trimmed.
     pub(super) fn upper(&self) -> usize {
-        let targets = &self.view.pool.targets;
-        let upper = targets.max_warm.max(self.desired());
-        targets
+        self.within_total(self.view.pool.targets.max_warm.max(self.desired()))
+    }
+
+    /// `unclaimed` sandboxes, as far as `maxTotal` leaves room for them beside the claimed ones.
+    pub(super) fn within_total(&self, unclaimed: usize) -> usize {
+        let room = |max: usize| max.saturating_sub(self.claimed.len());
+        self.view
+            .pool
+            .targets
             .max_total
-            .map_or(upper, |max| upper.min(max.saturating_sub(self.claimed.len())))
+            .map_or(unclaimed, |max| unclaimed.min(room(max)))
     }
 
     /// Deletes up to `count` of the idle sandboxes that `of` selects, in order of removal: not available ones

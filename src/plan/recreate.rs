@@ -10,7 +10,7 @@ use super::draft::Draft;
 ///   revision that never becomes ready cannot eat the pool, not even sandboxes that are broken already), or
 /// - taking an available one would leave fewer than `replicas - maxUnavailable`.
 pub(super) fn run(draft: &mut Draft) {
-    let desired = draft.desired();
+    let desired = draft.within_total(draft.desired());
     let wanted = draft.active().clamp(desired, draft.upper().max(desired));
     let old = draft.idle.iter().filter(|i| !i.updated).count();
     let new = draft.active() - old;

@@ -1,0 +1,317 @@
+//! Claims: who gets what, who waits and why, and what becomes of a binding left half done.
+
+use crate::world::{World, lines};
+use jiff::SignedDuration;
+use serde_json::json;
+use std::sync::Arc;
+use warmpool::api::claim::Phase as ClaimPhase;
+use warmpool::api::labels;
+use warmpool::observe::sandbox::{Owner, PodPhase};
+use warmpool::observe::view::{ClaimView, OwnWrite};
+use warmpool::plan::{self, Phase, Step};
+
+fn served(world: &World) -> Vec<String> {
+    let plan = world.plan();
+    let bind = |a: &plan::Action| match &a.step {
+        Step::BindClaim { claim, .. } => Some(claim.key.name.clone()),
+        _ => None,
+    };
+    plan.actions.iter().filter_map(bind).collect()
+}
+
+fn reason(world: &World, claim: &str) -> &'static str {
+    let uid = &world.claims[claim].uid;
+    world
+        .plan()
+        .waiting
+        .iter()
+        .find(|v| v.uid == *uid)
+        .unwrap()
+        .reason
+}
+
+/// The view of a claim over all pods of the world that it owns.
+fn claim_view(world: &World, name: &str) -> ClaimView {
+    let claim = Arc::new(world.claims[name].clone());
+    let owned = |s: &&warmpool::observe::sandbox::Sandbox| matches!(&s.owner, Owner::Claim { uid, .. } if *uid == claim.uid);
+    ClaimView {
+        now: world.now,
+        sandboxes: world
+            .sandboxes
+            .values()
+            .filter(owned)
+            .map(|s| Arc::new(s.clone()))
+            .collect(),
+        binding: false,
+        pool_exists: true,
+        verdict: None,
+        claim,
+    }
+}
+
+/// Gives an existing sandbox to a claim, without the claim's status.
+fn half_bind(world: &mut World, claim: &str) -> String {
+    let uid = world.claims[claim].uid.clone();
+    let sandbox = world
+        .sandboxes
+        .values_mut()
+        .find(|s| s.state == labels::WARM)
+        .unwrap();
+    sandbox.state = labels::CLAIMED.into();
+    sandbox.owner = Owner::Claim {
+        name: claim.into(),
+        uid,
+    };
+    sandbox.key.name.clone()
+}
+
+#[test]
+fn claims_are_served_by_priority_then_age() {
+    let mut world = World::full(3, json!({}));
+    world.claim("z-first", json!({})).claim("y-second", json!({}));
+    world.now = world.now.checked_add(SignedDuration::from_secs(1)).unwrap();
+    world
+        .claim("a-late", json!({}))
+        .claim("b-urgent", json!({"priority": 5}));
+    assert_eq!(served(&world), ["b-urgent", "z-first", "y-second"]);
+}
+
+#[test]
+fn each_claim_gets_a_sandbox_of_its_own() {
+    let mut world = World::full(5, json!({}));
+    (0..5).for_each(|n| drop(world.claim(&format!("c{n}"), json!({}))));
+    world.step();
+    let mut bound: Vec<_> = (0..5)
+        .map(|n| world.bound_to(&format!("c{n}")).unwrap().uid.clone())
+        .collect();
+    bound.sort();
+    bound.dedup();
+    assert_eq!(bound.len(), 5);
+}
+
+#[test]
+fn a_claim_is_never_given_a_sandbox_that_is_not_available() {
+    let mut world = World::new(0, json!({"minReadySeconds": 10, "capacity": {"maxWarm": 9}}));
+    let revision = world.update();
+    world
+        .sandbox("terminating", &revision, |s| s.terminating = true)
+        .sandbox("unready", &revision, |s| s.ready_since = None)
+        .sandbox("too-young", &revision, |_| {})
+        .sandbox("failed", &revision, |s| s.phase = PodPhase::Failed)
+        .sandbox("by-hand", &revision, |s| s.state = labels::CLAIMED.into())
+        .sandbox("stranger", &revision, |s| s.owner = Owner::Other)
+        .sandbox("earlier-pool", &revision, |s| {
+            s.owner = Owner::Pool { uid: "gone".into() }
+        });
+    world.claim("one", json!({"onEmpty": "Wait"}));
+    assert!(served(&world).is_empty());
+    world.now = world.now.checked_add(SignedDuration::from_secs(10)).unwrap();
+    assert_eq!(
+        lines(&world.plan(), Phase::Scheduling),
+        ["BindClaim one too-young"]
+    );
+}
+
+#[test]
+fn the_update_revision_is_preferred_and_the_best_of_it_taken() {
+    let mut world = World::new(4, json!({}));
+    let revision = world.update();
+    world
+        .sandbox("old", "0123456789", |_| {})
+        .sandbox("cheap", &revision, |s| s.deletion_cost = -5)
+        .sandbox("dear", &revision, |s| s.deletion_cost = 5);
+    (0..3).for_each(|n| drop(world.claim(&format!("c{n}"), json!({}))));
+    assert_eq!(
+        lines(&world.plan(), Phase::Scheduling),
+        ["BindClaim c0 dear", "BindClaim c1 cheap", "BindClaim c2 old"]
+    );
+}
+
+#[test]
+fn a_sandbox_with_an_own_write_on_it_is_not_given_away_again() {
+    for write in [
+        OwnWrite::Bind,
+        OwnWrite::Delete,
+        OwnWrite::Deleted,
+        OwnWrite::Refused,
+    ] {
+        let mut world = World::full(1, json!({}));
+        world.claim("one", json!({"onEmpty": "Wait"}));
+        let mut view = world.view();
+        view.sandboxes[0].pending = Some(write);
+        assert!(
+            lines(&plan::plan(&view), Phase::Scheduling).is_empty(),
+            "{write:?}"
+        );
+    }
+}
+
+#[test]
+fn a_refused_binding_passes_the_claim_to_the_next_sandbox() {
+    let mut world = World::full(2, json!({}));
+    world.claim("one", json!({}));
+    let first = match &world.plan().actions[0].step {
+        Step::BindClaim { sandbox, .. } => sandbox.uid.clone(),
+        other => panic!("{other:?}"),
+    };
+    let mut view = world.view();
+    let refused = view
+        .sandboxes
+        .iter_mut()
+        .find(|s| s.sandbox.uid == first)
+        .unwrap();
+    refused.pending = Some(OwnWrite::Refused);
+    assert_eq!(lines(&plan::plan(&view), Phase::Scheduling).len(), 1);
+}
+
+#[test]
+fn on_empty_create_adds_to_the_demand_wait_does_not_and_fail_fails() {
+    let mut world = World::new(2, json!({"scaleStrategy": {"maxUnavailable": 100}}));
+    world
+        .claim("a", json!({"onEmpty": "Create"}))
+        .claim("b", json!({"onEmpty": "Wait"}));
+    world.claim("c", json!({"onEmpty": "Fail"}));
+    let plan = world.plan();
+    assert_eq!(lines(&plan, Phase::Scheduling), ["FailClaim c PoolEmpty"]);
+    assert_eq!(lines(&plan, Phase::Scale).len(), 3);
+}
+
+#[test]
+fn the_first_sandbox_to_become_available_serves_the_oldest_claim() {
+    let mut world = World::new(0, json!({"scaleStrategy": {"maxUnavailable": 100}}));
+    world.claim("old", json!({})).claim("young", json!({}));
+    world.step();
+    let first = world.sandboxes.keys().next().unwrap().clone();
+    world.pass(|s| s.key.name == first);
+    assert_eq!(served(&world), ["old"]);
+}
+
+#[test]
+fn a_waiting_claim_is_told_why_and_how_many_are_ahead() {
+    let mut world = World::new(0, json!({"capacity": {"maxTotal": 0}}));
+    world.claim("a", json!({})).claim("b", json!({}));
+    assert_eq!(reason(&world, "b"), "Exhausted");
+    assert!(world.plan().waiting[1].message.contains("1 claim ahead"));
+    assert!(
+        world
+            .plan()
+            .status
+            .conditions
+            .iter()
+            .any(|c| c.type_ == "Exhausted" && c.status == "True")
+    );
+    world.set(json!({"capacity": {"maxTotal": 5}}));
+    assert_eq!(reason(&world, "b"), "NoneAvailable");
+}
+
+#[test]
+fn a_claim_fails_when_its_time_is_up_and_not_before() {
+    let mut world = World::new(0, json!({}));
+    world.claim("one", json!({"waitTimeoutSeconds": 30, "onEmpty": "Wait"}));
+    let due = world.now.checked_add(SignedDuration::from_secs(30)).unwrap();
+    assert_eq!(world.plan().next, Some(due));
+    world.now = due;
+    assert_eq!(
+        lines(&world.plan(), Phase::Scheduling),
+        ["FailClaim one WaitTimeout"]
+    );
+}
+
+#[test]
+fn a_half_bound_claim_is_published_and_served_nothing_else() {
+    let mut world = World::full(2, json!({}));
+    world.claim("one", json!({}));
+    let name = half_bind(&mut world, "one");
+    assert!(served(&world).is_empty());
+    let status = plan::claim::plan(&claim_view(&world, "one")).status.unwrap();
+    assert_eq!(
+        (status.phase, status.sandboxes[0].name.as_str()),
+        (Some(ClaimPhase::Bound), name.as_str())
+    );
+}
+
+#[test]
+fn a_second_sandbox_of_a_bound_claim_is_released_and_the_published_one_never() {
+    let mut world = World::full(3, json!({}));
+    world.claim("one", json!({})).step();
+    let published = world.bound_to("one").unwrap().key.name.clone();
+    let second = half_bind(&mut world, "one");
+    let plan = plan::claim::plan(&claim_view(&world, "one"));
+    assert_eq!(
+        plan.release
+            .iter()
+            .map(|s| s.key.name.clone())
+            .collect::<Vec<_>>(),
+        [second]
+    );
+    assert!(plan.release.iter().all(|s| s.key.name != published));
+}
+
+#[test]
+fn a_sandbox_bound_while_its_claim_failed_is_released() {
+    let mut world = World::full(1, json!({}));
+    world.claim("one", json!({}));
+    let name = half_bind(&mut world, "one");
+    world.claims.get_mut("one").unwrap().status.phase = Some(ClaimPhase::Failed);
+    assert_eq!(
+        plan::claim::plan(&claim_view(&world, "one")).release[0].key.name,
+        name
+    );
+}
+
+#[test]
+fn a_forged_status_never_makes_a_sandbox_the_claims_own() {
+    let mut world = World::full(1, json!({}));
+    world.claim("victim", json!({})).step();
+    world.claim("thief", json!({}));
+    let stolen = world.claims["victim"].status.clone();
+    world.claims.get_mut("thief").unwrap().status = stolen;
+    let plan = plan::claim::plan(&claim_view(&world, "thief"));
+    assert_eq!(plan.status.unwrap().phase, Some(ClaimPhase::Failed));
+    assert!(plan.release.is_empty());
+}
+
+#[test]
+fn ready_of_the_claim_follows_its_sandbox() {
+    let mut world = World::full(1, json!({}));
+    world.claim("one", json!({})).step();
+    assert!(
+        plan::claim::plan(&claim_view(&world, "one")).status.is_none(),
+        "nothing to write"
+    );
+    let name = world.bound_to("one").unwrap().key.name.clone();
+    world.sandboxes.get_mut(&name).unwrap().ready_since = None;
+    let status = plan::claim::plan(&claim_view(&world, "one")).status.unwrap();
+    let ready = status.conditions.iter().find(|c| c.type_ == "Ready").unwrap();
+    assert_eq!(
+        (ready.status.as_str(), ready.reason.as_str()),
+        ("False", "SandboxNotReady")
+    );
+    assert_eq!(status.phase, Some(ClaimPhase::Bound));
+}
+
+#[test]
+fn a_lost_sandbox_fails_the_claim_only_after_a_live_read() {
+    let mut world = World::full(1, json!({}));
+    world.claim("one", json!({})).step();
+    let published = world.bound_to("one").unwrap().clone();
+    world.sandboxes.remove(&published.key.name);
+    let plan = plan::claim::plan(&claim_view(&world, "one"));
+    assert_eq!(plan.confirm_loss.unwrap().uid, published.uid);
+    assert_eq!(plan.status.unwrap().conditions[0].reason, "SandboxLost");
+}
+
+#[test]
+fn a_claim_of_a_missing_pool_waits_and_says_so_once() {
+    let mut world = World::new(0, json!({}));
+    world.claim("one", json!({}));
+    let mut view = claim_view(&world, "one");
+    view.pool_exists = false;
+    let plan = plan::claim::plan(&view);
+    let status = *plan.status.unwrap();
+    assert_eq!(status.conditions[0].reason, "PoolNotFound");
+    world.claims.get_mut("one").unwrap().status = status;
+    let mut view = claim_view(&world, "one");
+    view.pool_exists = false;
+    assert_eq!(plan::claim::plan(&view).status, None);
+}

@@ -1,0 +1,236 @@
+//! Laws over random worlds: pools, budgets, edits in mid-rollout, claims coming and going, pods failing, and
+//! plans of which only a part is carried out before the operator dies.
+
+use crate::world::{POOL_UID, World};
+use proptest::prelude::*;
+use serde_json::json;
+use std::collections::HashSet;
+use warmpool::observe::sandbox::{Owner, PodPhase};
+use warmpool::plan::{Phase, Plan, Step, plan};
+
+#[derive(Clone, Debug)]
+enum Event {
+    /// Plan, and carry out this share (of 4) of the actions.
+    Step(usize),
+    Pass,
+    Claim(i32),
+    DeleteClaim(usize),
+    Image(u8),
+    Replicas(usize),
+    MaxUnavailable(usize),
+    Fail(usize),
+    Vanish(usize),
+    Unready(usize),
+    Evict(usize),
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        6 => (1..=4usize).prop_map(Event::Step),
+        4 => Just(Event::Pass),
+        3 => (0..3i32).prop_map(Event::Claim),
+        1 => any::<usize>().prop_map(Event::DeleteClaim),
+        1 => (0..4u8).prop_map(Event::Image),
+        1 => (0..8usize).prop_map(Event::Replicas),
+        1 => (0..5usize).prop_map(Event::MaxUnavailable),
+        1 => any::<usize>().prop_map(Event::Fail),
+        1 => any::<usize>().prop_map(Event::Vanish),
+        1 => any::<usize>().prop_map(Event::Unready),
+        1 => any::<usize>().prop_map(Event::Evict),
+    ]
+}
+
+fn capacity() -> impl Strategy<Value = serde_json::Value> {
+    (
+        proptest::option::of(8..12usize),
+        proptest::option::of(0..6usize),
+        proptest::option::of(8..20usize),
+    )
+        .prop_map(|(warm, min, max)| json!({"maxWarm": warm, "minTotal": min, "maxTotal": max}))
+}
+
+/// Every invariant that a single plan can break.
+fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
+    let targets = world.pool().targets;
+    let mut touched = HashSet::new();
+    let (mut freed, mut deleted, mut created) = (0, 0, 0);
+    let mut served = HashSet::new();
+    for action in &plan.actions {
+        match &action.step {
+            Step::DeletePod { sandbox } => {
+                prop_assert!(touched.insert(sandbox.uid.clone()), "two writes on one pod");
+                prop_assert_eq!(
+                    &sandbox.owner,
+                    &Owner::Pool { uid: POOL_UID.into() },
+                    "I2: only unclaimed sandboxes are deleted"
+                );
+                let available = sandbox
+                    .available_at(targets.min_ready)
+                    .is_some_and(|at| at <= world.now);
+                deleted += 1;
+                freed += usize::from(available);
+            }
+            Step::BindClaim { claim, sandbox } => {
+                prop_assert!(touched.insert(sandbox.uid.clone()), "I1: two writes on one pod");
+                prop_assert!(served.insert(claim.uid.clone()), "I1: one claim served twice");
+                let available = sandbox
+                    .available_at(targets.min_ready)
+                    .is_some_and(|at| at <= world.now);
+                prop_assert!(available && !sandbox.terminating, "I3: {sandbox:?}");
+            }
+            Step::CreatePod { name, .. } => {
+                prop_assert!(!world.sandboxes.contains_key(name), "a fresh name");
+                created += 1;
+            }
+            Step::FailClaim { .. } => {}
+        }
+    }
+    let (available, total) = (world.available(), world.sandboxes.len());
+    let unserved = plan.waiting.len();
+    if freed > 0 {
+        let left = available - freed - served.len();
+        let reachable = targets.replicas.min(targets.max_total.unwrap_or(usize::MAX));
+        prop_assert!(
+            left + targets.max_unavailable >= reachable,
+            "I4: {left} left of {reachable}"
+        );
+    }
+    if created > 0 {
+        let unclaimed = world.unclaimed().count() - deleted - served.len() + created;
+        let wanted = (targets.replicas + unserved).max(targets.min_total);
+        prop_assert!(unclaimed <= wanted, "I4: {unclaimed} unclaimed of {wanted}");
+        prop_assert!(
+            targets.max_total.is_none_or(|max| total + created <= max),
+            "I4: maxTotal"
+        );
+    }
+    let claimable = available
+        - plan
+            .actions
+            .iter()
+            .filter(|a| a.phase == Phase::Eviction)
+            .count()
+            .min(available);
+    prop_assert!(
+        unserved == 0 || served.len() + world.unclaimed().filter(|s| s.evict).count() + freed >= claimable,
+        "I7: {unserved} claims wait and {claimable} sandboxes are available"
+    );
+    Ok(())
+}
+
+fn nth<T: Clone>(items: impl Iterator<Item = T>, n: usize) -> Option<T> {
+    let items: Vec<_> = items.collect();
+    (!items.is_empty()).then(|| items[n % items.len()].clone())
+}
+
+fn happen(world: &mut World, event: &Event, number: usize) -> Result<(), TestCaseError> {
+    let unclaimed = |world: &World, n| nth(world.unclaimed().map(|s| s.key.name.clone()), n);
+    let mut change = |world: &mut World, n: usize, f: fn(&mut warmpool::observe::sandbox::Sandbox)| {
+        if let Some(sandbox) = unclaimed(world, n).and_then(|name| world.sandboxes.get_mut(&name)) {
+            f(sandbox);
+            sandbox.resource_version.push('0');
+        }
+    };
+    match event {
+        Event::Step(share) => {
+            let plan = world.plan();
+            check(world, &plan)?;
+            world.store(&plan);
+            let part = plan.actions.len() * share / 4;
+            plan.actions.iter().take(part).for_each(|a| world.apply(a));
+            if *share == 4 {
+                world.status = serde_json::to_value(&plan.status).unwrap();
+            }
+        }
+        Event::Pass => world.pass(|s| !s.uid.ends_with('7')),
+        Event::Claim(priority) => drop(world.claim(&format!("c{number}"), json!({"priority": priority}))),
+        Event::DeleteClaim(n) => {
+            if let Some(name) = nth(world.claims.keys().cloned(), *n) {
+                world.delete_claim(&name);
+            }
+        }
+        Event::Image(n) => drop(world.set_image(&format!("image:{n}"))),
+        Event::Replicas(n) => drop(world.set(json!({"replicas": n}))),
+        Event::MaxUnavailable(n) => drop(world.set(json!({"updateStrategy": {"maxUnavailable": n}}))),
+        Event::Fail(n) => change(world, *n, |s| s.phase = PodPhase::Failed),
+        Event::Vanish(n) => {
+            if let Some(name) = unclaimed(world, *n) {
+                world.sandboxes.remove(&name);
+            }
+        }
+        Event::Unready(n) => change(world, *n, |s| s.ready_since = None),
+        Event::Evict(n) => change(world, *n, |s| s.evict = true),
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), max_shrink_iters: 4000, ..ProptestConfig::default() })]
+
+    /// I1-I5, I7 at every step, and I8: once faults stop, the pool reaches its goal and plans nothing.
+    #[test]
+    fn every_plan_keeps_the_invariants_and_the_pool_reaches_its_goal(
+        replicas in 0..8usize,
+        capacity in capacity(),
+        events in proptest::collection::vec(event(), 1..60),
+    ) {
+        let mut world = World::new(replicas, json!({"capacity": capacity}));
+        for (number, event) in events.iter().enumerate() {
+            happen(&mut world, event, number)?;
+        }
+        let patient: Vec<_> = world.claims.keys().cloned().collect();
+        for name in patient.iter().skip(4) {
+            world.delete_claim(name);
+        }
+        world.rest();
+        let (pool, update) = (world.pool(), world.update());
+        let targets = &pool.targets;
+        let claimed = world.sandboxes.len() - world.unclaimed().count();
+        let room = targets.max_total.map_or(targets.replicas, |max| targets.replicas.min(max.saturating_sub(claimed)));
+        prop_assert!(world.available() >= room, "{} of {room} available", world.available());
+        // Claims that leave no room for `replicas` hold a rollout back: I4 comes before I5.
+        if room == targets.replicas.min(targets.max_total.unwrap_or(usize::MAX)) {
+            prop_assert!(world.unclaimed().all(|s| s.revision == update), "I5: old revisions left");
+        }
+        prop_assert!(world.plan().actions.is_empty());
+        prop_assert_eq!(serde_json::to_value(world.plan().status).unwrap(), world.status, "I9");
+    }
+
+    /// The plan does not depend on the order in which pods, claims and revisions are listed.
+    #[test]
+    fn the_order_of_the_inputs_does_not_matter(
+        replicas in 1..8usize,
+        events in proptest::collection::vec(event(), 1..40),
+        seed in any::<u64>(),
+    ) {
+        let mut world = World::new(replicas, json!({}));
+        for (number, event) in events.iter().enumerate() {
+            happen(&mut world, event, number)?;
+        }
+        let view = world.view();
+        let mut shuffled = view.clone();
+        shuffle(&mut shuffled.sandboxes, seed);
+        shuffle(&mut shuffled.claims, seed);
+        shuffle(&mut shuffled.revisions, seed);
+        let (one, other) = (plan(&view), plan(&shuffled));
+        prop_assert_eq!(format!("{:?}", one.actions), format!("{:?}", other.actions));
+        prop_assert_eq!(one.status, other.status);
+    }
+}
+
+/// Cases of each law; `PROPTEST_CASES` asks for more.
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(1_000)
+}
+
+fn shuffle<T>(items: &mut [T], mut seed: u64) {
+    for i in (1..items.len()).rev() {
+        seed = seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        items.swap(i, usize::try_from(seed >> 33).unwrap() % (i + 1));
+    }
+}

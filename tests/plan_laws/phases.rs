@@ -1,0 +1,322 @@
+//! Tables for the phases, named as claims.
+
+use crate::world::{World, lines};
+use jiff::SignedDuration;
+use serde_json::json;
+use warmpool::api::labels;
+use warmpool::observe::sandbox::{Owner, PodPhase};
+use warmpool::observe::view::Creation;
+use warmpool::plan::Phase;
+
+fn created(world: &World) -> usize {
+    lines(&world.plan(), Phase::Scale)
+        .iter()
+        .filter(|l| l.starts_with("CreatePod"))
+        .count()
+}
+
+fn deleted(world: &World, phase: Phase) -> Vec<String> {
+    lines(&world.plan(), phase)
+        .into_iter()
+        .filter(|l| l.starts_with("DeletePod"))
+        .collect()
+}
+
+#[test]
+fn an_empty_pool_is_filled() {
+    assert_eq!(created(&World::new(10, json!({}))), 10);
+}
+
+#[test]
+fn a_pool_of_zero_creates_nothing() {
+    assert_eq!(created(&World::new(0, json!({}))), 0);
+}
+
+#[test]
+fn no_more_sandboxes_warm_at_once_than_the_scale_strategy_allows() {
+    assert_eq!(
+        created(&World::new(10, json!({"scaleStrategy": {"maxUnavailable": 3}}))),
+        3
+    );
+    assert_eq!(
+        created(&World::new(
+            10,
+            json!({"scaleStrategy": {"maxUnavailable": "25%"}})
+        )),
+        3
+    );
+    assert_eq!(
+        created(&World::new(10, json!({"scaleStrategy": {"maxUnavailable": 0}}))),
+        1
+    );
+}
+
+#[test]
+fn max_total_bounds_every_pod_terminating_ones_included() {
+    let mut world = World::new(10, json!({"capacity": {"maxTotal": 6}}));
+    world.sandbox("going", "old", |s| s.terminating = true);
+    world.sandbox("claimed", "old", |s| {
+        s.owner = Owner::Claim {
+            name: "c".into(),
+            uid: "c".into(),
+        };
+        s.state = labels::CLAIMED.into();
+    });
+    assert_eq!(created(&world), 4);
+}
+
+#[test]
+fn min_total_counts_claimed_and_unclaimed_together() {
+    let mut world = World::new(
+        1,
+        json!({"capacity": {"minTotal": 5}, "scaleStrategy": {"maxUnavailable": 10}}),
+    );
+    world.sandbox("claimed", "old", |s| {
+        s.owner = Owner::Claim {
+            name: "c".into(),
+            uid: "c".into(),
+        };
+        s.state = labels::CLAIMED.into();
+    });
+    assert_eq!(created(&world), 4);
+}
+
+#[test]
+fn unclaimed_sandboxes_are_trimmed_only_above_max_warm() {
+    let mut world = World::full(10, json!({}));
+    world.set(json!({"replicas": 4, "capacity": {"maxWarm": 8}}));
+    assert_eq!(deleted(&world, Phase::Scale).len(), 2);
+    world.set(json!({"capacity": {"maxWarm": 4}}));
+    assert_eq!(deleted(&world, Phase::Scale).len(), 6);
+}
+
+#[test]
+fn failed_and_finished_sandboxes_are_replaced() {
+    let mut world = World::full(3, json!({}));
+    let names: Vec<_> = world.sandboxes.keys().cloned().collect();
+    world.sandboxes.get_mut(&names[0]).unwrap().phase = PodPhase::Failed;
+    world.sandboxes.get_mut(&names[1]).unwrap().phase = PodPhase::Succeeded;
+    let expected = [
+        format!("DeletePod {} PodFailed", names[0]),
+        format!("DeletePod {} PodSucceeded", names[1]),
+    ];
+    assert_eq!(lines(&world.plan(), Phase::Eviction), expected);
+    assert_eq!(created(&world), 2);
+}
+
+#[test]
+fn an_evict_label_replaces_one_sandbox_within_the_budget() {
+    let mut world = World::full(4, json!({"updateStrategy": {"maxUnavailable": 1}}));
+    world.sandboxes.values_mut().for_each(|s| s.evict = true);
+    assert_eq!(lines(&world.plan(), Phase::Eviction).len(), 1);
+}
+
+#[test]
+fn a_state_set_by_hand_is_neither_claimed_nor_deleted_and_is_made_up_for() {
+    for state in [labels::CLAIMED, "nonsense", ""] {
+        let mut world = World::full(2, json!({}));
+        let name = world.sandboxes.keys().next().unwrap().clone();
+        world.sandboxes.get_mut(&name).unwrap().state = state.into();
+        world.claim("one", json!({})).claim("two", json!({}));
+        let plan = world.plan();
+        assert_eq!(lines(&plan, Phase::Scheduling).len(), 1, "{state}");
+        assert!(
+            plan.actions
+                .iter()
+                .all(|a| !format!("{:?}", a.step).contains("DeletePod")),
+            "{state}"
+        );
+        assert_eq!(
+            created(&world),
+            2,
+            "{state}: one for the stranger, one for the second claim"
+        );
+    }
+}
+
+#[test]
+fn a_rollout_takes_max_unavailable_and_waits_for_the_new_ones() {
+    let mut world = World::full(10, json!({"updateStrategy": {"maxUnavailable": "25%"}}));
+    world.set_image("image:2");
+    assert_eq!(
+        deleted(&world, Phase::Recreate).len(),
+        2,
+        "25% of 10, rounded down"
+    );
+    world.step();
+    assert!(deleted(&world, Phase::Recreate).is_empty());
+    assert_eq!(created(&world), 2);
+    world.step();
+    assert!(
+        deleted(&world, Phase::Recreate).is_empty(),
+        "the new ones are warming"
+    );
+    world.pass(|_| true);
+    assert_eq!(deleted(&world, Phase::Recreate).len(), 2);
+}
+
+#[test]
+fn both_percentages_rounding_to_zero_still_converges_and_says_so() {
+    let mut world = World::full(3, json!({"updateStrategy": {"maxUnavailable": "10%"}}));
+    world.set_image("image:2");
+    assert_eq!(deleted(&world, Phase::Recreate).len(), 1);
+    let conditions = world.plan().status.conditions;
+    let progressing = conditions.iter().find(|c| c.type_ == "Progressing").unwrap();
+    assert!(
+        progressing
+            .message
+            .contains("maxUnavailable 10% of 3 comes to 0 and is taken as 1"),
+        "{progressing:?}"
+    );
+    world.rest();
+    assert!(world.unclaimed().all(|s| s.revision == world.update()));
+}
+
+#[test]
+fn missing_sandboxes_count_as_unavailable_in_a_rollout() {
+    let mut world = World::full(10, json!({"updateStrategy": {"maxUnavailable": "20%"}}));
+    for name in world.sandboxes.keys().take(2).cloned().collect::<Vec<_>>() {
+        world.sandboxes.remove(&name);
+    }
+    world.set_image("image:2");
+    assert!(
+        deleted(&world, Phase::Recreate).is_empty(),
+        "the two missing ones are the whole budget"
+    );
+}
+
+#[test]
+fn broken_old_sandboxes_are_not_all_replaced_at_once() {
+    let mut world = World::new(10, json!({"updateStrategy": {"maxUnavailable": 2}}));
+    world.step();
+    world.set_image("image:2");
+    assert_eq!(deleted(&world, Phase::Recreate).len(), 2);
+}
+
+#[test]
+fn a_template_that_never_becomes_ready_cannot_empty_the_pool_even_under_claims() {
+    let mut world = World::full(10, json!({"updateStrategy": {"maxUnavailable": 2}}));
+    world.set_image("broken");
+    let broken = world.update();
+    for round in 0..40 {
+        if round % 4 == 0 {
+            world.claim(&format!("claim-{round}"), json!({}));
+        }
+        world.step();
+        world.pass(|s| s.revision != broken);
+        assert!(world.unclaimed().filter(|s| s.revision == broken).count() <= 2);
+    }
+    assert!(world.available() >= 7, "{} available", world.available());
+}
+
+#[test]
+fn scaling_down_in_a_rollout_removes_old_sandboxes_first() {
+    let mut world = World::full(6, json!({"updateStrategy": {"maxUnavailable": 2}}));
+    world.set_image("image:2");
+    world.step();
+    world.step();
+    world.pass(|_| true);
+    world.set(json!({"replicas": 3}));
+    let update = world.update();
+    let victims = deleted(&world, Phase::Scale);
+    assert!(!victims.is_empty());
+    assert!(victims.iter().all(|line| !line.contains(&update)), "{victims:?}");
+}
+
+#[test]
+fn removal_follows_the_documented_order() {
+    let mut world = World::new(1, json!({}));
+    let revision = world.update();
+    let earlier = world.now.checked_sub(SignedDuration::from_secs(60)).unwrap();
+    world
+        .sandbox("0-unscheduled", &revision, |s| {
+            (s.node, s.phase, s.ready_since) = (None, PodPhase::Pending, None)
+        })
+        .sandbox("1-pending", &revision, |s| {
+            (s.phase, s.ready_since) = (PodPhase::Pending, None)
+        })
+        .sandbox("2-unknown", &revision, |s| s.phase = PodPhase::Unknown)
+        .sandbox("3-not-ready", &revision, |s| s.ready_since = None)
+        .sandbox("4-cheap", &revision, |s| s.deletion_cost = -1)
+        .sandbox("5-crowded", &revision, |s| s.ready_since = Some(earlier))
+        .sandbox("6-alone-late", &revision, |s| s.node = Some("node-2".into()))
+        .sandbox("7-alone-restarted", &revision, |s| {
+            (s.node, s.ready_since, s.restarts) = (Some("node-3".into()), Some(earlier), 3);
+        })
+        .sandbox("8-alone-newer", &revision, |s| {
+            (s.node, s.ready_since) = (Some("node-4".into()), Some(earlier))
+        })
+        .sandbox("9-alone-older", &revision, |s| {
+            (s.node, s.ready_since, s.created) = (Some("node-5".into()), Some(earlier), earlier);
+        });
+    let order: Vec<_> = deleted(&world, Phase::Scale)
+        .iter()
+        .map(|l| l.split(' ').nth(1).unwrap().chars().next().unwrap())
+        .collect();
+    assert_eq!(order.iter().collect::<String>(), "012345678");
+}
+
+#[test]
+fn nothing_is_created_while_the_api_server_refuses_and_then_one_to_find_out() {
+    let mut world = World::new(10, json!({}));
+    let until = world.now.checked_add(SignedDuration::from_secs(5)).unwrap();
+    world.creation = Creation::BackOff {
+        until,
+        message: "exceeded quota".into(),
+    };
+    let plan = world.plan();
+    assert_eq!((created(&world), plan.next), (0, Some(until)));
+    let failure = plan
+        .status
+        .conditions
+        .iter()
+        .find(|c| c.type_ == "ReplicaFailure")
+        .unwrap();
+    assert_eq!(
+        (failure.status.as_str(), failure.message.as_str()),
+        ("True", "exceeded quota")
+    );
+    world.now = until;
+    assert_eq!(created(&world), 1);
+}
+
+#[test]
+fn a_spec_that_is_not_understood_freezes_the_pool_and_claims_are_still_served() {
+    for bad in [
+        json!({"updateStrategy": {"maxUnavailable": "abc"}}),
+        json!({"updateStrategy": {"maxUnavailable": "-5%"}}),
+        json!({"updateStrategy": {"maxUnavailable": "150%"}}),
+        json!({"updateStrategy": {"maxUnavailable": -1}}),
+        json!({"scaleStrategy": {"maxUnavailable": "all"}}),
+        json!({"replicas": -1}),
+        json!({"replicas": "ten"}),
+        json!({"capacity": {"minTotal": 5, "maxTotal": 4}}),
+    ] {
+        let mut world = World::full(3, json!({}));
+        world
+            .set_image("image:2")
+            .set(bad.clone())
+            .claim("one", json!({}));
+        let name = world.sandboxes.keys().next().unwrap().clone();
+        world.sandboxes.get_mut(&name).unwrap().phase = PodPhase::Failed;
+        let plan = world.plan();
+        assert_eq!(plan.actions.len(), 1, "{bad}: {:?}", plan.actions);
+        assert_eq!(lines(&plan, Phase::Scheduling).len(), 1, "{bad}");
+        let progressing = plan
+            .status
+            .conditions
+            .iter()
+            .find(|c| c.type_ == "Progressing")
+            .unwrap();
+        assert_eq!(
+            (progressing.status.as_str(), progressing.reason.as_str()),
+            ("False", "InvalidSpec"),
+            "{bad}"
+        );
+        assert!(
+            progressing.message.contains("spec."),
+            "{bad}: {}",
+            progressing.message
+        );
+    }
+}

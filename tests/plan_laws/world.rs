@@ -1,0 +1,358 @@
+//! A small world of one pool: build it in a few lines, read the plan, apply it, and let time pass.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use warmpool::api::claim::Phase as ClaimPhase;
+use warmpool::api::labels;
+use warmpool::observe::Key;
+use warmpool::observe::claim::Claim;
+use warmpool::observe::pool::Pool;
+use warmpool::observe::revision::{Revision, Template};
+use warmpool::observe::sandbox::{Owner, PodPhase, Sandbox};
+use warmpool::observe::stored::{StoredClaim, StoredPool};
+use warmpool::observe::view::{Creation, PoolView, Seen, Waiting};
+use warmpool::plan::revision::Store;
+use warmpool::plan::{Action, Phase, Plan, Step, plan};
+
+pub const POOL_UID: &str = "pool-uid";
+
+/// One pool, its pods, claims and revisions, as the API server holds them.
+#[derive(Clone, Debug)]
+pub struct World {
+    pub now: Timestamp,
+    pub spec: Value,
+    pub status: Value,
+    pub generation: i64,
+    pub sandboxes: BTreeMap<String, Sandbox>,
+    pub claims: BTreeMap<String, Claim>,
+    pub revisions: Vec<Arc<Revision>>,
+    pub creation: Creation,
+    counter: u64,
+}
+
+impl World {
+    /// An empty pool of `replicas`, with `fields` merged into its spec.
+    pub fn new(replicas: usize, fields: Value) -> Self {
+        let mut spec = json!({
+            "replicas": replicas,
+            "template": {"spec": {"containers": [{"name": "main", "image": "image:1"}]}},
+        });
+        merge(&mut spec, fields);
+        Self {
+            now: "2026-01-31T12:00:00Z".parse().unwrap(),
+            spec,
+            status: Value::Null,
+            generation: 1,
+            sandboxes: BTreeMap::new(),
+            claims: BTreeMap::new(),
+            revisions: Vec::new(),
+            creation: Creation::Open,
+            counter: 0,
+        }
+    }
+
+    /// The same pool, full and at rest.
+    pub fn full(replicas: usize, fields: Value) -> Self {
+        let mut world = Self::new(replicas, fields);
+        world.rest();
+        world
+    }
+
+    pub fn set(&mut self, fields: Value) -> &mut Self {
+        merge(&mut self.spec, fields);
+        self.generation += 1;
+        self
+    }
+
+    pub fn set_image(&mut self, image: &str) -> &mut Self {
+        self.set(json!({"template": {"spec": {"containers": [{"name": "main", "image": image}]}}}))
+    }
+
+    pub fn pool(&self) -> Pool {
+        let metadata = json!({
+            "namespace": "default", "name": "python", "uid": POOL_UID,
+            "generation": self.generation, "resourceVersion": "1",
+        });
+        let stored = json!({"metadata": metadata, "spec": self.spec, "status": self.status});
+        Pool::read(&serde_json::from_value::<StoredPool>(stored).unwrap())
+    }
+
+    pub fn claim(&mut self, name: &str, fields: Value) -> &mut Self {
+        self.counter += 1;
+        let mut spec = json!({"poolRef": {"name": "python"}});
+        merge(&mut spec, fields);
+        let stored = json!({
+            "metadata": {
+                "namespace": "default", "name": name, "uid": format!("{name}-{}", self.counter),
+                "resourceVersion": "1", "creationTimestamp": self.now.to_string(),
+            },
+            "spec": spec,
+        });
+        let stored: StoredClaim = serde_json::from_value(stored).unwrap();
+        self.claims
+            .insert(name.into(), Claim::read(&stored, self.counter, self.now));
+        self
+    }
+
+    /// Adds an unclaimed sandbox of `revision`, Running and Ready unless told otherwise by `change`.
+    pub fn sandbox(&mut self, name: &str, revision: &str, change: impl FnOnce(&mut Sandbox)) -> &mut Self {
+        let mut sandbox = self.warming(name, revision);
+        self.make_ready(&mut sandbox);
+        change(&mut sandbox);
+        self.sandboxes.insert(name.into(), sandbox);
+        self
+    }
+
+    fn make_ready(&self, sandbox: &mut Sandbox) {
+        sandbox.phase = PodPhase::Running;
+        sandbox.node = Some("node-1".into());
+        sandbox.ready_index = Some(0);
+        sandbox.ready_since = Some(self.now);
+    }
+
+    fn warming(&mut self, name: &str, revision: &str) -> Sandbox {
+        self.counter += 1;
+        Sandbox {
+            key: Key::new("default", name),
+            uid: format!("uid-{}", self.counter),
+            resource_version: self.counter.to_string(),
+            pool: "python".into(),
+            revision: revision.into(),
+            state: labels::WARM.into(),
+            owner: Owner::Pool { uid: POOL_UID.into() },
+            owner_index: 0,
+            created: self.now,
+            terminating: false,
+            evict: false,
+            phase: PodPhase::Pending,
+            node: None,
+            ip: String::new(),
+            ready_index: None,
+            ready_since: None,
+            deletion_cost: 0,
+            restarts: 0,
+            annotated: false,
+        }
+    }
+
+    pub fn view(&self) -> PoolView {
+        let owner = |claim: &Claim| {
+            self.sandboxes
+                .values()
+                .any(|s| matches!(&s.owner, Owner::Claim { uid, .. } if *uid == claim.uid))
+        };
+        PoolView {
+            now: self.now,
+            seed: self.counter,
+            pool: Arc::new(self.pool()),
+            sandboxes: self
+                .sandboxes
+                .values()
+                .map(|s| Seen {
+                    sandbox: Arc::new(s.clone()),
+                    pending: None,
+                })
+                .collect(),
+            creating: Vec::new(),
+            claims: self
+                .claims
+                .values()
+                .filter(|c| c.waiting())
+                .map(|c| Waiting {
+                    claim: Arc::new(c.clone()),
+                    served: owner(c),
+                })
+                .collect(),
+            revisions: self.revisions.clone(),
+            creation: self.creation.clone(),
+        }
+    }
+
+    pub fn plan(&self) -> Plan {
+        plan(&self.view())
+    }
+
+    /// Plans, and applies everything the way the API server would.
+    pub fn step(&mut self) -> Plan {
+        let plan = self.plan();
+        self.store(&plan);
+        for action in &plan.actions {
+            self.apply(action);
+        }
+        self.status = serde_json::to_value(&plan.status).unwrap();
+        plan
+    }
+
+    pub fn store(&mut self, plan: &Plan) {
+        let template: Template = (*plan.revisions.update.template).clone();
+        match &plan.revisions.store {
+            None => {}
+            Some(Store::Create(number)) => self.add_revision(&plan.revisions.update.hash, *number, template),
+            Some(Store::Renumber(old, number)) => {
+                self.revisions.retain(|r| r.hash != old.hash);
+                self.add_revision(&old.hash, *number, template);
+            }
+        }
+        self.revisions
+            .retain(|r| plan.revisions.trim.iter().all(|t| t.hash != r.hash));
+    }
+
+    fn add_revision(&mut self, hash: &str, number: i64, template: Template) {
+        self.revisions.push(Arc::new(Revision {
+            key: Key::new("default", format!("python-{hash}")),
+            uid: format!("revision-{hash}"),
+            owner: POOL_UID.into(),
+            pool: "python".into(),
+            hash: hash.into(),
+            number,
+            template: Arc::new(template),
+        }));
+    }
+
+    /// Applies one write; one that no longer fits the stored object changes nothing, as in the API server.
+    pub fn apply(&mut self, action: &Action) {
+        match &action.step {
+            Step::CreatePod { name, revision } => {
+                let sandbox = self.warming(name, revision);
+                self.sandboxes.insert(name.clone(), sandbox);
+            }
+            Step::DeletePod { sandbox } => {
+                let stored = self.sandboxes.get(&sandbox.key.name);
+                if stored.is_some_and(|s| s.resource_version == sandbox.resource_version) {
+                    self.sandboxes.remove(&sandbox.key.name);
+                }
+            }
+            Step::BindClaim { claim, sandbox } => {
+                self.counter += 1;
+                let claimable = |s: &&mut Sandbox| {
+                    s.uid == sandbox.uid
+                        && s.state == labels::WARM
+                        && s.ready_since.is_some()
+                        && !s.terminating
+                };
+                let Some(pod) = self.sandboxes.get_mut(&sandbox.key.name).filter(claimable) else {
+                    return;
+                };
+                pod.state = labels::CLAIMED.into();
+                pod.owner = Owner::Claim {
+                    name: claim.key.name.clone(),
+                    uid: claim.uid.clone(),
+                };
+                pod.resource_version = self.counter.to_string();
+                if let Some(stored) = self
+                    .claims
+                    .get_mut(&claim.key.name)
+                    .filter(|c| c.uid == claim.uid)
+                {
+                    stored.status = warmpool::plan::claim::binding(stored, pod, self.now);
+                }
+            }
+            Step::FailClaim { claim, .. } => {
+                if let Some(stored) = self
+                    .claims
+                    .get_mut(&claim.key.name)
+                    .filter(|c| c.uid == claim.uid)
+                {
+                    stored.status.phase = Some(ClaimPhase::Failed);
+                }
+            }
+        }
+    }
+
+    /// A second passes, and every warming sandbox for which `ready` says so becomes Ready.
+    pub fn pass(&mut self, ready: impl Fn(&Sandbox) -> bool) {
+        self.now = self.now.checked_add(SignedDuration::from_secs(1)).unwrap();
+        for name in self.sandboxes.keys().cloned().collect::<Vec<_>>() {
+            self.counter += 1;
+            let mut sandbox = self.sandboxes.get(&name).cloned().unwrap();
+            if sandbox.ready_since.is_none() && !sandbox.finished() && !sandbox.terminating && ready(&sandbox)
+            {
+                self.make_ready(&mut sandbox);
+                sandbox.resource_version = self.counter.to_string();
+                self.sandboxes.insert(name, sandbox);
+            }
+        }
+    }
+
+    /// The claim goes, and the garbage collector removes its sandbox.
+    pub fn delete_claim(&mut self, name: &str) {
+        if let Some(claim) = self.claims.remove(name) {
+            self.sandboxes
+                .retain(|_, s| !matches!(&s.owner, Owner::Claim { uid, .. } if *uid == claim.uid));
+        }
+    }
+
+    /// Steps until nothing is left to do. Panics when that takes too long.
+    pub fn rest(&mut self) {
+        self.rest_but(|_| true);
+    }
+
+    /// The same, with only the sandboxes that `ready` selects ever becoming ready.
+    pub fn rest_but(&mut self, ready: impl Fn(&Sandbox) -> bool) {
+        for _ in 0..400 {
+            let plan = self.step();
+            let quiet = plan.actions.is_empty() && plan.revisions.store.is_none() && plan.next.is_none();
+            let before = self.sandboxes.clone();
+            self.pass(&ready);
+            if quiet && before == self.sandboxes && self.plan().status == plan.status {
+                return;
+            }
+        }
+        panic!("no rest: {:#?}", self.plan().actions);
+    }
+
+    pub fn unclaimed(&self) -> impl Iterator<Item = &Sandbox> {
+        self.sandboxes
+            .values()
+            .filter(|s| matches!(&s.owner, Owner::Pool { uid } if uid == POOL_UID))
+    }
+
+    pub fn available(&self) -> usize {
+        let min_ready = self.pool().targets.min_ready;
+        self.unclaimed()
+            .filter(|s| s.available_at(min_ready).is_some_and(|at| at <= self.now))
+            .count()
+    }
+
+    pub fn bound_to(&self, claim: &str) -> Option<&Sandbox> {
+        let uid = &self.claims.get(claim)?.uid;
+        self.sandboxes
+            .values()
+            .find(|s| matches!(&s.owner, Owner::Claim { uid: owner, .. } if owner == uid))
+    }
+
+    /// Revision of the present template.
+    pub fn update(&self) -> String {
+        self.plan().revisions.update.hash
+    }
+}
+
+/// Merges `fields` into `value`, lists replaced as a whole.
+fn merge(value: &mut Value, fields: Value) {
+    match (value, fields) {
+        (Value::Object(into), Value::Object(fields)) => {
+            for (key, field) in fields {
+                merge(into.entry(key).or_insert(Value::Null), field);
+            }
+        }
+        (_, Value::Null) => {}
+        (into, field) => *into = field,
+    }
+}
+
+/// The actions of a phase as short lines, such as `DeletePod b OldRevision`.
+pub fn lines(plan: &Plan, phase: Phase) -> Vec<String> {
+    let of_phase = plan.actions.iter().filter(|a| a.phase == phase);
+    of_phase
+        .map(|a| match &a.step {
+            Step::CreatePod { revision, .. } => format!("CreatePod {revision} {}", a.reason),
+            Step::DeletePod { sandbox } => format!("DeletePod {} {}", sandbox.key.name, a.reason),
+            Step::BindClaim { claim, sandbox } => {
+                format!("BindClaim {} {}", claim.key.name, sandbox.key.name)
+            }
+            Step::FailClaim { claim, .. } => format!("FailClaim {} {}", claim.key.name, a.reason),
+        })
+        .collect()
+}

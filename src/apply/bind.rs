@@ -42,6 +42,9 @@ pub(super) async fn run(writer: Writer, claim: Arc<Claim>, sandbox: Arc<Sandbox>
     writer.shared.lock().pending.end_serving(&claim.uid);
     match published {
         Ok(()) => tracing::info!(claim = %claim.key, pool = claim.pool, pod = bound.key.name, wait, "bound"),
+        Err(error) if error.class() == Class::Gone => {
+            tracing::info!(claim = %claim.key, pod = bound.key.name, "the claim went while it was bound, its sandbox goes with it");
+        }
         Err(error) => {
             tracing::warn!(claim = %claim.key, pod = bound.key.name, error = error.message(), "bound, but not published yet");
             writer.revisit(&claim).await;

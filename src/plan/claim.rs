@@ -7,9 +7,13 @@ use crate::api::{SandboxClaimStatus, claim::OnEmpty};
 use crate::observe::claim::Claim;
 use crate::observe::sandbox::{PodPhase, Sandbox};
 use crate::observe::view::ClaimView;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use std::sync::Arc;
+
+/// How long a claim waits before its status says so. Most wait less, and a write saved here is a binding
+/// served sooner there.
+const PATIENCE: SignedDuration = SignedDuration::from_millis(500);
 
 /// What to do about a claim now.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -47,7 +51,7 @@ pub fn plan(view: &ClaimView) -> ClaimPlan {
 
 /// The status that publishes `sandbox` as the claim's own.
 pub fn binding(claim: &Claim, sandbox: &Sandbox, now: Timestamp) -> SandboxClaimStatus {
-    let waited = now.duration_since(claim.arrived).max(jiff::SignedDuration::ZERO);
+    let waited = now.duration_since(claim.arrived).max(SignedDuration::ZERO);
     let warm = sandbox.ready_since.is_some_and(|since| since <= claim.arrived);
     let status = SandboxClaimStatus {
         phase: Some(Phase::Bound),
@@ -155,6 +159,13 @@ fn waiting(view: &ClaimView) -> ClaimPlan {
         (Ok(_), Some(verdict)) => (verdict.reason, verdict.message.clone()),
         (Ok(_), None) => return ClaimPlan::default(),
     };
+    let patience = claim.arrived.checked_add(PATIENCE).unwrap_or(now);
+    if claim.status.phase.is_none() && now < patience {
+        return ClaimPlan {
+            next: Some(patience),
+            ..Default::default()
+        };
+    }
     let next = claim.deadline().filter(|_| !view.pool_exists);
     let said =
         conditions::find(&claim.status.conditions, conditions::BOUND).is_some_and(|c| c.reason == reason);

@@ -38,6 +38,8 @@ pub(super) struct Draft<'a> {
     pub(super) leaving: usize,
     /// Sandboxes of claims, and whether each is of the update revision.
     pub(super) claimed: Vec<bool>,
+    /// A sandbox of the update revision has become available, and may have been claimed since.
+    pub(super) proven: bool,
     /// Every pod that exists or is being created, terminating ones included: what `maxTotal` bounds.
     pub(super) existing: usize,
     /// Waiting claims that no available sandbox was left for, in order of service.
@@ -46,7 +48,7 @@ pub(super) struct Draft<'a> {
     pub(super) demand: usize,
     /// Creations that the demand or refill asked for and `maxTotal` forbade.
     pub(super) forbidden: usize,
-    /// Unclaimed sandboxes and their availability as the view shows them, before any action.
+    /// Available sandboxes that may still be taken away.
     pub(super) budget: Budget,
     pub(super) actions: Vec<Action>,
     pub(super) next: Option<Timestamp>,
@@ -61,6 +63,7 @@ impl<'a> Draft<'a> {
             finished: Vec::new(),
             leaving: 0,
             claimed: Vec::new(),
+            proven: false,
             existing: view.creating.len(),
             unserved: Vec::new(),
             demand: 0,
@@ -87,6 +90,7 @@ impl<'a> Draft<'a> {
         }
         order::by_removal(&mut draft.idle);
         draft.finished.sort_by(|a, b| a.key.cmp(&b.key));
+        draft.proven = draft.claimed.contains(&true) || draft.idle.iter().any(|i| i.updated && i.available);
         let available = draft.idle.iter().filter(|i| i.available).count();
         draft.budget = Budget::new(available, &view.pool.targets);
         draft

@@ -63,9 +63,7 @@ fn allowed_now(draft: &mut Draft, count: usize) -> usize {
 /// first one, no more than `maxUnavailable` of them may be warming: what claims take meanwhile is made up
 /// from the revision that works, so a template that never becomes ready cannot empty the pool.
 fn unproven_room(draft: &Draft) -> usize {
-    let proven =
-        draft.claimed.iter().any(|updated| *updated) || draft.idle.iter().any(|i| i.updated && i.available);
-    if proven || draft.revisions.previous.is_none() {
+    if draft.proven || draft.revisions.previous.is_none() {
         return usize::MAX;
     }
     draft

@@ -79,7 +79,9 @@ fn claims_are_served_by_priority_then_age() {
 #[test]
 fn each_claim_gets_a_sandbox_of_its_own() {
     let mut world = World::full(5, json!({}));
-    (0..5).for_each(|n| drop(world.claim(&format!("c{n}"), json!({}))));
+    for n in 0..5 {
+        world.claim(&format!("c{n}"), json!({}));
+    }
     world.step();
     let mut bound: Vec<_> = (0..5)
         .map(|n| world.bound_to(&format!("c{n}")).unwrap().uid.clone())
@@ -120,7 +122,9 @@ fn the_update_revision_is_preferred_and_the_best_of_it_taken() {
         .sandbox("old", "0123456789", |_| {})
         .sandbox("cheap", &revision, |s| s.deletion_cost = -5)
         .sandbox("dear", &revision, |s| s.deletion_cost = 5);
-    (0..3).for_each(|n| drop(world.claim(&format!("c{n}"), json!({}))));
+    for n in 0..3 {
+        world.claim(&format!("c{n}"), json!({}));
+    }
     assert_eq!(
         lines(&world.plan(), Phase::Scheduling),
         ["BindClaim c0 dear", "BindClaim c1 cheap", "BindClaim c2 old"]
@@ -307,6 +311,12 @@ fn a_claim_of_a_missing_pool_waits_and_says_so_once() {
     world.claim("one", json!({}));
     let mut view = claim_view(&world, "one");
     view.pool_exists = false;
+    assert_eq!(
+        plan::claim::plan(&view).status,
+        None,
+        "it may be served in a moment"
+    );
+    view.now = plan::claim::plan(&view).next.unwrap();
     let plan = plan::claim::plan(&view);
     let status = *plan.status.unwrap();
     assert_eq!(status.conditions[0].reason, "PoolNotFound");

@@ -125,7 +125,7 @@ fn nth<T: Clone>(items: impl Iterator<Item = T>, n: usize) -> Option<T> {
 
 fn happen(world: &mut World, event: &Event, number: usize) -> Result<(), TestCaseError> {
     let unclaimed = |world: &World, n| nth(world.unclaimed().map(|s| s.key.name.clone()), n);
-    let mut change = |world: &mut World, n: usize, f: fn(&mut warmpool::observe::sandbox::Sandbox)| {
+    let change = |world: &mut World, n: usize, f: fn(&mut warmpool::observe::sandbox::Sandbox)| {
         if let Some(sandbox) = unclaimed(world, n).and_then(|name| world.sandboxes.get_mut(&name)) {
             f(sandbox);
             sandbox.resource_version.push('0');

@@ -1,0 +1,87 @@
+# `make` alone lists the targets.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+MAKEFLAGS += --no-print-directory
+
+CLUSTER := e2e/cluster/cluster.py
+NAME ?= dev
+NODES ?= 4
+
+##@ Look at it
+
+.PHONY: demo
+demo: ## Show the operator at work, step by step, on a control plane of its own; leaves both running
+	@e2e/demo/demo.sh up
+
+.PHONY: demo-down
+demo-down: ## End what `make demo` started, and nothing else
+	@e2e/demo/demo.sh down
+
+.PHONY: cluster
+cluster: ## Start a real control plane with simulated nodes under .cluster/NAME (NAME=dev NODES=4)
+	@e2e/need.sh go python3 openssl
+	@$(CLUSTER) up --name $(NAME) --nodes $(NODES)
+
+.PHONY: cluster-down
+cluster-down: ## End that control plane (NAME=dev)
+	@$(CLUSTER) down --name $(NAME)
+
+##@ Work on it
+
+.PHONY: build
+build: ## Build the operator: target/release/warmpool
+	@e2e/need.sh cargo cc
+	cargo build --release --locked
+
+.PHONY: crds
+crds: ## Write crds/ anew from the types in src/api
+	@e2e/need.sh cargo cc
+	cargo run --locked --bin warmpool -- crds --out-dir crds
+
+.PHONY: fmt
+fmt: ## Format the source
+	cargo fmt
+
+.PHONY: lint
+lint: ## Refuse unformatted code and every warning of clippy
+	@e2e/need.sh cargo cc
+	cargo fmt --check
+	cargo clippy --locked --all-targets -- -D warnings
+
+.PHONY: audit
+audit: ## Check licences, sources and known vulnerabilities of the dependencies with cargo-deny
+	@e2e/need.sh cargo cc
+	@command -v cargo-deny >/dev/null || { \
+	  echo "cargo-deny is missing; installing it: cargo install --locked cargo-deny (some minutes)"; \
+	  cargo install --locked cargo-deny; }
+	cargo deny check
+
+##@ Test it
+
+.PHONY: test
+test: lint unit e2e ## Everything a change has to pass: lint, unit and e2e (what .ci/run runs)
+
+.PHONY: unit
+unit: ## Unit and property tests: no cluster needed
+	@e2e/need.sh cargo cc
+	cargo test --locked
+
+.PHONY: e2e
+e2e: ## Tests against a real control plane, which is built on first use and started by the tests
+	@e2e/need.sh cargo cc go python3 openssl
+	$(CLUSTER) build
+	cargo test --locked --test apiserver -- --ignored
+
+.PHONY: bench
+bench: ## Measure the planner alone, then the operator on a control plane of the benchmark's own
+	@e2e/need.sh cargo cc go python3 openssl
+	$(CLUSTER) build
+	cargo bench --locked --bench planner --bench cluster
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN { FS = ":.*## " } \
+	  /^##@ / { printf "\n%s\n", substr($$0, 5) } \
+	  /^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

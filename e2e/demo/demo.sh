@@ -1,0 +1,269 @@
+#!/usr/bin/env bash
+# demo.sh up|down: the operator at its main job, on a real control plane that `up` starts and leaves running.
+# Each step checks what it claims: one that does not come true ends the demo with a sentence and the operator's log.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+state=.cluster/demo
+operator=target/release/warmpool
+log=$state/log/operator.log
+pidfile=$state/operator.pid
+old_image=python:3.13-slim
+new_image=python:3.14-slim
+claim_every=1.5                       # seconds between two claims during the rollout
+bin=${WARMPOOL_CLUSTER_BIN:-$PWD/.cluster/bin}
+export PATH=$bin:$PATH                # the kubectl that was built with this control plane
+export KUBECONFIG=$PWD/$state/kubeconfig
+idle=warmpool.dev/pool=python,warmpool.dev/state=warm
+claimed=warmpool.dev/pool=python,warmpool.dev/state=claimed
+first_claims='warmpool.dev/claim in (run-42,burst-1,burst-2,burst-3,burst-4,burst-5)'
+identity='custom-columns=POD:.metadata.name,UID:.metadata.uid,IMAGE:.spec.containers[0].image'
+
+# ---- talking -----------------------------------------------------------------------------------------
+
+step() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
+note() { printf '%s\n' "$@"; }
+
+# Prints a command so that it can be pasted, and runs it.
+run() {
+  local word
+  printf '\n$'
+  for word in "$@"; do
+    if [[ $word =~ ^[A-Za-z0-9_./,:=-]+$ ]]; then printf ' %s' "$word"; else printf " '%s'" "$word"; fi
+  done
+  printf '\n'
+  "$@"
+}
+
+fail() {
+  {
+    printf '\nThe demo failed: %s\n' "$*"
+    if [ -s "$log" ]; then printf 'The last lines of %s:\n' "$log"; tail -n 20 "$log"; fi
+    echo "The control plane is left as it is: export KUBECONFIG=$KUBECONFIG; 'make demo-down' ends it."
+  } >&2
+  exit 1
+}
+
+# expect SECONDS SENTENCE COMMAND...: waits until the command succeeds; if it does not, the sentence is what failed.
+expect() {
+  local deadline=$((SECONDS + $1)) sentence="$2 (waited $1 s)"
+  shift 2
+  until "$@" 2>/dev/null; do
+    still_runs
+    if ((SECONDS >= deadline)); then fail "$sentence"; fi
+    sleep 0.2
+  done
+}
+
+# ---- the operator's process --------------------------------------------------------------------------
+
+# When a process began, in ticks since boot: with its number it names one process for ever.
+began() { cut -d' ' -f22 "/proc/$1/stat" 2>/dev/null; }
+
+operator_pid() {
+  local pid ticks
+  [ -r "$pidfile" ] && read -r pid ticks <"$pidfile" && [ "$(began "$pid")" = "$ticks" ] && echo "$pid"
+}
+
+# A demo without its operator can only fail: sooner is kinder.
+still_runs() { [ ! -e "$pidfile" ] || operator_pid >/dev/null || fail "the operator has ended"; }
+
+start_operator() {
+  KUBECONFIG=$PWD/$state/operator.kubeconfig setsid "$operator" controller >"$log" 2>&1 </dev/null &
+  echo "$! $(began $!)" >"$pidfile"
+}
+
+stop_operator() {
+  local pid
+  if pid=$(operator_pid); then
+    kill "$pid"
+    for _ in {1..100}; do operator_pid >/dev/null || break; sleep 0.1; done
+    if operator_pid >/dev/null; then
+      echo "The operator (pid $pid) did not end within 10 s of SIGTERM; killing it."
+      kill -9 "$pid"
+    else
+      echo "The operator (pid $pid) has ended."
+    fi
+  fi
+  rm -f "$pidfile"
+}
+
+# ---- questions to the cluster ------------------------------------------------------------------------
+
+pool() { kubectl get pool python -o jsonpath="$1"; }
+pool_is_full() { [ "$(pool '{.status.replicas} {.status.available}')" = "10 10" ]; }
+no_pods() { [ -z "$(kubectl get pods -l "$1" -o name)" ]; }
+idle_images() { kubectl get pods -l "$idle" -o jsonpath='{range .items[*]}{.spec.containers[0].image}{"\n"}{end}' | sort -u; }
+
+all_bound() {
+  local phases
+  phases=$(kubectl get sandboxclaims -o jsonpath='{range .items[*]}{.status.phase}{"\n"}{end}' | sort | uniq -c)
+  [ "$(awk '{print $2}' <<<"$phases")" = Bound ]
+}
+
+# The longest that a claim whose name begins so has waited, in milliseconds.
+longest_wait_ms() {
+  kubectl get sandboxclaims -o jsonpath='{range .items[*]}{.metadata.name} {.status.waitSeconds}{"\n"}{end}' |
+    awk -v name="^$1" '$1 ~ name { if ($2 == "") exit 1; if ($2 > most) most = $2 } END { printf "%.0f\n", most * 1000 }'
+}
+
+rolled_out() {
+  [ "$(pool '{.status.updated} {.status.available}')" = "10 10" ] && [ "$(idle_images)" = "$new_image" ]
+}
+
+claim() {
+  cat <<EOF
+---
+apiVersion: warmpool.dev/v1alpha1
+kind: SandboxClaim
+metadata: {name: $1}
+spec: {poolRef: {name: python}}
+EOF
+}
+
+# One claim after the other, for as long as the file is there.
+keep_claiming() {
+  local n=0
+  while [ -e "$state/claiming" ]; do
+    n=$((n + 1))
+    claim "rollout-$n" | kubectl create -f - >/dev/null
+    sleep "$claim_every"
+  done
+}
+
+# ---- the steps ---------------------------------------------------------------------------------------
+
+prepare() {
+  e2e/need.sh cargo cc go python3 openssl
+  step "The operator: cargo build --release --locked (some minutes the first time, seconds after that)"
+  cargo build --release --locked
+  step "The control plane: etcd, kube-apiserver, controller manager, scheduler and KWOK"
+  e2e/cluster/cluster.py up --name demo >/dev/null
+
+  step "The API and the operator's permissions, as every user installs them"
+  mkdir -p "$state/log"
+  stop_operator   # of an earlier demo
+  run kubectl apply -k crds
+  run kubectl apply -k config/rbac
+  kubectl wait --for=condition=Established crd/pools.warmpool.dev crd/sandboxclaims.warmpool.dev --timeout=30s >/dev/null
+  kubectl get pools,sandboxclaims -o name | xargs -r kubectl delete >/dev/null   # of an earlier demo, too
+  expect 30 "the sandboxes of an earlier demo should be gone" no_pods warmpool.dev/pool=python
+
+  note "" "The operator runs as a process beside the cluster, under the token of its own ServiceAccount and these" \
+    "permissions only; its log is $log."
+  e2e/cluster/cluster.py token --name demo warmpool-system warmpool --out "$state/operator.kubeconfig" >/dev/null
+  start_operator
+}
+
+warm_up() {
+  step "1. A pool of 10 warms up"
+  note "The sandboxes are played by KWOK: the pods are real objects of a real API server, with no containers behind" \
+    "them. Each is asked to take 2 s to become Ready. The sample claim comes with the pool, so it has to wait for" \
+    "the first of them."
+  run kubectl apply -k e2e/demo
+  run kubectl get pools
+  expect 60 "ten sandboxes should be available" pool_is_full
+  expect 10 "claim run-42 should be bound to the first sandbox that became available" all_bound
+  run kubectl get pools
+  run kubectl get sandboxclaims
+}
+
+burst() {
+  step "2. Five claims at once, bound in milliseconds; the pool refills"
+  { for n in 1 2 3 4 5; do claim "burst-$n"; done; } >"$state/burst.yaml"
+  run kubectl create -f "$state/burst.yaml"
+  expect 30 "five claims on a pool with ten available sandboxes should be Ready" \
+    kubectl wait --for=condition=Ready sandboxclaims --all --timeout=2s >/dev/null
+  run kubectl get sandboxclaims
+  run kubectl get pools
+  local wait
+  wait=$(longest_wait_ms burst-) || fail "each claim's status should say how long it waited"
+  ((wait < 1000)) || fail "a claim on a warm pool should not wait; one of these waited $wait ms"
+  expect 60 "the pool should be refilled to ten available" pool_is_full
+  run kubectl get pools
+}
+
+rollout() {
+  step "3. A new template rolls through the idle sandboxes while claims keep coming"
+  local claiming deadline wait served
+  note "The claimed sandboxes before:"
+  run kubectl get pods -l "$first_claims" -o "$identity" | tee "$state/claimed.before"
+
+  touch "$state/claiming"
+  keep_claiming &
+  claiming=$!
+  run kubectl patch pool python --type=json \
+    -p "[{\"op\": \"replace\", \"path\": \"/spec/template/spec/containers/0/image\", \"value\": \"$new_image\"}]"
+  note "" "A claim is created every $claim_every s. The rollout may keep at most 25% of 10, so 2, idle sandboxes from being" \
+    "available; a claim takes one too, so AVAILABLE may be below 8 for as long as its successor warms up."
+  printf '\n$ kubectl get pools   # once a second\n'
+  kubectl get pools
+  deadline=$((SECONDS + 120))
+  until [ "$(pool '{.status.updated}')" = 10 ] && [ "$(idle_images)" = "$new_image" ]; do
+    still_runs
+    ((SECONDS < deadline)) || fail "all idle sandboxes should have image $new_image within 120 s"
+    kill -0 "$claiming" 2>/dev/null || fail "a claim could not be created during the rollout"
+    sleep 1
+    kubectl get pools | tail -n 1
+  done
+  rm "$state/claiming"
+  wait "$claiming" || fail "a claim could not be created during the rollout"
+  expect 60 "the pool should come to rest with 10 updated and 10 available" rolled_out
+  kubectl get pools | tail -n 1
+
+  expect 10 "every claim made during the rollout should be bound" all_bound
+  served=$(kubectl get sandboxclaims -o name | grep -c /rollout-)
+  wait=$(longest_wait_ms rollout-) || fail "each claim's status should say how long it waited"
+  note "" "$served claims came during the rollout; all are bound, and the longest wait was $wait ms."
+  note "The sandboxes claimed before it are the same, and keep their old image:"
+  run kubectl get pods -l "$first_claims" -o "$identity" | tee "$state/claimed.after"
+  cmp -s "$state/claimed.before" "$state/claimed.after" || fail "a claimed sandbox changed during the rollout"
+  [ "$(grep -c " $old_image\$" "$state/claimed.after")" = 6 ] || fail "the six sandboxes claimed before should have image $old_image"
+}
+
+release() {
+  step "4. Claims are released by deleting them; their sandboxes go with them"
+  run kubectl delete sandboxclaims --all
+  expect 30 "the sandboxes of deleted claims should be gone" no_pods "$claimed"
+  expect 30 "the pool should have ten available sandboxes" pool_is_full
+  run kubectl get pods -l "$claimed"
+  run kubectl get pools
+}
+
+at_rest() {
+  step "5. What would the operator do now, and why?"
+  run "$operator" plan
+  "$operator" plan -o json | python3 -c 'import json, sys; sys.exit(any(pool["actions"] for pool in json.load(sys.stdin)["pools"]))' ||
+    fail "with the pool full and no claims, the plan should be empty"
+}
+
+up() {
+  prepare
+  warm_up
+  burst
+  rollout
+  release
+  at_rest
+  step "All of it happened. The cluster and the operator are yours to play with:"
+  cat <<EOF
+  export KUBECONFIG=$KUBECONFIG PATH=$bin:\$PATH
+  kubectl get pools,sandboxclaims,pods
+  kubectl scale pool python --replicas=20
+  kubectl apply -f config/samples/claim.yaml
+  kubectl explain pool.spec.updateStrategy
+  tail -f $PWD/$log
+  make demo-down
+EOF
+}
+
+down() {
+  stop_operator
+  e2e/cluster/cluster.py down --name demo
+}
+
+trap 'rm -f "$state/claiming"' EXIT
+case ${1:-} in
+  up) up ;;
+  down) down ;;
+  *) echo "usage: demo.sh up|down" >&2; exit 2 ;;
+esac

@@ -1,0 +1,199 @@
+//! `warmpool plan -f`, called as users call it.
+
+// A test may panic: that is how it fails.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
+use serde_json::Value;
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+const POOL: &str = "
+apiVersion: warmpool.dev/v1alpha1
+kind: Pool
+metadata: {name: python, namespace: default, uid: pool-uid, generation: 3}
+spec:
+  replicas: 3
+  template: {spec: {containers: [{name: main, image: 'image:1'}]}}
+";
+
+const CLAIM: &str = "
+apiVersion: warmpool.dev/v1alpha1
+kind: SandboxClaim
+metadata: {name: run-42, namespace: default, uid: claim-uid, creationTimestamp: '2026-01-31T11:59:59Z'}
+spec: {poolRef: {name: python}}
+";
+
+fn pod(name: &str, state: &str, owner: &str) -> String {
+    format!(
+        "
+apiVersion: v1
+kind: Pod
+metadata:
+  name: {name}
+  namespace: default
+  uid: uid-{name}
+  creationTimestamp: '2026-01-31T11:00:00Z'
+  labels: {{warmpool.dev/pool: python, warmpool.dev/revision: oldrevision, warmpool.dev/state: {state}}}
+  ownerReferences: [{{apiVersion: warmpool.dev/v1alpha1, kind: {owner}, controller: true}}]
+spec: {{nodeName: node-1, containers: []}}
+status:
+  phase: Running
+  podIP: 10.0.0.1
+  conditions: [{{type: Ready, status: 'True', lastTransitionTime: '2026-01-31T11:00:05Z'}}]
+"
+    )
+}
+
+fn warm(name: &str) -> String {
+    pod(name, "warm", "Pool, name: python, uid: pool-uid")
+}
+
+fn stream(documents: &[&str]) -> String {
+    documents.join("\n---\n")
+}
+
+fn plan_with(arguments: &[&str], input: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_warmpool"))
+        .args(["plan", "-f", "-", "--now", "2026-01-31T12:00:00Z"])
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+fn plan(input: &str) -> Value {
+    let output = plan_with(&["-o", "json"], input);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn refusal(input: &str) -> String {
+    let output = plan_with(&[], input);
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stdout));
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn an_empty_pool_is_planned_with_exactly_the_documented_keys() {
+    let plan = plan(POOL);
+    let pool = &plan["pools"][0];
+    assert_eq!((&pool["namespace"], &pool["name"]), (&"default".into(), &"python".into()));
+    let actions = pool["actions"].as_array().unwrap();
+    assert_eq!(actions.len(), 3);
+    let mut keys: Vec<_> = actions[0].as_object().unwrap().keys().map(String::as_str).collect();
+    keys.sort_unstable();
+    assert_eq!(keys, ["action", "claim", "phase", "pod", "reason", "revision"]);
+    assert_eq!((&actions[0]["phase"], &actions[0]["action"]), (&"scale".into(), &"CreatePod".into()));
+    let name = format!("python-{}-", actions[0]["revision"].as_str().unwrap());
+    assert!(actions[0]["pod"].as_str().unwrap().starts_with(&name));
+    assert_eq!(pool["status"]["observedGeneration"], 3);
+}
+
+#[test]
+fn the_same_input_gives_the_same_plan_in_any_order() {
+    let (a, b, c) = (warm("a"), warm("b"), warm("c"));
+    let one = plan(&stream(&[POOL, &a, &b, &c, CLAIM]));
+    let other = plan(&stream(&[CLAIM, &c, &a, &b, POOL]));
+    assert_eq!(one, other);
+    let bind = &one["pools"][0]["actions"][0];
+    assert_eq!((&bind["action"], &bind["claim"]), (&"BindClaim".into(), &"run-42".into()));
+}
+
+#[test]
+fn lists_are_read_as_kubectl_prints_them_in_yaml_and_json() {
+    let documents: Vec<Value> =
+        [POOL, CLAIM, &warm("a")].iter().map(|d| serde_yaml_ng::from_str(d).unwrap()).collect();
+    let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": documents});
+    let expected = plan(&stream(&[POOL, CLAIM, &warm("a")]));
+    assert_eq!(plan(&list.to_string()), expected);
+    assert_eq!(plan(&serde_yaml_ng::to_string(&list).unwrap()), expected);
+}
+
+#[test]
+fn a_rollout_deletes_within_the_budget_and_never_a_claimed_pod() {
+    let held = pod("held", "claimed", "SandboxClaim, name: run-1, uid: other-claim");
+    let plan = plan(&stream(&[POOL, &warm("a"), &warm("b"), &warm("c"), &held]));
+    let actions = plan["pools"][0]["actions"].as_array().unwrap();
+    let deleted: Vec<_> = actions.iter().filter(|a| a["action"] == "DeletePod").collect();
+    assert_eq!(deleted.len(), 1, "25% of 3 comes to 0 and is taken as 1");
+    assert_eq!((&deleted[0]["phase"], &deleted[0]["reason"]), (&"recreate".into(), &"OldRevision".into()));
+    assert_ne!(deleted[0]["pod"], "held");
+    assert_eq!(plan["pools"][0]["status"]["claimed"], 1);
+}
+
+#[test]
+fn a_half_bound_claim_is_shown_as_one_to_be_finished() {
+    let held = pod("held", "claimed", "SandboxClaim, name: run-42, uid: claim-uid");
+    let plan = plan(&stream(&[POOL, CLAIM, &held, &warm("a"), &warm("b"), &warm("c")]));
+    let actions = plan["pools"][0]["actions"].as_array().unwrap();
+    let binds: Vec<_> = actions.iter().filter(|a| a["action"] == "BindClaim").collect();
+    assert_eq!(binds.len(), 1);
+    assert_eq!((&binds[0]["pod"], &binds[0]["reason"]), (&"held".into(), &"HalfBound".into()));
+}
+
+#[test]
+fn pods_belong_to_a_pool_by_label_and_controller_owner_both() {
+    let stranger = warm("stranger").replace("pool-uid", "another-uid");
+    let plan = plan(&stream(&[POOL, &stranger]));
+    let actions = plan["pools"][0]["actions"].as_array().unwrap();
+    assert_eq!(actions.len(), 3);
+    assert!(actions.iter().all(|a| a["action"] == "CreatePod"));
+}
+
+#[test]
+fn the_text_form_is_a_table_that_lines_up() {
+    let output = plan_with(&[], &stream(&[POOL, CLAIM, &warm("a")]));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let header = text.lines().find(|l| l.contains("PHASE")).unwrap();
+    let bind = text.lines().find(|l| l.contains("BindClaim")).unwrap();
+    let create = text.lines().find(|l| l.contains("CreatePod")).unwrap();
+    for column in ["ACTION", "POD", "CLAIM", "REVISION", "REASON"] {
+        let at = header.find(column).unwrap();
+        for line in [bind, create] {
+            assert!(line.as_bytes()[at - 1] == b' ' && line.as_bytes()[at] != b' ', "{column}:\n{text}");
+        }
+    }
+}
+
+#[test]
+fn bad_input_is_refused_with_the_document_and_the_field() {
+    for (input, words) in [
+        ("{", vec!["document 1", "not valid YAML"]),
+        ("metadata: {name: x}", vec!["document 1", "kind: missing"]),
+        ("kind: Pool\nmetadata: {name: x}", vec!["document 1", "apiVersion: missing"]),
+        ("apiVersion: warmpool.dev/v1alpha1\nkind: Pool\nmetadata: {}", vec!["document 1 (Pool )", "metadata.name"]),
+        (&stream(&[CLAIM, &POOL.replace("replicas: 3", "replicas: three")]), vec!["Pool default/python", "spec.replicas"]),
+        (&POOL.replace("replicas: 3", "replicas: -1"), vec!["spec.replicas", "negative", "write 0 or more"]),
+        (
+            &POOL.replace("replicas: 3", "updateStrategy: {maxUnavailable: abc}"),
+            vec!["spec.updateStrategy.maxUnavailable", "\"abc\"", "percentage like \"25%\""],
+        ),
+        (&CLAIM.replace("{poolRef: {name: python}}", "{}"), vec!["SandboxClaim default/run-42", "poolRef"]),
+        (&CLAIM.replace("{poolRef: {name: python}}", "{poolRef: {name: python}, onEmpty: Maybe}"), vec!["spec.onEmpty", "Maybe"]),
+        (&warm("a").replace("labels: {", "labels: {x: [], "), vec!["document 1 (Pod a)", "metadata.labels"]),
+    ] {
+        let message = refusal(input);
+        for word in words {
+            assert!(message.contains(word), "{word:?} is not in: {message}\nfor: {input}");
+        }
+    }
+}
+
+#[test]
+fn a_moment_that_is_not_one_is_refused() {
+    let arguments = ["plan", "-f", "/dev/null", "--now", "tomorrow"];
+    let output = Command::new(env!("CARGO_BIN_EXE_warmpool")).args(arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("tomorrow"));
+}
+
+#[test]
+fn other_kinds_are_passed_over_with_a_warning() {
+    let output = plan_with(&[], &stream(&[POOL, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: notes}"]));
+    assert!(output.status.success());
+    assert!(String::from_utf8(output.stderr).unwrap().contains("warning: document 2 (ConfigMap notes) is ignored"));
+}

@@ -163,9 +163,9 @@ fn both_percentages_rounding_to_zero_still_converges_and_says_so() {
     let conditions = world.plan().status.conditions;
     let progressing = conditions.iter().find(|c| c.type_ == "Progressing").unwrap();
     assert!(
-        progressing
-            .message
-            .contains("maxUnavailable 10% of 3 comes to 0 and is taken as 1"),
+        progressing.message.contains(
+            "maxUnavailable 10% and maxSurge 0 of 3 both come to 0, and maxUnavailable is taken as 1"
+        ),
         "{progressing:?}"
     );
     world.rest();

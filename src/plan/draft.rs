@@ -194,6 +194,9 @@ impl<'a> Draft<'a> {
         limit: Limit,
         of: impl Fn(&Idle) -> bool,
     ) -> usize {
+        if count == 0 {
+            return 0;
+        }
         let mut removed = 0;
         let mut kept = Vec::with_capacity(self.idle.len());
         for idle in std::mem::take(&mut self.idle) {

@@ -54,6 +54,9 @@ fn create(draft: &mut Draft, rollout: &Rollout) {
     let ceiling = targets.warming_ceiling.saturating_sub(warming);
     draft.forbidden = draft.desired().saturating_sub(present).saturating_sub(room);
     let count = allowed_now(draft, missing.min(room).min(ceiling));
+    if count == 0 {
+        return;
+    }
     let reason = if draft.demand > 0 { "Demand" } else { "Refill" };
     let new = count
         .saturating_sub(rollout.old_missing())

@@ -32,6 +32,10 @@ pub mod progressing {
     pub const PROGRESSING: &str = "Progressing";
     /// Every unclaimed sandbox runs the update revision and is available.
     pub const COMPLETE: &str = "RolloutComplete";
+    /// Every sandbox that shall run the update revision does; `updateStrategy.partition` keeps the others.
+    pub const PARTITION_COMPLETE: &str = "PartitionComplete";
+    /// `updateStrategy.paused` stops the rollout.
+    pub const PAUSED: &str = "Paused";
     /// The spec holds a value that is not understood; nothing is created or deleted until it is mended.
     pub const INVALID_SPEC: &str = "InvalidSpec";
 }
@@ -83,12 +87,29 @@ pub mod claim {
 pub struct Statement {
     /// Condition type.
     pub type_: &'static str,
-    /// `True` or `False`.
-    pub status: bool,
+    /// Whether it holds.
+    pub status: Truth,
     /// CamelCase reason.
     pub reason: &'static str,
     /// Sentence for a person.
     pub message: String,
+}
+
+/// Whether a condition holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Truth {
+    /// It holds.
+    True,
+    /// It does not hold.
+    False,
+    /// Nobody can say, or nobody asks: a paused rollout neither progresses nor fails to.
+    Unknown,
+}
+
+impl From<bool> for Truth {
+    fn from(holds: bool) -> Self {
+        if holds { Self::True } else { Self::False }
+    }
 }
 
 /// The stored form of `statement`. `lastTransitionTime` is kept from `previous` while the status stays
@@ -99,7 +120,11 @@ pub fn set(
     generation: Option<i64>,
     now: Timestamp,
 ) -> Condition {
-    let status = if statement.status { "True" } else { "False" };
+    let status = match statement.status {
+        Truth::True => "True",
+        Truth::False => "False",
+        Truth::Unknown => "Unknown",
+    };
     let last_transition_time = find(previous, statement.type_)
         .filter(|c| c.status == status)
         .map_or_else(|| Time(whole_seconds(now)), |c| c.last_transition_time.clone());

@@ -99,22 +99,43 @@ pub struct Capacity {
     pub max_total: Option<i32>,
 }
 
-/// How a changed template replaces the unclaimed sandboxes.
+/// How a changed template replaces the unclaimed sandboxes. Every field may be changed while a rollout is
+/// under way; it goes on from where the pool is.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateStrategy {
-    /// RollingUpdate replaces unclaimed sandboxes of old revisions within `maxUnavailable`.
+    /// RollingUpdate replaces unclaimed sandboxes of old revisions within `maxUnavailable` and `maxSurge`;
+    /// Recreate deletes all of them at once; OnReplenish replaces them only as claims and failures take them.
     #[serde(default, rename = "type")]
     pub type_: UpdateStrategyType,
     /// How many of `replicas` may be unavailable during a rollout: a number, or a percentage of `replicas`
-    /// rounded down (Deployment's rule). A value that comes to 0 is taken as 1, since nothing could ever be
-    /// replaced otherwise.
+    /// rounded down (Deployment's rule). When this and `maxSurge` both come to 0, it is taken as 1, since
+    /// nothing could ever be replaced otherwise.
     #[serde(default = "quarter")]
     #[x_kube(
         validation = kube::core::Rule::new("type(self) == string ? self.matches('^(100|[0-9]{1,2})%$') : self >= 0")
             .message("maxUnavailable must be a number of 0 or more, or a percentage from \"0%\" to \"100%\"")
     )]
     pub max_unavailable: IntOrString,
+    /// How many sandboxes above `replicas` a rollout may create: a number, or a percentage of `replicas`
+    /// rounded up. With maxUnavailable 0, no available sandbox goes before its replacement is available.
+    #[serde(default = "zero")]
+    #[x_kube(
+        validation = kube::core::Rule::new("type(self) == string ? self.matches('^[0-9]{1,4}%$') : self >= 0")
+            .message("maxSurge must be a number of 0 or more, or a percentage like \"25%\"")
+    )]
+    pub max_surge: IntOrString,
+    /// How many unclaimed sandboxes stay on the old revision (a canary): a number, or a percentage of
+    /// `replicas` rounded up, but less than all of them unless it is "100%".
+    #[serde(default = "zero")]
+    #[x_kube(
+        validation = kube::core::Rule::new("type(self) == string ? self.matches('^(100|[0-9]{1,2})%$') : self >= 0")
+            .message("partition must be a number of 0 or more, or a percentage from \"0%\" to \"100%\"")
+    )]
+    pub partition: IntOrString,
+    /// Stops the rollout only: the pool is kept full, with the old revision, and claims are served.
+    #[serde(default)]
+    pub paused: bool,
 }
 
 impl Default for UpdateStrategy {
@@ -122,6 +143,9 @@ impl Default for UpdateStrategy {
         Self {
             type_: UpdateStrategyType::default(),
             max_unavailable: quarter(),
+            max_surge: zero(),
+            partition: zero(),
+            paused: false,
         }
     }
 }
@@ -129,9 +153,13 @@ impl Default for UpdateStrategy {
 /// The kind of rollout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum UpdateStrategyType {
-    /// Replace unclaimed sandboxes of old revisions within `maxUnavailable`.
+    /// Replace unclaimed sandboxes of old revisions within `maxUnavailable` and `maxSurge`.
     #[default]
     RollingUpdate,
+    /// Delete all unclaimed sandboxes of old revisions at once.
+    Recreate,
+    /// Replace unclaimed sandboxes of old revisions only as claims and failures take them.
+    OnReplenish,
 }
 
 /// How fast sandboxes are brought up.
@@ -214,6 +242,10 @@ fn one() -> i32 {
 
 fn ten() -> i32 {
     10
+}
+
+fn zero() -> IntOrString {
+    IntOrString::Int(0)
 }
 
 fn quarter() -> IntOrString {

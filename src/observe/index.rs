@@ -301,6 +301,9 @@ impl Index {
 
     /// Takes over why claims of `pool` wait. Answers the claims whose reason is new.
     pub fn judge(&mut self, view: &PoolView, verdicts: Vec<Verdict>) -> Vec<Trigger> {
+        if verdicts.is_empty() {
+            return Vec::new();
+        }
         let mut triggers = Vec::new();
         let keys: HashMap<&str, &Key> = view
             .claims

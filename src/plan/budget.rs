@@ -1,7 +1,7 @@
 //! Numbers of a pool: what its spec comes to in whole sandboxes, and how many available sandboxes may
 //! still be taken away.
 
-use crate::api::pool::PoolSpec;
+use crate::api::pool::{PoolSpec, UpdateStrategyType};
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
@@ -16,8 +16,16 @@ pub struct Targets {
     pub min_total: usize,
     /// Claimed, unclaimed and terminating together never exceed this.
     pub max_total: Option<usize>,
-    /// Sandboxes of `replicas` that may be unavailable in a rollout; at least 1.
+    /// What happens to sandboxes of old revisions.
+    pub strategy: UpdateStrategyType,
+    /// Sandboxes of `replicas` that may be unavailable in a rollout; not 0 together with `max_surge`.
     pub max_unavailable: usize,
+    /// Sandboxes above `replicas` that a rollout or an eviction may create.
+    pub max_surge: usize,
+    /// Unclaimed sandboxes that stay on the old revision; at most `replicas`.
+    pub partition: usize,
+    /// The rollout stands still.
+    pub paused: bool,
     /// Sandboxes that may be warming at once; at least 1.
     pub warming_ceiling: usize,
     /// How long a sandbox must have been Ready to be available.
@@ -54,10 +62,19 @@ impl Targets {
             ));
         }
         let mut max_unavailable = written.of(replicas, Rounding::Down);
-        if max_unavailable == 0 {
+        let surge = IntOrPercent::parse("spec.updateStrategy.maxSurge", &spec.update_strategy.max_surge)?;
+        let max_surge = surge.of(replicas, Rounding::Up);
+        if max_unavailable == 0 && max_surge == 0 {
             max_unavailable = 1;
             remarks.push(format!(
-                "maxUnavailable {written} of {replicas} comes to 0 and is taken as 1"
+                "maxUnavailable {written} and maxSurge {surge} of {replicas} both come to 0, and maxUnavailable is taken as 1"
+            ));
+        }
+        let field = "spec.updateStrategy.partition";
+        let partition = IntOrPercent::parse(field, &spec.update_strategy.partition)?;
+        if partition.above_all() {
+            return Err(format!(
+                "{field}: {partition} is more than 100%; write at most \"100%\""
             ));
         }
         let field = "spec.scaleStrategy.maxUnavailable";
@@ -67,7 +84,11 @@ impl Targets {
             max_warm: max_warm.max(replicas),
             min_total,
             max_total,
+            strategy: spec.update_strategy.type_,
             max_unavailable,
+            max_surge,
+            partition: partition.kept_of(replicas),
+            paused: spec.update_strategy.paused,
             warming_ceiling: ceiling.of(replicas, Rounding::Up).max(1),
             min_ready: SignedDuration::from_secs(i64::from(spec.min_ready_seconds.max(0))),
             history_limit: count("spec.revisionHistoryLimit", spec.revision_history_limit)?,
@@ -139,6 +160,14 @@ impl IntOrPercent {
                 }
             }
         }
+    }
+
+    /// As a partition: rounded up, but a percentage below 100 leaves at least one sandbox to the new
+    /// revision, so that a canary of 1% is one sandbox and not none.
+    pub fn kept_of(self, replicas: usize) -> usize {
+        let kept = self.of(replicas, Rounding::Up).min(replicas);
+        let some = matches!(self, Self::Percent(p) if p < 100) && replicas > 1;
+        if some { kept.min(replicas - 1) } else { kept }
     }
 
     /// A percentage above 100.

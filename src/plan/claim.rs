@@ -2,7 +2,7 @@
 //! finished, pods it may not keep are released, and a claim whose pool is missing says so.
 
 use crate::api::claim::{BoundSandbox, Phase};
-use crate::api::conditions::{self, Statement, claim as reasons};
+use crate::api::conditions::{self, Statement, Truth, claim as reasons};
 use crate::api::{SandboxClaimStatus, claim::OnEmpty};
 use crate::observe::claim::Claim;
 use crate::observe::sandbox::{PodPhase, Sandbox};
@@ -229,7 +229,7 @@ fn say_bound(sandbox: &str) -> Statement {
     let message = format!("sandbox {sandbox} belongs to this claim");
     Statement {
         type_: conditions::BOUND,
-        status: true,
+        status: Truth::True,
         reason: reasons::BOUND,
         message,
     }
@@ -240,13 +240,13 @@ fn unbound(reason: &'static str, message: &str) -> Vec<Statement> {
     vec![
         Statement {
             type_: conditions::BOUND,
-            status: false,
+            status: Truth::False,
             reason,
             message: message.clone(),
         },
         Statement {
             type_: conditions::READY,
-            status: false,
+            status: Truth::False,
             reason: reasons::NOT_BOUND,
             message,
         },
@@ -278,7 +278,7 @@ fn readiness(sandbox: &Sandbox) -> Statement {
     };
     Statement {
         type_: conditions::READY,
-        status,
+        status: status.into(),
         reason,
         message,
     }

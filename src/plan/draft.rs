@@ -25,6 +25,15 @@ pub(super) struct Idle {
     pub(super) refused: bool,
 }
 
+/// What bounds the removal of available sandboxes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Limit {
+    /// `replicas - maxUnavailable` stay available.
+    Budget,
+    /// The user asked for all at once.
+    None,
+}
+
 /// A plan in the making.
 pub(super) struct Draft<'a> {
     pub(super) view: &'a PoolView,
@@ -176,19 +185,23 @@ impl<'a> Draft<'a> {
     }
 
     /// Deletes up to `count` of the idle sandboxes that `of` selects, in order of removal: not available ones
-    /// freely, available ones as far as the budget goes. Returns how many.
+    /// freely, available ones within `limit`. Returns how many.
     pub(super) fn remove(
         &mut self,
         phase: Phase,
         reason: &'static str,
         count: usize,
+        limit: Limit,
         of: impl Fn(&Idle) -> bool,
     ) -> usize {
+        if count == 0 {
+            return 0;
+        }
         let mut removed = 0;
         let mut kept = Vec::with_capacity(self.idle.len());
         for idle in std::mem::take(&mut self.idle) {
             let wanted = removed < count && !idle.refused && of(&idle);
-            if wanted && (!idle.available || self.budget.take()) {
+            if wanted && (!idle.available || limit == Limit::None || self.budget.take()) {
                 removed += 1;
                 self.leaving += 1;
                 self.act(

@@ -1,6 +1,6 @@
 //! Phase *evict*: unclaimed sandboxes that cannot or shall not stay.
 
-use super::draft::Draft;
+use super::draft::{Draft, Limit};
 use super::{Phase, Step};
 use crate::observe::sandbox::PodPhase;
 
@@ -15,7 +15,11 @@ pub(super) fn run(draft: &mut Draft) {
         };
         draft.act(Phase::Eviction, reason, Step::DeletePod { sandbox });
     }
-    draft.remove(Phase::Eviction, "EvictRequested", usize::MAX, |idle| {
-        idle.sandbox.evict
-    });
+    draft.remove(
+        Phase::Eviction,
+        "EvictRequested",
+        usize::MAX,
+        Limit::Budget,
+        |idle| idle.sandbox.evict,
+    );
 }

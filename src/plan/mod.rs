@@ -8,6 +8,7 @@ mod evict;
 pub mod order;
 mod recreate;
 pub mod revision;
+mod rollout;
 mod scale;
 mod schedule;
 mod status;

@@ -116,6 +116,9 @@ fn fresh_hash(template: &Template, mut collisions: i32, stored: &[Arc<Revision>]
 
 /// Old revisions that no sandbox runs, beyond the history limit.
 fn over_limit(view: &PoolView, by_age: &[&Arc<Revision>], update: &str) -> Vec<Arc<Revision>> {
+    if by_age.len() <= view.pool.targets.history_limit {
+        return Vec::new();
+    }
     let live: HashSet<&str> = view
         .sandboxes
         .iter()

@@ -1,32 +1,66 @@
 //! Phase *scale*: the number of unclaimed sandboxes is brought to the wanted one.
 
-use super::draft::Draft;
+use super::draft::{Draft, Limit};
+use super::rollout::Rollout;
 use super::{Phase, Step};
+use crate::api::pool::UpdateStrategyType;
 use crate::observe::view::Creation;
 
 /// Trims what is above the upper bound, or creates what is missing.
 pub(super) fn run(draft: &mut Draft) {
-    let excess = draft.active().saturating_sub(draft.upper());
+    let rollout = Rollout::of(draft);
+    let excess = draft
+        .active()
+        .saturating_sub(draft.within_total(draft.upper() + rollout.surge));
     if excess > 0 {
-        let removed = draft.remove(Phase::Scale, "AboveMaxWarm", excess, |idle| !idle.updated);
-        draft.remove(Phase::Scale, "AboveMaxWarm", excess - removed, |_| true);
+        trim(draft, &rollout, excess);
     } else {
-        create(draft);
+        create(draft, &rollout);
     }
 }
 
-fn create(draft: &mut Draft) {
+/// Old sandboxes that shall not stay go first, then new ones while a partition keeps the old. An old one that
+/// the budget does not let go yet is waited for: a new one that is still warming is not deleted in its place.
+fn trim(draft: &mut Draft, rollout: &Rollout, excess: usize) {
+    let of_old = excess.min(rollout.old_too_many());
+    draft.remove(Phase::Scale, "AboveMaxWarm", of_old, Limit::Budget, |idle| {
+        !idle.updated
+    });
+    let of_new = if rollout.kept > 0 {
+        (excess - of_old).min(rollout.new)
+    } else {
+        0
+    };
+    draft.remove(Phase::Scale, "AboveMaxWarm", of_new, Limit::Budget, |idle| {
+        idle.updated
+    });
+    draft.remove(
+        Phase::Scale,
+        "AboveMaxWarm",
+        excess - of_old - of_new,
+        Limit::Budget,
+        |_| true,
+    );
+}
+
+fn create(draft: &mut Draft, rollout: &Rollout) {
     let targets = &draft.view.pool.targets;
-    let missing = draft.desired().saturating_sub(draft.active() + draft.leaving);
+    let present = draft.active() + draft.leaving;
+    let missing = (draft.desired() + rollout.surge).saturating_sub(present);
     let room = targets
         .max_total
         .map_or(usize::MAX, |max| max.saturating_sub(draft.existing));
     let warming = draft.idle.iter().filter(|i| !i.available).count() + draft.view.creating.len();
     let ceiling = targets.warming_ceiling.saturating_sub(warming);
-    draft.forbidden = missing.saturating_sub(room);
+    draft.forbidden = draft.desired().saturating_sub(present).saturating_sub(room);
     let count = allowed_now(draft, missing.min(room).min(ceiling));
+    if count == 0 {
+        return;
+    }
     let reason = if draft.demand > 0 { "Demand" } else { "Refill" };
-    let new = count.min(unproven_room(draft));
+    let new = count
+        .saturating_sub(rollout.old_missing())
+        .min(unproven_room(draft));
     let mut fresh = draft.fresh_names();
     let update = draft.revisions.update.hash.clone();
     let previous = draft
@@ -60,16 +94,13 @@ fn allowed_now(draft: &mut Draft, count: usize) -> usize {
 }
 
 /// How many sandboxes of the update revision may be created now. While a rollout has yet to bring up its
-/// first one, no more than `maxUnavailable` of them may be warming: what claims take meanwhile is made up
+/// first one, no more than `maxUnavailable + maxSurge` of them may be warming: what claims take meanwhile is made up
 /// from the revision that works, so a template that never becomes ready cannot empty the pool.
 fn unproven_room(draft: &Draft) -> usize {
-    if draft.proven || draft.revisions.previous.is_none() {
+    let targets = &draft.view.pool.targets;
+    if draft.proven || draft.revisions.previous.is_none() || targets.strategy == UpdateStrategyType::Recreate
+    {
         return usize::MAX;
     }
-    draft
-        .view
-        .pool
-        .targets
-        .max_unavailable
-        .saturating_sub(draft.updated_unavailable())
+    (targets.max_unavailable + targets.max_surge).saturating_sub(draft.updated_unavailable())
 }

@@ -2,7 +2,7 @@
 //! plan is about to do.
 
 use super::draft::Draft;
-use crate::api::conditions::{self, Statement, available, exhausted, progressing, replica_failure};
+use crate::api::conditions::{self, Statement, Truth, available, exhausted, progressing, replica_failure};
 use crate::api::{PoolStatus, labels};
 use crate::observe::sandbox::Owner;
 use crate::observe::view::{Creation, OwnWrite};
@@ -31,7 +31,7 @@ pub(super) fn run(draft: &Draft) -> PoolStatus {
     if let Creation::BackOff { message, .. } = &draft.view.creation {
         statements.push(Statement {
             type_: conditions::REPLICA_FAILURE,
-            status: true,
+            status: Truth::True,
             reason: replica_failure::FAILED_CREATE,
             message: message.clone(),
         });
@@ -40,7 +40,7 @@ pub(super) fn run(draft: &Draft) -> PoolStatus {
         let max = pool.targets.max_total.unwrap_or_default();
         statements.push(Statement {
             type_: conditions::EXHAUSTED,
-            status: true,
+            status: Truth::True,
             reason: exhausted::MAX_TOTAL,
             message: format!("claims wait, and capacity.maxTotal {max} forbids more sandboxes"),
         });
@@ -53,7 +53,7 @@ pub(super) fn run(draft: &Draft) -> PoolStatus {
         available: number(counts.available),
         updated: number(counts.updated),
         updated_available: number(counts.updated_available),
-        expected_updated: number(pool.targets.replicas),
+        expected_updated: number(pool.targets.replicas - kept(draft, complete)),
         claimed: number(draft.claimed.len()),
         total: number(counts.replicas + draft.claimed.len()),
         pending_claims: number(draft.view.claims.iter().filter(|w| !w.served).count()),
@@ -117,7 +117,7 @@ fn availability(draft: &Draft, counts: &Counts) -> Statement {
     let enough = draft.view.pool.fault.is_none() && counts.available >= targets.min_available();
     Statement {
         type_: conditions::AVAILABLE,
-        status: enough,
+        status: enough.into(),
         reason: if enough {
             available::MINIMUM
         } else {
@@ -133,37 +133,45 @@ fn availability(draft: &Draft, counts: &Counts) -> Statement {
 }
 
 fn progress(draft: &Draft, counts: &Counts, complete: bool) -> Statement {
-    let pool = &draft.view.pool;
+    let targets = &draft.view.pool.targets;
     let update = &draft.revisions.update.hash;
-    let (status, reason, mut message) = if let Some(fault) = &pool.fault {
+    let (updated, up) = (counts.updated, counts.updated_available);
+    let wanted = targets.replicas;
+    let kept = kept(draft, complete);
+    let so_far =
+        format!("{updated} of {wanted} unclaimed sandboxes run revision {update}, {up} of them available");
+    let (status, reason, mut message) = if let Some(fault) = &draft.view.pool.fault {
         (
-            false,
+            Truth::False,
             progressing::INVALID_SPEC,
             format!("nothing is created or deleted: {fault}"),
         )
     } else if complete {
         (
-            true,
+            Truth::True,
             progressing::COMPLETE,
             format!("revision {update} is complete"),
         )
-    } else {
-        let reason = if counts.updated == 0 {
-            progressing::NEW_REVISION
-        } else {
-            progressing::PROGRESSING
-        };
-        let (updated, up) = (counts.updated, counts.updated_available);
-        let wanted = pool.targets.replicas;
+    } else if targets.paused {
+        (Truth::Unknown, progressing::PAUSED, format!("paused; {so_far}"))
+    } else if kept > 0 && up + kept >= wanted {
         (
-            true,
-            reason,
-            format!(
-                "{updated} of {wanted} unclaimed sandboxes run revision {update}, {up} of them available"
-            ),
+            Truth::True,
+            progressing::PARTITION_COMPLETE,
+            format!("{so_far}; the partition keeps {kept} on the old revision"),
         )
+    } else if updated == 0 {
+        (Truth::True, progressing::NEW_REVISION, so_far)
+    } else {
+        (Truth::True, progressing::PROGRESSING, so_far)
     };
-    for remark in &pool.targets.remarks {
+    let room = draft.within_total(wanted);
+    if !complete && room < wanted {
+        message = format!(
+            "{message}; held back, capacity.maxTotal leaves room for {room} of {wanted} beside the claimed ones"
+        );
+    }
+    for remark in &targets.remarks {
         message = format!("{message}; {remark}");
     }
     Statement {
@@ -171,6 +179,16 @@ fn progress(draft: &Draft, counts: &Counts, complete: bool) -> Statement {
         status,
         reason,
         message,
+    }
+}
+
+/// Unclaimed sandboxes that the partition keeps on the old revision.
+fn kept(draft: &Draft, complete: bool) -> usize {
+    let rolling = !complete && !draft.view.pool.status.current_revision.is_empty();
+    if rolling {
+        draft.view.pool.targets.partition
+    } else {
+        0
     }
 }
 

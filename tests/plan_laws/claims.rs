@@ -276,6 +276,21 @@ fn a_forged_status_never_makes_a_sandbox_the_claims_own() {
 }
 
 #[test]
+fn a_status_that_names_another_sandbox_than_the_claims_own_is_not_believed() {
+    let mut world = World::full(2, json!({}));
+    world.claim("victim", json!({})).step();
+    world.claim("thief", json!({}));
+    half_bind(&mut world, "thief");
+    world.claims.get_mut("thief").unwrap().status = world.claims["victim"].status.clone();
+    let plan = plan::claim::plan(&claim_view(&world, "thief"));
+    let status = plan.status.unwrap();
+    assert_eq!(
+        (status.phase, status.conditions[0].reason.as_str()),
+        (Some(ClaimPhase::Failed), "SandboxLost")
+    );
+}
+
+#[test]
 fn ready_of_the_claim_follows_its_sandbox() {
     let mut world = World::full(1, json!({}));
     world.claim("one", json!({})).step();

@@ -12,4 +12,5 @@ mod claims;
 mod laws;
 mod phases;
 mod revisions;
+mod rollouts;
 mod world;

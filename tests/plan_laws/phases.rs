@@ -163,9 +163,9 @@ fn both_percentages_rounding_to_zero_still_converges_and_says_so() {
     let conditions = world.plan().status.conditions;
     let progressing = conditions.iter().find(|c| c.type_ == "Progressing").unwrap();
     assert!(
-        progressing
-            .message
-            .contains("maxUnavailable 10% of 3 comes to 0 and is taken as 1"),
+        progressing.message.contains(
+            "maxUnavailable 10% and maxSurge 0 of 3 both come to 0, and maxUnavailable is taken as 1"
+        ),
         "{progressing:?}"
     );
     world.rest();
@@ -190,7 +190,26 @@ fn broken_old_sandboxes_are_not_all_replaced_at_once() {
     let mut world = World::new(10, json!({"updateStrategy": {"maxUnavailable": 2}}));
     world.step();
     world.set_image("image:2");
-    assert_eq!(deleted(&world, Phase::Recreate).len(), 2);
+    for _ in 0..6 {
+        world.step();
+        world.pass(|_| false);
+        assert!(world.unclaimed().filter(|s| s.revision == world.update()).count() <= 2);
+    }
+}
+
+#[test]
+fn finished_sandboxes_are_deleted_in_an_order_of_their_own() {
+    let mut world = World::full(4, json!({}));
+    world
+        .sandboxes
+        .values_mut()
+        .for_each(|s| s.phase = PodPhase::Failed);
+    let mut view = world.view();
+    view.sandboxes.reverse();
+    assert_eq!(
+        lines(&world.plan(), Phase::Eviction),
+        lines(&warmpool::plan::plan(&view), Phase::Eviction)
+    );
 }
 
 #[test]

@@ -1,0 +1,77 @@
+//! How far a rollout is and how far it may go now: the numbers that the phases *recreate* and *scale* share.
+
+use super::draft::Draft;
+use crate::api::pool::UpdateStrategyType;
+
+/// A rollout, in unclaimed sandboxes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Rollout {
+    /// Sandboxes of old revisions, creations on their way included.
+    pub(super) old: usize,
+    /// Sandboxes of the update revision, creations on their way included.
+    pub(super) new: usize,
+    /// Sandboxes that shall stay on an old revision.
+    pub(super) kept: usize,
+    /// Sandboxes wanted, surge not included: as many as there are, between the wanted number and the one
+    /// above which the pool is trimmed.
+    pub(super) wanted: usize,
+    /// Old sandboxes to be replaced in the end.
+    pub(super) to_replace: usize,
+    /// Sandboxes wanted above `wanted` now, so that replacements are available before others go.
+    pub(super) surge: usize,
+}
+
+impl Rollout {
+    /// The rollout as the draft stands now.
+    pub(super) fn of(draft: &Draft) -> Self {
+        let targets = &draft.view.pool.targets;
+        let active = draft.active();
+        let new = draft.idle.iter().filter(|i| i.updated).count() + draft.creating_updated();
+        let old = active - new;
+        let desired = draft.within_total(draft.desired());
+        let wanted = active.clamp(desired, draft.upper().max(desired));
+        let rolling = old > 0 || draft.revisions.previous.is_some();
+        let kept = match (rolling, targets.paused) {
+            (false, _) => 0,
+            (true, true) => targets.partition.max(wanted.saturating_sub(new)),
+            (true, false) => targets.partition,
+        };
+        let missing = wanted.saturating_sub(kept).saturating_sub(new);
+        let to_replace = old.saturating_sub(kept).min(missing);
+        let rolls = targets.strategy == UpdateStrategyType::RollingUpdate;
+        let for_update = if rolls { to_replace } else { 0 };
+        let surge = targets.max_surge.min(for_update.max(for_evictions(draft)));
+        Self {
+            old,
+            new,
+            kept,
+            wanted,
+            to_replace,
+            surge,
+        }
+    }
+
+    /// Old sandboxes that are more than shall stay.
+    pub(super) fn old_too_many(&self) -> usize {
+        self.old.saturating_sub(self.kept)
+    }
+
+    /// Sandboxes that are to be made from the old revision, because fewer are left than shall stay.
+    pub(super) fn old_missing(&self) -> usize {
+        self.kept.saturating_sub(self.old)
+    }
+}
+
+/// Evictions still to come that the budget does not allow without a replacement.
+fn for_evictions(draft: &Draft) -> usize {
+    let evicted = draft.idle.iter().filter(|i| i.sandbox.evict).count();
+    let warming = draft
+        .idle
+        .iter()
+        .filter(|i| !i.sandbox.evict && !i.available)
+        .count();
+    let unavailable = warming + draft.view.creating.len() + draft.leaving;
+    (unavailable + evicted)
+        .saturating_sub(draft.view.pool.targets.max_unavailable)
+        .min(evicted)
+}

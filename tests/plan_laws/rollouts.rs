@@ -1,0 +1,235 @@
+//! Rollouts: surge, partition, pause, the other strategies, and every small one walked to its end.
+
+use crate::world::{World, lines};
+use serde_json::{Value, json};
+use warmpool::plan::Phase;
+
+fn strategy(fields: Value) -> Value {
+    json!({"updateStrategy": fields})
+}
+
+fn rolling(replicas: usize, fields: Value) -> World {
+    let mut world = World::full(replicas, strategy(fields));
+    world.set_image("image:2");
+    world
+}
+
+fn old(world: &World) -> usize {
+    let update = world.update();
+    world.unclaimed().filter(|s| s.revision != update).count()
+}
+
+fn progressing(world: &World) -> (String, String) {
+    let conditions = world.plan().status.conditions;
+    let condition = conditions.iter().find(|c| c.type_ == "Progressing").unwrap();
+    (condition.status.clone(), condition.reason.clone())
+}
+
+/// Steps until nothing changes any more and answers the least available, the most unclaimed, and the most of
+/// the update revision that were not available at one time.
+fn walk(world: &mut World, ready: impl Fn(&str) -> bool) -> (usize, usize, usize) {
+    let update = world.update();
+    let (mut least, mut most, mut most_warming) = (world.available(), 0, 0);
+    for _ in 0..80 {
+        let quiet = world.step().actions.is_empty();
+        let before = world.sandboxes.clone();
+        let warming = world
+            .unclaimed()
+            .filter(|s| s.revision == update && s.ready_since.is_none())
+            .count();
+        least = least.min(world.available());
+        most = most.max(world.unclaimed().count());
+        most_warming = most_warming.max(warming);
+        world.pass(|s| ready(&s.revision));
+        if quiet && world.sandboxes == before {
+            return (least, most, most_warming);
+        }
+    }
+    let mut story = String::new();
+    for _ in 0..3 {
+        let plan = world.step();
+        story += &format!(
+            "{:?} {:?}\n",
+            lines(&plan, Phase::Recreate),
+            lines(&plan, Phase::Scale)
+        );
+        world.pass(|s| ready(&s.revision));
+    }
+    panic!("no rest: {}\n{story}", world.spec)
+}
+
+#[test]
+fn every_small_rollout_ends_within_its_budget_and_so_does_its_undo() {
+    for replicas in 1..=6usize {
+        for partition in 0..=replicas {
+            for max_unavailable in 0..=replicas {
+                for max_surge in 0..=replicas {
+                    let fields = json!({
+                        "partition": partition, "maxUnavailable": max_unavailable, "maxSurge": max_surge,
+                    });
+                    let at = format!("replicas {replicas}, {fields}");
+                    let unavailable = if max_unavailable + max_surge == 0 {
+                        1
+                    } else {
+                        max_unavailable
+                    };
+                    let mut world = rolling(replicas, fields);
+                    for image in ["image:2", "image:1"] {
+                        world.set_image(image);
+                        let (least, most, _) = walk(&mut world, |_| true);
+                        assert!(least + unavailable >= replicas, "{at}: {least} available");
+                        assert!(most <= replicas + max_surge, "{at}: {most} unclaimed");
+                        assert!(old(&world) <= partition, "{at}: {} old", old(&world));
+                        assert_eq!(world.available(), replicas, "{at}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn of_a_revision_that_never_becomes_ready_no_more_exist_than_the_budget() {
+    for replicas in 1..=6usize {
+        for max_unavailable in 0..=replicas {
+            for max_surge in 0..=replicas {
+                let at =
+                    format!("replicas {replicas}, maxUnavailable {max_unavailable}, maxSurge {max_surge}");
+                let unavailable = if max_unavailable + max_surge == 0 {
+                    1
+                } else {
+                    max_unavailable
+                };
+                let mut world = rolling(
+                    replicas,
+                    json!({"maxUnavailable": max_unavailable, "maxSurge": max_surge}),
+                );
+                let broken = world.update();
+                let (least, _, warming) = walk(&mut world, |revision| revision != broken);
+                assert!(warming <= unavailable + max_surge, "{at}: {warming} broken");
+                assert!(least + unavailable >= replicas, "{at}: {least} available");
+                world.set_image("image:1");
+                walk(&mut world, |revision| revision != broken);
+                assert_eq!((world.available(), old(&world)), (replicas, 0), "{at}: undone");
+            }
+        }
+    }
+}
+
+#[test]
+fn with_max_unavailable_zero_no_sandbox_goes_before_its_replacement_is_available() {
+    let mut world = rolling(3, json!({"maxUnavailable": 0, "maxSurge": 1}));
+    let plan = world.step();
+    assert!(lines(&plan, Phase::Recreate).is_empty());
+    assert_eq!(lines(&plan, Phase::Scale).len(), 1);
+    assert!(world.step().actions.is_empty(), "the replacement is warming");
+    world.pass(|_| true);
+    assert_eq!(lines(&world.plan(), Phase::Recreate).len(), 1);
+}
+
+#[test]
+fn an_eviction_surges_when_the_budget_has_no_room() {
+    let mut world = World::full(3, strategy(json!({"maxUnavailable": 0, "maxSurge": 1})));
+    world.sandboxes.values_mut().next().unwrap().evict = true;
+    let plan = world.step();
+    assert!(lines(&plan, Phase::Eviction).is_empty());
+    assert_eq!(lines(&plan, Phase::Scale).len(), 1);
+    world.pass(|_| true);
+    assert_eq!(lines(&world.plan(), Phase::Eviction).len(), 1);
+    world.rest();
+    assert_eq!(world.unclaimed().count(), 3);
+}
+
+#[test]
+fn a_partition_keeps_exactly_that_many_and_lost_old_ones_are_made_again_from_the_old_template() {
+    let mut world = rolling(5, json!({"partition": 3, "maxUnavailable": 1}));
+    world.rest();
+    assert_eq!(old(&world), 3);
+    assert_eq!(progressing(&world), ("True".into(), "PartitionComplete".into()));
+    assert_eq!(world.plan().status.expected_updated, 2);
+    let update = world.update();
+    let lost = world
+        .unclaimed()
+        .find(|s| s.revision != update)
+        .unwrap()
+        .key
+        .name
+        .clone();
+    world.sandboxes.remove(&lost);
+    world.rest();
+    assert_eq!((old(&world), world.available()), (3, 5));
+    world.set(strategy(json!({"partition": 0}))).rest();
+    assert_eq!(old(&world), 0);
+}
+
+#[test]
+fn a_percentage_below_100_as_partition_leaves_one_to_the_new_revision() {
+    let mut world = rolling(5, json!({"partition": "99%"}));
+    world.rest();
+    assert_eq!(old(&world), 4);
+    world.set(strategy(json!({"partition": "100%"}))).rest();
+    assert_eq!(old(&world), 4, "what is on the new revision already stays there");
+}
+
+#[test]
+fn a_paused_rollout_stands_still_while_the_pool_is_kept_full_from_the_old_revision() {
+    let mut world = rolling(6, json!({"maxUnavailable": 2}));
+    world.step();
+    world.step();
+    world.pass(|_| true);
+    world.set(strategy(json!({"paused": true})));
+    let before = old(&world);
+    let lost = world
+        .unclaimed()
+        .find(|s| s.revision != world.update())
+        .unwrap()
+        .key
+        .name
+        .clone();
+    world.sandboxes.remove(&lost);
+    world.claim("one", json!({})).rest();
+    assert_eq!((world.available(), world.bound_to("one").is_some()), (6, true));
+    assert!(old(&world) >= before, "nothing new was made");
+    assert_eq!(progressing(&world), ("Unknown".into(), "Paused".into()));
+    world.set(json!({"replicas": 4})).rest();
+    assert_eq!(world.available(), 4);
+    world.set(strategy(json!({"paused": false}))).rest();
+    assert_eq!(old(&world), 0);
+}
+
+#[test]
+fn recreate_deletes_all_old_sandboxes_at_once_and_no_claimed_one() {
+    let mut world = World::full(5, strategy(json!({"type": "Recreate"})));
+    world.claim("one", json!({})).rest();
+    let held = world.bound_to("one").unwrap().uid.clone();
+    world.set_image("image:2");
+    assert_eq!(lines(&world.plan(), Phase::Recreate).len(), 5);
+    world.rest();
+    assert_eq!((old(&world), world.available()), (0, 5));
+    assert_eq!(world.bound_to("one").unwrap().uid, held);
+}
+
+#[test]
+fn on_replenish_replaces_only_what_claims_and_failures_take() {
+    let mut world = rolling(4, json!({"type": "OnReplenish"}));
+    world.rest();
+    assert_eq!(old(&world), 4);
+    world.claim("one", json!({})).rest();
+    assert_eq!((old(&world), world.available()), (3, 4));
+}
+
+#[test]
+fn a_rollback_in_mid_rollout_keeps_what_is_already_right() {
+    let mut world = rolling(6, json!({"maxUnavailable": 2}));
+    world.step();
+    world.step();
+    world.pass(|_| true);
+    let first = world
+        .unclaimed()
+        .filter(|s| s.revision != world.update())
+        .map(|s| s.uid.clone())
+        .collect::<Vec<_>>();
+    world.set_image("image:1").rest();
+    assert!(first.iter().all(|uid| world.unclaimed().any(|s| s.uid == *uid)));
+    assert_eq!(old(&world), 0);
+}

@@ -1,7 +1,12 @@
 //! `warmpool plan -f`, called as users call it.
 
 // A test may panic: that is how it fails.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
 
 use serde_json::Value;
 use std::io::Write;
@@ -67,13 +72,22 @@ fn plan_with(arguments: &[&str], input: &str) -> Output {
 
 fn plan(input: &str) -> Value {
     let output = plan_with(&["-o", "json"], input);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
 fn refusal(input: &str) -> String {
     let output = plan_with(&[], input);
-    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stdout));
+    assert_eq!(
+        output.status.code(),
+        Some(2),
+        "{}",
+        String::from_utf8_lossy(&output.stdout)
+    );
     String::from_utf8(output.stderr).unwrap()
 }
 
@@ -81,13 +95,24 @@ fn refusal(input: &str) -> String {
 fn an_empty_pool_is_planned_with_exactly_the_documented_keys() {
     let plan = plan(POOL);
     let pool = &plan["pools"][0];
-    assert_eq!((&pool["namespace"], &pool["name"]), (&"default".into(), &"python".into()));
+    assert_eq!(
+        (&pool["namespace"], &pool["name"]),
+        (&"default".into(), &"python".into())
+    );
     let actions = pool["actions"].as_array().unwrap();
     assert_eq!(actions.len(), 3);
-    let mut keys: Vec<_> = actions[0].as_object().unwrap().keys().map(String::as_str).collect();
+    let mut keys: Vec<_> = actions[0]
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
     keys.sort_unstable();
     assert_eq!(keys, ["action", "claim", "phase", "pod", "reason", "revision"]);
-    assert_eq!((&actions[0]["phase"], &actions[0]["action"]), (&"scale".into(), &"CreatePod".into()));
+    assert_eq!(
+        (&actions[0]["phase"], &actions[0]["action"]),
+        (&"scale".into(), &"CreatePod".into())
+    );
     let name = format!("python-{}-", actions[0]["revision"].as_str().unwrap());
     assert!(actions[0]["pod"].as_str().unwrap().starts_with(&name));
     assert_eq!(pool["status"]["observedGeneration"], 3);
@@ -100,13 +125,18 @@ fn the_same_input_gives_the_same_plan_in_any_order() {
     let other = plan(&stream(&[CLAIM, &c, &a, &b, POOL]));
     assert_eq!(one, other);
     let bind = &one["pools"][0]["actions"][0];
-    assert_eq!((&bind["action"], &bind["claim"]), (&"BindClaim".into(), &"run-42".into()));
+    assert_eq!(
+        (&bind["action"], &bind["claim"]),
+        (&"BindClaim".into(), &"run-42".into())
+    );
 }
 
 #[test]
 fn lists_are_read_as_kubectl_prints_them_in_yaml_and_json() {
-    let documents: Vec<Value> =
-        [POOL, CLAIM, &warm("a")].iter().map(|d| serde_yaml_ng::from_str(d).unwrap()).collect();
+    let documents: Vec<Value> = [POOL, CLAIM, &warm("a")]
+        .iter()
+        .map(|d| serde_yaml_ng::from_str(d).unwrap())
+        .collect();
     let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": documents});
     let expected = plan(&stream(&[POOL, CLAIM, &warm("a")]));
     assert_eq!(plan(&list.to_string()), expected);
@@ -120,7 +150,10 @@ fn a_rollout_deletes_within_the_budget_and_never_a_claimed_pod() {
     let actions = plan["pools"][0]["actions"].as_array().unwrap();
     let deleted: Vec<_> = actions.iter().filter(|a| a["action"] == "DeletePod").collect();
     assert_eq!(deleted.len(), 1, "25% of 3 comes to 0 and is taken as 1");
-    assert_eq!((&deleted[0]["phase"], &deleted[0]["reason"]), (&"recreate".into(), &"OldRevision".into()));
+    assert_eq!(
+        (&deleted[0]["phase"], &deleted[0]["reason"]),
+        (&"recreate".into(), &"OldRevision".into())
+    );
     assert_ne!(deleted[0]["pod"], "held");
     assert_eq!(plan["pools"][0]["status"]["claimed"], 1);
 }
@@ -132,7 +165,10 @@ fn a_half_bound_claim_is_shown_as_one_to_be_finished() {
     let actions = plan["pools"][0]["actions"].as_array().unwrap();
     let binds: Vec<_> = actions.iter().filter(|a| a["action"] == "BindClaim").collect();
     assert_eq!(binds.len(), 1);
-    assert_eq!((&binds[0]["pod"], &binds[0]["reason"]), (&"held".into(), &"HalfBound".into()));
+    assert_eq!(
+        (&binds[0]["pod"], &binds[0]["reason"]),
+        (&"held".into(), &"HalfBound".into())
+    );
 }
 
 #[test]
@@ -154,7 +190,10 @@ fn the_text_form_is_a_table_that_lines_up() {
     for column in ["ACTION", "POD", "CLAIM", "REVISION", "REASON"] {
         let at = header.find(column).unwrap();
         for line in [bind, create] {
-            assert!(line.as_bytes()[at - 1] == b' ' && line.as_bytes()[at] != b' ', "{column}:\n{text}");
+            assert!(
+                line.as_bytes()[at - 1] == b' ' && line.as_bytes()[at] != b' ',
+                "{column}:\n{text}"
+            );
         }
     }
 }
@@ -164,21 +203,52 @@ fn bad_input_is_refused_with_the_document_and_the_field() {
     for (input, words) in [
         ("{", vec!["document 1", "not valid YAML"]),
         ("metadata: {name: x}", vec!["document 1", "kind: missing"]),
-        ("kind: Pool\nmetadata: {name: x}", vec!["document 1", "apiVersion: missing"]),
-        ("apiVersion: warmpool.dev/v1alpha1\nkind: Pool\nmetadata: {}", vec!["document 1 (Pool )", "metadata.name"]),
-        (&stream(&[CLAIM, &POOL.replace("replicas: 3", "replicas: three")]), vec!["Pool default/python", "spec.replicas"]),
-        (&POOL.replace("replicas: 3", "replicas: -1"), vec!["spec.replicas", "negative", "write 0 or more"]),
+        (
+            "kind: Pool\nmetadata: {name: x}",
+            vec!["document 1", "apiVersion: missing"],
+        ),
+        (
+            "apiVersion: warmpool.dev/v1alpha1\nkind: Pool\nmetadata: {}",
+            vec!["document 1 (Pool )", "metadata.name"],
+        ),
+        (
+            &stream(&[CLAIM, &POOL.replace("replicas: 3", "replicas: three")]),
+            vec!["Pool default/python", "spec.replicas"],
+        ),
+        (
+            &POOL.replace("replicas: 3", "replicas: -1"),
+            vec!["spec.replicas", "negative", "write 0 or more"],
+        ),
         (
             &POOL.replace("replicas: 3", "updateStrategy: {maxUnavailable: abc}"),
-            vec!["spec.updateStrategy.maxUnavailable", "\"abc\"", "percentage like \"25%\""],
+            vec![
+                "spec.updateStrategy.maxUnavailable",
+                "\"abc\"",
+                "percentage like \"25%\"",
+            ],
         ),
-        (&CLAIM.replace("{poolRef: {name: python}}", "{}"), vec!["SandboxClaim default/run-42", "poolRef"]),
-        (&CLAIM.replace("{poolRef: {name: python}}", "{poolRef: {name: python}, onEmpty: Maybe}"), vec!["spec.onEmpty", "Maybe"]),
-        (&warm("a").replace("labels: {", "labels: {x: [], "), vec!["document 1 (Pod a)", "metadata.labels"]),
+        (
+            &CLAIM.replace("{poolRef: {name: python}}", "{}"),
+            vec!["SandboxClaim default/run-42", "poolRef"],
+        ),
+        (
+            &CLAIM.replace(
+                "{poolRef: {name: python}}",
+                "{poolRef: {name: python}, onEmpty: Maybe}",
+            ),
+            vec!["spec.onEmpty", "Maybe"],
+        ),
+        (
+            &warm("a").replace("labels: {", "labels: {x: [], "),
+            vec!["document 1 (Pod a)", "metadata.labels"],
+        ),
     ] {
         let message = refusal(input);
         for word in words {
-            assert!(message.contains(word), "{word:?} is not in: {message}\nfor: {input}");
+            assert!(
+                message.contains(word),
+                "{word:?} is not in: {message}\nfor: {input}"
+            );
         }
     }
 }
@@ -186,14 +256,24 @@ fn bad_input_is_refused_with_the_document_and_the_field() {
 #[test]
 fn a_moment_that_is_not_one_is_refused() {
     let arguments = ["plan", "-f", "/dev/null", "--now", "tomorrow"];
-    let output = Command::new(env!("CARGO_BIN_EXE_warmpool")).args(arguments).output().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_warmpool"))
+        .args(arguments)
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8(output.stderr).unwrap().contains("tomorrow"));
 }
 
 #[test]
 fn other_kinds_are_passed_over_with_a_warning() {
-    let output = plan_with(&[], &stream(&[POOL, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: notes}"]));
+    let output = plan_with(
+        &[],
+        &stream(&[POOL, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: notes}"]),
+    );
     assert!(output.status.success());
-    assert!(String::from_utf8(output.stderr).unwrap().contains("warning: document 2 (ConfigMap notes) is ignored"));
+    assert!(
+        String::from_utf8(output.stderr)
+            .unwrap()
+            .contains("warning: document 2 (ConfigMap notes) is ignored")
+    );
 }

@@ -2,6 +2,7 @@
 //! in a task of its own: a plan is applied without waiting for any answer, so a claim never waits behind a
 //! creation. What the answers say reaches the next plan through the index.
 
+pub mod backoff;
 pub mod bind;
 pub mod create;
 pub mod delete;
@@ -9,7 +10,6 @@ pub mod outcome;
 pub mod publish;
 pub mod revise;
 
-use crate::control::backoff::Backoff;
 use crate::observe::Key;
 use crate::observe::claim::Claim;
 use crate::observe::feed::{Shared, Triggers};
@@ -17,6 +17,7 @@ use crate::observe::index::Trigger;
 use crate::observe::sandbox::Sandbox;
 use crate::observe::view::{Creation, OwnWrite, PoolView};
 use crate::plan::{Plan, Step};
+use backoff::Backoff;
 use kube::Client;
 use std::future::Future;
 use std::sync::Arc;

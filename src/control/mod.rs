@@ -1,6 +1,5 @@
 //! The two controllers. Each reconcile observes, plans and applies; everything else is wiring.
 
-pub mod backoff;
 pub mod claim;
 pub mod pool;
 pub mod settle;

@@ -3,12 +3,13 @@
 
 use super::Key;
 use super::claim::Claim;
+use super::grouped::remove_from;
 use super::pending::Pending;
 use super::pool::Pool;
 use super::revision::Revision;
 use super::sandbox::{Owner, Sandbox};
 use super::stored::{self, StoredClaim, StoredPod, StoredPool};
-use super::view::{ClaimView, Creation, PoolView, Seen, Verdict, Waiting};
+use super::view::{PoolView, Verdict};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -26,24 +27,24 @@ pub enum Trigger {
 /// Everything this process knows of the cluster.
 #[derive(Debug, Default)]
 pub struct Index {
-    pools: HashMap<Key, Arc<Pool>>,
-    claims: HashMap<Key, Arc<Claim>>,
+    pub(super) pools: HashMap<Key, Arc<Pool>>,
+    pub(super) claims: HashMap<Key, Arc<Claim>>,
     /// Keys of waiting claims by pool.
-    waiting: HashMap<Key, BTreeSet<Key>>,
+    pub(super) waiting: HashMap<Key, BTreeSet<Key>>,
     /// Pods by pool, then by name.
-    sandboxes: HashMap<Key, BTreeMap<String, Arc<Sandbox>>>,
+    pub(super) sandboxes: HashMap<Key, BTreeMap<String, Arc<Sandbox>>>,
     /// The pool under which a pod is kept.
-    pool_of: HashMap<Key, Key>,
+    pub(super) pool_of: HashMap<Key, Key>,
     /// Keys of pods by the UID of the claim that owns them.
-    owned: HashMap<String, BTreeSet<Key>>,
+    pub(super) owned: HashMap<String, BTreeSet<Key>>,
     /// Revisions by pool, then by name.
-    revisions: HashMap<Key, BTreeMap<String, Arc<Revision>>>,
+    pub(super) revisions: HashMap<Key, BTreeMap<String, Arc<Revision>>>,
     /// Number given to the last claim that came.
     sequence: u64,
     /// Why claims wait, by UID, as their pool's last plan had it.
-    verdicts: HashMap<String, Verdict>,
+    pub(super) verdicts: HashMap<String, Verdict>,
     /// Resource versions of statuses written and not yet seen, by UID.
-    published: HashMap<String, String>,
+    pub(super) published: HashMap<String, String>,
     /// Own writes on pods not yet seen.
     pub pending: Pending,
 }
@@ -255,21 +256,6 @@ impl Index {
         self.revisions.retain(|_, of_pool| !of_pool.is_empty());
     }
 
-    /// Every pool and claim.
-    pub fn all(&self) -> Vec<Trigger> {
-        let pools = self.pools.keys().cloned().map(Trigger::Pool);
-        pools
-            .chain(self.claims.keys().cloned().map(Trigger::Claim))
-            .collect()
-    }
-
-    /// Keys of all pools, sorted.
-    pub fn pool_keys(&self) -> Vec<Key> {
-        let mut keys: Vec<_> = self.pools.keys().cloned().collect();
-        keys.sort();
-        keys
-    }
-
     /// The status of a pool was written; until the watch shows it, it is not written again.
     pub fn published_pool(&mut self, pool: &Pool, resource_version: Option<&str>) {
         let seen = self
@@ -330,87 +316,7 @@ impl Index {
         triggers
     }
 
-    /// The view of a pool; `None` when it is gone, or when its own status write is still to be seen.
-    pub fn pool_view(&self, key: &Key, now: Timestamp, seed: u64, creation: Creation) -> Option<PoolView> {
-        let pool = Arc::clone(self.pools.get(key)?);
-        let sandboxes = self.sandboxes.get(key).into_iter().flat_map(BTreeMap::values);
-        let served: HashSet<&str> = self.pending.served().collect();
-        let waiting = self
-            .waiting
-            .get(key)
-            .into_iter()
-            .flatten()
-            .filter_map(|k| self.claims.get(k));
-        let is_served = |claim: &Claim| {
-            served.contains(claim.uid.as_str())
-                || self.published.contains_key(&claim.uid)
-                || self.owned.contains_key(&claim.uid)
-        };
-        Some(PoolView {
-            now,
-            seed,
-            sandboxes: sandboxes
-                .map(|s| Seen {
-                    sandbox: Arc::clone(s),
-                    pending: self.pending.on(&s.uid),
-                })
-                .collect(),
-            creating: self.pending.creations_of(key),
-            claims: waiting
-                .map(|c| Waiting {
-                    claim: Arc::clone(c),
-                    served: is_served(c),
-                })
-                .collect(),
-            revisions: self
-                .revisions
-                .get(key)
-                .into_iter()
-                .flat_map(BTreeMap::values)
-                .map(Arc::clone)
-                .collect(),
-            pool,
-            creation,
-        })
-    }
-
-    /// Whether the last status written for the object with UID `uid` is still to be seen.
-    pub fn awaits(&self, uid: &str) -> bool {
-        self.published.contains_key(uid)
-    }
-
-    /// The view of a claim; `None` when it is gone, or when its own status write is still to be seen.
-    pub fn claim_view(&self, key: &Key, now: Timestamp) -> Option<ClaimView> {
-        let claim = self.claims.get(key).filter(|c| !self.awaits(&c.uid))?;
-        let owned = self.owned.get(&claim.uid).into_iter().flatten();
-        Some(ClaimView {
-            now,
-            claim: Arc::clone(claim),
-            sandboxes: owned.filter_map(|k| self.pod(k)).collect(),
-            binding: self.pending.served().any(|uid| uid == claim.uid),
-            pool_exists: self.pools.contains_key(&claim.pool_key()),
-            verdict: self.verdicts.get(&claim.uid).cloned(),
-        })
-    }
-
-    /// The pool as last seen.
-    pub fn pool(&self, key: &Key) -> Option<Arc<Pool>> {
-        self.pools.get(key).cloned()
-    }
-
-    /// The claim as last seen.
-    pub fn claim(&self, key: &Key) -> Option<Arc<Claim>> {
-        self.claims.get(key).cloned()
-    }
-
-    /// Keys of all claims, sorted.
-    pub fn claim_keys(&self) -> Vec<Key> {
-        let mut keys: Vec<_> = self.claims.keys().cloned().collect();
-        keys.sort();
-        keys
-    }
-
-    fn pod(&self, key: &Key) -> Option<Arc<Sandbox>> {
+    pub(super) fn pod(&self, key: &Key) -> Option<Arc<Sandbox>> {
         self.sandboxes
             .get(self.pool_of.get(key)?)?
             .get(&key.name)
@@ -475,37 +381,4 @@ impl Index {
 fn newer(a: &str, b: &str) -> bool {
     let number = |version: &str| version.parse::<u64>().ok();
     matches!((number(a), number(b)), (Some(a), Some(b)) if a > b)
-}
-
-/// Runs `f` on the collection under `key`, and drops the collection when that leaves it empty.
-fn remove_from<K: std::hash::Hash + Eq, C: IsEmpty>(
-    map: &mut HashMap<K, C>,
-    key: &K,
-    f: impl FnOnce(&mut C) -> bool,
-) -> bool {
-    let Some(collection) = map.get_mut(key) else {
-        return false;
-    };
-    let result = f(collection);
-    if collection.is_empty() {
-        map.remove(key);
-    }
-    result
-}
-
-/// A collection that may be empty.
-trait IsEmpty {
-    fn is_empty(&self) -> bool;
-}
-
-impl<K, V> IsEmpty for BTreeMap<K, V> {
-    fn is_empty(&self) -> bool {
-        BTreeMap::is_empty(self)
-    }
-}
-
-impl<T> IsEmpty for BTreeSet<T> {
-    fn is_empty(&self) -> bool {
-        BTreeSet::is_empty(self)
-    }
 }

@@ -3,12 +3,15 @@
 
 pub mod claim;
 pub mod feed;
+mod grouped;
 pub mod index;
+mod lookup;
 pub mod pending;
 pub mod pool;
 pub mod revision;
 pub mod sandbox;
 pub mod stored;
+pub mod targets;
 pub mod view;
 
 use std::fmt;

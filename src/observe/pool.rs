@@ -3,8 +3,8 @@
 use super::Key;
 use super::revision::Template;
 use super::stored::{self, StoredPool};
+use super::targets::Targets;
 use crate::api::{PoolSpec, PoolStatus};
-use crate::plan::budget::Targets;
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 

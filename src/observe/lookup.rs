@@ -1,0 +1,107 @@
+//! What the index answers: the views of pools and claims, and single objects.
+
+use super::Key;
+use super::claim::Claim;
+use super::index::{Index, Trigger};
+use super::pool::Pool;
+use super::view::{ClaimView, Creation, PoolView, Seen, Waiting};
+use jiff::Timestamp;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+impl Index {
+    /// Every pool and claim.
+    pub fn all(&self) -> Vec<Trigger> {
+        let pools = self.pools.keys().cloned().map(Trigger::Pool);
+        pools
+            .chain(self.claims.keys().cloned().map(Trigger::Claim))
+            .collect()
+    }
+
+    /// Keys of all pools, sorted.
+    pub fn pool_keys(&self) -> Vec<Key> {
+        let mut keys: Vec<_> = self.pools.keys().cloned().collect();
+        keys.sort();
+        keys
+    }
+
+    /// The view of a pool; `None` when it is gone, or when its own status write is still to be seen.
+    pub fn pool_view(&self, key: &Key, now: Timestamp, seed: u64, creation: Creation) -> Option<PoolView> {
+        let pool = Arc::clone(self.pools.get(key)?);
+        let sandboxes = self.sandboxes.get(key).into_iter().flat_map(BTreeMap::values);
+        let served: HashSet<&str> = self.pending.served().collect();
+        let waiting = self
+            .waiting
+            .get(key)
+            .into_iter()
+            .flatten()
+            .filter_map(|k| self.claims.get(k));
+        let is_served = |claim: &Claim| {
+            served.contains(claim.uid.as_str())
+                || self.published.contains_key(&claim.uid)
+                || self.owned.contains_key(&claim.uid)
+        };
+        Some(PoolView {
+            now,
+            seed,
+            sandboxes: sandboxes
+                .map(|s| Seen {
+                    sandbox: Arc::clone(s),
+                    pending: self.pending.on(&s.uid),
+                })
+                .collect(),
+            creating: self.pending.creations_of(key),
+            claims: waiting
+                .map(|c| Waiting {
+                    claim: Arc::clone(c),
+                    served: is_served(c),
+                })
+                .collect(),
+            revisions: self
+                .revisions
+                .get(key)
+                .into_iter()
+                .flat_map(BTreeMap::values)
+                .map(Arc::clone)
+                .collect(),
+            pool,
+            creation,
+        })
+    }
+
+    /// Whether the last status written for the object with UID `uid` is still to be seen.
+    pub fn awaits(&self, uid: &str) -> bool {
+        self.published.contains_key(uid)
+    }
+
+    /// The view of a claim; `None` when it is gone, or when its own status write is still to be seen.
+    pub fn claim_view(&self, key: &Key, now: Timestamp) -> Option<ClaimView> {
+        let claim = self.claims.get(key).filter(|c| !self.awaits(&c.uid))?;
+        let owned = self.owned.get(&claim.uid).into_iter().flatten();
+        Some(ClaimView {
+            now,
+            claim: Arc::clone(claim),
+            sandboxes: owned.filter_map(|k| self.pod(k)).collect(),
+            binding: self.pending.served().any(|uid| uid == claim.uid),
+            pool_exists: self.pools.contains_key(&claim.pool_key()),
+            verdict: self.verdicts.get(&claim.uid).cloned(),
+        })
+    }
+
+    /// The pool as last seen.
+    pub fn pool(&self, key: &Key) -> Option<Arc<Pool>> {
+        self.pools.get(key).cloned()
+    }
+
+    /// The claim as last seen.
+    pub fn claim(&self, key: &Key) -> Option<Arc<Claim>> {
+        self.claims.get(key).cloned()
+    }
+
+    /// Keys of all claims, sorted.
+    pub fn claim_keys(&self) -> Vec<Key> {
+        let mut keys: Vec<_> = self.claims.keys().cloned().collect();
+        keys.sort();
+        keys
+    }
+}

@@ -1,6 +1,6 @@
 //! How long a pool creates nothing after the API server refused a pod.
 
-use crate::observe::Key;
+use crate::observe::pool::Pool;
 use crate::observe::view::Creation;
 use jiff::{SignedDuration, Timestamp};
 use std::collections::HashMap;
@@ -18,23 +18,28 @@ struct Refusal {
     message: String,
 }
 
+/// A pool as its user wrote it last: UID and generation. A changed spec is tried at once.
+type Spec = (String, i64);
+
 /// Pools whose pods were refused. Shared between the tasks that create and the controller that plans.
 #[derive(Clone, Debug, Default)]
-pub struct Backoff(Arc<Mutex<HashMap<Key, Refusal>>>);
+pub struct Backoff(Arc<Mutex<HashMap<Spec, Refusal>>>);
 
 impl Backoff {
     /// Notes a refusal and answers the pause. Refusals within one pause are one.
-    pub fn failed(&self, pool: &Key, message: String) -> SignedDuration {
+    pub fn failed(&self, pool: &Pool, message: String) -> SignedDuration {
         let now = Timestamp::now();
         let mut refusals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let pause = match refusals.get(pool) {
+        let pause = match refusals.get(&spec(pool)) {
             Some(earlier) if earlier.until > now => return earlier.pause,
             Some(earlier) => (earlier.pause + earlier.pause).min(LONGEST),
             None => FIRST,
         };
+        // What is long over belongs to pools that are gone or were changed.
+        refusals.retain(|_, r| now.duration_since(r.until) < LONGEST + LONGEST);
         let until = now.checked_add(pause).unwrap_or(Timestamp::MAX);
         refusals.insert(
-            pool.clone(),
+            spec(pool),
             Refusal {
                 until,
                 pause,
@@ -45,16 +50,25 @@ impl Backoff {
     }
 
     /// A pod was created.
-    pub fn succeeded(&self, pool: &Key) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(pool);
+    pub fn succeeded(&self, pool: &Pool) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&spec(pool));
     }
 
     /// Whether pods of `pool` may be created.
-    pub fn of(&self, pool: &Key) -> Creation {
+    pub fn of(&self, pool: &Pool) -> Creation {
         let refusals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        refusals.get(pool).map_or(Creation::Open, |r| Creation::BackOff {
-            until: r.until,
-            message: r.message.clone(),
-        })
+        refusals
+            .get(&spec(pool))
+            .map_or(Creation::Open, |r| Creation::BackOff {
+                until: r.until,
+                message: r.message.clone(),
+            })
     }
+}
+
+fn spec(pool: &Pool) -> Spec {
+    (pool.uid.clone(), pool.generation)
 }

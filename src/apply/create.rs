@@ -55,7 +55,7 @@ pub(super) async fn run(writer: Writer, pool: Arc<Pool>, orders: Vec<Order>) {
     if let Err(error) = create(&writer, &pool, first).await {
         return refuse(&writer, &pool, &orders, &error);
     }
-    writer.backoff.succeeded(&pool.key);
+    writer.backoff.succeeded(&pool);
     for order in rest {
         let (task, pool, order) = (writer.clone(), Arc::clone(&pool), order.clone());
         writer.spawn(async move {
@@ -112,7 +112,7 @@ fn refuse(writer: &Writer, pool: &Pool, orders: &[Order], error: &CallError) {
         index.pending.created(&order.pod);
     }
     drop(index);
-    let pause = writer.backoff.failed(&pool.key, message.clone());
+    let pause = writer.backoff.failed(pool, message.clone());
     tracing::warn!(pool = %pool.key, message, retry_in = ?pause, "the API server refused a pod");
     writer.triggers.send([Trigger::Pool(pool.key.clone())]);
 }

@@ -14,6 +14,7 @@ use crate::observe::Key;
 use crate::observe::claim::Claim;
 use crate::observe::feed::{Shared, Triggers};
 use crate::observe::index::Trigger;
+use crate::observe::pool::Pool;
 use crate::observe::sandbox::Sandbox;
 use crate::observe::view::{Creation, OwnWrite, PoolView};
 use crate::plan::{Plan, Step};
@@ -109,7 +110,7 @@ impl Writer {
     }
 
     /// Whether pods of `pool` may be created, after what the API server said to the last ones.
-    pub(crate) fn creation(&self, pool: &Key) -> Creation {
+    pub(crate) fn creation(&self, pool: &Pool) -> Creation {
         self.backoff.of(pool)
     }
 

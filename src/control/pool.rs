@@ -37,12 +37,14 @@ fn observe(context: &Context, key: &Key) -> Option<PoolView> {
     if !context.shared.synced() {
         return None;
     }
-    let creation = context.writer.creation(key);
-    let view = context
-        .shared
-        .lock()
-        .pool_view(key, Timestamp::now(), rand::random(), creation);
-    view.filter(|v| !v.pool.terminating)
+    let index = context.shared.lock();
+    let pool = index.pool(key).filter(|p| !p.terminating)?;
+    index.pool_view(
+        key,
+        Timestamp::now(),
+        rand::random(),
+        context.writer.creation(&pool),
+    )
 }
 
 fn apply(context: &Context, view: &PoolView, plan: Plan) -> Action {

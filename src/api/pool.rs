@@ -167,7 +167,7 @@ pub enum UpdateStrategyType {
 #[serde(rename_all = "camelCase")]
 pub struct ScaleStrategy {
     /// Ceiling on the sandboxes warming (created, not yet available) at once: a number, or a percentage of
-    /// `replicas` rounded up. At least 1.
+    /// `replicas` rounded up. At least 1. In a pool of 0 replicas the percentage is of what claims ask for.
     #[serde(default = "all")]
     #[x_kube(
         validation = kube::core::Rule::new("type(self) == string ? self.matches('^[0-9]{1,4}%$') : self >= 0")

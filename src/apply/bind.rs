@@ -14,9 +14,9 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Binds `sandbox` to `claim`. Whatever happens, the claim is never left bound to anything else: if W1 is
+/// Binds `sandbox` to `claim`; `warm` when the claim has not had to wait for it. Whatever happens, the claim is never left bound to anything else: if W1 is
 /// refused, the next plan takes the next sandbox; if W2 does not arrive, the claim's own reconcile repeats it.
-pub(super) async fn run(writer: Writer, claim: Arc<Claim>, sandbox: Arc<Sandbox>) {
+pub(super) async fn run(writer: Writer, claim: Arc<Claim>, sandbox: Arc<Sandbox>, warm: bool) {
     let permit = writer.bindings.acquire().await;
     let outcome = exclude(&writer, &claim, &sandbox).await;
     let bound = match outcome {
@@ -35,7 +35,7 @@ pub(super) async fn run(writer: Writer, claim: Arc<Claim>, sandbox: Arc<Sandbox>
             return writer.set_aside(&sandbox).await;
         }
     };
-    let status = plan::claim::binding(&claim, &bound, Timestamp::now());
+    let status = plan::claim::binding(&claim, &bound, warm, Timestamp::now());
     let wait = status.wait.clone();
     let published = super::publish::claim_status(&writer, &claim, status).await;
     drop(permit);

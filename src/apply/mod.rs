@@ -68,7 +68,13 @@ impl Writer {
             match &action.step {
                 Step::BindClaim { claim, sandbox } => {
                     index.pending.binding(sandbox, &claim.uid);
-                    self.spawn(bind::run(self.clone(), Arc::clone(claim), Arc::clone(sandbox)));
+                    let warm = !index.has_waited(claim);
+                    self.spawn(bind::run(
+                        self.clone(),
+                        Arc::clone(claim),
+                        Arc::clone(sandbox),
+                        warm,
+                    ));
                 }
                 Step::FailClaim { claim, message } => {
                     index.pending.serving(&claim.uid);

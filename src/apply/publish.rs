@@ -89,7 +89,7 @@ pub(crate) async fn fail_claim(writer: Writer, claim: Arc<Claim>, reason: &'stat
 /// Writes the status of a claim as it was decided on, or not at all.
 pub(crate) async fn claim_update(writer: &Writer, claim: &Claim, status: SandboxClaimStatus) {
     let api: Api<StoredClaim> = Api::namespaced(writer.client.clone(), &claim.key.namespace);
-    let phase = status.phase;
+    let phase = status.phase.map(|p| format!("{p:?}"));
     let body =
         json!({"metadata": {"uid": claim.uid, "resourceVersion": claim.resource_version}, "status": status});
     let answer = call(api.patch_status(&claim.key.name, &PatchParams::default(), &Patch::Merge(body))).await;
@@ -100,7 +100,7 @@ pub(crate) async fn claim_update(writer: &Writer, claim: &Claim, status: Sandbox
                 .lock()
                 .published_claim(claim, answer.metadata.resource_version.as_deref());
             let reason = status.conditions.first().map(|c| c.reason.clone());
-            tracing::info!(claim = %claim.key, ?phase, reason, "claim updated");
+            tracing::info!(claim = %claim.key, phase, reason, "claim updated");
         }
         // The watch brings what came between, and with it the next decision.
         Err(error) if matches!(error.class(), Class::Stale | Class::Gone) => {}

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::reflector::store::Writer;
+use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
@@ -18,6 +19,7 @@ use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Number of watches that have to be complete before anything is planned.
 const KINDS: usize = 4;
@@ -43,6 +45,27 @@ impl Shared {
 
     fn has_synced(&self) {
         self.synced.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+/// Pauses of a watch that fails: from 0.1 s doubling to 1 s. client-go's go up to 30 s, and after a restart of
+/// the API server every claim would wait for as long.
+#[derive(Debug, Default)]
+struct Pauses(u32);
+
+impl Iterator for Pauses {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let pause = Duration::from_millis(100 << self.0.min(4)).min(Duration::from_secs(1));
+        self.0 = self.0.saturating_add(1);
+        Some(pause)
+    }
+}
+
+impl Backoff for Pauses {
+    fn reset(&mut self) {
+        self.0 = 0;
     }
 }
 
@@ -147,7 +170,7 @@ pub async fn run<K: Indexed>(
         config = config.labels(selector);
     }
     let mut events = kube::runtime::watcher(Api::<K>::all(client), config)
-        .default_backoff()
+        .backoff(Pauses::default())
         .boxed();
     let mut listed: Vec<K> = Vec::new();
     let mut complete = false;

@@ -88,6 +88,11 @@ impl Index {
         })
     }
 
+    /// Whether a plan has left the claim without a sandbox.
+    pub fn has_waited(&self, claim: &Claim) -> bool {
+        self.verdicts.contains_key(&claim.uid)
+    }
+
     /// The pool as last seen.
     pub fn pool(&self, key: &Key) -> Option<Arc<Pool>> {
         self.pools.get(key).cloned()

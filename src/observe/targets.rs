@@ -26,8 +26,8 @@ pub struct Targets {
     pub partition: usize,
     /// The rollout stands still.
     pub paused: bool,
-    /// Sandboxes that may be warming at once; at least 1.
-    pub warming_ceiling: usize,
+    /// How many sandboxes may be warming at once; see [`warming_ceiling`](Self::warming_ceiling).
+    pub warming: IntOrPercent,
     /// How long a sandbox must have been Ready to be available.
     pub min_ready: SignedDuration,
     /// Old revisions kept beside the live ones.
@@ -89,11 +89,22 @@ impl Targets {
             max_surge,
             partition: partition.kept_of(replicas),
             paused: spec.update_strategy.paused,
-            warming_ceiling: ceiling.of(replicas, Rounding::Up).max(1),
+            warming: ceiling,
             min_ready: SignedDuration::from_secs(i64::from(spec.min_ready_seconds.max(0))),
             history_limit: count("spec.revisionHistoryLimit", spec.revision_history_limit)?,
             remarks,
         })
+    }
+
+    /// Sandboxes that may be warming at once when `desired` are wanted; at least 1. A percentage is of `replicas`,
+    /// and of what is wanted in a pool that keeps none, since it would serve its claims one by one otherwise.
+    pub fn warming_ceiling(&self, desired: usize) -> usize {
+        let base = if self.replicas == 0 {
+            desired
+        } else {
+            self.replicas
+        };
+        self.warming.of(base, Rounding::Up).max(1)
     }
 
     /// Fewest sandboxes that must stay available in a rollout.
@@ -122,6 +133,12 @@ pub enum IntOrPercent {
     Int(u32),
     /// A percentage.
     Percent(u32),
+}
+
+impl Default for IntOrPercent {
+    fn default() -> Self {
+        Self::Int(0)
+    }
 }
 
 impl IntOrPercent {

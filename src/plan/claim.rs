@@ -43,16 +43,18 @@ pub fn plan(view: &ClaimView) -> ClaimPlan {
         Some(Phase::Bound) => bound(view),
         None | Some(Phase::Pending) if view.binding => ClaimPlan::default(),
         None | Some(Phase::Pending) => match best(view) {
-            Some(sandbox) => write(claim, binding(claim, sandbox, view.now)),
+            Some(sandbox) => write(
+                claim,
+                binding(claim, sandbox, ready_before(sandbox, claim), view.now),
+            ),
             None => waiting(view),
         },
     }
 }
 
-/// The status that publishes `sandbox` as the claim's own.
-pub fn binding(claim: &Claim, sandbox: &Sandbox, now: Timestamp) -> SandboxClaimStatus {
+/// The status that publishes `sandbox` as the claim's own; `warm` when it was available as the claim came.
+pub fn binding(claim: &Claim, sandbox: &Sandbox, warm: bool, now: Timestamp) -> SandboxClaimStatus {
     let waited = now.duration_since(claim.arrived).max(SignedDuration::ZERO);
-    let warm = sandbox.ready_since.is_some_and(|since| since <= claim.arrived);
     let status = SandboxClaimStatus {
         phase: Some(Phase::Bound),
         observed_generation: claim.generation,
@@ -204,6 +206,15 @@ fn unpublished(view: &ClaimView) -> Vec<Arc<Sandbox>> {
 fn best(view: &ClaimView) -> Option<&Arc<Sandbox>> {
     let usable = view.sandboxes.iter().filter(|s| !s.terminating && !s.finished());
     usable.min_by_key(|s| (s.ready_since.is_none(), s.key.name.clone()))
+}
+
+/// Whether the sandbox was Ready before the claim came, for a binding whose beginning nobody remembers. The API
+/// tells readiness in whole seconds, so one of the same second is taken for later.
+fn ready_before(sandbox: &Sandbox, claim: &Claim) -> bool {
+    let second = claim.arrived.as_second();
+    sandbox
+        .ready_since
+        .is_some_and(|since| since.as_second() < second)
 }
 
 fn write(claim: &Claim, status: SandboxClaimStatus) -> ClaimPlan {

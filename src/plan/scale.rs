@@ -51,7 +51,7 @@ fn create(draft: &mut Draft, rollout: &Rollout) {
         .max_total
         .map_or(usize::MAX, |max| max.saturating_sub(draft.existing));
     let warming = draft.idle.iter().filter(|i| !i.available).count() + draft.view.creating.len();
-    let ceiling = targets.warming_ceiling.saturating_sub(warming);
+    let ceiling = targets.warming_ceiling(draft.desired()).saturating_sub(warming);
     draft.forbidden = draft.desired().saturating_sub(present).saturating_sub(room);
     let count = allowed_now(draft, missing.min(room).min(ceiling));
     if count == 0 {

@@ -52,6 +52,15 @@ fn no_more_sandboxes_warm_at_once_than_the_scale_strategy_allows() {
 }
 
 #[test]
+fn a_pool_of_zero_warms_for_all_its_claims_at_once() {
+    let mut world = World::new(0, json!({}));
+    for n in 0..6 {
+        world.claim(&format!("c{n}"), json!({}));
+    }
+    assert_eq!(created(&world), 6);
+}
+
+#[test]
 fn max_total_bounds_every_pod_terminating_ones_included() {
     let mut world = World::new(10, json!({"capacity": {"maxTotal": 6}}));
     world.sandbox("going", "old", |s| s.terminating = true);

@@ -246,7 +246,7 @@ impl World {
                     .get_mut(&claim.key.name)
                     .filter(|c| c.uid == claim.uid)
                 {
-                    stored.status = warmpool::plan::claim::binding(stored, pod, self.now);
+                    stored.status = warmpool::plan::claim::binding(stored, pod, true, self.now);
                 }
             }
             Step::FailClaim { claim, .. } => {

@@ -1,0 +1,123 @@
+//! The floor: the operator's own writes, byte for byte, sent by the benchmark for claims that it POSTs itself. No
+//! operator runs. What this takes, no operator that writes the same can be faster than.
+
+use crate::Outcome;
+use crate::load::{AT_ONCE, claim};
+use crate::scene::{POOL, Scene, template};
+use crate::watches::{Board, Pods};
+use futures::TryStreamExt;
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::core::Request;
+use kube::{Api, Client};
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use warmpool::apply::bind::claiming_patch;
+use warmpool::observe::claim::Claim;
+use warmpool::observe::sandbox::Sandbox;
+use warmpool::observe::stored::{StoredClaim, StoredPod};
+use warmpool::plan::claim::binding;
+
+#[derive(Clone)]
+pub struct Hand {
+    client: Client,
+    namespace: String,
+    pool_uid: String,
+    pods: Arc<Board<Pods>>,
+    created: Arc<AtomicUsize>,
+}
+
+impl Hand {
+    /// A hand that owns its pods through a Pool which nobody looks after.
+    pub async fn new(scene: &mut Scene) -> Outcome<Self> {
+        let pool = scene.create_pool(0, template("image:1")).await?;
+        Ok(Self {
+            client: scene.client.clone(),
+            namespace: scene.namespace.clone(),
+            pool_uid: pool.metadata.uid.unwrap_or_default(),
+            pods: scene.watch_pods(),
+            created: Arc::default(),
+        })
+    }
+
+    /// Creates `count` pods and waits until they are available.
+    pub async fn fill(&self, count: usize) -> Outcome<()> {
+        futures::stream::iter((0..count).map(|_| Ok(self.create())))
+            .try_buffer_unordered(AT_ONCE)
+            .try_collect::<Vec<()>>()
+            .await?;
+        self.pods
+            .until(|pods| (pods.available.len() >= count).then_some(()))
+            .await;
+        Ok(())
+    }
+
+    async fn create(&self) -> Outcome<()> {
+        let number = self.created.fetch_add(1, Ordering::Relaxed);
+        let pods: Api<StoredPod> = Api::namespaced(self.client.clone(), &self.namespace);
+        let body = json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": format!("{POOL}-by-hand-{number:05}"),
+                "labels": {
+                    "warmpool.dev/pool": POOL, "warmpool.dev/revision": "by-hand", "warmpool.dev/state": "warm",
+                },
+                "ownerReferences": [{
+                    "apiVersion": "warmpool.dev/v1alpha1", "kind": "Pool", "name": POOL, "uid": self.pool_uid,
+                    "controller": true, "blockOwnerDeletion": false,
+                }],
+            },
+            "spec": template("image:1").get("spec"),
+        });
+        self.post::<StoredPod>(pods.resource_url(), serde_json::to_vec(&body)?)
+            .await?;
+        Ok(())
+    }
+
+    /// POSTs a claim and binds it with the two writes.
+    pub async fn serve(&self, name: &str) -> Outcome<()> {
+        let claims: Api<StoredClaim> = Api::namespaced(self.client.clone(), &self.namespace);
+        let pods: Api<StoredPod> = Api::namespaced(self.client.clone(), &self.namespace);
+        let body = serde_json::to_vec(&claim(name)?)?;
+        let stored: StoredClaim = self.post(claims.resource_url(), body).await?;
+        let claim = Claim::read(&stored, 0, Timestamp::now());
+        let sandbox = self.pods.with(Pods::take).ok_or("no pod is left to bind")?;
+        let patch: json_patch::Patch = serde_json::from_value(claiming_patch(&claim, &sandbox))?;
+        let parameters = PatchParams::default();
+        let bound = pods
+            .patch(&sandbox.key.name, &parameters, &Patch::Json::<()>(patch))
+            .await?;
+        let bound = Sandbox::read(&bound).ok_or("the bound pod has no labels")?;
+        let body = json!({
+            "metadata": {"uid": claim.uid, "resourceVersion": claim.resource_version},
+            "status": binding(&claim, &bound, true, Timestamp::now()),
+        });
+        claims
+            .patch_status(name, &parameters, &Patch::Merge(body))
+            .await?;
+        Ok(())
+    }
+
+    /// Serves a claim, for use as a load's `submit`; afterwards another pod takes the place of the one it took.
+    pub fn submit(&self, replace: bool) -> impl Fn(String) -> BoxFuture<'static, Outcome<()>> + use<> {
+        let hand = self.clone();
+        move |name| {
+            let hand = hand.clone();
+            Box::pin(async move {
+                hand.serve(&name).await?;
+                if replace {
+                    hand.create().await?;
+                }
+                Ok(())
+            })
+        }
+    }
+
+    async fn post<K: serde::de::DeserializeOwned>(&self, url: &str, body: Vec<u8>) -> Outcome<K> {
+        let request = Request::new(url).create(&PostParams::default(), body)?;
+        Ok(self.client.request(request).await?)
+    }
+}

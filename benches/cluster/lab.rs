@@ -1,0 +1,87 @@
+//! What all phases share.
+
+use crate::Outcome;
+use crate::audit::AuditLog;
+use crate::control_plane::ControlPlane;
+use crate::operator::Operator;
+use crate::report::{Report, Side};
+use crate::scene::POLL;
+use kube::api::ListParams;
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::fmt::Debug;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use warmpool::api::{Pool, SandboxClaim};
+
+pub struct Lab<'a> {
+    pub client: Client,
+    plane: &'a ControlPlane,
+    operator: PathBuf,
+    filter: String,
+    report: Mutex<Report>,
+}
+
+impl<'a> Lab<'a> {
+    pub async fn open(plane: &'a ControlPlane, operator: &Path, filter: &str) -> Outcome<Self> {
+        let client = plane.load_client().await?;
+        are_served::<Pool>(&client).await?;
+        are_served::<SandboxClaim>(&client).await?;
+        Ok(Self {
+            client,
+            plane,
+            operator: operator.to_path_buf(),
+            filter: filter.to_string(),
+            report: Mutex::default(),
+        })
+    }
+
+    /// Each phase has an operator of its own: memory and connections of an earlier one would show in its figures.
+    pub fn start_operator(&self, phase: &str) -> Outcome<Operator> {
+        let kubeconfig = self.plane.operator_kubeconfig();
+        Operator::start(
+            &self.operator,
+            &kubeconfig,
+            &self.filter,
+            &self.operator_log(phase),
+        )
+    }
+
+    pub fn operator_log(&self, phase: &str) -> PathBuf {
+        self.plane.log(&format!("operator-{phase}"))
+    }
+
+    /// The directory of the control plane.
+    pub fn dir(&self) -> &Path {
+        &self.plane.dir
+    }
+
+    /// Starts counting writes.
+    pub fn audit(&self) -> Outcome<AuditLog> {
+        AuditLog::mark(self.plane.audit_log())
+    }
+
+    pub fn report(&self) -> MutexGuard<'_, Report> {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn record(&self, figure: &'static str, side: Side, value: Value) {
+        self.report().record(figure, side, value);
+    }
+}
+
+/// Waits until the API server serves a kind, which it does a moment after its CRD was applied.
+async fn are_served<K>(client: &Client) -> Outcome<()>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
+    let api: Api<K> = Api::all(client.clone());
+    loop {
+        match api.list(&ListParams::default().limit(1)).await {
+            Ok(_) => return Ok(()),
+            Err(kube::Error::Api(status)) if status.code == 404 => tokio::time::sleep(POLL).await,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

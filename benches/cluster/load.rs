@@ -1,0 +1,172 @@
+//! Claims as users make them: at a steady rate, each deleted a while after it was served, or all at once.
+
+use crate::Outcome;
+use crate::phases::steady::Rate;
+use crate::scene::{POOL, Scene};
+use crate::watches::{Board, Claims};
+use futures::StreamExt;
+use kube::Api;
+use kube::api::{DeleteParams, PostParams};
+use serde_json::json;
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
+use warmpool::api::SandboxClaim;
+
+/// How long a served claim is kept.
+const HELD: Duration = Duration::from_secs(3);
+/// Requests of a burst under way at once; more connections would mostly measure TLS handshakes.
+pub const AT_ONCE: usize = 32;
+
+/// What became of a load.
+pub struct Served {
+    /// From just before each claim's POST to seeing it Ready, sorted.
+    pub latencies: Vec<Duration>,
+    /// Claims that got a sandbox which was not Ready before they came.
+    pub cold: usize,
+}
+
+/// POSTs claims at `rate`, whatever becomes of the earlier ones. `submit` does it; the operator, or `submit`
+/// itself, serves.
+pub async fn steady<F>(scene: &Scene, rate: &Rate, submit: impl Fn(String) -> F) -> Outcome<Served>
+where
+    F: Future<Output = Outcome<()>> + Send + 'static,
+{
+    let board = &scene.claims.board;
+    board.with(Claims::forget);
+    let releases = JoinSet::from_iter([release_each(Arc::clone(board), claims(scene))]);
+    let mut ticks = tokio::time::interval(Duration::from_secs(1) / rate.claims_a_second);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    let mut submitting = JoinSet::new();
+    for number in 0..rate.claims_a_second * rate.seconds {
+        ticks.tick().await;
+        let name = format!("steady-{number}");
+        let submitted = submit(name.clone());
+        submitting.spawn(async move {
+            let from = Instant::now();
+            submitted.await.map(|()| (name, from))
+        });
+    }
+    let mut posted = HashMap::new();
+    while let Some(done) = submitting.join_next().await {
+        let (name, from) = done??;
+        posted.insert(name, from);
+    }
+    let served = all_ready(board, &posted).await?;
+    board
+        .until(|claims| claims.present.is_empty().then_some(()))
+        .await;
+    drop(releases);
+    Ok(served)
+}
+
+/// When a burst was over.
+pub struct Burst {
+    /// From the first POST to the answer to the last.
+    pub posted: Duration,
+    /// From the first POST to seeing the last claim Ready.
+    pub ready: Duration,
+    pub served: Served,
+}
+
+/// POSTs `count` claims as fast as [`AT_ONCE`] connections go.
+pub async fn burst<F>(scene: &Scene, count: usize, submit: impl Fn(String) -> F) -> Outcome<Burst>
+where
+    F: Future<Output = Outcome<()>> + Send + 'static,
+{
+    scene.claims.board.with(Claims::forget);
+    let began = Instant::now();
+    let submit = &submit;
+    let posts = (0..count).map(|number| async move {
+        let name = format!("burst-{number}");
+        let from = Instant::now();
+        submit(name.clone()).await.map(|()| (name, from))
+    });
+    let posted: Vec<Outcome<(String, Instant)>> = futures::stream::iter(posts)
+        .buffer_unordered(AT_ONCE)
+        .collect()
+        .await;
+    let all_posted = began.elapsed();
+    let posted: HashMap<_, _> = posted.into_iter().collect::<Outcome<_>>()?;
+    let served = all_ready(&scene.claims.board, &posted).await?;
+    let last = scene
+        .claims
+        .board
+        .with(|claims| claims.ready.values().max().copied())
+        .ok_or("no claim was served")?;
+    Ok(Burst {
+        posted: all_posted,
+        ready: last.duration_since(began),
+        served,
+    })
+}
+
+/// Waits until every claim is Ready.
+async fn all_ready(board: &Board<Claims>, posted: &HashMap<String, Instant>) -> Outcome<Served> {
+    let times = board
+        .until(|claims| match &claims.failed {
+            Some(failed) => Some(Err(failed.clone())),
+            None if claims.ready.len() < posted.len() => None,
+            None => Some(Ok((claims.ready.clone(), claims.cold))),
+        })
+        .await;
+    let (ready, cold) = times?;
+    let mut latencies: Vec<Duration> = posted
+        .iter()
+        .filter_map(|(name, from)| Some(ready.get(name)?.duration_since(*from)))
+        .collect();
+    latencies.sort_unstable();
+    Ok(Served { latencies, cold })
+}
+
+/// Deletes each claim [`HELD`] after it was seen Ready, for ever.
+async fn release_each(board: Arc<Board<Claims>>, claims: Api<SandboxClaim>) {
+    let mut held = JoinSet::new();
+    let mut known = 0;
+    loop {
+        let served = board
+            .until(|state| {
+                let new = state.in_order.get(known..).unwrap_or_default();
+                (!new.is_empty()).then(|| new.to_vec())
+            })
+            .await;
+        known += served.len();
+        for name in served {
+            let claims = claims.clone();
+            held.spawn(async move {
+                tokio::time::sleep(HELD).await;
+                if let Err(error) = claims.delete(&name, &DeleteParams::default()).await {
+                    eprintln!("claim {name} could not be deleted: {error}");
+                }
+            });
+        }
+    }
+}
+
+pub fn claims(scene: &Scene) -> Api<SandboxClaim> {
+    Api::namespaced(scene.client.clone(), &scene.namespace)
+}
+
+/// Submits a claim for the operator to serve.
+pub fn submit(scene: &Scene) -> impl Fn(String) -> futures::future::BoxFuture<'static, Outcome<()>> + use<> {
+    let api = claims(scene);
+    move |name| {
+        let api = api.clone();
+        Box::pin(async move {
+            api.create(&PostParams::default(), &claim(&name)?).await?;
+            Ok(())
+        })
+    }
+}
+
+pub fn claim(name: &str) -> Outcome<SandboxClaim> {
+    Ok(serde_json::from_value(json!({
+        "apiVersion": "warmpool.dev/v1alpha1",
+        "kind": "SandboxClaim",
+        "metadata": {"name": name},
+        "spec": {"poolRef": {"name": POOL}},
+    }))?)
+}

@@ -1,0 +1,124 @@
+//! Who used the processors while a phase ran, without which no figure can be judged.
+
+use crate::Outcome;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+/// `/proc` counts processor time in these; Linux has had 100 a second on every architecture for long.
+const TICKS_A_SECOND: f64 = 100.0;
+/// Field of `/proc/PID/stat`, counted behind the process's name: user time, system time, and the same two of
+/// children that have ended.
+const OWN_TIME: usize = 11;
+
+/// The load average over the last minute.
+pub fn load_average() -> Outcome<f64> {
+    let text = fs::read_to_string("/proc/loadavg")?;
+    Ok(text.split_whitespace().next().unwrap_or_default().parse()?)
+}
+
+/// Processor time of a process so far, in seconds.
+pub fn cpu_seconds(pid: u32) -> Outcome<f64> {
+    stat(pid, 2)
+}
+
+fn stat(pid: u32, fields: usize) -> Outcome<f64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The name is in brackets and may hold spaces.
+    let behind_name = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
+    seconds(behind_name.split_whitespace().skip(OWN_TIME).take(fields))
+}
+
+fn seconds<'a>(ticks: impl Iterator<Item = &'a str>) -> Outcome<f64> {
+    let ticks: Vec<f64> = ticks.map(str::parse).collect::<Result<_, _>>()?;
+    Ok(ticks.iter().sum::<f64>() / TICKS_A_SECOND)
+}
+
+/// Processor time from one moment on.
+pub struct Meter {
+    began: Instant,
+    busy: f64,
+    parts: BTreeMap<String, f64>,
+}
+
+impl Meter {
+    /// Starts metering; the control plane is the one in `dir`.
+    pub fn start(dir: &Path) -> Outcome<Self> {
+        Ok(Self {
+            began: Instant::now(),
+            busy: busy()?,
+            parts: parts(dir)?,
+        })
+    }
+
+    /// Who used how many processors since.
+    pub fn shares(&self, dir: &Path) -> Outcome<Shares> {
+        let time = self.began.elapsed().as_secs_f64().max(0.01);
+        let mut of_parts = parts(dir)?;
+        for (part, used) in &mut of_parts {
+            *used -= self.parts.get(part).copied().unwrap_or_default();
+        }
+        let ours: f64 = of_parts.values().sum();
+        of_parts.insert("others".into(), (busy()? - self.busy - ours).max(0.0));
+        of_parts.values_mut().for_each(|used| *used /= time);
+        Ok(Shares(of_parts))
+    }
+}
+
+/// Processors used, by part of the control plane; `bench` is this process with the operators it has ended, and
+/// `others` is everybody who has no business here.
+pub struct Shares(BTreeMap<String, f64>);
+
+impl Shares {
+    pub fn others(&self) -> f64 {
+        self.0.get("others").copied().unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Shares {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shares: Vec<_> = self
+            .0
+            .iter()
+            .map(|(part, used)| format!("{part} {used:.2}"))
+            .collect();
+        write!(f, "{}", shares.join(", "))
+    }
+}
+
+/// What is kept about each process of the control plane.
+#[derive(Deserialize)]
+struct Process {
+    pid: u32,
+}
+
+fn parts(dir: &Path) -> Outcome<BTreeMap<String, f64>> {
+    let mut parts = BTreeMap::from([("bench".into(), stat(std::process::id(), 4)?)]);
+    for entry in fs::read_dir(dir.join("run"))? {
+        let path = entry?.path();
+        let process: Process = serde_json::from_slice(&fs::read(&path)?)?;
+        let name = path
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        parts.insert(name, cpu_seconds(process.pid)?);
+    }
+    Ok(parts)
+}
+
+/// Time that all processors together were busy, or taken away by the host of a virtual machine.
+fn busy() -> Outcome<f64> {
+    let stat = fs::read_to_string("/proc/stat")?;
+    let line = stat.lines().next().unwrap_or_default();
+    // user, nice, system, idle, iowait, irq, softirq, steal
+    let fields = line.split_whitespace().skip(1).take(8).enumerate();
+    seconds(
+        fields
+            .filter(|(index, _)| !(3..=4).contains(index))
+            .map(|(_, field)| field),
+    )
+}

@@ -1,0 +1,71 @@
+//! The operator as a process: started, looked at from outside, ended.
+
+use crate::{Outcome, machine};
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// Lines of the log shown after a failure.
+const TAIL: usize = 30;
+
+pub struct Operator {
+    child: Child,
+}
+
+impl Operator {
+    pub fn start(binary: &Path, kubeconfig: &Path, filter: &str, log: &Path) -> Outcome<Self> {
+        let file = File::create(log).map_err(|e| format!("{}: {e}", log.display()))?;
+        let child = Command::new(binary)
+            .args(["controller", "--log", filter])
+            .env("KUBECONFIG", kubeconfig)
+            .env("NO_COLOR", "1")
+            // A ^C is for the benchmark, which then ends the operator.
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(file.try_clone()?)
+            .stderr(file)
+            .spawn()
+            .map_err(|e| format!("{} does not start: {e}", binary.display()))?;
+        Ok(Self { child })
+    }
+
+    /// Fails when it has ended by itself.
+    pub fn lives(&mut self) -> Outcome<()> {
+        match self.child.try_wait()? {
+            None => Ok(()),
+            Some(status) => Err(format!("the operator ended by itself with {status}").into()),
+        }
+    }
+
+    /// Processor time taken so far.
+    pub fn cpu_seconds(&self) -> Outcome<f64> {
+        machine::cpu_seconds(self.child.id())
+    }
+
+    /// Memory it holds now.
+    pub fn resident_mib(&self) -> Outcome<f64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .ok_or("no VmRSS in status")?;
+        let kib: f64 = line.trim().trim_end_matches(" kB").trim().parse()?;
+        Ok(kib / 1024.0)
+    }
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+/// The end of an operator's log.
+pub fn tail(log: &Path) -> String {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    let shown = lines.iter().skip(lines.len().saturating_sub(TAIL));
+    shown.map(|line| format!("    {line}\n")).collect()
+}

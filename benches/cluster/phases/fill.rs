@@ -1,0 +1,34 @@
+//! From an empty pool to 1,000 available sandboxes, and the memory that they take in the operator.
+
+use crate::Outcome;
+use crate::audit::OPERATOR;
+use crate::lab::Lab;
+use crate::report::Side;
+use crate::scene::{Scene, template};
+use serde_json::json;
+use std::time::Instant;
+
+pub const WARM: usize = 1_000;
+
+pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
+    let mut scene = Scene::open(lab, "fill").await?;
+    let pods = scene.watch_pods();
+    scene.operator = Some(lab.start_operator("fill")?);
+    let (audit, began) = (lab.audit()?, Instant::now());
+    scene.create_pool(WARM, template("image:1")).await?;
+    pods.until(|pods| (pods.available.len() >= WARM).then_some(()))
+        .await;
+    let seconds = began.elapsed().as_secs_f64();
+    scene.rest().await?;
+    let operator = scene.operator.as_ref().ok_or("no operator")?;
+    let (memory, cpu) = (operator.resident_mib()?, operator.cpu_seconds()?);
+    let written = audit.writes_of(OPERATOR)?;
+    println!("  {seconds:.1} s, {cpu:.2} s of CPU, then {memory:.1} MiB resident\n    {written}");
+    let created = pods.with(|pods| pods.unclaimed.len());
+    if created != WARM {
+        println!("  but {created} pods exist");
+    }
+    lab.record("fill", Side::Ours, json!({"seconds": seconds, "cpu_s": cpu}));
+    lab.record("memory", Side::Ours, json!({"mib": memory}));
+    scene.close().await
+}

@@ -1,0 +1,77 @@
+//! What the control plane itself takes for the same work, sent by hand.
+
+use super::burst::CLAIMS;
+use super::fill::WARM;
+use super::steady::{BUSY, HEAVY, SLOW};
+use crate::Outcome;
+use crate::by_hand::Hand;
+use crate::lab::Lab;
+use crate::load::{self, Served};
+use crate::report::{Side, milliseconds, seconds};
+use crate::scene::Scene;
+use serde_json::json;
+use std::time::Instant;
+
+/// Claims served one after the other.
+const IN_A_ROW: usize = 200;
+
+pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
+    let mut scene = Scene::open(lab, "floor").await?;
+    let hand = Hand::new(&mut scene).await?;
+    let began = Instant::now();
+    hand.fill(WARM).await?;
+    let filled = began.elapsed().as_secs_f64();
+    println!("  {WARM} pods created and Ready in {filled:.1} s");
+    lab.record("fill", Side::Floor, json!({"seconds": filled}));
+
+    let served = in_a_row(&scene, &hand).await?;
+    let times = milliseconds(&served);
+    println!("  {IN_A_ROW} claims one after the other, over one connection, in ms: {times}");
+    lab.record("in_a_row", Side::Floor, times);
+    remove_claims(&scene).await?;
+
+    for rate in [SLOW, BUSY, HEAVY] {
+        let served = load::steady(&scene, &rate, hand.submit(true)).await?;
+        let times = milliseconds(&served);
+        println!(
+            "  {} claims a second, each pod replaced, in ms: {times}",
+            rate.claims_a_second
+        );
+        lab.record(rate.times, Side::Floor, times);
+    }
+
+    let burst = load::burst(&scene, CLAIMS, hand.submit(false)).await?;
+    let times = seconds(&burst);
+    println!("  a burst of {CLAIMS}: {times}");
+    lab.record("burst", Side::Floor, times);
+    scene.close().await
+}
+
+async fn in_a_row(scene: &Scene, hand: &Hand) -> Outcome<Served> {
+    let mut latencies = Vec::new();
+    for number in 0..IN_A_ROW {
+        let (name, from) = (format!("row-{number}"), Instant::now());
+        hand.serve(&name).await?;
+        let seen = scene
+            .claims
+            .board
+            .until(|claims| claims.ready.get(&name).copied())
+            .await;
+        latencies.push(seen.duration_since(from));
+    }
+    latencies.sort_unstable();
+    Ok(Served { latencies, cold: 0 })
+}
+
+/// So that what follows starts from no claims, as a phase with the operator does.
+async fn remove_claims(scene: &Scene) -> Outcome<()> {
+    load::claims(scene)
+        .delete_collection(&Default::default(), &Default::default())
+        .await?;
+    scene
+        .claims
+        .board
+        .until(|claims| claims.present.is_empty().then_some(()))
+        .await;
+    Ok(())
+}

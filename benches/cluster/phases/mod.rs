@@ -1,0 +1,96 @@
+//! The phases in their order. Each starts from a rested pool of its own and ends within a bound.
+
+mod burst;
+mod fill;
+mod floor;
+mod idle;
+mod roll;
+pub mod steady;
+
+use crate::Outcome;
+use crate::lab::Lab;
+use crate::machine::{self, Meter};
+use crate::operator::tail;
+use clap::ValueEnum;
+use serde_json::json;
+use std::time::Duration;
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Phase {
+    /// The same writes by hand, with no operator
+    Floor,
+    /// 5 claims a second for 20 s on a pool of 200
+    Rate5,
+    /// 20 claims a second for 20 s on a pool of 200
+    Rate20,
+    /// 50 claims a second for 15 s on a pool of 200
+    Rate50,
+    /// 300 claims at once on 320 warm
+    Burst,
+    /// A minute with 1,000 warm and nothing to do
+    Idle,
+    /// From none to 1,000 available
+    Fill,
+    /// A new template through 20 idle sandboxes
+    Roll,
+}
+
+impl Phase {
+    fn name(self) -> String {
+        self.to_possible_value()
+            .map(|v| v.get_name().to_string())
+            .unwrap_or_default()
+    }
+
+    /// Far more than any phase takes on a slow machine: reaching it means that something hangs.
+    fn bound(self) -> Duration {
+        Duration::from_secs(match self {
+            Self::Floor => 400,
+            Self::Rate5 | Self::Rate20 | Self::Burst | Self::Roll => 180,
+            Self::Rate50 | Self::Idle | Self::Fill => 300,
+        })
+    }
+
+    async fn run(self, lab: &Lab<'_>) -> Outcome<()> {
+        match self {
+            Self::Floor => floor::run(lab).await,
+            Self::Rate5 => steady::run(lab, &steady::SLOW).await,
+            Self::Rate20 => steady::run(lab, &steady::BUSY).await,
+            Self::Rate50 => steady::run(lab, &steady::HEAVY).await,
+            Self::Burst => burst::run(lab).await,
+            Self::Idle => idle::run(lab).await,
+            Self::Fill => fill::run(lab).await,
+            Self::Roll => roll::run(lab).await,
+        }
+    }
+}
+
+/// Runs the phases asked for, or all, and stops at the first that fails.
+pub async fn run(lab: &Lab<'_>, only: &[Phase]) -> Outcome<()> {
+    for phase in Phase::value_variants() {
+        if !only.is_empty() && !only.contains(phase) {
+            continue;
+        }
+        let name = phase.name();
+        let (load, meter) = (machine::load_average()?, Meter::start(lab.dir())?);
+        println!("\n{name}  (load average before it: {load:.1})");
+        let outcome = tokio::time::timeout(phase.bound(), phase.run(lab)).await;
+        let outcome = outcome.unwrap_or_else(|_| Err(format!("not over after {:?}", phase.bound()).into()));
+        if let Err(error) = outcome {
+            let log = lab.operator_log(&name);
+            return Err(format!(
+                "phase {name}: {error}\nlast lines of {}:\n{}",
+                log.display(),
+                tail(&log)
+            )
+            .into());
+        }
+        let shares = meter.shares(lab.dir())?;
+        println!("  processors used: {shares}");
+        lab.report().surroundings(
+            &name,
+            json!({"load_average": load, "processors_of_others": shares.others()}),
+        );
+    }
+    Ok(())
+}

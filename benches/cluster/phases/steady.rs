@@ -1,0 +1,52 @@
+//! Claims at a steady rate, each deleted after a while: how long they take and what the operator writes for them.
+
+use crate::Outcome;
+use crate::audit::OPERATOR;
+use crate::lab::Lab;
+use crate::load;
+use crate::report::{Side, milliseconds, writes};
+use crate::scene::Scene;
+
+const WARM: usize = 200;
+
+/// One steady load, and under which names its figures are kept.
+pub struct Rate {
+    pub times: &'static str,
+    pub writes: &'static str,
+    pub claims_a_second: u32,
+    pub seconds: u32,
+}
+
+const fn rate(times: &'static str, writes: &'static str, claims_a_second: u32, seconds: u32) -> Rate {
+    Rate {
+        times,
+        writes,
+        claims_a_second,
+        seconds,
+    }
+}
+
+pub const SLOW: Rate = rate("rate5", "rate5_writes", 5, 20);
+pub const BUSY: Rate = rate("rate20", "rate20_writes", 20, 20);
+pub const HEAVY: Rate = rate("rate50", "rate50_writes", 50, 15);
+
+pub async fn run(lab: &Lab<'_>, rate: &Rate) -> Outcome<()> {
+    let mut scene = Scene::at_rest(lab, rate.times, WARM).await?;
+    let cpu = |scene: &Scene| scene.operator.as_ref().map_or(Ok(0.0), |o| o.cpu_seconds());
+    let (audit, cpu_before) = (lab.audit()?, cpu(&scene)?);
+    let served = load::steady(&scene, rate, load::submit(&scene)).await?;
+    // The refill and the last status belong to the claims, too.
+    scene.rest().await?;
+    let (count, written, cpu) = (
+        served.latencies.len(),
+        audit.writes_of(OPERATOR)?,
+        cpu(&scene)? - cpu_before,
+    );
+    let times = milliseconds(&served);
+    println!("  {count} claims in ms: {times}");
+    lab.record(rate.times, Side::Ours, times);
+    let figures = writes(&written, count, cpu);
+    println!("  writes {figures}\n    {written}");
+    lab.record(rate.writes, Side::Ours, figures);
+    scene.close().await
+}

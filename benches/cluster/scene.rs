@@ -1,0 +1,150 @@
+//! One namespace with one pool: made, brought to rest, cleared away.
+
+use crate::Outcome;
+use crate::lab::Lab;
+use crate::operator::Operator;
+use crate::watches::{Board, Claims, Pods, Watched, watch_all};
+use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use warmpool::api::{Pool, SandboxClaim};
+use warmpool::observe::stored::{StoredClaim, StoredPod};
+
+pub const POOL: &str = "pool";
+/// How often something that is waited for without a watch is looked at.
+pub const POLL: Duration = Duration::from_millis(200);
+/// A pool's status is written at most once a second, so rest that lasts this long is rest.
+const REST: Duration = Duration::from_secs(3);
+
+pub struct Scene {
+    pub client: Client,
+    pub namespace: String,
+    pub claims: Watched<Claims>,
+    /// Only where pods are what is measured: a second watch costs the machine something, too.
+    pub pods: Option<Watched<Pods>>,
+    pub operator: Option<Operator>,
+}
+
+impl Scene {
+    /// An empty namespace, watched, and no operator.
+    pub async fn open(lab: &Lab<'_>, name: &str) -> Outcome<Self> {
+        let client = lab.client.clone();
+        let namespace = format!("bench-{name}");
+        let object = serde_json::from_value(json!({"metadata": {"name": namespace}}))?;
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        namespaces.create(&PostParams::default(), &object).await?;
+        // No pod is accepted before the namespace has its ServiceAccount.
+        let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), &namespace);
+        while accounts.get_opt("default").await?.is_none() {
+            tokio::time::sleep(POLL).await;
+        }
+        let claims = watch_all(Api::<StoredClaim>::namespaced(client.clone(), &namespace));
+        Ok(Self {
+            client,
+            namespace,
+            claims,
+            pods: None,
+            operator: None,
+        })
+    }
+
+    /// An operator and a full pool at rest.
+    pub async fn at_rest(lab: &Lab<'_>, name: &str, replicas: usize) -> Outcome<Self> {
+        let mut scene = Self::open(lab, name).await?;
+        scene.operator = Some(lab.start_operator(name)?);
+        scene.create_pool(replicas, template("image:1")).await?;
+        scene.rest().await?;
+        Ok(scene)
+    }
+
+    /// Watches the pods from here on.
+    pub fn watch_pods(&mut self) -> Arc<Board<Pods>> {
+        let api: Api<StoredPod> = Api::namespaced(self.client.clone(), &self.namespace);
+        let watched = watch_all(api);
+        let board = Arc::clone(&watched.board);
+        self.pods = Some(watched);
+        board
+    }
+
+    pub fn pools(&self) -> Api<Pool> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    pub async fn create_pool(&self, replicas: usize, template: Value) -> Outcome<Pool> {
+        let pool = serde_json::from_value(json!({
+            "apiVersion": "warmpool.dev/v1alpha1",
+            "kind": "Pool",
+            "metadata": {"name": POOL},
+            "spec": {
+                "replicas": replicas,
+                "template": template,
+                "updateStrategy": {"maxUnavailable": "25%"},
+            },
+        }))?;
+        Ok(self.pools().create(&PostParams::default(), &pool).await?)
+    }
+
+    pub async fn change_template(&self, template: Value) -> Outcome<()> {
+        let patch = Patch::Merge(json!({"spec": {"template": template}}));
+        self.pools().patch(POOL, &PatchParams::default(), &patch).await?;
+        Ok(())
+    }
+
+    /// Waits until the pool is full, no claim is left, and that is still so a while later.
+    pub async fn rest(&mut self) -> Outcome<()> {
+        loop {
+            self.calm().await?;
+            tokio::time::sleep(REST).await;
+            if self.is_calm().await? {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn calm(&mut self) -> Outcome<()> {
+        while !self.is_calm().await? {
+            if let Some(operator) = &mut self.operator {
+                operator.lives()?;
+            }
+            tokio::time::sleep(POLL).await;
+        }
+        Ok(())
+    }
+
+    async fn is_calm(&self) -> Outcome<bool> {
+        let pool = self.pools().get(POOL).await?;
+        let status = pool.status.unwrap_or_default();
+        let full = status.observed_generation == pool.metadata.generation.unwrap_or_default()
+            && status.available == pool.spec.replicas
+            && status.updated == pool.spec.replicas
+            && status.total == pool.spec.replicas
+            && status.pending_claims == 0;
+        Ok(full && self.claims.board.with(|claims| claims.present.is_empty()))
+    }
+
+    /// Ends the operator and removes everything, so that the next phase has the machine for itself.
+    pub async fn close(mut self) -> Outcome<()> {
+        drop(self.operator.take());
+        let delete = DeleteParams::default().grace_period(0);
+        let all = ListParams::default();
+        let claims: Api<SandboxClaim> = Api::namespaced(self.client.clone(), &self.namespace);
+        let pods: Api<StoredPod> = Api::namespaced(self.client.clone(), &self.namespace);
+        claims.delete_collection(&DeleteParams::default(), &all).await?;
+        self.pools()
+            .delete_collection(&DeleteParams::default(), &all)
+            .await?;
+        pods.delete_collection(&delete, &all).await?;
+        while !pods.list(&all.clone().limit(1)).await?.items.is_empty() {
+            tokio::time::sleep(POLL).await;
+        }
+        Ok(())
+    }
+}
+
+/// A template of the pods that a pool of these phases keeps; KWOK makes them Ready at once.
+pub fn template(image: &str) -> Value {
+    json!({"spec": {"containers": [{"name": "sandbox", "image": image}]}})
+}

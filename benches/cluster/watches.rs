@@ -1,0 +1,192 @@
+//! What is seen from outside: one watch for claims and one for pods of a namespace, each keeping a board that the
+//! measurements wait on.
+
+use futures::StreamExt;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use warmpool::observe::sandbox::Sandbox;
+use warmpool::observe::stored::{StoredClaim, StoredPod};
+
+/// Something that a watch writes and measurements wait on.
+pub struct Board<S> {
+    state: Mutex<S>,
+    version: watch::Sender<u64>,
+}
+
+impl<S: Default> Board<S> {
+    fn new() -> Self {
+        Self {
+            state: Mutex::default(),
+            version: watch::Sender::new(0),
+        }
+    }
+}
+
+impl<S> Board<S> {
+    pub fn with<T>(&self, f: impl FnOnce(&mut S) -> T) -> T {
+        f(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Waits until `f` has an answer; it is asked again after every event.
+    pub async fn until<T>(&self, mut f: impl FnMut(&mut S) -> Option<T>) -> T {
+        let mut version = self.version.subscribe();
+        loop {
+            version.mark_unchanged();
+            if let Some(answer) = self.with(&mut f) {
+                return answer;
+            }
+            // The sender lives as long as the board, so this cannot fail.
+            _ = version.changed().await;
+        }
+    }
+}
+
+/// A watch and its board; dropping it ends the watch.
+pub struct Watched<S> {
+    pub board: Arc<Board<S>>,
+    task: AbortHandle,
+}
+
+impl<S> Drop for Watched<S> {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Takes over what a watch delivers.
+pub trait Take<K>: Default + Send + 'static {
+    fn apply(&mut self, object: &K);
+    fn delete(&mut self, object: &K);
+}
+
+/// Starts watching.
+pub fn watch_all<K, S>(api: Api<K>) -> Watched<S>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+    S: Take<K>,
+{
+    let board = Arc::new(Board::<S>::new());
+    let written = Arc::clone(&board);
+    let task = tokio::spawn(async move {
+        let mut events = kube::runtime::watcher(api, watcher::Config::default()).boxed();
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(Event::Apply(object) | Event::InitApply(object)) => {
+                    written.with(|state| state.apply(&object));
+                }
+                Ok(Event::Delete(object)) => written.with(|state| state.delete(&object)),
+                Ok(Event::Init | Event::InitDone) => {}
+                Err(error) => {
+                    eprintln!("a watch of the benchmark broke, its figures are worth nothing: {error}")
+                }
+            }
+            written.version.send_modify(|version| *version += 1);
+        }
+    });
+    Watched {
+        board,
+        task: task.abort_handle(),
+    }
+}
+
+/// The claims of a namespace.
+#[derive(Default)]
+pub struct Claims {
+    /// When each was first seen Ready.
+    pub ready: HashMap<String, Instant>,
+    /// Their names, in that order.
+    pub in_order: Vec<String>,
+    pub present: HashSet<String>,
+    /// How many got a sandbox that was not Ready before they came.
+    pub cold: usize,
+    /// The first one that failed, with its status.
+    pub failed: Option<String>,
+}
+
+impl Claims {
+    /// Starts anew; the names of claims that are gone may be used again.
+    pub fn forget(&mut self) {
+        *self = Self {
+            present: std::mem::take(&mut self.present),
+            ..Self::default()
+        };
+    }
+}
+
+impl Take<StoredClaim> for Claims {
+    fn apply(&mut self, claim: &StoredClaim) {
+        let name = name(&claim.metadata);
+        self.present.insert(name.clone());
+        let status = &claim.status;
+        if status.get("phase").is_some_and(|phase| phase == "Failed") && self.failed.is_none() {
+            self.failed = Some(format!("claim {name} failed: {status}"));
+        }
+        let conditions = status.get("conditions").and_then(|c| c.as_array());
+        let ready = |c: &serde_json::Value| {
+            c.get("type").is_some_and(|t| t == "Ready") && c.get("status").is_some_and(|s| s == "True")
+        };
+        if conditions.is_some_and(|all| all.iter().any(ready)) && !self.ready.contains_key(&name) {
+            self.ready.insert(name.clone(), Instant::now());
+            self.in_order.push(name);
+            let warm = status.pointer("/sandboxes/0/warm").and_then(|w| w.as_bool());
+            self.cold += usize::from(warm != Some(true));
+        }
+    }
+
+    fn delete(&mut self, claim: &StoredClaim) {
+        self.present.remove(&name(&claim.metadata));
+    }
+}
+
+/// The unclaimed pods of a namespace.
+#[derive(Default)]
+pub struct Pods {
+    /// Those that a claim could take now.
+    pub available: BTreeMap<String, Sandbox>,
+    /// Those that exist, with their revision.
+    pub unclaimed: BTreeMap<String, String>,
+    /// Fewest available since somebody set it.
+    pub least: usize,
+}
+
+impl Pods {
+    /// Gives out an available pod, once.
+    pub fn take(&mut self) -> Option<Sandbox> {
+        self.available.pop_first().map(|(_, sandbox)| sandbox)
+    }
+}
+
+impl Take<StoredPod> for Pods {
+    fn apply(&mut self, pod: &StoredPod) {
+        let name = name(&pod.metadata);
+        self.available.remove(&name);
+        self.unclaimed.remove(&name);
+        let sandbox = Sandbox::read(pod).filter(|s| s.state == "warm");
+        if let Some(sandbox) = sandbox {
+            self.unclaimed.insert(name.clone(), sandbox.revision.clone());
+            if !sandbox.terminating && sandbox.ready_since.is_some() {
+                self.available.insert(name, sandbox);
+            }
+        }
+        self.least = self.least.min(self.available.len());
+    }
+
+    fn delete(&mut self, pod: &StoredPod) {
+        let name = name(&pod.metadata);
+        self.available.remove(&name);
+        self.unclaimed.remove(&name);
+        self.least = self.least.min(self.available.len());
+    }
+}
+
+fn name(metadata: &ObjectMeta) -> String {
+    metadata.name.clone().unwrap_or_default()
+}

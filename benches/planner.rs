@@ -1,0 +1,187 @@
+//! The planner alone, without a cluster: how long one plan takes, and whether the time grows with the pods or
+//! faster.
+//!
+//!     cargo bench --bench planner
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+use std::error::Error;
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use warmpool::api::labels;
+use warmpool::observe::Key;
+use warmpool::observe::claim::Claim;
+use warmpool::observe::pool::Pool;
+use warmpool::observe::revision::{Revision, Template};
+use warmpool::observe::sandbox::{Owner, PodPhase, Sandbox};
+use warmpool::observe::stored::{StoredClaim, StoredPool};
+use warmpool::observe::view::{Creation, PoolView, Seen, Waiting};
+use warmpool::plan::plan;
+
+const POOL_UID: &str = "6f0c1e5e-0000-4000-8000-000000000000";
+const OLD: &str = "bcdfghjklm";
+const NEW: &str = "npqrstvwxz";
+/// Pods of one pool share nodes, and the order of removal looks at how many do.
+const NODES: usize = 50;
+/// A plan is repeated for this long, and at least [`FEWEST`] times, so that its p99 means something.
+const TIME: Duration = Duration::from_secs(2);
+const FEWEST: usize = 200;
+/// What a plan over 10,000 pods should stay under.
+const GOAL_MS: f64 = 20.0;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+fn main() -> Outcome<()> {
+    let sizes = [100, 1_000, 10_000];
+    println!(
+        "{:<34} {:>7} {:>9} {:>9} {:>10} {:>12}",
+        "one plan", "actions", "median ms", "p99 ms", "ns per pod", "grows by"
+    );
+    rows("rollout in mid-flight", &sizes, rollout)?;
+    rows("as many waiting claims as pods", &sizes, claims)?;
+    rows("full and at rest", &sizes, rest)?;
+    println!("\n`grows by` is the time per pod beside that of a tenth of the pods: 1 is linear.");
+    println!("Goal: 10,000 pods under {GOAL_MS} ms.");
+    Ok(())
+}
+
+fn rows(name: &str, sizes: &[usize], view: fn(usize) -> Outcome<PoolView>) -> Outcome<()> {
+    let mut before = None;
+    for size in sizes {
+        let view = view(*size)?;
+        let actions = plan(&view).actions.len();
+        let (median, p99) = time(&view);
+        let per_pod = median.as_secs_f64() * 1e9 / f64::from(u32::try_from(*size)?);
+        let growth = before.map_or_else(String::new, |before: f64| format!("{:.2}", per_pod / before));
+        println!(
+            "{:<34} {actions:>7} {:>9.3} {:>9.3} {per_pod:>10.0} {growth:>12}",
+            format!("{name}, {size}"),
+            median.as_secs_f64() * 1e3,
+            p99.as_secs_f64() * 1e3,
+        );
+        before = Some(per_pod);
+    }
+    Ok(())
+}
+
+fn time(view: &PoolView) -> (Duration, Duration) {
+    let began = Instant::now();
+    let mut times = Vec::new();
+    while times.len() < FEWEST || began.elapsed() < TIME {
+        let from = Instant::now();
+        black_box(plan(black_box(view)));
+        times.push(from.elapsed());
+    }
+    times.sort_unstable();
+    let at = |share: usize| times.get(times.len() * share / 100).copied().unwrap_or_default();
+    (at(50), at(99))
+}
+
+/// Half of the pods are old and available, three eighths new and available, the last eighth new and warming:
+/// within `maxUnavailable`, so that old ones are still being replaced.
+fn rollout(size: usize) -> Outcome<PoolView> {
+    let mut view = at_rest(size, OLD)?;
+    for (number, seen) in view.sandboxes.iter_mut().enumerate() {
+        let mut sandbox = (*seen.sandbox).clone();
+        if number % 8 < 4 {
+            sandbox.revision = OLD.into();
+        }
+        if number % 8 == 7 {
+            sandbox.phase = PodPhase::Pending;
+            sandbox.ready_since = None;
+        }
+        seen.sandbox = Arc::new(sandbox);
+    }
+    Ok(view)
+}
+
+/// Every pod is available, and there is a claim for each.
+fn claims(size: usize) -> Outcome<PoolView> {
+    let mut view = at_rest(size, NEW)?;
+    view.claims = (0..size).map(|n| claim(n, view.now)).collect::<Outcome<_>>()?;
+    Ok(view)
+}
+
+fn rest(size: usize) -> Outcome<PoolView> {
+    at_rest(size, NEW)
+}
+
+/// A full pool whose last complete revision is `complete` and whose template is that of the revision `NEW`.
+fn at_rest(size: usize, complete: &str) -> Outcome<PoolView> {
+    let now: Timestamp = "2026-01-31T12:00:00Z".parse()?;
+    let stored: StoredPool = serde_json::from_value(json!({
+        "metadata": {"namespace": "bench", "name": "python", "uid": POOL_UID, "generation": 2},
+        "spec": {"replicas": size, "template": template(NEW)},
+        "status": {"currentRevision": complete, "updateRevision": NEW},
+    }))?;
+    let revisions = [(OLD, 1), (NEW, 2)].map(|(hash, number)| {
+        Arc::new(Revision {
+            key: Key::new("bench", format!("python-{hash}")),
+            uid: hash.into(),
+            owner: POOL_UID.into(),
+            pool: "python".into(),
+            hash: hash.into(),
+            number,
+            template: Arc::new(Template::new(template(hash))),
+        })
+    });
+    let seen = |number| Seen {
+        sandbox: Arc::new(sandbox(number, now)),
+        pending: None,
+    };
+    Ok(PoolView {
+        now,
+        seed: 1,
+        pool: Arc::new(Pool::read(&stored)),
+        sandboxes: (0..size).map(seen).collect(),
+        creating: Vec::new(),
+        claims: Vec::new(),
+        revisions: revisions.into(),
+        creation: Creation::Open,
+    })
+}
+
+fn template(image: &str) -> serde_json::Value {
+    json!({"spec": {"containers": [{"name": "sandbox", "image": image}]}})
+}
+
+/// An available sandbox. Names and ages do not follow the order of the list, as those of real ones do not.
+fn sandbox(number: usize, now: Timestamp) -> Sandbox {
+    let mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let age = SignedDuration::from_secs(i64::try_from(mixed % 3600).unwrap_or_default());
+    let created = now.checked_sub(age).unwrap_or(now);
+    Sandbox {
+        key: Key::new("bench", format!("python-{mixed:016x}")),
+        uid: format!("{mixed:016x}-uid"),
+        resource_version: number.to_string(),
+        pool: "python".into(),
+        revision: NEW.into(),
+        state: labels::WARM.into(),
+        owner: Owner::Pool { uid: POOL_UID.into() },
+        owner_index: 0,
+        created,
+        terminating: false,
+        evict: false,
+        phase: PodPhase::Running,
+        node: Some(format!("node-{}", mixed % NODES)),
+        ip: "10.0.0.1".into(),
+        ready_index: Some(3),
+        ready_since: Some(created),
+        deletion_cost: 0,
+        restarts: 0,
+        annotated: false,
+    }
+}
+
+fn claim(number: usize, now: Timestamp) -> Outcome<Waiting> {
+    let stored: StoredClaim = serde_json::from_value(json!({
+        "metadata": {
+            "namespace": "bench", "name": format!("run-{number}"), "uid": format!("claim-uid-{number}"),
+            "resourceVersion": number.to_string(), "creationTimestamp": now.to_string(),
+        },
+        "spec": {"poolRef": {"name": "python"}},
+    }))?;
+    let claim = Arc::new(Claim::read(&stored, u64::try_from(number)?, now));
+    Ok(Waiting { claim, served: false })
+}

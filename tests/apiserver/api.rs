@@ -1,0 +1,211 @@
+//! The API server as the tests see it: JSON in, JSON out, one call at a time.
+
+use kube::client::Client;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::{Value, json};
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+use tokio::runtime::Handle;
+
+/// A resource type: the path before its namespace, and its plural.
+#[derive(Clone, Copy, Debug)]
+pub struct Resource(&'static str, &'static str);
+
+pub const POOLS: Resource = Resource("/apis/warmpool.dev/v1alpha1", "pools");
+pub const CLAIMS: Resource = Resource("/apis/warmpool.dev/v1alpha1", "sandboxclaims");
+pub const PODS: Resource = Resource("/api/v1", "pods");
+pub const QUOTAS: Resource = Resource("/api/v1", "resourcequotas");
+pub const ACCOUNTS: Resource = Resource("/api/v1", "serviceaccounts");
+pub const NAMESPACES: Resource = Resource("/api/v1", "namespaces");
+pub const REVISIONS: Resource = Resource("/apis/apps/v1", "controllerrevisions");
+pub const CRDS: Resource = Resource("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions");
+
+impl Resource {
+    /// Path of the collection; with an empty namespace that of the whole cluster.
+    pub fn path(self, namespace: &str) -> String {
+        let Self(prefix, plural) = self;
+        if namespace.is_empty() {
+            format!("{prefix}/{plural}")
+        } else {
+            format!("{prefix}/namespaces/{namespace}/{plural}")
+        }
+    }
+}
+
+/// A request that did not succeed. Code 0: there was no answer.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    pub code: u16,
+    pub message: String,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.code, self.message)
+    }
+}
+
+impl From<Refusal> for String {
+    fn from(refusal: Refusal) -> Self {
+        refusal.to_string()
+    }
+}
+
+impl Refusal {
+    fn local(error: impl fmt::Display) -> Self {
+        Self {
+            code: 0,
+            message: error.to_string(),
+        }
+    }
+}
+
+#[derive(Clone)]
+pub struct Api {
+    client: Client,
+    runtime: Handle,
+}
+
+const PATIENCE: Duration = Duration::from_secs(15);
+
+impl Api {
+    pub fn connect(kubeconfig: &Path, runtime: &Handle) -> Result<Self, String> {
+        let client = runtime.block_on(async {
+            let file = Kubeconfig::read_from(kubeconfig).map_err(|e| e.to_string())?;
+            let options = KubeConfigOptions::default();
+            let mut config = kube::Config::from_custom_kubeconfig(file, &options)
+                .await
+                .map_err(|e| e.to_string())?;
+            // A test wants to see a refusal, not to wait for a retry.
+            config.default_retry = false;
+            Client::try_from(config).map_err(|e| e.to_string())
+        })?;
+        Ok(Self {
+            client,
+            runtime: runtime.clone(),
+        })
+    }
+
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    pub fn runtime(&self) -> &Handle {
+        &self.runtime
+    }
+
+    pub async fn call_async(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<(&str, &Value)>,
+    ) -> Result<Value, Refusal> {
+        let mut request = kube::core::Request::new("/")
+            .list(&Default::default())
+            .map_err(Refusal::local)?;
+        *request.method_mut() = method.parse().map_err(Refusal::local)?;
+        *request.uri_mut() = path.parse().map_err(Refusal::local)?;
+        if let Some((content_type, body)) = body {
+            request
+                .headers_mut()
+                .insert("content-type", content_type.parse().map_err(Refusal::local)?);
+            *request.body_mut() = body.to_string().into_bytes();
+        }
+        match tokio::time::timeout(PATIENCE, self.client.request::<Value>(request)).await {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(kube::Error::Api(status))) => Err(Refusal {
+                code: status.code,
+                message: status.message.clone(),
+            }),
+            Ok(Err(error)) => Err(Refusal::local(error)),
+            Err(_) => Err(Refusal::local(format!(
+                "no answer to {method} {path} within {PATIENCE:?}"
+            ))),
+        }
+    }
+
+    fn call(&self, method: &str, path: &str, body: Option<(&str, &Value)>) -> Result<Value, Refusal> {
+        self.runtime.block_on(self.call_async(method, path, body))
+    }
+
+    /// The object, or `None` where there is none.
+    pub fn get(&self, what: Resource, namespace: &str, name: &str) -> Result<Option<Value>, Refusal> {
+        match self.call("GET", &format!("{}/{name}", what.path(namespace)), None) {
+            Err(refusal) if refusal.code == 404 => Ok(None),
+            answer => answer.map(Some),
+        }
+    }
+
+    pub fn list(&self, what: Resource, namespace: &str) -> Result<Vec<Value>, Refusal> {
+        let list = self.call("GET", &what.path(namespace), None)?;
+        Ok(list["items"].as_array().cloned().unwrap_or_default())
+    }
+
+    pub fn create(&self, what: Resource, namespace: &str, object: &Value) -> Result<Value, Refusal> {
+        self.call("POST", &what.path(namespace), Some(("application/json", object)))
+    }
+
+    /// Creates all of them at once, over as many connections.
+    pub fn create_all(&self, what: Resource, namespace: &str, objects: &[Value]) -> Result<(), Refusal> {
+        let path = what.path(namespace);
+        let calls = objects
+            .iter()
+            .map(|o| self.call_async("POST", &path, Some(("application/json", o))));
+        self.runtime
+            .block_on(futures::future::try_join_all(calls))
+            .map(drop)
+    }
+
+    /// Deletes all of them at once.
+    pub fn delete_all(&self, what: Resource, namespace: &str, names: &[String]) -> Result<(), Refusal> {
+        let paths: Vec<String> = names
+            .iter()
+            .map(|name| format!("{}/{name}", what.path(namespace)))
+            .collect();
+        let calls = paths.iter().map(|path| self.call_async("DELETE", path, None));
+        self.runtime
+            .block_on(futures::future::try_join_all(calls))
+            .map(drop)
+    }
+
+    /// Creates without storing, refusing unknown fields as kubectl does.
+    pub fn try_create(&self, what: Resource, namespace: &str, object: &Value) -> Result<Value, Refusal> {
+        let path = format!("{}?dryRun=All&fieldValidation=Strict", what.path(namespace));
+        self.call("POST", &path, Some(("application/json", object)))
+    }
+
+    /// A merge patch of the object, or with `name/status` of its status.
+    pub fn merge(
+        &self,
+        what: Resource,
+        namespace: &str,
+        name: &str,
+        patch: &Value,
+    ) -> Result<Value, Refusal> {
+        let path = format!("{}/{name}", what.path(namespace));
+        self.call("PATCH", &path, Some(("application/merge-patch+json", patch)))
+    }
+
+    /// A JSON patch with one replacement.
+    pub fn replace_at(
+        &self,
+        what: Resource,
+        namespace: &str,
+        name: &str,
+        at: &str,
+        value: Value,
+    ) -> Result<Value, Refusal> {
+        let path = format!("{}/{name}", what.path(namespace));
+        let patch = json!([{"op": "replace", "path": at, "value": value}]);
+        self.call("PATCH", &path, Some(("application/json-patch+json", &patch)))
+    }
+
+    /// Deletes; something that is gone already is no error.
+    pub fn delete(&self, what: Resource, namespace: &str, name: &str) -> Result<(), Refusal> {
+        match self.call("DELETE", &format!("{}/{name}", what.path(namespace)), None) {
+            Err(refusal) if refusal.code != 404 => Err(refusal),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! I1: a pod belongs to at most one claim, ever, and a claim to one pod. I2: a claimed pod goes only
+//! through its claim. I3: a claim is given a pod that is usable at that moment.
+
+use super::world::{Claim, Owner, Pod, Step};
+use super::{Figures, Finding, Scene};
+use jiff::SignedDuration;
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Default)]
+pub struct Binding {
+    /// Claims that ever held the pod, by the pod's UID.
+    holders: BTreeMap<String, BTreeSet<String>>,
+    /// Pods that the claim ever held, by the claim's UID.
+    held: BTreeMap<String, BTreeSet<String>>,
+    /// The claim whose status named the pod first, by the pod's UID.
+    published: BTreeMap<String, String>,
+}
+
+impl Binding {
+    pub fn judge(&mut self, scene: &Scene, step: &Step, out: &mut Vec<Finding>, figures: &mut Figures) {
+        match step {
+            Step::Pod(before, Some(after)) => {
+                self.held_by_one(scene, after, out, figures);
+                never_handed_on(before.as_ref(), after, out);
+                given_in_order(scene, before.as_ref(), after, out, figures);
+                if after.terminating {
+                    removed_through_its_claim(scene, before.as_ref(), out);
+                }
+            }
+            Step::Pod(before, None) => removed_through_its_claim(scene, before.as_ref(), out),
+            Step::Claim(before, Some(after)) => {
+                self.publishes_its_own(scene, after, out);
+                keeps_its_word(before.as_ref(), after, out);
+            }
+            Step::Claim(_, None) | Step::Pool(_) => {}
+        }
+    }
+
+    fn held_by_one(&mut self, scene: &Scene, pod: &Pod, out: &mut Vec<Finding>, figures: &mut Figures) {
+        let by_owner = match &pod.owner {
+            Owner::Claim { uid, .. } => Some(uid),
+            _ => None,
+        };
+        let by_label = Some(&pod.claim_uid).filter(|uid| !uid.is_empty());
+        for claim in by_owner.into_iter().chain(by_label) {
+            let holders = self.holders.entry(pod.uid.clone()).or_default();
+            if holders.insert(claim.clone()) && holders.len() > 1 {
+                let mut about: Vec<&str> = holders.iter().map(String::as_str).collect();
+                about.push(&pod.uid);
+                let sentence = format!("pod {} has belonged to {} claims", pod.name, holders.len());
+                out.push(Finding::new("I1", &about, sentence));
+            }
+            let held = self.held.entry(claim.clone()).or_default();
+            if held.insert(pod.uid.clone()) && held.len() > 1 {
+                figures.spare_holds += 1;
+                if !scene.rules.two_operators {
+                    let mut about: Vec<&str> = held.iter().map(String::as_str).collect();
+                    about.push(claim);
+                    let sentence = format!("a claim has held {} pods, {} the latest", held.len(), pod.name);
+                    out.push(Finding::new("I1", &about, sentence));
+                }
+            }
+        }
+    }
+
+    fn publishes_its_own(&mut self, scene: &Scene, claim: &Claim, out: &mut Vec<Finding>) {
+        let name = &claim.name;
+        if claim.sandboxes.len() > 1 {
+            let sentence = format!("claim {name} lists {} sandboxes", claim.sandboxes.len());
+            out.push(Finding::new("I1", &[&claim.uid], sentence));
+        }
+        if claim.phase == "Bound" && claim.sandboxes.is_empty() {
+            out.push(Finding::new(
+                "I1",
+                &[&claim.uid],
+                format!("claim {name} is Bound to nothing"),
+            ));
+        }
+        for pod in &claim.sandboxes {
+            let first = self
+                .published
+                .entry(pod.clone())
+                .or_insert_with(|| claim.uid.clone());
+            if *first != claim.uid {
+                let sentence = format!("claim {name} lists a pod that another claim has listed");
+                out.push(Finding::new("I1", &[pod, first, &claim.uid], sentence));
+            }
+            let holder = scene.world.pods.get(pod).map(Pod::claim);
+            if holder.is_some_and(|holder| holder != Some(&claim.uid)) {
+                let sentence = format!("claim {name} lists a pod that it does not hold");
+                out.push(Finding::new("I1", &[pod, &claim.uid], sentence));
+            }
+        }
+    }
+}
+
+fn never_handed_on(before: Option<&Pod>, after: &Pod, out: &mut Vec<Finding>) {
+    if let Some(Pod {
+        owner: owner @ Owner::Claim { .. },
+        ..
+    }) = before
+        && *owner != after.owner
+    {
+        let sentence = format!(
+            "pod {} was taken from its claim and now belongs to {:?}",
+            after.name, after.owner
+        );
+        out.push(Finding::new("I1", &[&after.uid], sentence));
+    }
+}
+
+/// I3, at the event in which a pod becomes a claim's.
+fn given_in_order(
+    scene: &Scene,
+    before: Option<&Pod>,
+    after: &Pod,
+    out: &mut Vec<Finding>,
+    figures: &mut Figures,
+) {
+    let Owner::Claim {
+        uid: claim_uid,
+        name: claim,
+    } = &after.owner
+    else {
+        return;
+    };
+    if before.is_some_and(|b| matches!(b.owner, Owner::Claim { .. })) {
+        return;
+    }
+    figures.served += 1;
+    let mut faults = Vec::new();
+    // After a gap the pod is seen as it is now, which may be long after it was given.
+    if !scene.gap {
+        faults.extend((after.phase != "Running").then(|| format!("in phase {}", after.phase)));
+        faults.extend(after.ready_since.is_none().then(|| "not Ready".into()));
+        faults.extend(after.terminating.then(|| "terminating".into()));
+        faults.extend(too_young(scene, after));
+        faults.extend(after.gated.then(|| "held by a scheduling gate".into()));
+        match before {
+            None => faults.push("never seen unclaimed".into()),
+            Some(b) if !b.is_unclaimed(&after.pool) => {
+                faults.push(format!(
+                    "not the pool's to give (state {:?}, owner {:?})",
+                    b.state, b.owner
+                ));
+            }
+            Some(_) => {}
+        }
+    }
+    faults.extend((after.state != "claimed").then(|| format!("left in state {:?}", after.state)));
+    if let Some(wants) = scene.world.claims.get(claim_uid)
+        && wants.pool != after.pool
+    {
+        faults.push(format!(
+            "of pool {} and the claim asks for {}",
+            after.pool, wants.pool
+        ));
+    }
+    if !faults.is_empty() {
+        let sentence = format!(
+            "claim {claim} was given pod {}, which was {}",
+            after.name,
+            faults.join(", ")
+        );
+        out.push(Finding::new("I3", &[&after.uid, claim_uid], sentence));
+    }
+}
+
+/// Available is what has been Ready for `minReadySeconds`; the time since when has whole seconds only, and
+/// cuts off, so this never accuses too early.
+fn too_young(scene: &Scene, pod: &Pod) -> Option<String> {
+    let wanted = scene.world.pools.get(&pod.pool)?.min_ready;
+    let ready_for = scene.now.duration_since(pod.ready_since?);
+    (ready_for < SignedDuration::from_secs(wanted)).then(|| format!("Ready for {ready_for:#} of {wanted} s"))
+}
+
+/// I2, at the event in which a pod starts to go.
+fn removed_through_its_claim(scene: &Scene, before: Option<&Pod>, out: &mut Vec<Finding>) {
+    let Some(pod) = before.filter(|p| !p.terminating) else {
+        return;
+    };
+    let Owner::Claim { uid, name } = &pod.owner else {
+        return;
+    };
+    let Some(claim) = scene.world.claims.get(uid) else {
+        return;
+    };
+    let published = claim.sandboxes.contains(&pod.uid);
+    if published && !claim.terminating && !scene.rules.deleted_by_others.contains(&pod.name) {
+        let sentence = format!("pod {} was deleted while claim {name} has it", pod.name);
+        out.push(Finding::new("I2", &[&pod.uid, uid], sentence));
+    }
+}
+
+/// What a claim's status has said stays said.
+fn keeps_its_word(before: Option<&Claim>, after: &Claim, out: &mut Vec<Finding>) {
+    let Some(before) = before else { return };
+    let name = &after.name;
+    if !before.sandboxes.is_empty() && before.sandboxes != after.sandboxes {
+        let sentence = format!(
+            "claim {name} changed its sandbox from {:?} to {:?}",
+            before.sandboxes, after.sandboxes
+        );
+        out.push(Finding::new("I1", &[&after.uid], sentence));
+    }
+    let turned_back = match before.phase.as_str() {
+        "Failed" => after.phase != "Failed",
+        "Bound" => !matches!(after.phase.as_str(), "Bound" | "Failed"),
+        _ => false,
+    };
+    if turned_back {
+        let sentence = format!(
+            "claim {name} went from phase {} back to {:?}",
+            before.phase, after.phase
+        );
+        out.push(Finding::new("I1", &[&after.uid], sentence));
+    }
+}

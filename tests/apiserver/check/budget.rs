@@ -1,0 +1,134 @@
+//! I4: the operator's deletions leave at least replicas - maxUnavailable available; unclaimed sandboxes
+//! are not created beyond replicas, maxSurge and the claims that wait; all pods together stay within maxTotal.
+
+use super::world::{Pod, Pool, Recent, Step, World};
+use super::{Finding, Scene};
+use jiff::{SignedDuration, Timestamp};
+use std::collections::BTreeMap;
+
+/// A write may rest on what was true this shortly before: the spec or a claim may just have changed.
+const STALE: SignedDuration = SignedDuration::from_secs(2);
+
+#[derive(Default)]
+pub struct Budget(BTreeMap<String, Counts>);
+
+/// The recent past of one pool.
+#[derive(Default)]
+struct Counts {
+    floor: Recent,
+    wanted: Recent,
+    waiting: Recent,
+    /// `i64::MAX` where there is no bound.
+    max_total: Recent,
+    /// One entry for each available sandbox that a claim took, that broke, or that others deleted.
+    losses: Vec<Timestamp>,
+}
+
+impl Budget {
+    /// Records what is true from now on.
+    pub fn note(&mut self, world: &World, now: Timestamp) {
+        for (name, pool) in &world.pools {
+            let counts = self.0.entry(name.clone()).or_default();
+            counts.floor.push(now, pool.floor);
+            counts.wanted.push(now, pool.replicas + pool.max_surge);
+            counts.waiting.push(now, world.waiting(name));
+            counts.max_total.push(now, pool.max_total.unwrap_or(i64::MAX));
+        }
+    }
+
+    pub fn judge(&mut self, scene: &Scene, step: &Step, out: &mut Vec<Finding>) {
+        let Step::Pod(before, after) = step else { return };
+        let Some(one) = after.as_ref().or(before.as_ref()) else {
+            return;
+        };
+        // Without its pool the garbage collector is at work, not the operator.
+        let Some(pool) = scene.world.pools.get(&one.pool) else {
+            return;
+        };
+        let counts = self.0.entry(pool.name.clone()).or_default();
+        match (before, after) {
+            (None, Some(created)) => {
+                counts.not_too_many(scene, pool, created, out);
+            }
+            (Some(before), after) if before.is_available(pool, scene.now) => {
+                let going = after.as_ref().is_none_or(|a| a.terminating);
+                if going && !scene.rules.deleted_by_others.contains(&before.name) {
+                    counts.not_too_few(scene, pool, before, out);
+                } else if after.as_ref().is_none_or(|a| !a.is_available(pool, scene.now)) {
+                    counts.losses.push(scene.now);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Counts {
+    fn not_too_few(&mut self, scene: &Scene, pool: &Pool, deleted: &Pod, out: &mut Vec<Finding>) {
+        let floor = self.floor.since(scene.now - STALE).min().unwrap_or(0);
+        let left = scene.world.available(pool, scene.now) - 1;
+        let unseen = scene.rules.unseen;
+        let lost = self
+            .losses
+            .iter()
+            .rev()
+            .take_while(|at| !unseen.is_zero() && scene.now.duration_since(**at) <= unseen);
+        let lost = i64::try_from(lost.count()).unwrap_or(i64::MAX);
+        if left.saturating_add(lost) < floor {
+            let sentence = format!(
+                "pod {} was deleted while available, which left {left} available of pool {}; \
+                 replicas - maxUnavailable is {floor}",
+                deleted.name, pool.name
+            );
+            let mut about = vec![deleted.uid.as_str()];
+            about.extend(
+                scene
+                    .world
+                    .pods
+                    .values()
+                    .filter(|p| p.pool == pool.name)
+                    .map(|p| p.uid.as_str()),
+            );
+            out.push(Finding::new("I4", &about, sentence));
+        }
+    }
+
+    fn not_too_many(&mut self, scene: &Scene, pool: &Pool, created: &Pod, out: &mut Vec<Finding>) {
+        let from = scene.now - STALE;
+        let wanted = self.wanted.since(from).max().unwrap_or(0);
+        let waiting = self.waiting.since(from).max().unwrap_or(0);
+        let allowed = (wanted + waiting).max(pool.min_total);
+        // Two that do not see each other's creations may each make all that is missing.
+        let allowed = if scene.rules.two_operators {
+            2 * allowed
+        } else {
+            allowed
+        };
+        let unclaimed = scene.world.unclaimed(&pool.name) + 1;
+        if created.counts(&pool.name) && unclaimed > allowed {
+            let sentence = format!(
+                "pod {} was created as the {unclaimed}th unclaimed sandbox of pool {}, which wants {wanted} \
+                 and has {waiting} claims waiting (minTotal {})",
+                created.name, pool.name, pool.min_total
+            );
+            out.push(Finding::new("I4", &self.of_pool(scene, pool, created), sentence));
+        }
+        let total = scene.world.total(&pool.name) + 1;
+        let bound = self.max_total.since(from).max().unwrap_or(i64::MAX);
+        if total > bound {
+            let sentence = format!(
+                "pod {} was created as the {total}th of pool {}, whose maxTotal is {bound}",
+                created.name, pool.name
+            );
+            out.push(Finding::new("I4", &self.of_pool(scene, pool, created), sentence));
+        }
+    }
+
+    fn of_pool<'a>(&self, scene: &'a Scene, pool: &Pool, created: &'a Pod) -> Vec<&'a str> {
+        let others = scene.world.pods.values().filter(|p| p.pool == pool.name);
+        others
+            .map(|p| p.uid.as_str())
+            .chain([created.uid.as_str()])
+            .collect()
+    }
+}

@@ -1,0 +1,244 @@
+//! The judge. It replays a history, in the order in which the API server made it, and accuses every
+//! breach of an invariant, with the events that prove it. It knows the objects only as JSON and shares
+//! no code with the operator.
+
+mod binding;
+mod budget;
+pub mod event;
+mod order;
+mod patience;
+pub mod world;
+
+use binding::Binding;
+use budget::Budget;
+use event::Event;
+use jiff::{SignedDuration, Timestamp};
+use order::Order;
+use patience::Patience;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use world::World;
+
+/// What a scenario declares about itself.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// Pods (by name) that somebody other than the operator deleted.
+    pub deleted_by_others: BTreeSet<String>,
+    /// A younger claim may be served this much before an older one: two writes of one moment.
+    pub same_moment: SignedDuration,
+    /// While a claim waits and a sandbox is available, a claim is served at least this often; `None` where
+    /// nobody is at work.
+    pub idle: Option<SignedDuration>,
+    /// What others took or broke this shortly before a deletion could not be known to who deleted.
+    pub unseen: SignedDuration,
+    /// Two operators at once may hold two pods for one claim, as long as they publish one, and may each
+    /// create all that is missing, as long as the surplus goes again.
+    pub two_operators: bool,
+    /// The API server was away or its types changed, so the watcher may have had to list anew.
+    pub gaps: bool,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            deleted_by_others: BTreeSet::new(),
+            same_moment: SignedDuration::from_secs(2),
+            idle: Some(SignedDuration::from_secs(5)),
+            unseen: SignedDuration::ZERO,
+            two_operators: false,
+            gaps: false,
+        }
+    }
+}
+
+/// A breach, before its proof is attached.
+#[derive(Debug)]
+struct Finding {
+    rule: &'static str,
+    sentence: String,
+    /// UIDs of the objects whose events prove it.
+    about: Vec<String>,
+}
+
+impl Finding {
+    fn new(rule: &'static str, about: &[&str], sentence: String) -> Self {
+        Self {
+            rule,
+            sentence,
+            about: about.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+/// A breach of an invariant and the events that prove it.
+#[derive(Debug)]
+pub struct Accusation {
+    pub rule: &'static str,
+    sentence: String,
+    proof: Vec<String>,
+}
+
+impl fmt::Display for Accusation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}: {}", self.rule, self.sentence)?;
+        self.proof.iter().try_for_each(|line| writeln!(f, "    {line}"))
+    }
+}
+
+/// What was measured on the way.
+#[derive(Clone, Debug, Default)]
+pub struct Figures {
+    pub events: usize,
+    pub gaps: usize,
+    /// Claims that a pod was bound to.
+    pub served: usize,
+    /// The longest that a claim waited while a sandbox was available, and its name.
+    pub idle_wait: (SignedDuration, String),
+    /// Pairs of claims served in the wrong order within the same moment.
+    pub swapped: usize,
+    /// Second pods held for one claim.
+    pub spare_holds: usize,
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (wait, claim) = &self.idle_wait;
+        write!(f, "{} events, {} claims served", self.events, self.served)?;
+        write!(
+            f,
+            ", longest wait with a sandbox available {} ms",
+            wait.as_millis()
+        )?;
+        if !claim.is_empty() {
+            write!(f, " ({claim})")?;
+        }
+        for (count, what) in [
+            (self.swapped, "served out of order within a moment"),
+            (self.spare_holds, "second pods held"),
+            (self.gaps, "gaps in the history"),
+        ] {
+            if count > 0 {
+                write!(f, ", {count} {what}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The outcome of a replay.
+#[derive(Debug)]
+pub struct Verdict {
+    pub accusations: Vec<Accusation>,
+    pub figures: Figures,
+}
+
+/// Sorts the events into the order in which they happened.
+pub fn sort(events: &mut [Event]) {
+    events.sort_by_key(|e| e.rv);
+}
+
+/// Replays `events`, which must be sorted, and judges every one of them.
+pub fn judge(events: &[Event], rules: &Rules) -> Verdict {
+    let (mut patience, mut order) = (Patience::default(), Order::default());
+    let (mut binding, mut budget) = (Binding::default(), Budget::default());
+    let (mut world, mut trail, mut accusations) = (World::default(), Trail::default(), Vec::new());
+    let mut figures = Figures {
+        events: events.len(),
+        ..Figures::default()
+    };
+    let mut now = Timestamp::MIN;
+    for event in events {
+        // Two watches deliver side by side: the order of the events is sure, their times only nearly.
+        now = now.max(event.at);
+        trail.note(event);
+        let step = world.step(event);
+        let mut findings = Vec::new();
+        if event.gap {
+            figures.gaps += 1;
+            if !rules.gaps {
+                findings.push(Finding::new(
+                    "history",
+                    &[event.uid()],
+                    "the history has a gap here".into(),
+                ));
+            }
+        }
+        let scene = Scene {
+            now,
+            gap: event.gap,
+            rules,
+            world: &world,
+        };
+        binding.judge(&scene, &step, &mut findings, &mut figures);
+        budget.judge(&scene, &step, &mut findings);
+        order.judge(&scene, &step, &mut findings, &mut figures);
+        patience.judge(&scene, &step, &mut findings, &mut figures);
+        world.apply(event, step);
+        budget.note(&world, now);
+        patience.note(&world, now);
+        accusations.extend(findings.into_iter().map(|f| trail.prove(f)));
+    }
+    let scene = Scene {
+        now,
+        gap: false,
+        rules,
+        world: &world,
+    };
+    let mut findings = Vec::new();
+    order.settle(&scene, &mut findings, &mut figures);
+    patience.finish(&scene, &mut findings, &mut figures);
+    accusations.extend(findings.into_iter().map(|f| trail.prove(f)));
+    Verdict { accusations, figures }
+}
+
+/// What a rule may look at: the world just before the event.
+struct Scene<'a> {
+    now: Timestamp,
+    gap: bool,
+    rules: &'a Rules,
+    world: &'a World,
+}
+
+/// Calls `look` with the world after every event.
+pub fn replay(events: &[Event], mut look: impl FnMut(&World, &Event)) {
+    let mut world = World::default();
+    for event in events {
+        let step = world.step(event);
+        world.apply(event, step);
+        look(&world, event);
+    }
+}
+
+/// Every event of every object, as proof.
+#[derive(Default)]
+struct Trail(BTreeMap<String, Vec<(u64, String)>>);
+
+/// Events that a proof shows at most, of one object and of all: the latest ones.
+const SHOWN_OF_ONE: usize = 12;
+const SHOWN: usize = 40;
+
+impl Trail {
+    fn note(&mut self, event: &Event) {
+        self.0
+            .entry(event.uid().into())
+            .or_default()
+            .push((event.rv, event.to_string()));
+    }
+
+    fn prove(&self, finding: Finding) -> Accusation {
+        let mut lines: Vec<&(u64, String)> = Vec::new();
+        for uid in &finding.about {
+            let all = self.0.get(uid).map_or(&[][..], Vec::as_slice);
+            lines.extend(all.iter().skip(all.len().saturating_sub(SHOWN_OF_ONE)));
+        }
+        lines.sort();
+        lines.dedup();
+        let shown = lines.iter().skip(lines.len().saturating_sub(SHOWN));
+        let proof = shown.map(|(_, line)| line.clone()).collect();
+        Accusation {
+            rule: finding.rule,
+            sentence: finding.sentence,
+            proof,
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! I7: no claim is overtaken by a younger one of the same or a lower priority.
+
+use super::world::{Claim, Owner, Step};
+use super::{Figures, Finding, Scene};
+use jiff::Timestamp;
+
+/// Services that came before an elder that waited: innocent if the elder is served in the same moment.
+#[derive(Default)]
+pub struct Order(Vec<Doubt>);
+
+struct Doubt {
+    at: Timestamp,
+    elder: String,
+    served: String,
+    pod: String,
+    sentence: String,
+}
+
+impl Order {
+    pub fn judge(&mut self, scene: &Scene, step: &Step, out: &mut Vec<Finding>, figures: &mut Figures) {
+        self.settle(scene, out, figures);
+        if let Step::Pod(before, Some(after)) = step
+            && let Owner::Claim { uid, .. } = &after.owner
+            && before.as_ref().is_none_or(|b| b.owner != after.owner)
+            && let Some(claim) = scene.world.claims.get(uid)
+        {
+            self.doubt(scene, claim, &after.uid);
+        }
+    }
+
+    fn doubt(&mut self, scene: &Scene, served: &Claim, pod: &str) {
+        for elder in scene.world.claims.values() {
+            let first = elder.priority > served.priority
+                || (elder.priority == served.priority && elder.came_rv < served.came_rv);
+            let waited = scene.now.duration_since(elder.came_at) > scene.rules.same_moment;
+            if elder.pool == served.pool && elder.uid != served.uid && elder.waits() && first && waited {
+                self.0.push(Doubt {
+                    at: scene.now,
+                    elder: elder.uid.clone(),
+                    served: served.uid.clone(),
+                    pod: pod.into(),
+                    sentence: format!(
+                        "claim {} (priority {}) was served while claim {} (priority {}), which goes first, waited",
+                        served.name, served.priority, elder.name, elder.priority
+                    ),
+                });
+            }
+        }
+    }
+
+    /// Decides the doubts whose moment has passed.
+    pub fn settle(&mut self, scene: &Scene, out: &mut Vec<Finding>, figures: &mut Figures) {
+        let moment = scene.rules.same_moment;
+        self.0.retain(|doubt| {
+            let elder = scene.world.claims.get(&doubt.elder);
+            if elder.is_none_or(|e| !e.waits()) {
+                figures.swapped += 1;
+                return false;
+            }
+            if scene.now.duration_since(doubt.at) <= moment {
+                return true;
+            }
+            out.push(Finding::new(
+                "I7",
+                &[&doubt.elder, &doubt.served, &doubt.pod],
+                doubt.sentence.clone(),
+            ));
+            false
+        });
+    }
+}

@@ -1,0 +1,302 @@
+//! The objects of one namespace at one point of the history, as typed facts, and recent values of counts.
+
+use super::event::{Event, condition, is_ready, items, text};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Who holds a pod, by its controller owner reference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Owner {
+    Nobody,
+    Pool(String),
+    Claim { name: String, uid: String },
+    Other,
+}
+
+#[derive(Clone, Debug)]
+pub struct Pod {
+    pub uid: String,
+    pub name: String,
+    pub owner: Owner,
+    pub pool: String,
+    pub state: String,
+    pub claim_uid: String,
+    pub phase: String,
+    pub ready_since: Option<Timestamp>,
+    pub gated: bool,
+    pub terminating: bool,
+}
+
+impl Pod {
+    fn read(event: &Event) -> Self {
+        let o = &event.object;
+        let label = |key: &str| {
+            o["metadata"]["labels"][key]
+                .as_str()
+                .unwrap_or_default()
+                .to_string()
+        };
+        Self {
+            uid: event.uid().into(),
+            name: event.name().into(),
+            owner: owner(o),
+            pool: label("warmpool.dev/pool"),
+            state: label("warmpool.dev/state"),
+            claim_uid: label("warmpool.dev/claim-uid"),
+            phase: text(o, "/status/phase").into(),
+            ready_since: is_ready(o).then(|| since(o, event.at)),
+            gated: !items(o, "/spec/schedulingGates").is_empty(),
+            terminating: !text(o, "/metadata/deletionTimestamp").is_empty(),
+        }
+    }
+
+    /// The claim that holds it: by owner reference, or else by label.
+    pub fn claim(&self) -> Option<&str> {
+        match &self.owner {
+            Owner::Claim { uid, .. } => Some(uid),
+            _ if !self.claim_uid.is_empty() => Some(&self.claim_uid),
+            _ => None,
+        }
+    }
+
+    /// A sandbox that the pool keeps for claims to come.
+    pub fn is_unclaimed(&self, pool: &str) -> bool {
+        self.pool == pool && self.state == "warm" && self.owner == Owner::Pool(pool.into())
+    }
+
+    /// Unclaimed, and neither going nor gone.
+    pub fn counts(&self, pool: &str) -> bool {
+        self.is_unclaimed(pool) && !self.terminating && !matches!(self.phase.as_str(), "Failed" | "Succeeded")
+    }
+
+    /// A sandbox that a claim could take at this moment.
+    pub fn is_available(&self, pool: &Pool, now: Timestamp) -> bool {
+        let ready_for = self.ready_since.map(|since| now.duration_since(since));
+        self.is_unclaimed(&pool.name)
+            && !self.terminating
+            && self.phase == "Running"
+            && ready_for
+                .is_some_and(|age| pool.min_ready == 0 || age >= SignedDuration::from_secs(pool.min_ready))
+    }
+}
+
+fn owner(object: &Value) -> Owner {
+    let Some(owner) = items(object, "/metadata/ownerReferences")
+        .iter()
+        .find(|o| o["controller"] == true)
+    else {
+        return Owner::Nobody;
+    };
+    match (text(owner, "/kind"), text(owner, "/name")) {
+        ("Pool", name) => Owner::Pool(name.into()),
+        ("SandboxClaim", name) => Owner::Claim {
+            name: name.into(),
+            uid: text(owner, "/uid").into(),
+        },
+        _ => Owner::Other,
+    }
+}
+
+fn since(pod: &Value, otherwise: Timestamp) -> Timestamp {
+    let stamp = condition(pod, "Ready")
+        .map(|c| text(c, "/lastTransitionTime"))
+        .unwrap_or_default();
+    stamp.parse().unwrap_or(otherwise)
+}
+
+#[derive(Clone, Debug)]
+pub struct Claim {
+    pub uid: String,
+    pub name: String,
+    pub pool: String,
+    pub priority: i64,
+    pub phase: String,
+    pub terminating: bool,
+    /// Stored under a looser schema, it asks for nothing that can be understood.
+    pub unreadable: bool,
+    /// UIDs of the sandboxes that its status names.
+    pub sandboxes: Vec<String>,
+    /// Its first event: when it came, in the order of all events.
+    pub came_rv: u64,
+    pub came_at: Timestamp,
+    /// When a pod was first held by it.
+    pub served_at: Option<Timestamp>,
+}
+
+impl Claim {
+    fn read(event: &Event, before: Option<&Self>) -> Self {
+        let o = &event.object;
+        Self {
+            uid: event.uid().into(),
+            name: event.name().into(),
+            pool: text(o, "/spec/poolRef/name").into(),
+            priority: o["spec"]["priority"].as_i64().unwrap_or(0),
+            phase: text(o, "/status/phase").into(),
+            terminating: !text(o, "/metadata/deletionTimestamp").is_empty(),
+            unreadable: !(o["spec"]["priority"].is_i64() || o["spec"]["priority"].is_null()),
+            sandboxes: items(o, "/status/sandboxes")
+                .iter()
+                .map(|s| text(s, "/uid").to_string())
+                .collect(),
+            came_rv: before.map_or(event.rv, |b| b.came_rv),
+            came_at: before.map_or(event.at, |b| b.came_at),
+            served_at: before.and_then(|b| b.served_at),
+        }
+    }
+
+    /// It asks for a sandbox and has none.
+    pub fn waits(&self) -> bool {
+        self.served_at.is_none() && self.is_undecided()
+    }
+
+    /// Its status says neither that it has a sandbox nor that it never will.
+    pub fn is_undecided(&self) -> bool {
+        !self.terminating && !self.unreadable && !matches!(self.phase.as_str(), "Bound" | "Failed")
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Pool {
+    pub name: String,
+    pub replicas: i64,
+    /// How many must stay available in a rollout; with strategy Recreate none.
+    pub floor: i64,
+    pub max_surge: i64,
+    pub min_total: i64,
+    pub max_total: Option<i64>,
+    pub min_ready: i64,
+}
+
+impl Pool {
+    fn read(event: &Event) -> Self {
+        let spec = &event.object["spec"];
+        let replicas = spec["replicas"].as_i64().unwrap_or(0);
+        let strategy = &spec["updateStrategy"];
+        let max_unavailable = resolved(&strategy["maxUnavailable"], replicas, 0);
+        let max_surge = resolved(&strategy["maxSurge"], replicas, 99);
+        // Both nothing is one, or else nothing could ever be replaced.
+        let may_be_missing = if max_surge == 0 {
+            max_unavailable.max(1)
+        } else {
+            max_unavailable
+        };
+        let all_at_once = strategy["type"] == "Recreate";
+        Self {
+            name: event.name().into(),
+            replicas,
+            floor: if all_at_once { 0 } else { replicas - may_be_missing },
+            max_surge,
+            min_total: spec["capacity"]["minTotal"].as_i64().unwrap_or(0),
+            max_total: spec["capacity"]["maxTotal"].as_i64(),
+            min_ready: spec["minReadySeconds"].as_i64().unwrap_or(0),
+        }
+    }
+}
+
+/// A number, or a percentage of `of`, with `up` hundredths more before it is rounded down; anything else is
+/// no budget at all.
+fn resolved(value: &Value, of: i64, up: i64) -> i64 {
+    let percent = value
+        .as_str()
+        .and_then(|s| s.strip_suffix('%'))
+        .and_then(|s| s.parse::<i64>().ok());
+    value
+        .as_i64()
+        .or(percent.map(|p| (of * p + up) / 100))
+        .unwrap_or(0)
+}
+
+/// The values that a count had of late, the one in force at the start of the window included.
+#[derive(Clone, Debug, Default)]
+pub struct Recent(VecDeque<(Timestamp, i64)>);
+
+impl Recent {
+    pub fn push(&mut self, at: Timestamp, value: i64) {
+        if self.0.back().is_none_or(|(_, last)| *last != value) {
+            self.0.push_back((at, value));
+        }
+    }
+
+    /// Forgets what ceased to hold before `from`; gives what held since.
+    pub fn since(&mut self, from: Timestamp) -> impl Iterator<Item = i64> {
+        while self.0.get(1).is_some_and(|(at, _)| *at <= from) {
+            self.0.pop_front();
+        }
+        self.0.iter().map(|(_, value)| *value)
+    }
+}
+
+/// Every object that exists, by UID (pools by name).
+#[derive(Clone, Debug, Default)]
+pub struct World {
+    pub pods: BTreeMap<String, Pod>,
+    pub claims: BTreeMap<String, Claim>,
+    pub pools: BTreeMap<String, Pool>,
+}
+
+/// What one event did to one object: before and after, `None` where it does not exist.
+#[derive(Clone, Debug)]
+pub enum Step {
+    Pod(Option<Pod>, Option<Pod>),
+    Claim(Option<Claim>, Option<Claim>),
+    Pool(Option<Pool>),
+}
+
+impl World {
+    /// What `event` will change; nothing is changed yet.
+    pub fn step(&self, event: &Event) -> Step {
+        use super::event::{Change, Kind};
+        let exists = event.change != Change::Deleted;
+        match event.kind {
+            Kind::Pod => Step::Pod(
+                self.pods.get(event.uid()).cloned(),
+                exists.then(|| Pod::read(event)),
+            ),
+            Kind::Claim => {
+                let before = self.claims.get(event.uid());
+                Step::Claim(before.cloned(), exists.then(|| Claim::read(event, before)))
+            }
+            Kind::Pool => Step::Pool(exists.then(|| Pool::read(event))),
+        }
+    }
+
+    pub fn apply(&mut self, event: &Event, step: Step) {
+        match step {
+            Step::Pod(_, Some(pod)) => {
+                if let Some(claim) = pod.claim().and_then(|uid| self.claims.get_mut(uid)) {
+                    claim.served_at.get_or_insert(event.at);
+                }
+                self.pods.insert(event.uid().into(), pod);
+            }
+            Step::Pod(_, None) => _ = self.pods.remove(event.uid()),
+            Step::Claim(_, Some(claim)) => _ = self.claims.insert(event.uid().into(), claim),
+            Step::Claim(_, None) => _ = self.claims.remove(event.uid()),
+            Step::Pool(Some(pool)) => _ = self.pools.insert(event.name().into(), pool),
+            Step::Pool(None) => _ = self.pools.remove(event.name()),
+        }
+    }
+
+    pub fn available(&self, pool: &Pool, now: Timestamp) -> i64 {
+        count(self.pods.values(), |p| p.is_available(pool, now))
+    }
+
+    pub fn unclaimed(&self, pool: &str) -> i64 {
+        count(self.pods.values(), |p| p.counts(pool))
+    }
+
+    /// Every pod of the pool, claimed and terminating ones included.
+    pub fn total(&self, pool: &str) -> i64 {
+        count(self.pods.values(), |p| {
+            p.pool == pool || p.owner == Owner::Pool(pool.into())
+        })
+    }
+
+    pub fn waiting(&self, pool: &str) -> i64 {
+        count(self.claims.values(), |c| c.pool == pool && c.is_undecided())
+    }
+}
+
+fn count<T>(all: impl Iterator<Item = T>, which: impl Fn(&T) -> bool) -> i64 {
+    i64::try_from(all.filter(|one| which(one)).count()).unwrap_or(i64::MAX)
+}

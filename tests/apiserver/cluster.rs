@@ -1,0 +1,168 @@
+//! A control plane of this run's own, its kubectl and its audit log.
+
+use jiff::Timestamp;
+use serde_json::Value;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// The operator's name in the audit log.
+pub const OPERATOR: &str = "system:serviceaccount:warmpool-system:warmpool";
+
+pub fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+pub struct Cluster {
+    pub dir: PathBuf,
+}
+
+impl Cluster {
+    /// Starts one under `.cluster/test-<pid>`, and ends what a killed run before left behind.
+    pub fn up() -> Result<Self, String> {
+        let state = repository().join(".cluster");
+        clear_away(&state)?;
+        let cluster = Self {
+            dir: state.join(format!("test-{}", std::process::id())),
+        };
+        cluster.tool(&["up", "--nodes", "2"])?;
+        Ok(cluster)
+    }
+
+    /// `cluster.py VERB ... --dir DIR`.
+    pub fn tool(&self, arguments: &[&str]) -> Result<(), String> {
+        let mut command = Command::new(repository().join("e2e/cluster/cluster.py"));
+        command.args(arguments).arg("--dir").arg(&self.dir);
+        output_of(command, None).map(drop)
+    }
+
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.dir.join("kubeconfig")
+    }
+
+    /// Runs kubectl as admin and gives its stdout.
+    pub fn kubectl(&self, arguments: &[&str], stdin: Option<&str>) -> Result<String, String> {
+        let bin =
+            std::env::var_os("WARMPOOL_CLUSTER_BIN").map_or(repository().join(".cluster/bin"), PathBuf::from);
+        let mut command = Command::new(bin.join("kubectl"));
+        command.arg("--kubeconfig").arg(self.kubeconfig());
+        command.arg("--cache-dir").arg(self.dir.join("kubectl-cache"));
+        command.current_dir(repository()).args(arguments);
+        output_of(command, stdin)
+    }
+
+    /// Every write to objects of a namespace so far, as the API server recorded it.
+    pub fn audit(&self, namespace: &str) -> Result<Vec<Recorded>, String> {
+        let log = fs::read_to_string(self.dir.join("audit.log")).map_err(|e| format!("audit.log: {e}"))?;
+        let lines = log.lines().filter(|line| line.contains(namespace));
+        let entries = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        Ok(entries
+            .map(|entry| Recorded::read(&entry))
+            .filter(|write| write.namespace == namespace)
+            .collect())
+    }
+
+    /// Ends it. Its data goes; its logs stay when something failed.
+    pub fn down(&self, keep_logs: bool) -> Result<(), String> {
+        self.tool(&["down"])?;
+        if !keep_logs {
+            fs::remove_dir_all(&self.dir).map_err(|e| format!("{}: {e}", self.dir.display()))?;
+        }
+        Ok(())
+    }
+}
+
+/// One line of the audit log.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    pub at: Timestamp,
+    pub user: String,
+    pub verb: String,
+    pub resource: String,
+    pub namespace: String,
+    pub name: String,
+    pub code: i64,
+    /// Refused for want of permission.
+    pub forbidden: bool,
+}
+
+impl Recorded {
+    fn read(entry: &Value) -> Self {
+        let text = |pointer: &str| {
+            entry
+                .pointer(pointer)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_string()
+        };
+        let (resource, subresource) = (text("/objectRef/resource"), text("/objectRef/subresource"));
+        Self {
+            at: text("/requestReceivedTimestamp")
+                .parse()
+                .unwrap_or(Timestamp::MIN),
+            user: text("/user/username"),
+            verb: text("/verb"),
+            resource: if subresource.is_empty() {
+                resource
+            } else {
+                format!("{resource}/{subresource}")
+            },
+            namespace: text("/objectRef/namespace"),
+            name: text("/objectRef/name"),
+            code: entry["responseStatus"]["code"].as_i64().unwrap_or(0),
+            forbidden: text("/annotations/authorization.k8s.io~1decision") == "forbid",
+        }
+    }
+}
+
+/// Runs a program to its end; a failure gives what it said.
+fn output_of(mut command: Command, stdin: Option<&str>) -> Result<String, String> {
+    let said = |output: &Output| String::from_utf8_lossy(&output.stderr).trim().to_string();
+    let program = command.get_program().to_string_lossy().into_owned();
+    command.stdin(if stdin.is_some() {
+        Stdio::piped()
+    } else {
+        Stdio::null()
+    });
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|e| format!("{program} does not start: {e}"))?;
+    if let (Some(text), Some(mut pipe)) = (stdin, child.stdin.take()) {
+        // A program that ends without reading says itself why.
+        _ = pipe.write_all(text.as_bytes());
+    }
+    let output = child.wait_with_output().map_err(|e| format!("{program}: {e}"))?;
+    if !output.status.success() {
+        let arguments: Vec<_> = command
+            .get_args()
+            .map(|a| a.to_string_lossy().into_owned())
+            .collect();
+        return Err(format!(
+            "{program} {} ended with {}: {}",
+            arguments.join(" "),
+            output.status,
+            said(&output)
+        ));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Ends and removes the clusters of earlier runs that are over.
+fn clear_away(state: &Path) -> Result<(), String> {
+    for entry in fs::read_dir(state).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some(pid) = name.strip_prefix("test-").and_then(|pid| pid.parse::<u32>().ok()) else {
+            continue;
+        };
+        let lives = Path::new(&format!("/proc/{pid}")).exists();
+        if !lives || pid == std::process::id() {
+            let left = Cluster { dir: entry.path() };
+            crate::operator::end_left_behind(&left);
+            left.down(false)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,174 @@
+//! What the tests of one run share: a control plane, and an operator on it.
+
+use crate::api::{Api, CLAIMS, POOLS};
+use crate::check::Figures;
+use crate::cluster::{Cluster, repository};
+use crate::operator::Operator;
+use crate::wait;
+use std::fs;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
+
+pub struct Lab {
+    pub cluster: Cluster,
+    pub api: Api,
+    /// Tests that share the operator hold it for reading, one that needs everything alone for writing.
+    pub gate: RwLock<()>,
+    operator: Mutex<Option<Operator>>,
+    operators_started: AtomicUsize,
+    failed: AtomicBool,
+    figures: Mutex<Vec<(String, Figures)>>,
+    _runtime: Runtime,
+}
+
+static LAB: OnceLock<Result<Lab, String>> = OnceLock::new();
+
+/// The lab, made when the first test asks for it.
+pub fn lab() -> Result<&'static Lab, String> {
+    LAB.get_or_init(Lab::open).as_ref().map_err(Clone::clone)
+}
+
+/// Ends the lab, if any test has asked for it. The logs stay when something failed.
+pub fn close() {
+    let Some(Ok(lab)) = LAB.get() else { return };
+    drop(guard(&lab.operator).take());
+    let failed = lab.failed.load(Ordering::SeqCst);
+    if let Err(error) = lab.cluster.down(failed) {
+        eprintln!("{error}");
+    } else if failed {
+        eprintln!("histories and logs are kept in {}", lab.cluster.dir.display());
+    }
+    if let Some((test, figures)) = guard(&lab.figures).iter().max_by_key(|(_, f)| f.idle_wait.0) {
+        eprintln!(
+            "the longest that a claim waited while a sandbox was available: {} ms, in {test}",
+            figures.idle_wait.0.as_millis()
+        );
+    }
+}
+
+impl Lab {
+    fn open() -> Result<Self, String> {
+        let runtime = Runtime::new().map_err(|e| e.to_string())?;
+        runtime.spawn(end_on_signal());
+        let cluster = Cluster::up()?;
+        let prepared = prepare(&cluster, &runtime).inspect_err(|_| _ = cluster.down(false))?;
+        fs::create_dir_all(cluster.dir.join("history")).map_err(|e| e.to_string())?;
+        Ok(Self {
+            cluster,
+            api: prepared,
+            gate: RwLock::new(()),
+            operator: Mutex::new(None),
+            operators_started: AtomicUsize::new(0),
+            failed: AtomicBool::new(false),
+            figures: Mutex::new(Vec::new()),
+            _runtime: runtime,
+        })
+    }
+
+    /// A new operator of a test's own.
+    pub fn start_operator(&self) -> Result<Operator, String> {
+        let number = self.operators_started.fetch_add(1, Ordering::SeqCst) + 1;
+        Operator::start(&self.cluster, &format!("operator-{number}"))
+    }
+
+    /// Sees to it that the shared operator runs.
+    pub fn share_operator(&self) -> Result<(), String> {
+        let mut shared = guard(&self.operator);
+        if shared.is_none() {
+            *shared = Some(self.start_operator()?);
+        }
+        drop(shared);
+        self.shared_operator_is_well()
+    }
+
+    /// Sees to it that the shared operator does not run.
+    pub fn end_shared_operator(&self) -> Result<(), String> {
+        guard(&self.operator).take().map_or(Ok(()), Operator::stop)
+    }
+
+    /// Where a test shares the operator: it must live, and its log be clean.
+    pub fn shared_operator_is_well(&self) -> Result<(), String> {
+        guard(&self.operator).as_mut().map_or(Ok(()), |operator| {
+            operator.lives()?;
+            operator.is_clean()
+        })
+    }
+
+    /// The end of the newest operator's log.
+    pub fn operator_tail(&self) -> String {
+        let number = self.operators_started.load(Ordering::SeqCst);
+        let path = self
+            .cluster
+            .dir
+            .join("log")
+            .join(format!("operator-{number}.log"));
+        crate::operator::tail(&fs::read_to_string(path).unwrap_or_default(), 30)
+    }
+
+    pub fn record(&self, test: &str, figures: Figures) {
+        guard(&self.figures).push((test.into(), figures));
+    }
+
+    pub fn note_failure(&self) {
+        self.failed.store(true, Ordering::SeqCst);
+    }
+}
+
+/// The API and the operator's permissions, as every user installs them.
+fn prepare(cluster: &Cluster, runtime: &Runtime) -> Result<Api, String> {
+    for path in ["crds", "config/rbac"] {
+        cluster.kubectl(&["apply", "-k", path], None)?;
+    }
+    let crds = ["crd/pools.warmpool.dev", "crd/sandboxclaims.warmpool.dev"];
+    cluster.kubectl(
+        &[
+            "wait",
+            "--for=condition=Established",
+            "--timeout=30s",
+            crds[0],
+            crds[1],
+        ],
+        None,
+    )?;
+    let kubeconfig = cluster.dir.join("operator.kubeconfig");
+    cluster.tool(&[
+        "token",
+        "warmpool-system",
+        "warmpool",
+        "--out",
+        &kubeconfig.to_string_lossy(),
+    ])?;
+    let api = Api::connect(&cluster.kubeconfig(), runtime.handle())?;
+    // A new type is Established before the server has its cache, and until then it answers 429.
+    for kind in [POOLS, CLAIMS] {
+        wait::until("the new types could be listed", 30, || {
+            Ok(api.list(kind, "default").map(drop)?)
+        })?;
+    }
+    Ok(api)
+}
+
+/// A run that is broken off ends what it started, too.
+async fn end_on_signal() {
+    let (Ok(mut interrupt), Ok(mut terminate)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        return;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    eprintln!(
+        "interrupted in {}; ending the control plane",
+        repository().display()
+    );
+    _ = tokio::task::spawn_blocking(close).await;
+    std::process::exit(130);
+}
+
+fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

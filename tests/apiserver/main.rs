@@ -1,0 +1,179 @@
+//! The operator on a real API server: every test is a claim about it, told as a story in a namespace of its
+//! own, watched from outside over its whole length and judged on every event.
+//!
+//! The tests need a control plane, which they start for themselves, so a plain `cargo test` leaves them out:
+//!
+//!     cargo test --test apiserver -- --ignored           all of them
+//!     cargo test --test apiserver rollout                those with "rollout" in their name
+
+#![allow(
+    clippy::indexing_slicing,
+    reason = "JSON indexed where it has nothing gives null, not a panic"
+)]
+
+mod api;
+mod check;
+mod cluster;
+mod history;
+mod lab;
+mod objects;
+mod operator;
+mod refusals;
+mod rest;
+mod scene;
+mod stories;
+mod wait;
+
+use libtest_mimic::{Arguments, Trial};
+use scene::{Story, play};
+use std::process::ExitCode;
+use std::sync::PoisonError;
+
+/// Tests at a time, unless the command line says otherwise. They mostly wait.
+const AT_ONCE: usize = 4;
+
+/// A test with its name: the path of its function.
+macro_rules! told {
+    ($($part:ident :: $module:ident :: { $($story:ident),* $(,)? }),* $(,)?) => {
+        &[$($((concat!(stringify!($module), "::", stringify!($story)), $part::$module::$story)),*),*]
+    };
+}
+
+type Named = (&'static str, Story);
+
+/// They share one operator and run side by side.
+const TOGETHER: &[Named] = told![
+    stories::idle::{ at_rest_nothing_is_written },
+    stories::rollouts::{
+        a_rollout_keeps_its_budget_while_claims_keep_coming,
+        a_revision_that_never_gets_ready_takes_no_more_than_the_budget,
+        claims_are_served_in_the_middle_of_a_broken_rollout,
+        a_template_changed_again_in_mid_rollout_ends_at_the_latest,
+        a_change_outside_the_template_rolls_nothing,
+        old_revisions_are_kept_up_to_the_limit,
+    },
+    stories::strategies::{
+        with_a_surge_none_is_ever_missing,
+        a_partition_keeps_that_many_on_the_old_revision,
+        a_paused_rollout_stands_still_and_claims_go_on,
+        recreate_replaces_all_at_once,
+        on_replenish_replaces_only_what_claims_take,
+    },
+    stories::queue::{
+        waiting_claims_are_served_oldest_first,
+        a_higher_priority_goes_first_and_age_decides_among_equals,
+    },
+    stories::fill::{
+        a_pool_fills_and_says_so_truly,
+        a_scaled_pool_has_exactly_what_is_asked,
+        unclaimed_sandboxes_are_trimmed_only_above_max_warm,
+        min_total_is_kept_whatever_replicas_says,
+        no_more_warm_up_at_once_than_the_ceiling,
+        a_sandbox_counts_only_after_min_ready_seconds,
+        two_pools_do_not_touch_each_other,
+    },
+    stories::claims::{
+        a_claim_on_a_warm_pool_is_bound_to_a_warm_sandbox,
+        a_claim_on_an_empty_pool_gets_a_sandbox_made_for_it,
+        a_claim_that_only_waits_gets_no_sandbox_made_for_it,
+        a_claim_that_must_not_wait_fails_on_an_empty_pool,
+        a_claim_not_bound_in_time_fails_for_good,
+        a_released_claim_takes_its_sandbox_along,
+        claims_made_and_deleted_within_milliseconds_leave_nothing,
+        the_claims_metadata_comes_with_the_binding,
+        a_claim_for_a_missing_pool_waits_and_is_served_when_it_appears,
+        a_bound_claim_tells_what_becomes_of_its_sandbox,
+        a_full_pool_says_exhausted_and_serves_on_as_claims_go,
+    },
+    stories::harm::{
+        failed_sandboxes_are_replaced,
+        finished_sandboxes_are_replaced,
+        sandboxes_deleted_by_hand_are_replaced,
+        sandboxes_evicted_by_the_api_are_replaced,
+        an_unready_sandbox_is_not_handed_out_and_comes_back,
+        a_namespace_deleted_under_it_hurts_no_other,
+    },
+    stories::edits::{
+        a_sandbox_said_to_be_claimed_by_hand_is_left_alone_and_replaced,
+        a_sandbox_in_a_state_nobody_knows_is_left_alone_and_replaced,
+        a_sandbox_without_its_state_is_left_alone_and_replaced,
+        a_sandbox_without_its_pool_label_is_left_alone_and_replaced,
+        a_label_set_right_again_brings_the_sandbox_back,
+        labels_of_others_are_nobodys_business,
+    },
+    stories::breach::{ a_breach_made_by_hand_is_accused },
+    refusals::creation::{
+        a_quota_is_reported_and_the_pool_fills_when_it_is_lifted,
+        a_missing_service_account_is_reported_and_hurts_no_other_pool,
+        a_pod_that_the_server_cannot_take_is_reported,
+        a_rollout_to_a_refused_template_keeps_what_works,
+        a_budget_of_nothing_is_taken_as_one_and_said_so,
+    },
+    refusals::rules::{
+        every_bad_pool_is_refused_with_its_sentence,
+        every_bad_claim_is_refused_with_its_sentence,
+        every_rule_of_the_crds_has_a_case,
+        a_bound_claims_spec_cannot_be_changed,
+        what_is_good_is_accepted,
+    },
+    refusals::install::{
+        the_crd_files_take_plain_kubectl_apply,
+        every_sample_is_accepted,
+        kubectl_explain_reads_like_documentation,
+        a_misspelt_field_is_refused_by_kubectl,
+        two_appliers_can_own_parts_of_one_template,
+    },
+];
+
+/// They start, kill and double the operator or restart the API server, so each has the lab to itself.
+const ALONE: &[Named] = told![
+    stories::crashes::{
+        killed_while_it_fills_a_pool,
+        killed_in_a_burst_of_claims,
+        killed_in_the_middle_of_a_rollout,
+        changes_made_while_it_was_down_are_caught_up_with,
+        two_operators_at_once_do_no_harm,
+        a_second_operator_takes_over_from_a_killed_one,
+        the_api_server_restarts_in_a_burst_of_claims,
+        the_api_server_crashes_in_a_burst_of_claims,
+    },
+    stories::storm::{
+        whatever_happens_it_comes_to_rest,
+        claims_by_the_hundred_are_each_served_once,
+    },
+    refusals::stored::{
+        objects_it_cannot_read_are_skipped_with_a_warning,
+        a_working_pool_spoilt_later_is_frozen_until_it_is_mended,
+    },
+];
+
+fn together((name, story): Named) -> Result<(), String> {
+    let lab = lab::lab()?;
+    let _shared = lab.gate.read().unwrap_or_else(PoisonError::into_inner);
+    lab.share_operator()?;
+    play(lab, name, story)
+}
+
+fn alone((name, story): Named) -> Result<(), String> {
+    let lab = lab::lab()?;
+    let _all = lab.gate.write().unwrap_or_else(PoisonError::into_inner);
+    lab.end_shared_operator()?;
+    play(lab, name, story)
+}
+
+/// The test as the harness wants it; left out unless asked for.
+fn trial(named: Named, how: fn(Named) -> Result<(), String>) -> Trial {
+    Trial::test(named.0, move || how(named).map_err(Into::into)).with_ignored_flag(true)
+}
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    // To name a test is to ask for it.
+    arguments.include_ignored |= arguments.filter.is_some();
+    arguments.test_threads.get_or_insert(AT_ONCE);
+    let side_by_side = TOGETHER.iter().map(|test| trial(*test, together));
+    let one_by_one = ALONE.iter().map(|test| trial(*test, alone));
+    let conclusion = libtest_mimic::run(&arguments, side_by_side.chain(one_by_one).collect());
+    lab::close();
+    conclusion.exit_code()
+}

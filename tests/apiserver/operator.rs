@@ -1,0 +1,144 @@
+//! The operator as a process: started, stopped and killed by the pid that was started.
+
+use crate::cluster::{Cluster, repository};
+use crate::wait;
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+pub struct Operator {
+    child: Child,
+    pub log: PathBuf,
+    /// A starting API server refuses everybody until it has read its roles.
+    pub server_restarts: bool,
+}
+
+impl Operator {
+    /// Starts one that logs to `log/<name>.log`, with the rights of its own ServiceAccount only.
+    pub fn start(cluster: &Cluster, name: &str) -> Result<Self, String> {
+        let log = cluster.dir.join("log").join(format!("{name}.log"));
+        let file = File::create(&log).map_err(|e| format!("{}: {e}", log.display()))?;
+        let err = file.try_clone().map_err(|e| e.to_string())?;
+        let child = Command::new(env!("CARGO_BIN_EXE_warmpool"))
+            .arg("controller")
+            .current_dir(repository())
+            .env("KUBECONFIG", cluster.dir.join("operator.kubeconfig"))
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::null())
+            .stdout(file)
+            .stderr(err)
+            .spawn()
+            .map_err(|e| format!("the operator does not start: {e}"))?;
+        remember(cluster, child.id())?;
+        Ok(Self {
+            child,
+            log,
+            server_restarts: false,
+        })
+    }
+
+    /// A crash: it gets no chance to finish anything.
+    pub fn kill(mut self) -> Result<(), String> {
+        self.child.kill().map_err(|e| e.to_string())?;
+        self.child.wait().map(drop).map_err(|e| e.to_string())?;
+        self.is_clean()
+    }
+
+    /// SIGTERM; it has to end by itself, with exit code 0.
+    pub fn stop(mut self) -> Result<(), String> {
+        self.lives()?;
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill")
+            .args(["-TERM", &pid])
+            .status()
+            .map_err(|e| e.to_string())?;
+        wait::ensure(sent.success(), || format!("SIGTERM could not be sent to {pid}"))?;
+        let status = wait::until("the operator ended after SIGTERM", 20, || {
+            match self.child.try_wait() {
+                Ok(Some(status)) => Ok(status),
+                Ok(None) => Err("it still runs".into()),
+                Err(error) => Err(error.to_string()),
+            }
+        })?;
+        wait::ensure(status.success(), || {
+            format!("after SIGTERM the operator ended with {status}\n{}", self.tail())
+        })?;
+        self.is_clean()
+    }
+
+    /// Fails when it has ended by itself.
+    pub fn lives(&mut self) -> Result<(), String> {
+        match self.child.try_wait() {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => Err(format!(
+                "the operator ended by itself with {status}\n{}",
+                self.tail()
+            )),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Its log must show no panic, and no request that its own role does not allow.
+    pub fn is_clean(&self) -> Result<(), String> {
+        let log = self.text();
+        let denied =
+            |line: &str| line.contains("cannot ") && line.contains(" resource ") && !self.server_restarts;
+        let bad = |line: &&str| line.contains("panicked at") || denied(line);
+        match log.lines().find(bad) {
+            None => Ok(()),
+            Some(line) => Err(format!("the operator's log has: {line}")),
+        }
+    }
+
+    pub fn text(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// The end of its log.
+    pub fn tail(&self) -> String {
+        tail(&self.text(), 30)
+    }
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+pub fn tail(text: &str, lines: usize) -> String {
+    let all: Vec<&str> = text.lines().collect();
+    let shown = all.iter().skip(all.len().saturating_sub(lines));
+    shown.map(|line| format!("    {line}\n")).collect()
+}
+
+/// Its number and when it began: together they name one process for ever.
+fn identity(pid: u32) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let began = stat.rsplit(')').next()?.split_whitespace().nth(19)?.to_string();
+    Some(format!("{pid} {began}"))
+}
+
+/// Notes the process, for a run that is killed and cannot end it.
+fn remember(cluster: &Cluster, pid: u32) -> Result<(), String> {
+    let folder = cluster.dir.join("operators");
+    fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
+    let identity = identity(pid).unwrap_or_default();
+    fs::write(folder.join(pid.to_string()), identity).map_err(|e| e.to_string())
+}
+
+/// Ends the operators that a killed run left behind.
+pub fn end_left_behind(cluster: &Cluster) {
+    for entry in fs::read_dir(cluster.dir.join("operators"))
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        let noted = fs::read_to_string(entry.path()).unwrap_or_default();
+        let pid = noted.split(' ').next().and_then(|pid| pid.parse().ok());
+        if let Some(pid) = pid.filter(|pid| identity(*pid).is_some_and(|now| now == noted)) {
+            _ = Command::new("kill").args(["-KILL", &pid.to_string()]).status();
+        }
+    }
+}

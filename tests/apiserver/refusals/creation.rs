@@ -1,0 +1,148 @@
+//! Templates that the API server takes and whose pods it refuses: said in a condition, retried patiently.
+
+use crate::api::{ACCOUNTS, QUOTAS};
+use crate::check::event::condition;
+use crate::cluster::Recorded;
+use crate::objects::{pool, with};
+use crate::rest::settle;
+use crate::scene::Scene;
+use crate::stories::{bound, pool_says};
+use crate::wait;
+use serde_json::{Value, json};
+
+fn refused_creations(scene: &Scene) -> Result<Vec<Recorded>, String> {
+    scene.writes(|w| w.verb == "create" && w.resource == "pods" && w.code >= 400)
+}
+
+/// Refusals must come at the pace of a backoff: pauses of 1, 2, 4 and 8 s leave room for a few only, of a
+/// handful of creations each, since those that were under way together fail together.
+fn retries_patiently(scene: &Scene, together: usize) -> Result<(), String> {
+    let before = refused_creations(scene)?.len();
+    wait::throughout("refused creations are few", 7, || {
+        let count = refused_creations(scene)?.len() - before;
+        wait::ensure(count <= 4 * together, || format!("{count} more were refused"))
+    })
+}
+
+fn failure_is_gone(scene: &Scene, name: &str) -> Result<(), String> {
+    wait::until(&format!("pool {name} no longer said ReplicaFailure"), 90, || {
+        let pool = scene.pool(name)?;
+        let said = condition(&pool, "ReplicaFailure");
+        said.map_or(Ok(()), |c| Err(c.to_string()))
+    })
+}
+
+pub fn a_quota_is_reported_and_the_pool_fills_when_it_is_lifted(scene: &Scene) -> Result<(), String> {
+    let quota = json!({"metadata": {"name": "narrow"}, "spec": {"hard": {"pods": "3"}}});
+    scene.create(QUOTAS, &quota)?;
+    wait::until("the quota was counted", 30, || {
+        let quota = scene
+            .lab
+            .api
+            .get(QUOTAS, &scene.namespace, "narrow")?
+            .unwrap_or_default();
+        wait::ensure(quota["status"]["used"]["pods"] == "0", || {
+            quota["status"].to_string()
+        })
+    })?;
+    scene.create_pool(&pool("python", 6, &json!({})))?;
+    let message = pool_says(scene, "python", "ReplicaFailure", "FailedCreate")?;
+    wait::ensure(message.contains("exceeded quota: narrow"), || {
+        format!("the server's own words, not: {message}")
+    })?;
+    retries_patiently(scene, 3)?;
+    // What could be made is of use.
+    scene.create_claim("run", "python", &json!({}))?;
+    bound(scene, "run")?;
+    scene.lab.api.delete(QUOTAS, &scene.namespace, "narrow")?;
+    failure_is_gone(scene, "python")?;
+    settle(scene, 90)
+}
+
+pub fn a_missing_service_account_is_reported_and_hurts_no_other_pool(scene: &Scene) -> Result<(), String> {
+    let missing = json!({"template": {"spec": {"serviceAccountName": "builder"}}});
+    scene.create_pool(&pool("broken", 4, &missing))?;
+    scene.create_pool(&pool("good", 3, &json!({})))?;
+    let message = pool_says(scene, "broken", "ReplicaFailure", "FailedCreate")?;
+    wait::ensure(message.contains("serviceaccount \"builder\" not found"), || {
+        format!("not: {message}")
+    })?;
+    retries_patiently(scene, 4)?;
+    wait::until("the other pool was full", 30, || {
+        let status = scene.pool("good")?["status"].clone();
+        wait::ensure(status["available"] == 3, || status.to_string())
+    })?;
+    scene.create_claim("run", "good", &json!({}))?;
+    bound(scene, "run")?;
+    scene.create(ACCOUNTS, &json!({"metadata": {"name": "builder"}}))?;
+    failure_is_gone(scene, "broken")?;
+    settle(scene, 90)
+}
+
+pub fn a_pod_that_the_server_cannot_take_is_reported(scene: &Scene) -> Result<(), String> {
+    let invalid = json!({"template": {"spec": {"restartPolicy": "Sometimes"}}});
+    scene.create_pool(&pool("python", 2, &invalid))?;
+    let message = pool_says(scene, "python", "ReplicaFailure", "FailedCreate")?;
+    wait::ensure(message.contains("Sometimes"), || {
+        format!("the server's own words, not: {message}")
+    })?;
+    retries_patiently(scene, 2)?;
+    // A mended template needs no patience: it is tried at once.
+    scene.patch_pool(
+        "python",
+        &json!({"spec": {"template": {"spec": {"restartPolicy": "Always"}}}}),
+    )?;
+    failure_is_gone(scene, "python")?;
+    settle(scene, 90)
+}
+
+pub fn a_rollout_to_a_refused_template_keeps_what_works(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&pool(
+        "python",
+        4,
+        &json!({"updateStrategy": {"maxUnavailable": 1}}),
+    ))?;
+    settle(scene, 30)?;
+    let missing = json!({"template": {"spec": {"serviceAccountName": "builder"}}});
+    scene.patch_pool("python", &json!({"spec": missing}))?;
+    pool_says(scene, "python", "ReplicaFailure", "FailedCreate")?;
+    wait::throughout("three stay available", 4, || {
+        let status = scene.pool("python")?["status"].clone();
+        wait::ensure(status["available"].as_i64() >= Some(3), || status.to_string())
+    })?;
+    let back: Value = with(
+        missing,
+        &json!({"template": {"spec": {"serviceAccountName": "default"}}}),
+    );
+    scene.patch_pool("python", &json!({"spec": back}))?;
+    failure_is_gone(scene, "python")?;
+    settle(scene, 90)
+}
+
+pub fn a_budget_of_nothing_is_taken_as_one_and_said_so(scene: &Scene) -> Result<(), String> {
+    for (name, budget) in [
+        ("percent", json!("0%")),
+        ("number", json!(0)),
+        ("small", json!("10%")),
+    ] {
+        scene.create_pool(&pool(
+            name,
+            3,
+            &json!({"updateStrategy": {"maxUnavailable": budget}}),
+        ))?;
+    }
+    settle(scene, 60)?;
+    for name in ["percent", "number", "small"] {
+        scene.roll_to(name, crate::objects::NEW_IMAGE)?;
+    }
+    settle(scene, 60)?;
+    for (name, written) in [("percent", "0%"), ("number", "0"), ("small", "10%")] {
+        let message = pool_says(scene, name, "Progressing", "RolloutComplete")?;
+        let told = message.contains(written) && message.contains("taken as 1");
+        wait::ensure(told, || {
+            format!("pool {name} should say that {written} is taken as 1, and says: {message}")
+        })?;
+        crate::stories::rollouts::everything_unclaimed_runs(scene, name, crate::objects::NEW_IMAGE)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,23 @@
+//! Bad input: what the API server refuses, with which sentence, and what becomes of what it lets through.
+
+pub mod claim_cases;
+pub mod creation;
+pub mod install;
+pub mod pool_cases;
+pub mod rules;
+pub mod stored;
+
+use crate::api::Resource;
+use serde_json::Value;
+
+/// An object that one rule of a schema must refuse.
+pub struct Case {
+    /// Path of the rule's schema, as in `spec.template.spec.containers[*].image`.
+    pub at: &'static str,
+    /// The rule: the message of a CEL rule, or the keyword of the schema.
+    pub rule: &'static str,
+    /// What the API server has to say; for a CEL rule that is its message.
+    pub says: &'static str,
+    pub what: Resource,
+    pub object: Value,
+}

@@ -1,0 +1,370 @@
+//! Pools that must be refused, one or more for each rule of the schema.
+
+use super::Case;
+use crate::api::POOLS;
+use crate::objects::pool;
+use serde_json::{Map, Value, json};
+
+const BUDGET: &str = "maxUnavailable must be a number of 0 or more, or a percentage from \"0%\" to \"100%\"";
+const SURGE: &str = "maxSurge must be a number of 0 or more, or a percentage like \"25%\"";
+const PARTITION: &str = "partition must be a number of 0 or more, or a percentage from \"0%\" to \"100%\"";
+const CEILING: &str = "maxUnavailable must be a number of 0 or more, or a percentage like \"100%\"";
+const IMAGE: &str =
+    "image must be a container image reference like registry.example/team/name:tag (the name in lower case)";
+
+fn refused(at: &'static str, rule: &'static str, says: &'static str, object: Value) -> Case {
+    Case {
+        at,
+        rule,
+        says,
+        what: POOLS,
+        object,
+    }
+}
+
+/// A CEL rule and a spec, merged over a good one, that breaks it.
+fn cel(at: &'static str, message: &'static str, spec: Value) -> Case {
+    refused(at, message, message, pool("python", 2, &spec))
+}
+
+/// A keyword of the schema, what the server says, and a spec that breaks it.
+fn keyword(at: &'static str, keyword: &'static str, says: &'static str, spec: Value) -> Case {
+    refused(at, keyword, says, pool("python", 2, &spec))
+}
+
+fn container(image: &str) -> Value {
+    json!({"name": "main", "image": image})
+}
+
+fn with_pod(pod: Value) -> Value {
+    json!({"template": {"spec": pod}})
+}
+
+fn many(count: usize) -> Value {
+    Value::Object(
+        (0..count)
+            .map(|n| (format!("key-{n}"), json!("value")))
+            .collect::<Map<_, _>>(),
+    )
+}
+
+pub fn cases() -> Vec<Case> {
+    [numbers(), budgets(), template(), images(), shape()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+fn numbers() -> Vec<Case> {
+    vec![
+        cel(
+            "spec.replicas",
+            "replicas must be 0 or more",
+            json!({"replicas": -1}),
+        ),
+        cel(
+            "spec.minReadySeconds",
+            "minReadySeconds must be 0 or more",
+            json!({"minReadySeconds": -1}),
+        ),
+        cel(
+            "spec.revisionHistoryLimit",
+            "revisionHistoryLimit must be 0 or more",
+            json!({"revisionHistoryLimit": -1}),
+        ),
+        cel(
+            "spec.capacity.maxWarm",
+            "capacity.maxWarm must be 0 or more",
+            json!({"capacity": {"maxWarm": -1}}),
+        ),
+        cel(
+            "spec.capacity.minTotal",
+            "capacity.minTotal must be 0 or more",
+            json!({"capacity": {"minTotal": -1}}),
+        ),
+        cel(
+            "spec.capacity.maxTotal",
+            "capacity.maxTotal must be 0 or more",
+            json!({"capacity": {"maxTotal": -1}}),
+        ),
+        cel(
+            "spec.capacity",
+            "capacity.minTotal must not be above capacity.maxTotal",
+            json!({"capacity": {"minTotal": 6, "maxTotal": 5}}),
+        ),
+        cel(
+            "",
+            "spec.capacity.maxWarm must not be below spec.replicas",
+            json!({"replicas": 5, "capacity": {"maxWarm": 4}}),
+        ),
+        keyword(
+            "spec.replicas",
+            "format",
+            "int32",
+            json!({"replicas": 3_000_000_000_i64}),
+        ),
+        keyword(
+            "spec.minReadySeconds",
+            "format",
+            "int32",
+            json!({"minReadySeconds": 3_000_000_000_i64}),
+        ),
+        keyword(
+            "spec.revisionHistoryLimit",
+            "format",
+            "int32",
+            json!({"revisionHistoryLimit": 3_000_000_000_i64}),
+        ),
+        keyword(
+            "spec.capacity.maxWarm",
+            "format",
+            "int32",
+            json!({"capacity": {"maxWarm": 3_000_000_000_i64}}),
+        ),
+        keyword(
+            "spec.capacity.minTotal",
+            "format",
+            "int32",
+            json!({"capacity": {"minTotal": 3_000_000_000_i64}}),
+        ),
+        keyword(
+            "spec.capacity.maxTotal",
+            "format",
+            "int32",
+            json!({"capacity": {"maxTotal": 3_000_000_000_i64}}),
+        ),
+        keyword(
+            "spec.replicas",
+            "type",
+            "must be of type integer",
+            json!({"replicas": "x"}),
+        ),
+        keyword(
+            "spec.minReadySeconds",
+            "type",
+            "must be of type integer",
+            json!({"minReadySeconds": "1s"}),
+        ),
+    ]
+}
+
+fn budgets() -> Vec<Case> {
+    let mut all: Vec<Case> = [
+        json!("abc"),
+        json!("-5%"),
+        json!("150%"),
+        json!(-1),
+        json!(""),
+        json!("5"),
+        json!("5 %"),
+    ]
+    .into_iter()
+    .map(|value| {
+        let spec = json!({"updateStrategy": {"maxUnavailable": value}});
+        cel("spec.updateStrategy.maxUnavailable", BUDGET, spec)
+    })
+    .collect();
+    all.extend(
+        [json!("abc"), json!("-5%"), json!(-1), json!("12345%")]
+            .into_iter()
+            .map(|value| {
+                cel(
+                    "spec.scaleStrategy.maxUnavailable",
+                    CEILING,
+                    json!({"scaleStrategy": {"maxUnavailable": value}}),
+                )
+            }),
+    );
+    for value in [json!("abc"), json!("-5%"), json!(-1), json!("12345%")] {
+        let spec = json!({"updateStrategy": {"maxSurge": value}});
+        all.push(cel("spec.updateStrategy.maxSurge", SURGE, spec));
+    }
+    for value in [json!("abc"), json!("-5%"), json!(-1), json!("150%")] {
+        let spec = json!({"updateStrategy": {"partition": value}});
+        all.push(cel("spec.updateStrategy.partition", PARTITION, spec));
+    }
+    all.push(keyword(
+        "spec.updateStrategy.maxUnavailable",
+        "type",
+        "must be of type integer",
+        json!({"updateStrategy": {"maxUnavailable": 1.5}}),
+    ));
+    all.push(keyword(
+        "spec.updateStrategy.type",
+        "enum",
+        "supported values: \"RollingUpdate\", \"Recreate\", \"OnReplenish\"",
+        json!({"updateStrategy": {"type": "Recreat"}}),
+    ));
+    all
+}
+
+fn template() -> Vec<Case> {
+    let ours = json!({"warmpool.dev/pool": "mine"});
+    vec![
+        cel(
+            "spec.template.metadata.labels",
+            "template.metadata.labels must not hold keys under warmpool.dev/, they belong to the operator",
+            json!({"template": {"metadata": {"labels": ours}}}),
+        ),
+        cel(
+            "spec.template.metadata.annotations",
+            "template.metadata.annotations must not hold keys under warmpool.dev/, they belong to the operator",
+            json!({"template": {"metadata": {"annotations": ours}}}),
+        ),
+        keyword(
+            "spec.template.metadata.labels",
+            "maxProperties",
+            "must have at most 128 items",
+            json!({"template": {"metadata": {"labels": many(129)}}}),
+        ),
+        keyword(
+            "spec.template.metadata.annotations",
+            "maxProperties",
+            "must have at most 128 items",
+            json!({"template": {"metadata": {"annotations": many(129)}}}),
+        ),
+        cel(
+            "spec.template.spec.containers",
+            "template.spec.containers must hold at least one container",
+            with_pod(json!({"containers": []})),
+        ),
+        keyword(
+            "spec.template.spec.containers",
+            "maxItems",
+            "must have at most 64 items",
+            with_pod(
+                json!({"containers": (0..65).map(|n| json!({"name": format!("c{n}"), "image": "a"})).collect::<Vec<_>>()}),
+            ),
+        ),
+        keyword(
+            "spec.template.spec.initContainers",
+            "maxItems",
+            "must have at most 64 items",
+            with_pod(
+                json!({"initContainers": (0..65).map(|n| json!({"name": format!("c{n}"), "image": "a"})).collect::<Vec<_>>()}),
+            ),
+        ),
+        keyword(
+            "spec.template.spec.containers",
+            "x-kubernetes-list-map-keys",
+            "Duplicate value",
+            with_pod(json!({"containers": [container("a"), container("b")]})),
+        ),
+        keyword(
+            "spec.template.spec.containers",
+            "type",
+            "must be of type array",
+            with_pod(json!({"containers": "main"})),
+        ),
+    ]
+}
+
+fn images() -> Vec<Case> {
+    let long = format!("a/{}", "b".repeat(511));
+    let mut all = Vec::new();
+    for image in [
+        "Python:3",
+        "python:3:4",
+        "-python",
+        "python@sha256:12",
+        "a b",
+        "",
+        "python:",
+        "http://python",
+    ] {
+        let pod = json!({"containers": [container(image)]});
+        all.push(cel(
+            "spec.template.spec.containers[*].image",
+            IMAGE,
+            with_pod(pod),
+        ));
+    }
+    let init = |image: &str| with_pod(json!({"initContainers": [{"name": "init", "image": image}]}));
+    all.push(cel(
+        "spec.template.spec.initContainers[*].image",
+        IMAGE,
+        init("Python:3"),
+    ));
+    let too_long = "may not be more than 512";
+    let pod = json!({"containers": [container(&long)]});
+    all.push(keyword(
+        "spec.template.spec.containers[*].image",
+        "maxLength",
+        too_long,
+        with_pod(pod),
+    ));
+    all.push(keyword(
+        "spec.template.spec.initContainers[*].image",
+        "maxLength",
+        too_long,
+        init(&long),
+    ));
+    all
+}
+
+/// What an object must have at all, and what it must not.
+fn shape() -> Vec<Case> {
+    let bare = |spec: Option<Value>| {
+        let mut object = json!({
+            "apiVersion": "warmpool.dev/v1alpha1", "kind": "Pool", "metadata": {"name": "python"},
+        });
+        if let Some(spec) = spec {
+            object["spec"] = spec;
+        }
+        object
+    };
+    let name = "p".repeat(64);
+    vec![
+        refused(
+            "",
+            "metadata.name must be at most 63 characters, because it becomes the value of a pod label",
+            "metadata.name must be at most 63 characters, because it becomes the value of a pod label",
+            pool(&name, 1, &json!({})),
+        ),
+        refused("", "required", "spec: Required value", bare(None)),
+        refused(
+            "spec",
+            "required",
+            "spec.template: Required value",
+            bare(Some(json!({"replicas": 1}))),
+        ),
+        refused(
+            "spec.template",
+            "required",
+            "spec.template.spec: Required value",
+            bare(Some(json!({"template": {}}))),
+        ),
+        refused(
+            "spec.template.spec",
+            "required",
+            "spec.template.spec.containers: Required value",
+            bare(Some(json!({"template": {"spec": {}}}))),
+        ),
+        refused(
+            "spec.template.spec.containers[*]",
+            "required",
+            "image: Required value",
+            bare(Some(
+                json!({"template": {"spec": {"containers": [{"name": "main"}]}}}),
+            )),
+        ),
+        keyword(
+            "spec.template.metadata",
+            "unknown",
+            "unknown field \"spec.template.metadata.name\"",
+            json!({"template": {"metadata": {"name": "mine"}}}),
+        ),
+        keyword(
+            "spec",
+            "unknown",
+            "unknown field \"spec.replica\"",
+            json!({"replica": 3}),
+        ),
+        keyword(
+            "spec.template.spec.containers[*]",
+            "unknown",
+            "unknown field \"spec.template.spec.containers[0].imagePolicy\"",
+            with_pod(json!({"containers": [{"name": "main", "image": "a", "imagePolicy": "Always"}]})),
+        ),
+    ]
+}

@@ -1,0 +1,228 @@
+//! Every rule of the schemas refuses what it should, with its sentence, and every rule has a case.
+
+use super::{Case, claim_cases, pool_cases};
+use crate::api::{CLAIMS, POOLS, Resource};
+use crate::cluster::repository;
+use crate::objects::{NEW_IMAGE, claim, pool};
+use crate::rest::settle;
+use crate::scene::Scene;
+use crate::stories::bound;
+use crate::wait;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fs;
+
+/// Keywords of a schema that refuse values.
+const KEYWORDS: [&str; 12] = [
+    "enum",
+    "required",
+    "maxLength",
+    "minLength",
+    "maxItems",
+    "minItems",
+    "maxProperties",
+    "minProperties",
+    "minimum",
+    "maximum",
+    "pattern",
+    "format",
+];
+
+/// A rule of a CRD: its kind, where it stands, and its message or keyword.
+type Rule = (String, String, String);
+
+fn refuse_all(scene: &Scene, cases: &[Case]) -> Result<(), String> {
+    let mut faults = Vec::new();
+    for case in cases {
+        let place = format!("{} ({})", case.at, case.rule);
+        match scene
+            .lab
+            .api
+            .try_create(case.what, &scene.namespace, &case.object)
+        {
+            Ok(_) => faults.push(format!("{place}: accepted: {}", case.object["spec"])),
+            Err(refusal) => {
+                let where_ = case
+                    .at
+                    .split(['[', '*'])
+                    .next()
+                    .unwrap_or_default()
+                    .trim_end_matches('.');
+                let told = refusal.message.contains(case.says) && refusal.message.contains(where_);
+                if !told {
+                    faults.push(format!(
+                        "{place}: the server should say {:?} and says {refusal}",
+                        case.says
+                    ));
+                }
+            }
+        }
+    }
+    wait::ensure(faults.is_empty(), || faults.join("\n"))
+}
+
+pub fn every_bad_pool_is_refused_with_its_sentence(scene: &Scene) -> Result<(), String> {
+    refuse_all(scene, &pool_cases::cases())
+}
+
+pub fn every_bad_claim_is_refused_with_its_sentence(scene: &Scene) -> Result<(), String> {
+    refuse_all(scene, &claim_cases::cases())
+}
+
+pub fn every_rule_of_the_crds_has_a_case(_: &Scene) -> Result<(), String> {
+    let mut rules = BTreeSet::new();
+    for (kind, file) in [
+        ("Pool", "warmpool.dev_pools.yaml"),
+        ("SandboxClaim", "warmpool.dev_sandboxclaims.yaml"),
+    ] {
+        let path = repository().join("crds").join(file);
+        let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        let crd: Value = serde_yaml_ng::from_str(&text).map_err(|e| format!("{file}: {e}"))?;
+        let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+        collect(kind, schema, String::new(), &mut rules);
+    }
+    let known = |case: &Case| {
+        let kind = if case.object["kind"] == "Pool" {
+            "Pool"
+        } else {
+            "SandboxClaim"
+        };
+        (kind.to_string(), case.at.to_string(), case.rule.to_string())
+    };
+    let mut cases: BTreeSet<Rule> = pool_cases::cases()
+        .iter()
+        .chain(&claim_cases::cases())
+        .map(known)
+        .collect();
+    cases.insert((
+        "SandboxClaim".into(),
+        String::new(),
+        claim_cases::IMMUTABLE.into(),
+    ));
+    let without: Vec<_> = rules.difference(&cases).collect();
+    wait::ensure(without.is_empty(), || {
+        format!("rules without a case: {without:#?}")
+    })?;
+    // And no case for a rule that is no more. Types and unknown fields are no rules of their own.
+    let rest = |rule: &&Rule| {
+        !["type", "unknown", "required", "x-kubernetes-list-map-keys"].contains(&rule.2.as_str())
+    };
+    let stale: Vec<_> = cases.difference(&rules).filter(rest).collect();
+    wait::ensure(stale.is_empty(), || format!("cases without a rule: {stale:#?}"))
+}
+
+/// Finds the rules of a schema and of those below it. Of the embedded pod spec only what we added counts.
+fn collect(kind: &str, schema: &Value, at: String, rules: &mut BTreeSet<Rule>) {
+    for rule in schema["x-kubernetes-validations"]
+        .as_array()
+        .into_iter()
+        .flatten()
+    {
+        let message = rule["message"].as_str().unwrap_or("(a rule without a message)");
+        rules.insert((kind.into(), at.clone(), message.into()));
+    }
+    let borrowed = at.starts_with("spec.template.spec");
+    for keyword in KEYWORDS
+        .into_iter()
+        .filter(|k| !borrowed || matches!(*k, "maxItems" | "maxLength"))
+    {
+        if !schema[keyword].is_null() && !at.starts_with("status") {
+            rules.insert((kind.into(), at.clone(), keyword.into()));
+        }
+    }
+    for (name, below) in schema["properties"].as_object().into_iter().flatten() {
+        let path = if at.is_empty() {
+            name.clone()
+        } else {
+            format!("{at}.{name}")
+        };
+        collect(kind, below, path, rules);
+    }
+    for (key, mark) in [("items", "[*]"), ("additionalProperties", ".*")] {
+        if schema[key].is_object() {
+            collect(kind, &schema[key], format!("{at}{mark}"), rules);
+        }
+    }
+}
+
+pub fn a_bound_claims_spec_cannot_be_changed(scene: &Scene) -> Result<(), String> {
+    scene.create_claim("run", "python", &json!({"priority": 1}))?;
+    let patch = |value: Value| {
+        scene
+            .lab
+            .api
+            .merge(CLAIMS, &scene.namespace, "run", &json!({"spec": value}))
+    };
+    // While it waits it may be changed.
+    patch(json!({"priority": 2, "waitTimeoutSeconds": 600}))?;
+    scene.create_pool(&pool("python", 1, &json!({})))?;
+    bound(scene, "run")?;
+    for change in [
+        json!({"priority": 3}),
+        json!({"poolRef": {"name": "other"}}),
+        json!({"onEmpty": "Fail"}),
+    ] {
+        let refusal = patch(change).map_or_else(|r| r.message, |_| "nothing".into());
+        wait::ensure(refusal.contains(claim_cases::IMMUTABLE), || {
+            format!("the server said {refusal}")
+        })?;
+    }
+    settle(scene, 30)
+}
+
+fn accepted(scene: &Scene, what: Resource, object: &Value) -> Result<(), String> {
+    let answer = scene.lab.api.try_create(what, &scene.namespace, object);
+    answer
+        .map(drop)
+        .map_err(|refusal| format!("{object} was refused: {refusal}"))
+}
+
+pub fn what_is_good_is_accepted(scene: &Scene) -> Result<(), String> {
+    for budget in [
+        json!(0),
+        json!(1),
+        json!(1000),
+        json!("0%"),
+        json!("7%"),
+        json!("99%"),
+        json!("100%"),
+    ] {
+        accepted(
+            scene,
+            POOLS,
+            &pool(
+                "python",
+                2,
+                &json!({"updateStrategy": {"maxUnavailable": budget}}),
+            ),
+        )?;
+        accepted(
+            scene,
+            POOLS,
+            &pool("python", 2, &json!({"scaleStrategy": {"maxUnavailable": budget}})),
+        )?;
+    }
+    let digest = format!("python@sha256:{}", "0".repeat(64));
+    let images = [
+        "a",
+        NEW_IMAGE,
+        "python:3.13-slim",
+        "registry.example:5000/team/sub/name:v1.2_3",
+        "localhost/x",
+        &digest,
+        "ghcr.io/a__b/c-d.e",
+        "registry.example/a:1@sha256:0123456789abcdef0123456789abcdef",
+        "[2001:db8::1]:5000/team/name",
+    ];
+    for image in images {
+        let pod = json!({"template": {"spec": {"containers": [{"name": "main", "image": image}]}}});
+        accepted(scene, POOLS, &pool("python", 2, &pod))?;
+    }
+    let capacity = json!({"capacity": {"maxWarm": 2, "minTotal": 5, "maxTotal": 5}});
+    accepted(scene, POOLS, &pool(&"p".repeat(63), 2, &capacity))?;
+    let metadata = json!({"podMetadata": {
+        "labels": {"team": "red", "example.com/run": "", "a.b-c/D_e.F": "x_y.z"},
+        "annotations": {"note": "any text: {\"at\": \"all\"}\n", "example.com/run": ""},
+    }});
+    accepted(scene, CLAIMS, &claim(&"r".repeat(63), "python", &metadata))
+}

@@ -1,0 +1,195 @@
+//! Objects that were stored while the CRDs were looser. These tests change the CRDs, so they play alone.
+
+use crate::api::{CLAIMS, CRDS, POOLS};
+use crate::check::event::{condition, text};
+use crate::objects::{claim, pool, with};
+use crate::operator::Operator;
+use crate::rest::settle;
+use crate::scene::Scene;
+use crate::stories::{bound, says};
+use crate::wait;
+use serde_json::{Value, json};
+
+/// Where the true schema of pools has its replicas.
+const REPLICAS: &str = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/replicas";
+
+/// Makes the schema take anything, in the scale subresource as well.
+fn loosen(crd: &str) -> Value {
+    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let schema =
+        json!({"op": "replace", "path": "/spec/versions/0/schema/openAPIV3Schema", "value": anything});
+    let scale = json!({"op": "remove", "path": "/spec/versions/0/subresources/scale"});
+    if crd.starts_with("pools") {
+        json!([schema, scale])
+    } else {
+        json!([schema])
+    }
+}
+
+/// Lets `store` write what the schemas forbid, and puts the schemas back.
+fn while_loose(scene: &Scene, store: impl Fn() -> Result<(), String>) -> Result<(), String> {
+    scene.declare(|rules| rules.gaps = true);
+    let names = ["pools.warmpool.dev", "sandboxclaims.warmpool.dev"];
+    for name in names {
+        scene.kubectl(
+            &[
+                "patch",
+                "crd",
+                name,
+                "--type=json",
+                "-p",
+                &loosen(name).to_string(),
+            ],
+            None,
+        )?;
+    }
+    let stored = wait::until("the loose schemas were in force", 30, store);
+    scene.kubectl(
+        &["apply", "--server-side", "--force-conflicts", "-k", "crds"],
+        None,
+    )?;
+    wait::until("the schemas were back in force", 30, || {
+        let bad = pool("probe", -1, &json!({}));
+        let taken = scene.lab.api.try_create(POOLS, &scene.namespace, &bad).is_ok();
+        let there = scene
+            .lab
+            .api
+            .get(CRDS, "", names[0])?
+            .is_some_and(|crd| crd.pointer(REPLICAS).is_some());
+        wait::ensure(there && !taken, || "a pool of -1 is still taken".into())
+    })?;
+    stored
+}
+
+fn create_loosely(scene: &Scene) -> Result<(), String> {
+    let budget = json!({"updateStrategy": {"maxUnavailable": "abc"}});
+    let mut wordy = pool("wordy", 2, &json!({}));
+    wordy["spec"]["replicas"] = json!("x");
+    let mut empty = pool("empty", 2, &json!({}));
+    empty["spec"] = json!({"replicas": 2});
+    let spoilt = with(
+        claim("spoilt", "good", &json!({})),
+        &json!({"spec": {"priority": "high"}}),
+    );
+    for (what, object) in [
+        (POOLS, pool("vague", 2, &budget)),
+        (POOLS, wordy),
+        (POOLS, empty),
+        (POOLS, pool("negative", -3, &json!({}))),
+        (CLAIMS, spoilt),
+        (CLAIMS, claim("on-vague", "vague", &json!({}))),
+    ] {
+        match scene.lab.api.create(what, &scene.namespace, &object) {
+            // An earlier round may have come half-way.
+            Err(refusal) if refusal.code != 409 => return Err(refusal.to_string()),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn others_are_served(scene: &Scene, round: &str) -> Result<(), String> {
+    let name = format!("run-{round}");
+    scene.create_claim(&name, "good", &json!({}))?;
+    bound(scene, &name)?;
+    wait::until("the good pool was full", 30, || {
+        let status = scene.pool("good")?["status"].clone();
+        wait::ensure(status["available"] == 3, || status.to_string())
+    })
+}
+
+/// What has no readable spec is skipped, and the log says so.
+fn is_mentioned(scene: &Scene, operator: &Operator, name: &str) -> Result<(), String> {
+    let full = format!("{}/{name}", scene.namespace);
+    wait::until(&format!("the log warned of {name}"), 30, || {
+        let log = operator.text();
+        let warned = log
+            .lines()
+            .any(|l| l.contains(&full) && (l.contains("WARN") || l.contains("ERROR")));
+        wait::ensure(warned, || "no such line".into())
+    })
+}
+
+pub fn objects_it_cannot_read_are_skipped_with_a_warning(scene: &Scene) -> Result<(), String> {
+    let operator = scene.lab.start_operator()?;
+    scene.create_pool(&pool("good", 3, &json!({})))?;
+    settle(scene, 30)?;
+    while_loose(scene, || create_loosely(scene))?;
+    others_are_served(scene, "before")?;
+    // A start with such objects in the first list is the harder case.
+    operator.stop()?;
+    let operator = scene.lab.start_operator()?;
+    others_are_served(scene, "after")?;
+    for name in ["wordy", "empty"] {
+        is_mentioned(scene, &operator, name)?;
+    }
+    wait::until("the pool whose budget is no number said so", 30, || {
+        let pool = scene.pool("vague")?;
+        let said = condition(&pool, "Progressing")
+            .map(|c| text(c, "/message").to_string())
+            .unwrap_or_default();
+        wait::ensure(said.contains("maxUnavailable") && said.contains("abc"), || {
+            pool["status"].to_string()
+        })
+    })?;
+    says(scene, "on-vague", "Bound", "PoolInvalid")?;
+    says(scene, "spoilt", "Bound", "InvalidSpec")?;
+    // Nothing is made for what is not understood.
+    let pods = scene.pods()?;
+    let strays: Vec<_> = pods
+        .iter()
+        .filter(|p| p["metadata"]["labels"]["warmpool.dev/pool"] != "good")
+        .collect();
+    wait::ensure(strays.is_empty(), || {
+        format!("pods of pools that are not understood: {strays:?}")
+    })?;
+    for (what, name) in [
+        (POOLS, "vague"),
+        (POOLS, "wordy"),
+        (POOLS, "empty"),
+        (POOLS, "negative"),
+        (CLAIMS, "spoilt"),
+    ] {
+        scene.lab.api.delete(what, &scene.namespace, name)?;
+    }
+    scene.delete_claim("on-vague")?;
+    settle(scene, 30)?;
+    operator.stop()
+}
+
+pub fn a_working_pool_spoilt_later_is_frozen_until_it_is_mended(scene: &Scene) -> Result<(), String> {
+    let operator = scene.lab.start_operator()?;
+    scene.create_pool(&pool("python", 4, &json!({})))?;
+    settle(scene, 30)?;
+    let names = |pods: Vec<Value>| -> Vec<String> {
+        pods.iter()
+            .map(|p| text(p, "/metadata/uid").to_string())
+            .collect()
+    };
+    let before = names(scene.pods()?);
+    while_loose(scene, || {
+        let spoilt = json!({"spec": {
+            "updateStrategy": {"maxUnavailable": "lots"},
+            "template": {"spec": {"containers": [{"name": "main", "image": "sandbox:2"}]}},
+        }});
+        scene.patch_pool("python", &spoilt)
+    })?;
+    wait::until("the pool said what is wrong", 30, || {
+        let pool = scene.pool("python")?;
+        let said = condition(&pool, "Progressing")
+            .map(|c| text(c, "/message").to_string())
+            .unwrap_or_default();
+        wait::ensure(said.contains("lots"), || pool["status"].to_string())
+    })?;
+    wait::throughout("no sandbox is touched", 3, || {
+        let now = names(scene.pods()?);
+        wait::ensure(now == before, || format!("{before:?} became {now:?}"))
+    })?;
+    scene.patch_pool(
+        "python",
+        &json!({"spec": {"updateStrategy": {"maxUnavailable": 2}}}),
+    )?;
+    settle(scene, 60)?;
+    crate::stories::rollouts::everything_unclaimed_runs(scene, "python", "sandbox:2")?;
+    operator.stop()
+}

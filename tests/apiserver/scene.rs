@@ -1,0 +1,206 @@
+//! One test's own namespace, watched from before its first object to the end, and judged.
+
+use crate::api::{ACCOUNTS, CLAIMS, NAMESPACES, PODS, POOLS, Resource};
+use crate::check::event::Event;
+use crate::check::{self, Rules};
+use crate::cluster::{OPERATOR, Recorded};
+use crate::history::Watcher;
+use crate::lab::Lab;
+use crate::{objects, wait};
+use serde_json::{Value, json};
+use std::cell::RefCell;
+
+pub struct Scene {
+    pub lab: &'static Lab,
+    pub namespace: String,
+    name: &'static str,
+    watcher: Watcher,
+    rules: RefCell<Rules>,
+}
+
+/// What a test does, once its scene is set.
+pub type Story = fn(&Scene) -> Result<(), String>;
+
+/// Sets the scene, tells the story, and judges everything that happened meanwhile.
+pub fn play(lab: &'static Lab, name: &'static str, story: Story) -> Result<(), String> {
+    let scene = Scene::open(lab, name)?;
+    let told = story(&scene);
+    let path = scene.watcher.path.display().to_string();
+    let judged = scene.close();
+    let faults: Vec<String> = [told.err(), judged.err()].into_iter().flatten().collect();
+    if faults.is_empty() {
+        return Ok(());
+    }
+    lab.note_failure();
+    Err(format!(
+        "{}\n\nhistory: {path}\nend of the operator's log:\n{}",
+        faults.join("\n\n"),
+        lab.operator_tail()
+    ))
+}
+
+impl Scene {
+    fn open(lab: &'static Lab, name: &'static str) -> Result<Self, String> {
+        let short = name.rsplit("::").next().unwrap_or(name).replace('_', "-");
+        let namespace = short
+            .get(..60)
+            .unwrap_or(&short)
+            .trim_end_matches('-')
+            .to_string();
+        make_namespace(lab, &namespace)?;
+        let path = lab.cluster.dir.join("history").join(format!("{namespace}.jsonl"));
+        let watcher = Watcher::start(&lab.api, &namespace, &path)?;
+        Ok(Self {
+            lab,
+            namespace,
+            name,
+            watcher,
+            rules: RefCell::default(),
+        })
+    }
+
+    /// Declares something about what is to come.
+    pub fn declare(&self, change: impl FnOnce(&mut Rules)) {
+        change(&mut self.rules.borrow_mut());
+    }
+
+    fn close(self) -> Result<(), String> {
+        let events = self.watcher.finish()?;
+        let mut rules = self.rules.into_inner();
+        let audit = self.lab.cluster.audit(&self.namespace)?;
+        rules.deleted_by_others.extend(deleted_by_others(&audit));
+        let verdict = check::judge(&events, &rules);
+        self.lab.record(self.name, verdict.figures.clone());
+        self.lab.api.delete(NAMESPACES, "", &self.namespace)?;
+        self.lab.shared_operator_is_well()?;
+        // A starting API server refuses everybody until it has read its roles.
+        if let Some(denied) = audit
+            .iter()
+            .find(|w| w.user == OPERATOR && w.forbidden && !rules.gaps)
+        {
+            return Err(format!(
+                "the operator's role does not allow what it tried: {denied:?}"
+            ));
+        }
+        let shown: String = verdict
+            .accusations
+            .iter()
+            .take(8)
+            .map(|a| format!("{a}\n"))
+            .collect();
+        wait::ensure(verdict.accusations.is_empty(), || {
+            format!(
+                "{} accusations ({}):\n\n{shown}",
+                verdict.accusations.len(),
+                verdict.figures
+            )
+        })
+    }
+
+    /// The operator's writes to objects of this namespace so far.
+    pub fn writes(&self, which: impl Fn(&Recorded) -> bool) -> Result<Vec<Recorded>, String> {
+        let audit = self.lab.cluster.audit(&self.namespace)?;
+        Ok(audit
+            .into_iter()
+            .filter(|w| w.user == OPERATOR && which(w))
+            .collect())
+    }
+
+    /// The history so far.
+    pub fn history(&self) -> Vec<Event> {
+        self.watcher.so_far()
+    }
+
+    pub fn kubectl(&self, arguments: &[&str], stdin: Option<&str>) -> Result<String, String> {
+        let arguments: Vec<&str> = ["-n", &self.namespace]
+            .into_iter()
+            .chain(arguments.iter().copied())
+            .collect();
+        self.lab.cluster.kubectl(&arguments, stdin)
+    }
+
+    pub fn create(&self, what: Resource, object: &Value) -> Result<Value, String> {
+        let made = self.lab.api.create(what, &self.namespace, object);
+        made.map_err(|refusal| format!("{object} was refused: {refusal}"))
+    }
+
+    pub fn create_pool(&self, pool: &Value) -> Result<(), String> {
+        self.create(POOLS, pool).map(drop)
+    }
+
+    /// A claim for a pool, with more fields of its spec where `more` has them.
+    pub fn create_claim(&self, name: &str, pool: &str, more: &Value) -> Result<(), String> {
+        self.create(CLAIMS, &objects::claim(name, pool, more)).map(drop)
+    }
+
+    pub fn patch_pool(&self, name: &str, patch: &Value) -> Result<(), String> {
+        Ok(self
+            .lab
+            .api
+            .merge(POOLS, &self.namespace, name, patch)
+            .map(drop)?)
+    }
+
+    /// Changes the image of a pool's template, and with it the revision.
+    pub fn roll_to(&self, pool: &str, image: &str) -> Result<(), String> {
+        let at = "/spec/template/spec/containers/0/image";
+        Ok(self
+            .lab
+            .api
+            .replace_at(POOLS, &self.namespace, pool, at, json!(image))
+            .map(drop)?)
+    }
+
+    pub fn delete_claim(&self, name: &str) -> Result<(), String> {
+        Ok(self.lab.api.delete(CLAIMS, &self.namespace, name)?)
+    }
+
+    pub fn pool(&self, name: &str) -> Result<Value, String> {
+        self.one(POOLS, name)
+    }
+
+    pub fn claim(&self, name: &str) -> Result<Value, String> {
+        self.one(CLAIMS, name)
+    }
+
+    pub fn pod(&self, name: &str) -> Result<Value, String> {
+        self.one(PODS, name)
+    }
+
+    fn one(&self, what: Resource, name: &str) -> Result<Value, String> {
+        self.lab
+            .api
+            .get(what, &self.namespace, name)?
+            .ok_or_else(|| format!("there is no {what:?} {name}"))
+    }
+
+    pub fn pods(&self) -> Result<Vec<Value>, String> {
+        Ok(self.lab.api.list(PODS, &self.namespace)?)
+    }
+
+    pub fn claims(&self) -> Result<Vec<Value>, String> {
+        Ok(self.lab.api.list(CLAIMS, &self.namespace)?)
+    }
+
+    pub fn pools(&self) -> Result<Vec<Value>, String> {
+        Ok(self.lab.api.list(POOLS, &self.namespace)?)
+    }
+}
+
+/// A namespace that pods can be created in.
+pub fn make_namespace(lab: &Lab, name: &str) -> Result<(), String> {
+    lab.api
+        .create(NAMESPACES, "", &json!({"metadata": {"name": name}}))?;
+    wait::until("the namespace had its default ServiceAccount", 30, || {
+        let account = lab.api.get(ACCOUNTS, name, "default")?;
+        account.map(drop).ok_or_else(|| "none".to_string())
+    })
+}
+
+fn deleted_by_others(audit: &[Recorded]) -> impl Iterator<Item = String> {
+    let by_others = |w: &&Recorded| {
+        let deletes = (w.resource == "pods" && w.verb == "delete") || w.resource == "pods/eviction";
+        deletes && w.user != OPERATOR && w.code < 300
+    };
+    audit.iter().filter(by_others).map(|w| w.name.clone())
+}

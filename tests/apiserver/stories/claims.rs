@@ -1,0 +1,262 @@
+//! A claim gets a sandbox, keeps it, and gives it back by going.
+
+use super::{bound, burst, in_phase, names, sandbox, says};
+use crate::api::{CLAIMS, PODS};
+use crate::check::event::{Kind, items, text};
+use crate::objects::{self, sim};
+use crate::rest::{Census, is, label, settle};
+use crate::scene::Scene;
+use crate::wait;
+use serde_json::json;
+
+pub fn a_claim_on_a_warm_pool_is_bound_to_a_warm_sandbox(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&objects::pool("python", 3, &json!({})))?;
+    settle(scene, 30)?;
+    for name in names("run", 4) {
+        let warm: Vec<String> = scene
+            .pods()?
+            .iter()
+            .map(|p| text(p, "/metadata/uid").to_string())
+            .collect();
+        scene.create_claim(&name, "python", &json!({}))?;
+        scene.kubectl(
+            &[
+                "wait",
+                "--for=condition=Ready",
+                "--timeout=30s",
+                "sandboxclaim",
+                &name,
+            ],
+            None,
+        )?;
+        let claim = scene.claim(&name)?;
+        let (pod, uid) = sandbox(&claim);
+        wait::ensure(warm.contains(&uid), || {
+            format!("{name} got {pod}, which was not warm before it came")
+        })?;
+        wait::ensure(claim["status"]["sandboxes"][0]["warm"] == true, || {
+            claim["status"].to_string()
+        })?;
+        settle(scene, 30)?;
+    }
+    let printed = scene.kubectl(&["get", "sandboxclaims", "run-0"], None)?;
+    let (pod, _) = sandbox(&scene.claim("run-0")?);
+    wait::ensure(
+        printed.contains(&pod) && printed.contains("Bound") && printed.contains("10."),
+        || printed.clone(),
+    )
+}
+
+pub fn a_claim_on_an_empty_pool_gets_a_sandbox_made_for_it(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&objects::pool("python", 0, &sim(&[("ready-after", "500ms")])))?;
+    settle(scene, 30)?;
+    let claims = burst(scene, "run", 6, "python", &json!({}))?;
+    for name in &claims {
+        let status = bound(scene, name)?["status"].clone();
+        wait::ensure(status["sandboxes"][0]["warm"] == false, || {
+            format!("{name} was there before its sandbox, and says that it was warm: {status}")
+        })?;
+    }
+    // Six claims, six sandboxes, and none besides.
+    settle(scene, 30)?;
+    let made = scene
+        .history()
+        .iter()
+        .filter(|e| e.kind == Kind::Pod && e.change.name() == "ADDED")
+        .count();
+    wait::ensure(made == 6, || format!("{made} pods were made for 6 claims"))
+}
+
+pub fn a_claim_that_only_waits_gets_no_sandbox_made_for_it(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&objects::pool("python", 0, &json!({})))?;
+    scene.create_claim("run", "python", &json!({"onEmpty": "Wait"}))?;
+    says(scene, "run", "Bound", "NoneAvailable")?;
+    wait::throughout("no pod is made for it", 3, || {
+        let pods = scene.pods()?.len();
+        wait::ensure(pods == 0, || format!("there are {pods}"))
+    })?;
+    scene.kubectl(&["scale", "pool", "python", "--replicas=1"], None)?;
+    bound(scene, "run")?;
+    settle(scene, 30)
+}
+
+pub fn a_claim_that_must_not_wait_fails_on_an_empty_pool(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&objects::pool("python", 0, &json!({})))?;
+    settle(scene, 30)?;
+    scene.create_claim("unlucky", "python", &json!({"onEmpty": "Fail"}))?;
+    in_phase(scene, "unlucky", "Failed", 30)?;
+    says(scene, "unlucky", "Bound", "PoolEmpty")?;
+    scene.patch_pool("python", &json!({"spec": {"replicas": 2}}))?;
+    settle(scene, 30)?;
+    scene.create_claim("lucky", "python", &json!({"onEmpty": "Fail"}))?;
+    bound(scene, "lucky")?;
+    settle(scene, 30)?;
+    in_phase(scene, "unlucky", "Failed", 0).map(drop)
+}
+
+pub fn a_claim_not_bound_in_time_fails_for_good(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&objects::pool("python", 0, &json!({})))?;
+    scene.create_claim(
+        "late",
+        "python",
+        &json!({"onEmpty": "Wait", "waitTimeoutSeconds": 2}),
+    )?;
+    scene.create_claim("lost", "nowhere", &json!({"waitTimeoutSeconds": 2}))?;
+    for name in ["late", "lost"] {
+        in_phase(scene, name, "Failed", 30)?;
+        says(scene, name, "Bound", "WaitTimeout")?;
+    }
+    let events = scene.history();
+    let first = |failed: bool| {
+        let of_it = |e: &&crate::check::event::Event| {
+            e.kind == Kind::Claim
+                && e.name() == "late"
+                && (!failed || text(&e.object, "/status/phase") == "Failed")
+        };
+        events.iter().find(of_it).map(|e| e.at)
+    };
+    let waited = first(true)
+        .zip(first(false))
+        .map(|(end, start)| end.duration_since(start).as_secs_f64());
+    // A creation time has whole seconds only, so the two may come to little more than one.
+    wait::ensure(waited.is_some_and(|s| (1.0..7.0).contains(&s)), || {
+        format!("it failed after {waited:?} s of 2")
+    })?;
+    scene.patch_pool("python", &json!({"spec": {"replicas": 1}}))?;
+    settle(scene, 30)
+}
+
+pub fn a_released_claim_takes_its_sandbox_along(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&objects::pool("python", 3, &json!({})))?;
+    settle(scene, 30)?;
+    let claims = burst(scene, "run", 3, "python", &json!({}))?;
+    claims
+        .iter()
+        .try_for_each(|claim| bound(scene, claim).map(drop))?;
+    settle(scene, 30)?;
+    wait::ensure(scene.pods()?.len() == 6, || {
+        "three claimed and three warm should be six".into()
+    })?;
+    let (pod, _) = sandbox(&scene.claim("run-1")?);
+    scene.delete_claim("run-1")?;
+    settle(scene, 30)?;
+    wait::ensure(scene.pod(&pod).is_err(), || format!("{pod} outlived its claim"))?;
+    wait::ensure(scene.pods()?.len() == 5, || {
+        "two claimed and three warm should be five".into()
+    })?;
+    wait::ensure(scene.pool("python")?["status"]["total"] == 5, || {
+        "status.total should be 5".into()
+    })?;
+    let deletes = scene.writes(|w| w.verb == "delete")?;
+    wait::ensure(deletes.is_empty(), || {
+        format!("a release needs no write of the operator's: {deletes:?}")
+    })
+}
+
+pub fn claims_made_and_deleted_within_milliseconds_leave_nothing(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&objects::pool("python", 6, &json!({})))?;
+    settle(scene, 30)?;
+    for round in ["a", "b"] {
+        let claims = burst(scene, round, 20, "python", &json!({}))?;
+        scene.lab.api.delete_all(CLAIMS, &scene.namespace, &claims)?;
+    }
+    // A name may come back: it is another claim.
+    burst(scene, "a", 3, "python", &json!({}))?;
+    settle(scene, 60)?;
+    let left = Census::take(scene)?;
+    wait::ensure(left.claims.len() == 3 && left.pods.len() == 9, || {
+        format!(
+            "{} claims and {} pods are left where 3 and 9 should be",
+            left.claims.len(),
+            left.pods.len()
+        )
+    })
+}
+
+pub fn the_claims_metadata_comes_with_the_binding(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&objects::pool("python", 1, &json!({})))?;
+    settle(scene, 30)?;
+    let extra = json!({"podMetadata": {"labels": {"team": "red"}, "annotations": {"example.com/run": "42"}}});
+    scene.create_claim("run", "python", &extra)?;
+    let (pod, _) = sandbox(&bound(scene, "run")?);
+    let events = scene.history();
+    let taken = events
+        .iter()
+        .find(|e| e.name() == pod && label(&e.object, "state") == "claimed");
+    let metadata = taken
+        .map(|e| &e.object["metadata"])
+        .ok_or("the binding was not seen")?;
+    let there = metadata["labels"]["team"] == "red" && metadata["annotations"]["example.com/run"] == "42";
+    wait::ensure(there, || format!("the write that bound it left {metadata}"))
+}
+
+pub fn a_claim_for_a_missing_pool_waits_and_is_served_when_it_appears(scene: &Scene) -> Result<(), String> {
+    scene.create_claim("early", "python", &json!({}))?;
+    let message = says(scene, "early", "Bound", "PoolNotFound")?;
+    wait::ensure(message.contains("python"), || {
+        format!("the message should name the pool: {message}")
+    })?;
+    wait::ensure(is(&scene.claim("early")?, "Bound", "False"), || {
+        "Bound should be False".into()
+    })?;
+    scene.create_pool(&objects::pool("python", 1, &json!({})))?;
+    bound(scene, "early")?;
+    settle(scene, 30)
+}
+
+pub fn a_bound_claim_tells_what_becomes_of_its_sandbox(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&objects::pool("python", 3, &json!({})))?;
+    settle(scene, 30)?;
+    burst(scene, "run", 3, "python", &json!({}))?;
+    let pod_of = |claim: &str| Ok::<_, String>(sandbox(&bound(scene, claim)?).0);
+    let steer = |pod: &str, key: &str, value: &str| {
+        let patch = json!({"metadata": {"annotations": {format!("sim.warmpool.dev/{key}"): value}}});
+        scene.lab.api.merge(PODS, &scene.namespace, pod, &patch).map(drop)
+    };
+    let (shaky, broken, deleted) = (pod_of("run-0")?, pod_of("run-1")?, pod_of("run-2")?);
+    steer(&shaky, "unready", "true")?;
+    says(scene, "run-0", "Ready", "SandboxNotReady")?;
+    steer(&shaky, "unready", "false")?;
+    says(scene, "run-0", "Ready", "SandboxReady")?;
+    steer(&broken, "fail-after", "0s")?;
+    says(scene, "run-1", "Bound", "SandboxLost")?;
+    scene.kubectl(&["delete", "pod", &deleted], None)?;
+    says(scene, "run-2", "Bound", "SandboxLost")?;
+    // The failed pod stays for its claimant to look into; nobody but the claim removes it.
+    wait::throughout("the failed sandbox stays with its claim", 3, || {
+        let pod = scene.pod(&broken)?;
+        wait::ensure(label(&pod, "claim") == "run-1", || pod["metadata"].to_string())
+    })?;
+    scene
+        .lab
+        .api
+        .delete_all(CLAIMS, &scene.namespace, &names("run", 3))?;
+    settle(scene, 30)
+}
+
+pub fn a_full_pool_says_exhausted_and_serves_on_as_claims_go(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&objects::pool("python", 2, &json!({"capacity": {"maxTotal": 3}})))?;
+    let claims = burst(scene, "run", 5, "python", &json!({}))?;
+    super::pool_says(scene, "python", "Exhausted", "MaxTotalReached")?;
+    let waiting = wait::until("three claims were bound and two waited", 30, || {
+        let all = scene.claims()?;
+        let waiting: Vec<String> = all
+            .iter()
+            .filter(|c| items(c, "/status/sandboxes").is_empty())
+            .map(|c| text(c, "/metadata/name").to_string())
+            .collect();
+        wait::ensure(waiting.len() == 2, || format!("{waiting:?} wait"))?;
+        Ok(waiting)
+    })?;
+    waiting
+        .iter()
+        .try_for_each(|claim| says(scene, claim, "Bound", "Exhausted").map(drop))?;
+    for claim in claims.iter().filter(|c| !waiting.contains(c)).take(2) {
+        scene.delete_claim(claim)?;
+    }
+    waiting
+        .iter()
+        .try_for_each(|claim| bound(scene, claim).map(drop))?;
+    claims.iter().try_for_each(|claim| scene.delete_claim(claim))?;
+    settle(scene, 30)
+}

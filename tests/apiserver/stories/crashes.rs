@@ -1,0 +1,195 @@
+//! The operator dies at the worst moments, or is there twice, or its API server goes away. These stories
+//! play alone, with operators of their own.
+
+use super::rollouts::{everything_unclaimed_runs, identities};
+use super::{bound, burst};
+use crate::objects::{NEW_IMAGE, pool, sim, with};
+use crate::rest::{Census, settle};
+use crate::scene::Scene;
+use crate::wait;
+use jiff::SignedDuration;
+use serde_json::json;
+
+/// While nobody is at work claims wait, and that is no breach.
+fn nobody_at_work(scene: &Scene) {
+    scene.declare(|rules| rules.idle = None);
+}
+
+fn pods_made(scene: &Scene) -> usize {
+    scene
+        .history()
+        .iter()
+        .filter(|e| e.kind.name() == "Pod" && e.change.name() == "ADDED")
+        .count()
+}
+
+pub fn killed_while_it_fills_a_pool(scene: &Scene) -> Result<(), String> {
+    let mut operator = scene.lab.start_operator()?;
+    scene.create_pool(&pool("python", 30, &sim(&[("ready-after", "200ms")])))?;
+    for some in [1, 12, 25] {
+        wait::until(&format!("{some} pods were made"), 30, || {
+            wait::ensure(pods_made(scene) >= some, || format!("{}", pods_made(scene)))
+        })?;
+        operator.kill()?;
+        operator = scene.lab.start_operator()?;
+    }
+    settle(scene, 60)?;
+    wait::ensure(pods_made(scene) == 30, || {
+        format!("{} pods were made for a pool of 30", pods_made(scene))
+    })?;
+    operator.stop()
+}
+
+pub fn killed_in_a_burst_of_claims(scene: &Scene) -> Result<(), String> {
+    nobody_at_work(scene);
+    let mut operator = scene.lab.start_operator()?;
+    scene.create_pool(&pool("python", 20, &json!({})))?;
+    settle(scene, 60)?;
+    for round in ["a", "b", "c"] {
+        let claims = burst(scene, round, 20, "python", &json!({}))?;
+        wait::until("a few claims were served", 30, || {
+            let served = Census::take(scene)?.claimed("python").len();
+            wait::ensure(served >= 3, || format!("{served} were"))
+        })?;
+        operator.kill()?;
+        operator = scene.lab.start_operator()?;
+        claims
+            .iter()
+            .try_for_each(|claim| bound(scene, claim).map(drop))?;
+        settle(scene, 60)?;
+        claims.iter().try_for_each(|claim| scene.delete_claim(claim))?;
+        settle(scene, 60)?;
+    }
+    operator.stop()
+}
+
+pub fn killed_in_the_middle_of_a_rollout(scene: &Scene) -> Result<(), String> {
+    nobody_at_work(scene);
+    let mut operator = scene.lab.start_operator()?;
+    let spec = with(
+        sim(&[("ready-after", "300ms")]),
+        &json!({"updateStrategy": {"maxUnavailable": "25%"}}),
+    );
+    scene.create_pool(&pool("python", 12, &spec))?;
+    settle(scene, 60)?;
+    burst(scene, "run", 3, "python", &json!({}))?
+        .iter()
+        .try_for_each(|c| bound(scene, c).map(drop))?;
+    settle(scene, 60)?;
+    let before = identities(scene, "python")?;
+    scene.roll_to("python", NEW_IMAGE)?;
+    for updated in [1, 5, 9] {
+        wait::until(&format!("{updated} sandboxes were new"), 30, || {
+            let census = Census::take(scene)?;
+            let unclaimed = census.unclaimed("python");
+            let new = unclaimed
+                .iter()
+                .filter(|p| p["spec"]["containers"][0]["image"] == NEW_IMAGE)
+                .count();
+            wait::ensure(new >= updated, || format!("{new} are"))
+        })?;
+        operator.kill()?;
+        operator = scene.lab.start_operator()?;
+    }
+    settle(scene, 60)?;
+    everything_unclaimed_runs(scene, "python", NEW_IMAGE)?;
+    let after = identities(scene, "python")?;
+    wait::ensure(before == after, || {
+        format!("the claimed sandboxes were {before:?} and are {after:?}")
+    })?;
+    operator.stop()
+}
+
+pub fn changes_made_while_it_was_down_are_caught_up_with(scene: &Scene) -> Result<(), String> {
+    nobody_at_work(scene);
+    let operator = scene.lab.start_operator()?;
+    scene.create_pool(&pool("python", 6, &json!({})))?;
+    settle(scene, 60)?;
+    let claims = burst(scene, "gone", 2, "python", &json!({}))?;
+    claims.iter().try_for_each(|c| bound(scene, c).map(drop))?;
+    settle(scene, 60)?;
+    operator.stop()?;
+    claims.iter().try_for_each(|claim| scene.delete_claim(claim))?;
+    burst(scene, "new", 3, "python", &json!({}))?;
+    let warm = Census::take(scene)?
+        .unclaimed("python")
+        .iter()
+        .map(|p| p["metadata"]["name"].clone())
+        .next();
+    scene.kubectl(
+        &[
+            "delete",
+            "pod",
+            warm.as_ref().and_then(|n| n.as_str()).unwrap_or_default(),
+        ],
+        None,
+    )?;
+    scene.patch_pool("python", &json!({"spec": {"replicas": 4}}))?;
+    scene.roll_to("python", NEW_IMAGE)?;
+    let operator = scene.lab.start_operator()?;
+    settle(scene, 60)?;
+    operator.stop()
+}
+
+pub fn two_operators_at_once_do_no_harm(scene: &Scene) -> Result<(), String> {
+    scene.declare(|rules| {
+        rules.two_operators = true;
+        // One cannot know what the other did a moment ago, and where both give away the last sandboxes, a
+        // claim may have to wait for the next.
+        rules.unseen = SignedDuration::from_secs(1);
+        rules.same_moment = SignedDuration::from_secs(5);
+    });
+    let (first, second) = (scene.lab.start_operator()?, scene.lab.start_operator()?);
+    scene.create_pool(&pool("python", 20, &sim(&[("ready-after", "200ms")])))?;
+    settle(scene, 60)?;
+    let claims = burst(scene, "run", 60, "python", &json!({}))?;
+    scene.roll_to("python", NEW_IMAGE)?;
+    claims
+        .iter()
+        .try_for_each(|claim| bound(scene, claim).map(drop))?;
+    settle(scene, 90)?;
+    claims.iter().try_for_each(|claim| scene.delete_claim(claim))?;
+    settle(scene, 60)?;
+    first.stop()?;
+    second.stop()
+}
+
+pub fn a_second_operator_takes_over_from_a_killed_one(scene: &Scene) -> Result<(), String> {
+    scene.declare(|rules| rules.two_operators = true);
+    let (first, second) = (scene.lab.start_operator()?, scene.lab.start_operator()?);
+    scene.create_pool(&pool("python", 10, &json!({})))?;
+    settle(scene, 60)?;
+    let claims = burst(scene, "run", 10, "python", &json!({}))?;
+    first.kill()?;
+    claims
+        .iter()
+        .try_for_each(|claim| bound(scene, claim).map(drop))?;
+    settle(scene, 60)?;
+    second.stop()
+}
+
+fn api_server_goes_away(scene: &Scene, how: &str) -> Result<(), String> {
+    nobody_at_work(scene);
+    scene.declare(|rules| rules.gaps = true);
+    let mut operator = scene.lab.start_operator()?;
+    operator.server_restarts = true;
+    scene.create_pool(&pool("python", 12, &sim(&[("ready-after", "100ms")])))?;
+    settle(scene, 60)?;
+    let mut claims = burst(scene, "before", 20, "python", &json!({}))?;
+    scene.lab.cluster.tool(&[how, "apiserver"])?;
+    scene.lab.cluster.tool(&["start", "apiserver"])?;
+    claims.extend(burst(scene, "after", 5, "python", &json!({}))?);
+    claims
+        .iter()
+        .try_for_each(|claim| bound(scene, claim).map(drop))?;
+    settle(scene, 60)?;
+    operator.stop()
+}
+
+pub fn the_api_server_restarts_in_a_burst_of_claims(scene: &Scene) -> Result<(), String> {
+    api_server_goes_away(scene, "stop")
+}
+
+pub fn the_api_server_crashes_in_a_burst_of_claims(scene: &Scene) -> Result<(), String> {
+    api_server_goes_away(scene, "kill")
+}

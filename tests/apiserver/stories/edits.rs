@@ -1,0 +1,108 @@
+//! Labels of ours edited by hand: what is not understood is left alone, and replaced.
+
+use crate::api::PODS;
+use crate::check::event::{Event, Kind, text};
+use crate::objects::pool;
+use crate::rest::{Census, settle};
+use crate::scene::Scene;
+use crate::wait;
+use serde_json::{Value, json};
+
+const REPLICAS: usize = 4;
+
+/// Sets labels of one warm sandbox of a full pool, and gives its name.
+fn edited(scene: &Scene, labels: &Value) -> Result<String, String> {
+    scene.create_pool(&pool("python", 4, &json!({})))?;
+    settle(scene, 30)?;
+    let census = Census::take(scene)?;
+    let victim = census
+        .unclaimed("python")
+        .first()
+        .map(|p| text(p, "/metadata/name").to_string());
+    let victim = victim.ok_or("a full pool has sandboxes")?;
+    scene.lab.api.merge(
+        PODS,
+        &scene.namespace,
+        &victim,
+        &json!({"metadata": {"labels": labels}}),
+    )?;
+    Ok(victim)
+}
+
+fn is_full_without_it(scene: &Scene) -> Result<(), String> {
+    let (census, pool) = (Census::take(scene)?, scene.pool("python")?);
+    let unclaimed = census.unclaimed("python").len();
+    let status = &pool["status"];
+    wait::ensure(unclaimed == REPLICAS && status["available"] == REPLICAS, || {
+        format!("{unclaimed} unclaimed, status {status}")
+    })
+}
+
+/// The edited pod stays as it is, neither deleted nor handed out; the pool gets another in its place, and
+/// only one.
+fn left_alone_and_replaced(scene: &Scene, victim: &str) -> Result<(), String> {
+    let uid = scene.pod(victim)?["metadata"]["uid"].clone();
+    wait::until("the pool was full without the edited pod", 30, || {
+        is_full_without_it(scene)
+    })?;
+    wait::throughout("the edited pod is left alone", 4, || {
+        let pod = scene.pod(victim)?;
+        let same = pod["metadata"]["uid"] == uid && pod["metadata"]["deletionTimestamp"].is_null();
+        wait::ensure(same, || pod["metadata"].to_string())?;
+        is_full_without_it(scene)
+    })?;
+    let made = scene
+        .history()
+        .iter()
+        .filter(|e: &&Event| e.kind == Kind::Pod && e.change.name() == "ADDED")
+        .count();
+    wait::ensure(made == REPLICAS + 1, || {
+        format!("{made} pods were made where one more than {REPLICAS} should be")
+    })?;
+    for n in 0..REPLICAS {
+        let name = format!("run-{n}");
+        scene.create_claim(&name, "python", &json!({}))?;
+        let (pod, _) = super::sandbox(&super::bound(scene, &name)?);
+        wait::ensure(pod != victim, || format!("{name} was given the edited pod"))?;
+    }
+    Ok(())
+}
+
+pub fn a_sandbox_said_to_be_claimed_by_hand_is_left_alone_and_replaced(scene: &Scene) -> Result<(), String> {
+    let victim = edited(scene, &json!({"warmpool.dev/state": "claimed"}))?;
+    left_alone_and_replaced(scene, &victim)
+}
+
+pub fn a_sandbox_in_a_state_nobody_knows_is_left_alone_and_replaced(scene: &Scene) -> Result<(), String> {
+    let victim = edited(scene, &json!({"warmpool.dev/state": "nonsense"}))?;
+    left_alone_and_replaced(scene, &victim)
+}
+
+pub fn a_sandbox_without_its_state_is_left_alone_and_replaced(scene: &Scene) -> Result<(), String> {
+    let victim = edited(scene, &json!({"warmpool.dev/state": null}))?;
+    left_alone_and_replaced(scene, &victim)
+}
+
+pub fn a_sandbox_without_its_pool_label_is_left_alone_and_replaced(scene: &Scene) -> Result<(), String> {
+    let victim = edited(scene, &json!({"warmpool.dev/pool": null}))?;
+    left_alone_and_replaced(scene, &victim)
+}
+
+pub fn a_label_set_right_again_brings_the_sandbox_back(scene: &Scene) -> Result<(), String> {
+    let victim = edited(scene, &json!({"warmpool.dev/state": "nonsense"}))?;
+    wait::until("the pool was full without the edited pod", 30, || {
+        is_full_without_it(scene)
+    })?;
+    let mended = json!({"metadata": {"labels": {"warmpool.dev/state": "warm"}}});
+    scene.lab.api.merge(PODS, &scene.namespace, &victim, &mended)?;
+    // Now there is one too many, which goes.
+    settle(scene, 30)
+}
+
+pub fn labels_of_others_are_nobodys_business(scene: &Scene) -> Result<(), String> {
+    let victim = edited(scene, &json!({"team": "red", "warmpool.dev/unheard-of": "yes"}))?;
+    wait::throughout("the pool stays as it is", 3, || {
+        scene.pod(&victim)?;
+        Census::take(scene)?.at_rest()
+    })
+}

@@ -1,0 +1,182 @@
+//! Pools get full and stay as large as they are asked to be.
+
+use super::{bound, burst};
+use crate::api::POOLS;
+use crate::check::event::{Kind, items, text};
+use crate::check::replay;
+use crate::objects::{self, sim, with};
+use crate::rest::{Census, settle};
+use crate::scene::Scene;
+use crate::wait;
+use serde_json::json;
+
+pub fn a_pool_fills_and_says_so_truly(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&objects::pool("python", 10, &json!({})))?;
+    settle(scene, 30)?;
+    // What kubectl prints is what the user reads.
+    let printed = scene.kubectl(&["get", "pools"], None)?;
+    let row: Vec<&str> = printed
+        .lines()
+        .nth(1)
+        .unwrap_or_default()
+        .split_whitespace()
+        .take(6)
+        .collect();
+    wait::ensure(row == ["python", "10", "10", "0", "10", "10"], || printed.clone())?;
+    let selector = text(&scene.pool("python")?, "/status/selector").to_string();
+    let selected = scene.kubectl(&["get", "pods", "-o", "name", "-l", &selector], None)?;
+    wait::ensure(selected.lines().count() == 10, || {
+        format!("selector {selector} selects:\n{selected}")
+    })
+}
+
+pub fn a_scaled_pool_has_exactly_what_is_asked(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&objects::pool("python", 10, &json!({})))?;
+    settle(scene, 30)?;
+    for replicas in ["3", "10", "0", "2"] {
+        scene.kubectl(&["scale", "pool", "python", "--replicas", replicas], None)?;
+        settle(scene, 30)?;
+    }
+    Ok(())
+}
+
+pub fn unclaimed_sandboxes_are_trimmed_only_above_max_warm(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&objects::pool("python", 4, &json!({"capacity": {"maxWarm": 6}})))?;
+    settle(scene, 30)?;
+    scene.patch_pool(
+        "python",
+        &json!({"spec": {"capacity": {"maxWarm": 8}, "replicas": 8}}),
+    )?;
+    settle(scene, 30)?;
+    scene.patch_pool(
+        "python",
+        &json!({"spec": {"capacity": {"maxWarm": 6}, "replicas": 4}}),
+    )?;
+    wait::until("the pool was trimmed to maxWarm", 30, || {
+        let left = Census::take(scene)?.unclaimed("python").len();
+        wait::ensure(left == 6, || format!("{left} unclaimed"))
+    })?;
+    wait::throughout("the pool stays at maxWarm", 2, || {
+        let left = Census::take(scene)?.unclaimed("python").len();
+        wait::ensure(left == 6, || format!("{left} unclaimed"))
+    })
+}
+
+pub fn min_total_is_kept_whatever_replicas_says(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&objects::pool(
+        "python",
+        1,
+        &json!({"capacity": {"minTotal": 4, "maxWarm": 4}}),
+    ))?;
+    let total = |wanted: usize| {
+        wait::until(&format!("the pool had {wanted} pods"), 30, || {
+            let census = Census::take(scene)?;
+            let (unclaimed, claimed) = (census.unclaimed("python").len(), census.claimed("python").len());
+            wait::ensure(unclaimed + claimed == wanted, || {
+                format!("{unclaimed} unclaimed, {claimed} claimed")
+            })
+        })
+    };
+    total(4)?;
+    burst(scene, "run", 3, "python", &json!({}))?
+        .iter()
+        .try_for_each(|claim| bound(scene, claim).map(drop))?;
+    total(4)?;
+    scene.create_claim("run-more", "python", &json!({}))?;
+    bound(scene, "run-more")?;
+    total(5)
+}
+
+pub fn no_more_warm_up_at_once_than_the_ceiling(scene: &Scene) -> Result<(), String> {
+    let spec = with(
+        sim(&[("ready-after", "300ms")]),
+        &json!({"scaleStrategy": {"maxUnavailable": 2}}),
+    );
+    scene.create_pool(&objects::pool("python", 7, &spec))?;
+    settle(scene, 60)?;
+    let mut most = 0;
+    replay(&scene.history(), |world, _| {
+        let warming = world
+            .pods
+            .values()
+            .filter(|p| p.counts("python") && p.ready_since.is_none())
+            .count();
+        most = most.max(warming);
+    });
+    wait::ensure(most == 2, || {
+        format!("{most} warmed up at once where 2 may and should")
+    })
+}
+
+pub fn a_sandbox_counts_only_after_min_ready_seconds(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&objects::pool("python", 2, &json!({"minReadySeconds": 3})))?;
+    // The judge looks at the age of what they are given.
+    let claims = burst(scene, "run", 3, "python", &json!({}))?;
+    wait::until("the pool had ready sandboxes that are not available", 30, || {
+        let status = scene.pool("python")?["status"].clone();
+        wait::ensure(status["ready"].as_i64() > status["available"].as_i64(), || {
+            status.to_string()
+        })
+    })?;
+    claims
+        .iter()
+        .try_for_each(|claim| bound(scene, claim).map(drop))?;
+    settle(scene, 60)?;
+    let since = scene.history().len();
+    scene.roll_to("python", objects::NEW_IMAGE)?;
+    settle(scene, 60)?;
+    let seconds = {
+        let events = scene.history();
+        let during: Vec<_> = events.iter().skip(since).map(|e| e.at).collect();
+        during
+            .last()
+            .zip(during.first())
+            .map(|(end, start)| end.duration_since(*start).as_secs_f64())
+    };
+    // Two sandboxes, one at a time, three seconds each, less what whole seconds hide.
+    wait::ensure(seconds.is_some_and(|s| s > 4.0), || {
+        format!("the rollout took {seconds:?} s")
+    })
+}
+
+pub fn two_pools_do_not_touch_each_other(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&objects::pool("python", 4, &json!({})))?;
+    scene.create_pool(&objects::pool("node", 3, &json!({})))?;
+    settle(scene, 30)?;
+    let before = scene.history().len();
+    let mut claims = burst(scene, "py", 6, "python", &json!({}))?;
+    claims.extend(burst(scene, "js", 2, "node", &json!({}))?);
+    claims
+        .iter()
+        .try_for_each(|claim| bound(scene, claim).map(drop))?;
+    scene.roll_to("node", objects::NEW_IMAGE)?;
+    settle(scene, 60)?;
+    let events = scene.history();
+    let after = events.iter().skip(before).filter(|e| e.kind == Kind::Pod);
+    let of_python = |image: &str| {
+        let here = |e: &&crate::check::event::Event| {
+            e.object["metadata"]["labels"]["warmpool.dev/pool"] == "python"
+                && items(&e.object, "/spec/containers")
+                    .iter()
+                    .any(|c| c["image"] == image)
+        };
+        after.clone().filter(here).count()
+    };
+    wait::ensure(of_python(objects::NEW_IMAGE) == 0, || {
+        "the other pool's template reached pool python".into()
+    })?;
+    // Deleting one pool takes its unclaimed sandboxes and nothing else.
+    scene.lab.api.delete(POOLS, &scene.namespace, "node")?;
+    wait::until(
+        "only the two claimed sandboxes of the deleted pool were left",
+        30,
+        || {
+            let census = Census::take(scene)?;
+            let (unclaimed, claimed) = (census.unclaimed("node").len(), census.claimed("node").len());
+            wait::ensure(unclaimed == 0 && claimed == 2, || {
+                format!("{unclaimed} unclaimed, {claimed} claimed")
+            })
+        },
+    )?;
+    settle(scene, 30)
+}

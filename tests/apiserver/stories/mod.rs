@@ -1,0 +1,104 @@
+//! What the operator does, told as claims about it. Every story plays in a namespace of its own and is
+//! watched and judged over its whole length.
+
+pub mod breach;
+pub mod claims;
+pub mod crashes;
+pub mod edits;
+pub mod fill;
+pub mod harm;
+pub mod idle;
+pub mod queue;
+pub mod rollouts;
+pub mod storm;
+pub mod strategies;
+
+use crate::api::CLAIMS;
+use crate::check::event::{Event, condition, text};
+use crate::check::world::{Owner, Step};
+use crate::scene::Scene;
+use crate::{check, objects, wait};
+use serde_json::Value;
+
+/// Waits until the claim is Bound, and gives it.
+pub fn bound(scene: &Scene, claim: &str) -> Result<Value, String> {
+    in_phase(scene, claim, "Bound", 30)
+}
+
+/// Waits until the claim is in that phase, and gives it.
+pub fn in_phase(scene: &Scene, claim: &str, phase: &str, seconds: u64) -> Result<Value, String> {
+    wait::until(&format!("claim {claim} was {phase}"), seconds, || {
+        let seen = scene.claim(claim)?;
+        wait::ensure(text(&seen, "/status/phase") == phase, || {
+            seen["status"].to_string()
+        })?;
+        Ok(seen)
+    })
+}
+
+/// Waits until the condition of the claim has that reason, and gives its message.
+pub fn says(scene: &Scene, claim: &str, type_: &str, reason: &str) -> Result<String, String> {
+    wait::until(&format!("claim {claim} said {type_}: {reason}"), 30, || {
+        let seen = scene.claim(claim)?;
+        let said = condition(&seen, type_).filter(|c| c["reason"] == reason);
+        said.map(|c| text(c, "/message").to_string())
+            .ok_or_else(|| seen["status"].to_string())
+    })
+}
+
+/// Waits until the condition of the pool has that reason, and gives its message.
+pub fn pool_says(scene: &Scene, pool: &str, type_: &str, reason: &str) -> Result<String, String> {
+    wait::until(&format!("pool {pool} said {type_}: {reason}"), 30, || {
+        let seen = scene.pool(pool)?;
+        let said = condition(&seen, type_).filter(|c| c["reason"] == reason);
+        said.map(|c| text(c, "/message").to_string())
+            .ok_or_else(|| seen["status"].to_string())
+    })
+}
+
+/// Names of claims of one set.
+pub fn names(prefix: &str, count: usize) -> Vec<String> {
+    (0..count).map(|n| format!("{prefix}-{n}")).collect()
+}
+
+/// Creates that many claims at once.
+pub fn burst(
+    scene: &Scene,
+    prefix: &str,
+    count: usize,
+    pool: &str,
+    more: &Value,
+) -> Result<Vec<String>, String> {
+    let names = names(prefix, count);
+    let claims: Vec<Value> = names
+        .iter()
+        .map(|name| objects::claim(name, pool, more))
+        .collect();
+    scene.lab.api.create_all(CLAIMS, &scene.namespace, &claims)?;
+    Ok(names)
+}
+
+/// Names of the claims in the order in which pods became theirs.
+pub fn order_of_service(events: &[Event]) -> Vec<String> {
+    let mut order = Vec::new();
+    let mut world = check::world::World::default();
+    for event in events {
+        let step = world.step(event);
+        if let Step::Pod(before, Some(after)) = &step
+            && let Owner::Claim { name, .. } = &after.owner
+            && before.as_ref().is_none_or(|b| b.owner != after.owner)
+        {
+            order.push(name.clone());
+        }
+        world.apply(event, step);
+    }
+    order
+}
+
+/// The one sandbox of a bound claim: its pod's name and UID.
+pub fn sandbox(claim: &Value) -> (String, String) {
+    (
+        text(claim, "/status/sandboxes/0/name").into(),
+        text(claim, "/status/sandboxes/0/uid").into(),
+    )
+}

@@ -1,0 +1,129 @@
+//! Everything at once: the stories that nobody thought of.
+
+use super::bound;
+use crate::api::{CLAIMS, PODS};
+use crate::check::event::text;
+use crate::objects::{claim, pool, sim, with};
+use crate::rest::{Census, settle};
+use crate::scene::Scene;
+use crate::wait;
+use serde_json::{Value, json};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// A small generator of numbers, the same in every run; what they lead to depends on the moment all the same.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: usize) -> usize {
+        // Xorshift, by Marsaglia.
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 33).unwrap_or(0) % bound.max(1)
+    }
+
+    fn pick<'a, T>(&mut self, all: &'a [T]) -> Option<&'a T> {
+        all.get(self.below(all.len()))
+    }
+}
+
+const POOLS: [&str; 2] = ["python", "node"];
+const STEPS: usize = 220;
+const PACE: Duration = Duration::from_millis(100);
+
+fn steer(scene: &Scene, pod: &str, key: &str, value: Value) -> Result<(), String> {
+    let patch = json!({"metadata": {"annotations": {format!("sim.warmpool.dev/{key}"): value}}});
+    match scene.lab.api.merge(PODS, &scene.namespace, pod, &patch) {
+        // It may have gone meanwhile.
+        Err(refusal) if refusal.code != 404 => Err(refusal.to_string()),
+        _ => Ok(()),
+    }
+}
+
+fn some_pod(scene: &Scene, dice: &mut Dice) -> Result<Option<String>, String> {
+    let census = Census::take(scene)?;
+    let name = POOLS[dice.below(POOLS.len())];
+    let names: Vec<_> = census
+        .unclaimed(name)
+        .iter()
+        .map(|p| text(p, "/metadata/name").to_string())
+        .collect();
+    Ok(dice.pick(&names).cloned())
+}
+
+fn step(scene: &Scene, dice: &mut Dice, number: usize, live: &mut Vec<String>) -> Result<(), String> {
+    let name = POOLS[dice.below(POOLS.len())];
+    match dice.below(100) {
+        0..45 => {
+            let claim = format!("run-{number}");
+            scene.create_claim(&claim, name, &json!({"priority": dice.below(3)}))?;
+            live.push(claim);
+        }
+        45..78 if !live.is_empty() => scene.delete_claim(&live.remove(dice.below(live.len())))?,
+        78..83 => scene.roll_to(name, &format!("sandbox:{}", dice.below(5)))?,
+        83..86 => scene.patch_pool("python", &json!({"spec": {"replicas": 4 + dice.below(6)}}))?,
+        86..91 => {
+            if let Some(pod) = some_pod(scene, dice)? {
+                scene.lab.api.delete(PODS, &scene.namespace, &pod)?;
+            }
+        }
+        91..95 => {
+            if let Some(pod) = some_pod(scene, dice)? {
+                steer(scene, &pod, "fail-after", json!("0s"))?;
+            }
+        }
+        95..100 => {
+            if let Some(pod) = some_pod(scene, dice)? {
+                steer(scene, &pod, "unready", json!("true"))?;
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+pub fn whatever_happens_it_comes_to_rest(scene: &Scene) -> Result<(), String> {
+    scene.declare(|rules| rules.idle = None);
+    let mut operator = scene.lab.start_operator()?;
+    scene.create_pool(&pool("python", 8, &sim(&[("ready-after", "200ms")])))?;
+    let narrow = json!({"capacity": {"maxTotal": 12}, "updateStrategy": {"maxUnavailable": 2}});
+    scene.create_pool(&pool("node", 5, &with(sim(&[("ready-after", "50ms")]), &narrow)))?;
+    let (mut dice, mut live) = (Dice(0x5eed_cafe), Vec::new());
+    for number in 0..STEPS {
+        step(scene, &mut dice, number, &mut live)?;
+        if number % 55 == 54 {
+            operator.kill()?;
+            operator = scene.lab.start_operator()?;
+        }
+        sleep(PACE);
+    }
+    // The faults stop. What was made unready gets ready again, and the narrow pool gets room.
+    for pod in scene.pods()? {
+        steer(scene, text(&pod, "/metadata/name"), "unready", Value::Null)?;
+    }
+    live.iter()
+        .skip(5)
+        .try_for_each(|claim| scene.delete_claim(claim))?;
+    settle(scene, 90)?;
+    operator.stop()
+}
+
+pub fn claims_by_the_hundred_are_each_served_once(scene: &Scene) -> Result<(), String> {
+    let operator = scene.lab.start_operator()?;
+    scene.create_pool(&pool("python", 40, &json!({})))?;
+    settle(scene, 60)?;
+    let claims: Vec<Value> = (0..150)
+        .map(|n| claim(&format!("run-{n}"), "python", &json!({})))
+        .collect();
+    scene.lab.api.create_all(CLAIMS, &scene.namespace, &claims)?;
+    claims
+        .iter()
+        .try_for_each(|c| bound(scene, text(c, "/metadata/name")).map(drop))?;
+    settle(scene, 90)?;
+    let pods = scene.pods()?.len();
+    wait::ensure(pods == 190, || {
+        format!("150 claimed and 40 warm should be 190, not {pods}")
+    })?;
+    operator.stop()
+}

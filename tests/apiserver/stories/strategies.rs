@@ -1,0 +1,189 @@
+//! The other ways of rolling out: with a surge, in part, not now, all at once, and only as claims take.
+
+use super::rollouts::everything_unclaimed_runs;
+use super::{bound, burst, pool_says};
+use crate::api::PODS;
+use crate::check::event::text;
+use crate::check::replay;
+use crate::objects::{NEW_IMAGE, OLD_IMAGE, pool, sim, with};
+use crate::rest::{Census, settle};
+use crate::scene::Scene;
+use crate::wait;
+use serde_json::{Value, json};
+
+/// How many unclaimed sandboxes of a full and available pool run that image.
+fn running(scene: &Scene, image: &str) -> Result<usize, String> {
+    let census = Census::take(scene)?;
+    let here = census.unclaimed("python").into_iter();
+    Ok(here
+        .filter(|p| text(p, "/spec/containers/0/image") == image)
+        .count())
+}
+
+fn uids(scene: &Scene) -> Result<Vec<String>, String> {
+    let census = Census::take(scene)?;
+    let mut all: Vec<_> = census
+        .unclaimed("python")
+        .iter()
+        .map(|p| text(p, "/metadata/uid").to_string())
+        .collect();
+    all.sort();
+    Ok(all)
+}
+
+fn strategy(value: Value) -> Value {
+    json!({"updateStrategy": value})
+}
+
+pub fn with_a_surge_none_is_ever_missing(scene: &Scene) -> Result<(), String> {
+    let surge = strategy(json!({"maxUnavailable": 0, "maxSurge": 2}));
+    scene.create_pool(&pool(
+        "python",
+        6,
+        &with(sim(&[("ready-after", "300ms")]), &surge),
+    ))?;
+    settle(scene, 60)?;
+    let full = scene.history().len();
+    scene.roll_to("python", NEW_IMAGE)?;
+    settle(scene, 60)?;
+    everything_unclaimed_runs(scene, "python", NEW_IMAGE)?;
+    let (mut fewest, mut most, mut seen) = (usize::MAX, 0, 0);
+    replay(&scene.history(), |world, event| {
+        seen += 1;
+        if let Some(pool) = world.pools.get("python").filter(|_| seen >= full) {
+            fewest = fewest.min(
+                world
+                    .pods
+                    .values()
+                    .filter(|p| p.is_available(pool, event.at))
+                    .count(),
+            );
+            most = most.max(world.pods.values().filter(|p| p.counts("python")).count());
+        }
+    });
+    wait::ensure(fewest == 6 && most == 8, || {
+        format!("between {fewest} available and {most} in all, where it should be 6 and 8")
+    })
+}
+
+pub fn a_partition_keeps_that_many_on_the_old_revision(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&pool(
+        "python",
+        6,
+        &strategy(json!({"maxUnavailable": 1, "partition": 4})),
+    ))?;
+    settle(scene, 60)?;
+    scene.roll_to("python", NEW_IMAGE)?;
+    pool_says(scene, "python", "Progressing", "PartitionComplete")?;
+    wait::throughout("two are new and four are old", 3, || {
+        let (new, old) = (running(scene, NEW_IMAGE)?, running(scene, OLD_IMAGE)?);
+        wait::ensure((new, old) == (2, 4), || format!("{new} new and {old} old"))
+    })?;
+    let status = scene.pool("python")?["status"].clone();
+    let told = status["updated"] == 2 && status["expectedUpdated"] == 2 && status["available"] == 6;
+    wait::ensure(told, || status.to_string())?;
+    scene.patch_pool("python", &json!({"spec": strategy(json!({"partition": 0}))}))?;
+    settle(scene, 60)?;
+    everything_unclaimed_runs(scene, "python", NEW_IMAGE)
+}
+
+pub fn a_paused_rollout_stands_still_and_claims_go_on(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&pool("python", 4, &strategy(json!({"paused": true}))))?;
+    wait::until("the paused pool was full", 60, || {
+        let status = scene.pool("python")?["status"].clone();
+        wait::ensure(status["available"] == 4, || status.to_string())
+    })?;
+    let before = uids(scene)?;
+    scene.roll_to("python", NEW_IMAGE)?;
+    pool_says(scene, "python", "Progressing", "Paused")?;
+    wait::throughout("no sandbox is replaced", 3, || {
+        let now = uids(scene)?;
+        wait::ensure(now == before, || format!("{before:?} became {now:?}"))
+    })?;
+    burst(scene, "run", 3, "python", &json!({}))?
+        .iter()
+        .try_for_each(|c| bound(scene, c).map(drop))?;
+    wait::until(
+        "what the claims took was refilled with the old revision",
+        30,
+        || {
+            let old = running(scene, OLD_IMAGE)?;
+            wait::ensure(old == 4, || format!("{old} run it"))
+        },
+    )?;
+    scene.patch_pool("python", &json!({"spec": strategy(json!({"paused": false}))}))?;
+    settle(scene, 60)?;
+    everything_unclaimed_runs(scene, "python", NEW_IMAGE)
+}
+
+pub fn recreate_replaces_all_at_once(scene: &Scene) -> Result<(), String> {
+    let all = strategy(json!({"type": "Recreate"}));
+    scene.create_pool(&pool("python", 6, &with(sim(&[("ready-after", "500ms")]), &all)))?;
+    settle(scene, 60)?;
+    scene.create_claim("kept", "python", &json!({}))?;
+    bound(scene, "kept")?;
+    settle(scene, 60)?;
+    scene.roll_to("python", NEW_IMAGE)?;
+    settle(scene, 60)?;
+    everything_unclaimed_runs(scene, "python", NEW_IMAGE)?;
+    let mut fewest = usize::MAX;
+    let mut rolled = false;
+    replay(&scene.history(), |world, event| {
+        rolled |= event.object["spec"]["template"]["spec"]["containers"][0]["image"] == NEW_IMAGE;
+        if let Some(pool) = world.pools.get("python").filter(|_| rolled) {
+            fewest = fewest.min(
+                world
+                    .pods
+                    .values()
+                    .filter(|p| p.is_available(pool, event.at))
+                    .count(),
+            );
+        }
+    });
+    wait::ensure(fewest == 0, || {
+        format!("{fewest} were still available in the middle")
+    })
+}
+
+pub fn on_replenish_replaces_only_what_claims_take(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&pool("python", 5, &strategy(json!({"type": "OnReplenish"}))))?;
+    settle(scene, 60)?;
+    let before = uids(scene)?;
+    scene.roll_to("python", NEW_IMAGE)?;
+    wait::throughout("no sandbox is replaced", 3, || {
+        let now = uids(scene)?;
+        wait::ensure(now == before, || format!("{before:?} became {now:?}"))
+    })?;
+    // One is claimed, another deleted: each comes back new, and the rest stay.
+    let are_new = |count: usize| {
+        wait::until(&format!("{count} were new and the others old"), 30, || {
+            let (new, old) = (running(scene, NEW_IMAGE)?, running(scene, OLD_IMAGE)?);
+            wait::ensure((new, old) == (count, 5 - count), || {
+                format!("{new} new and {old} old")
+            })?;
+            let status = scene.pool("python")?["status"].clone();
+            wait::ensure(status["available"] == 5 && status["updated"] == count, || {
+                status.to_string()
+            })
+        })
+    };
+    scene.create_claim("run", "python", &json!({}))?;
+    bound(scene, "run")?;
+    are_new(1)?;
+    let census = Census::take(scene)?;
+    let old = census
+        .unclaimed("python")
+        .into_iter()
+        .find(|p| text(p, "/spec/containers/0/image") == OLD_IMAGE);
+    let old = old
+        .map(|p| text(p, "/metadata/name").to_string())
+        .ok_or("four should be old")?;
+    scene.lab.api.delete(PODS, &scene.namespace, &old)?;
+    are_new(2)?;
+    scene.patch_pool(
+        "python",
+        &json!({"spec": strategy(json!({"type": "RollingUpdate"}))}),
+    )?;
+    settle(scene, 60)?;
+    everything_unclaimed_runs(scene, "python", NEW_IMAGE)
+}

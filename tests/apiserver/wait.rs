@@ -1,0 +1,43 @@
+//! Waiting for something to come true, and saying what was seen instead.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+
+/// Looks again and again until `look` succeeds; its error is what it saw instead. After `seconds` that
+/// becomes the error.
+pub fn until<T>(what: &str, seconds: u64, mut look: impl FnMut() -> Result<T, String>) -> Result<T, String> {
+    let deadline = Instant::now() + Duration::from_secs(seconds);
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match look() {
+            Ok(found) => return Ok(found),
+            Err(seen) if Instant::now() >= deadline => {
+                return Err(format!("waited {seconds} s until {what}; last seen: {seen}"));
+            }
+            Err(_) => sleep(pause),
+        }
+        pause = (pause * 3 / 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Looks again and again for `seconds`; fails as soon as `look` does.
+pub fn throughout(
+    what: &str,
+    seconds: u64,
+    mut look: impl FnMut() -> Result<(), String>,
+) -> Result<(), String> {
+    let end = Instant::now() + Duration::from_secs(seconds);
+    while Instant::now() < end {
+        look().map_err(|seen| format!("for {seconds} s, {what}; but: {seen}"))?;
+        sleep(LONGEST_PAUSE);
+    }
+    Ok(())
+}
+
+/// `Ok` where the condition holds, else what was seen.
+pub fn ensure(holds: bool, seen: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(seen()) }
+}

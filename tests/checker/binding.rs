@@ -1,0 +1,165 @@
+//! I1, I2 and I3: who may have which pod, and how.
+
+use crate::check::Rules;
+use crate::check::event::{Change, Kind};
+use crate::history::{History, Pod, bound_once, claim, text};
+use serde_json::json;
+
+#[test]
+fn a_binding_and_a_release_are_innocent() {
+    let pod = Pod::warm("w1").held_by("a");
+    let history = bound_once()
+        .no_claim("a")
+        .pod(&pod.terminating())
+        .no_pod(&pod.terminating());
+    history.is_innocent();
+    assert_eq!(history.judged().figures.served, 1);
+}
+
+#[test]
+fn a_pod_of_two_claims_is_accused() {
+    let history = bound_once().new_claim("b", 0).pod(&Pod::warm("w1").held_by("b"));
+    history.is_guilty("I1", "has belonged to 2 claims");
+    history.is_guilty("I1", "was taken from its claim");
+}
+
+#[test]
+fn a_pod_that_goes_back_to_its_pool_is_accused() {
+    bound_once()
+        .pod(&Pod::warm("w1"))
+        .is_guilty("I1", "was taken from its claim");
+}
+
+#[test]
+fn a_pod_published_by_two_claims_is_accused() {
+    bound_once()
+        .new_claim("b", 0)
+        .bound("b", "w1")
+        .is_guilty("I1", "that another claim has listed");
+}
+
+#[test]
+fn a_claim_that_publishes_a_pod_it_does_not_hold_is_accused() {
+    let history = History::default().pool(1, json!({})).warm(1).new_claim("a", 0);
+    history
+        .bound("a", "w1")
+        .is_guilty("I1", "lists a pod that it does not hold");
+}
+
+#[test]
+fn a_claim_that_holds_two_pods_is_accused_unless_two_operators_raced() {
+    let w2 = Pod::warm("w2");
+    let history = bound_once().pod(&w2).pod(&w2.held_by("a"));
+    history.is_guilty("I1", "has held 2 pods");
+    let verdict = history.judged_by(&Rules {
+        two_operators: true,
+        ..Rules::default()
+    });
+    assert!(verdict.accusations.is_empty(), "{}", text(&verdict));
+    assert_eq!(verdict.figures.spare_holds, 1);
+}
+
+#[test]
+fn a_claim_that_lists_two_or_changes_its_sandbox_is_accused() {
+    let two = json!({"phase": "Bound", "sandboxes": [{"uid": "uid-w1"}, {"uid": "uid-w9"}]});
+    bound_once().claim("a", two).is_guilty("I1", "lists 2 sandboxes");
+    bound_once()
+        .bound("a", "w9")
+        .is_guilty("I1", "changed its sandbox");
+    bound_once()
+        .claim("a", json!({"phase": "Bound"}))
+        .is_guilty("I1", "is Bound to nothing");
+    bound_once().bound("a", "w1").is_innocent();
+}
+
+#[test]
+fn a_claim_that_turns_back_is_accused() {
+    let sandbox = json!([{"uid": "uid-w1"}]);
+    let failed = json!({"phase": "Failed", "sandboxes": sandbox});
+    bound_once()
+        .claim("a", json!({"phase": "Pending", "sandboxes": sandbox}))
+        .is_guilty("I1", "from phase Bound back");
+    bound_once()
+        .claim("a", failed.clone())
+        .bound("a", "w1")
+        .is_guilty("I1", "from phase Failed back");
+    bound_once().claim("a", failed).is_innocent();
+}
+
+#[test]
+fn a_claimed_pod_deleted_under_its_claim_is_accused() {
+    let pod = Pod::warm("w1").held_by("a");
+    bound_once()
+        .pod(&pod.terminating())
+        .is_guilty("I2", "was deleted while claim a has it");
+    bound_once()
+        .no_pod(&pod)
+        .is_guilty("I2", "was deleted while claim a has it");
+}
+
+#[test]
+fn a_claimed_pod_deleted_by_somebody_else_is_not_the_operators_doing() {
+    let history = bound_once().pod(&Pod::warm("w1").held_by("a").terminating());
+    let rules = Rules {
+        deleted_by_others: ["w1".to_string()].into(),
+        ..Rules::default()
+    };
+    assert!(history.judged_by(&rules).accusations.is_empty());
+}
+
+#[test]
+fn a_claimed_pod_that_was_never_published_may_go() {
+    let w1 = Pod::warm("w1");
+    let held = History::default()
+        .pool(1, json!({}))
+        .pod(&w1)
+        .new_claim("a", 0)
+        .pod(&w1.held_by("a"));
+    held.pod(&w1.held_by("a").terminating()).is_innocent();
+}
+
+#[test]
+fn a_claim_given_an_unusable_pod_is_accused() {
+    let given = |before: Pod, after: Pod| {
+        History::default()
+            .pool(1, json!({}))
+            .pod(&before)
+            .new_claim("a", 0)
+            .pod(&after.held_by("a"))
+    };
+    let warm = Pod::warm("w1");
+    given(warm.clone(), warm.unready()).is_guilty("I3", "not Ready");
+    given(Pod::pending("w1"), Pod::pending("w1")).is_guilty("I3", "in phase Pending");
+    given(warm.terminating(), warm.terminating()).is_guilty("I3", "terminating");
+    given(warm.clone(), warm.clone()).is_innocent();
+    History::default()
+        .new_claim("a", 0)
+        .pod(&warm.held_by("a"))
+        .is_guilty("I3", "never seen unclaimed");
+}
+
+#[test]
+fn a_claim_given_a_pod_before_its_time_is_accused() {
+    let given = |after_ms: i64| {
+        let pool = History::default()
+            .pool(1, json!({"minReadySeconds": 3}))
+            .warm(1)
+            .new_claim("a", 0);
+        pool.later(after_ms).pod(&Pod::warm("w1").held_by("a"))
+    };
+    given(1000).is_guilty("I3", "Ready for");
+    given(4000).is_innocent();
+}
+
+#[test]
+fn a_claim_given_the_pod_of_another_pool_is_accused() {
+    let mut foreign = claim("a", 0, json!({}));
+    foreign["spec"]["poolRef"]["name"] = json!("q");
+    let history = History::default()
+        .pool(1, json!({}))
+        .warm(1)
+        .write(Change::Added, Kind::Claim, foreign);
+    history
+        .pod(&Pod::warm("w1").held_by("a"))
+        .is_guilty("I3", "of pool p and the claim asks for q");
+}

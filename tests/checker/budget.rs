@@ -1,0 +1,166 @@
+//! I4: how few and how many there may be.
+
+use crate::check::Rules;
+use crate::history::{History, Pod};
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+
+#[test]
+fn a_deletion_below_the_budget_is_accused() {
+    let roll = |unavailable: Value| {
+        History::default()
+            .pool(4, json!({"updateStrategy": {"maxUnavailable": unavailable}}))
+            .warm(4)
+    };
+    let (w1, w2) = (Pod::warm("w1"), Pod::warm("w2"));
+    roll(json!(1)).pod(&w1.terminating()).is_innocent();
+    roll(json!(1))
+        .pod(&w1.terminating())
+        .pod(&w2.terminating())
+        .is_guilty("I4", "left 2 available");
+    roll(json!("50%")).no_pod(&w1).no_pod(&w2).is_innocent();
+    roll(json!("49%"))
+        .no_pod(&w1)
+        .no_pod(&w2)
+        .is_guilty("I4", "replicas - maxUnavailable is 3");
+    // What comes to nothing is taken as one, and what is not understood is no wider.
+    roll(json!("0%")).no_pod(&w1).is_innocent();
+    roll(json!("abc"))
+        .no_pod(&w1)
+        .no_pod(&w2)
+        .is_guilty("I4", "replicas - maxUnavailable is 3");
+}
+
+#[test]
+fn a_surge_makes_room_above_and_none_below() {
+    let surge = |budget: Value| {
+        History::default()
+            .pool(4, json!({"updateStrategy": budget}))
+            .warm(4)
+    };
+    let (w1, more) = (Pod::warm("w1"), Pod::pending("more"));
+    let none_missing = || surge(json!({"maxUnavailable": 0, "maxSurge": "10%"}));
+    none_missing().pod(&more).is_innocent();
+    none_missing()
+        .pod(&more)
+        .pod(&Pod::pending("most"))
+        .is_guilty("I4", "6th unclaimed sandbox");
+    none_missing()
+        .pod(&w1.terminating())
+        .is_guilty("I4", "replicas - maxUnavailable is 4");
+    // Nothing and nothing is one.
+    surge(json!({"maxUnavailable": 0, "maxSurge": 0}))
+        .pod(&w1.terminating())
+        .is_innocent();
+}
+
+#[test]
+fn recreate_may_delete_them_all() {
+    let pool = History::default()
+        .pool(2, json!({"updateStrategy": {"type": "Recreate"}}))
+        .warm(2);
+    pool.no_pod(&Pod::warm("w1"))
+        .no_pod(&Pod::warm("w2"))
+        .is_innocent();
+}
+
+#[test]
+fn unavailable_sandboxes_and_those_of_others_are_no_part_of_the_budget() {
+    let budget = json!({"updateStrategy": {"maxUnavailable": 1}});
+    let (w1, w2) = (Pod::warm("w1"), Pod::warm("w2"));
+    let pool = History::default().pool(4, budget.clone()).warm(4);
+    pool.pod(&w1.terminating())
+        .pod(&w2.unready())
+        .no_pod(&w2.unready())
+        .is_innocent();
+    let by_hand = History::default().pool(4, budget).warm(4).no_pod(&w1).no_pod(&w2);
+    by_hand.is_guilty("I4", "left 2 available");
+    let rules = Rules {
+        deleted_by_others: ["w2".to_string()].into(),
+        ..Rules::default()
+    };
+    assert!(by_hand.judged_by(&rules).accusations.is_empty());
+}
+
+#[test]
+fn a_loss_just_before_a_deletion_excuses_it_only_where_it_could_not_be_known() {
+    let (w1, w2) = (Pod::warm("w1"), Pod::warm("w2"));
+    let pool = History::default()
+        .pool(4, json!({"updateStrategy": {"maxUnavailable": 1}}))
+        .warm(4);
+    let history = pool.pod(&w2.unready()).pod(&w1.terminating());
+    history.is_guilty("I4", "left 2 available");
+    let rules = Rules {
+        unseen: SignedDuration::from_millis(100),
+        ..Rules::default()
+    };
+    assert!(history.judged_by(&rules).accusations.is_empty());
+    let late = History {
+        events: history.events,
+        ms: history.ms,
+    }
+    .later(500)
+    .pod(&Pod::warm("w3").terminating());
+    assert_eq!(late.judged_by(&rules).accusations.len(), 1);
+}
+
+#[test]
+fn a_scale_down_is_no_breach_even_when_it_is_taken_back_at_once() {
+    let pool = || {
+        History::default()
+            .pool(4, json!({}))
+            .warm(4)
+            .later(5000)
+            .pool(1, json!({}))
+    };
+    let down = |h: History| {
+        h.no_pod(&Pod::warm("w1"))
+            .no_pod(&Pod::warm("w2"))
+            .no_pod(&Pod::warm("w3"))
+    };
+    down(pool()).is_innocent();
+    down(pool().pool(4, json!({}))).is_innocent();
+    down(pool().pool(4, json!({})).later(5000)).is_guilty("I4", "replicas - maxUnavailable is 3");
+}
+
+#[test]
+fn more_unclaimed_sandboxes_than_wanted_are_accused() {
+    let full = || History::default().pool(2, json!({})).warm(2);
+    let more = Pod::pending("more");
+    full().pod(&more).is_guilty("I4", "3th unclaimed sandbox");
+    full().new_claim("a", 0).pod(&more).is_innocent();
+    full()
+        .new_claim("a", 0)
+        .claim("a", json!({"phase": "Failed"}))
+        .later(5000)
+        .pod(&more)
+        .is_guilty("I4", "3th");
+    full().no_pod(&Pod::warm("w1")).pod(&more).is_innocent();
+    History::default()
+        .pool(2, json!({"capacity": {"minTotal": 3}}))
+        .warm(3)
+        .is_innocent();
+}
+
+#[test]
+fn more_pods_than_max_total_are_accused() {
+    let capacity = |max: i64| json!({"capacity": {"maxTotal": max}});
+    let bound = |max: i64| {
+        let w1 = Pod::warm("w1");
+        let pool = History::default()
+            .pool(1, capacity(max))
+            .pod(&w1)
+            .new_claim("a", 0);
+        pool.pod(&w1.held_by("a")).pod(&Pod::pending("w2"))
+    };
+    bound(2).is_innocent();
+    bound(1).is_guilty("I4", "2th of pool p, whose maxTotal is 1");
+    // A terminating pod still counts.
+    let leaving = History::default()
+        .pool(1, capacity(1))
+        .warm(1)
+        .pod(&Pod::warm("w1").terminating());
+    leaving
+        .pod(&Pod::pending("w2"))
+        .is_guilty("I4", "whose maxTotal is 1");
+}

@@ -1,0 +1,191 @@
+//! Histories written by hand.
+
+use crate::check::event::{Change, Event, Kind};
+use crate::check::{Rules, Verdict, judge};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+/// A history under construction: every line is the next write, 10 ms after the one before.
+#[derive(Default)]
+pub struct History {
+    pub events: Vec<Event>,
+    pub ms: i64,
+}
+
+impl History {
+    pub fn write(mut self, change: Change, kind: Kind, mut object: Value) -> Self {
+        self.ms += 10;
+        object["metadata"]["resourceVersion"] = json!((self.events.len() + 1).to_string());
+        let at = Timestamp::UNIX_EPOCH + SignedDuration::from_millis(self.ms);
+        self.events.push(Event::new(at, kind, change, object));
+        self
+    }
+
+    pub fn pool(self, replicas: i64, spec: Value) -> Self {
+        let mut object = json!({"metadata": {"name": "p", "uid": "pool-p"}, "spec": spec});
+        object["spec"]["replicas"] = json!(replicas);
+        self.write(Change::Modified, Kind::Pool, object)
+    }
+
+    pub fn claim(self, name: &str, status: Value) -> Self {
+        self.write(Change::Modified, Kind::Claim, claim(name, 0, status))
+    }
+
+    pub fn new_claim(self, name: &str, priority: i64) -> Self {
+        self.write(Change::Added, Kind::Claim, claim(name, priority, json!({})))
+    }
+
+    pub fn no_claim(self, name: &str) -> Self {
+        self.write(Change::Deleted, Kind::Claim, claim(name, 0, json!({})))
+    }
+
+    pub fn bound(self, claim: &str, pod: &str) -> Self {
+        self.claim(
+            claim,
+            json!({"phase": "Bound", "sandboxes": [{"name": pod, "uid": format!("uid-{pod}")}]}),
+        )
+    }
+
+    pub fn pod(self, pod: &Pod) -> Self {
+        self.write(Change::Modified, Kind::Pod, pod.object())
+    }
+
+    pub fn no_pod(self, pod: &Pod) -> Self {
+        self.write(Change::Deleted, Kind::Pod, pod.object())
+    }
+
+    /// That many available sandboxes: w1, w2, ...
+    pub fn warm(mut self, count: usize) -> Self {
+        for n in 1..=count {
+            self = self.pod(&Pod::warm(&format!("w{n}")));
+        }
+        self
+    }
+
+    pub fn later(mut self, ms: i64) -> Self {
+        self.ms += ms;
+        self
+    }
+
+    pub fn judged(&self) -> Verdict {
+        self.judged_by(&Rules::default())
+    }
+
+    pub fn judged_by(&self, rules: &Rules) -> Verdict {
+        judge(&self.events, rules)
+    }
+
+    #[track_caller]
+    pub fn is_innocent(&self) {
+        let verdict = self.judged();
+        assert!(verdict.accusations.is_empty(), "accused: {}", text(&verdict));
+    }
+
+    /// Accused of that rule only, with that in the words or the proof.
+    #[track_caller]
+    pub fn is_guilty(&self, rule: &str, words: &str) {
+        let verdict = self.judged();
+        assert!(!verdict.accusations.is_empty(), "nothing was accused");
+        assert!(
+            verdict.accusations.iter().all(|a| a.rule == rule),
+            "{}",
+            text(&verdict)
+        );
+        assert!(text(&verdict).contains(words), "{}", text(&verdict));
+    }
+}
+
+pub fn text(verdict: &Verdict) -> String {
+    verdict.accusations.iter().map(ToString::to_string).collect()
+}
+
+pub fn claim(name: &str, priority: i64, status: Value) -> Value {
+    json!({
+        "metadata": {"name": name, "uid": format!("uid-{name}")},
+        "spec": {"poolRef": {"name": "p"}, "priority": priority},
+        "status": status,
+    })
+}
+
+#[derive(Clone)]
+pub struct Pod {
+    pub name: String,
+    pub claim: Option<String>,
+    pub ready: bool,
+    pub phase: &'static str,
+    pub terminating: bool,
+}
+
+impl Pod {
+    pub fn warm(name: &str) -> Self {
+        Self {
+            name: name.into(),
+            claim: None,
+            ready: true,
+            phase: "Running",
+            terminating: false,
+        }
+    }
+
+    pub fn pending(name: &str) -> Self {
+        Self {
+            ready: false,
+            phase: "Pending",
+            ..Self::warm(name)
+        }
+    }
+
+    pub fn held_by(&self, claim: &str) -> Self {
+        Self {
+            claim: Some(claim.into()),
+            ..self.clone()
+        }
+    }
+
+    pub fn unready(&self) -> Self {
+        Self {
+            ready: false,
+            ..self.clone()
+        }
+    }
+
+    pub fn terminating(&self) -> Self {
+        Self {
+            terminating: true,
+            ..self.clone()
+        }
+    }
+
+    pub fn object(&self) -> Value {
+        let mut labels = json!({"warmpool.dev/pool": "p", "warmpool.dev/state": "warm"});
+        let mut owner = json!({"kind": "Pool", "name": "p", "uid": "pool-p", "controller": true});
+        if let Some(claim) = &self.claim {
+            labels["warmpool.dev/state"] = json!("claimed");
+            labels["warmpool.dev/claim-uid"] = json!(format!("uid-{claim}"));
+            owner = json!({"kind": "SandboxClaim", "name": claim, "uid": format!("uid-{claim}"), "controller": true});
+        }
+        let mut metadata = json!({
+            "name": self.name, "uid": format!("uid-{}", self.name), "labels": labels, "ownerReferences": [owner],
+        });
+        if self.terminating {
+            metadata["deletionTimestamp"] = json!("1970-01-01T00:00:00Z");
+        }
+        let ready = if self.ready { "True" } else { "False" };
+        let since = "1970-01-01T00:00:00Z";
+        json!({
+            "metadata": metadata,
+            "status": {"phase": self.phase, "conditions": [{"type": "Ready", "status": ready, "lastTransitionTime": since}]},
+        })
+    }
+}
+
+/// A pool of one whose sandbox w1 is bound to claim a, and published.
+pub fn bound_once() -> History {
+    let w1 = Pod::warm("w1");
+    History::default()
+        .pool(1, json!({}))
+        .pod(&w1)
+        .new_claim("a", 0)
+        .pod(&w1.held_by("a"))
+        .bound("a", "w1")
+}

@@ -32,7 +32,7 @@ pub(super) async fn run(writer: Writer, claim: Arc<Claim>, sandbox: Arc<Sandbox>
                     tracing::debug!(claim = %claim.key, pod = %sandbox.key, ?class, "the sandbox was taken or has changed")
                 }
             }
-            return writer.set_aside(&sandbox).await;
+            return writer.set_aside(&sandbox);
         }
     };
     let status = plan::claim::binding(&claim, &bound, warm, Timestamp::now());
@@ -47,7 +47,7 @@ pub(super) async fn run(writer: Writer, claim: Arc<Claim>, sandbox: Arc<Sandbox>
         }
         Err(error) => {
             tracing::warn!(claim = %claim.key, pod = bound.key.name, error = error.message(), "bound, but not published yet");
-            writer.revisit(&claim).await;
+            writer.revisit(&claim);
         }
     }
 }

@@ -8,8 +8,8 @@ use kube::Api;
 use kube::api::{DeleteParams, Preconditions};
 use std::sync::Arc;
 
-/// Deletes an unclaimed sandbox. A claim that took it meanwhile has changed its resource version, and then
-/// nothing is deleted.
+/// Deletes a sandbox as it was when that was decided. A claim that took it meanwhile has changed its resource
+/// version, and then nothing is deleted.
 pub(super) async fn run(writer: Writer, sandbox: Arc<Sandbox>, reason: &'static str) {
     let permit = writer.changes.acquire().await;
     let outcome = delete(&writer, &sandbox).await;
@@ -18,22 +18,14 @@ pub(super) async fn run(writer: Writer, sandbox: Arc<Sandbox>, reason: &'static 
         Ok(()) => {
             tracing::info!(pod = %sandbox.key, pool = sandbox.pool, reason, "deleted");
             writer.shared.lock().pending.deleted(&sandbox.uid);
-            writer.replan(&sandbox);
+            writer.look_again(&sandbox);
         }
         Err(error) => {
             if let Class::Refused(message) = error.class() {
                 tracing::error!(pod = %sandbox.key, message, "the deletion was refused");
             }
-            writer.set_aside(&sandbox).await;
+            writer.set_aside(&sandbox);
         }
-    }
-}
-
-/// Deletes a pod that a claim owns but may not keep.
-pub(crate) async fn release(writer: Writer, sandbox: Arc<Sandbox>) {
-    match delete(&writer, &sandbox).await {
-        Ok(()) => tracing::info!(pod = %sandbox.key, "released, its claim has another sandbox or has ended"),
-        Err(error) => tracing::warn!(pod = %sandbox.key, error = error.message(), "the release failed"),
     }
 }
 

@@ -15,7 +15,7 @@ use crate::observe::claim::Claim;
 use crate::observe::feed::{Shared, Triggers};
 use crate::observe::index::Trigger;
 use crate::observe::pool::Pool;
-use crate::observe::sandbox::Sandbox;
+use crate::observe::sandbox::{Owner, Sandbox};
 use crate::observe::view::{Creation, OwnWrite, PoolView};
 use crate::plan::{Plan, Step};
 use backoff::Backoff;
@@ -128,29 +128,48 @@ impl Writer {
         self.tasks.spawn(write);
     }
 
-    /// Has the pool of `sandbox` planned again.
-    pub(crate) fn replan(&self, sandbox: &Sandbox) {
-        let pool = Key::new(sandbox.key.namespace.clone(), sandbox.pool.clone());
-        self.triggers.send([Trigger::Pool(pool)]);
+    /// Deletes a pod that a claim owns but may not keep, unless that is under way.
+    pub(crate) fn release(&self, sandbox: Arc<Sandbox>) {
+        let mut index = self.shared.lock();
+        if index.pending.on(&sandbox.uid).is_none() {
+            index.pending.deleting(&sandbox);
+            self.spawn(delete::run(self.clone(), sandbox, "NotPublished"));
+        }
     }
 
-    /// Has `claim` reconciled again after a while.
-    pub(crate) async fn revisit(&self, claim: &Claim) {
-        tokio::time::sleep(RETRY_AFTER).await;
-        self.triggers
-            .send([Trigger::Pool(claim.pool_key()), Trigger::Claim(claim.key.clone())]);
+    /// Has the pool and the claim of `sandbox` looked at again.
+    pub(crate) fn look_again(&self, sandbox: &Sandbox) {
+        let namespace = &sandbox.key.namespace;
+        let mut triggers = vec![Trigger::Pool(Key::new(namespace, &sandbox.pool))];
+        if let Owner::Claim { name, .. } = &sandbox.owner {
+            triggers.push(Trigger::Claim(Key::new(namespace, name)));
+        }
+        self.triggers.send(triggers);
+    }
+
+    /// Has `claim` looked at again after a while. What waits so does not hold up a shutdown.
+    pub(crate) fn revisit(&self, claim: &Claim) {
+        let triggers = self.triggers.clone();
+        let claim = [Trigger::Pool(claim.pool_key()), Trigger::Claim(claim.key.clone())];
+        tokio::spawn(async move {
+            tokio::time::sleep(RETRY_AFTER).await;
+            triggers.send(claim);
+        });
     }
 
     /// Leaves `sandbox` alone until the watch shows a change of it, or for a while when none comes.
-    pub(crate) async fn set_aside(&self, sandbox: &Sandbox) {
+    pub(crate) fn set_aside(&self, sandbox: &Arc<Sandbox>) {
         self.shared.lock().pending.refused(sandbox);
-        self.replan(sandbox);
-        tokio::time::sleep(RETRY_AFTER).await;
-        let mut index = self.shared.lock();
-        if index.pending.on(&sandbox.uid) == Some(OwnWrite::Refused) {
-            index.pending.forget(&sandbox.uid);
-            drop(index);
-            self.replan(sandbox);
-        }
+        self.look_again(sandbox);
+        let (writer, sandbox) = (self.clone(), Arc::clone(sandbox));
+        tokio::spawn(async move {
+            tokio::time::sleep(RETRY_AFTER).await;
+            let mut index = writer.shared.lock();
+            if index.pending.on(&sandbox.uid) == Some(OwnWrite::Refused) {
+                index.pending.forget(&sandbox.uid);
+                drop(index);
+                writer.look_again(&sandbox);
+            }
+        });
     }
 }

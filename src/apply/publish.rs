@@ -30,8 +30,11 @@ pub(crate) async fn pool_status(writer: Writer, pool: Arc<Pool>, status: PoolSta
         Err(error) if error.class() == Class::Gone => {}
         Err(error) => {
             tracing::warn!(pool = %pool.key, error = error.message(), "the status could not be written");
-            tokio::time::sleep(super::RETRY_AFTER).await;
-            writer.triggers.send([Trigger::Pool(pool.key.clone())]);
+            let triggers = writer.triggers.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(super::RETRY_AFTER).await;
+                triggers.send([Trigger::Pool(pool.key.clone())]);
+            });
         }
     }
 }
@@ -106,7 +109,7 @@ pub(crate) async fn claim_update(writer: &Writer, claim: &Claim, status: Sandbox
         Err(error) if matches!(error.class(), Class::Stale | Class::Gone) => {}
         Err(error) => {
             tracing::warn!(claim = %claim.key, error = error.message(), "the status could not be written");
-            writer.revisit(claim).await;
+            writer.revisit(claim);
         }
     }
 }

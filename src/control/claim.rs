@@ -4,7 +4,7 @@
 use super::{Context, requeue};
 use crate::api::claim::BoundSandbox;
 use crate::apply::outcome::{Class, call};
-use crate::apply::{delete, publish};
+use crate::apply::publish;
 use crate::observe::claim::Claim;
 use crate::observe::sandbox::{Owner, Sandbox};
 use crate::observe::stored::{self, StoredClaim, StoredPod};
@@ -41,11 +41,9 @@ pub async fn reconcile(claim: Arc<StoredClaim>, context: Arc<Context>) -> Result
         confirm_loss,
         next,
     } = plan(&view);
-    for sandbox in release {
-        context
-            .writer
-            .spawn(delete::release(context.writer.clone(), sandbox));
-    }
+    release
+        .into_iter()
+        .for_each(|sandbox| context.writer.release(sandbox));
     let Some(status) = status else {
         return Ok(requeue(now, next));
     };

@@ -1,0 +1,151 @@
+//! W1, the write that gives a pod to a claim: it takes a pod that is claimable and no other, whatever the cache
+//! of the operator believed.
+
+// A test may panic: that is how it fails.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use warmpool::apply::bind::claiming_patch;
+use warmpool::observe::claim::Claim;
+use warmpool::observe::sandbox::Sandbox;
+use warmpool::observe::stored::{StoredClaim, StoredPod};
+
+fn pod() -> Value {
+    json!({
+        "metadata": {
+            "namespace": "default", "name": "python-abc-xyz", "uid": "pod-uid", "resourceVersion": "7",
+            "labels": {"warmpool.dev/pool": "python", "warmpool.dev/revision": "abc", "warmpool.dev/state": "warm"},
+            "ownerReferences": [
+                {"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": "other-uid"},
+                {"apiVersion": "warmpool.dev/v1alpha1", "kind": "Pool", "name": "python", "uid": "pool-uid", "controller": true},
+            ],
+        },
+        "status": {
+            "phase": "Running",
+            "conditions": [{"type": "Initialized", "status": "True"}, {"type": "Ready", "status": "True"}],
+        },
+    })
+}
+
+fn claim(metadata: Value) -> Claim {
+    let stored: StoredClaim = serde_json::from_value(json!({
+        "metadata": {"namespace": "default", "name": "run-42", "uid": "claim-uid"},
+        "spec": {"poolRef": {"name": "python"}, "podMetadata": metadata},
+    }))
+    .unwrap();
+    Claim::read(&stored, 1, Timestamp::UNIX_EPOCH)
+}
+
+/// The patch made from `cached`, applied to `stored` as the API server would.
+fn bind(claim: &Claim, cached: &Value, mut stored: Value) -> Result<Value, json_patch::PatchError> {
+    let cached: StoredPod = serde_json::from_value(cached.clone()).unwrap();
+    let patch = claiming_patch(claim, &Sandbox::read(&cached).unwrap());
+    let patch: json_patch::Patch = serde_json::from_value(patch).unwrap();
+    // The API server holds a `test` of an absent member against null for true; the library does not.
+    let (absent, rest): (Vec<_>, Vec<_>) = patch.0.into_iter().partition(|operation| {
+        matches!(operation, json_patch::PatchOperation::Test(t) if t.value.is_null() && stored.pointer(t.path.as_str()).is_none())
+    });
+    assert!(!absent.is_empty() || stored.pointer("/metadata/deletionTimestamp").is_some());
+    json_patch::patch(&mut stored, &json_patch::Patch(rest))?;
+    Ok(stored)
+}
+
+#[test]
+fn a_claimable_pod_becomes_the_claims_in_one_write() {
+    let metadata = json!({"labels": {"team": "red"}, "annotations": {"example.com/run": "42"}});
+    let bound = bind(&claim(metadata), &pod(), pod()).unwrap();
+    let labels = &bound["metadata"]["labels"];
+    assert_eq!(labels["warmpool.dev/state"], "claimed");
+    assert_eq!(labels["warmpool.dev/claim"], "run-42");
+    assert_eq!(labels["warmpool.dev/claim-uid"], "claim-uid");
+    assert_eq!(labels["team"], "red");
+    assert_eq!(bound["metadata"]["annotations"], json!({"example.com/run": "42"}));
+    let owners = bound["metadata"]["ownerReferences"].as_array().unwrap();
+    assert_eq!(owners[0]["uid"], "other-uid");
+    assert_eq!(
+        (&owners[1]["kind"], &owners[1]["uid"]),
+        (&"SandboxClaim".into(), &"claim-uid".into())
+    );
+    assert_eq!(owners[1]["controller"], true);
+    assert_eq!(owners.len(), 2);
+}
+
+#[test]
+fn annotations_that_are_there_already_are_kept() {
+    let mut annotated = pod();
+    annotated["metadata"]["annotations"] = json!({"cni": "set by the network"});
+    let metadata = json!({"annotations": {"run": "42"}});
+    let bound = bind(&claim(metadata.clone()), &annotated, annotated.clone()).unwrap();
+    assert_eq!(
+        bound["metadata"]["annotations"],
+        json!({"cni": "set by the network", "run": "42"})
+    );
+    let refused = bind(&claim(metadata), &pod(), annotated);
+    assert!(
+        refused.is_err(),
+        "they came after the cache was read, and would be lost"
+    );
+}
+
+#[test]
+fn a_pod_that_has_changed_is_refused() {
+    let change = |path: &str, value: Value| {
+        let mut changed = pod();
+        *changed.pointer_mut(path).unwrap() = value;
+        changed
+    };
+    let mut terminating = pod();
+    terminating["metadata"]["deletionTimestamp"] = json!("2026-01-31T12:00:00Z");
+    let mut swapped = pod();
+    swapped["status"]["conditions"].as_array_mut().unwrap().reverse();
+    for (what, stored) in [
+        ("terminating", terminating),
+        (
+            "claimed by another",
+            change("/metadata/labels/warmpool.dev~1state", json!("claimed")),
+        ),
+        (
+            "draining",
+            change("/metadata/labels/warmpool.dev~1state", json!("draining")),
+        ),
+        (
+            "another pod of this name",
+            change("/metadata/uid", json!("another")),
+        ),
+        (
+            "owned by another",
+            change("/metadata/ownerReferences/1/uid", json!("another")),
+        ),
+        ("not ready", change("/status/conditions/1/status", json!("False"))),
+        (
+            "ready is unknown",
+            change("/status/conditions/1/status", json!("Unknown")),
+        ),
+        ("conditions in another order", swapped),
+    ] {
+        assert!(bind(&claim(json!({})), &pod(), stored).is_err(), "{what}");
+    }
+}
+
+#[test]
+fn labels_of_the_operator_in_pod_metadata_are_never_written() {
+    let metadata = json!({"labels": {"warmpool.dev/state": "warm", "warmpool.dev/claim-uid": "forged"}});
+    let bound = bind(&claim(metadata), &pod(), pod()).unwrap();
+    assert_eq!(bound["metadata"]["labels"]["warmpool.dev/state"], "claimed");
+    assert_eq!(bound["metadata"]["labels"]["warmpool.dev/claim-uid"], "claim-uid");
+}
+
+#[test]
+fn a_pod_of_another_claim_is_never_patched() {
+    let owner = json!({
+        "apiVersion": "warmpool.dev/v1alpha1", "kind": "SandboxClaim", "name": "a", "uid": "a", "controller": true,
+    });
+    let mut held = pod();
+    held["metadata"]["ownerReferences"] = json!([owner]);
+    let cached: StoredPod = serde_json::from_value(held.clone()).unwrap();
+    let patch = claiming_patch(&claim(json!({})), &Sandbox::read(&cached).unwrap());
+    let patch: json_patch::Patch = serde_json::from_value(patch).unwrap();
+    held["kind"] = json!("Pod");
+    assert!(json_patch::patch(&mut held, &patch).is_err());
+}

@@ -71,14 +71,14 @@ impl Writer {
                     let warm = !index.has_waited(claim);
                     self.spawn(bind::run(
                         self.clone(),
-                        Arc::clone(claim),
+                        index.as_written(claim),
                         Arc::clone(sandbox),
                         warm,
                     ));
                 }
                 Step::FailClaim { claim, message } => {
                     index.pending.serving(&claim.uid);
-                    let (claim, message) = (Arc::clone(claim), message.clone());
+                    let (claim, message) = (index.as_written(claim), message.clone());
                     self.spawn(publish::fail_claim(self.clone(), claim, action.reason, message));
                 }
                 Step::DeletePod { sandbox } => {

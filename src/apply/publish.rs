@@ -58,10 +58,11 @@ pub(crate) async fn claim_status(
         let answer = settle(|| call(api.patch_status(&claim.key.name, &parameters, &patch))).await;
         let error = match answer {
             Ok(answer) => {
-                writer
-                    .shared
-                    .lock()
-                    .published_claim(claim, answer.metadata.resource_version.as_deref());
+                writer.shared.lock().published_claim(
+                    claim,
+                    status.phase,
+                    answer.metadata.resource_version.as_deref(),
+                );
                 return Ok(());
             }
             Err(error) if error.class() == Class::Stale => error,
@@ -98,10 +99,11 @@ pub(crate) async fn claim_update(writer: &Writer, claim: &Claim, status: Sandbox
     let answer = call(api.patch_status(&claim.key.name, &PatchParams::default(), &Patch::Merge(body))).await;
     match answer {
         Ok(answer) => {
-            writer
-                .shared
-                .lock()
-                .published_claim(claim, answer.metadata.resource_version.as_deref());
+            writer.shared.lock().published_claim(
+                claim,
+                status.phase,
+                answer.metadata.resource_version.as_deref(),
+            );
             let reason = status.conditions.first().map(|c| c.reason.clone());
             tracing::info!(claim = %claim.key, phase, reason, "claim updated");
         }

@@ -10,6 +10,7 @@ use super::revision::Revision;
 use super::sandbox::{Owner, Sandbox};
 use super::stored::{self, StoredClaim, StoredPod, StoredPool};
 use super::view::{PoolView, Verdict};
+use crate::api::claim::Phase;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -22,6 +23,15 @@ pub enum Trigger {
     Pool(Key),
     /// A SandboxClaim.
     Claim(Key),
+}
+
+/// A status written and not yet seen.
+#[derive(Debug)]
+pub(super) struct Written {
+    /// Resource version of the object after the write.
+    pub(super) version: String,
+    /// A claim that was bound or has ended: it waits no more, whatever the watch still says.
+    pub(super) settled: bool,
 }
 
 /// Everything this process knows of the cluster.
@@ -43,8 +53,8 @@ pub struct Index {
     sequence: u64,
     /// Why claims wait, by UID, as their pool's last plan had it.
     pub(super) verdicts: HashMap<String, Verdict>,
-    /// Resource versions of statuses written and not yet seen, by UID.
-    pub(super) published: HashMap<String, String>,
+    /// Statuses written and not yet seen, by UID.
+    pub(super) published: HashMap<String, Written>,
     /// Own writes on pods not yet seen.
     pub pending: Pending,
 }
@@ -258,30 +268,28 @@ impl Index {
 
     /// The status of a pool was written; until the watch shows it, it is not written again.
     pub fn published_pool(&mut self, pool: &Pool, resource_version: Option<&str>) {
-        let seen = self
-            .pools
-            .get(&pool.key)
-            .filter(|p| p.uid == pool.uid)
-            .map(|p| p.resource_version.clone());
-        self.note_published(&pool.uid, resource_version, seen);
+        let stored = self.pools.get(&pool.key).filter(|p| p.uid == pool.uid);
+        let seen = stored.map(|p| p.resource_version.clone());
+        self.note_published(&pool.uid, resource_version, seen, false);
     }
 
-    /// The status of a claim was written; until the watch shows it, the claim is left alone.
-    pub fn published_claim(&mut self, claim: &Claim, resource_version: Option<&str>) {
-        let seen = self
-            .claims
-            .get(&claim.key)
-            .filter(|c| c.uid == claim.uid)
-            .map(|c| c.resource_version.clone());
-        self.note_published(&claim.uid, resource_version, seen);
+    /// The status of a claim was written, with this phase. Until the watch shows it, its status is not written
+    /// again; a claim that still waits may be bound all the same, or younger ones would overtake it.
+    pub fn published_claim(&mut self, claim: &Claim, phase: Option<Phase>, resource_version: Option<&str>) {
+        let stored = self.claims.get(&claim.key).filter(|c| c.uid == claim.uid);
+        let seen = stored.map(|c| c.resource_version.clone());
+        let settled = matches!(phase, Some(Phase::Bound | Phase::Failed));
+        self.note_published(&claim.uid, resource_version, seen, settled);
     }
 
     /// The watch may be faster than the answer: what it has shown already, or shown gone, needs no note.
-    fn note_published(&mut self, uid: &str, written: Option<&str>, seen: Option<String>) {
+    fn note_published(&mut self, uid: &str, written: Option<&str>, seen: Option<String>, settled: bool) {
         if let (Some(written), Some(seen)) = (written, seen)
             && newer(written, &seen)
         {
-            self.published.insert(uid.to_string(), written.to_string());
+            let version = written.to_string();
+            self.published
+                .insert(uid.to_string(), Written { version, settled });
         }
     }
 
@@ -369,7 +377,7 @@ impl Index {
         if self
             .published
             .get(uid)
-            .is_some_and(|written| !newer(written, resource_version))
+            .is_some_and(|written| !newer(&written.version, resource_version))
         {
             self.published.remove(uid);
         }

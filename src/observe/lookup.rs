@@ -38,7 +38,7 @@ impl Index {
             .filter_map(|k| self.claims.get(k));
         let is_served = |claim: &Claim| {
             served.contains(claim.uid.as_str())
-                || self.published.contains_key(&claim.uid)
+                || self.published.get(&claim.uid).is_some_and(|w| w.settled)
                 || self.owned.contains_key(&claim.uid)
         };
         Some(PoolView {
@@ -91,6 +91,17 @@ impl Index {
     /// Whether a plan has left the claim without a sandbox.
     pub fn has_waited(&self, claim: &Claim) -> bool {
         self.verdicts.contains_key(&claim.uid)
+    }
+
+    /// The claim with the resource version of its last status write, which the watch may not have shown yet.
+    pub fn as_written(&self, claim: &Arc<Claim>) -> Arc<Claim> {
+        match self.published.get(&claim.uid) {
+            Some(written) => Arc::new(Claim {
+                resource_version: written.version.clone(),
+                ..(**claim).clone()
+            }),
+            None => Arc::clone(claim),
+        }
     }
 
     /// The pool as last seen.

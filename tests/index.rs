@@ -1,0 +1,81 @@
+//! The index, fed as the watches feed it: what has been written and is not seen yet.
+
+// A test may panic: that is how it fails.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use jiff::Timestamp;
+use serde_json::json;
+use warmpool::api::claim::Phase;
+use warmpool::observe::Key;
+use warmpool::observe::index::Index;
+use warmpool::observe::stored::{StoredClaim, StoredPool};
+use warmpool::observe::view::{Creation, PoolView};
+
+fn index() -> Index {
+    let mut index = Index::default();
+    let pool: StoredPool = serde_json::from_value(json!({
+        "metadata": {"namespace": "default", "name": "python", "uid": "pool", "resourceVersion": "1"},
+        "spec": {"replicas": 1, "template": {"spec": {"containers": []}}},
+    }))
+    .unwrap();
+    index.apply_pool(&pool);
+    index.apply_claim(&claim(10, ""), true, Timestamp::UNIX_EPOCH);
+    index
+}
+
+fn claim(version: u32, phase: &str) -> StoredClaim {
+    let mut claim = json!({
+        "metadata": {"namespace": "default", "name": "run", "uid": "claim", "resourceVersion": version.to_string()},
+        "spec": {"poolRef": {"name": "python"}},
+    });
+    if !phase.is_empty() {
+        claim["status"] = json!({"phase": phase});
+    }
+    serde_json::from_value(claim).unwrap()
+}
+
+fn view(index: &Index) -> PoolView {
+    index
+        .pool_view(
+            &Key::new("default", "python"),
+            Timestamp::UNIX_EPOCH,
+            0,
+            Creation::Open,
+        )
+        .unwrap()
+}
+
+#[test]
+fn a_claim_whose_waiting_was_just_written_down_is_not_passed_over() {
+    let mut index = index();
+    let claim = view(&index).claims[0].claim.clone();
+    index.published_claim(&claim, Some(Phase::Pending), Some("11"));
+    assert!(!view(&index).claims[0].served);
+    assert_eq!(
+        index.as_written(&claim).resource_version,
+        "11",
+        "the binding has to build on that write"
+    );
+}
+
+#[test]
+fn a_claim_that_was_just_bound_is_not_served_again_while_the_watch_lags() {
+    let mut index = index();
+    let bound = view(&index).claims[0].claim.clone();
+    index.published_claim(&bound, Some(Phase::Bound), Some("12"));
+    assert!(view(&index).claims[0].served);
+    index.apply_claim(&claim(11, "Pending"), true, Timestamp::UNIX_EPOCH);
+    assert!(view(&index).claims[0].served, "an event from before that write");
+    index.apply_claim(&claim(12, "Bound"), true, Timestamp::UNIX_EPOCH);
+    assert!(view(&index).claims.is_empty());
+    assert!(!index.awaits("claim"));
+}
+
+#[test]
+fn a_write_that_the_watch_has_shown_before_the_answer_came_is_not_waited_for() {
+    let mut index = index();
+    let waiting = view(&index).claims[0].claim.clone();
+    index.apply_claim(&claim(11, "Pending"), true, Timestamp::UNIX_EPOCH);
+    index.published_claim(&waiting, Some(Phase::Pending), Some("11"));
+    assert!(!index.awaits("claim"));
+}

@@ -165,10 +165,12 @@ fn progress(draft: &Draft, counts: &Counts, complete: bool) -> Statement {
     } else {
         (Truth::True, progressing::PROGRESSING, so_far)
     };
-    let room = draft.within_total(wanted);
-    if !complete && room < wanted {
+    // With maxUnavailable 0 a rollout needs room for one more than are wanted.
+    let needed = wanted + usize::from(targets.max_unavailable == 0);
+    let room = draft.within_total(needed);
+    if !complete && room < needed {
         message = format!(
-            "{message}; held back, capacity.maxTotal leaves room for {room} of {wanted} beside the claimed ones"
+            "{message}; held back, capacity.maxTotal leaves room for {room} beside the claimed ones and {needed} are needed"
         );
     }
     for remark in &targets.remarks {

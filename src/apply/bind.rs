@@ -5,6 +5,7 @@ use super::outcome::{CallError, Class, call, settle};
 use crate::api::claim::PodMetadata;
 use crate::api::{API_VERSION, labels};
 use crate::observe::claim::Claim;
+use crate::observe::index::Trigger;
 use crate::observe::sandbox::{Owner, Sandbox};
 use crate::observe::stored::StoredPod;
 use crate::plan;
@@ -14,8 +15,9 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Binds `sandbox` to `claim`; `warm` when the claim has not had to wait for it. Whatever happens, the claim is never left bound to anything else: if W1 is
-/// refused, the next plan takes the next sandbox; if W2 does not arrive, the claim's own reconcile repeats it.
+/// Binds `sandbox` to `claim`; `warm` when the claim has not had to wait for it. Whatever happens, the claim
+/// is never left bound to anything else: if W1 is refused, the next plan takes the next sandbox; if W2 does
+/// not arrive, the claim's own reconcile repeats it.
 pub(super) async fn run(writer: Writer, claim: Arc<Claim>, sandbox: Arc<Sandbox>, warm: bool) {
     let permit = writer.bindings.acquire().await;
     let outcome = exclude(&writer, &claim, &sandbox).await;
@@ -32,6 +34,8 @@ pub(super) async fn run(writer: Writer, claim: Arc<Claim>, sandbox: Arc<Sandbox>
                     tracing::debug!(claim = %claim.key, pod = %sandbox.key, ?class, "the sandbox was taken or has changed")
                 }
             }
+            // The claim was passed over while this task had it, and a second leader may have served it.
+            writer.trigger(vec![Trigger::Claim(claim.key.clone())]);
             return writer.set_aside(&sandbox);
         }
     };

@@ -137,11 +137,12 @@ impl Writer {
         }
     }
 
-    /// Has the pool and the claim of `sandbox` looked at again.
+    /// Has the pool of `sandbox` and the claim that owns it by now looked at again.
     pub(crate) fn look_again(&self, sandbox: &Sandbox) {
         let namespace = &sandbox.key.namespace;
         let mut triggers = vec![Trigger::Pool(Key::new(namespace, &sandbox.pool))];
-        if let Owner::Claim { name, .. } = &sandbox.owner {
+        let now = self.shared.lock().pod(&sandbox.key);
+        if let Owner::Claim { name, .. } = now.as_ref().map_or(&sandbox.owner, |pod| &pod.owner) {
             triggers.push(Trigger::Claim(Key::new(namespace, name)));
         }
         self.triggers.send(triggers);

@@ -324,7 +324,8 @@ impl Index {
         triggers
     }
 
-    pub(super) fn pod(&self, key: &Key) -> Option<Arc<Sandbox>> {
+    /// The pod as last seen.
+    pub fn pod(&self, key: &Key) -> Option<Arc<Sandbox>> {
         self.sandboxes
             .get(self.pool_of.get(key)?)?
             .get(&key.name)

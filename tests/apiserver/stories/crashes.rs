@@ -131,7 +131,7 @@ pub fn changes_made_while_it_was_down_are_caught_up_with(scene: &Scene) -> Resul
     operator.stop()
 }
 
-pub fn two_operators_at_once_do_no_harm(scene: &Scene) -> Result<(), String> {
+fn two_at_work(scene: &Scene) {
     scene.declare(|rules| {
         rules.two_operators = true;
         // One cannot know what the other did a moment ago, and where both give away the last sandboxes, a
@@ -139,6 +139,10 @@ pub fn two_operators_at_once_do_no_harm(scene: &Scene) -> Result<(), String> {
         rules.unseen = SignedDuration::from_secs(1);
         rules.same_moment = SignedDuration::from_secs(5);
     });
+}
+
+pub fn two_operators_at_once_do_no_harm(scene: &Scene) -> Result<(), String> {
+    two_at_work(scene);
     let (first, second) = (scene.lab.start_operator()?, scene.lab.start_operator()?);
     scene.create_pool(&pool("python", 20, &sim(&[("ready-after", "200ms")])))?;
     settle(scene, 60)?;
@@ -155,7 +159,7 @@ pub fn two_operators_at_once_do_no_harm(scene: &Scene) -> Result<(), String> {
 }
 
 pub fn a_second_operator_takes_over_from_a_killed_one(scene: &Scene) -> Result<(), String> {
-    scene.declare(|rules| rules.two_operators = true);
+    two_at_work(scene);
     let (first, second) = (scene.lab.start_operator()?, scene.lab.start_operator()?);
     scene.create_pool(&pool("python", 10, &json!({})))?;
     settle(scene, 60)?;

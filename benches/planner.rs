@@ -5,6 +5,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::hint::black_box;
 use std::sync::Arc;
@@ -139,6 +140,7 @@ fn at_rest(size: usize, complete: &str) -> Outcome<PoolView> {
         claims: Vec::new(),
         revisions: revisions.into(),
         creation: Creation::Open,
+        failures: BTreeMap::new(),
     })
 }
 
@@ -168,6 +170,7 @@ fn sandbox(number: usize, now: Timestamp) -> Sandbox {
         ip: "10.0.0.1".into(),
         ready_index: Some(3),
         ready_since: Some(created),
+        ready_changed: Some(created),
         deletion_cost: 0,
         restarts: 0,
         annotated: false,

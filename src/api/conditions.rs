@@ -34,6 +34,8 @@ pub mod progressing {
     pub const COMPLETE: &str = "RolloutComplete";
     /// Every sandbox that shall run the update revision does; `updateStrategy.partition` keeps the others.
     pub const PARTITION_COMPLETE: &str = "PartitionComplete";
+    /// Nothing became available for `progressDeadlineSeconds` (Deployment's word). The rollout goes on.
+    pub const DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
     /// `updateStrategy.paused` stops the rollout.
     pub const PAUSED: &str = "Paused";
     /// The spec holds a value that is not understood; nothing is created or deleted until it is mended.
@@ -144,6 +146,6 @@ pub fn find<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Conditio
 }
 
 /// Condition times have a resolution of one second in the API.
-fn whole_seconds(at: Timestamp) -> Timestamp {
+pub(crate) fn whole_seconds(at: Timestamp) -> Timestamp {
     Timestamp::from_second(at.as_second()).unwrap_or(at)
 }

@@ -1,7 +1,7 @@
 //! The `Pool`: how many unclaimed sandboxes to keep warm, from which template, changed how fast.
 
 use k8s_openapi::api::core::v1::PodTemplateSpec;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::{CustomResource, KubeSchema};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -39,7 +39,11 @@ use std::borrow::Cow;
     validation = kube::core::Rule::new("self.metadata.name.size() <= 63")
         .message("metadata.name must be at most 63 characters, because it becomes the value of a pod label"),
     validation = kube::core::Rule::new("!has(self.spec.capacity) || !has(self.spec.capacity.maxWarm) || self.spec.capacity.maxWarm >= self.spec.replicas")
-        .message("spec.capacity.maxWarm must not be below spec.replicas")
+        .message("spec.capacity.maxWarm must not be below spec.replicas"),
+    validation = kube::core::Rule::new("self.spec.progressDeadlineSeconds > self.spec.minReadySeconds")
+        .message("spec.progressDeadlineSeconds must be greater than spec.minReadySeconds"),
+    validation = kube::core::Rule::new("self.spec.warmUpDeadlineSeconds > self.spec.minReadySeconds")
+        .message("spec.warmUpDeadlineSeconds must be greater than spec.minReadySeconds")
 )]
 #[serde(rename_all = "camelCase")]
 pub struct PoolSpec {
@@ -69,6 +73,19 @@ pub struct PoolSpec {
     #[serde(default)]
     #[x_kube(validation = kube::core::Rule::new("self >= 0").message("minReadySeconds must be 0 or more"))]
     pub min_ready_seconds: i32,
+
+    /// Seconds a rollout may go without progress (a sandbox of the new revision that becomes available) before the
+    /// condition Progressing says False with reason ProgressDeadlineExceeded. The rollout goes on all the same.
+    #[serde(default = "ten_minutes")]
+    #[x_kube(validation = kube::core::Rule::new("self >= 1").message("progressDeadlineSeconds must be 1 or more"))]
+    pub progress_deadline_seconds: i32,
+
+    /// Seconds an unclaimed sandbox may take to become available before it is replaced. As long as the replacements
+    /// fail as well, the pauses between them double from 1 s to 5 min, and no more than `maxUnavailable` and
+    /// `maxSurge` together are tried at once.
+    #[serde(default = "five_minutes")]
+    #[x_kube(validation = kube::core::Rule::new("self >= 1").message("warmUpDeadlineSeconds must be 1 or more"))]
+    pub warm_up_deadline_seconds: i32,
 
     /// Number of old revisions (ControllerRevision objects) kept. Revisions that sandboxes still run are
     /// kept besides.
@@ -227,6 +244,10 @@ pub struct PoolStatus {
     pub current_revision: String,
     /// Revision of the present template.
     pub update_revision: String,
+    /// When the rollout made progress last: it began, was resumed, or a sandbox of the new revision became
+    /// available. Absent while none is under way, and while it waits for somebody.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_progress_time: Option<Time>,
     /// Number of hash collisions met when naming revisions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collision_count: Option<i32>,
@@ -242,6 +263,14 @@ fn one() -> i32 {
 
 fn ten() -> i32 {
     10
+}
+
+fn five_minutes() -> i32 {
+    300
+}
+
+fn ten_minutes() -> i32 {
+    600
 }
 
 fn zero() -> IntOrString {

@@ -64,6 +64,11 @@ impl Writer {
     pub fn dispatch(&self, view: &PoolView, plan: &Plan) {
         let mut creations = Vec::new();
         let mut index = self.shared.lock();
+        for (revision, failures) in &plan.failures {
+            let times = failures.count;
+            tracing::warn!(pool = %view.key(), revision, times, "sandboxes failed to become available");
+        }
+        index.failures.note(&view.pool.uid, &plan.failures);
         for action in &plan.actions {
             match &action.step {
                 Step::BindClaim { claim, sandbox } => {

@@ -39,12 +39,8 @@ fn observe(context: &Context, key: &Key) -> Option<PoolView> {
     }
     let index = context.shared.lock();
     let pool = index.pool(key).filter(|p| !p.terminating)?;
-    index.pool_view(
-        key,
-        Timestamp::now(),
-        rand::random(),
-        context.writer.creation(&pool),
-    )
+    let creation = context.writer.creation(&pool);
+    index.pool_view(key, Timestamp::now(), rand::random(), creation)
 }
 
 fn apply(context: &Context, view: &PoolView, plan: Plan) -> Action {

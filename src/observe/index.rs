@@ -3,6 +3,7 @@
 
 use super::Key;
 use super::claim::Claim;
+use super::failures::Failures;
 use super::grouped::remove_from;
 use super::pending::Pending;
 use super::pool::Pool;
@@ -57,6 +58,8 @@ pub struct Index {
     pub(super) published: HashMap<String, Written>,
     /// Own writes on pods not yet seen.
     pub pending: Pending,
+    /// Failures to bring up sandboxes.
+    pub failures: Failures,
 }
 
 impl Index {
@@ -82,6 +85,7 @@ impl Index {
         let key = stored::key(&stored.metadata);
         if let Some(pool) = self.pools.remove(&key) {
             self.published.remove(&pool.uid);
+            self.failures.forget(&pool.uid);
         }
         self.waiting_on(&key)
     }

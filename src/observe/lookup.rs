@@ -64,6 +64,7 @@ impl Index {
                 .flat_map(BTreeMap::values)
                 .map(Arc::clone)
                 .collect(),
+            failures: self.failures.of(&pool.uid),
             pool,
             creation,
         })

@@ -1,7 +1,7 @@
 //! A sandbox: a pod that belongs to a pool or to a claim, reduced to what decisions need.
 
 use super::Key;
-use super::stored::{self, StoredPod};
+use super::stored::{self, StoredPod, StoredPodCondition};
 use crate::api::{API_VERSION, labels};
 use jiff::{SignedDuration, Timestamp};
 
@@ -74,6 +74,8 @@ pub struct Sandbox {
     pub ready_index: Option<usize>,
     /// Since when Ready is True, if it is.
     pub ready_since: Option<Timestamp>,
+    /// When Ready last became what it is, True or not; `None` while nobody has said either.
+    pub ready_changed: Option<Timestamp>,
     /// Pod deletion cost (KEP-2255); lower goes first.
     pub deletion_cost: i32,
     /// Restarts of all containers.
@@ -89,6 +91,10 @@ impl Sandbox {
         let label = |name: &str| metadata.labels.as_ref().and_then(|l| l.get(name)).cloned();
         let conditions = pod.status.conditions.as_deref().unwrap_or_default();
         let ready = conditions.iter().enumerate().find(|(_, c)| c.type_ == "Ready");
+        let changed = |(_, condition): (usize, &StoredPodCondition)| {
+            let at = condition.last_transition_time.as_ref();
+            at.map_or_else(|| stored::created(metadata), |t| t.0)
+        };
         let annotations = metadata.annotations.as_ref();
         let (owner_index, owner) = owner(pod);
         Some(Self {
@@ -113,11 +119,8 @@ impl Sandbox {
             node: pod.spec.node_name.clone().filter(|n| !n.is_empty()),
             ip: pod.status.pod_ip.clone().unwrap_or_default(),
             ready_index: ready.map(|(index, _)| index),
-            ready_since: ready.filter(|(_, c)| c.status == "True").map(|(_, c)| {
-                c.last_transition_time
-                    .as_ref()
-                    .map_or_else(|| stored::created(metadata), |t| t.0)
-            }),
+            ready_since: ready.filter(|(_, c)| c.status == "True").map(changed),
+            ready_changed: ready.map(changed),
             deletion_cost: annotations
                 .and_then(|a| a.get(labels::POD_DELETION_COST))
                 .and_then(|cost| cost.parse().ok())
@@ -145,6 +148,22 @@ impl Sandbox {
         }
         self.ready_since
             .map(|since| since.checked_add(min_ready).unwrap_or(Timestamp::MAX))
+    }
+
+    /// The phase is final, and the pod came to it before its time to become available was over.
+    pub fn came_to_nothing(&self, warm_up: SignedDuration) -> bool {
+        let ended = self.ready_changed.unwrap_or(self.created);
+        self.finished() && ended.duration_since(self.created) <= warm_up
+    }
+
+    /// When an unclaimed sandbox that is not available has had its time: `warm_up` after its creation, or after it
+    /// last ceased to be ready if it was ready at that moment.
+    pub fn overdue_at(&self, warm_up: SignedDuration) -> Timestamp {
+        let after = |start: Timestamp| start.checked_add(warm_up).unwrap_or(Timestamp::MAX);
+        let due = after(self.created);
+        self.ready_changed
+            .filter(|changed| *changed > due)
+            .map_or(due, after)
     }
 }
 

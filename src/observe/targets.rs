@@ -30,6 +30,10 @@ pub struct Targets {
     pub warming: IntOrPercent,
     /// How long a sandbox must have been Ready to be available.
     pub min_ready: SignedDuration,
+    /// How long an unclaimed sandbox may take to become available.
+    pub warm_up: SignedDuration,
+    /// How long a rollout may go without progress.
+    pub progress: SignedDuration,
     /// Old revisions kept beside the live ones.
     pub history_limit: usize,
     /// Sentences for the user about values that were taken as something else.
@@ -90,7 +94,9 @@ impl Targets {
             partition: partition.kept_of(replicas),
             paused: spec.update_strategy.paused,
             warming: ceiling,
-            min_ready: SignedDuration::from_secs(i64::from(spec.min_ready_seconds.max(0))),
+            min_ready: seconds("spec.minReadySeconds", spec.min_ready_seconds, 0)?,
+            warm_up: seconds("spec.warmUpDeadlineSeconds", spec.warm_up_deadline_seconds, 1)?,
+            progress: seconds("spec.progressDeadlineSeconds", spec.progress_deadline_seconds, 1)?,
             history_limit: count("spec.revisionHistoryLimit", spec.revision_history_limit)?,
             remarks,
         })
@@ -107,6 +113,11 @@ impl Targets {
         self.warming.of(base, Rounding::Up).max(1)
     }
 
+    /// Sandboxes that a rollout may have warming beside those that must stay available; at least 1.
+    pub fn rollout_width(&self) -> usize {
+        (self.max_unavailable + self.max_surge).max(1)
+    }
+
     /// Fewest sandboxes that must stay available in a rollout.
     pub fn min_available(&self) -> usize {
         self.replicas.saturating_sub(self.max_unavailable)
@@ -115,6 +126,13 @@ impl Targets {
 
 fn count(field: &str, value: i32) -> Result<usize, String> {
     usize::try_from(value).map_err(|_| format!("{field}: {value} is negative; write 0 or more"))
+}
+
+fn seconds(field: &str, value: i32, least: i32) -> Result<SignedDuration, String> {
+    if value < least {
+        return Err(format!("{field}: {value} is too small; write {least} or more"));
+    }
+    Ok(SignedDuration::from_secs(value.into()))
 }
 
 /// How a percentage becomes a whole number.

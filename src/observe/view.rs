@@ -6,6 +6,7 @@ use super::pool::Pool;
 use super::revision::Revision;
 use super::sandbox::Sandbox;
 use jiff::Timestamp;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// One pool and all that belongs to it, at one moment.
@@ -27,6 +28,17 @@ pub struct PoolView {
     pub revisions: Vec<Arc<Revision>>,
     /// Whether pods may be created now.
     pub creation: Creation,
+    /// Failures to bring up a sandbox, by revision.
+    pub failures: BTreeMap<String, WarmUpFailures>,
+}
+
+/// Failures in a row to bring up a sandbox of one revision. Those of one moment count once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WarmUpFailures {
+    /// How many.
+    pub count: u32,
+    /// When the last one was noted.
+    pub last: Timestamp,
 }
 
 /// A sandbox and what this process has done to it.

@@ -3,14 +3,14 @@
 use super::budget::Budget;
 use super::order;
 use super::revision::Revisions;
-use super::{Action, Phase, Step};
+use super::{Action, Phase, Step, warm_up};
 use crate::api::labels;
 use crate::observe::claim::Claim;
 use crate::observe::revision::letter;
 use crate::observe::sandbox::{Owner, Sandbox};
-use crate::observe::view::{OwnWrite, PoolView};
+use crate::observe::view::{OwnWrite, PoolView, WarmUpFailures};
 use jiff::Timestamp;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 /// An unclaimed sandbox that stays, unless a phase takes it.
@@ -21,6 +21,8 @@ pub(super) struct Idle {
     pub(super) available: bool,
     /// It is of the update revision.
     pub(super) updated: bool,
+    /// It had its time to become available.
+    pub(super) overdue: bool,
     /// The last own write on it was refused; it waits for the watch to show why.
     pub(super) refused: bool,
 }
@@ -49,6 +51,12 @@ pub(super) struct Draft<'a> {
     pub(super) claimed: Vec<bool>,
     /// A sandbox of the update revision has become available, and may have been claimed since.
     pub(super) proven: bool,
+    /// Since when each available sandbox and each claimed one is available, with its revision.
+    pub(super) came_up: Vec<(&'a str, Timestamp)>,
+    /// Failures in a row to bring up a sandbox, by revision.
+    pub(super) failures: BTreeMap<String, WarmUpFailures>,
+    /// Revisions with a new failure.
+    pub(super) failed: BTreeSet<String>,
     /// Every pod that exists or is being created, terminating ones included: what `maxTotal` bounds.
     pub(super) existing: usize,
     /// Waiting claims that no available sandbox was left for, in order of service.
@@ -73,6 +81,9 @@ impl<'a> Draft<'a> {
             leaving: 0,
             claimed: Vec::new(),
             proven: false,
+            came_up: Vec::new(),
+            failures: BTreeMap::new(),
+            failed: BTreeSet::new(),
             existing: view.creating.len(),
             unserved: Vec::new(),
             demand: 0,
@@ -86,6 +97,9 @@ impl<'a> Draft<'a> {
             match &sandbox.owner {
                 Owner::Claim { .. } => {
                     draft.existing += 1;
+                    draft
+                        .came_up
+                        .extend(sandbox.ready_since.map(|at| (sandbox.revision.as_str(), at)));
                     if !sandbox.terminating {
                         draft.claimed.push(sandbox.revision == revisions.update.hash);
                     }
@@ -99,13 +113,14 @@ impl<'a> Draft<'a> {
         }
         order::by_removal(&mut draft.idle);
         draft.finished.sort_by(|a, b| a.key.cmp(&b.key));
+        warm_up::recall(&mut draft);
         draft.proven = draft.claimed.contains(&true) || draft.idle.iter().any(|i| i.updated && i.available);
         let available = draft.idle.iter().filter(|i| i.available).count();
         draft.budget = Budget::new(available, &view.pool.targets);
         draft
     }
 
-    fn sort_in(&mut self, sandbox: &Arc<Sandbox>, pending: Option<OwnWrite>) {
+    fn sort_in(&mut self, sandbox: &'a Arc<Sandbox>, pending: Option<OwnWrite>) {
         // A state that is not understood, or set by hand, is left alone: it is nobody's to give or delete.
         if sandbox.terminating || pending == Some(OwnWrite::Deleted) || sandbox.state != labels::WARM {
             return;
@@ -120,16 +135,26 @@ impl<'a> Draft<'a> {
             }
             return;
         }
-        let at = sandbox.available_at(self.view.pool.targets.min_ready);
-        if let Some(at) = at {
-            self.wake(at);
-        }
+        let targets = &self.view.pool.targets;
+        let at = sandbox.available_at(targets.min_ready);
+        let overdue_at = sandbox.overdue_at(targets.warm_up);
+        self.wake(at.unwrap_or(overdue_at));
+        let available = at.is_some_and(|at| at <= self.view.now);
+        self.came_up
+            .extend(at.filter(|_| available).map(|at| (sandbox.revision.as_str(), at)));
         self.idle.push(Idle {
-            available: at.is_some_and(|at| at <= self.view.now),
+            available,
+            overdue: at.is_none() && overdue_at <= self.view.now,
             updated: sandbox.revision == self.revisions.update.hash,
             refused: pending == Some(OwnWrite::Refused),
             sandbox: Arc::clone(sandbox),
         });
+    }
+
+    /// The failures that this plan adds.
+    pub(super) fn new_failures(&self) -> Vec<(String, WarmUpFailures)> {
+        let of = |revision: &String| Some((revision.clone(), *self.failures.get(revision)?));
+        self.failed.iter().filter_map(of).collect()
     }
 
     /// Notes a moment in the future at which time alone changes the plan.

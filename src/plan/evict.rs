@@ -1,11 +1,11 @@
 //! Phase *evict*: unclaimed sandboxes that cannot or shall not stay.
 
 use super::draft::{Draft, Limit};
-use super::{Phase, Step};
+use super::{Phase, Step, warm_up};
 use crate::observe::sandbox::PodPhase;
 
-/// Deletes sandboxes that have ended (they would fill the pool for ever) and, within the budget, those whose
-/// replacement a user asked for with the label `warmpool.dev/evict`.
+/// Deletes sandboxes that have ended (they would fill the pool for ever), those that do not become available,
+/// and, within the budget, those whose replacement a user asked for with the label `warmpool.dev/evict`.
 pub(super) fn run(draft: &mut Draft) {
     for sandbox in std::mem::take(&mut draft.finished) {
         let reason = if sandbox.phase == PodPhase::Failed {
@@ -13,8 +13,12 @@ pub(super) fn run(draft: &mut Draft) {
         } else {
             "PodSucceeded"
         };
+        if sandbox.came_to_nothing(draft.view.pool.targets.warm_up) {
+            warm_up::note_failure(draft, &sandbox.revision);
+        }
         draft.act(Phase::Eviction, reason, Step::DeletePod { sandbox });
     }
+    warm_up::give_up_overdue(draft);
     draft.remove(
         Phase::Eviction,
         "EvictRequested",

@@ -12,11 +12,12 @@ mod rollout;
 mod scale;
 mod schedule;
 mod status;
+pub mod warm_up;
 
 use crate::api::PoolStatus;
 use crate::observe::claim::Claim;
 use crate::observe::sandbox::Sandbox;
-use crate::observe::view::{PoolView, Verdict};
+use crate::observe::view::{PoolView, Verdict, WarmUpFailures};
 use draft::Draft;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -33,6 +34,8 @@ pub struct Plan {
     pub status: PoolStatus,
     /// Claims left waiting, in order of service, each with the reason.
     pub waiting: Vec<Verdict>,
+    /// Revisions of which a sandbox failed to come up just now, with their failures in a row.
+    pub failures: Vec<(String, WarmUpFailures)>,
     /// When time alone will change the plan: a sandbox becomes available, a claim times out, a backoff ends.
     pub next: Option<Timestamp>,
 }
@@ -104,10 +107,12 @@ pub fn plan(view: &PoolView) -> Plan {
         recreate::run(&mut draft);
         scale::run(&mut draft);
     }
-    let status = status::run(&draft);
+    let status = status::run(&mut draft);
     let waiting = schedule::verdicts(&draft);
+    let failures = draft.new_failures();
     let Draft { actions, next, .. } = draft;
     Plan {
+        failures,
         actions,
         revisions,
         status,

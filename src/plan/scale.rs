@@ -2,7 +2,7 @@
 
 use super::draft::{Draft, Limit};
 use super::rollout::Rollout;
-use super::{Phase, Step};
+use super::{Phase, Step, warm_up};
 use crate::api::pool::UpdateStrategyType;
 use crate::observe::view::Creation;
 
@@ -61,20 +61,24 @@ fn create(draft: &mut Draft, rollout: &Rollout) {
     let new = count
         .saturating_sub(rollout.old_missing())
         .min(unproven_room(draft));
-    let mut fresh = draft.fresh_names();
     let update = draft.revisions.update.hash.clone();
     let previous = draft
         .revisions
         .previous
         .as_ref()
         .map_or(update.clone(), |p| p.hash.clone());
-    for index in 0..count {
-        let revision = if index < new { &update } else { &previous }.clone();
-        let step = Step::CreatePod {
-            name: fresh(&revision),
-            revision,
-        };
-        draft.act(Phase::Scale, reason, step);
+    // What a revision that fails to come up is denied is not made from the other one: the rollout would only
+    // delete it again.
+    let shares = [(new, update), (count - new, previous)];
+    let mut fresh = draft.fresh_names();
+    for (share, revision) in shares {
+        for _ in 0..share.min(warm_up::room(draft, &revision)) {
+            let step = Step::CreatePod {
+                name: fresh(&revision),
+                revision: revision.clone(),
+            };
+            draft.act(Phase::Scale, reason, step);
+        }
     }
 }
 

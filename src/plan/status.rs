@@ -2,10 +2,14 @@
 //! plan is about to do.
 
 use super::draft::Draft;
+use super::warm_up;
 use crate::api::conditions::{self, Statement, Truth, available, exhausted, progressing, replica_failure};
+use crate::api::pool::UpdateStrategyType;
 use crate::api::{PoolStatus, labels};
 use crate::observe::sandbox::Owner;
-use crate::observe::view::{Creation, OwnWrite};
+use crate::observe::view::{Creation, OwnWrite, WarmUpFailures};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 /// Counts over the unclaimed sandboxes as seen.
 #[derive(Default)]
@@ -17,7 +21,7 @@ struct Counts {
     updated_available: usize,
 }
 
-pub(super) fn run(draft: &Draft) -> PoolStatus {
+pub(super) fn run(draft: &mut Draft) -> PoolStatus {
     let pool = &draft.view.pool;
     let counts = count(draft);
     let update = &draft.revisions.update.hash;
@@ -27,7 +31,16 @@ pub(super) fn run(draft: &Draft) -> PoolStatus {
     } else {
         pool.status.current_revision.clone()
     };
-    let mut statements = vec![availability(draft, &counts), progress(draft, &counts, complete)];
+    let last_progress = last_progress(draft, &counts, complete);
+    let deadline = last_progress.and_then(|last| last.checked_add(draft.view.pool.targets.progress).ok());
+    if let Some(deadline) = deadline {
+        draft.wake(deadline);
+    }
+    let stuck = deadline.is_some_and(|deadline| deadline <= draft.view.now);
+    let mut statements = vec![
+        availability(draft, &counts),
+        progress(draft, &counts, complete, stuck),
+    ];
     if let Creation::BackOff { message, .. } = &draft.view.creation {
         statements.push(Statement {
             type_: conditions::REPLICA_FAILURE,
@@ -59,6 +72,7 @@ pub(super) fn run(draft: &Draft) -> PoolStatus {
         pending_claims: number(draft.view.claims.iter().filter(|w| !w.served).count()),
         current_revision: current,
         update_revision: update.clone(),
+        last_progress_time: last_progress.map(Time),
         collision_count: Some(draft.revisions.collision_count).filter(|c| *c > 0),
         selector: format!(
             "{}={},{}={}",
@@ -132,7 +146,27 @@ fn availability(draft: &Draft, counts: &Counts) -> Statement {
     }
 }
 
-fn progress(draft: &Draft, counts: &Counts, complete: bool) -> Statement {
+/// When the rollout made progress last; `None` while none is under way, and while it waits for somebody: paused,
+/// at its partition, for claims to take the old sandboxes, for its spec to be mended.
+fn last_progress(draft: &Draft, counts: &Counts, complete: bool) -> Option<Timestamp> {
+    let pool = &draft.view.pool;
+    let (targets, update) = (&pool.targets, draft.revisions.update.hash.as_str());
+    let kept = kept(draft, complete);
+    let at_partition = kept > 0 && counts.updated_available + kept >= targets.replicas;
+    let waits = targets.paused || at_partition || targets.strategy == UpdateStrategyType::OnReplenish;
+    if complete || waits || pool.fault.is_some() {
+        return None;
+    }
+    let stored = pool.status.last_progress_time.as_ref().map(|time| time.0);
+    let known = stored.filter(|_| pool.status.update_revision == update);
+    let of_update = draft.came_up.iter().filter(|(revision, _)| *revision == update);
+    let came_up = of_update.map(|(_, at)| *at).max();
+    known.map_or(Some(conditions::whole_seconds(draft.view.now)), |known| {
+        came_up.max(Some(known))
+    })
+}
+
+fn progress(draft: &Draft, counts: &Counts, complete: bool, stuck: bool) -> Statement {
     let targets = &draft.view.pool.targets;
     let update = &draft.revisions.update.hash;
     let (updated, up) = (counts.updated, counts.updated_available);
@@ -160,6 +194,15 @@ fn progress(draft: &Draft, counts: &Counts, complete: bool) -> Statement {
             progressing::PARTITION_COMPLETE,
             format!("{so_far}; the partition keeps {kept} on the old revision"),
         )
+    } else if stuck {
+        (
+            Truth::False,
+            progressing::DEADLINE_EXCEEDED,
+            format!(
+                "{so_far}; none became available for progressDeadlineSeconds ({})",
+                targets.progress.as_secs()
+            ),
+        )
     } else if updated == 0 {
         (Truth::True, progressing::NEW_REVISION, so_far)
     } else {
@@ -173,6 +216,9 @@ fn progress(draft: &Draft, counts: &Counts, complete: bool) -> Statement {
             "{message}; held back, capacity.maxTotal leaves room for {room} beside the claimed ones and {needed} are needed"
         );
     }
+    if let Some(failing) = warm_up_failures(draft) {
+        message = format!("{message}; {failing}");
+    }
     for remark in &targets.remarks {
         message = format!("{message}; {remark}");
     }
@@ -182,6 +228,22 @@ fn progress(draft: &Draft, counts: &Counts, complete: bool) -> Statement {
         reason,
         message,
     }
+}
+
+/// A sentence on revisions whose sandboxes fail to come up.
+fn warm_up_failures(draft: &Draft) -> Option<String> {
+    let sentence = |(revision, failures): (&String, &WarmUpFailures)| {
+        let next = jiff::fmt::strtime::format("%H:%M:%SZ", warm_up::resumes_at(failures)).unwrap_or_default();
+        let times = match failures.count {
+            1 => "once".to_string(),
+            n => format!("{n} times in a row"),
+        };
+        format!(
+            "sandboxes of revision {revision} failed to become available {times}, they are tried again from {next} on"
+        )
+    };
+    let sentences: Vec<_> = draft.failures.iter().map(sentence).collect();
+    (!sentences.is_empty()).then(|| sentences.join("; "))
 }
 
 /// Unclaimed sandboxes that the partition keeps on the old revision.

@@ -59,6 +59,11 @@ const TOGETHER: &[Named] = told![
         recreate_replaces_all_at_once,
         on_replenish_replaces_only_what_claims_take,
     },
+    stories::deadlines::{
+        sandboxes_that_do_not_come_up_are_replaced_ever_more_slowly,
+        sandboxes_that_die_at_once_are_replaced_ever_more_slowly,
+        a_rollout_that_gets_nowhere_says_so_and_ends_when_it_is_undone,
+    },
     stories::queue::{
         waiting_claims_are_served_oldest_first,
         a_higher_priority_goes_first_and_age_decides_among_equals,

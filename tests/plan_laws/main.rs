@@ -9,8 +9,10 @@
 )]
 
 mod claims;
+mod deadlines;
 mod laws;
 mod phases;
 mod revisions;
+
 mod rollouts;
 mod world;

@@ -105,6 +105,8 @@ fn failed_and_finished_sandboxes_are_replaced() {
     let names: Vec<_> = world.sandboxes.keys().cloned().collect();
     world.sandboxes.get_mut(&names[0]).unwrap().phase = PodPhase::Failed;
     world.sandboxes.get_mut(&names[1]).unwrap().phase = PodPhase::Succeeded;
+    let hour = SignedDuration::from_hours(1);
+    world.sandboxes.values_mut().for_each(|s| s.created -= hour);
     let expected = [
         format!("DeletePod {} PodFailed", names[0]),
         format!("DeletePod {} PodSucceeded", names[1]),

@@ -12,7 +12,7 @@ use warmpool::observe::pool::Pool;
 use warmpool::observe::revision::{Revision, Template};
 use warmpool::observe::sandbox::{Owner, PodPhase, Sandbox};
 use warmpool::observe::stored::{StoredClaim, StoredPool};
-use warmpool::observe::view::{Creation, PoolView, Seen, Waiting};
+use warmpool::observe::view::{Creation, PoolView, Seen, Waiting, WarmUpFailures};
 use warmpool::plan::revision::Store;
 use warmpool::plan::{Action, Phase, Plan, Step, plan};
 
@@ -29,6 +29,7 @@ pub struct World {
     pub claims: BTreeMap<String, Claim>,
     pub revisions: Vec<Arc<Revision>>,
     pub creation: Creation,
+    pub failures: BTreeMap<String, WarmUpFailures>,
     counter: u64,
 }
 
@@ -49,6 +50,7 @@ impl World {
             claims: BTreeMap::new(),
             revisions: Vec::new(),
             creation: Creation::Open,
+            failures: BTreeMap::new(),
             counter: 0,
         }
     }
@@ -110,6 +112,7 @@ impl World {
         sandbox.node = Some("node-1".into());
         sandbox.ready_index = Some(0);
         sandbox.ready_since = Some(self.now);
+        sandbox.ready_changed = Some(self.now);
     }
 
     fn warming(&mut self, name: &str, revision: &str) -> Sandbox {
@@ -131,6 +134,7 @@ impl World {
             ip: String::new(),
             ready_index: None,
             ready_since: None,
+            ready_changed: None,
             deletion_cost: 0,
             restarts: 0,
             annotated: false,
@@ -167,6 +171,7 @@ impl World {
                 .collect(),
             revisions: self.revisions.clone(),
             creation: self.creation.clone(),
+            failures: self.failures.clone(),
         }
     }
 
@@ -178,6 +183,7 @@ impl World {
     pub fn step(&mut self) -> Plan {
         let plan = self.plan();
         self.store(&plan);
+        self.failures.extend(plan.failures.iter().cloned());
         for action in &plan.actions {
             self.apply(action);
         }
@@ -284,7 +290,7 @@ impl World {
         }
     }
 
-    /// Steps until nothing is left to do. Panics when that takes too long.
+    /// Steps until nothing is left to do but to wait for a deadline. Panics when that takes too long.
     pub fn rest(&mut self) {
         self.rest_but(|_| true);
     }
@@ -293,7 +299,9 @@ impl World {
     pub fn rest_but(&mut self, ready: impl Fn(&Sandbox) -> bool) {
         for _ in 0..400 {
             let plan = self.step();
-            let quiet = plan.actions.is_empty() && plan.revisions.store.is_none() && plan.next.is_none();
+            let soon = self.now.checked_add(SignedDuration::from_secs(60)).unwrap();
+            let waits = plan.next.is_none_or(|next| next > soon);
+            let quiet = plan.actions.is_empty() && plan.revisions.store.is_none() && waits;
             let before = self.sandboxes.clone();
             self.pass(&ready);
             if quiet && before == self.sandboxes && self.plan().status == plan.status {

@@ -68,6 +68,26 @@ fn numbers() -> Vec<Case> {
             json!({"minReadySeconds": -1}),
         ),
         cel(
+            "spec.progressDeadlineSeconds",
+            "progressDeadlineSeconds must be 1 or more",
+            json!({"progressDeadlineSeconds": 0}),
+        ),
+        cel(
+            "spec.warmUpDeadlineSeconds",
+            "warmUpDeadlineSeconds must be 1 or more",
+            json!({"warmUpDeadlineSeconds": 0}),
+        ),
+        cel(
+            "",
+            "spec.progressDeadlineSeconds must be greater than spec.minReadySeconds",
+            json!({"minReadySeconds": 60, "progressDeadlineSeconds": 60}),
+        ),
+        cel(
+            "",
+            "spec.warmUpDeadlineSeconds must be greater than spec.minReadySeconds",
+            json!({"minReadySeconds": 300}),
+        ),
+        cel(
             "spec.revisionHistoryLimit",
             "revisionHistoryLimit must be 0 or more",
             json!({"revisionHistoryLimit": -1}),

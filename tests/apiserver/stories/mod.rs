@@ -4,6 +4,7 @@
 pub mod breach;
 pub mod claims;
 pub mod crashes;
+pub mod deadlines;
 pub mod edits;
 pub mod fill;
 pub mod harm;

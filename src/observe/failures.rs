@@ -1,0 +1,29 @@
+//! Sandboxes that failed to come up, by pool and revision. A process knows those it saw; after a restart the
+//! count begins anew.
+
+use super::view::WarmUpFailures;
+use std::collections::{BTreeMap, HashMap};
+
+/// Failures in a row, by UID of the pool, then by revision.
+#[derive(Debug, Default)]
+pub struct Failures(HashMap<String, BTreeMap<String, WarmUpFailures>>);
+
+impl Failures {
+    /// Takes over what a plan has counted for the pool with UID `pool`.
+    pub fn note(&mut self, pool: &str, counted: &[(String, WarmUpFailures)]) {
+        if !counted.is_empty() {
+            let of_pool = self.0.entry(pool.to_string()).or_default();
+            of_pool.extend(counted.iter().cloned());
+        }
+    }
+
+    /// What is known of the pool with UID `pool`.
+    pub fn of(&self, pool: &str) -> BTreeMap<String, WarmUpFailures> {
+        self.0.get(pool).cloned().unwrap_or_default()
+    }
+
+    /// The pool with UID `pool` is gone.
+    pub fn forget(&mut self, pool: &str) {
+        self.0.remove(pool);
+    }
+}

@@ -1,0 +1,112 @@
+//! Sandboxes that do not become available: when they are given up, and how much slower and fewer they are
+//! tried again. Every phase that gives one up or makes one asks here.
+
+use super::Phase;
+use super::draft::{Draft, Idle, Limit};
+use crate::observe::sandbox::Sandbox;
+use crate::observe::view::WarmUpFailures;
+use jiff::{SignedDuration, Timestamp};
+use std::collections::BTreeSet;
+
+/// Pause after the first failure; each further one in a row doubles it.
+const FIRST: SignedDuration = SignedDuration::from_secs(1);
+/// Longest pause, that of the kubelet between starts of a container that crashes.
+const LONGEST: SignedDuration = SignedDuration::from_secs(300);
+/// How long a sandbox has to stay available to end a row of failures.
+const PROOF: SignedDuration = SignedDuration::from_secs(10);
+
+/// The pause that `failures` ask for.
+fn pause(failures: &WarmUpFailures) -> SignedDuration {
+    let doublings = failures.count.saturating_sub(1).min(16);
+    (FIRST * (1 << doublings)).min(LONGEST)
+}
+
+/// When the next sandbox may be tried after `failures`.
+pub fn resumes_at(failures: &WarmUpFailures) -> Timestamp {
+    after(failures.last, pause(failures))
+}
+
+fn after(start: Timestamp, time: SignedDuration) -> Timestamp {
+    start.checked_add(time).unwrap_or(Timestamp::MAX)
+}
+
+/// Takes over the failures known, without those that are over: a sandbox of the revision came up since and has
+/// stayed for as long as the pause was, or for [`PROOF`]. So one that is ready for a moment and then dies ends no
+/// row of failures.
+pub(super) fn recall(draft: &mut Draft) {
+    for (revision, failures) in &draft.view.failures {
+        // The API tells when in whole seconds.
+        let since = |at: &Timestamp| at.as_second() >= failures.last.as_second();
+        let up = draft
+            .came_up
+            .iter()
+            .filter(|(of, at)| of == revision && since(at));
+        let proven_at = up.map(|(_, at)| after(*at, pause(failures).min(PROOF))).min();
+        if proven_at.is_none_or(|at| at > draft.view.now) {
+            draft.failures.insert(revision.clone(), *failures);
+        }
+        if let Some(at) = proven_at {
+            draft.wake(at);
+        }
+    }
+}
+
+/// Gives up unclaimed sandboxes that had `warmUpDeadlineSeconds` and are not available: of each revision as
+/// many as may be tried anew now.
+pub(super) fn give_up_overdue(draft: &mut Draft) {
+    let overdue = draft.idle.iter().filter(|i| i.overdue);
+    let revisions: BTreeSet<String> = overdue.map(|i| i.sandbox.revision.clone()).collect();
+    for revision in revisions {
+        // Those given up before are replaced first.
+        let missing = draft.desired().saturating_sub(draft.active());
+        let rest = width(draft, &revision).saturating_sub(missing);
+        let room = room(draft, &revision).min(rest);
+        let of = |idle: &Idle| idle.overdue && idle.sandbox.revision == revision;
+        if draft.remove(Phase::Eviction, "WarmUpDeadline", room, Limit::Budget, of) > 0 {
+            note_failure(draft, &revision);
+        }
+    }
+}
+
+/// A sandbox of `revision` has failed or was given up. Failures within one pause are one.
+pub(super) fn note_failure(draft: &mut Draft, revision: &str) {
+    let before = draft.failures.get(revision);
+    if before.is_some_and(|f| resumes_at(f) > draft.view.now) {
+        return;
+    }
+    let failures = WarmUpFailures {
+        count: before.map_or(0, |f| f.count).saturating_add(1),
+        last: draft.view.now,
+    };
+    draft.failures.insert(revision.to_string(), failures);
+    draft.failed.insert(revision.to_string());
+}
+
+/// How many sandboxes of `revision` may be created now: after a failure none until the pause is over, then no
+/// more than `maxUnavailable + maxSurge` at once until one of them becomes available.
+pub(super) fn room(draft: &mut Draft, revision: &str) -> usize {
+    match draft.failures.get(revision).map(resumes_at) {
+        None => usize::MAX,
+        Some(until) if until > draft.view.now => {
+            draft.wake(until);
+            0
+        }
+        Some(_) => width(draft, revision),
+    }
+}
+
+/// `maxUnavailable + maxSurge` less the sandboxes of `revision` whose outcome is open: those that are warming, and
+/// after a failure also those made since.
+fn width(draft: &Draft, revision: &str) -> usize {
+    let failed = draft.failures.get(revision).map(|f| f.last.as_second());
+    let since = |sandbox: &Sandbox| failed.is_some_and(|at| sandbox.created.as_second() >= at);
+    let open = draft
+        .idle
+        .iter()
+        .filter(|i| i.sandbox.revision == revision && !i.overdue && (!i.available || since(&i.sandbox)));
+    let creating = draft.view.creating.iter().filter(|c| c.revision == revision);
+    let targets = &draft.view.pool.targets;
+    targets
+        .rollout_width()
+        .saturating_sub(open.count() + creating.count())
+}

@@ -1,0 +1,85 @@
+//! Sandboxes that do not come up, and rollouts that get nowhere.
+
+use super::pool_says;
+use super::rollouts::everything_unclaimed_runs;
+use crate::check::event::{condition, text};
+use crate::objects::{NEW_IMAGE, OLD_IMAGE, pool, sim, with};
+use crate::rest::settle;
+use crate::scene::Scene;
+use crate::wait;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+fn made(scene: &Scene) -> BTreeMap<i64, usize> {
+    let mut per_second = BTreeMap::new();
+    let history = scene.history();
+    let made = history
+        .iter()
+        .filter(|e| e.kind.name() == "Pod" && e.change.name() == "ADDED");
+    for event in made {
+        *per_second.entry(event.at.as_second()).or_default() += 1;
+    }
+    per_second
+}
+
+fn message(scene: &Scene) -> Result<String, String> {
+    let pool = scene.pool("python")?;
+    let progressing = condition(&pool, "Progressing").map(|c| text(c, "/message").to_string());
+    Ok(progressing.unwrap_or_default())
+}
+
+fn brought_up_slowly(scene: &Scene, dying: (&str, &str), deadline: u32) -> Result<(), String> {
+    let fields = json!({"warmUpDeadlineSeconds": deadline, "updateStrategy": {"maxUnavailable": 2}});
+    scene.create_pool(&pool("python", 8, &with(sim(&[dying]), &fields)))?;
+    wait::until("three attempts in a row failed", 60, || {
+        let message = message(scene)?;
+        wait::ensure(message.contains("3 times in a row"), || message.clone())
+    })?;
+    let later: usize = made(scene).values().skip(1).sum();
+    wait::ensure((2..=8).contains(&later), || {
+        format!("after the first fill {later} pods were made: {:?}", made(scene))
+    })?;
+    // What is mended is tried at once, whatever the pause had grown to.
+    scene.patch_pool(
+        "python",
+        &json!({"spec": {"template": {"metadata": {"annotations": null}}}}),
+    )?;
+    settle(scene, 60)
+}
+
+pub fn sandboxes_that_do_not_come_up_are_replaced_ever_more_slowly(scene: &Scene) -> Result<(), String> {
+    brought_up_slowly(scene, ("hold", "true"), 2)
+}
+
+pub fn sandboxes_that_die_at_once_are_replaced_ever_more_slowly(scene: &Scene) -> Result<(), String> {
+    brought_up_slowly(scene, ("fail-after", "10ms"), 300)
+}
+
+pub fn a_rollout_that_gets_nowhere_says_so_and_ends_when_it_is_undone(scene: &Scene) -> Result<(), String> {
+    let fields = json!({"progressDeadlineSeconds": 3, "updateStrategy": {"maxUnavailable": 1}});
+    scene.create_pool(&pool("python", 4, &fields))?;
+    settle(scene, 60)?;
+    let template = |image: &str, hold: Value| {
+        json!({"spec": {"template": {
+            "metadata": {"annotations": {"sim.warmpool.dev/hold": hold}},
+            "spec": {"containers": [{"name": "main", "image": image}]},
+        }}})
+    };
+    scene.patch_pool("python", &template(NEW_IMAGE, json!("true")))?;
+    let waits = ["wait", "pool/python", "--timeout=30s"];
+    scene.kubectl(
+        &[&waits[..], &["--for=condition=Progressing=false"]].concat(),
+        None,
+    )?;
+    pool_says(scene, "python", "Progressing", "ProgressDeadlineExceeded")?;
+    pool_says(scene, "python", "Available", "MinimumReplicasAvailable")?;
+    std::thread::sleep(Duration::from_secs(1));
+    scene.patch_pool("python", &template(OLD_IMAGE, Value::Null))?;
+    scene.kubectl(
+        &[&waits[..], &["--for=condition=Progressing=true"]].concat(),
+        None,
+    )?;
+    settle(scene, 60)?;
+    everything_unclaimed_runs(scene, "python", OLD_IMAGE)
+}

@@ -1,0 +1,270 @@
+//! Sandboxes that do not come up in time, templates that never start, and rollouts that get nowhere.
+
+use crate::world::{World, lines};
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+use warmpool::observe::sandbox::{PodPhase, Sandbox};
+use warmpool::plan::{Phase, Step};
+
+fn evicted(world: &World) -> Vec<String> {
+    lines(&world.plan(), Phase::Eviction)
+}
+
+fn progressing(world: &World) -> (String, String, String) {
+    let conditions = world.plan().status.conditions;
+    let condition = conditions.iter().find(|c| c.type_ == "Progressing").unwrap();
+    (
+        condition.status.clone(),
+        condition.reason.clone(),
+        condition.message.clone(),
+    )
+}
+
+/// Lets `seconds` pass in which no sandbox of `broken` ever becomes ready; with `dies` they fail at once.
+/// Answers at which seconds sandboxes of `broken` were created.
+fn endure(world: &mut World, seconds: usize, broken: &str, dies: bool) -> Vec<usize> {
+    let mut creations = Vec::new();
+    for second in 0..seconds {
+        let plan = world.step();
+        let made = plan
+            .actions
+            .iter()
+            .filter(|a| matches!(&a.step, Step::CreatePod { revision, .. } if revision == broken));
+        creations.extend(made.map(|_| second));
+        world.pass(|s| s.revision != broken);
+        for sandbox in world
+            .sandboxes
+            .values_mut()
+            .filter(|s| s.revision == broken && dies)
+        {
+            sandbox.phase = PodPhase::Failed;
+        }
+    }
+    creations
+}
+
+fn later(world: &mut World, seconds: i64) {
+    world.now += SignedDuration::from_secs(seconds);
+}
+
+fn change(world: &mut World, change: impl Fn(&mut Sandbox)) {
+    world.sandboxes.values_mut().for_each(change);
+}
+
+#[test]
+fn a_sandbox_not_available_in_time_is_replaced() {
+    let mut world = World::new(1, json!({"warmUpDeadlineSeconds": 30}));
+    world.step();
+    later(&mut world, 29);
+    assert!(evicted(&world).is_empty());
+    assert_eq!(world.plan().next, Some(world.now + SignedDuration::from_secs(1)));
+    later(&mut world, 1);
+    let name = world.sandboxes.keys().next().unwrap();
+    assert_eq!(evicted(&world), [format!("DeletePod {name} WarmUpDeadline")]);
+}
+
+#[test]
+fn a_ready_sandbox_that_only_has_to_stay_so_is_not_given_up() {
+    let mut world = World::new(1, json!({"warmUpDeadlineSeconds": 30, "minReadySeconds": 20}));
+    world.step();
+    later(&mut world, 25);
+    world.pass(|_| true);
+    later(&mut world, 10);
+    assert!(evicted(&world).is_empty());
+    assert_eq!(world.available(), 0);
+}
+
+#[test]
+fn a_sandbox_that_ceased_to_be_ready_has_its_time_anew() {
+    let mut world = World::full(2, json!({"warmUpDeadlineSeconds": 30}));
+    later(&mut world, 3600);
+    let now = world.now;
+    change(&mut world, |s| {
+        s.ready_since = None;
+        s.ready_changed = Some(now);
+    });
+    assert!(evicted(&world).is_empty());
+    later(&mut world, 30);
+    assert_eq!(evicted(&world).len(), 1, "the budget of two is one");
+}
+
+#[test]
+fn a_claimed_sandbox_is_never_given_up() {
+    let mut world = World::full(1, json!({"warmUpDeadlineSeconds": 30}));
+    world.claim("one", json!({}));
+    world.rest();
+    later(&mut world, 3600);
+    change(&mut world, |s| s.ready_since = None);
+    let name = world.bound_to("one").unwrap().key.name.clone();
+    assert!(evicted(&world).iter().all(|line| !line.contains(&name)));
+}
+
+#[test]
+fn a_template_that_never_starts_is_tried_ever_more_slowly_and_a_few_at_a_time() {
+    for dies in [false, true] {
+        let fields =
+            json!({"warmUpDeadlineSeconds": 10, "updateStrategy": {"maxUnavailable": 3, "maxSurge": 1}});
+        let mut world = World::new(20, fields);
+        let broken = world.update();
+        let creations = endure(&mut world, 4000, &broken, dies);
+        let later: Vec<_> = creations.iter().filter(|at| **at > 0).collect();
+        let rounds: std::collections::BTreeSet<_> = later.iter().collect();
+        assert!(later.len() <= rounds.len() * 4, "{dies}: {later:?}");
+        let gaps: Vec<_> = rounds
+            .iter()
+            .zip(rounds.iter().skip(1))
+            .map(|(a, b)| **b - **a)
+            .collect();
+        assert!(
+            gaps.iter().zip(gaps.iter().skip(1)).all(|(a, b)| b + 12 >= *a),
+            "{dies}: {gaps:?}"
+        );
+        assert!(gaps.last().is_some_and(|last| *last >= 300), "{dies}: {gaps:?}");
+        let (_, _, message) = progressing(&world);
+        assert!(message.contains("times in a row"), "{message}");
+        assert!(world.unclaimed().count() <= 20 + 1);
+    }
+}
+
+#[test]
+fn one_that_is_ready_for_a_moment_ends_no_row_of_failures() {
+    let mut world = World::new(4, json!({}));
+    let mut creations = 0;
+    for _ in 0..400 {
+        creations += lines(&world.step(), Phase::Scale).len();
+        world.pass(|_| true);
+        world.step();
+        change(&mut world, |s| {
+            s.phase = PodPhase::Failed;
+            s.ready_since = None;
+        });
+    }
+    assert!(creations <= 4 + 9, "{creations} creations in 400 seconds");
+}
+
+#[test]
+fn one_that_comes_up_ends_the_pauses() {
+    let mut world = World::new(4, json!({"warmUpDeadlineSeconds": 10}));
+    let broken = world.update();
+    endure(&mut world, 200, &broken, true);
+    assert!(world.unclaimed().count() < 4);
+    later(&mut world, 300);
+    world.rest();
+    assert_eq!(world.available(), 4, "ten seconds later at the most");
+    assert_eq!(progressing(&world).1, "RolloutComplete");
+    later(&mut world, 10);
+    assert!(!progressing(&world).2.contains("failed"));
+}
+
+#[test]
+fn a_rollout_to_a_template_that_dies_at_once_leaves_the_old_sandboxes_alone() {
+    for fields in [
+        json!({"maxUnavailable": 2}),
+        json!({"maxUnavailable": 0, "maxSurge": 2}),
+    ] {
+        let mut world = World::full(8, json!({"updateStrategy": fields, "warmUpDeadlineSeconds": 10}));
+        world.set_image("broken");
+        let broken = world.update();
+        let mut deleted = 0;
+        for _ in 0..600 {
+            let plan = world.plan();
+            deleted += lines(&plan, Phase::Recreate).len()
+                + lines(&plan, Phase::Scale)
+                    .iter()
+                    .filter(|l| l.starts_with("DeletePod"))
+                    .count();
+            endure(&mut world, 1, &broken, true);
+            assert!(world.available() >= 6);
+        }
+        assert!(
+            deleted <= 2,
+            "{deleted} were deleted for a revision that never came up"
+        );
+    }
+}
+
+#[test]
+fn a_claim_in_a_failing_rollout_gets_an_old_sandbox_and_it_is_made_up_for() {
+    let mut world = World::full(4, json!({"updateStrategy": {"maxUnavailable": 1}}));
+    world.set_image("broken");
+    let broken = world.update();
+    endure(&mut world, 100, &broken, true);
+    for claim in ["one", "two", "three"] {
+        world.claim(claim, json!({}));
+        endure(&mut world, 5, &broken, true);
+        assert!(world.bound_to(claim).is_some());
+    }
+    assert_eq!(world.available(), 3);
+}
+
+fn rolling(fields: Value) -> World {
+    let mut spec = json!({"progressDeadlineSeconds": 60, "warmUpDeadlineSeconds": 3600});
+    spec["updateStrategy"] = fields;
+    let mut world = World::full(4, spec);
+    later(&mut world, 1000);
+    world.set_image("image:2");
+    world
+}
+
+#[test]
+fn a_rollout_that_gets_nowhere_says_so_and_goes_on() {
+    let mut world = rolling(json!({}));
+    let broken = world.update();
+    endure(&mut world, 59, &broken, false);
+    assert_eq!(progressing(&world).1, "Progressing");
+    endure(&mut world, 2, &broken, false);
+    let (status, reason, _) = progressing(&world);
+    assert_eq!(
+        (status.as_str(), reason.as_str()),
+        ("False", "ProgressDeadlineExceeded")
+    );
+    world.rest();
+    assert_eq!(progressing(&world).1, "RolloutComplete");
+}
+
+#[test]
+fn each_sandbox_that_becomes_available_puts_the_deadline_off() {
+    let mut world = rolling(json!({"maxUnavailable": 1}));
+    for _ in 0..3 {
+        for _ in 0..50 {
+            world.step();
+            world.pass(|_| false);
+        }
+        world.pass(|_| true);
+        assert_eq!(progressing(&world).0, "True");
+    }
+}
+
+#[test]
+fn a_first_fill_that_gets_nowhere_says_so_too() {
+    let mut world = World::new(2, json!({"progressDeadlineSeconds": 60}));
+    let broken = world.update();
+    endure(&mut world, 62, &broken, false);
+    assert_eq!(progressing(&world).1, "ProgressDeadlineExceeded");
+}
+
+#[test]
+fn what_waits_for_somebody_has_no_deadline() {
+    for (fields, reason) in [
+        (json!({"paused": true}), "Paused"),
+        (json!({"partition": 4}), "PartitionComplete"),
+        (json!({"type": "OnReplenish"}), "NewRevision"),
+    ] {
+        let mut world = rolling(fields);
+        let none = String::new();
+        endure(&mut world, 100, &none, false);
+        assert_eq!(progressing(&world).1, reason);
+    }
+}
+
+#[test]
+fn a_resumed_rollout_has_its_time_anew() {
+    let mut world = rolling(json!({"paused": true}));
+    let broken = world.update();
+    endure(&mut world, 100, &broken, false);
+    world.set(json!({"updateStrategy": {"paused": false}}));
+    endure(&mut world, 58, &broken, false);
+    assert_eq!(progressing(&world).0, "True");
+    endure(&mut world, 5, &broken, false);
+    assert_eq!(progressing(&world).1, "ProgressDeadlineExceeded");
+}

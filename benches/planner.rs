@@ -173,6 +173,8 @@ fn sandbox(number: usize, now: Timestamp) -> Sandbox {
         ready_changed: Some(created),
         deletion_cost: 0,
         restarts: 0,
+        labels: BTreeMap::new(),
+        finalizers: Vec::new(),
         annotated: false,
     }
 }

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use warmpool::apply::bind::claiming_patch;
 use warmpool::observe::claim::Claim;
+use warmpool::observe::hooks::Hook;
 use warmpool::observe::sandbox::Sandbox;
 use warmpool::observe::stored::{StoredClaim, StoredPod};
 
@@ -38,9 +39,18 @@ fn claim(metadata: Value) -> Claim {
 }
 
 /// The patch made from `cached`, applied to `stored` as the API server would.
-fn bind(claim: &Claim, cached: &Value, mut stored: Value) -> Result<Value, json_patch::PatchError> {
+fn bind(claim: &Claim, cached: &Value, stored: Value) -> Result<Value, json_patch::PatchError> {
+    bind_gated(&Hook::default(), claim, cached, stored)
+}
+
+fn bind_gated(
+    hook: &Hook,
+    claim: &Claim,
+    cached: &Value,
+    mut stored: Value,
+) -> Result<Value, json_patch::PatchError> {
     let cached: StoredPod = serde_json::from_value(cached.clone()).unwrap();
-    let patch = claiming_patch(claim, &Sandbox::read(&cached).unwrap());
+    let patch = claiming_patch(claim, &Sandbox::read(&cached).unwrap(), hook);
     let patch: json_patch::Patch = serde_json::from_value(patch).unwrap();
     // The API server holds a `test` of an absent member against null for true; the library does not.
     let (absent, rest): (Vec<_>, Vec<_>) = patch.0.into_iter().partition(|operation| {
@@ -129,6 +139,35 @@ fn a_pod_that_has_changed_is_refused() {
 }
 
 #[test]
+fn a_pod_whose_pre_normal_handler_was_taken_off_is_refused() {
+    let hook = Hook {
+        labels: [("example.com/checked".to_string(), "yes".to_string())].into(),
+        finalizers: vec!["example.com/registered".into()],
+    };
+    let mut open = pod();
+    open["metadata"]["labels"]["example.com/checked"] = json!("yes");
+    open["metadata"]["finalizers"] = json!(["example.com/other", "example.com/registered"]);
+    let claim = claim(json!({}));
+    assert!(bind_gated(&hook, &claim, &open, open.clone()).is_ok());
+    let mut relabelled = open.clone();
+    relabelled["metadata"]["labels"]["example.com/checked"] = json!("no");
+    let mut unlabelled = open.clone();
+    unlabelled["metadata"]["labels"]
+        .as_object_mut()
+        .unwrap()
+        .remove("example.com/checked");
+    let mut unregistered = open.clone();
+    unregistered["metadata"]["finalizers"] = json!(["example.com/other"]);
+    for stored in [relabelled, unlabelled, unregistered] {
+        assert!(bind_gated(&hook, &claim, &open, stored).is_err());
+    }
+    assert!(
+        bind_gated(&hook, &claim, &pod(), open).is_err(),
+        "a cache that never saw the handlers binds nothing"
+    );
+}
+
+#[test]
 fn labels_of_the_operator_in_pod_metadata_are_never_written() {
     let metadata = json!({"labels": {"warmpool.dev/state": "warm", "warmpool.dev/claim-uid": "forged"}});
     let bound = bind(&claim(metadata), &pod(), pod()).unwrap();
@@ -144,7 +183,11 @@ fn a_pod_of_another_claim_is_never_patched() {
     let mut held = pod();
     held["metadata"]["ownerReferences"] = json!([owner]);
     let cached: StoredPod = serde_json::from_value(held.clone()).unwrap();
-    let patch = claiming_patch(&claim(json!({})), &Sandbox::read(&cached).unwrap());
+    let patch = claiming_patch(
+        &claim(json!({})),
+        &Sandbox::read(&cached).unwrap(),
+        &Hook::default(),
+    );
     let patch: json_patch::Patch = serde_json::from_value(patch).unwrap();
     held["kind"] = json!("Pod");
     assert!(json_patch::patch(&mut held, &patch).is_err());

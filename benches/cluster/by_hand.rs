@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use warmpool::apply::bind::claiming_patch;
 use warmpool::observe::claim::Claim;
+use warmpool::observe::hooks::Hook;
 use warmpool::observe::sandbox::Sandbox;
 use warmpool::observe::stored::{StoredClaim, StoredPod};
 use warmpool::plan::claim::binding;
@@ -85,7 +86,8 @@ impl Hand {
         let stored: StoredClaim = self.post(claims.resource_url(), body).await?;
         let claim = Claim::read(&stored, 0, Timestamp::now());
         let sandbox = self.pods.with(Pods::take).ok_or("no pod is left to bind")?;
-        let patch: json_patch::Patch = serde_json::from_value(claiming_patch(&claim, &sandbox))?;
+        let patch: json_patch::Patch =
+            serde_json::from_value(claiming_patch(&claim, &sandbox, &Hook::default()))?;
         let parameters = PatchParams::default();
         let bound = pods
             .patch(&sandbox.key.name, &parameters, &Patch::Json::<()>(patch))

@@ -7,6 +7,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// A Pool keeps unclaimed sandboxes (pods) warm, so that a SandboxClaim gets one in milliseconds.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -73,6 +74,10 @@ pub struct PoolSpec {
     #[serde(default)]
     #[x_kube(validation = kube::core::Rule::new("self >= 0").message("minReadySeconds must be 0 or more"))]
     pub min_ready_seconds: i32,
+
+    /// Hooks by which other programs have a say in when a sandbox is available and when it goes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lifecycle: Option<Lifecycle>,
 
     /// Seconds a rollout may go without progress (a sandbox of the new revision that becomes available) before the
     /// condition Progressing says False with reason ProgressDeadlineExceeded. The rollout goes on all the same.
@@ -201,6 +206,43 @@ impl Default for ScaleStrategy {
     }
 }
 
+/// Hooks by which other programs have a say in the life of an unclaimed sandbox.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Lifecycle {
+    /// A sandbox is available, and may be claimed, only once ALL of these labels and finalizers are on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pre_normal: Option<LifecycleHook>,
+    /// As long as ANY of these labels and finalizers is on an unclaimed sandbox, the operator does not delete it: it
+    /// sets the label `warmpool.dev/state` to `draining` and waits for them to be taken off. A draining sandbox is
+    /// not counted, and becomes warm again if it is wanted before one of them was taken off. When the pool itself
+    /// is deleted, the garbage collector waits for finalizers only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pre_delete: Option<LifecycleHook>,
+}
+
+/// Labels and finalizers that other programs set on a sandbox and take off.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LifecycleHook {
+    /// Labels with their values.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 16, "additionalProperties" = {"type": "string", "maxLength": 63}))]
+    #[x_kube(
+        validation = kube::core::Rule::new("self.all(key, !key.startsWith('warmpool.dev/'))")
+            .message("labelsHandler must not hold keys under warmpool.dev/, they belong to the operator")
+    )]
+    pub labels_handler: BTreeMap<String, String>,
+    /// Finalizers, such as `example.com/registered`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("maxItems" = 16, "items" = {"type": "string", "maxLength": 317}, "x-kubernetes-list-type" = "set"))]
+    #[x_kube(
+        validation = kube::core::Rule::new("self.all(name, name.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))")
+            .message("finalizersHandler must hold names like \"example.com/registered\"")
+    )]
+    pub finalizers_handler: Vec<String>,
+}
+
 /// A pod template exactly as the user wrote it. It is held as JSON and not as a typed struct, so that no
 /// field that a newer API server knows is lost, and no library upgrade can move the revision hash.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -238,6 +280,8 @@ pub struct PoolStatus {
     pub claimed: i32,
     /// Claimed and unclaimed sandboxes.
     pub total: i32,
+    /// Unclaimed sandboxes whose deletion waits for their preDelete hooks; they are not counted elsewhere.
+    pub draining: i32,
     /// Claims that wait for a sandbox of this pool.
     pub pending_claims: i32,
     /// Revision that was complete last; equals `updateRevision` when no rollout is under way.

@@ -2,10 +2,13 @@
 
 use super::Writer;
 use super::outcome::{CallError, Class, call, settle};
+use super::patch::{add, annotation, handlers_are_on, label, test};
 use crate::api::claim::PodMetadata;
 use crate::api::{API_VERSION, labels};
 use crate::observe::claim::Claim;
+use crate::observe::hooks::Hook;
 use crate::observe::index::Trigger;
+use crate::observe::pool::Pool;
 use crate::observe::sandbox::{Owner, Sandbox};
 use crate::observe::stored::StoredPod;
 use crate::plan;
@@ -18,9 +21,15 @@ use std::sync::Arc;
 /// Binds `sandbox` to `claim`; `warm` when the claim has not had to wait for it. Whatever happens, the claim
 /// is never left bound to anything else: if W1 is refused, the next plan takes the next sandbox; if W2 does
 /// not arrive, the claim's own reconcile repeats it.
-pub(super) async fn run(writer: Writer, claim: Arc<Claim>, sandbox: Arc<Sandbox>, warm: bool) {
+pub(super) async fn run(
+    writer: Writer,
+    pool: Arc<Pool>,
+    claim: Arc<Claim>,
+    sandbox: Arc<Sandbox>,
+    warm: bool,
+) {
     let permit = writer.bindings.acquire().await;
-    let outcome = exclude(&writer, &claim, &sandbox).await;
+    let outcome = exclude(&writer, &pool, &claim, &sandbox).await;
     let bound = match outcome {
         Ok(pod) => pod,
         Err(error) => {
@@ -57,11 +66,17 @@ pub(super) async fn run(writer: Writer, claim: Arc<Claim>, sandbox: Arc<Sandbox>
 }
 
 /// W1. Answers the pod as it is now.
-async fn exclude(writer: &Writer, claim: &Claim, sandbox: &Sandbox) -> Result<Sandbox, CallError> {
+async fn exclude(
+    writer: &Writer,
+    pool: &Pool,
+    claim: &Claim,
+    sandbox: &Sandbox,
+) -> Result<Sandbox, CallError> {
     let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &sandbox.key.namespace);
     let name = &sandbox.key.name;
-    let patch: json_patch::Patch = serde_json::from_value(claiming_patch(claim, sandbox))
-        .map_err(|e| CallError::Kube(kube::Error::SerdeError(e)))?;
+    let patch: json_patch::Patch =
+        serde_json::from_value(claiming_patch(claim, sandbox, &pool.targets.gate.pre_normal))
+            .map_err(|e| CallError::Kube(kube::Error::SerdeError(e)))?;
     let (parameters, patch) = (PatchParams::default(), Patch::Json::<()>(patch));
     let answer = settle(|| call(pods.patch(name, &parameters, &patch))).await;
     let pod = match answer {
@@ -86,13 +101,12 @@ fn is_held(pod: &StoredPod, claim: &Claim, sandbox: &Sandbox) -> bool {
 
 /// The JSON Patch of W1. It holds no resource version, so that status updates of the kubelet do not get in its
 /// way; instead it tests everything that makes the pod claimable. A failed test answers 422 and changes nothing.
-pub fn claiming_patch(claim: &Claim, sandbox: &Sandbox) -> Value {
+pub fn claiming_patch(claim: &Claim, sandbox: &Sandbox, pre_normal: &Hook) -> Value {
     let Owner::Pool { uid: pool } = &sandbox.owner else {
         return json!([{"op": "test", "path": "/kind", "value": null}]);
     };
     let owner = format!("/metadata/ownerReferences/{}", sandbox.owner_index);
     let ready = format!("/status/conditions/{}", sandbox.ready_index.unwrap_or(usize::MAX));
-    let test = |path: String, value: Value| json!({"op": "test", "path": path, "value": value});
     let mut patch = vec![
         test("/metadata/uid".into(), json!(sandbox.uid)),
         test(label(labels::STATE), json!(labels::WARM)),
@@ -101,7 +115,7 @@ pub fn claiming_patch(claim: &Claim, sandbox: &Sandbox) -> Value {
         test(format!("{ready}/type"), json!("Ready")),
         test(format!("{ready}/status"), json!("True")),
     ];
-    let add = |path: String, value: Value| json!({"op": "add", "path": path, "value": value});
+    patch.extend(handlers_are_on(pre_normal, sandbox));
     patch.push(add(label(labels::STATE), json!(labels::CLAIMED)));
     patch.push(add(label(labels::CLAIM), json!(claim.key.name)));
     patch.push(add(label(labels::CLAIM_UID), json!(claim.uid)));
@@ -130,7 +144,6 @@ pub fn claiming_patch(claim: &Claim, sandbox: &Sandbox) -> Value {
         patch.push(test("/metadata/annotations".into(), Value::Null));
         patch.push(add("/metadata/annotations".into(), json!({})));
     }
-    let annotation = |key: &str| format!("/metadata/annotations/{}", escaped(key));
     patch.extend(
         annotations
             .iter()
@@ -138,13 +151,4 @@ pub fn claiming_patch(claim: &Claim, sandbox: &Sandbox) -> Value {
             .map(|(k, v)| add(annotation(k), json!(v))),
     );
     Value::Array(patch)
-}
-
-fn label(key: &str) -> String {
-    format!("/metadata/labels/{}", escaped(key))
-}
-
-/// A key as a JSON Pointer writes it (RFC 6901).
-fn escaped(key: &str) -> String {
-    key.replace('~', "~0").replace('/', "~1")
 }

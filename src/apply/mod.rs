@@ -6,7 +6,9 @@ pub mod backoff;
 pub mod bind;
 pub mod create;
 pub mod delete;
+pub mod drain;
 pub mod outcome;
+mod patch;
 pub mod publish;
 pub mod revise;
 
@@ -76,6 +78,7 @@ impl Writer {
                     let warm = !index.has_waited(claim);
                     self.spawn(bind::run(
                         self.clone(),
+                        Arc::clone(&view.pool),
                         index.as_written(claim),
                         Arc::clone(sandbox),
                         warm,
@@ -89,6 +92,15 @@ impl Writer {
                 Step::DeletePod { sandbox } => {
                     index.pending.deleting(sandbox);
                     self.spawn(delete::run(self.clone(), Arc::clone(sandbox), action.reason));
+                }
+                Step::DrainPod { sandbox } => {
+                    index.pending.draining(sandbox);
+                    self.spawn(drain::mark(self.clone(), Arc::clone(sandbox), action.reason));
+                }
+                Step::RestorePod { sandbox } => {
+                    index.pending.restoring(sandbox);
+                    let hook = view.pool.targets.pre_delete.clone();
+                    self.spawn(drain::restore(self.clone(), Arc::clone(sandbox), hook));
                 }
                 // No pod is made from a template that is not on record yet.
                 Step::CreatePod { .. } if plan.revisions.store.is_some() => {}

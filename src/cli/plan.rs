@@ -201,6 +201,13 @@ fn action(action: &Action) -> ActionReport {
             None,
             Some(&sandbox.revision),
         ),
+        Step::DrainPod { sandbox } => ("DrainPod", Some(&sandbox.key.name), None, Some(&sandbox.revision)),
+        Step::RestorePod { sandbox } => (
+            "RestorePod",
+            Some(&sandbox.key.name),
+            None,
+            Some(&sandbox.revision),
+        ),
         Step::BindClaim { claim, sandbox } => (
             "BindClaim",
             Some(&sandbox.key.name),

@@ -5,6 +5,7 @@ pub mod claim;
 pub mod failures;
 pub mod feed;
 mod grouped;
+pub mod hooks;
 pub mod index;
 mod lookup;
 pub mod pending;

@@ -4,6 +4,7 @@
 use super::Key;
 use super::sandbox::{Owner, Sandbox};
 use super::view::{Creating, OwnWrite};
+use crate::api::labels;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
@@ -95,6 +96,16 @@ impl Pending {
         self.note(sandbox, OwnWrite::Delete, "");
     }
 
+    /// Notes that `sandbox` is being marked as draining.
+    pub fn draining(&mut self, sandbox: &Sandbox) {
+        self.note(sandbox, OwnWrite::Drain, "");
+    }
+
+    /// Notes that the draining `sandbox` is being marked as warm.
+    pub fn restoring(&mut self, sandbox: &Sandbox) {
+        self.note(sandbox, OwnWrite::Restore, "");
+    }
+
     /// The API server has accepted the deletion of the pod with UID `uid`.
     pub fn deleted(&mut self, uid: &str) {
         if let Some((_, write)) = self.writes.get_mut(uid) {
@@ -136,6 +147,8 @@ impl Pending {
                     || matches!(&sandbox.owner, Owner::Claim { uid, .. } if *uid == write.claim)
             }
             OwnWrite::Delete | OwnWrite::Deleted => sandbox.terminating,
+            OwnWrite::Drain => sandbox.terminating || sandbox.state == labels::DRAINING,
+            OwnWrite::Restore => sandbox.terminating || sandbox.state == labels::WARM,
             OwnWrite::Refused => sandbox.resource_version != write.resource_version,
         };
         if shown {

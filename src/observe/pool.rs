@@ -1,11 +1,12 @@
 //! A pool, decoded and validated once.
 
 use super::Key;
+use super::hooks::Gate;
 use super::revision::Template;
 use super::stored::{self, StoredPool};
 use super::targets::Targets;
 use crate::api::{PoolSpec, PoolStatus};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use std::sync::Arc;
 
 /// A Pool as decisions need it.
@@ -25,7 +26,7 @@ pub struct Pool {
     pub terminating: bool,
     /// The template of the spec.
     pub template: Arc<Template>,
-    /// What the spec comes to. With a [`fault`](Self::fault) only `min_ready` means anything.
+    /// What the spec comes to. With a [`fault`](Self::fault) only its gate means anything.
     pub targets: Targets,
     /// A sentence saying what in the spec is not understood. Such a pool creates and deletes nothing; what is
     /// warm may still be claimed.
@@ -49,7 +50,7 @@ impl Pool {
             Ok(targets) => (targets, None),
             Err(fault) => (
                 Targets {
-                    min_ready: min_ready(pool),
+                    gate: Gate::salvage(&pool.spec),
                     ..Targets::default()
                 },
                 Some(fault),
@@ -67,17 +68,5 @@ impl Pool {
             fault,
             status: stored::decode("status", &pool.status).unwrap_or_default(),
         }
-    }
-}
-
-/// `minReadySeconds` of a pool whose spec does not decode as a whole; for ever when it is not understood
-/// either, so that nothing counts as available too soon.
-fn min_ready(pool: &StoredPool) -> SignedDuration {
-    match pool.spec.get("minReadySeconds") {
-        None => SignedDuration::ZERO,
-        Some(value) => value
-            .as_i64()
-            .filter(|s| *s >= 0)
-            .map_or(SignedDuration::MAX, SignedDuration::from_secs),
     }
 }

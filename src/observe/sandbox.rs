@@ -1,9 +1,11 @@
 //! A sandbox: a pod that belongs to a pool or to a claim, reduced to what decisions need.
 
 use super::Key;
+use super::hooks::Gate;
 use super::stored::{self, StoredPod, StoredPodCondition};
 use crate::api::{API_VERSION, labels};
 use jiff::{SignedDuration, Timestamp};
+use std::collections::BTreeMap;
 
 /// Who the pod belongs to: its controller owner reference. Labels alone never make a pod a tenant's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +82,10 @@ pub struct Sandbox {
     pub deletion_cost: i32,
     /// Restarts of all containers.
     pub restarts: i32,
+    /// Labels that are not the operator's.
+    pub labels: BTreeMap<String, String>,
+    /// Finalizers, in stored order.
+    pub finalizers: Vec<String>,
     /// The pod has annotations; a JSON Patch can add to a map only where there is one.
     pub annotated: bool,
 }
@@ -132,6 +138,14 @@ impl Sandbox {
                 .flatten()
                 .map(|c| c.restart_count)
                 .sum(),
+            labels: metadata
+                .labels
+                .iter()
+                .flatten()
+                .filter(|(key, _)| !key.starts_with(labels::PREFIX))
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect(),
+            finalizers: metadata.finalizers.clone().unwrap_or_default(),
             annotated: annotations.is_some_and(|a| !a.is_empty()),
         })
     }
@@ -141,13 +155,19 @@ impl Sandbox {
         matches!(self.phase, PodPhase::Succeeded | PodPhase::Failed)
     }
 
-    /// When the pod will have been Ready for `min_ready`; `None` while it is not Ready and Running at all.
-    pub fn available_at(&self, min_ready: SignedDuration) -> Option<Timestamp> {
-        if self.terminating || self.phase != PodPhase::Running || self.state != labels::WARM {
-            return None;
-        }
-        self.ready_since
-            .map(|since| since.checked_add(min_ready).unwrap_or(Timestamp::MAX))
+    /// When the pod will be available if it stays as it is; `None` when it will not.
+    pub fn available_at(&self, gate: &Gate) -> Option<Timestamp> {
+        self.up_at(gate).filter(|_| self.state == labels::WARM)
+    }
+
+    /// The same whatever its state label says: Running, Ready for as long as `gate` asks, and with every handler
+    /// that it asks for.
+    pub fn up_at(&self, gate: &Gate) -> Option<Timestamp> {
+        let runs = !self.terminating && self.phase == PodPhase::Running;
+        let since = self
+            .ready_since
+            .filter(|_| runs && gate.pre_normal.all_on(self))?;
+        Some(since.checked_add(gate.min_ready).unwrap_or(Timestamp::MAX))
     }
 
     /// The phase is final, and the pod came to it before its time to become available was over.

@@ -1,6 +1,7 @@
 //! What a pool's spec comes to in whole sandboxes. Every percentage is resolved and every number checked here,
 //! once.
 
+use super::hooks::{Gate, Hook};
 use crate::api::pool::{PoolSpec, UpdateStrategyType};
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -28,8 +29,10 @@ pub struct Targets {
     pub paused: bool,
     /// How many sandboxes may be warming at once; see [`warming_ceiling`](Self::warming_ceiling).
     pub warming: IntOrPercent,
-    /// How long a sandbox must have been Ready to be available.
-    pub min_ready: SignedDuration,
+    /// What a running sandbox has to have to be available.
+    pub gate: Gate,
+    /// Handlers whose presence puts off the deletion of an unclaimed sandbox.
+    pub pre_delete: Hook,
     /// How long an unclaimed sandbox may take to become available.
     pub warm_up: SignedDuration,
     /// How long a rollout may go without progress.
@@ -49,6 +52,7 @@ impl Targets {
     /// wider budget.
     pub fn resolve(spec: &PoolSpec) -> Result<Self, String> {
         let capacity = spec.capacity.clone().unwrap_or_default();
+        let lifecycle = spec.lifecycle.clone().unwrap_or_default();
         let replicas = count("spec.replicas", spec.replicas)?;
         let optional = |field: &str, value: Option<i32>| value.map(|v| count(field, v)).transpose();
         let max_warm = optional("spec.capacity.maxWarm", capacity.max_warm)?.unwrap_or(replicas);
@@ -94,7 +98,11 @@ impl Targets {
             partition: partition.kept_of(replicas),
             paused: spec.update_strategy.paused,
             warming: ceiling,
-            min_ready: seconds("spec.minReadySeconds", spec.min_ready_seconds, 0)?,
+            gate: Gate {
+                min_ready: seconds("spec.minReadySeconds", spec.min_ready_seconds, 0)?,
+                pre_normal: lifecycle.pre_normal.unwrap_or_default().into(),
+            },
+            pre_delete: lifecycle.pre_delete.unwrap_or_default().into(),
             warm_up: seconds("spec.warmUpDeadlineSeconds", spec.warm_up_deadline_seconds, 1)?,
             progress: seconds("spec.progressDeadlineSeconds", spec.progress_deadline_seconds, 1)?,
             history_limit: count("spec.revisionHistoryLimit", spec.revision_history_limit)?,

@@ -57,6 +57,10 @@ pub enum OwnWrite {
     Bind,
     /// Being deleted; the answer is outstanding.
     Delete,
+    /// Being marked as draining.
+    Drain,
+    /// Being marked as warm again.
+    Restore,
     /// Deleted: the API server has said so.
     Deleted,
     /// The last write was refused because the pod had changed; nothing is tried before the change is seen.

@@ -44,6 +44,10 @@ pub(super) struct Draft<'a> {
     pub(super) idle: Vec<Idle>,
     /// Unclaimed sandboxes that have ended.
     pub(super) finished: Vec<Arc<Sandbox>>,
+    /// Draining sandboxes, those most worth keeping first.
+    pub(super) draining: Vec<Arc<Sandbox>>,
+    /// Draining sandboxes that are being made warm again.
+    pub(super) returning: usize,
     /// Unclaimed sandboxes on their way out: being bound or deleted, not confirmed yet. No replacement is
     /// made before the API server has confirmed, so that a refused write leaves no sandbox too many.
     pub(super) leaving: usize,
@@ -78,6 +82,8 @@ impl<'a> Draft<'a> {
             revisions,
             idle: Vec::new(),
             finished: Vec::new(),
+            draining: Vec::new(),
+            returning: 0,
             leaving: 0,
             claimed: Vec::new(),
             proven: false,
@@ -113,6 +119,9 @@ impl<'a> Draft<'a> {
         }
         order::by_removal(&mut draft.idle);
         draft.finished.sort_by(|a, b| a.key.cmp(&b.key));
+        draft
+            .draining
+            .sort_by(|a, b| (a.ready_since.is_none(), &a.key).cmp(&(b.ready_since.is_none(), &b.key)));
         warm_up::recall(&mut draft);
         draft.proven = draft.claimed.contains(&true) || draft.idle.iter().any(|i| i.updated && i.available);
         let available = draft.idle.iter().filter(|i| i.available).count();
@@ -121,14 +130,20 @@ impl<'a> Draft<'a> {
     }
 
     fn sort_in(&mut self, sandbox: &'a Arc<Sandbox>, pending: Option<OwnWrite>) {
-        // A state that is not understood, or set by hand, is left alone: it is nobody's to give or delete.
-        if sandbox.terminating || pending == Some(OwnWrite::Deleted) || sandbox.state != labels::WARM {
+        if sandbox.terminating || pending == Some(OwnWrite::Deleted) {
             return;
         }
-        if matches!(pending, Some(OwnWrite::Bind | OwnWrite::Delete)) {
-            self.leaving += 1;
-            return;
+        match (sandbox.state.as_str(), pending) {
+            (labels::DRAINING, None) => self.draining.push(Arc::clone(sandbox)),
+            (labels::DRAINING, Some(OwnWrite::Restore)) => self.returning += 1,
+            (labels::WARM, Some(OwnWrite::Bind | OwnWrite::Delete | OwnWrite::Drain)) => self.leaving += 1,
+            (labels::WARM, pending) => self.sort_in_warm(sandbox, pending),
+            // A state that is not understood, or set by hand, is left alone: it is nobody's to give or delete.
+            _ => {}
         }
+    }
+
+    fn sort_in_warm(&mut self, sandbox: &'a Arc<Sandbox>, pending: Option<OwnWrite>) {
         if sandbox.finished() {
             if pending.is_none() {
                 self.finished.push(Arc::clone(sandbox));
@@ -136,7 +151,7 @@ impl<'a> Draft<'a> {
             return;
         }
         let targets = &self.view.pool.targets;
-        let at = sandbox.available_at(targets.min_ready);
+        let at = sandbox.available_at(&targets.gate);
         let overdue_at = sandbox.overdue_at(targets.warm_up);
         self.wake(at.unwrap_or(overdue_at));
         let available = at.is_some_and(|at| at <= self.view.now);
@@ -168,9 +183,19 @@ impl<'a> Draft<'a> {
         self.actions.push(Action { phase, step, reason });
     }
 
-    /// Unclaimed sandboxes that will be there once every creation on its way is seen.
+    /// Unclaimed sandboxes that will be there once every write on its way is seen.
     pub(super) fn active(&self) -> usize {
-        self.idle.len() + self.view.creating.len()
+        self.idle.len() + self.view.creating.len() + self.returning
+    }
+
+    /// Has an unclaimed sandbox deleted, or drained first if one of its hooks asks for that.
+    pub(super) fn discard(&mut self, phase: Phase, reason: &'static str, sandbox: Arc<Sandbox>) {
+        let step = if self.view.pool.targets.pre_delete.any_on(&sandbox) {
+            Step::DrainPod { sandbox }
+        } else {
+            Step::DeletePod { sandbox }
+        };
+        self.act(phase, reason, step);
     }
 
     /// Creations on their way of the update revision.
@@ -209,7 +234,7 @@ impl<'a> Draft<'a> {
             .map_or(unclaimed, |max| unclaimed.min(room(max)))
     }
 
-    /// Deletes up to `count` of the idle sandboxes that `of` selects, in order of removal: not available ones
+    /// Discards up to `count` of the idle sandboxes that `of` selects, in order of removal: not available ones
     /// freely, available ones within `limit`. Returns how many.
     pub(super) fn remove(
         &mut self,
@@ -229,13 +254,7 @@ impl<'a> Draft<'a> {
             if wanted && (!idle.available || limit == Limit::None || self.budget.take()) {
                 removed += 1;
                 self.leaving += 1;
-                self.act(
-                    phase,
-                    reason,
-                    Step::DeletePod {
-                        sandbox: idle.sandbox,
-                    },
-                );
+                self.discard(phase, reason, idle.sandbox);
             } else {
                 kept.push(idle);
             }

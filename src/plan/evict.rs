@@ -16,8 +16,9 @@ pub(super) fn run(draft: &mut Draft) {
         if sandbox.came_to_nothing(draft.view.pool.targets.warm_up) {
             warm_up::note_failure(draft, &sandbox.revision);
         }
-        draft.act(Phase::Eviction, reason, Step::DeletePod { sandbox });
+        draft.discard(Phase::Eviction, reason, sandbox);
     }
+    release_drained(draft);
     warm_up::give_up_overdue(draft);
     draft.remove(
         Phase::Eviction,
@@ -26,4 +27,16 @@ pub(super) fn run(draft: &mut Draft) {
         Limit::Budget,
         |idle| idle.sandbox.evict,
     );
+}
+
+/// Deletes draining sandboxes whose preDelete hooks have all been taken off.
+fn release_drained(draft: &mut Draft) {
+    let pre_delete = &draft.view.pool.targets.pre_delete;
+    let (held, free): (Vec<_>, Vec<_>) = std::mem::take(&mut draft.draining)
+        .into_iter()
+        .partition(|sandbox| pre_delete.any_on(sandbox));
+    draft.draining = held;
+    for sandbox in free {
+        draft.act(Phase::Eviction, "Drained", Step::DeletePod { sandbox });
+    }
 }

@@ -80,6 +80,16 @@ pub enum Step {
         /// The pod as last seen.
         sandbox: Arc<Sandbox>,
     },
+    /// Mark an unclaimed pod as draining: its deletion waits for its preDelete hooks.
+    DrainPod {
+        /// The pod as last seen.
+        sandbox: Arc<Sandbox>,
+    },
+    /// Mark a draining pod as warm again.
+    RestorePod {
+        /// The pod as last seen.
+        sandbox: Arc<Sandbox>,
+    },
     /// Bind a pod to a claim.
     BindClaim {
         /// The claim as last seen.

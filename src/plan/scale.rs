@@ -4,6 +4,7 @@ use super::draft::{Draft, Limit};
 use super::rollout::Rollout;
 use super::{Phase, Step, warm_up};
 use crate::api::pool::UpdateStrategyType;
+use crate::observe::sandbox::Sandbox;
 use crate::observe::view::Creation;
 
 /// Trims what is above the upper bound, or creates what is missing.
@@ -47,6 +48,10 @@ fn create(draft: &mut Draft, rollout: &Rollout) {
     let targets = &draft.view.pool.targets;
     let present = draft.active() + draft.leaving;
     let missing = (draft.desired() + rollout.surge).saturating_sub(present);
+    let of_old = missing.min(rollout.old_missing());
+    let old_back = restore(draft, of_old, |updated| !updated);
+    let back = old_back + restore(draft, missing - of_old, |updated| updated);
+    let (missing, present) = (missing - back, present + back);
     let room = targets
         .max_total
         .map_or(usize::MAX, |max| max.saturating_sub(draft.existing));
@@ -59,7 +64,7 @@ fn create(draft: &mut Draft, rollout: &Rollout) {
     }
     let reason = if draft.demand > 0 { "Demand" } else { "Refill" };
     let new = count
-        .saturating_sub(rollout.old_missing())
+        .saturating_sub(rollout.old_missing() - old_back)
         .min(unproven_room(draft));
     let update = draft.revisions.update.hash.clone();
     let previous = draft
@@ -80,6 +85,33 @@ fn create(draft: &mut Draft, rollout: &Rollout) {
             draft.act(Phase::Scale, reason, step);
         }
     }
+}
+
+/// Makes up to `count` draining sandboxes warm again instead of creating new ones: those that are as they were, with
+/// none of their preDelete hooks taken off, and that were not to go for their own sake. Returns how many.
+fn restore(draft: &mut Draft, count: usize, of: impl Fn(bool) -> bool) -> usize {
+    let (view, update) = (draft.view, &draft.revisions.update.hash);
+    let targets = &view.pool.targets;
+    let wanted = |sandbox: &Sandbox| {
+        let overdue =
+            sandbox.up_at(&targets.gate).is_none() && sandbox.overdue_at(targets.warm_up) <= view.now;
+        let worn = sandbox.evict || sandbox.finished() || overdue;
+        of(sandbox.revision == *update) && !worn && targets.pre_delete.all_on(sandbox)
+    };
+    let back: Vec<_> = draft
+        .draining
+        .iter()
+        .filter(|s| wanted(s))
+        .take(count)
+        .cloned()
+        .collect();
+    draft.draining.retain(|s| !back.iter().any(|b| b.uid == s.uid));
+    draft.returning += back.len();
+    let restored = back.len();
+    for sandbox in back {
+        draft.act(Phase::Scale, "WantedAgain", Step::RestorePod { sandbox });
+    }
+    restored
 }
 
 /// After a refusal nothing is created until the backoff ends, then one pod to find out.

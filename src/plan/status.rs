@@ -19,6 +19,7 @@ struct Counts {
     available: usize,
     updated: usize,
     updated_available: usize,
+    draining: usize,
 }
 
 pub(super) fn run(draft: &mut Draft) -> PoolStatus {
@@ -69,6 +70,7 @@ pub(super) fn run(draft: &mut Draft) -> PoolStatus {
         expected_updated: number(pool.targets.replicas - kept(draft, complete)),
         claimed: number(draft.claimed.len()),
         total: number(counts.replicas + draft.claimed.len()),
+        draining: number(counts.draining),
         pending_claims: number(draft.view.claims.iter().filter(|w| !w.served).count()),
         current_revision: current,
         update_revision: update.clone(),
@@ -92,14 +94,16 @@ fn count(draft: &Draft) -> Counts {
         let unclaimed = matches!(&sandbox.owner, Owner::Pool { uid } if *uid == draft.view.pool.uid);
         let leaving = matches!(
             seen.pending,
-            Some(OwnWrite::Bind | OwnWrite::Delete | OwnWrite::Deleted)
+            Some(OwnWrite::Bind | OwnWrite::Delete | OwnWrite::Deleted | OwnWrite::Drain)
         );
+        let draining = unclaimed && !sandbox.terminating && sandbox.state == labels::DRAINING;
+        counts.draining += usize::from(draining);
         if !unclaimed || leaving || sandbox.terminating || sandbox.finished() || sandbox.state != labels::WARM
         {
             continue;
         }
         let available = sandbox
-            .available_at(draft.view.pool.targets.min_ready)
+            .available_at(&draft.view.pool.targets.gate)
             .is_some_and(|at| at <= draft.view.now);
         let updated = sandbox.revision == draft.revisions.update.hash;
         counts.replicas += 1;

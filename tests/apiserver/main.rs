@@ -64,6 +64,11 @@ const TOGETHER: &[Named] = told![
         sandboxes_that_die_at_once_are_replaced_ever_more_slowly,
         a_rollout_that_gets_nowhere_says_so_and_ends_when_it_is_undone,
     },
+    stories::hooks::{
+        a_sandbox_is_available_only_with_every_pre_normal_handler,
+        a_held_sandbox_drains_until_it_is_let_go,
+        a_rollout_of_held_sandboxes_goes_on_as_they_are_let_go,
+    },
     stories::queue::{
         waiting_claims_are_served_oldest_first,
         a_higher_priority_goes_first_and_age_decides_among_equals,

@@ -16,4 +16,5 @@ mod check;
 mod binding;
 mod budget;
 mod history;
+mod hooks;
 mod order;

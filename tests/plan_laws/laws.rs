@@ -5,6 +5,7 @@ use crate::world::{POOL_UID, World};
 use proptest::prelude::*;
 use serde_json::json;
 use std::collections::HashSet;
+use warmpool::api::labels;
 use warmpool::api::pool::UpdateStrategyType;
 use warmpool::observe::sandbox::{Owner, PodPhase};
 use warmpool::plan::{Phase, Plan, Step, plan};
@@ -27,7 +28,13 @@ enum Event {
     Vanish(usize),
     Unready(usize),
     Evict(usize),
+    /// Somebody puts a preDelete handler on a sandbox.
+    Hold(usize),
+    /// Somebody takes it off.
+    LetGo(usize),
 }
+
+const HELD: &str = "example.com/held";
 
 fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
@@ -46,6 +53,8 @@ fn event() -> impl Strategy<Value = Event> {
         1 => any::<usize>().prop_map(Event::Vanish),
         1 => any::<usize>().prop_map(Event::Unready),
         1 => any::<usize>().prop_map(Event::Evict),
+        2 => any::<usize>().prop_map(Event::Hold),
+        1 => any::<usize>().prop_map(Event::LetGo),
     ]
 }
 
@@ -62,11 +71,11 @@ fn capacity() -> impl Strategy<Value = serde_json::Value> {
 fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
     let targets = world.pool().targets;
     let mut touched = HashSet::new();
-    let (mut freed, mut taken_at_once, mut deleted, mut created) = (0, 0, 0, 0);
+    let (mut freed, mut taken_at_once, mut deleted, mut created, mut restored) = (0, 0, 0, 0, 0);
     let mut served = HashSet::new();
     for action in &plan.actions {
         match &action.step {
-            Step::DeletePod { sandbox } => {
+            Step::DeletePod { sandbox } | Step::DrainPod { sandbox } => {
                 prop_assert!(touched.insert(sandbox.uid.clone()), "two writes on one pod");
                 prop_assert_eq!(
                     &sandbox.owner,
@@ -74,9 +83,14 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
                     "I2: only unclaimed sandboxes are deleted"
                 );
                 let available = sandbox
-                    .available_at(targets.min_ready)
+                    .available_at(&targets.gate)
                     .is_some_and(|at| at <= world.now);
-                deleted += 1;
+                let held = sandbox.labels.contains_key(HELD);
+                prop_assert!(
+                    !held || matches!(action.step, Step::DrainPod { .. }),
+                    "a held sandbox is deleted"
+                );
+                deleted += usize::from(sandbox.state == labels::WARM);
                 let at_once =
                     targets.strategy == UpdateStrategyType::Recreate && action.phase == Phase::Recreate;
                 freed += usize::from(available && !at_once);
@@ -86,13 +100,18 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
                 prop_assert!(touched.insert(sandbox.uid.clone()), "I1: two writes on one pod");
                 prop_assert!(served.insert(claim.uid.clone()), "I1: one claim served twice");
                 let available = sandbox
-                    .available_at(targets.min_ready)
+                    .available_at(&targets.gate)
                     .is_some_and(|at| at <= world.now);
                 prop_assert!(available && !sandbox.terminating, "I3: {sandbox:?}");
             }
             Step::CreatePod { name, .. } => {
                 prop_assert!(!world.sandboxes.contains_key(name), "a fresh name");
                 created += 1;
+            }
+            Step::RestorePod { sandbox } => {
+                prop_assert!(touched.insert(sandbox.uid.clone()), "two writes on one pod");
+                prop_assert_eq!(&sandbox.owner, &Owner::Pool { uid: POOL_UID.into() });
+                restored += 1;
             }
             Step::FailClaim { .. } => {}
         }
@@ -107,8 +126,9 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
             "I4: {left} left of {reachable}"
         );
     }
-    if created > 0 {
-        let unclaimed = world.unclaimed().count() - deleted - served.len() + created;
+    if created + restored > 0 {
+        let warm = world.unclaimed().filter(|s| s.state == labels::WARM).count();
+        let unclaimed = warm - deleted - served.len() + created + restored;
         let wanted = (targets.replicas + unserved).max(targets.min_total) + targets.max_surge;
         prop_assert!(unclaimed <= wanted, "I4: {unclaimed} unclaimed of {wanted}");
         prop_assert!(
@@ -130,6 +150,13 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
         "I7: {unserved} claims wait and {claimable} sandboxes are available"
     );
     Ok(())
+}
+
+/// A pool whose sandboxes may be held by a preDelete handler.
+fn hooked(replicas: usize, fields: serde_json::Value) -> World {
+    let mut world = World::new(replicas, fields);
+    world.set(json!({"lifecycle": {"preDelete": {"labelsHandler": {HELD: "yes"}}}}));
+    world
 }
 
 fn strategy(world: &mut World, fields: serde_json::Value) {
@@ -182,6 +209,8 @@ fn happen(world: &mut World, event: &Event, number: usize) -> Result<(), TestCas
         }
         Event::Unready(n) => change(world, *n, |s| s.ready_since = None),
         Event::Evict(n) => change(world, *n, |s| s.evict = true),
+        Event::Hold(n) => change(world, *n, |s| drop(s.labels.insert(HELD.into(), "yes".into()))),
+        Event::LetGo(n) => change(world, *n, |s| drop(s.labels.remove(HELD))),
     }
     Ok(())
 }
@@ -196,10 +225,11 @@ proptest! {
         capacity in capacity(),
         events in proptest::collection::vec(event(), 1..60),
     ) {
-        let mut world = World::new(replicas, json!({"capacity": capacity}));
+        let mut world = hooked(replicas, json!({"capacity": capacity}));
         for (number, event) in events.iter().enumerate() {
             happen(&mut world, event, number)?;
         }
+        world.sandboxes.values_mut().for_each(|s| s.labels.clear());
         let patient: Vec<_> = world.claims.keys().cloned().collect();
         for name in patient.iter().skip(4) {
             world.delete_claim(name);
@@ -231,7 +261,7 @@ proptest! {
         events in proptest::collection::vec(event(), 1..40),
         seed in any::<u64>(),
     ) {
-        let mut world = World::new(replicas, json!({}));
+        let mut world = hooked(replicas, json!({}));
         for (number, event) in events.iter().enumerate() {
             happen(&mut world, event, number)?;
         }

@@ -10,6 +10,7 @@
 
 mod claims;
 mod deadlines;
+mod hooks;
 mod laws;
 mod phases;
 mod revisions;

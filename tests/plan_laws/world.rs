@@ -137,6 +137,8 @@ impl World {
             ready_changed: None,
             deletion_cost: 0,
             restarts: 0,
+            labels: BTreeMap::new(),
+            finalizers: Vec::new(),
             annotated: false,
         }
     }
@@ -230,6 +232,8 @@ impl World {
                     self.sandboxes.remove(&sandbox.key.name);
                 }
             }
+            Step::DrainPod { sandbox } => self.relabel(sandbox, labels::WARM, labels::DRAINING),
+            Step::RestorePod { sandbox } => self.relabel(sandbox, labels::DRAINING, labels::WARM),
             Step::BindClaim { claim, sandbox } => {
                 self.counter += 1;
                 let claimable = |s: &&mut Sandbox| {
@@ -264,6 +268,18 @@ impl World {
                     stored.status.phase = Some(ClaimPhase::Failed);
                 }
             }
+        }
+    }
+
+    fn relabel(&mut self, sandbox: &Sandbox, from: &str, to: &str) {
+        self.counter += 1;
+        if let Some(pod) = self
+            .sandboxes
+            .get_mut(&sandbox.key.name)
+            .filter(|p| p.state == from)
+        {
+            pod.state = to.into();
+            pod.resource_version = self.counter.to_string();
         }
     }
 
@@ -318,9 +334,9 @@ impl World {
     }
 
     pub fn available(&self) -> usize {
-        let min_ready = self.pool().targets.min_ready;
+        let gate = self.pool().targets.gate;
         self.unclaimed()
-            .filter(|s| s.available_at(min_ready).is_some_and(|at| at <= self.now))
+            .filter(|s| s.available_at(&gate).is_some_and(|at| at <= self.now))
             .count()
     }
 
@@ -357,6 +373,8 @@ pub fn lines(plan: &Plan, phase: Phase) -> Vec<String> {
         .map(|a| match &a.step {
             Step::CreatePod { revision, .. } => format!("CreatePod {revision} {}", a.reason),
             Step::DeletePod { sandbox } => format!("DeletePod {} {}", sandbox.key.name, a.reason),
+            Step::DrainPod { sandbox } => format!("DrainPod {} {}", sandbox.key.name, a.reason),
+            Step::RestorePod { sandbox } => format!("RestorePod {} {}", sandbox.key.name, a.reason),
             Step::BindClaim { claim, sandbox } => {
                 format!("BindClaim {} {}", claim.key.name, sandbox.key.name)
             }

@@ -5,6 +5,7 @@
 mod binding;
 mod budget;
 pub mod event;
+mod hooks;
 mod order;
 mod patience;
 pub mod world;
@@ -171,6 +172,7 @@ pub fn judge(events: &[Event], rules: &Rules) -> Verdict {
         };
         binding.judge(&scene, &step, &mut findings, &mut figures);
         budget.judge(&scene, &step, &mut findings);
+        hooks::judge(&scene, &step, &mut findings);
         order.judge(&scene, &step, &mut findings, &mut figures);
         patience.judge(&scene, &step, &mut findings, &mut figures);
         world.apply(event, step);

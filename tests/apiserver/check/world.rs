@@ -1,6 +1,8 @@
 //! The objects of one namespace at one point of the history, as typed facts, and recent values of counts.
 
 use super::event::{Event, condition, is_ready, items, text};
+use super::hooks::all_on;
+
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
@@ -26,6 +28,8 @@ pub struct Pod {
     pub ready_since: Option<Timestamp>,
     pub gated: bool,
     pub terminating: bool,
+    pub labels: BTreeMap<String, String>,
+    pub finalizers: Vec<String>,
 }
 
 impl Pod {
@@ -48,6 +52,8 @@ impl Pod {
             ready_since: is_ready(o).then(|| since(o, event.at)),
             gated: !items(o, "/spec/schedulingGates").is_empty(),
             terminating: !text(o, "/metadata/deletionTimestamp").is_empty(),
+            labels: strings(&o["metadata"]["labels"]),
+            finalizers: names(o, "/metadata/finalizers"),
         }
     }
 
@@ -76,9 +82,30 @@ impl Pod {
         self.is_unclaimed(&pool.name)
             && !self.terminating
             && self.phase == "Running"
+            && all_on(&pool.pre_normal, self)
             && ready_for
                 .is_some_and(|age| pool.min_ready == 0 || age >= SignedDuration::from_secs(pool.min_ready))
     }
+}
+
+/// The labels and finalizers of a lifecycle hook.
+pub type Handlers = (BTreeMap<String, String>, Vec<String>);
+
+fn handlers(hook: &Value) -> Handlers {
+    (strings(&hook["labelsHandler"]), names(hook, "/finalizersHandler"))
+}
+
+fn strings(map: &Value) -> BTreeMap<String, String> {
+    let entries = map.as_object().into_iter().flatten();
+    entries
+        .map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_string()))
+        .collect()
+}
+
+fn names(object: &Value, pointer: &str) -> Vec<String> {
+    let all = items(object, pointer).iter();
+    all.map(|name| name.as_str().unwrap_or_default().to_string())
+        .collect()
 }
 
 fn owner(object: &Value) -> Owner {
@@ -166,6 +193,10 @@ pub struct Pool {
     pub min_total: i64,
     pub max_total: Option<i64>,
     pub min_ready: i64,
+    /// What must be on a sandbox before it is available.
+    pub pre_normal: Handlers,
+    /// What must be off a sandbox before it is deleted.
+    pub pre_delete: Handlers,
 }
 
 impl Pool {
@@ -190,6 +221,8 @@ impl Pool {
             min_total: spec["capacity"]["minTotal"].as_i64().unwrap_or(0),
             max_total: spec["capacity"]["maxTotal"].as_i64(),
             min_ready: spec["minReadySeconds"].as_i64().unwrap_or(0),
+            pre_normal: handlers(&spec["lifecycle"]["preNormal"]),
+            pre_delete: handlers(&spec["lifecycle"]["preDelete"]),
         }
     }
 }

@@ -2,7 +2,9 @@
 
 pub mod claim_cases;
 pub mod creation;
+mod image_cases;
 pub mod install;
+mod lifecycle_cases;
 pub mod pool_cases;
 pub mod rules;
 pub mod stored;

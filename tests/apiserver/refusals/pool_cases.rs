@@ -1,6 +1,6 @@
 //! Pools that must be refused, one or more for each rule of the schema.
 
-use super::Case;
+use super::{Case, image_cases, lifecycle_cases};
 use crate::api::POOLS;
 use crate::objects::pool;
 use serde_json::{Map, Value, json};
@@ -9,8 +9,6 @@ const BUDGET: &str = "maxUnavailable must be a number of 0 or more, or a percent
 const SURGE: &str = "maxSurge must be a number of 0 or more, or a percentage like \"25%\"";
 const PARTITION: &str = "partition must be a number of 0 or more, or a percentage from \"0%\" to \"100%\"";
 const CEILING: &str = "maxUnavailable must be a number of 0 or more, or a percentage like \"100%\"";
-const IMAGE: &str =
-    "image must be a container image reference like registry.example/team/name:tag (the name in lower case)";
 
 fn refused(at: &'static str, rule: &'static str, says: &'static str, object: Value) -> Case {
     Case {
@@ -23,24 +21,24 @@ fn refused(at: &'static str, rule: &'static str, says: &'static str, object: Val
 }
 
 /// A CEL rule and a spec, merged over a good one, that breaks it.
-fn cel(at: &'static str, message: &'static str, spec: Value) -> Case {
+pub fn cel(at: &'static str, message: &'static str, spec: Value) -> Case {
     refused(at, message, message, pool("python", 2, &spec))
 }
 
 /// A keyword of the schema, what the server says, and a spec that breaks it.
-fn keyword(at: &'static str, keyword: &'static str, says: &'static str, spec: Value) -> Case {
+pub fn keyword(at: &'static str, keyword: &'static str, says: &'static str, spec: Value) -> Case {
     refused(at, keyword, says, pool("python", 2, &spec))
 }
 
-fn container(image: &str) -> Value {
+pub fn container(image: &str) -> Value {
     json!({"name": "main", "image": image})
 }
 
-fn with_pod(pod: Value) -> Value {
+pub fn with_pod(pod: Value) -> Value {
     json!({"template": {"spec": pod}})
 }
 
-fn many(count: usize) -> Value {
+pub fn many(count: usize) -> Value {
     Value::Object(
         (0..count)
             .map(|n| (format!("key-{n}"), json!("value")))
@@ -49,10 +47,17 @@ fn many(count: usize) -> Value {
 }
 
 pub fn cases() -> Vec<Case> {
-    [numbers(), budgets(), template(), images(), shape()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        numbers(),
+        budgets(),
+        lifecycle_cases::cases(),
+        template(),
+        image_cases::cases(),
+        shape(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 fn numbers() -> Vec<Case> {
@@ -128,6 +133,18 @@ fn numbers() -> Vec<Case> {
             "format",
             "int32",
             json!({"minReadySeconds": 3_000_000_000_i64}),
+        ),
+        keyword(
+            "spec.progressDeadlineSeconds",
+            "format",
+            "int32",
+            json!({"progressDeadlineSeconds": 3_000_000_000_i64}),
+        ),
+        keyword(
+            "spec.warmUpDeadlineSeconds",
+            "format",
+            "int32",
+            json!({"warmUpDeadlineSeconds": 3_000_000_000_i64}),
         ),
         keyword(
             "spec.revisionHistoryLimit",
@@ -277,49 +294,6 @@ fn template() -> Vec<Case> {
             with_pod(json!({"containers": "main"})),
         ),
     ]
-}
-
-fn images() -> Vec<Case> {
-    let long = format!("a/{}", "b".repeat(511));
-    let mut all = Vec::new();
-    for image in [
-        "Python:3",
-        "python:3:4",
-        "-python",
-        "python@sha256:12",
-        "a b",
-        "",
-        "python:",
-        "http://python",
-    ] {
-        let pod = json!({"containers": [container(image)]});
-        all.push(cel(
-            "spec.template.spec.containers[*].image",
-            IMAGE,
-            with_pod(pod),
-        ));
-    }
-    let init = |image: &str| with_pod(json!({"initContainers": [{"name": "init", "image": image}]}));
-    all.push(cel(
-        "spec.template.spec.initContainers[*].image",
-        IMAGE,
-        init("Python:3"),
-    ));
-    let too_long = "may not be more than 512";
-    let pod = json!({"containers": [container(&long)]});
-    all.push(keyword(
-        "spec.template.spec.containers[*].image",
-        "maxLength",
-        too_long,
-        with_pod(pod),
-    ));
-    all.push(keyword(
-        "spec.template.spec.initContainers[*].image",
-        "maxLength",
-        too_long,
-        init(&long),
-    ));
-    all
 }
 
 /// What an object must have at all, and what it must not.

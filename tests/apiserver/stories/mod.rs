@@ -8,6 +8,7 @@ pub mod deadlines;
 pub mod edits;
 pub mod fill;
 pub mod harm;
+pub mod hooks;
 pub mod idle;
 pub mod queue;
 pub mod rollouts;

@@ -1,0 +1,73 @@
+//! Draining: an unclaimed sandbox with preDelete hooks is marked before it goes, and may be marked warm again.
+
+use super::Writer;
+use super::outcome::{CallError, Class, call, settle};
+use super::patch::{handlers_are_on, label, test};
+use crate::api::labels;
+use crate::observe::hooks::Hook;
+use crate::observe::sandbox::{Owner, Sandbox};
+use crate::observe::stored::StoredPod;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Marks a warm sandbox as draining, if no claim has taken it meanwhile.
+pub(super) async fn mark(writer: Writer, sandbox: Arc<Sandbox>, reason: &'static str) {
+    let patch = relabelling(&sandbox, labels::WARM, labels::DRAINING, Vec::new());
+    if write(&writer, &sandbox, patch).await {
+        tracing::info!(pod = %sandbox.key, pool = sandbox.pool, reason, "draining");
+    }
+}
+
+/// Marks a draining sandbox as warm, if every handler of `hook`, its preDelete hooks, is still on it.
+pub(super) async fn restore(writer: Writer, sandbox: Arc<Sandbox>, hook: Hook) {
+    let untouched = handlers_are_on(&hook, &sandbox);
+    let patch = relabelling(&sandbox, labels::DRAINING, labels::WARM, untouched);
+    if write(&writer, &sandbox, patch).await {
+        tracing::info!(pod = %sandbox.key, pool = sandbox.pool, "wanted again");
+    }
+}
+
+/// The JSON Patch that changes the state label of an unclaimed pod from one value to another, under
+/// `conditions`.
+fn relabelling(sandbox: &Sandbox, from: &str, to: &str, conditions: Vec<Value>) -> Value {
+    let owner = match &sandbox.owner {
+        Owner::Pool { uid } | Owner::Claim { uid, .. } => uid.as_str(),
+        Owner::Other => "",
+    };
+    let mut patch = vec![
+        test("/metadata/uid".into(), json!(sandbox.uid)),
+        test(label(labels::STATE), json!(from)),
+        test("/metadata/deletionTimestamp".into(), Value::Null),
+        test(
+            format!("/metadata/ownerReferences/{}/uid", sandbox.owner_index),
+            json!(owner),
+        ),
+    ];
+    patch.extend(conditions);
+    patch.push(json!({"op": "replace", "path": label(labels::STATE), "value": to}));
+    Value::Array(patch)
+}
+
+/// Sends the patch until its outcome is known. Answers whether it was made.
+async fn write(writer: &Writer, sandbox: &Arc<Sandbox>, patch: Value) -> bool {
+    let permit = writer.changes.acquire().await;
+    let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &sandbox.key.namespace);
+    let parameters = PatchParams::default();
+    let answer = match serde_json::from_value(patch) {
+        Ok(patch) => {
+            let patch = Patch::Json::<()>(patch);
+            settle(|| call(pods.patch(&sandbox.key.name, &parameters, &patch))).await
+        }
+        Err(error) => Err(CallError::Kube(kube::Error::SerdeError(error))),
+    };
+    drop(permit);
+    if let Err(error) = &answer {
+        if let Class::Refused(message) = error.class() {
+            tracing::error!(pod = %sandbox.key, message, "the state of the pod could not be changed");
+        }
+        writer.set_aside(sandbox);
+    }
+    answer.is_ok()
+}

@@ -1,0 +1,118 @@
+//! Lifecycle hooks: other programs gate sandboxes and hold them back from deletion.
+
+use super::{bound, pool_says};
+use crate::objects::{NEW_IMAGE, pool};
+use crate::rest::{Census, label, settle};
+use crate::scene::Scene;
+use crate::wait;
+use serde_json::{Value, json};
+
+const CHECKED: &str = "example.com/checked";
+const HELD: &str = "example.com/held";
+
+fn name(pod: &Value) -> String {
+    pod["metadata"]["name"].as_str().unwrap_or_default().to_string()
+}
+
+/// Names of the pool's sandboxes in that state.
+fn in_state(scene: &Scene, state: &str) -> Result<Vec<String>, String> {
+    let pods = scene.pods()?;
+    let here = pods.iter().filter(|pod| label(pod, "state") == state);
+    Ok(here.map(name).collect())
+}
+
+fn patch(scene: &Scene, pod: &str, patch: &Value) -> Result<(), String> {
+    let patch = patch.to_string();
+    scene
+        .kubectl(&["patch", "pod", pod, "--type=merge", "-p", &patch], None)
+        .map(drop)
+}
+
+fn counts(scene: &Scene, wanted: &[(&str, i64)]) -> Result<(), String> {
+    wait::until(&format!("the status counted {wanted:?}"), 30, || {
+        let status = scene.pool("python")?["status"].clone();
+        let right = wanted.iter().all(|(field, n)| status[field].as_i64() == Some(*n));
+        wait::ensure(right, || status.to_string())
+    })
+}
+
+pub fn a_sandbox_is_available_only_with_every_pre_normal_handler(scene: &Scene) -> Result<(), String> {
+    let hook = json!({"labelsHandler": {CHECKED: "yes"}, "finalizersHandler": [HELD]});
+    scene.create_pool(&pool("python", 2, &json!({"lifecycle": {"preNormal": hook}})))?;
+    counts(scene, &[("ready", 2), ("available", 0)])?;
+    scene.create_claim("run", "python", &json!({"onEmpty": "Wait"}))?;
+    let warm = in_state(scene, "warm")?;
+    let [first, second] = &warm[..] else {
+        return Err(format!("{warm:?}"));
+    };
+    patch(scene, first, &json!({"metadata": {"labels": {CHECKED: "yes"}}}))?;
+    patch(scene, second, &json!({"metadata": {"finalizers": [HELD]}}))?;
+    super::in_phase(scene, "run", "Pending", 30)?;
+    counts(scene, &[("available", 0), ("claimed", 0)])?;
+    patch(scene, first, &json!({"metadata": {"finalizers": [HELD]}}))?;
+    let claim = bound(scene, "run")?;
+    wait::ensure(claim["status"]["sandboxes"][0]["name"] == **first, || {
+        claim["status"].to_string()
+    })?;
+    // The finalizers are ours to take off, or the namespace would never go.
+    scene.patch_pool("python", &json!({"spec": {"replicas": 0, "lifecycle": null}}))?;
+    for pod in [first, second] {
+        patch(scene, pod, &json!({"metadata": {"finalizers": null}}))?;
+    }
+    settle(scene, 30)
+}
+
+fn held(replicas: i64, more: &Value) -> Value {
+    let mut pool = pool("python", replicas, more);
+    pool["spec"]["template"]["metadata"]["labels"][HELD] = json!("yes");
+    pool["spec"]["lifecycle"] = json!({"preDelete": {"labelsHandler": {HELD: "yes"}}});
+    pool
+}
+
+fn let_go(scene: &Scene) -> Result<usize, String> {
+    let draining = in_state(scene, "draining")?;
+    for pod in &draining {
+        patch(scene, pod, &json!({"metadata": {"labels": {HELD: null}}}))?;
+    }
+    Ok(draining.len())
+}
+
+pub fn a_held_sandbox_drains_until_it_is_let_go(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&held(4, &json!({})))?;
+    settle(scene, 60)?;
+    scene.patch_pool("python", &json!({"spec": {"replicas": 1}}))?;
+    counts(scene, &[("replicas", 1), ("available", 1), ("draining", 3)])?;
+    let draining = in_state(scene, "draining")?;
+    patch(
+        scene,
+        &draining[0],
+        &json!({"metadata": {"labels": {HELD: null}}}),
+    )?;
+    counts(scene, &[("draining", 2)])?;
+    // Wanted again before anything was released: the very same sandboxes come back, and only what is missing
+    // is made anew.
+    scene.patch_pool("python", &json!({"spec": {"replicas": 4}}))?;
+    settle(scene, 60)?;
+    let warm = in_state(scene, "warm")?;
+    let back = draining[1..].iter().all(|pod| warm.contains(pod));
+    wait::ensure(back && !warm.contains(&draining[0]), || {
+        format!("{draining:?} were drained, {warm:?} are warm")
+    })
+}
+
+pub fn a_rollout_of_held_sandboxes_goes_on_as_they_are_let_go(scene: &Scene) -> Result<(), String> {
+    let budget = json!({"updateStrategy": {"maxUnavailable": 2}});
+    scene.create_pool(&held(6, &budget))?;
+    settle(scene, 60)?;
+    scene.create_claim("run", "python", &json!({}))?;
+    bound(scene, "run")?;
+    settle(scene, 60)?;
+    scene.roll_to("python", NEW_IMAGE)?;
+    pool_says(scene, "python", "Progressing", "RolloutComplete")?;
+    counts(scene, &[("updatedAvailable", 6), ("draining", 6)])?;
+    wait::ensure(let_go(scene)? == 6, || "six were draining".into())?;
+    settle(scene, 60)?;
+    wait::ensure(Census::take(scene)?.claimed("python").len() == 1, || {
+        "the claimed sandbox is gone".into()
+    })
+}

@@ -1,0 +1,248 @@
+//! Lifecycle hooks: others have a say in when a sandbox is available and when it goes.
+
+use crate::world::{World, lines};
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+use warmpool::api::labels;
+use warmpool::observe::sandbox::Sandbox;
+use warmpool::plan::Phase;
+
+const CHECKED: &str = "example.com/checked";
+const MOUNTED: &str = "example.com/mounted";
+
+fn hook() -> Value {
+    json!({"labelsHandler": {CHECKED: "yes"}, "finalizersHandler": [MOUNTED]})
+}
+
+fn put_on(sandbox: &mut Sandbox) {
+    sandbox.labels.insert(CHECKED.into(), "yes".into());
+    sandbox.finalizers = vec![MOUNTED.into()];
+}
+
+fn gated(replicas: usize) -> World {
+    let mut world = World::new(replicas, json!({"lifecycle": {"preNormal": hook()}}));
+    world.step();
+    world.pass(|_| true);
+    world
+}
+
+/// A full pool, every sandbox of which carries both preDelete hooks.
+fn held(replicas: usize, fields: Value) -> World {
+    let mut world = World::full(replicas, fields);
+    world.set(json!({"lifecycle": {"preDelete": hook()}}));
+    world.sandboxes.values_mut().for_each(put_on);
+    world
+}
+
+fn draining(world: &World) -> Vec<String> {
+    let draining = world.sandboxes.values().filter(|s| s.state == labels::DRAINING);
+    draining.map(|s| s.key.name.clone()).collect()
+}
+
+fn take_off(world: &mut World) {
+    for sandbox in world
+        .sandboxes
+        .values_mut()
+        .filter(|s| s.state == labels::DRAINING)
+    {
+        sandbox.labels.clear();
+        sandbox.finalizers.clear();
+    }
+}
+
+#[test]
+fn a_ready_sandbox_without_every_handler_is_neither_claimed_nor_counted() {
+    let mut world = gated(2);
+    world.claim("one", json!({}));
+    let changes: [fn(&mut Sandbox); 4] = [
+        |_| (),
+        |s| drop(s.labels.insert(CHECKED.into(), "yes".into())),
+        |s| s.finalizers = vec![MOUNTED.into()],
+        |s| {
+            put_on(s);
+            s.labels.insert(CHECKED.into(), "no".into());
+        },
+    ];
+    for change in changes {
+        let mut world = world.clone();
+        world.sandboxes.values_mut().for_each(change);
+        let plan = world.plan();
+        assert!(lines(&plan, Phase::Scheduling).is_empty());
+        assert_eq!((plan.status.ready, plan.status.available), (2, 0));
+    }
+    world.sandboxes.values_mut().for_each(put_on);
+    let plan = world.plan();
+    assert_eq!(lines(&plan, Phase::Scheduling).len(), 1);
+    assert_eq!(plan.status.available, 2);
+}
+
+#[test]
+fn a_gated_rollout_waits_for_the_handlers() {
+    let mut world = gated(4);
+    world.sandboxes.values_mut().for_each(put_on);
+    world.rest();
+    world
+        .set_image("image:2")
+        .set(json!({"updateStrategy": {"maxUnavailable": 1}}));
+    for _ in 0..20 {
+        world.step();
+        world.pass(|_| true);
+        assert!(world.available() >= 3);
+    }
+    assert_eq!(world.plan().status.updated, 1);
+}
+
+#[test]
+fn a_gate_that_is_not_understood_is_shut() {
+    let mut world = World::full(2, json!({}));
+    world.claim("one", json!({}));
+    world.set(json!({"replicas": "many", "lifecycle": {"preNormal": "yes"}}));
+    assert!(lines(&world.plan(), Phase::Scheduling).is_empty());
+    world.spec["lifecycle"] = json!({"preNormal": hook()});
+    assert!(lines(&world.plan(), Phase::Scheduling).is_empty());
+    world.sandboxes.values_mut().for_each(put_on);
+    assert_eq!(lines(&world.plan(), Phase::Scheduling).len(), 1);
+}
+
+#[test]
+fn a_held_sandbox_is_drained_and_deleted_once_every_hook_is_off() {
+    let mut world = held(3, json!({}));
+    world.set(json!({"replicas": 2}));
+    let plan = world.step();
+    assert_eq!(lines(&plan, Phase::Scale).len(), 1);
+    let [name] = &draining(&world)[..] else {
+        panic!("{:?}", plan.actions)
+    };
+    assert_eq!(
+        lines(&plan, Phase::Scale),
+        [format!("DrainPod {name} AboveMaxWarm")]
+    );
+    let plan = world.step();
+    assert!(plan.actions.is_empty(), "it waits");
+    assert_eq!((plan.status.replicas, plan.status.draining), (2, 1));
+    world.sandboxes.get_mut(name).unwrap().labels.clear();
+    assert!(world.step().actions.is_empty(), "the finalizer is still on");
+    world.sandboxes.get_mut(name).unwrap().finalizers.clear();
+    assert_eq!(
+        lines(&world.step(), Phase::Eviction),
+        [format!("DeletePod {name} Drained")]
+    );
+}
+
+#[test]
+fn a_draining_sandbox_wanted_again_is_restored_unless_something_was_released() {
+    for released in [false, true] {
+        let mut world = held(3, json!({}));
+        world.set(json!({"replicas": 2}));
+        world.step();
+        let name = draining(&world)[0].clone();
+        if released {
+            world.sandboxes.get_mut(&name).unwrap().labels.clear();
+        }
+        world.set(json!({"replicas": 3}));
+        let plan = world.step();
+        if released {
+            assert_eq!(
+                lines(&plan, Phase::Scale),
+                [format!("CreatePod {} Refill", world.update())]
+            );
+        } else {
+            assert_eq!(
+                lines(&plan, Phase::Scale),
+                [format!("RestorePod {name} WantedAgain")]
+            );
+        }
+        world.rest();
+        assert_eq!(world.available(), 3);
+    }
+}
+
+#[test]
+fn a_claim_on_an_empty_pool_restores_rather_than_creates() {
+    let mut world = held(1, json!({}));
+    world.set(json!({"replicas": 0}));
+    world.step();
+    assert_eq!(draining(&world).len(), 1);
+    world.claim("one", json!({}));
+    world.step();
+    world.step();
+    assert!(
+        world
+            .bound_to("one")
+            .is_some_and(|s| s.revision == world.update())
+    );
+    assert_eq!(world.sandboxes.len(), 1);
+}
+
+#[test]
+fn a_rollout_drains_within_the_budget_and_goes_on_as_hooks_come_off() {
+    let mut world = held(4, json!({"updateStrategy": {"maxUnavailable": 1}}));
+    world.set_image("image:2");
+    for _ in 0..40 {
+        world.step();
+        world.pass(|_| true);
+        assert!(world.available() >= 3);
+        assert!(
+            world
+                .sandboxes
+                .values()
+                .filter(|s| s.state == labels::WARM)
+                .count()
+                <= 4
+        );
+    }
+    let update = world.update();
+    assert!(
+        world
+            .unclaimed()
+            .filter(|s| s.state == labels::WARM)
+            .all(|s| s.revision == update)
+    );
+    assert_eq!(
+        draining(&world).len(),
+        4,
+        "those that nobody releases stop nothing else"
+    );
+    take_off(&mut world);
+    world.rest();
+    assert_eq!(world.sandboxes.len(), 4);
+}
+
+#[test]
+fn a_rollback_restores_the_old_sandboxes_that_still_drain() {
+    let mut world = held(4, json!({"updateStrategy": {"maxUnavailable": 2}}));
+    let before: Vec<_> = world.sandboxes.keys().cloned().collect();
+    world.set_image("image:2");
+    world.step();
+    assert_eq!(draining(&world).len(), 2);
+    world.step();
+    world.set_image("image:1");
+    world.rest();
+    assert_eq!(world.sandboxes.keys().cloned().collect::<Vec<_>>(), before);
+    assert_eq!(world.available(), 4);
+}
+
+#[test]
+fn a_sandbox_drained_for_its_own_sake_is_not_restored() {
+    let mut world = held(2, json!({"warmUpDeadlineSeconds": 30}));
+    let names: Vec<_> = world.sandboxes.keys().cloned().collect();
+    world.sandboxes.get_mut(&names[0]).unwrap().evict = true;
+    world.step();
+    assert_eq!(draining(&world), names[..1]);
+    world.rest();
+    assert_eq!(draining(&world), names[..1]);
+    world.now += SignedDuration::from_secs(3600);
+    world.sandboxes.get_mut(&names[1]).unwrap().ready_since = None;
+    world.rest_but(|s| s.key.name != names[1]);
+    assert_eq!(draining(&world), names);
+    assert_eq!(world.available(), 2);
+}
+
+#[test]
+fn a_draining_sandbox_is_never_claimed() {
+    let mut world = held(1, json!({}));
+    world.set(json!({"replicas": 0}));
+    world.step();
+    world.claim("one", json!({"onEmpty": "Wait"}));
+    assert!(lines(&world.plan(), Phase::Scheduling).is_empty());
+}

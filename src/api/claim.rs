@@ -39,6 +39,9 @@ pub struct SandboxClaimSpec {
     /// What happens when no sandbox is available.
     #[serde(default)]
     pub on_empty: OnEmpty,
+    /// Which revisions of the pool's template will do while a rollout is under way.
+    #[serde(default)]
+    pub revision_policy: RevisionPolicy,
     /// Claims of higher priority are served first; among equals the oldest first.
     #[serde(default)]
     pub priority: i32,
@@ -70,6 +73,18 @@ pub enum OnEmpty {
     Wait,
     /// The claim fails at once.
     Fail,
+}
+
+/// Which revisions of the pool's template will do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum RevisionPolicy {
+    /// A sandbox of the update revision when one is available, else one of an old revision.
+    #[default]
+    PreferLatest,
+    /// A sandbox of the update revision only; the claim waits for one.
+    Latest,
+    /// Any sandbox, without a preference.
+    Any,
 }
 
 /// Metadata added to the sandbox when it is bound.

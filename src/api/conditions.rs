@@ -64,6 +64,8 @@ pub mod claim {
     pub const POOL_INVALID: &str = "PoolInvalid";
     /// No sandbox is available; one is being warmed.
     pub const NONE_AVAILABLE: &str = "NoneAvailable";
+    /// The claim wants the update revision, and the pool's rollout to it is paused.
+    pub const POOL_PAUSED: &str = "PoolPaused";
     /// No sandbox is available and `capacity.maxTotal` forbids more.
     pub const EXHAUSTED: &str = "Exhausted";
     /// Not bound within `waitTimeoutSeconds`.

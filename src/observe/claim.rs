@@ -2,7 +2,7 @@
 
 use super::Key;
 use super::stored::{self, StoredClaim};
-use crate::api::claim::Phase;
+use crate::api::claim::{Phase, RevisionPolicy};
 use crate::api::{SandboxClaimSpec, SandboxClaimStatus};
 use jiff::{SignedDuration, Timestamp};
 
@@ -67,6 +67,11 @@ impl Claim {
     /// Neither bound, failed nor being deleted, as far as its status says.
     pub fn waiting(&self) -> bool {
         !self.terminating && matches!(self.status.phase, None | Some(Phase::Pending))
+    }
+
+    /// Which revisions will do.
+    pub fn revision_policy(&self) -> RevisionPolicy {
+        self.spec.as_ref().map(|s| s.revision_policy).unwrap_or_default()
     }
 
     /// When an unbound claim fails with reason WaitTimeout.

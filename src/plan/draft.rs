@@ -67,6 +67,8 @@ pub(super) struct Draft<'a> {
     pub(super) unserved: Vec<Arc<Claim>>,
     /// Of those, the ones that creation may serve.
     pub(super) demand: usize,
+    /// Of those, the ones that only the update revision can serve.
+    pub(super) demand_latest: usize,
     /// Creations that the demand or refill asked for and `maxTotal` forbade.
     pub(super) forbidden: usize,
     /// Available sandboxes that may still be taken away.
@@ -93,6 +95,7 @@ impl<'a> Draft<'a> {
             existing: view.creating.len(),
             unserved: Vec::new(),
             demand: 0,
+            demand_latest: 0,
             forbidden: 0,
             budget: Budget::new(0, &view.pool.targets),
             actions: Vec::new(),
@@ -186,6 +189,11 @@ impl<'a> Draft<'a> {
     /// Unclaimed sandboxes that will be there once every write on its way is seen.
     pub(super) fn active(&self) -> usize {
         self.idle.len() + self.view.creating.len() + self.returning
+    }
+
+    /// The rollout stands still, and what is missing is made from the old revision.
+    pub(super) fn rollout_is_paused(&self) -> bool {
+        self.view.pool.targets.paused && self.revisions.previous.is_some()
     }
 
     /// Has an unclaimed sandbox deleted, or drained first if one of its hooks asks for that.

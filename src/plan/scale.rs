@@ -72,9 +72,12 @@ fn create(draft: &mut Draft, rollout: &Rollout) {
         .previous
         .as_ref()
         .map_or(update.clone(), |p| p.hash.clone());
+    // A claim that only the update revision can serve gains nothing by an old sandbox.
+    let served_by_old = draft.desired().saturating_sub(draft.demand_latest) + rollout.surge;
+    let old = (count - new).min(served_by_old.saturating_sub(present));
     // What a revision that fails to come up is denied is not made from the other one: the rollout would only
     // delete it again.
-    let shares = [(new, update), (count - new, previous)];
+    let shares = [(new, update), (old, previous)];
     let mut fresh = draft.fresh_names();
     for (share, revision) in shares {
         for _ in 0..share.min(warm_up::room(draft, &revision)) {

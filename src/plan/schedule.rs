@@ -2,13 +2,13 @@
 
 use super::draft::{Draft, Idle};
 use super::{Phase, Step};
-use crate::api::claim::OnEmpty;
+use crate::api::claim::{OnEmpty, RevisionPolicy};
 use crate::api::conditions::claim as reasons;
 use crate::observe::view::Verdict;
 use std::sync::Arc;
 
-/// Serves waiting claims strictly in order of priority, then age, from the available sandboxes: those of the
-/// update revision first, and within a revision the last to be removed first.
+/// Serves waiting claims strictly in order of priority, then age, each with the best available sandbox that its
+/// revision policy lets it take. One that none is left for holds up nobody.
 pub(super) fn run(draft: &mut Draft) {
     let mut waiting: Vec<_> = draft
         .view
@@ -17,7 +17,7 @@ pub(super) fn run(draft: &mut Draft) {
         .filter(|w| !w.served && w.claim.spec.is_ok())
         .collect();
     waiting.sort_by_cached_key(|w| w.claim.service_order());
-    let mut taken = claimable(&draft.idle).into_iter();
+    let mut stock = Stock::of(&draft.idle);
     let mut given = Vec::new();
     for claim in waiting.into_iter().map(|w| &w.claim) {
         if claim
@@ -30,7 +30,7 @@ pub(super) fn run(draft: &mut Draft) {
                 reasons::WAIT_TIMEOUT,
                 "no sandbox became available within waitTimeoutSeconds",
             );
-        } else if let Some(index) = taken.next() {
+        } else if let Some(index) = stock.take(claim.revision_policy()) {
             given.push(index);
             let sandbox = draft.idle.get(index).map(|idle| Arc::clone(&idle.sandbox));
             if let Some(sandbox) = sandbox {
@@ -50,11 +50,11 @@ pub(super) fn run(draft: &mut Draft) {
                         draft,
                         claim,
                         reasons::POOL_EMPTY,
-                        "no sandbox is available, and onEmpty is Fail",
+                        "no sandbox that will do is available, and onEmpty is Fail",
                     );
                     continue;
                 }
-                OnEmpty::Create => draft.demand += 1,
+                OnEmpty::Create => ask_for_one(draft, claim.revision_policy()),
                 OnEmpty::Wait => {}
             }
             if let Some(deadline) = claim.deadline() {
@@ -69,19 +69,45 @@ pub(super) fn run(draft: &mut Draft) {
     }
 }
 
-/// Positions of the sandboxes that a claim may take, best first.
-fn claimable(idle: &[Idle]) -> Vec<usize> {
-    let free = |updated: bool| {
-        let fits = move |(_, i): &(usize, &Idle)| {
-            i.available
-                && !i.refused
-                && !i.sandbox.evict
-                && i.sandbox.ready_index.is_some()
-                && i.updated == updated
+/// A claim adds to the demand, unless nothing that may be created now would do.
+fn ask_for_one(draft: &mut Draft, policy: RevisionPolicy) {
+    let latest = policy == RevisionPolicy::Latest;
+    if latest && draft.rollout_is_paused() {
+        return;
+    }
+    draft.demand += 1;
+    draft.demand_latest += usize::from(latest);
+}
+
+/// Positions of the sandboxes that claims may take, the last to be removed last.
+struct Stock {
+    updated: Vec<usize>,
+    old: Vec<usize>,
+}
+
+impl Stock {
+    fn of(idle: &[Idle]) -> Self {
+        let free = |(_, i): &(usize, &Idle)| {
+            i.available && !i.refused && !i.sandbox.evict && i.sandbox.ready_index.is_some()
         };
-        idle.iter().enumerate().rev().filter(fits).map(|(index, _)| index)
-    };
-    free(true).chain(free(false)).collect()
+        let (updated, old) = idle
+            .iter()
+            .enumerate()
+            .filter(free)
+            .map(|(index, _)| index)
+            .partition(|index| idle.get(*index).is_some_and(|i| i.updated));
+        Self { updated, old }
+    }
+
+    /// Takes the sandbox that would be removed last, of the preferred revision.
+    fn take(&mut self, policy: RevisionPolicy) -> Option<usize> {
+        match policy {
+            RevisionPolicy::Latest => self.updated.pop(),
+            RevisionPolicy::PreferLatest => self.updated.pop().or_else(|| self.old.pop()),
+            RevisionPolicy::Any if self.old.last() > self.updated.last() => self.old.pop(),
+            RevisionPolicy::Any => self.updated.pop(),
+        }
+    }
 }
 
 fn fail(draft: &mut Draft, claim: &Arc<crate::observe::claim::Claim>, reason: &'static str, message: &str) {
@@ -94,7 +120,7 @@ fn fail(draft: &mut Draft, claim: &Arc<crate::observe::claim::Claim>, reason: &'
 
 /// Why each claim that is left waits. Read after the phase *scale*, which knows what `maxTotal` forbade.
 pub(super) fn verdicts(draft: &Draft) -> Vec<Verdict> {
-    let pool = &draft.view.pool;
+    let (pool, update) = (&draft.view.pool, &draft.revisions.update.hash);
     let verdict = |(ahead, claim): (usize, &Arc<crate::observe::claim::Claim>)| {
         let (reason, why) = if let Some(fault) = &pool.fault {
             (reasons::POOL_INVALID, format!("the pool's {fault}"))
@@ -103,8 +129,18 @@ pub(super) fn verdicts(draft: &Draft) -> Vec<Verdict> {
                 reasons::EXHAUSTED,
                 "no sandbox is available and the pool's capacity.maxTotal forbids more".into(),
             )
-        } else {
+        } else if claim.revision_policy() != RevisionPolicy::Latest {
             (reasons::NONE_AVAILABLE, "no sandbox is available yet".to_string())
+        } else if draft.rollout_is_paused() {
+            (
+                reasons::POOL_PAUSED,
+                format!("revisionPolicy is Latest, and the pool's rollout to revision {update} is paused"),
+            )
+        } else {
+            (
+                reasons::NONE_AVAILABLE,
+                format!("no sandbox of revision {update} is available yet"),
+            )
         };
         let queue = match ahead {
             0 => "first in line".to_string(),

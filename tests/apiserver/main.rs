@@ -51,6 +51,7 @@ const TOGETHER: &[Named] = told![
         a_template_changed_again_in_mid_rollout_ends_at_the_latest,
         a_change_outside_the_template_rolls_nothing,
         old_revisions_are_kept_up_to_the_limit,
+        a_claim_for_the_latest_revision_waits_rather_than_take_an_old_one,
     },
     stories::strategies::{
         with_a_surge_none_is_ever_missing,

@@ -18,3 +18,4 @@ mod budget;
 mod history;
 mod hooks;
 mod order;
+mod revisions;

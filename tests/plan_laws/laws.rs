@@ -5,6 +5,7 @@ use crate::world::{POOL_UID, World};
 use proptest::prelude::*;
 use serde_json::json;
 use std::collections::HashSet;
+use warmpool::api::claim::RevisionPolicy;
 use warmpool::api::labels;
 use warmpool::api::pool::UpdateStrategyType;
 use warmpool::observe::sandbox::{Owner, PodPhase};
@@ -15,7 +16,7 @@ enum Event {
     /// Plan, and carry out this share (of 4) of the actions.
     Step(usize),
     Pass,
-    Claim(i32),
+    Claim(i32, &'static str),
     DeleteClaim(usize),
     Image(u8),
     Replicas(usize),
@@ -40,7 +41,7 @@ fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         6 => (1..=4usize).prop_map(Event::Step),
         4 => Just(Event::Pass),
-        3 => (0..3i32).prop_map(Event::Claim),
+        3 => (0..3i32, policy()).prop_map(|(priority, policy)| Event::Claim(priority, policy)),
         1 => any::<usize>().prop_map(Event::DeleteClaim),
         1 => (0..4u8).prop_map(Event::Image),
         1 => (0..8usize).prop_map(Event::Replicas),
@@ -56,6 +57,10 @@ fn event() -> impl Strategy<Value = Event> {
         2 => any::<usize>().prop_map(Event::Hold),
         1 => any::<usize>().prop_map(Event::LetGo),
     ]
+}
+
+fn policy() -> impl Strategy<Value = &'static str> {
+    proptest::sample::select(vec!["PreferLatest", "PreferLatest", "Latest", "Any"])
 }
 
 fn capacity() -> impl Strategy<Value = serde_json::Value> {
@@ -103,6 +108,9 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
                     .available_at(&targets.gate)
                     .is_some_and(|at| at <= world.now);
                 prop_assert!(available && !sandbox.terminating, "I3: {sandbox:?}");
+                let updated = sandbox.revision == plan.revisions.update.hash;
+                let latest = claim.revision_policy() == RevisionPolicy::Latest;
+                prop_assert!(updated || !latest, "I3: an excluded revision");
             }
             Step::CreatePod { name, .. } => {
                 prop_assert!(!world.sandboxes.contains_key(name), "a fresh name");
@@ -136,6 +144,11 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
             "I4: maxTotal"
         );
     }
+    let latest = |uid: &String| {
+        let claim = world.claims.values().find(|c| c.uid == *uid);
+        claim.is_some_and(|c| c.revision_policy() == RevisionPolicy::Latest)
+    };
+    let unserved = plan.waiting.iter().filter(|v| !latest(&v.uid)).count();
     let claimable = available
         - plan
             .actions
@@ -188,7 +201,10 @@ fn happen(world: &mut World, event: &Event, number: usize) -> Result<(), TestCas
             }
         }
         Event::Pass => world.pass(|s| !s.uid.ends_with('7')),
-        Event::Claim(priority) => drop(world.claim(&format!("c{number}"), json!({"priority": priority}))),
+        Event::Claim(priority, policy) => {
+            let fields = json!({"priority": priority, "revisionPolicy": policy});
+            world.claim(&format!("c{number}"), fields);
+        }
         Event::DeleteClaim(n) => {
             if let Some(name) = nth(world.claims.keys().cloned(), *n) {
                 world.delete_claim(&name);

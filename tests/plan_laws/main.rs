@@ -13,6 +13,7 @@ mod deadlines;
 mod hooks;
 mod laws;
 mod phases;
+mod revision_policy;
 mod revisions;
 
 mod rollouts;

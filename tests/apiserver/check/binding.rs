@@ -156,6 +156,17 @@ fn given_in_order(
             after.pool, wants.pool
         ));
     }
+    let asked = scene.world.claims.get(claim_uid);
+    let pool = scene.world.pools.get(&after.pool);
+    if asked.is_some_and(|c| c.latest)
+        && pool
+            .is_some_and(|p| after.revision == p.current_revision && p.current_revision != p.update_revision)
+    {
+        faults.push(format!(
+            "of revision {}, which the claim excludes",
+            after.revision
+        ));
+    }
     if !faults.is_empty() {
         let sentence = format!(
             "claim {claim} was given pod {}, which was {}",

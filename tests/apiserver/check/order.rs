@@ -1,6 +1,6 @@
 //! I7: no claim is overtaken by a younger one of the same or a lower priority.
 
-use super::world::{Claim, Owner, Step};
+use super::world::{Claim, Owner, Pod, Step};
 use super::{Figures, Finding, Scene};
 use jiff::Timestamp;
 
@@ -13,6 +13,7 @@ struct Doubt {
     elder: String,
     served: String,
     pod: String,
+    revision: String,
     sentence: String,
 }
 
@@ -24,11 +25,11 @@ impl Order {
             && before.as_ref().is_none_or(|b| b.owner != after.owner)
             && let Some(claim) = scene.world.claims.get(uid)
         {
-            self.doubt(scene, claim, &after.uid);
+            self.doubt(scene, claim, after);
         }
     }
 
-    fn doubt(&mut self, scene: &Scene, served: &Claim, pod: &str) {
+    fn doubt(&mut self, scene: &Scene, served: &Claim, pod: &Pod) {
         for elder in scene.world.claims.values() {
             let first = elder.priority > served.priority
                 || (elder.priority == served.priority && elder.came_rv < served.came_rv);
@@ -38,7 +39,8 @@ impl Order {
                     at: scene.now,
                     elder: elder.uid.clone(),
                     served: served.uid.clone(),
-                    pod: pod.into(),
+                    pod: pod.uid.clone(),
+                    revision: pod.revision.clone(),
                     sentence: format!(
                         "claim {} (priority {}) was served while claim {} (priority {}), which goes first, waited",
                         served.name, served.priority, elder.name, elder.priority
@@ -59,6 +61,11 @@ impl Order {
             }
             if scene.now.duration_since(doubt.at) <= moment {
                 return true;
+            }
+            // By now the pool has said which revision its template is.
+            let update = |e: &Claim| scene.world.pools.get(&e.pool).map(|p| &p.update_revision);
+            if elder.is_some_and(|e| e.latest && update(e) != Some(&doubt.revision)) {
+                return false;
             }
             out.push(Finding::new(
                 "I7",

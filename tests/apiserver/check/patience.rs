@@ -65,14 +65,21 @@ impl Patience {
             self.pools.entry(name.clone()).or_default();
         }
         for (name, clock) in &mut self.pools {
-            let available = world
-                .pools
-                .get(name)
-                .is_some_and(|pool| world.available(pool, now) > 0);
-            let waiting = world.claims.values().any(|c| c.pool == *name && c.waits());
+            let pool = world.pools.get(name);
+            let mut free = world
+                .pods
+                .values()
+                .filter(|pod| pool.is_some_and(|pool| pod.is_available(pool, now)))
+                .peekable();
+            let available = free.peek().is_some();
+            let updated = free.any(|pod| pool.is_some_and(|pool| pod.revision == pool.update_revision));
+            let waiting = world.claims.values().any(|c| {
+                let will_do = if c.latest { updated } else { available };
+                c.pool == *name && c.waits() && will_do
+            });
             clock.shows = clock.at(now);
             clock.running_since = available.then_some(now);
-            clock.idle_since = clock.idle_since.or(Some(now)).filter(|_| available && waiting);
+            clock.idle_since = clock.idle_since.or(Some(now)).filter(|_| waiting);
         }
     }
 
@@ -126,7 +133,8 @@ impl Patience {
     /// The claim waits no longer.
     fn waited(&mut self, now: Timestamp, claim: &Claim, figures: &mut Figures) {
         let shows = self.shows(&claim.pool, now);
-        let Some(came) = self.came.remove(&claim.uid) else {
+        // The clock tells of any sandbox, and one that takes the latest only may rightly wait beside an old one.
+        let Some(came) = self.came.remove(&claim.uid).filter(|_| !claim.latest) else {
             return;
         };
         if shows - came > figures.idle_wait.0 {

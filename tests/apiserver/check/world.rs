@@ -22,6 +22,7 @@ pub struct Pod {
     pub name: String,
     pub owner: Owner,
     pub pool: String,
+    pub revision: String,
     pub state: String,
     pub claim_uid: String,
     pub phase: String,
@@ -46,6 +47,7 @@ impl Pod {
             name: event.name().into(),
             owner: owner(o),
             pool: label("warmpool.dev/pool"),
+            revision: label("warmpool.dev/revision"),
             state: label("warmpool.dev/state"),
             claim_uid: label("warmpool.dev/claim-uid"),
             phase: text(o, "/status/phase").into(),
@@ -138,6 +140,8 @@ pub struct Claim {
     pub name: String,
     pub pool: String,
     pub priority: i64,
+    /// Only a sandbox of the update revision will do.
+    pub latest: bool,
     pub phase: String,
     pub terminating: bool,
     /// Stored under a looser schema, it asks for nothing that can be understood.
@@ -159,6 +163,7 @@ impl Claim {
             name: event.name().into(),
             pool: text(o, "/spec/poolRef/name").into(),
             priority: o["spec"]["priority"].as_i64().unwrap_or(0),
+            latest: text(o, "/spec/revisionPolicy") == "Latest",
             phase: text(o, "/status/phase").into(),
             terminating: !text(o, "/metadata/deletionTimestamp").is_empty(),
             unreadable: !(o["spec"]["priority"].is_i64() || o["spec"]["priority"].is_null()),
@@ -186,6 +191,9 @@ impl Claim {
 #[derive(Clone, Debug)]
 pub struct Pool {
     pub name: String,
+    /// What its status said last of the revision of its template, and of the one that was complete last.
+    pub update_revision: String,
+    pub current_revision: String,
     pub replicas: i64,
     /// How many must stay available in a rollout; with strategy Recreate none.
     pub floor: i64,
@@ -215,6 +223,8 @@ impl Pool {
         let all_at_once = strategy["type"] == "Recreate";
         Self {
             name: event.name().into(),
+            current_revision: text(&event.object, "/status/currentRevision").into(),
+            update_revision: text(&event.object, "/status/updateRevision").into(),
             replicas,
             floor: if all_at_once { 0 } else { replicas - may_be_missing },
             max_surge,
@@ -270,6 +280,7 @@ pub struct World {
 
 /// What one event did to one object: before and after, `None` where it does not exist.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 pub enum Step {
     Pod(Option<Pod>, Option<Pod>),
     Claim(Option<Claim>, Option<Claim>),

@@ -1,7 +1,7 @@
 //! A changed template rolls through the unclaimed sandboxes, within the budget, and no claim suffers.
 
 use super::{bound, burst, pool_says};
-use crate::check::event::text;
+use crate::check::event::{condition, text};
 use crate::check::replay;
 use crate::objects::{NEW_IMAGE, OLD_IMAGE, pool, sim, with};
 use crate::rest::{Census, settle};
@@ -215,5 +215,31 @@ pub fn old_revisions_are_kept_up_to_the_limit(scene: &Scene) -> Result<(), Strin
             .iter()
             .all(|r| crate::rest::controller(r) == ("Pool", "python"));
         wait::ensure(owned, || "each should be owned by the pool".into())
+    })
+}
+
+pub fn a_claim_for_the_latest_revision_waits_rather_than_take_an_old_one(
+    scene: &Scene,
+) -> Result<(), String> {
+    scene.create_pool(&pool("python", 3, &json!({"updateStrategy": {"paused": true}})))?;
+    settle(scene, 60)?;
+    scene.roll_to("python", NEW_IMAGE)?;
+    pool_says(scene, "python", "Progressing", "Paused")?;
+    scene.create_claim("latest", "python", &json!({"revisionPolicy": "Latest"}))?;
+    wait::until("the claim said why it waits", 30, || {
+        let claim = scene.claim("latest")?;
+        let said = condition(&claim, "Bound").is_some_and(|c| c["reason"] == "PoolPaused");
+        wait::ensure(said, || claim["status"].to_string())
+    })?;
+    scene.create_claim("any", "python", &json!({"revisionPolicy": "Any"}))?;
+    bound(scene, "any")?;
+    scene.patch_pool("python", &json!({"spec": {"updateStrategy": {"paused": false}}}))?;
+    bound(scene, "latest")?;
+    settle(scene, 60)?;
+    let update = scene.pool("python")?["status"]["updateRevision"].clone();
+    let of = |claim: &str| Ok::<_, String>(scene.claim(claim)?["status"]["sandboxes"][0]["revision"].clone());
+    let (latest, any) = (of("latest")?, of("any")?);
+    wait::ensure(latest == update && any != update, || {
+        format!("latest has {latest}, any has {any}, the update revision is {update}")
     })
 }

@@ -1,0 +1,136 @@
+//! Which revisions a claim takes while a rollout is under way.
+
+use crate::world::{World, lines};
+use serde_json::{Value, json};
+use warmpool::plan::Phase;
+
+/// Two old sandboxes and one of the update revision, all available; the old ones would be removed last.
+fn mixed(fields: Value) -> World {
+    let mut world = World::full(3, fields);
+    world.set_image("image:2");
+    world.step();
+    let new = world.update();
+    let names: Vec<_> = world.sandboxes.keys().cloned().collect();
+    for (index, name) in names.iter().enumerate() {
+        let sandbox = world.sandboxes.get_mut(name).unwrap();
+        sandbox.deletion_cost = 5;
+        if index == 0 {
+            sandbox.revision.clone_from(&new);
+            sandbox.deletion_cost = 0;
+        }
+    }
+    world
+}
+
+fn paused() -> Value {
+    json!({"updateStrategy": {"paused": true}})
+}
+
+fn reason(world: &World) -> Option<(&'static str, String)> {
+    let waiting = world.plan().waiting;
+    waiting.first().map(|v| (v.reason, v.message.clone()))
+}
+
+/// Whether each claim gets a sandbox of the update revision, in the order of service.
+fn served_from_update(world: &mut World) -> Vec<(String, bool)> {
+    let update = world.update();
+    world.step();
+    let names: Vec<_> = world.claims.keys().cloned().collect();
+    names
+        .into_iter()
+        .filter_map(|name| {
+            world
+                .bound_to(&name)
+                .map(|s| (name.clone(), s.revision == update))
+        })
+        .collect()
+}
+
+#[test]
+fn prefer_latest_takes_the_update_revision_and_then_the_old() {
+    let mut world = mixed(paused());
+    world.claim("a", json!({})).claim("b", json!({}));
+    assert_eq!(
+        served_from_update(&mut world),
+        [("a".into(), true), ("b".into(), false)]
+    );
+}
+
+#[test]
+fn any_takes_the_one_that_would_be_removed_last() {
+    let mut world = mixed(paused());
+    for claim in ["a", "b", "c"] {
+        world.claim(claim, json!({"revisionPolicy": "Any"}));
+    }
+    assert_eq!(
+        served_from_update(&mut world),
+        [("a".into(), false), ("b".into(), false), ("c".into(), true)]
+    );
+}
+
+#[test]
+fn latest_waits_rather_than_take_an_old_one_and_holds_up_nobody() {
+    let mut world = mixed(json!({}));
+    for (claim, policy) in [("a", "Latest"), ("b", "Latest"), ("c", "PreferLatest")] {
+        world.claim(claim, json!({"revisionPolicy": policy}));
+    }
+    assert_eq!(
+        served_from_update(&mut world),
+        [("a".into(), true), ("c".into(), false)]
+    );
+    let (reason, message) = reason(&world).unwrap();
+    assert_eq!(reason, "NoneAvailable");
+    assert!(message.starts_with(&format!("no sandbox of revision {}", world.update())));
+    world.rest();
+    let update = world.update();
+    assert!(world.bound_to("b").is_some_and(|s| s.revision == update));
+}
+
+#[test]
+fn latest_is_told_that_the_rollout_is_paused_and_has_nothing_made_for_it() {
+    let mut world = World::full(2, paused());
+    world.set_image("image:2");
+    world.claim("a", json!({"revisionPolicy": "Latest"}));
+    let plan = world.step();
+    assert_eq!(reason(&world).unwrap().0, "PoolPaused");
+    assert!(lines(&plan, Phase::Scale).is_empty());
+    world.set(json!({"updateStrategy": {"paused": false}}));
+    world.rest();
+    assert!(world.bound_to("a").is_some());
+}
+
+#[test]
+fn latest_at_a_partition_has_one_made_for_it() {
+    let mut world = World::full(2, json!({"updateStrategy": {"partition": "100%"}}));
+    world.set_image("image:2");
+    world.rest();
+    world.claim("a", json!({"revisionPolicy": "Latest"}));
+    world.rest();
+    let update = world.update();
+    assert!(world.bound_to("a").is_some_and(|s| s.revision == update));
+    assert!(world.unclaimed().all(|s| s.revision != update));
+}
+
+#[test]
+fn latest_that_must_not_wait_fails_beside_available_old_ones() {
+    let mut world = World::full(2, paused());
+    world.set_image("image:2");
+    world.claim("a", json!({"revisionPolicy": "Latest", "onEmpty": "Fail"}));
+    assert_eq!(lines(&world.plan(), Phase::Scheduling), ["FailClaim a PoolEmpty"]);
+}
+
+#[test]
+fn nothing_old_is_made_for_a_claim_that_only_takes_the_latest() {
+    let mut world = World::full(4, json!({"updateStrategy": {"maxUnavailable": 1}}));
+    world.set_image("broken");
+    let broken = world.update();
+    for claim in ["a", "b", "c"] {
+        world.claim(claim, json!({"revisionPolicy": "Latest"}));
+    }
+    for _ in 0..30 {
+        world.step();
+        world.pass(|s| s.revision != broken);
+    }
+    assert!(world.unclaimed().filter(|s| s.revision != broken).count() <= 4);
+    assert_eq!(world.available(), 4);
+}

@@ -125,6 +125,7 @@ fn at_rest(size: usize, complete: &str) -> Outcome<PoolView> {
             hash: hash.into(),
             number,
             template: Arc::new(Template::new(template(hash))),
+            change_cause: None,
         })
     });
     let seen = |number| Seen {

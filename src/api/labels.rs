@@ -26,3 +26,5 @@ pub const DRAINING: &str = "draining";
 pub const POD_DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 /// Annotation on a ControllerRevision: version of the hash function that named it.
 pub const HASH_VERSION: &str = "warmpool.dev/hash-version";
+/// Annotation on a Pool in which a user says why its template changed; copied to the template's ControllerRevision.
+pub const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";

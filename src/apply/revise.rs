@@ -13,6 +13,7 @@ use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Whether something about the stored revisions has to be written now.
@@ -28,7 +29,9 @@ pub(super) async fn run(writer: Writer, pool: Arc<Pool>, revisions: Revisions) {
         None => Ok(None),
         Some(Store::Create(number)) => create(&api, &pool, &revisions, *number).await.map(Some),
         Some(Store::Renumber(revision, number)) => {
-            let patch = Patch::Merge(json!({"metadata": {"uid": revision.uid}, "revision": number}));
+            let annotations = json!({(labels::CHANGE_CAUSE): pool.change_cause});
+            let metadata = json!({"uid": revision.uid, "annotations": annotations});
+            let patch = Patch::Merge(json!({"metadata": metadata, "revision": number}));
             let parameters = PatchParams::default();
             settle(|| call(api.patch(&revision.key.name, &parameters, &patch)))
                 .await
@@ -61,11 +64,20 @@ async fn create(
 ) -> Result<ControllerRevision, CallError> {
     let hash = &revisions.update.hash;
     let name = format!("{}-{hash}", pool.key.name);
+    let cause = pool.change_cause.as_deref();
+    let annotations = [
+        (labels::HASH_VERSION, Some(HASH_VERSION)),
+        (labels::CHANGE_CAUSE, cause),
+    ];
+    let annotations: BTreeMap<_, _> = annotations
+        .into_iter()
+        .filter(|(_, value)| value.is_some())
+        .collect();
     let revision: ControllerRevision = serde_json::from_value(json!({
         "metadata": {
             "name": name,
             "labels": {(labels::POOL): pool.key.name, (labels::REVISION): hash},
-            "annotations": {(labels::HASH_VERSION): HASH_VERSION},
+            "annotations": annotations,
             "ownerReferences": [{
                 "apiVersion": API_VERSION, "kind": "Pool", "name": pool.key.name, "uid": pool.uid,
                 "controller": true, "blockOwnerDeletion": false,

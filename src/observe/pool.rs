@@ -5,7 +5,7 @@ use super::hooks::Gate;
 use super::revision::Template;
 use super::stored::{self, StoredPool};
 use super::targets::Targets;
-use crate::api::{PoolSpec, PoolStatus};
+use crate::api::{PoolSpec, PoolStatus, labels};
 use jiff::Timestamp;
 use std::sync::Arc;
 
@@ -26,6 +26,8 @@ pub struct Pool {
     pub terminating: bool,
     /// The template of the spec.
     pub template: Arc<Template>,
+    /// Why the template is what it is, in the user's words.
+    pub change_cause: Option<String>,
     /// What the spec comes to. With a [`fault`](Self::fault) only its gate means anything.
     pub targets: Targets,
     /// A sentence saying what in the spec is not understood. Such a pool creates and deletes nothing; what is
@@ -64,6 +66,7 @@ impl Pool {
             created: stored::created(&pool.metadata),
             terminating: pool.metadata.deletion_timestamp.is_some(),
             template,
+            change_cause: stored::annotation(&pool.metadata, labels::CHANGE_CAUSE),
             targets,
             fault,
             status: stored::decode("status", &pool.status).unwrap_or_default(),

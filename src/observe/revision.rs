@@ -105,6 +105,8 @@ pub struct Revision {
     pub number: i64,
     /// The stored template.
     pub template: Arc<Template>,
+    /// Why it came to be, in the user's words.
+    pub change_cause: Option<String>,
 }
 
 impl Revision {
@@ -126,6 +128,7 @@ impl Revision {
             hash: label(labels::REVISION)?,
             number: stored.revision,
             template: Arc::new(Template::new(template)),
+            change_cause: stored::annotation(metadata, labels::CHANGE_CAUSE),
         })
     }
 }

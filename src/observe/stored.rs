@@ -123,6 +123,11 @@ pub fn created(metadata: &ObjectMeta) -> Timestamp {
         .map_or(Timestamp::UNIX_EPOCH, |t| t.0)
 }
 
+/// An annotation out of metadata.
+pub fn annotation(metadata: &ObjectMeta, name: &str) -> Option<String> {
+    metadata.annotations.as_ref()?.get(name).cloned()
+}
+
 /// Decodes a part of a stored object. The error names the field.
 ///
 /// # Errors

@@ -34,7 +34,7 @@ pub struct Known {
 pub enum Store {
     /// A new ControllerRevision with this number.
     Create(i64),
-    /// An older one holds the same template; it gets this number.
+    /// A stored one holds the same template; it gets this number, and the pool's change-cause.
     Renumber(Arc<Revision>, i64),
 }
 
@@ -66,12 +66,7 @@ pub fn resolve(view: &PoolView) -> Revisions {
         .rev()
         .find(|r| r.template.canonical == template.canonical);
     let (hash, store, collision_count) = match same {
-        Some(r) if r.number == newest => (r.hash.clone(), None, collision_count),
-        Some(r) => (
-            r.hash.clone(),
-            Some(Store::Renumber(Arc::clone(r), newest + 1)),
-            collision_count,
-        ),
+        Some(r) => (r.hash.clone(), renumber(r, newest, view), collision_count),
         None => {
             let (hash, collision_count) = fresh_hash(template, collision_count, &view.revisions);
             (hash, Some(Store::Create(newest + 1)), collision_count)
@@ -100,6 +95,18 @@ pub fn resolve(view: &PoolView) -> Revisions {
         store,
         trim,
         collision_count,
+    }
+}
+
+/// A revision that is the newest keeps its number. Users often say why only after the change, so its
+/// change-cause still follows the pool's.
+fn renumber(same: &Arc<Revision>, newest: i64, view: &PoolView) -> Option<Store> {
+    if same.number < newest {
+        Some(Store::Renumber(Arc::clone(same), newest + 1))
+    } else if same.change_cause != view.pool.change_cause {
+        Some(Store::Renumber(Arc::clone(same), newest))
+    } else {
+        None
     }
 }
 

@@ -71,6 +71,31 @@ fn a_template_written_again_gets_its_old_revision_back_as_the_newest() {
     assert_eq!(world.revisions.len(), 2);
 }
 
+fn history(world: &World) -> Vec<(i64, Option<&str>)> {
+    let mut all: Vec<_> = world
+        .revisions
+        .iter()
+        .map(|r| (r.number, r.change_cause.as_deref()))
+        .collect();
+    all.sort_unstable();
+    all
+}
+
+#[test]
+fn a_change_cause_given_after_the_change_reaches_the_revision_and_takes_no_number() {
+    let mut world = World::full(2, json!({}));
+    world.change_cause = Some("first".into());
+    world.rest();
+    world.set_image("image:2").rest();
+    world.change_cause = Some("second".into());
+    world.rest();
+    assert_eq!(history(&world), [(1, Some("first")), (2, Some("second"))]);
+    world.change_cause = None;
+    world.rest();
+    assert_eq!(history(&world), [(1, Some("first")), (2, None)]);
+    assert_eq!(world.plan().revisions.store, None);
+}
+
 #[test]
 fn a_hash_that_another_template_bears_is_not_used() {
     let mut world = World::new(1, json!({}));

@@ -25,6 +25,7 @@ pub struct World {
     pub spec: Value,
     pub status: Value,
     pub generation: i64,
+    pub change_cause: Option<String>,
     pub sandboxes: BTreeMap<String, Sandbox>,
     pub claims: BTreeMap<String, Claim>,
     pub revisions: Vec<Arc<Revision>>,
@@ -46,6 +47,7 @@ impl World {
             spec,
             status: Value::Null,
             generation: 1,
+            change_cause: None,
             sandboxes: BTreeMap::new(),
             claims: BTreeMap::new(),
             revisions: Vec::new(),
@@ -73,9 +75,12 @@ impl World {
     }
 
     pub fn pool(&self) -> Pool {
+        let cause = self.change_cause.iter();
+        let annotations: BTreeMap<_, _> = cause.map(|c| ("kubernetes.io/change-cause", c)).collect();
         let metadata = json!({
             "namespace": "default", "name": "python", "uid": POOL_UID,
             "generation": self.generation, "resourceVersion": "1",
+            "annotations": annotations,
         });
         let stored = json!({"metadata": metadata, "spec": self.spec, "status": self.status});
         Pool::read(&serde_json::from_value::<StoredPool>(stored).unwrap())
@@ -216,6 +221,7 @@ impl World {
             hash: hash.into(),
             number,
             template: Arc::new(template),
+            change_cause: self.change_cause.clone(),
         }));
     }
 

@@ -28,3 +28,7 @@ pub const POD_DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost"
 pub const HASH_VERSION: &str = "warmpool.dev/hash-version";
 /// Annotation on a Pool in which a user says why its template changed; copied to the template's ControllerRevision.
 pub const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
+/// Annotation of a template that makes it a new revision though nothing else of it changes; kubectl's name.
+pub const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
+/// Annotation in which `kubectl apply` keeps what was applied, to compare with it the next time.
+pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";

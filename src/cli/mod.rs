@@ -3,6 +3,7 @@
 pub mod controller;
 pub mod crds;
 pub mod documents;
+pub mod kubectl;
 pub mod plan;
 
 use clap::{Parser, Subcommand};
@@ -19,7 +20,10 @@ Examples:
   warmpool controller                       run the operator against the current kubeconfig context
   warmpool plan                             what would the operator do next in this cluster, and why?
   kubectl get wp,sbc,pods,controllerrevisions -o yaml | warmpool plan -f -
-                                            the same from a file, without a cluster")]
+                                            the same from a file, without a cluster
+
+Linked into the PATH under the name kubectl-warmpool this program is a kubectl plugin:
+  kubectl warmpool rollout --help           status, history, undo, pause, resume and restart of a pool's rollout")]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
@@ -35,8 +39,11 @@ enum Verb {
     Plan(plan::Arguments),
 }
 
-/// Runs the verb that the arguments name.
+/// Runs the verb that the arguments name; under its other name the binary is the kubectl plugin.
 pub fn main() -> ExitCode {
+    if kubectl::is_plugin(std::env::args_os().next().as_deref()) {
+        return kubectl::main();
+    }
     let outcome = match Cli::parse().verb {
         Verb::Controller(arguments) => controller::run(&arguments).map_err(|e| (1, e.to_string())),
         Verb::Crds(arguments) => crds::run(&arguments).map_err(|e| (1, e.to_string())),

@@ -14,6 +14,11 @@ pub fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// Where the programs of a control plane are, kubectl among them.
+pub fn binaries() -> PathBuf {
+    std::env::var_os("WARMPOOL_CLUSTER_BIN").map_or(repository().join(".cluster/bin"), PathBuf::from)
+}
+
 pub struct Cluster {
     pub dir: PathBuf,
 }
@@ -43,9 +48,7 @@ impl Cluster {
 
     /// Runs kubectl as admin and gives its stdout.
     pub fn kubectl(&self, arguments: &[&str], stdin: Option<&str>) -> Result<String, String> {
-        let bin =
-            std::env::var_os("WARMPOOL_CLUSTER_BIN").map_or(repository().join(".cluster/bin"), PathBuf::from);
-        let mut command = Command::new(bin.join("kubectl"));
+        let mut command = Command::new(binaries().join("kubectl"));
         command.arg("--kubeconfig").arg(self.kubeconfig());
         command.arg("--cache-dir").arg(self.dir.join("kubectl-cache"));
         command.current_dir(repository()).args(arguments);

@@ -18,6 +18,7 @@ mod history;
 mod lab;
 mod objects;
 mod operator;
+mod plugin;
 mod refusals;
 mod rest;
 mod scene;
@@ -111,6 +112,17 @@ const TOGETHER: &[Named] = told![
         a_sandbox_without_its_pool_label_is_left_alone_and_replaced,
         a_label_set_right_again_brings_the_sandbox_back,
         labels_of_others_are_nobodys_business,
+    },
+    stories::plugin::{
+        a_rollout_is_followed_to_its_end,
+        a_rollout_that_does_not_end_is_given_up_and_undone,
+        history_lists_what_undo_goes_back_to,
+        an_undo_that_changes_nothing_writes_nothing,
+        a_paused_pool_is_not_restarted_nor_undone_before_it_is_resumed,
+        a_restart_replaces_every_sandbox_once,
+        a_pinned_revision_is_followed_and_no_other,
+        a_deleted_pool_ends_the_following,
+        what_the_server_refuses_reads_as_from_kubectl,
     },
     stories::breach::{ a_breach_made_by_hand_is_accused },
     refusals::creation::{

@@ -10,6 +10,7 @@ pub mod fill;
 pub mod harm;
 pub mod hooks;
 pub mod idle;
+pub mod plugin;
 pub mod queue;
 pub mod rollouts;
 pub mod storm;

@@ -1,0 +1,123 @@
+//! The kubectl plugin as its users call it: the binary, linked into the PATH of a real kubectl.
+
+use crate::cluster::{binaries, repository};
+use crate::scene::Scene;
+use crate::wait;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+/// What a call of the plugin came to.
+#[derive(Debug)]
+pub struct Said {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl From<Output> for Said {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+impl Said {
+    /// It succeeded and said exactly this, with nothing on stderr.
+    pub fn is(&self, out: &str) -> Result<(), String> {
+        let same = self.code == Some(0) && self.out == out && self.err.is_empty();
+        wait::ensure(same, || format!("expected {out:?}, got {self:?}"))
+    }
+
+    /// It failed with this on stderr.
+    pub fn fails(&self, err: &str) -> Result<(), String> {
+        let same = self.code == Some(1) && self.err == err;
+        wait::ensure(same, || format!("expected the failure {err:?}, got {self:?}"))
+    }
+
+    /// It followed a rollout to a good end, saying nothing twice.
+    pub fn ends_with(&self, last: &str) -> Result<Vec<&str>, String> {
+        let lines: Vec<&str> = self.out.lines().collect();
+        let once = lines.windows(2).all(|two| two[0] != two[1]);
+        let good = self.code == Some(0) && self.err.is_empty() && lines.last() == Some(&last) && once;
+        wait::ensure(good, || format!("expected the end {last:?}, got {self:?}"))?;
+        Ok(lines)
+    }
+}
+
+/// `kubectl warmpool rollout VERB ...` in the namespace of the scene, run to its end.
+pub fn rollout(scene: &Scene, arguments: &[&str]) -> Result<Said, String> {
+    let output = command(scene, arguments)?.output();
+    output.map(Said::from).map_err(|e| e.to_string())
+}
+
+/// The same, left running.
+pub fn start(scene: &Scene, arguments: &[&str]) -> Result<Running, String> {
+    let mut command = command(scene, arguments)?;
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    child.map(|child| Running(Some(child))).map_err(|e| e.to_string())
+}
+
+/// A call that goes on. One that is given up is killed.
+pub struct Running(Option<Child>);
+
+impl Running {
+    /// Waits until it has ended by itself.
+    pub fn end(mut self) -> Result<Said, String> {
+        wait::until("kubectl warmpool had ended", 60, || match &mut self.0 {
+            Some(child) => match child.try_wait().map_err(|e| e.to_string())? {
+                Some(_) => Ok(()),
+                None => Err("it runs".into()),
+            },
+            None => Ok(()),
+        })?;
+        let child = self.0.take().ok_or("it has ended before")?;
+        child
+            .wait_with_output()
+            .map(Said::from)
+            .map_err(|e| e.to_string())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            _ = child.kill();
+            _ = child.wait();
+        }
+    }
+}
+
+fn command(scene: &Scene, arguments: &[&str]) -> Result<Command, String> {
+    let cluster = &scene.lab.cluster;
+    let path = path_with(&link(&cluster.dir)?)?;
+    let mut command = Command::new(binaries().join("kubectl"));
+    command.args(["warmpool", "rollout"]).args(arguments);
+    command.args(["-n", &scene.namespace]).stdin(Stdio::null());
+    command.current_dir(repository()).env("PATH", path);
+    command.env("KUBECONFIG", cluster.kubeconfig());
+    Ok(command)
+}
+
+/// A folder with the binary under the plugin's name. Tests run side by side, so it may be there already.
+fn link(cluster: &Path) -> Result<PathBuf, String> {
+    let folder = cluster.join("plugin");
+    fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
+    match symlink(env!("CARGO_BIN_EXE_warmpool"), folder.join("kubectl-warmpool")) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error.to_string()),
+        _ => Ok(folder),
+    }
+}
+
+fn path_with(folder: &Path) -> Result<OsString, String> {
+    let all = std::env::var_os("PATH").unwrap_or_default();
+    let folders = [folder.to_path_buf()]
+        .into_iter()
+        .chain(std::env::split_paths(&all));
+    std::env::join_paths(folders).map_err(|e| e.to_string())
+}

@@ -35,6 +35,13 @@ build: ## Build the operator: target/release/warmpool
 	@e2e/need.sh cargo cc
 	cargo build --release --locked
 
+BIN ?= $(HOME)/.local/bin
+
+.PHONY: plugin
+plugin: build ## Link it as the plugin kubectl-warmpool into a folder of the PATH (BIN=~/.local/bin)
+	@mkdir -p "$(BIN)"
+	ln -sf "$(CURDIR)/target/release/warmpool" "$(BIN)/kubectl-warmpool"
+
 .PHONY: crds
 crds: ## Write crds/ anew from the types in src/api
 	@e2e/need.sh cargo cc

@@ -7,9 +7,6 @@ use crate::observe::stored;
 use kube::core::DynamicObject;
 use thiserror::Error;
 
-/// Reason of `Progressing` when a rollout has not moved within `progressDeadlineSeconds`.
-const DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
-
 /// What is said before the operator has seen the spec as it is now.
 pub(super) const UNOBSERVED: &str = "Waiting for pool spec update to be observed...";
 
@@ -70,7 +67,7 @@ pub fn standing(pool: &DynamicObject) -> Result<Standing, StatusError> {
         return Ok(Standing::Waiting(how_far(pool, &status)));
     };
     match progress.reason.as_str() {
-        DEADLINE_EXCEEDED => Err(StatusError::Deadline(name.into())),
+        progressing::DEADLINE_EXCEEDED => Err(StatusError::Deadline(name.into())),
         progressing::COMPLETE => Ok(Standing::Done(format!("pool {name:?} successfully rolled out"))),
         progressing::PARTITION_COMPLETE => Ok(Standing::Done(format!(
             "partitioned roll out complete: {} new sandboxes have been updated...",

@@ -67,8 +67,10 @@ impl Writer {
         let mut creations = Vec::new();
         let mut index = self.shared.lock();
         for (revision, failures) in &plan.failures {
-            let times = failures.count;
-            tracing::warn!(pool = %view.key(), revision, times, "sandboxes failed to become available");
+            if view.failures.get(revision) != Some(failures) {
+                let times = failures.count;
+                tracing::warn!(pool = %view.key(), revision, times, "sandboxes failed to become available");
+            }
         }
         index.failures.note(&view.pool.uid, &plan.failures);
         for action in &plan.actions {

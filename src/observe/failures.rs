@@ -10,10 +10,11 @@ pub struct Failures(HashMap<String, BTreeMap<String, WarmUpFailures>>);
 
 impl Failures {
     /// Takes over what a plan has counted for the pool with UID `pool`.
-    pub fn note(&mut self, pool: &str, counted: &[(String, WarmUpFailures)]) {
-        if !counted.is_empty() {
-            let of_pool = self.0.entry(pool.to_string()).or_default();
-            of_pool.extend(counted.iter().cloned());
+    pub fn note(&mut self, pool: &str, counted: &BTreeMap<String, WarmUpFailures>) {
+        if counted.is_empty() {
+            self.0.remove(pool);
+        } else if self.0.get(pool) != Some(counted) {
+            self.0.insert(pool.to_string(), counted.clone());
         }
     }
 

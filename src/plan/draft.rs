@@ -10,7 +10,7 @@ use crate::observe::revision::letter;
 use crate::observe::sandbox::{Owner, Sandbox};
 use crate::observe::view::{OwnWrite, PoolView, WarmUpFailures};
 use jiff::Timestamp;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 /// An unclaimed sandbox that stays, unless a phase takes it.
@@ -59,8 +59,6 @@ pub(super) struct Draft<'a> {
     pub(super) came_up: Vec<(&'a str, Timestamp)>,
     /// Failures in a row to bring up a sandbox, by revision.
     pub(super) failures: BTreeMap<String, WarmUpFailures>,
-    /// Revisions with a new failure.
-    pub(super) failed: BTreeSet<String>,
     /// Every pod that exists or is being created, terminating ones included: what `maxTotal` bounds.
     pub(super) existing: usize,
     /// Waiting claims that no available sandbox was left for, in order of service.
@@ -91,7 +89,6 @@ impl<'a> Draft<'a> {
             proven: false,
             came_up: Vec::new(),
             failures: BTreeMap::new(),
-            failed: BTreeSet::new(),
             existing: view.creating.len(),
             unserved: Vec::new(),
             demand: 0,
@@ -167,12 +164,6 @@ impl<'a> Draft<'a> {
             refused: pending == Some(OwnWrite::Refused),
             sandbox: Arc::clone(sandbox),
         });
-    }
-
-    /// The failures that this plan adds.
-    pub(super) fn new_failures(&self) -> Vec<(String, WarmUpFailures)> {
-        let of = |revision: &String| Some((revision.clone(), *self.failures.get(revision)?));
-        self.failed.iter().filter_map(of).collect()
     }
 
     /// Notes a moment in the future at which time alone changes the plan.

@@ -21,6 +21,7 @@ use crate::observe::view::{PoolView, Verdict, WarmUpFailures};
 use draft::Draft;
 use jiff::Timestamp;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What to do about a pool now.
@@ -34,8 +35,9 @@ pub struct Plan {
     pub status: PoolStatus,
     /// Claims left waiting, in order of service, each with the reason.
     pub waiting: Vec<Verdict>,
-    /// Revisions of which a sandbox failed to come up just now, with their failures in a row.
-    pub failures: Vec<(String, WarmUpFailures)>,
+    /// Failures in a row to bring up a sandbox, by revision: those of the view without the rows that are over,
+    /// and the new ones.
+    pub failures: BTreeMap<String, WarmUpFailures>,
     /// When time alone will change the plan: a sandbox becomes available, a claim times out, a backoff ends.
     pub next: Option<Timestamp>,
 }
@@ -119,8 +121,12 @@ pub fn plan(view: &PoolView) -> Plan {
     }
     let status = status::run(&mut draft);
     let waiting = schedule::verdicts(&draft);
-    let failures = draft.new_failures();
-    let Draft { actions, next, .. } = draft;
+    let Draft {
+        actions,
+        failures,
+        next,
+        ..
+    } = draft;
     Plan {
         failures,
         actions,

@@ -79,7 +79,6 @@ pub(super) fn note_failure(draft: &mut Draft, revision: &str) {
         last: draft.view.now,
     };
     draft.failures.insert(revision.to_string(), failures);
-    draft.failed.insert(revision.to_string());
 }
 
 /// How many sandboxes of `revision` may be created now: after a failure none until the pause is over, then no

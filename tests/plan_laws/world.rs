@@ -190,7 +190,7 @@ impl World {
     pub fn step(&mut self) -> Plan {
         let plan = self.plan();
         self.store(&plan);
-        self.failures.extend(plan.failures.iter().cloned());
+        self.failures.clone_from(&plan.failures);
         for action in &plan.actions {
             self.apply(action);
         }

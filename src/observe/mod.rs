@@ -2,6 +2,7 @@
 //! seen come back, and the view of one pool or claim that the planner reads.
 
 pub mod claim;
+pub mod fault;
 pub mod feed;
 mod grouped;
 pub mod index;
@@ -12,6 +13,7 @@ pub mod revision;
 pub mod sandbox;
 pub mod stored;
 pub mod targets;
+mod templates;
 pub mod view;
 
 use std::fmt;

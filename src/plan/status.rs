@@ -4,6 +4,7 @@
 use super::draft::Draft;
 use crate::api::conditions::{self, Statement, Truth, available, exhausted, progressing, replica_failure};
 use crate::api::{PoolStatus, labels};
+use crate::observe::fault::Fault;
 use crate::observe::sandbox::Owner;
 use crate::observe::view::{Creation, OwnWrite};
 
@@ -102,19 +103,18 @@ fn count(draft: &Draft) -> Counts {
 /// take sandboxes and the pool refills.
 fn complete(draft: &Draft, counts: &Counts) -> bool {
     let pool = &draft.view.pool;
-    if pool.fault.is_some() {
-        return false;
-    }
     let taken = draft.claimed.iter().filter(|updated| **updated).count();
     pool.status.current_revision == draft.revisions.update.hash
-        || (counts.updated == counts.replicas
+        || (pool.fault.is_none()
+            && counts.updated == counts.replicas
             && draft.view.creating.len() == draft.creating_updated()
             && counts.updated_available + taken >= pool.targets.replicas)
 }
 
 fn availability(draft: &Draft, counts: &Counts) -> Statement {
     let targets = &draft.view.pool.targets;
-    let enough = draft.view.pool.fault.is_none() && counts.available >= targets.min_available();
+    let known = !matches!(draft.view.pool.fault, Some(Fault::Spec(_)));
+    let enough = known && counts.available >= targets.min_available();
     Statement {
         type_: conditions::AVAILABLE,
         status: enough.into(),
@@ -133,6 +133,9 @@ fn availability(draft: &Draft, counts: &Counts) -> Statement {
 }
 
 fn progress(draft: &Draft, counts: &Counts, complete: bool) -> Statement {
+    if let Some(fault) = &draft.view.pool.fault {
+        return stopped(fault);
+    }
     let targets = &draft.view.pool.targets;
     let update = &draft.revisions.update.hash;
     let (updated, up) = (counts.updated, counts.updated_available);
@@ -140,13 +143,7 @@ fn progress(draft: &Draft, counts: &Counts, complete: bool) -> Statement {
     let kept = kept(draft, complete);
     let so_far =
         format!("{updated} of {wanted} unclaimed sandboxes run revision {update}, {up} of them available");
-    let (status, reason, mut message) = if let Some(fault) = &draft.view.pool.fault {
-        (
-            Truth::False,
-            progressing::INVALID_SPEC,
-            format!("nothing is created or deleted: {fault}"),
-        )
-    } else if complete {
+    let (status, reason, mut message) = if complete {
         (
             Truth::True,
             progressing::COMPLETE,
@@ -181,6 +178,20 @@ fn progress(draft: &Draft, counts: &Counts, complete: bool) -> Statement {
         status,
         reason,
         message,
+    }
+}
+
+/// A pool with a fault makes no progress until it is mended.
+fn stopped(fault: &Fault) -> Statement {
+    Statement {
+        type_: conditions::PROGRESSING,
+        status: Truth::False,
+        reason: match fault {
+            Fault::Spec(_) => progressing::INVALID_SPEC,
+            Fault::TemplateNotFound(_) => progressing::TEMPLATE_NOT_FOUND,
+            Fault::TemplateInvalid(_) => progressing::TEMPLATE_INVALID,
+        },
+        message: format!("nothing is created or deleted: {}", fault.message()),
     }
 }
 

@@ -6,6 +6,8 @@ use proptest::prelude::*;
 use serde_json::json;
 use std::collections::HashSet;
 use warmpool::api::pool::UpdateStrategyType;
+use warmpool::observe::Key;
+use warmpool::observe::fault::Fault;
 use warmpool::observe::sandbox::{Owner, PodPhase};
 use warmpool::plan::{Phase, Plan, Step, plan};
 
@@ -27,6 +29,8 @@ enum Event {
     Vanish(usize),
     Unready(usize),
     Evict(usize),
+    /// The PodTemplate is missing, or there.
+    Template(bool),
 }
 
 fn event() -> impl Strategy<Value = Event> {
@@ -46,6 +50,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => any::<usize>().prop_map(Event::Vanish),
         1 => any::<usize>().prop_map(Event::Unready),
         1 => any::<usize>().prop_map(Event::Evict),
+        1 => any::<bool>().prop_map(Event::Template),
     ]
 }
 
@@ -116,6 +121,10 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
             "I4: maxTotal"
         );
     }
+    prop_assert!(
+        world.found.is_none() || deleted + created == 0,
+        "without its template a pool creates and deletes nothing"
+    );
     let claimable = available
         - plan
             .actions
@@ -182,6 +191,10 @@ fn happen(world: &mut World, event: &Event, number: usize) -> Result<(), TestCas
         }
         Event::Unready(n) => change(world, *n, |s| s.ready_since = None),
         Event::Evict(n) => change(world, *n, |s| s.evict = true),
+        Event::Template(missing) => {
+            let fault = Fault::not_found(&Key::new("default", "shared"));
+            world.found = missing.then_some(Err(fault));
+        }
     }
     Ok(())
 }
@@ -206,6 +219,7 @@ proptest! {
         }
         // A rollout that stands still for good is what the user asked for; let it go on.
         world.set(json!({"updateStrategy": {"paused": false, "type": "RollingUpdate"}}));
+        world.found = None;
         world.rest();
         let (pool, update) = (world.pool(), world.update());
         let targets = &pool.targets;

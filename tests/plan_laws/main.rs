@@ -13,4 +13,5 @@ mod laws;
 mod phases;
 mod revisions;
 mod rollouts;
+mod templates;
 mod world;

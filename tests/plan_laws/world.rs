@@ -8,6 +8,7 @@ use warmpool::api::claim::Phase as ClaimPhase;
 use warmpool::api::labels;
 use warmpool::observe::Key;
 use warmpool::observe::claim::Claim;
+use warmpool::observe::fault::Fault;
 use warmpool::observe::pool::Pool;
 use warmpool::observe::revision::{Revision, Template};
 use warmpool::observe::sandbox::{Owner, PodPhase, Sandbox};
@@ -29,6 +30,8 @@ pub struct World {
     pub claims: BTreeMap<String, Claim>,
     pub revisions: Vec<Arc<Revision>>,
     pub creation: Creation,
+    /// What the PodTemplate that the pool names is, or what is wrong with it.
+    pub found: Option<Result<Arc<Template>, Fault>>,
     counter: u64,
 }
 
@@ -49,6 +52,7 @@ impl World {
             claims: BTreeMap::new(),
             revisions: Vec::new(),
             creation: Creation::Open,
+            found: None,
             counter: 0,
         }
     }
@@ -76,7 +80,11 @@ impl World {
             "generation": self.generation, "resourceVersion": "1",
         });
         let stored = json!({"metadata": metadata, "spec": self.spec, "status": self.status});
-        Pool::read(&serde_json::from_value::<StoredPool>(stored).unwrap())
+        let pool = Pool::read(&serde_json::from_value::<StoredPool>(stored).unwrap());
+        match &self.found {
+            Some(found) => pool.with_template(found.clone()),
+            None => pool,
+        }
     }
 
     pub fn claim(&mut self, name: &str, fields: Value) -> &mut Self {

@@ -6,6 +6,7 @@ pub mod install;
 pub mod pool_cases;
 pub mod rules;
 pub mod stored;
+pub mod template_ref_cases;
 
 use crate::api::Resource;
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! Pools that must be refused, one or more for each rule of the schema.
 
-use super::Case;
+use super::{Case, template_ref_cases};
 use crate::api::POOLS;
 use crate::objects::pool;
 use serde_json::{Map, Value, json};
@@ -12,7 +12,7 @@ const CEILING: &str = "maxUnavailable must be a number of 0 or more, or a percen
 const IMAGE: &str =
     "image must be a container image reference like registry.example/team/name:tag (the name in lower case)";
 
-fn refused(at: &'static str, rule: &'static str, says: &'static str, object: Value) -> Case {
+pub fn refused(at: &'static str, rule: &'static str, says: &'static str, object: Value) -> Case {
     Case {
         at,
         rule,
@@ -23,7 +23,7 @@ fn refused(at: &'static str, rule: &'static str, says: &'static str, object: Val
 }
 
 /// A CEL rule and a spec, merged over a good one, that breaks it.
-fn cel(at: &'static str, message: &'static str, spec: Value) -> Case {
+pub fn cel(at: &'static str, message: &'static str, spec: Value) -> Case {
     refused(at, message, message, pool("python", 2, &spec))
 }
 
@@ -49,7 +49,8 @@ fn many(count: usize) -> Value {
 }
 
 pub fn cases() -> Vec<Case> {
-    [numbers(), budgets(), template(), images(), shape()]
+    let more = template_ref_cases::cases();
+    [numbers(), budgets(), template(), images(), shape(), more]
         .into_iter()
         .flatten()
         .collect()
@@ -322,12 +323,6 @@ fn shape() -> Vec<Case> {
             pool(&name, 1, &json!({})),
         ),
         refused("", "required", "spec: Required value", bare(None)),
-        refused(
-            "spec",
-            "required",
-            "spec.template: Required value",
-            bare(Some(json!({"replicas": 1}))),
-        ),
         refused(
             "spec.template",
             "required",

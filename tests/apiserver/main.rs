@@ -59,6 +59,12 @@ const TOGETHER: &[Named] = told![
         recreate_replaces_all_at_once,
         on_replenish_replaces_only_what_claims_take,
     },
+    stories::templates::{
+        a_changed_template_rolls_every_pool_that_uses_it_and_no_other,
+        a_missing_template_stops_the_pool_until_it_appears,
+        a_template_with_labels_of_ours_stops_the_pool_until_it_is_mended,
+        a_template_deleted_in_mid_rollout_stops_the_rollout,
+    },
     stories::queue::{
         waiting_claims_are_served_oldest_first,
         a_higher_priority_goes_first_and_age_decides_among_equals,
@@ -132,6 +138,7 @@ const ALONE: &[Named] = told![
         killed_in_a_burst_of_claims,
         killed_in_the_middle_of_a_rollout,
         changes_made_while_it_was_down_are_caught_up_with,
+        a_template_missing_over_a_restart_changes_nothing,
         two_operators_at_once_do_no_harm,
         a_second_operator_takes_over_from_a_killed_one,
         the_api_server_restarts_in_a_burst_of_claims,

@@ -12,6 +12,7 @@ pub mod queue;
 pub mod rollouts;
 pub mod storm;
 pub mod strategies;
+pub mod templates;
 
 use crate::api::CLAIMS;
 use crate::check::event::{Event, condition, text};

@@ -6,6 +6,7 @@ pub mod backoff;
 pub mod bind;
 pub mod create;
 pub mod delete;
+pub mod events;
 pub mod outcome;
 pub mod publish;
 pub mod revise;
@@ -19,6 +20,7 @@ use crate::observe::sandbox::{Owner, Sandbox};
 use crate::observe::view::{Creation, OwnWrite, PoolView};
 use crate::plan::{Plan, Step};
 use backoff::Backoff;
+use events::Events;
 use kube::Client;
 use std::future::Future;
 use std::sync::Arc;
@@ -41,6 +43,7 @@ pub struct Writer {
     pub(crate) shared: Shared,
     pub(crate) triggers: Triggers,
     pub(crate) backoff: Backoff,
+    pub(crate) events: Events,
     bindings: Arc<Semaphore>,
     changes: Arc<Semaphore>,
     tasks: TaskTracker,
@@ -50,6 +53,7 @@ impl Writer {
     /// A writer over `client` that reports to `shared` and `triggers`.
     pub fn new(client: Client, shared: Shared, triggers: Triggers) -> Self {
         Self {
+            events: Events::new(client.clone()),
             client,
             shared,
             triggers,

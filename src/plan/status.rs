@@ -151,7 +151,7 @@ fn progress(draft: &Draft, counts: &Counts, complete: bool) -> Statement {
         )
     } else if targets.paused {
         (Truth::Unknown, progressing::PAUSED, format!("paused; {so_far}"))
-    } else if kept > 0 && up + kept >= wanted {
+    } else if kept > 0 && (up + kept >= wanted || reached_partition(draft, kept)) {
         (
             Truth::True,
             progressing::PARTITION_COMPLETE,
@@ -179,6 +179,16 @@ fn progress(draft: &Draft, counts: &Counts, complete: bool) -> Statement {
         reason,
         message,
     }
+}
+
+/// The status says of this revision that all but the `kept` ones run it. That stays so while claims take sandboxes
+/// and the pool refills.
+fn reached_partition(draft: &Draft, kept: usize) -> bool {
+    let pool = &draft.view.pool;
+    let said = conditions::find(&pool.status.conditions, conditions::PROGRESSING);
+    said.is_some_and(|c| c.reason == progressing::PARTITION_COMPLETE)
+        && pool.status.update_revision == draft.revisions.update.hash
+        && pool.status.expected_updated == number(pool.targets.replicas - kept)
 }
 
 /// A pool with a fault makes no progress until it is mended.

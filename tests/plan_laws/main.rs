@@ -9,6 +9,7 @@
 )]
 
 mod claims;
+mod events;
 mod laws;
 mod phases;
 mod revisions;

@@ -65,6 +65,11 @@ const TOGETHER: &[Named] = told![
         a_template_with_labels_of_ours_stops_the_pool_until_it_is_mended,
         a_template_deleted_in_mid_rollout_stops_the_rollout,
     },
+    stories::events::{
+        a_rollout_is_told_in_events_and_nothing_else_is,
+        what_stops_a_pool_is_told_in_a_warning,
+        a_pool_exhausted_by_one_claim_after_another_does_not_say_so_for_each,
+    },
     stories::queue::{
         waiting_claims_are_served_oldest_first,
         a_higher_priority_goes_first_and_age_decides_among_equals,

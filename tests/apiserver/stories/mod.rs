@@ -5,6 +5,7 @@ pub mod breach;
 pub mod claims;
 pub mod crashes;
 pub mod edits;
+pub mod events;
 pub mod fill;
 pub mod harm;
 pub mod idle;

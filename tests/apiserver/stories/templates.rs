@@ -18,15 +18,16 @@ pub fn uids(scene: &Scene) -> Result<Vec<String>, String> {
     Ok(all)
 }
 
-/// For `seconds` the pool gives that reason for no progress, and no pod comes or goes.
+/// For `seconds` the pool gives that reason for no progress, no pod comes or goes, and none is tried.
 pub fn says_throughout(scene: &Scene, pool: &str, reason: &str, seconds: u64) -> Result<(), String> {
     let before = uids(scene)?;
     wait::throughout("the pool is left as it is", seconds, || {
         let (now, seen) = (uids(scene)?, scene.pool(pool)?);
         let said = condition(&seen, "Progressing");
-        let same = said.is_some_and(|c| c["reason"] == reason && c["status"] == "False");
+        let same = said.is_some_and(|c| c["reason"] == reason && c["status"] == "False")
+            && condition(&seen, "ReplicaFailure").is_none();
         wait::ensure(same && now == before, || {
-            format!("{said:?}; the pods were {before:?} and are {now:?}")
+            format!("{}; the pods were {before:?} and are {now:?}", seen["status"])
         })
     })
 }

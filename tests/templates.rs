@@ -120,6 +120,8 @@ fn only_labels_annotations_and_spec_of_a_template_are_taken_over() {
     index.apply_template(&stored("shared", wordy.clone()));
     wordy["metadata"].as_object_mut().unwrap().remove("name");
     assert_eq!(*seen(&index, "a").template, Template::new(wordy));
+    // What is not written is not made up: a ControllerRevision holds the template as it is.
+    assert_eq!(seen(&index, "c").template.value, pod("image:1"));
 }
 
 #[test]

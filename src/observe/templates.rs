@@ -7,7 +7,7 @@ use super::pool::Pool;
 use super::revision::Template;
 use super::stored::{self, StoredPodTemplate};
 use crate::api::labels;
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -134,11 +134,16 @@ impl Index {
 
 /// Labels, annotations and spec: all that a pod takes over from a template.
 fn reaching_a_pod(template: &Value) -> Value {
-    let at = |pointer: &str| template.pointer(pointer).cloned().unwrap_or_default();
-    json!({
-        "metadata": {"labels": at("/metadata/labels"), "annotations": at("/metadata/annotations")},
-        "spec": at("/spec"),
-    })
+    let part = |of: Option<&Value>, names: &[&str]| -> Map<String, Value> {
+        let named = |name: &&str| Some((name.to_string(), of?.get(name)?.clone()));
+        names.iter().filter_map(named).collect()
+    };
+    let mut reaching = part(Some(template), &["spec"]);
+    let metadata = part(template.get("metadata"), &["labels", "annotations"]);
+    if !metadata.is_empty() {
+        reaching.insert("metadata".into(), Value::Object(metadata));
+    }
+    Value::Object(reaching)
 }
 
 fn find(key: &Key, content: Option<&str>) -> Found {

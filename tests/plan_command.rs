@@ -264,6 +264,74 @@ fn a_moment_that_is_not_one_is_refused() {
     assert!(String::from_utf8(output.stderr).unwrap().contains("tomorrow"));
 }
 
+const TEMPLATE: &str = "
+apiVersion: v1
+kind: PodTemplate
+metadata: {name: python-3.13, namespace: default}
+template: {metadata: {creationTimestamp: null}, spec: {containers: [{name: main, image: 'image:1'}]}}
+";
+
+fn pool_of_template() -> String {
+    let inline = "template: {spec: {containers: [{name: main, image: 'image:1'}]}}";
+    POOL.replace(inline, "templateRef: {name: python-3.13}")
+}
+
+#[test]
+fn a_pool_is_planned_from_the_template_that_it_names() {
+    let named = plan(&stream(&[&pool_of_template(), TEMPLATE]));
+    assert_eq!(
+        named,
+        plan(POOL),
+        "the same template gives the same plan, wherever it is written"
+    );
+    let other = TEMPLATE.replace("image:1", "image:2");
+    let revision = |plan: &Value| plan["pools"][0]["status"]["updateRevision"].clone();
+    assert_ne!(
+        revision(&plan(&stream(&[&pool_of_template(), &other]))),
+        revision(&named)
+    );
+}
+
+#[test]
+fn a_missing_template_is_told_in_the_plan_and_is_no_bad_input() {
+    for (documents, reason) in [
+        (pool_of_template(), "TemplateNotFound"),
+        (
+            stream(&[
+                &pool_of_template(),
+                &TEMPLATE.replace("creationTimestamp: null", "labels: {warmpool.dev/pool: x}"),
+            ]),
+            "TemplateInvalid",
+        ),
+    ] {
+        let plan = plan(&stream(&[&documents, &warm("a"), CLAIM]));
+        let pool = &plan["pools"][0];
+        let actions: Vec<_> = pool["actions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|a| &a["action"])
+            .collect();
+        assert_eq!(actions, ["BindClaim"]);
+        let progressing = pool["status"]["conditions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|c| c["type"] == "Progressing")
+            .unwrap();
+        assert_eq!(
+            (&progressing["status"], &progressing["reason"]),
+            (&"False".into(), &reason.into())
+        );
+        assert!(
+            progressing["message"]
+                .as_str()
+                .unwrap()
+                .contains("PodTemplate python-3.13")
+        );
+    }
+}
+
 #[test]
 fn other_kinds_are_passed_over_with_a_warning() {
     let output = plan_with(

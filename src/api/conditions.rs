@@ -40,6 +40,10 @@ pub mod progressing {
     pub const PAUSED: &str = "Paused";
     /// The spec holds a value that is not understood; nothing is created or deleted until it is mended.
     pub const INVALID_SPEC: &str = "InvalidSpec";
+    /// The PodTemplate of `templateRef` does not exist; nothing is created or deleted until it does.
+    pub const TEMPLATE_NOT_FOUND: &str = "TemplateNotFound";
+    /// The PodTemplate of `templateRef` cannot be used; nothing is created or deleted until it is mended.
+    pub const TEMPLATE_INVALID: &str = "TemplateInvalid";
 }
 
 /// Reasons of [`REPLICA_FAILURE`].
@@ -62,6 +66,10 @@ pub mod claim {
     pub const POOL_NOT_FOUND: &str = "PoolNotFound";
     /// The pool's spec is not understood, so nothing is created for the claim.
     pub const POOL_INVALID: &str = "PoolInvalid";
+    /// The PodTemplate that the pool names does not exist, so nothing is created for the claim.
+    pub const TEMPLATE_NOT_FOUND: &str = "TemplateNotFound";
+    /// The PodTemplate that the pool names cannot be used, so nothing is created for the claim.
+    pub const TEMPLATE_INVALID: &str = "TemplateInvalid";
     /// No sandbox is available; one is being warmed.
     pub const NONE_AVAILABLE: &str = "NoneAvailable";
     /// The claim wants the update revision, and the pool's rollout to it is paused.

@@ -47,6 +47,12 @@ use std::collections::BTreeMap;
         .message("spec.warmUpDeadlineSeconds must be greater than spec.minReadySeconds")
 )]
 #[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = kube::core::Rule::new("has(self.template) || has(self.templateRef)")
+        .message("a pool needs a template: write spec.template, or name a PodTemplate in spec.templateRef"),
+    validation = kube::core::Rule::new("!has(self.template) || !has(self.templateRef)")
+        .message("spec.template and spec.templateRef exclude each other; keep one of them")
+)]
 pub struct PoolSpec {
     /// Number of unclaimed sandboxes to keep warm. A claimed sandbox has left the pool and is not counted.
     /// `kubectl scale`, a HorizontalPodAutoscaler and KEDA write it.
@@ -59,8 +65,18 @@ pub struct PoolSpec {
     pub capacity: Option<Capacity>,
 
     /// The pod to warm: labels, annotations and a PodSpec, as in a Deployment. A change rolls through the
-    /// unclaimed sandboxes by `updateStrategy`; claimed ones are never touched by it.
-    pub template: PodTemplate,
+    /// unclaimed sandboxes by `updateStrategy`; claimed ones are never touched by it. Exactly one of `template`
+    /// and `templateRef` is written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<PodTemplate>,
+
+    /// A PodTemplate (core/v1) in the namespace of the pool that says what pod to warm, in place of `template`.
+    /// Several pools may use one. A change of it rolls through each of them like a change of `template`. While it
+    /// is missing or cannot be used, the pool keeps what it has, serves claims from that and says why in its
+    /// condition Progressing. The API server writes its defaults into a PodTemplate, so moving a template from
+    /// `template` to a PodTemplate is in general a new revision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template_ref: Option<TemplateRef>,
 
     /// How a changed template replaces the unclaimed sandboxes.
     #[serde(default)]
@@ -241,6 +257,17 @@ pub struct LifecycleHook {
             .message("finalizersHandler must hold names like \"example.com/registered\"")
     )]
     pub finalizers_handler: Vec<String>,
+}
+
+/// Reference to a PodTemplate in the same namespace.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TemplateRef {
+    /// Name of the PodTemplate. Only the labels, annotations and spec of its template are used, and keys under
+    /// `warmpool.dev/` may not be among them.
+    #[schemars(length(max = 253))]
+    #[x_kube(validation = kube::core::Rule::new("self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')")
+        .message("templateRef.name must be the name of a PodTemplate like \"python-3.13\": lower-case letters, digits, '-' and '.', with a letter or digit at both ends"))]
+    pub name: String,
 }
 
 /// A pod template exactly as the user wrote it. It is held as JSON and not as a typed struct, so that no

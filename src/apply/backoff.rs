@@ -1,6 +1,7 @@
 //! How long a pool creates nothing after the API server refused a pod.
 
 use crate::observe::pool::Pool;
+use crate::observe::revision::Template;
 use crate::observe::view::Creation;
 use jiff::{SignedDuration, Timestamp};
 use std::collections::HashMap;
@@ -13,6 +14,8 @@ const LONGEST: SignedDuration = SignedDuration::from_secs(60);
 
 #[derive(Clone, Debug)]
 struct Refusal {
+    /// A PodTemplate is mended without a change of the pool, and then tried at once, too.
+    template: Arc<Template>,
     until: Timestamp,
     pause: SignedDuration,
     message: String,
@@ -30,7 +33,7 @@ impl Backoff {
     pub fn failed(&self, pool: &Pool, message: String) -> SignedDuration {
         let now = Timestamp::now();
         let mut refusals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let pause = match refusals.get(&spec(pool)) {
+        let pause = match refusals.get(&spec(pool)).filter(|r| r.is_of(pool)) {
             Some(earlier) if earlier.until > now => return earlier.pause,
             Some(earlier) => (earlier.pause + earlier.pause).min(LONGEST),
             None => FIRST,
@@ -41,6 +44,7 @@ impl Backoff {
         refusals.insert(
             spec(pool),
             Refusal {
+                template: Arc::clone(&pool.template),
                 until,
                 pause,
                 message,
@@ -62,10 +66,17 @@ impl Backoff {
         let refusals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         refusals
             .get(&spec(pool))
+            .filter(|r| r.is_of(pool))
             .map_or(Creation::Open, |r| Creation::BackOff {
                 until: r.until,
                 message: r.message.clone(),
             })
+    }
+}
+
+impl Refusal {
+    fn is_of(&self, pool: &Pool) -> bool {
+        self.template.canonical == pool.template.canonical
     }
 }
 

@@ -7,6 +7,7 @@ pub mod bind;
 pub mod create;
 pub mod delete;
 pub mod drain;
+pub mod events;
 pub mod outcome;
 mod patch;
 pub mod publish;
@@ -21,6 +22,7 @@ use crate::observe::sandbox::{Owner, Sandbox};
 use crate::observe::view::{Creation, OwnWrite, PoolView};
 use crate::plan::{Plan, Step};
 use backoff::Backoff;
+use events::Events;
 use kube::Client;
 use std::future::Future;
 use std::sync::Arc;
@@ -43,6 +45,7 @@ pub struct Writer {
     pub(crate) shared: Shared,
     pub(crate) triggers: Triggers,
     pub(crate) backoff: Backoff,
+    pub(crate) events: Events,
     bindings: Arc<Semaphore>,
     changes: Arc<Semaphore>,
     tasks: TaskTracker,
@@ -52,6 +55,7 @@ impl Writer {
     /// A writer over `client` that reports to `shared` and `triggers`.
     pub fn new(client: Client, shared: Shared, triggers: Triggers) -> Self {
         Self {
+            events: Events::new(client.clone()),
             client,
             shared,
             triggers,

@@ -15,8 +15,8 @@ use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use std::sync::Arc;
 
-/// Writes the status of a pool. It needs no resource version: it is recomputed from what is seen, whatever was
-/// there before.
+/// Writes the status of a pool, and the events that tell of what is new in it. The status needs no resource
+/// version: it is recomputed from what is seen, whatever was there before.
 pub(crate) async fn pool_status(writer: Writer, pool: Arc<Pool>, status: PoolStatus) {
     let api: Api<StoredPool> = Api::namespaced(writer.client.clone(), &pool.key.namespace);
     let body = json!({"metadata": {"uid": pool.uid}, "status": status});
@@ -26,6 +26,7 @@ pub(crate) async fn pool_status(writer: Writer, pool: Arc<Pool>, status: PoolSta
                 .shared
                 .lock()
                 .published_pool(&pool, answer.metadata.resource_version.as_deref());
+            writer.events.send(&pool, &status).await;
         }
         Err(error) if error.class() == Class::Gone => {}
         Err(error) => {

@@ -1,9 +1,10 @@
 //! Objects from a YAML or JSON stream, as `kubectl get -o yaml` or `-o json` prints them.
 
 use crate::api::{API_VERSION, labels};
+use crate::observe::fault::Fault;
 use crate::observe::feed::take_over_list;
 use crate::observe::index::Index;
-use crate::observe::stored::{StoredClaim, StoredPod, StoredPool};
+use crate::observe::stored::{StoredClaim, StoredPod, StoredPodTemplate, StoredPool};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -37,6 +38,7 @@ pub struct Documents {
     pools: Vec<StoredPool>,
     claims: Vec<StoredClaim>,
     pods: Vec<StoredPod>,
+    templates: Vec<StoredPodTemplate>,
     revisions: Vec<ControllerRevision>,
     /// Kinds that were passed over, for a warning.
     pub ignored: Vec<String>,
@@ -65,6 +67,7 @@ impl Documents {
         let mut index = Index::default();
         take_over_list(&mut index, self.revisions);
         take_over_list(&mut index, self.pods);
+        take_over_list(&mut index, self.templates);
         take_over_list(&mut index, self.pools);
         take_over_list(&mut index, self.claims);
         index
@@ -126,6 +129,7 @@ impl Documents {
                     self.pods.push(pod);
                 }
             }
+            ("v1", "PodTemplate") => self.templates.push(object(&place, value)?),
             ("apps/v1", "ControllerRevision") => self.revisions.push(object(&place, value)?),
             _ => self.ignored.push(place),
         }
@@ -138,7 +142,7 @@ impl Documents {
     /// A sentence naming the document and the field.
     pub fn check(index: &Index) -> Result<(), DocumentError> {
         for key in index.pool_keys() {
-            if let Some(fault) = index.pool(&key).and_then(|p| p.fault.clone()) {
+            if let Some(Fault::Spec(fault)) = index.pool(&key).and_then(|p| p.fault.clone()) {
                 return Err(DocumentError::Object {
                     place: format!("Pool {key}"),
                     problem: fault,

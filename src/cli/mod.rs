@@ -19,7 +19,7 @@ Examples:
   warmpool crds | kubectl apply -f -        install the CustomResourceDefinitions
   warmpool controller                       run the operator against the current kubeconfig context
   warmpool plan                             what would the operator do next in this cluster, and why?
-  kubectl get wp,sbc,pods,controllerrevisions -o yaml | warmpool plan -f -
+  kubectl get wp,sbc,pods,podtemplates,controllerrevisions -o yaml | warmpool plan -f -
                                             the same from a file, without a cluster
 
 Linked into the PATH under the name kubectl-warmpool this program is a kubectl plugin:

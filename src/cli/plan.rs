@@ -5,7 +5,7 @@ use crate::api::PoolStatus;
 use crate::observe::Key;
 use crate::observe::feed::{Indexed, take_over_list};
 use crate::observe::index::Index;
-use crate::observe::stored::{StoredClaim, StoredPod, StoredPool};
+use crate::observe::stored::{StoredClaim, StoredPod, StoredPodTemplate, StoredPool};
 use crate::observe::view::{Creation, PoolView};
 use crate::plan::{self, Action, Phase, Plan, Step};
 use clap::{Args, ValueEnum};
@@ -28,7 +28,7 @@ examples: the operator draws its own.
 Examples:
   warmpool plan
   warmpool plan -o json | jq '.pools[].actions'
-  kubectl get wp,sbc,pods,controllerrevisions -o yaml | warmpool plan -f -")]
+  kubectl get wp,sbc,pods,podtemplates,controllerrevisions -o yaml | warmpool plan -f -")]
 pub struct Arguments {
     /// Plan from this YAML or JSON file instead of a cluster; - reads standard input
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
@@ -145,7 +145,7 @@ fn from_file(path: &PathBuf) -> Result<Index, PlanError> {
     let documents = Documents::read(&text)?;
     for ignored in &documents.ignored {
         eprintln!(
-            "warning: {ignored} is ignored; a plan is made from Pools, SandboxClaims, Pods and ControllerRevisions"
+            "warning: {ignored} is ignored; a plan is made from Pools, SandboxClaims, Pods, PodTemplates and ControllerRevisions"
         );
     }
     let index = documents.into_index();
@@ -161,6 +161,9 @@ async fn from_cluster() -> Result<Index, PlanError> {
         .await
         .map_err(|e| wrong(e.into()))?;
     list::<StoredPod>(&client, &mut index)
+        .await
+        .map_err(|e| wrong(e.into()))?;
+    list::<StoredPodTemplate>(&client, &mut index)
         .await
         .map_err(|e| wrong(e.into()))?;
     list::<StoredPool>(&client, &mut index)

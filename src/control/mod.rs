@@ -7,7 +7,7 @@ pub mod settle;
 use crate::apply::Writer;
 use crate::observe::Key;
 use crate::observe::feed::{self, Shared, Triggers, reflect_names};
-use crate::observe::stored::{StoredClaim, StoredPod, StoredPool};
+use crate::observe::stored::{StoredClaim, StoredPod, StoredPodTemplate, StoredPool};
 use futures::channel::mpsc::{UnboundedReceiver, unbounded};
 use futures::{FutureExt, Stream, StreamExt};
 use k8s_openapi::api::apps::v1::ControllerRevision;
@@ -53,7 +53,7 @@ pub async fn run(client: Client, stop: impl Future<Output = ()>) {
     let (pool_store, mut pool_names) = store::<StoredPool>();
     let (claim_store, mut claim_names) = store::<StoredClaim>();
     let watch = (client, shared, triggers);
-    let (w1, w2, w3, w4) = (watch.clone(), watch.clone(), watch.clone(), watch);
+    let (w1, w2, w3, w4, w5) = (watch.clone(), watch.clone(), watch.clone(), watch.clone(), watch);
     let watches = async move {
         tokio::join!(
             feed::run::<StoredPool>(w1.0, w1.1, w1.2, move |e| reflect_names(
@@ -74,6 +74,7 @@ pub async fn run(client: Client, stop: impl Future<Output = ()>) {
             )),
             feed::run::<StoredPod>(w3.0, w3.1, w3.2, |_| {}),
             feed::run::<ControllerRevision>(w4.0, w4.1, w4.2, |_| {}),
+            feed::run::<StoredPodTemplate>(w5.0, w5.1, w5.2, |_| {}),
         )
     };
     let pool_config = Config::default().concurrency(POOLS_AT_ONCE);

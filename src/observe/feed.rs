@@ -3,7 +3,7 @@
 
 use super::Key;
 use super::index::{Index, Trigger};
-use super::stored::{self, StoredClaim, StoredPod, StoredPool};
+use super::stored::{self, StoredClaim, StoredPod, StoredPodTemplate, StoredPool};
 use crate::api::labels;
 use futures::{StreamExt, channel::mpsc::UnboundedSender};
 use jiff::Timestamp;
@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Number of watches that have to be complete before anything is planned.
-const KINDS: usize = 4;
+const KINDS: usize = 5;
 
 /// The index, shared between the watches, the controllers and the tasks that write.
 #[derive(Clone, Default)]
@@ -155,6 +155,18 @@ impl Indexed for ControllerRevision {
     }
     fn retain(index: &mut Index, listed: &HashSet<Key>) {
         index.retain_revisions(listed);
+    }
+}
+
+impl Indexed for StoredPodTemplate {
+    fn apply(&self, index: &mut Index, _live: bool) -> Vec<Trigger> {
+        index.apply_template(self)
+    }
+    fn delete(&self, index: &mut Index) -> Vec<Trigger> {
+        index.delete_template(self)
+    }
+    fn retain(index: &mut Index, listed: &HashSet<Key>) {
+        index.retain_templates(listed);
     }
 }
 

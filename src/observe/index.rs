@@ -10,6 +10,7 @@ use super::pool::Pool;
 use super::revision::Revision;
 use super::sandbox::{Owner, Sandbox};
 use super::stored::{self, StoredClaim, StoredPod, StoredPool};
+use super::templates::Templates;
 use super::view::{PoolView, Verdict};
 use crate::api::claim::Phase;
 use jiff::Timestamp;
@@ -50,6 +51,8 @@ pub struct Index {
     pub(super) owned: HashMap<String, BTreeSet<Key>>,
     /// Revisions by pool, then by name.
     pub(super) revisions: HashMap<Key, BTreeMap<String, Arc<Revision>>>,
+    /// PodTemplates and the pools that use them.
+    pub(super) templates: Templates,
     /// Number given to the last claim that came.
     sequence: u64,
     /// Why claims wait, by UID, as their pool's last plan had it.
@@ -65,16 +68,14 @@ pub struct Index {
 impl Index {
     /// A pool was created or changed.
     pub fn apply_pool(&mut self, stored: &StoredPool) -> Vec<Trigger> {
-        let pool = Arc::new(Pool::read(stored));
-        if let Some(fault) = &pool.fault {
-            tracing::warn!(pool = %pool.key, "the pool is left as it is, its {fault}");
-        }
+        let pool = Arc::new(self.templates.attach(Pool::read(stored)));
         self.forget_published(&pool.uid, &pool.resource_version);
         let key = pool.key.clone();
         let before = self.pools.insert(key.clone(), Arc::clone(&pool));
         let known = before.is_some_and(|b| b.uid == pool.uid && b.fault == pool.fault);
         let mut triggers = vec![Trigger::Pool(key.clone())];
         if !known {
+            pool.warn_of_fault();
             triggers.extend(self.waiting_on(&key));
         }
         triggers
@@ -83,6 +84,7 @@ impl Index {
     /// A pool is gone.
     pub fn delete_pool(&mut self, stored: &StoredPool) -> Vec<Trigger> {
         let key = stored::key(&stored.metadata);
+        self.templates.detach(&key);
         if let Some(pool) = self.pools.remove(&key) {
             self.published.remove(&pool.uid);
             self.failures.forget(&pool.uid);
@@ -230,6 +232,7 @@ impl Index {
     /// After a list: pools that are not in it are gone.
     pub fn retain_pools(&mut self, listed: &HashSet<Key>) {
         self.pools.retain(|key, _| listed.contains(key));
+        self.templates.retain_pools(listed);
     }
 
     /// After a list: claims that are not in it are gone.
@@ -326,14 +329,6 @@ impl Index {
             }
         }
         triggers
-    }
-
-    /// The pod as last seen.
-    pub fn pod(&self, key: &Key) -> Option<Arc<Sandbox>> {
-        self.sandboxes
-            .get(self.pool_of.get(key)?)?
-            .get(&key.name)
-            .cloned()
     }
 
     fn remove_pod(&mut self, key: &Key) -> Vec<Trigger> {

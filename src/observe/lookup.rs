@@ -4,6 +4,7 @@ use super::Key;
 use super::claim::Claim;
 use super::index::{Index, Trigger};
 use super::pool::Pool;
+use super::sandbox::Sandbox;
 use super::view::{ClaimView, Creation, PoolView, Seen, Waiting};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, HashSet};
@@ -113,6 +114,14 @@ impl Index {
     /// The claim as last seen.
     pub fn claim(&self, key: &Key) -> Option<Arc<Claim>> {
         self.claims.get(key).cloned()
+    }
+
+    /// The pod as last seen.
+    pub fn pod(&self, key: &Key) -> Option<Arc<Sandbox>> {
+        self.sandboxes
+            .get(self.pool_of.get(key)?)?
+            .get(&key.name)
+            .cloned()
     }
 
     /// Keys of all claims, sorted.

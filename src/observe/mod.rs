@@ -3,6 +3,7 @@
 
 pub mod claim;
 pub mod failures;
+pub mod fault;
 pub mod feed;
 mod grouped;
 pub mod hooks;
@@ -14,6 +15,7 @@ pub mod revision;
 pub mod sandbox;
 pub mod stored;
 pub mod targets;
+mod templates;
 pub mod view;
 
 use std::fmt;

@@ -1,6 +1,7 @@
 //! A pool, decoded and validated once.
 
 use super::Key;
+use super::fault::Fault;
 use super::hooks::Gate;
 use super::revision::Template;
 use super::stored::{self, StoredPool};
@@ -24,52 +25,101 @@ pub struct Pool {
     pub created: Timestamp,
     /// Has a deletion timestamp.
     pub terminating: bool,
-    /// The template of the spec.
+    /// The PodTemplate that `spec.templateRef` names.
+    pub template_ref: Option<Key>,
+    /// The template to make sandboxes from: that of the spec or of the PodTemplate. Empty with a fault.
     pub template: Arc<Template>,
     /// Why the template is what it is, in the user's words.
     pub change_cause: Option<String>,
-    /// What the spec comes to. With a [`fault`](Self::fault) only its gate means anything.
+    /// What the spec comes to. With a [`Fault::Spec`] only its gate means anything.
     pub targets: Targets,
-    /// A sentence saying what in the spec is not understood. Such a pool creates and deletes nothing; what is
-    /// warm may still be claimed.
-    pub fault: Option<String>,
+    /// Why the pool is left as it is: it creates and deletes nothing; what is warm may still be claimed.
+    pub fault: Option<Fault>,
     /// The stored status.
     pub status: PoolStatus,
 }
 
 impl Pool {
-    /// Facts of a stored pool.
+    /// Facts of a stored pool. The PodTemplate that it names counts as missing until
+    /// [`with_template`](Self::with_template) gives it.
     pub fn read(pool: &StoredPool) -> Self {
-        let spec: Result<PoolSpec, String> = stored::decode("spec", &pool.spec);
-        let (template, targets) = match &spec {
-            Ok(spec) => (
-                Arc::new(Template::new(spec.template.0.clone())),
-                Targets::resolve(spec),
-            ),
-            Err(fault) => (Arc::default(), Err(fault.clone())),
-        };
-        let (targets, fault) = match targets {
-            Ok(targets) => (targets, None),
-            Err(fault) => (
-                Targets {
+        let key = stored::key(&pool.metadata);
+        let understood = stored::decode("spec", &pool.spec)
+            .and_then(|spec: PoolSpec| Ok((Source::of(&spec)?, Targets::resolve(&spec)?)));
+        let (template_ref, template, targets, fault) = match understood {
+            Ok((Source::Inline(template), targets)) => (None, Arc::new(template), targets, None),
+            Ok((Source::Named(name), targets)) => {
+                let named = Key::new(key.namespace.clone(), name);
+                let fault = Fault::not_found(&named);
+                (Some(named), Arc::default(), targets, Some(fault))
+            }
+            Err(fault) => {
+                let targets = Targets {
                     gate: Gate::salvage(&pool.spec),
                     ..Targets::default()
-                },
-                Some(fault),
-            ),
+                };
+                (None, Arc::default(), targets, Some(Fault::Spec(fault)))
+            }
         };
         Self {
-            key: stored::key(&pool.metadata),
+            key,
             uid: stored::uid(&pool.metadata),
             resource_version: stored::resource_version(&pool.metadata),
             generation: pool.metadata.generation.unwrap_or_default(),
             created: stored::created(&pool.metadata),
             terminating: pool.metadata.deletion_timestamp.is_some(),
+            template_ref,
             template,
             change_cause: stored::annotation(&pool.metadata, labels::CHANGE_CAUSE),
             targets,
             fault,
             status: stored::decode("status", &pool.status).unwrap_or_default(),
+        }
+    }
+
+    /// The pool with the template of the PodTemplate that it names, or with what is wrong with that.
+    #[must_use]
+    pub fn with_template(self, found: Result<Arc<Template>, Fault>) -> Self {
+        let (template, fault) = match found {
+            Ok(template) => (template, None),
+            Err(fault) => (Arc::default(), Some(fault)),
+        };
+        Self {
+            template,
+            fault,
+            ..self
+        }
+    }
+
+    /// Logs the fault, if there is one.
+    pub(super) fn warn_of_fault(&self) {
+        if let Some(fault) = &self.fault {
+            tracing::warn!(pool = %self.key, "the pool is left as it is: {}", fault.message());
+        }
+    }
+}
+
+/// Where the template of a pool is written.
+enum Source {
+    /// In the pool.
+    Inline(Template),
+    /// In the PodTemplate of this name.
+    Named(String),
+}
+
+impl Source {
+    /// What the schema asks for today, and an object stored under a looser one may lack.
+    fn of(spec: &PoolSpec) -> Result<Self, String> {
+        match (&spec.template, &spec.template_ref) {
+            (Some(template), None) => Ok(Self::Inline(Template::new(template.0.clone()))),
+            (None, Some(named)) if named.name.is_empty() => {
+                Err("spec.templateRef.name: must name a PodTemplate".into())
+            }
+            (None, Some(named)) => Ok(Self::Named(named.name.clone())),
+            (Some(_), Some(_)) => Err("spec.templateRef: must not be there beside spec.template".into()),
+            (None, None) => {
+                Err("spec.template: missing; write it, or name a PodTemplate in spec.templateRef".into())
+            }
         }
     }
 }

@@ -4,7 +4,7 @@
 use super::Key;
 use crate::api::{Pool, SandboxClaim};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, PodTemplate};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::Resource;
 use serde::Deserialize;
@@ -36,6 +36,17 @@ pub struct StoredClaim {
     /// Undecoded status.
     #[serde(default)]
     pub status: Value,
+}
+
+/// A `PodTemplate` as stored. Its template stays as it is written, as that of a pool does.
+#[derive(Resource, Clone, Debug, Default, Deserialize)]
+#[resource(inherit = PodTemplate)]
+pub struct StoredPodTemplate {
+    /// Object metadata.
+    pub metadata: ObjectMeta,
+    /// Undecoded template.
+    #[serde(default)]
+    pub template: Value,
 }
 
 /// The few fields of a pod that matter here; the rest is never decoded.

@@ -6,6 +6,7 @@ pub mod claim;
 mod draft;
 mod evict;
 pub mod order;
+mod progress;
 mod recreate;
 pub mod revision;
 mod rollout;

@@ -4,6 +4,7 @@ use super::draft::{Draft, Idle};
 use super::{Phase, Step};
 use crate::api::claim::{OnEmpty, RevisionPolicy};
 use crate::api::conditions::claim as reasons;
+use crate::observe::fault::Fault;
 use crate::observe::view::Verdict;
 use std::sync::Arc;
 
@@ -123,7 +124,12 @@ pub(super) fn verdicts(draft: &Draft) -> Vec<Verdict> {
     let (pool, update) = (&draft.view.pool, &draft.revisions.update.hash);
     let verdict = |(ahead, claim): (usize, &Arc<crate::observe::claim::Claim>)| {
         let (reason, why) = if let Some(fault) = &pool.fault {
-            (reasons::POOL_INVALID, format!("the pool's {fault}"))
+            let reason = match fault {
+                Fault::Spec(_) => reasons::POOL_INVALID,
+                Fault::TemplateNotFound(_) => reasons::TEMPLATE_NOT_FOUND,
+                Fault::TemplateInvalid(_) => reasons::TEMPLATE_INVALID,
+            };
+            (reason, format!("the pool's {}", fault.message()))
         } else if draft.forbidden > 0 {
             (
                 reasons::EXHAUSTED,

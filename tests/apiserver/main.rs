@@ -71,6 +71,17 @@ const TOGETHER: &[Named] = told![
         a_held_sandbox_drains_until_it_is_let_go,
         a_rollout_of_held_sandboxes_goes_on_as_they_are_let_go,
     },
+    stories::templates::{
+        a_changed_template_rolls_every_pool_that_uses_it_and_no_other,
+        a_missing_template_stops_the_pool_until_it_appears,
+        a_template_with_labels_of_ours_stops_the_pool_until_it_is_mended,
+        a_template_deleted_in_mid_rollout_stops_the_rollout,
+    },
+    stories::events::{
+        a_rollout_is_told_in_events_and_nothing_else_is,
+        what_stops_a_pool_is_told_in_a_warning,
+        a_pool_exhausted_by_one_claim_after_another_does_not_say_so_for_each,
+    },
     stories::queue::{
         waiting_claims_are_served_oldest_first,
         a_higher_priority_goes_first_and_age_decides_among_equals,
@@ -155,6 +166,7 @@ const ALONE: &[Named] = told![
         killed_in_a_burst_of_claims,
         killed_in_the_middle_of_a_rollout,
         changes_made_while_it_was_down_are_caught_up_with,
+        a_template_missing_over_a_restart_changes_nothing,
         two_operators_at_once_do_no_harm,
         a_second_operator_takes_over_from_a_killed_one,
         the_api_server_restarts_in_a_burst_of_claims,

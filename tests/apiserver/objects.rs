@@ -26,7 +26,27 @@ pub fn pool(name: &str, replicas: i64, more: &Value) -> Value {
     pool
 }
 
-/// A part of a pool's spec: annotations of its pods, by which a test steers the simulated node.
+/// A PodTemplate with the small pod of [`pool`]; `more` is merged over it.
+pub fn template(name: &str, more: &Value) -> Value {
+    let mut template = json!({
+        "apiVersion": "v1",
+        "kind": "PodTemplate",
+        "metadata": {"name": name},
+        "template": pool(name, 0, &json!({}))["spec"]["template"],
+    });
+    merge(&mut template, more);
+    template
+}
+
+/// A pool that uses a PodTemplate; `more` is merged over its spec.
+pub fn pool_of(template: &str, name: &str, replicas: i64, more: &Value) -> Value {
+    let mut pool = pool(name, replicas, &json!({}));
+    pool["spec"] = json!({"replicas": replicas, "templateRef": {"name": template}});
+    merge(&mut pool["spec"], more);
+    pool
+}
+
+/// A part of a pool's spec or of a PodTemplate: annotations of its pods, by which a test steers the simulated node.
 pub fn sim(annotations: &[(&str, &str)]) -> Value {
     let all = annotations
         .iter()

@@ -8,6 +8,8 @@ use std::collections::HashSet;
 use warmpool::api::claim::RevisionPolicy;
 use warmpool::api::labels;
 use warmpool::api::pool::UpdateStrategyType;
+use warmpool::observe::Key;
+use warmpool::observe::fault::Fault;
 use warmpool::observe::sandbox::{Owner, PodPhase};
 use warmpool::plan::{Phase, Plan, Step, plan};
 
@@ -33,6 +35,8 @@ enum Event {
     Hold(usize),
     /// Somebody takes it off.
     LetGo(usize),
+    /// The PodTemplate is missing, or there.
+    Template(bool),
 }
 
 const HELD: &str = "example.com/held";
@@ -56,6 +60,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => any::<usize>().prop_map(Event::Evict),
         2 => any::<usize>().prop_map(Event::Hold),
         1 => any::<usize>().prop_map(Event::LetGo),
+        1 => any::<bool>().prop_map(Event::Template),
     ]
 }
 
@@ -149,6 +154,10 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
         claim.is_some_and(|c| c.revision_policy() == RevisionPolicy::Latest)
     };
     let unserved = plan.waiting.iter().filter(|v| !latest(&v.uid)).count();
+    prop_assert!(
+        world.found.is_none() || deleted + created == 0,
+        "without its template a pool creates and deletes nothing"
+    );
     let claimable = available
         - plan
             .actions
@@ -227,6 +236,10 @@ fn happen(world: &mut World, event: &Event, number: usize) -> Result<(), TestCas
         Event::Evict(n) => change(world, *n, |s| s.evict = true),
         Event::Hold(n) => change(world, *n, |s| drop(s.labels.insert(HELD.into(), "yes".into()))),
         Event::LetGo(n) => change(world, *n, |s| drop(s.labels.remove(HELD))),
+        Event::Template(missing) => {
+            let fault = Fault::not_found(&Key::new("default", "shared"));
+            world.found = missing.then_some(Err(fault));
+        }
     }
     Ok(())
 }
@@ -252,6 +265,7 @@ proptest! {
         }
         // A rollout that stands still for good is what the user asked for; let it go on.
         world.set(json!({"updateStrategy": {"paused": false, "type": "RollingUpdate"}}));
+        world.found = None;
         world.rest();
         let (pool, update) = (world.pool(), world.update());
         let targets = &pool.targets;

@@ -10,6 +10,7 @@
 
 mod claims;
 mod deadlines;
+mod events;
 mod hooks;
 mod laws;
 mod phases;
@@ -17,4 +18,5 @@ mod revision_policy;
 mod revisions;
 
 mod rollouts;
+mod templates;
 mod world;

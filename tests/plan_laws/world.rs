@@ -8,6 +8,7 @@ use warmpool::api::claim::Phase as ClaimPhase;
 use warmpool::api::labels;
 use warmpool::observe::Key;
 use warmpool::observe::claim::Claim;
+use warmpool::observe::fault::Fault;
 use warmpool::observe::pool::Pool;
 use warmpool::observe::revision::{Revision, Template};
 use warmpool::observe::sandbox::{Owner, PodPhase, Sandbox};
@@ -31,6 +32,8 @@ pub struct World {
     pub revisions: Vec<Arc<Revision>>,
     pub creation: Creation,
     pub failures: BTreeMap<String, WarmUpFailures>,
+    /// What the PodTemplate that the pool names is, or what is wrong with it.
+    pub found: Option<Result<Arc<Template>, Fault>>,
     counter: u64,
 }
 
@@ -53,6 +56,7 @@ impl World {
             revisions: Vec::new(),
             creation: Creation::Open,
             failures: BTreeMap::new(),
+            found: None,
             counter: 0,
         }
     }
@@ -83,7 +87,11 @@ impl World {
             "annotations": annotations,
         });
         let stored = json!({"metadata": metadata, "spec": self.spec, "status": self.status});
-        Pool::read(&serde_json::from_value::<StoredPool>(stored).unwrap())
+        let pool = Pool::read(&serde_json::from_value::<StoredPool>(stored).unwrap());
+        match &self.found {
+            Some(found) => pool.with_template(found.clone()),
+            None => pool,
+        }
     }
 
     pub fn claim(&mut self, name: &str, fields: Value) -> &mut Self {

@@ -31,8 +31,10 @@ impl Order {
 
     fn doubt(&mut self, scene: &Scene, served: &Claim, pod: &Pod) {
         for elder in scene.world.claims.values() {
+            // Age is the creation time, in whole seconds; a claim may be stored after one of the next second.
+            let age = |claim: &Claim| (claim.created.clone(), claim.came_rv);
             let first = elder.priority > served.priority
-                || (elder.priority == served.priority && elder.came_rv < served.came_rv);
+                || (elder.priority == served.priority && age(elder) < age(served));
             let waited = scene.now.duration_since(elder.came_at) > scene.rules.same_moment;
             if elder.pool == served.pool && elder.uid != served.uid && elder.waits() && first && waited {
                 self.0.push(Doubt {

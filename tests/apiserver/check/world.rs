@@ -148,6 +148,8 @@ pub struct Claim {
     pub unreadable: bool,
     /// UIDs of the sandboxes that its status names.
     pub sandboxes: Vec<String>,
+    /// Creation time as stored, in whole seconds.
+    pub created: String,
     /// Its first event: when it came, in the order of all events.
     pub came_rv: u64,
     pub came_at: Timestamp,
@@ -171,6 +173,7 @@ impl Claim {
                 .iter()
                 .map(|s| text(s, "/uid").to_string())
                 .collect(),
+            created: text(o, "/metadata/creationTimestamp").into(),
             came_rv: before.map_or(event.rv, |b| b.came_rv),
             came_at: before.map_or(event.at, |b| b.came_at),
             served_at: before.and_then(|b| b.served_at),

@@ -90,6 +90,14 @@ pub fn kubectl_explain_reads_like_documentation(scene: &Scene) -> Result<(), Str
     )?;
     explained("pool.spec.template", &["The pod to warm"])?;
     explained(
+        "pool.spec.templateRef",
+        &[
+            "A PodTemplate (core/v1) in the namespace of the pool",
+            "in place of `template`",
+            "Name of the PodTemplate",
+        ],
+    )?;
+    explained(
         "sandboxclaim.spec.onEmpty",
         &[
             "What happens when no sandbox is available",

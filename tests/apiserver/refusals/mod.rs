@@ -8,6 +8,7 @@ mod lifecycle_cases;
 pub mod pool_cases;
 pub mod rules;
 pub mod stored;
+pub mod template_ref_cases;
 
 use crate::api::Resource;
 use serde_json::Value;

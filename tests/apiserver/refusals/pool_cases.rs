@@ -1,6 +1,6 @@
 //! Pools that must be refused, one or more for each rule of the schema.
 
-use super::{Case, image_cases, lifecycle_cases};
+use super::{Case, image_cases, lifecycle_cases, template_ref_cases};
 use crate::api::POOLS;
 use crate::objects::pool;
 use serde_json::{Map, Value, json};
@@ -10,7 +10,7 @@ const SURGE: &str = "maxSurge must be a number of 0 or more, or a percentage lik
 const PARTITION: &str = "partition must be a number of 0 or more, or a percentage from \"0%\" to \"100%\"";
 const CEILING: &str = "maxUnavailable must be a number of 0 or more, or a percentage like \"100%\"";
 
-fn refused(at: &'static str, rule: &'static str, says: &'static str, object: Value) -> Case {
+pub fn refused(at: &'static str, rule: &'static str, says: &'static str, object: Value) -> Case {
     Case {
         at,
         rule,
@@ -54,6 +54,7 @@ pub fn cases() -> Vec<Case> {
         template(),
         image_cases::cases(),
         shape(),
+        template_ref_cases::cases(),
     ]
     .into_iter()
     .flatten()
@@ -316,12 +317,6 @@ fn shape() -> Vec<Case> {
             pool(&name, 1, &json!({})),
         ),
         refused("", "required", "spec: Required value", bare(None)),
-        refused(
-            "spec",
-            "required",
-            "spec.template: Required value",
-            bare(Some(json!({"replicas": 1}))),
-        ),
         refused(
             "spec.template",
             "required",

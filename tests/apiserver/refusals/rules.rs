@@ -218,6 +218,11 @@ pub fn what_is_good_is_accepted(scene: &Scene) -> Result<(), String> {
         let pod = json!({"template": {"spec": {"containers": [{"name": "main", "image": image}]}}});
         accepted(scene, POOLS, &pool("python", 2, &pod))?;
     }
+    for name in ["a", "python-3.13", "0", "a.b-c.9"] {
+        let mut named = pool("python", 2, &json!({"templateRef": {"name": name}}));
+        named["spec"].as_object_mut().map(|spec| spec.remove("template"));
+        accepted(scene, POOLS, &named)?;
+    }
     let capacity = json!({"capacity": {"maxWarm": 2, "minTotal": 5, "maxTotal": 5}});
     accepted(scene, POOLS, &pool(&"p".repeat(63), 2, &capacity))?;
     let metadata = json!({"podMetadata": {

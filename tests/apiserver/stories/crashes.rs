@@ -2,8 +2,10 @@
 //! play alone, with operators of their own.
 
 use super::rollouts::{everything_unclaimed_runs, identities};
-use super::{bound, burst};
-use crate::objects::{NEW_IMAGE, pool, sim, with};
+use super::templates::{says_throughout, uids};
+use super::{bound, burst, pool_says};
+use crate::api::TEMPLATES;
+use crate::objects::{NEW_IMAGE, pool, pool_of, sim, template, with};
 use crate::rest::{Census, settle};
 use crate::scene::Scene;
 use crate::wait;
@@ -128,6 +130,41 @@ pub fn changes_made_while_it_was_down_are_caught_up_with(scene: &Scene) -> Resul
     scene.roll_to("python", NEW_IMAGE)?;
     let operator = scene.lab.start_operator()?;
     settle(scene, 60)?;
+    operator.stop()
+}
+
+pub fn a_template_missing_over_a_restart_changes_nothing(scene: &Scene) -> Result<(), String> {
+    let operator = scene.lab.start_operator()?;
+    let shared = template("shared", &json!({}));
+    scene.create(TEMPLATES, &shared)?;
+    scene.create_pool(&pool_of("shared", "python", 4, &json!({})))?;
+    settle(scene, 60)?;
+    let (full, before) = (scene.pool("python")?, uids(scene)?);
+    operator.stop()?;
+    scene.lab.api.delete(TEMPLATES, &scene.namespace, "shared")?;
+    let operator = scene.lab.start_operator()?;
+    pool_says(scene, "python", "Progressing", "TemplateNotFound")?;
+    scene.create_claim("run", "python", &json!({}))?;
+    bound(scene, "run")?;
+    // The claim has taken one, and nothing is made in its place.
+    says_throughout(scene, "python", "TemplateNotFound", 3)?;
+    wait::ensure(uids(scene)? == before, || {
+        format!("the pods were {before:?} and are {:?}", uids(scene))
+    })?;
+    let status = scene.pool("python")?["status"].clone();
+    for field in ["updateRevision", "currentRevision"] {
+        wait::ensure(status[field] == full["status"][field], || {
+            format!("{field} was {} and is {status}", full["status"][field])
+        })?;
+    }
+    operator.stop()?;
+    let operator = scene.lab.start_operator()?;
+    scene.create(TEMPLATES, &shared)?;
+    settle(scene, 60)?;
+    let after = uids(scene)?;
+    wait::ensure(before.iter().all(|uid| after.contains(uid)), || {
+        format!("the same template rolled {before:?} to {after:?}")
+    })?;
     operator.stop()
 }
 

@@ -6,6 +6,7 @@ pub mod claims;
 pub mod crashes;
 pub mod deadlines;
 pub mod edits;
+pub mod events;
 pub mod fill;
 pub mod harm;
 pub mod hooks;
@@ -15,6 +16,7 @@ pub mod queue;
 pub mod rollouts;
 pub mod storm;
 pub mod strategies;
+pub mod templates;
 
 use crate::api::CLAIMS;
 use crate::check::event::{Event, condition, text};

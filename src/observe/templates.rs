@@ -1,0 +1,176 @@
+//! The PodTemplates of the cluster, which of them pools use, and what makes one unusable.
+
+use super::Key;
+use super::fault::Fault;
+use super::index::{Index, Trigger};
+use super::pool::Pool;
+use super::revision::Template;
+use super::stored::{self, StoredPodTemplate};
+use crate::api::labels;
+use serde_json::{Map, Value};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+/// A template to make sandboxes from, or why there is none.
+type Found = Result<Arc<Template>, Fault>;
+
+/// PodTemplates and the pools that use them.
+#[derive(Debug, Default)]
+pub(super) struct Templates {
+    /// Every PodTemplate, as compact JSON of what reaches a pod: most of them may be nobody's.
+    stored: HashMap<Key, Box<str>>,
+    /// Those that pools name, there or not.
+    used: HashMap<Key, Use>,
+    /// The PodTemplate that a pool names, by pool.
+    named: HashMap<Key, Key>,
+}
+
+/// A PodTemplate that pools name.
+#[derive(Debug)]
+struct Use {
+    pools: BTreeSet<Key>,
+    found: Found,
+}
+
+impl Templates {
+    /// `pool` with the template that it names, and noted as a user of it.
+    pub(super) fn attach(&mut self, pool: Pool) -> Pool {
+        if self.named.get(&pool.key) != pool.template_ref.as_ref() {
+            self.detach(&pool.key);
+        }
+        let Some(name) = pool.template_ref.clone() else {
+            return pool;
+        };
+        self.named.insert(pool.key.clone(), name.clone());
+        let user = self.used.entry(name).or_insert_with_key(|name| Use {
+            pools: BTreeSet::new(),
+            found: find(name, self.stored.get(name).map(Box::as_ref)),
+        });
+        user.pools.insert(pool.key.clone());
+        pool.with_template(user.found.clone())
+    }
+
+    /// The pool `pool` uses no PodTemplate any more.
+    pub(super) fn detach(&mut self, pool: &Key) {
+        let Some(name) = self.named.remove(pool) else {
+            return;
+        };
+        if let Some(user) = self.used.get_mut(&name) {
+            user.pools.remove(pool);
+            if user.pools.is_empty() {
+                self.used.remove(&name);
+            }
+        }
+    }
+
+    /// Only the pools in `listed` are left.
+    pub(super) fn retain_pools(&mut self, listed: &HashSet<Key>) {
+        let gone: Vec<_> = self
+            .named
+            .keys()
+            .filter(|pool| !listed.contains(pool))
+            .cloned()
+            .collect();
+        gone.iter().for_each(|pool| self.detach(pool));
+    }
+
+    /// Takes over the PodTemplate `key`, or that there is none. Answers the pools that use it when that changes
+    /// anything for them, with what they have to use now.
+    fn put(&mut self, key: &Key, content: Option<Box<str>>) -> Option<(BTreeSet<Key>, Found)> {
+        if self.stored.get(key) == content.as_ref() {
+            return None;
+        }
+        let user = self.used.get_mut(key).map(|user| {
+            user.found = find(key, content.as_deref());
+            (user.pools.clone(), user.found.clone())
+        });
+        match content {
+            Some(content) => self.stored.insert(key.clone(), content),
+            None => self.stored.remove(key),
+        };
+        user
+    }
+}
+
+impl Index {
+    /// A PodTemplate was created or changed.
+    pub fn apply_template(&mut self, stored: &StoredPodTemplate) -> Vec<Trigger> {
+        let content = reaching_a_pod(&stored.template).to_string();
+        self.put_template(&stored::key(&stored.metadata), Some(content.into()))
+    }
+
+    /// A PodTemplate is gone.
+    pub fn delete_template(&mut self, stored: &StoredPodTemplate) -> Vec<Trigger> {
+        self.put_template(&stored::key(&stored.metadata), None)
+    }
+
+    /// After a list: PodTemplates that are not in it are gone.
+    pub fn retain_templates(&mut self, listed: &HashSet<Key>) {
+        let gone: Vec<_> = self
+            .templates
+            .stored
+            .keys()
+            .filter(|key| !listed.contains(key))
+            .cloned()
+            .collect();
+        for key in gone {
+            self.put_template(&key, None);
+        }
+    }
+
+    fn put_template(&mut self, key: &Key, content: Option<Box<str>>) -> Vec<Trigger> {
+        let Some((users, found)) = self.templates.put(key, content) else {
+            return Vec::new();
+        };
+        for user in &users {
+            if let Some(pool) = self.pools.get_mut(user) {
+                *pool = Arc::new(Pool::clone(pool).with_template(found.clone()));
+                pool.warn_of_fault();
+            }
+        }
+        users.into_iter().map(Trigger::Pool).collect()
+    }
+}
+
+/// Labels, annotations and spec: all that a pod takes over from a template.
+fn reaching_a_pod(template: &Value) -> Value {
+    let part = |of: Option<&Value>, names: &[&str]| -> Map<String, Value> {
+        let named = |name: &&str| Some((name.to_string(), of?.get(name)?.clone()));
+        names.iter().filter_map(named).collect()
+    };
+    let mut reaching = part(Some(template), &["spec"]);
+    let metadata = part(template.get("metadata"), &["labels", "annotations"]);
+    if !metadata.is_empty() {
+        reaching.insert("metadata".into(), Value::Object(metadata));
+    }
+    Value::Object(reaching)
+}
+
+fn find(key: &Key, content: Option<&str>) -> Found {
+    let content = content.ok_or_else(|| Fault::not_found(key))?;
+    let template: Value = serde_json::from_str(content)
+        .map_err(|error| Fault::invalid(key, &format!("it cannot be read: {error}")))?;
+    usable(&template).map_err(|problem| Fault::invalid(key, &problem))?;
+    Ok(Arc::new(Template::new(template)))
+}
+
+/// What the schema of a Pool asks of `spec.template` and the API server does not ask of a PodTemplate.
+fn usable(template: &Value) -> Result<(), String> {
+    for field in ["labels", "annotations"] {
+        let map = template
+            .pointer(&format!("/metadata/{field}"))
+            .and_then(Value::as_object);
+        let ours = map.and_then(|map| map.keys().find(|key| key.starts_with(labels::PREFIX)));
+        if let Some(key) = ours {
+            return Err(format!(
+                "template.metadata.{field} holds {key}, and keys under {} belong to the operator; remove it there",
+                labels::PREFIX
+            ));
+        }
+    }
+    let containers = template.pointer("/spec/containers").and_then(Value::as_array);
+    if containers.is_none_or(Vec::is_empty) {
+        return Err("template.spec.containers is empty; add at least one container".into());
+    }
+    Ok(())
+}

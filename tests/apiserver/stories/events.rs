@@ -1,0 +1,145 @@
+//! What a pool's events tell: its rollouts and what stops it, and nothing of single sandboxes and claims.
+
+use super::{bound, burst, in_phase, pool_says, says};
+use crate::api::{EVENTS, QUOTAS};
+use crate::check::event::text;
+use crate::objects::{NEW_IMAGE, pool, pool_of};
+use crate::rest::settle;
+use crate::scene::Scene;
+use crate::wait;
+use serde_json::{Value, json};
+
+/// The operator's events, oldest first.
+fn events(scene: &Scene) -> Result<Vec<Value>, String> {
+    let mut all = scene.lab.api.list(EVENTS, &scene.namespace)?;
+    all.retain(|event| event["reportingController"] == "warmpool");
+    all.sort_by_key(|event| text(event, "/eventTime").to_string());
+    Ok(all)
+}
+
+/// Waits until these reasons were told, in this order and no other.
+fn told(scene: &Scene, reasons: &[&str]) -> Result<Vec<Value>, String> {
+    wait::until(&format!("{reasons:?} were told"), 30, || {
+        let all = events(scene)?;
+        let now: Vec<&str> = all.iter().map(|event| text(event, "/reason")).collect();
+        wait::ensure(now == reasons, || format!("{now:?}"))?;
+        Ok(all)
+    })
+}
+
+fn is_about_the_pool(scene: &Scene, event: &Value) -> Result<(), String> {
+    let pool = scene.pool("python")?;
+    let about = &event["regarding"];
+    let right = about["kind"] == "Pool"
+        && about["name"] == "python"
+        && about["uid"] == pool["metadata"]["uid"]
+        && !text(event, "/action").is_empty();
+    wait::ensure(right, || event.to_string())
+}
+
+pub fn a_rollout_is_told_in_events_and_nothing_else_is(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&pool("python", 6, &json!({})))?;
+    settle(scene, 60)?;
+    let mut reasons = vec!["NewRevision", "RolloutComplete"];
+    told(scene, &reasons)?;
+    burst(scene, "run", 4, "python", &json!({}))?
+        .iter()
+        .try_for_each(|c| bound(scene, c).map(drop))?;
+    settle(scene, 60)?;
+    scene.roll_to("python", NEW_IMAGE)?;
+    settle(scene, 60)?;
+    reasons.extend(["NewRevision", "RolloutComplete"]);
+    told(scene, &reasons)?;
+    let pause = |paused: bool| json!({"spec": {"updateStrategy": {"paused": paused}}});
+    scene.patch_pool("python", &pause(true))?;
+    scene.roll_to("python", "sandbox:3")?;
+    reasons.extend(["NewRevision", "Paused"]);
+    told(scene, &reasons)?;
+    scene.patch_pool("python", &pause(false))?;
+    settle(scene, 60)?;
+    reasons.extend(["Resumed", "RolloutComplete"]);
+    let all = told(scene, &reasons)?;
+    wait::throughout("nothing more is told", 4, || {
+        let now = events(scene)?;
+        wait::ensure(now == all, || format!("{now:?}"))
+    })?;
+    for event in &all {
+        is_about_the_pool(scene, event)?;
+        wait::ensure(event["type"] == "Normal", || event.to_string())?;
+    }
+    let revision = text(&scene.pool("python")?, "/status/updateRevision").to_string();
+    let note = |at: usize| text(&all[at], "/note").to_string();
+    wait::ensure(note(6).contains(&revision) && note(7).contains(&revision), || {
+        format!("not of revision {revision}: {} and {}", note(6), note(7))
+    })?;
+    for shown in [
+        scene.kubectl(&["events", "--for", "pool/python"], None)?,
+        scene.kubectl(&["describe", "pool", "python"], None)?,
+    ] {
+        let missing = reasons.iter().find(|reason| !shown.contains(**reason));
+        wait::ensure(missing.is_none() && shown.contains(&note(7)), || {
+            format!("{missing:?} is missing in:\n{shown}")
+        })?;
+    }
+    Ok(())
+}
+
+pub fn what_stops_a_pool_is_told_in_a_warning(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&pool_of("shared", "python", 2, &json!({})))?;
+    pool_says(scene, "python", "Progressing", "TemplateNotFound")?;
+    told(scene, &["TemplateNotFound"])?;
+    let quota = json!({"metadata": {"name": "narrow"}, "spec": {"hard": {"pods": "0"}}});
+    scene.create(QUOTAS, &quota)?;
+    wait::until("the quota was counted", 30, || {
+        let quota = scene.lab.api.get(QUOTAS, &scene.namespace, "narrow")?;
+        let used = quota.unwrap_or_default()["status"]["used"].clone();
+        wait::ensure(used["pods"] == "0", || used.to_string())
+    })?;
+    let shared = crate::objects::template("shared", &json!({}));
+    scene.create(crate::api::TEMPLATES, &shared)?;
+    let all = told(scene, &["TemplateNotFound", "NewRevision", "FailedCreate"])?;
+    for (event, type_, words) in [
+        (&all[0], "Warning", "PodTemplate shared does not exist"),
+        (&all[1], "Normal", "rolling out revision"),
+        (&all[2], "Warning", "exceeded quota: narrow"),
+    ] {
+        is_about_the_pool(scene, event)?;
+        let right = event["type"] == type_ && text(event, "/note").contains(words);
+        wait::ensure(right, || event.to_string())?;
+    }
+    scene.lab.api.delete(QUOTAS, &scene.namespace, "narrow")?;
+    settle(scene, 90)
+}
+
+pub fn a_pool_exhausted_by_one_claim_after_another_does_not_say_so_for_each(
+    scene: &Scene,
+) -> Result<(), String> {
+    scene.create_pool(&pool("python", 1, &json!({"capacity": {"maxTotal": 1}})))?;
+    settle(scene, 60)?;
+    scene.create_claim("first", "python", &json!({}))?;
+    bound(scene, "first")?;
+    let mut holder = "first".to_string();
+    for n in 0..4 {
+        let next = format!("next-{n}");
+        scene.create_claim(&next, "python", &json!({}))?;
+        says(scene, &next, "Bound", "Exhausted")?;
+        pool_says(scene, "python", "Exhausted", "MaxTotalReached")?;
+        scene.delete_claim(&holder)?;
+        // A new control plane takes a while before its garbage collector knows of claims.
+        in_phase(scene, &next, "Bound", 90)?;
+        wait::until("the pool was exhausted no more", 30, || {
+            let pool = scene.pool("python")?;
+            let said = crate::check::event::condition(&pool, "Exhausted");
+            said.map_or(Ok(()), |c| Err(c.to_string()))
+        })?;
+        holder = next;
+    }
+    let all = told(scene, &["NewRevision", "RolloutComplete", "Exhausted"])?;
+    let exhausted = &all[2];
+    let times = exhausted["series"]["count"].as_i64().unwrap_or(1);
+    wait::ensure(times <= 2 && exhausted["type"] == "Warning", || {
+        exhausted.to_string()
+    })?;
+    scene.delete_claim(&holder)?;
+    settle(scene, 60)
+}

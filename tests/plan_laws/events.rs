@@ -1,0 +1,306 @@
+//! Which changes of a pool's status are told in events.
+
+use crate::world::World;
+use serde_json::{Value, json};
+use warmpool::api::PoolStatus;
+use warmpool::api::conditions::find;
+use warmpool::apply::events::transitions;
+use warmpool::observe::Key;
+use warmpool::observe::fault::Fault;
+use warmpool::observe::pool::Pool;
+use warmpool::plan::{Step, plan};
+
+/// A status with these revisions and conditions, each as `Type Status Reason Message`.
+fn status(current: &str, update: &str, conditions: &[&str]) -> PoolStatus {
+    let condition = |line: &&str| {
+        let mut part = line.splitn(4, ' ');
+        let mut next = || part.next().unwrap_or_default();
+        json!({
+            "type": next(), "status": next(), "reason": next(), "message": next(),
+            "lastTransitionTime": "2026-01-31T12:00:00Z",
+        })
+    };
+    let conditions: Vec<Value> = conditions.iter().map(condition).collect();
+    let status = json!({"currentRevision": current, "updateRevision": update, "conditions": conditions});
+    serde_json::from_value(status).unwrap()
+}
+
+fn pool(before: PoolStatus) -> Pool {
+    Pool {
+        key: Key::new("default", "python"),
+        template_ref: Some(Key::new("default", "shared")),
+        status: before,
+        ..Default::default()
+    }
+}
+
+/// Events as short lines: `Normal NewRevision RollOut ControllerRevision/python-b: rolling out revision b`.
+fn lines(pool: &Pool, after: &PoolStatus) -> Vec<String> {
+    let events = transitions(pool, after);
+    events
+        .iter()
+        .map(|e| {
+            let about = e.secondary.as_ref().map_or("-".to_string(), |s| {
+                format!("{}/{}", s.kind.as_deref().unwrap(), s.name.as_deref().unwrap())
+            });
+            let note = e.note.as_deref().unwrap_or_default();
+            format!("{:?} {} {} {about}: {note}", e.type_, e.reason, e.action)
+        })
+        .collect()
+}
+
+const COMPLETE: &str = "Progressing True RolloutComplete revision is complete";
+const ROLLING: &str = "Progressing True Progressing 1 of 4";
+const PAUSED: &str = "Progressing Unknown Paused paused; 1 of 4";
+const PARTITION: &str = "Progressing True PartitionComplete 3 of 4";
+const MISSING: &str = "Progressing False TemplateNotFound create it";
+const SPOILT: &str = "Progressing False TemplateInvalid mend it";
+const INVALID: &str = "Progressing False InvalidSpec spec.replicas: bad";
+const LATE: &str = "Progressing False ProgressDeadlineExceeded 1 of 4 after 600 s";
+const REFUSED: &str = "ReplicaFailure True FailedCreate exceeded quota";
+const FULL: &str = "Exhausted True MaxTotalReached claims wait";
+
+#[test]
+fn each_transition_is_told_in_its_own_event() {
+    let of = |name: &str| format!("RollOut ControllerRevision/python-{name}");
+    let rolling_out = |name: &str| format!("Normal NewRevision {}: rolling out revision {name}", of(name));
+    let complete = format!("Normal RolloutComplete {}: revision is complete", of("b"));
+    let rolling = || status("a", "b", &[ROLLING]);
+    let full = || status("a", "a", &[COMPLETE]);
+    let template = "RollOut PodTemplate/shared";
+    for (before, after, told) in [
+        (
+            PoolStatus::default(),
+            status("", "b", &["Progressing True NewRevision 0 of 4"]),
+            vec![rolling_out("b")],
+        ),
+        (
+            PoolStatus::default(),
+            status("b", "b", &[COMPLETE]),
+            vec![rolling_out("b"), complete.clone()],
+        ),
+        (full(), rolling(), vec![rolling_out("b")]),
+        (rolling(), status("b", "b", &[COMPLETE]), vec![complete.clone()]),
+        (rolling(), status("a", "c", &[ROLLING]), vec![rolling_out("c")]),
+        // A pool of none has nothing to wait for.
+        (
+            full(),
+            status("b", "b", &[COMPLETE]),
+            vec![rolling_out("b"), complete.clone()],
+        ),
+        // Back to what is still complete: there is nothing more to roll out.
+        (
+            rolling(),
+            status("a", "a", &[COMPLETE]),
+            vec![
+                rolling_out("a"),
+                format!("Normal RolloutComplete {}: revision is complete", of("a")),
+            ],
+        ),
+        (
+            rolling(),
+            status("a", "b", &[PARTITION]),
+            vec![format!("Normal PartitionComplete {}: 3 of 4", of("b"))],
+        ),
+        (
+            rolling(),
+            status("a", "b", &[PAUSED]),
+            vec![format!("Normal Paused {}: paused; 1 of 4", of("b"))],
+        ),
+        (
+            full(),
+            status("a", "b", &[PAUSED]),
+            vec![
+                format!(
+                    "Normal NewRevision {}: revision b is rolled out when the pool is paused no more",
+                    of("b")
+                ),
+                format!("Normal Paused {}: paused; 1 of 4", of("b")),
+            ],
+        ),
+        (
+            status("a", "b", &[PAUSED]),
+            rolling(),
+            vec![format!(
+                "Normal Resumed {}: the rollout of revision b goes on",
+                of("b")
+            )],
+        ),
+        (
+            status("a", "b", &[PAUSED]),
+            status("b", "b", &[COMPLETE]),
+            vec![
+                format!("Normal Resumed {}: the rollout of revision b goes on", of("b")),
+                complete.clone(),
+            ],
+        ),
+        (
+            status("a", "b", &[PAUSED]),
+            status("a", "b", &[MISSING]),
+            vec![format!("Warning TemplateNotFound {template}: create it")],
+        ),
+        (
+            rolling(),
+            status("a", "b", &[LATE]),
+            vec![format!(
+                "Warning ProgressDeadlineExceeded {}: 1 of 4 after 600 s",
+                of("b")
+            )],
+        ),
+        (
+            full(),
+            status("a", "a", &[MISSING]),
+            vec![format!("Warning TemplateNotFound {template}: create it")],
+        ),
+        (
+            status("a", "a", &[MISSING]),
+            status("a", "a", &[SPOILT]),
+            vec![format!("Warning TemplateInvalid {template}: mend it")],
+        ),
+        (
+            full(),
+            status("a", "a", &[INVALID]),
+            vec!["Warning InvalidSpec RollOut -: spec.replicas: bad".to_string()],
+        ),
+        (
+            full(),
+            status("a", "a", &[COMPLETE, REFUSED]),
+            vec!["Warning FailedCreate CreateSandboxes -: exceeded quota".to_string()],
+        ),
+        (
+            full(),
+            status("a", "a", &[COMPLETE, FULL]),
+            vec!["Warning Exhausted CreateSandboxes -: claims wait".to_string()],
+        ),
+    ] {
+        assert_eq!(
+            lines(&pool(before.clone()), &after),
+            told,
+            "{before:?}\n{after:?}"
+        );
+    }
+}
+
+#[test]
+fn a_rollout_that_claims_end_while_it_is_paused_is_not_resumed() {
+    let mut paused = pool(status("a", "b", &[PAUSED]));
+    paused.targets.paused = true;
+    let told = lines(&paused, &status("b", "b", &[COMPLETE]));
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].starts_with("Normal RolloutComplete"), "{told:?}");
+}
+
+#[test]
+fn what_was_said_before_is_not_told_again() {
+    let more = |line: &str| format!("{line} and more");
+    for line in [
+        COMPLETE, ROLLING, PAUSED, PARTITION, MISSING, SPOILT, INVALID, LATE,
+    ] {
+        let before = status("a", "a", &[line, REFUSED, FULL]);
+        let after = status("a", "a", &[&more(line), &more(REFUSED), &more(FULL)]);
+        assert_eq!(lines(&pool(before), &after), [""; 0], "{line}");
+    }
+}
+
+#[test]
+fn what_is_over_is_told_by_the_conditions_alone() {
+    for (before, after) in [
+        (status("a", "a", &[MISSING]), status("a", "a", &[COMPLETE])),
+        (status("a", "b", &[LATE]), status("a", "b", &[ROLLING])),
+        (status("a", "b", &[PARTITION]), status("a", "b", &[ROLLING])),
+        (
+            status("a", "a", &[COMPLETE, REFUSED, FULL]),
+            status("a", "a", &[COMPLETE]),
+        ),
+    ] {
+        assert_eq!(lines(&pool(before.clone()), &after), [""; 0], "{before:?}");
+    }
+}
+
+#[test]
+fn a_note_is_cut_to_what_the_api_server_takes() {
+    let long = format!("Progressing False InvalidSpec {}", "ü".repeat(2_000));
+    let events = transitions(&pool(PoolStatus::default()), &status("", "", &[&long]));
+    let note = events[0].note.as_deref().unwrap();
+    assert!(
+        note.len() < 1_024 && note.len() > 900 && note.ends_with("ü..."),
+        "{note}"
+    );
+}
+
+/// Everything that is told until the world is at rest.
+fn told(world: &mut World) -> Vec<String> {
+    let mut told = Vec::new();
+    for _ in 0..40 {
+        let view = world.view();
+        let plan = plan(&view);
+        told.extend(
+            transitions(&view.pool, &plan.status)
+                .into_iter()
+                .map(|e| e.reason),
+        );
+        world.step();
+        world.pass(|_| true);
+    }
+    told
+}
+
+#[test]
+fn a_rollout_is_told_from_its_beginning_to_its_end_and_rest_is_silent() {
+    let mut world = World::new(6, json!({"updateStrategy": {"maxUnavailable": 1}}));
+    assert_eq!(told(&mut world), ["NewRevision", "RolloutComplete"]);
+    assert_eq!(told(&mut world), [""; 0]);
+    world.set_image("image:2");
+    assert_eq!(told(&mut world), ["NewRevision", "RolloutComplete"]);
+    world
+        .set(json!({"updateStrategy": {"paused": true}}))
+        .set_image("image:3");
+    assert_eq!(told(&mut world), ["NewRevision", "Paused"]);
+    world.set(json!({"updateStrategy": {"paused": false, "partition": 2}}));
+    assert_eq!(told(&mut world), ["Resumed", "PartitionComplete"]);
+    world.set(json!({"updateStrategy": {"partition": 0}}));
+    assert_eq!(told(&mut world), ["RolloutComplete"]);
+    world.found = Some(Err(Fault::not_found(&Key::new("default", "shared"))));
+    assert_eq!(told(&mut world), ["TemplateNotFound"]);
+    world.found = None;
+    assert_eq!(told(&mut world), [""; 0]);
+}
+
+#[test]
+fn claims_that_come_and_go_are_not_told() {
+    for fields in [json!({}), json!({"updateStrategy": {"partition": 3}})] {
+        let mut world = World::full(6, fields);
+        world.set_image("image:2");
+        told(&mut world);
+        for round in 0..4 {
+            for n in 0..3 {
+                world.claim(&format!("c-{round}-{n}"), json!({}));
+            }
+            let plan = plan(&world.view());
+            assert!(
+                plan.actions
+                    .iter()
+                    .any(|a| matches!(a.step, Step::BindClaim { .. }))
+            );
+            assert_eq!(told(&mut world), [""; 0]);
+        }
+    }
+}
+
+#[test]
+fn a_partition_once_reached_is_reached_anew_when_it_moves() {
+    let mut world = World::full(6, json!({"updateStrategy": {"partition": 3}}));
+    world.set_image("image:2");
+    assert_eq!(told(&mut world), ["NewRevision", "PartitionComplete"]);
+    world.set(json!({"updateStrategy": {"partition": 1}}));
+    assert_eq!(told(&mut world), ["PartitionComplete"]);
+    // Another revision has its way to the partition still before it.
+    world.set_image("image:3");
+    for _ in 0..3 {
+        let conditions = world.step().status.conditions;
+        let said = find(&conditions, "Progressing").unwrap();
+        assert_ne!(said.reason, "PartitionComplete", "{}", said.message);
+        world.pass(|_| true);
+    }
+    assert_eq!(told(&mut world), ["PartitionComplete"]);
+}

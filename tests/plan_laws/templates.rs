@@ -1,0 +1,185 @@
+//! A pool whose PodTemplate is missing or cannot be used stands still, and goes on when it is mended.
+
+use crate::world::{World, lines};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use warmpool::api::conditions::{claim, find, progressing};
+use warmpool::observe::Key;
+use warmpool::observe::fault::Fault;
+use warmpool::observe::revision::Template;
+use warmpool::plan::{Phase, Plan};
+
+fn image(name: &str) -> Template {
+    Template::new(json!({"spec": {"containers": [{"name": "main", "image": name}]}}))
+}
+
+fn faults() -> [(Fault, &'static str, &'static str); 2] {
+    let key = Key::new("default", "shared");
+    [
+        (
+            Fault::not_found(&key),
+            progressing::TEMPLATE_NOT_FOUND,
+            claim::TEMPLATE_NOT_FOUND,
+        ),
+        (
+            Fault::invalid(&key, "it is bad; mend it"),
+            progressing::TEMPLATE_INVALID,
+            claim::TEMPLATE_INVALID,
+        ),
+    ]
+}
+
+fn said(plan: &Plan, type_: &str) -> (String, String, String) {
+    let condition = find(&plan.status.conditions, type_).unwrap();
+    (
+        condition.status.clone(),
+        condition.reason.clone(),
+        condition.message.clone(),
+    )
+}
+
+/// A full pool that uses a PodTemplate with `image:1`.
+fn world(replicas: usize, fields: Value) -> World {
+    let mut world = World::new(replicas, fields);
+    world.spec.as_object_mut().unwrap().remove("template");
+    world.set(json!({"templateRef": {"name": "shared"}}));
+    world.found = Some(Ok(Arc::new(image("image:1"))));
+    world.rest();
+    world
+}
+
+#[test]
+fn a_pool_without_its_template_creates_and_deletes_nothing_and_says_so() {
+    for (fault, reason, _) in faults() {
+        let mut world = world(4, json!({}));
+        let name = world.unclaimed().next().unwrap().key.name.clone();
+        world.sandboxes.remove(&name);
+        let evict = world.unclaimed().next().unwrap().key.name.clone();
+        world.sandboxes.get_mut(&evict).unwrap().evict = true;
+        let before = world.plan();
+        assert_ne!(
+            lines(&before, Phase::Scale).len() + lines(&before, Phase::Eviction).len(),
+            0
+        );
+        world.found = Some(Err(fault.clone()));
+        let plan = world.plan();
+        assert!(plan.actions.is_empty(), "{:?}", plan.actions);
+        assert!(plan.revisions.store.is_none() && plan.revisions.trim.is_empty());
+        let (status, said, message) = said(&plan, "Progressing");
+        assert_eq!((status.as_str(), said.as_str()), ("False", reason));
+        assert!(
+            message.contains("nothing is created or deleted") && message.contains(fault.message()),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn a_missing_template_leaves_what_the_status_says_of_revisions_and_sandboxes() {
+    let mut world = world(4, json!({"updateStrategy": {"partition": 1}}));
+    let full = world.plan();
+    world.found = Some(Err(faults()[0].0.clone()));
+    let plan = world.step();
+    for (now, then) in [
+        (&plan.status.update_revision, &full.status.update_revision),
+        (&plan.status.current_revision, &full.status.current_revision),
+    ] {
+        assert!(!then.is_empty());
+        assert_eq!(now, then);
+    }
+    assert_eq!(plan.status.expected_updated, full.status.expected_updated);
+    assert_eq!(plan.status.updated_available, 4);
+    assert_eq!(
+        said(&plan, "Available"),
+        said(&full, "Available"),
+        "what is available stays so"
+    );
+    // The same template back rolls nothing.
+    world.found = Some(Ok(Arc::new(image("image:1"))));
+    let plan = world.plan();
+    assert_eq!(said(&plan, "Progressing"), said(&full, "Progressing"));
+    assert!(plan.actions.is_empty() && plan.revisions.store.is_none());
+}
+
+#[test]
+fn claims_are_served_while_the_template_is_missing_and_those_left_are_told_why() {
+    for (fault, _, reason) in faults() {
+        let mut world = world(2, json!({}));
+        world.found = Some(Err(fault.clone()));
+        for name in ["a", "b", "c"] {
+            world.claim(name, json!({}));
+        }
+        let plan = world.step();
+        assert_eq!(lines(&plan, Phase::Scheduling).len(), 2);
+        assert!(world.bound_to("a").is_some() && world.bound_to("b").is_some());
+        let plan = world.plan();
+        assert!(plan.actions.is_empty(), "{:?}", plan.actions);
+        assert_eq!(plan.waiting.len(), 1);
+        assert_eq!(plan.waiting[0].reason, reason);
+        assert!(
+            plan.waiting[0]
+                .message
+                .contains(&format!("the pool's {}", fault.message())),
+            "{}",
+            plan.waiting[0].message
+        );
+        world.found = Some(Ok(Arc::new(image("image:1"))));
+        world.rest();
+        assert!(world.bound_to("c").is_some());
+    }
+}
+
+#[test]
+fn a_rollout_whose_template_goes_stands_still_and_goes_on_when_it_is_back() {
+    let mut world = world(6, json!({"updateStrategy": {"maxUnavailable": 2}}));
+    world.found = Some(Ok(Arc::new(image("image:2"))));
+    world.step();
+    world.step();
+    let (update, status) = (world.update(), world.plan().status);
+    let old = world.unclaimed().filter(|s| s.revision != update).count();
+    assert_eq!(old, 4, "in the middle of the rollout");
+    assert_ne!(status.current_revision, status.update_revision);
+    world.found = Some(Err(faults()[0].0.clone()));
+    for _ in 0..5 {
+        let plan = world.step();
+        assert!(plan.actions.is_empty(), "{:?}", plan.actions);
+        assert_eq!(plan.status.update_revision, status.update_revision);
+        assert_eq!(plan.status.current_revision, status.current_revision);
+        world.pass(|_| true);
+    }
+    assert_eq!(world.unclaimed().filter(|s| s.revision != update).count(), old);
+    world.found = Some(Ok(Arc::new(image("image:2"))));
+    world.rest();
+    assert!(world.unclaimed().all(|s| s.revision == update));
+    assert_eq!(world.plan().status.current_revision, update);
+}
+
+#[test]
+fn moving_the_same_content_from_the_pool_to_a_template_rolls_nothing() {
+    let mut world = World::full(3, json!({}));
+    let before = world.update();
+    world.spec.as_object_mut().unwrap().remove("template");
+    world.set(json!({"templateRef": {"name": "shared"}}));
+    world.found = Some(Ok(Arc::new(image("image:1"))));
+    let plan = world.plan();
+    assert!(plan.actions.is_empty() && plan.revisions.store.is_none());
+    assert_eq!(plan.status.update_revision, before);
+}
+
+#[test]
+fn no_rollout_is_called_complete_while_the_pool_stands_still() {
+    let mut world = world(1, json!({}));
+    let old = world.plan().status.current_revision;
+    world.found = Some(Ok(Arc::new(image("image:2"))));
+    while world.unclaimed().all(|s| s.revision == old) {
+        world.step();
+    }
+    world.pass(|_| true);
+    assert_ne!(
+        world.plan().status.current_revision,
+        old,
+        "all that is left is to say so"
+    );
+    world.found = Some(Err(faults()[0].0.clone()));
+    assert_eq!(world.plan().status.current_revision, old);
+}

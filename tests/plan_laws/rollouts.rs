@@ -128,6 +128,23 @@ fn with_max_unavailable_zero_no_sandbox_goes_before_its_replacement_is_available
 }
 
 #[test]
+fn what_the_budget_takes_is_made_again_at_once_where_the_surge_has_room() {
+    let mut world = rolling(1, json!({"maxUnavailable": 1, "maxSurge": 1}));
+    let plan = world.plan();
+    let planned = (
+        lines(&plan, Phase::Recreate).len(),
+        lines(&plan, Phase::Scale).len(),
+    );
+    assert_eq!(
+        planned,
+        (1, 1),
+        "one old goes, and one new is not kept waiting for it"
+    );
+    let (_, most, _) = walk(&mut world, |_| true);
+    assert!(most <= 2, "{most} unclaimed");
+}
+
+#[test]
 fn an_eviction_surges_when_the_budget_has_no_room() {
     let mut world = World::full(3, strategy(json!({"maxUnavailable": 0, "maxSurge": 1})));
     world.sandboxes.values_mut().next().unwrap().evict = true;

@@ -13,7 +13,9 @@
 
 mod api;
 mod check;
+mod claimants;
 mod cluster;
+mod extremes;
 mod history;
 mod lab;
 mod objects;
@@ -58,6 +60,17 @@ const TOGETHER: &[Named] = told![
         a_paused_rollout_stands_still_and_claims_go_on,
         recreate_replaces_all_at_once,
         on_replenish_replaces_only_what_claims_take,
+    },
+    stories::busy::{
+        a_busy_rollout_misses_no_more_than_its_budget_and_the_claims,
+        a_busy_rollout_with_a_surge_misses_only_what_claims_took,
+        a_busy_pool_is_recreated_all_at_once_and_no_claim_is_lost,
+        a_busy_pool_on_replenish_changes_only_by_what_claims_take,
+        a_busy_partition_keeps_its_share_and_then_lets_go,
+    },
+    stories::turns::{
+        a_busy_rollout_is_paused_and_the_pool_scaled_and_drained_meanwhile,
+        a_busy_rollout_that_never_gets_ready_is_taken_back,
     },
     stories::queue::{
         waiting_claims_are_served_oldest_first,
@@ -137,6 +150,7 @@ const ALONE: &[Named] = told![
         the_api_server_restarts_in_a_burst_of_claims,
         the_api_server_crashes_in_a_burst_of_claims,
     },
+    stories::turns::{ killed_in_the_middle_of_a_busy_rollout },
     stories::storm::{
         whatever_happens_it_comes_to_rest,
         claims_by_the_hundred_are_each_served_once,

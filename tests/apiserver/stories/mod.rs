@@ -2,6 +2,7 @@
 //! watched and judged over its whole length.
 
 pub mod breach;
+pub mod busy;
 pub mod claims;
 pub mod crashes;
 pub mod edits;
@@ -12,6 +13,7 @@ pub mod queue;
 pub mod rollouts;
 pub mod storm;
 pub mod strategies;
+pub mod turns;
 
 use crate::api::CLAIMS;
 use crate::check::event::{Event, condition, text};

@@ -54,6 +54,12 @@ const TOGETHER: &[Named] = told![
         a_change_outside_the_template_rolls_nothing,
         old_revisions_are_kept_up_to_the_limit,
     },
+    stories::revisions::{
+        without_history_a_rollout_still_refills_from_the_old_revision,
+        without_history_an_old_template_is_written_anew_and_rolls,
+        a_template_flipped_ten_times_in_a_second_costs_a_bounded_number_of_writes,
+        pools_of_one_name_in_two_namespaces_do_not_touch_each_other,
+    },
     stories::strategies::{
         with_a_surge_none_is_ever_missing,
         a_partition_keeps_that_many_on_the_old_revision,
@@ -158,6 +164,7 @@ const ALONE: &[Named] = told![
     refusals::stored::{
         objects_it_cannot_read_are_skipped_with_a_warning,
         a_working_pool_spoilt_later_is_frozen_until_it_is_mended,
+        a_stored_partition_that_is_none_stops_the_rollout_and_never_widens_it,
     },
 ];
 

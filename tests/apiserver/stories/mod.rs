@@ -10,6 +10,7 @@ pub mod fill;
 pub mod harm;
 pub mod idle;
 pub mod queue;
+pub mod revisions;
 pub mod rollouts;
 pub mod storm;
 pub mod strategies;

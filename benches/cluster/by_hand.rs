@@ -48,27 +48,27 @@ impl Hand {
             .try_buffer_unordered(AT_ONCE)
             .try_collect::<Vec<()>>()
             .await?;
-        self.pods
-            .until(|pods| (pods.available.len() >= count).then_some(()))
-            .await;
+        self.available(count).await;
         Ok(())
     }
 
-    /// Deletes `count` of the pods, creates another for each, and waits until those are available.
+    /// Deletes `count` of the pods and creates another for each.
     pub async fn replace(&self, count: usize) -> Outcome<()> {
-        let (wanted, victims) = self.pods.with(|pods| {
-            let wanted = pods.available.len();
-            let victims: Vec<_> = (0..count).map_while(|_| pods.take()).collect();
-            (wanted, victims)
-        });
+        let victims: Vec<_> = self
+            .pods
+            .with(|pods| (0..count).map_while(|_| pods.take()).collect());
         futures::stream::iter(victims.into_iter().map(|victim| Ok(self.replace_one(victim))))
             .try_buffer_unordered(AT_ONCE)
             .try_collect::<Vec<()>>()
             .await?;
-        self.pods
-            .until(|pods| (pods.available.len() >= wanted).then_some(()))
-            .await;
         Ok(())
+    }
+
+    /// Waits until that many pods are available.
+    pub async fn available(&self, count: usize) {
+        self.pods
+            .until(|pods| (pods.available.len() >= count).then_some(()))
+            .await;
     }
 
     async fn replace_one(&self, victim: Sandbox) -> Outcome<()> {

@@ -93,6 +93,11 @@ impl Writes {
         self.0.values().flat_map(BTreeMap::values).sum()
     }
 
+    /// Writes of one kind, such as `create pods`.
+    pub fn of(&self, kind: &str) -> usize {
+        self.0.get(kind).map_or(0, |codes| codes.values().sum())
+    }
+
     /// Writes that were answered with `code`.
     pub fn answered(&self, code: u16) -> usize {
         self.0.values().filter_map(|of_kind| of_kind.get(&code)).sum()

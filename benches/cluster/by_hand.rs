@@ -8,7 +8,7 @@ use crate::watches::{Board, Pods};
 use futures::TryStreamExt;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::core::Request;
 use kube::{Api, Client};
 use serde_json::json;
@@ -49,10 +49,33 @@ impl Hand {
             .try_buffer_unordered(AT_ONCE)
             .try_collect::<Vec<()>>()
             .await?;
+        self.available(count).await;
+        Ok(())
+    }
+
+    /// Deletes `count` of the pods and creates another for each.
+    pub async fn replace(&self, count: usize) -> Outcome<()> {
+        let victims: Vec<_> = self
+            .pods
+            .with(|pods| (0..count).map_while(|_| pods.take()).collect());
+        futures::stream::iter(victims.into_iter().map(|victim| Ok(self.replace_one(victim))))
+            .try_buffer_unordered(AT_ONCE)
+            .try_collect::<Vec<()>>()
+            .await?;
+        Ok(())
+    }
+
+    /// Waits until that many pods are available.
+    pub async fn available(&self, count: usize) {
         self.pods
             .until(|pods| (pods.available.len() >= count).then_some(()))
             .await;
-        Ok(())
+    }
+
+    async fn replace_one(&self, victim: Sandbox) -> Outcome<()> {
+        let pods: Api<StoredPod> = Api::namespaced(self.client.clone(), &self.namespace);
+        pods.delete(&victim.key.name, &DeleteParams::default()).await?;
+        self.create().await
     }
 
     async fn create(&self) -> Outcome<()> {

@@ -2,7 +2,7 @@
 //! how fast a pool fills and rolls, and what it takes at rest. Beside each figure stands the floor, measured in
 //! the same run: the same writes sent by hand, with no operator.
 //!
-//!     cargo bench --bench cluster                           everything, some six minutes
+//!     cargo bench --bench cluster                           everything, some seven minutes
 //!     cargo bench --bench cluster -- --only burst,idle      some phases
 //!
 //! Times are from just before a claim's POST to the watch of the same process showing it Ready.

@@ -109,6 +109,14 @@ const ROWS: &[Row] = &[
         &["least", "seconds"],
         "15 / 8.2 OpenSandbox",
     ),
+    row("roll1000", "roll 1,000 at 25 %: s", &["seconds"], ""),
+    row("roll1000", "roll 1,000 at 25 %: least available", &["least"], ""),
+    row(
+        "roll1000",
+        "roll 1,000: writes per sandbox, of pods / all",
+        &["pods", "all"],
+        "",
+    ),
 ];
 
 /// What was measured so far.
@@ -232,6 +240,19 @@ pub fn writes(written: &Writes, claims: usize, cpu: f64) -> Value {
         "409": written.answered(409),
         "422": written.answered(422),
         "cpu_s": (cpu * 100.0).round() / 100.0,
+    })
+}
+
+/// What replacing `sandboxes` cost: writes on pods, on the status, on revisions, and all of them, for each.
+pub fn replaced(written: &Writes, sandboxes: usize) -> Value {
+    let per_sandbox = |count: usize| (count as f64 / sandboxes.max(1) as f64 * 1_000.0).round() / 1_000.0;
+    let pods = written.of("create pods") + written.of("delete pods");
+    json!({
+        "pods": per_sandbox(pods),
+        "all": per_sandbox(written.total()),
+        "statuses": written.of("patch pools/status"),
+        "revisions": written.of("create controllerrevisions") + written.of("patch controllerrevisions"),
+        "409": written.answered(409),
     })
 }
 

@@ -17,7 +17,7 @@ pub const POOL: &str = "pool";
 /// How often something that is waited for without a watch is looked at.
 pub const POLL: Duration = Duration::from_millis(200);
 /// A pool's status is written at most once a second, so rest that lasts this long is rest.
-const REST: Duration = Duration::from_secs(3);
+pub const REST: Duration = Duration::from_secs(3);
 
 pub struct Scene {
     pub client: Client,

@@ -177,8 +177,11 @@ impl Sandbox {
     }
 
     /// When an unclaimed sandbox that is not available has had its time: `warm_up` after its creation, or after it
-    /// last ceased to be ready if it was ready at that moment.
+    /// last ceased to be ready if it was ready at that moment. Never for one written down without a creation time.
     pub fn overdue_at(&self, warm_up: SignedDuration) -> Timestamp {
+        if self.created == Timestamp::UNIX_EPOCH {
+            return Timestamp::MAX;
+        }
         let after = |start: Timestamp| start.checked_add(warm_up).unwrap_or(Timestamp::MAX);
         let due = after(self.created);
         self.ready_changed

@@ -117,8 +117,8 @@ pub fn plan(view: &PoolView) -> Plan {
     schedule::run(&mut draft);
     if view.pool.fault.is_none() {
         evict::run(&mut draft);
-        recreate::run(&mut draft);
-        scale::run(&mut draft);
+        let surge = recreate::run(&mut draft);
+        scale::run(&mut draft, surge);
     }
     let status = status::run(&mut draft);
     let waiting = schedule::verdicts(&draft);

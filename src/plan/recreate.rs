@@ -6,10 +6,10 @@ use super::draft::{Draft, Limit};
 use super::rollout::Rollout;
 use crate::api::pool::UpdateStrategyType;
 
-/// Deletes old sandboxes that shall not stay.
-pub(super) fn run(draft: &mut Draft) {
+/// Deletes old sandboxes that shall not stay. Returns the surge that the rollout wanted before they went.
+pub(super) fn run(draft: &mut Draft) -> usize {
     if draft.view.pool.targets.paused {
-        return;
+        return 0;
     }
     match draft.view.pool.targets.strategy {
         UpdateStrategyType::RollingUpdate => roll(draft),
@@ -18,8 +18,9 @@ pub(super) fn run(draft: &mut Draft) {
             draft.remove(Phase::Recreate, "OldRevision", count, Limit::None, |idle| {
                 !idle.updated
             });
+            0
         }
-        UpdateStrategyType::OnReplenish => {}
+        UpdateStrategyType::OnReplenish => 0,
     }
 }
 
@@ -29,7 +30,7 @@ pub(super) fn run(draft: &mut Draft) {
 ///   above the wanted number (so that a revision that never becomes ready cannot eat the pool, not even
 ///   sandboxes that are broken already), or
 /// - taking an available one would leave fewer than `replicas - maxUnavailable`.
-fn roll(draft: &mut Draft) {
+fn roll(draft: &mut Draft) -> usize {
     let rollout = Rollout::of(draft);
     let desired = draft.within_total(draft.desired());
     let max_unavailable = draft.view.pool.targets.max_unavailable;
@@ -38,4 +39,5 @@ fn roll(draft: &mut Draft) {
     draft.remove(Phase::Recreate, "OldRevision", count, Limit::Budget, |idle| {
         !idle.updated
     });
+    rollout.surge
 }

@@ -8,6 +8,8 @@ use crate::api::pool::UpdateStrategyType;
 pub(super) struct Rollout {
     /// Sandboxes of old revisions, creations on their way included.
     pub(super) old: usize,
+    /// Of those, the ones that are to be evicted and have not gone yet.
+    evicting: usize,
     /// Sandboxes of the update revision, creations on their way included.
     pub(super) new: usize,
     /// Sandboxes that shall stay on an old revision.
@@ -28,6 +30,11 @@ impl Rollout {
         let active = draft.active();
         let new = draft.idle.iter().filter(|i| i.updated).count() + draft.creating_updated();
         let old = active - new;
+        let evicting = draft
+            .idle
+            .iter()
+            .filter(|i| !i.updated && i.sandbox.evict)
+            .count();
         let desired = draft.within_total(draft.desired());
         let wanted = active.clamp(desired, draft.upper().max(desired));
         let rolling = old > 0 || draft.revisions.previous.is_some();
@@ -43,6 +50,7 @@ impl Rollout {
         let surge = targets.max_surge.min(for_update.max(for_evictions(draft)));
         Self {
             old,
+            evicting,
             new,
             kept,
             wanted,
@@ -56,9 +64,10 @@ impl Rollout {
         self.old.saturating_sub(self.kept)
     }
 
-    /// Sandboxes that are to be made from the old revision, because fewer are left than shall stay.
+    /// Sandboxes that are to be made from the old revision, because fewer are left than shall stay, or will be once
+    /// the evicted ones have gone.
     pub(super) fn old_missing(&self) -> usize {
-        self.kept.saturating_sub(self.old)
+        self.kept.saturating_sub(self.old - self.evicting)
     }
 }
 

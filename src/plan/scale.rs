@@ -7,9 +7,11 @@ use crate::api::pool::UpdateStrategyType;
 use crate::observe::sandbox::Sandbox;
 use crate::observe::view::Creation;
 
-/// Trims what is above the upper bound, or creates what is missing.
-pub(super) fn run(draft: &mut Draft) {
-    let rollout = Rollout::of(draft);
+/// Trims what is above the upper bound, or creates what is missing. `surge` is what the rollout wanted before this
+/// plan took old sandboxes away: their replacements may be made at once, and not only when they are gone.
+pub(super) fn run(draft: &mut Draft, surge: usize) {
+    let mut rollout = Rollout::of(draft);
+    rollout.surge = rollout.surge.max(surge);
     let excess = draft
         .active()
         .saturating_sub(draft.within_total(draft.upper() + rollout.surge));

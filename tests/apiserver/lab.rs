@@ -20,6 +20,7 @@ pub struct Lab {
     operators_started: AtomicUsize,
     failed: AtomicBool,
     figures: Mutex<Vec<(String, Figures)>>,
+    told: Mutex<Vec<String>>,
     _runtime: Runtime,
 }
 
@@ -40,6 +41,9 @@ pub fn close() {
     } else if failed {
         eprintln!("histories and logs are kept in {}", lab.cluster.dir.display());
     }
+    let mut told = std::mem::take(&mut *guard(&lab.told));
+    told.sort();
+    told.iter().for_each(|line| eprintln!("{line}"));
     if let Some((test, figures)) = guard(&lab.figures).iter().max_by_key(|(_, f)| f.idle_wait.0) {
         eprintln!(
             "the longest that a claim waited while a sandbox was available: {} ms, in {test}",
@@ -63,6 +67,7 @@ impl Lab {
             operators_started: AtomicUsize::new(0),
             failed: AtomicBool::new(false),
             figures: Mutex::new(Vec::new()),
+            told: Mutex::new(Vec::new()),
             _runtime: runtime,
         })
     }
@@ -109,6 +114,11 @@ impl Lab {
 
     pub fn record(&self, test: &str, figures: Figures) {
         guard(&self.figures).push((test.into(), figures));
+    }
+
+    /// Has a line printed at the end of the run.
+    pub fn tell(&self, line: String) {
+        guard(&self.told).push(line);
     }
 
     pub fn note_failure(&self) {

@@ -13,7 +13,9 @@
 
 mod api;
 mod check;
+mod claimants;
 mod cluster;
+mod extremes;
 mod history;
 mod lab;
 mod objects;
@@ -54,6 +56,12 @@ const TOGETHER: &[Named] = told![
         old_revisions_are_kept_up_to_the_limit,
         a_claim_for_the_latest_revision_waits_rather_than_take_an_old_one,
     },
+    stories::revisions::{
+        without_history_a_rollout_still_refills_from_the_old_revision,
+        without_history_an_old_template_is_written_anew_and_rolls,
+        a_template_flipped_ten_times_in_a_second_costs_a_bounded_number_of_writes,
+        pools_of_one_name_in_two_namespaces_do_not_touch_each_other,
+    },
     stories::strategies::{
         with_a_surge_none_is_ever_missing,
         a_partition_keeps_that_many_on_the_old_revision,
@@ -81,6 +89,17 @@ const TOGETHER: &[Named] = told![
         a_rollout_is_told_in_events_and_nothing_else_is,
         what_stops_a_pool_is_told_in_a_warning,
         a_pool_exhausted_by_one_claim_after_another_does_not_say_so_for_each,
+    },
+    stories::busy::{
+        a_busy_rollout_misses_no_more_than_its_budget_and_the_claims,
+        a_busy_rollout_with_a_surge_misses_only_what_claims_took,
+        a_busy_pool_is_recreated_all_at_once_and_no_claim_is_lost,
+        a_busy_pool_on_replenish_changes_only_by_what_claims_take,
+        a_busy_partition_keeps_its_share_and_then_lets_go,
+    },
+    stories::turns::{
+        a_busy_rollout_is_paused_and_the_pool_scaled_and_drained_meanwhile,
+        a_busy_rollout_that_never_gets_ready_is_taken_back,
     },
     stories::queue::{
         waiting_claims_are_served_oldest_first,
@@ -172,6 +191,7 @@ const ALONE: &[Named] = told![
         the_api_server_restarts_in_a_burst_of_claims,
         the_api_server_crashes_in_a_burst_of_claims,
     },
+    stories::turns::{ killed_in_the_middle_of_a_busy_rollout },
     stories::storm::{
         whatever_happens_it_comes_to_rest,
         claims_by_the_hundred_are_each_served_once,
@@ -179,6 +199,7 @@ const ALONE: &[Named] = told![
     refusals::stored::{
         objects_it_cannot_read_are_skipped_with_a_warning,
         a_working_pool_spoilt_later_is_frozen_until_it_is_mended,
+        a_stored_partition_that_is_none_stops_the_rollout_and_never_widens_it,
     },
 ];
 

@@ -2,7 +2,8 @@
 
 use crate::world::{World, lines};
 use serde_json::{Value, json};
-use warmpool::plan::Phase;
+use warmpool::observe::sandbox::Sandbox;
+use warmpool::plan::{Phase, Step};
 
 fn strategy(fields: Value) -> Value {
     json!({"updateStrategy": fields})
@@ -128,6 +129,23 @@ fn with_max_unavailable_zero_no_sandbox_goes_before_its_replacement_is_available
 }
 
 #[test]
+fn what_the_budget_takes_is_made_again_at_once_where_the_surge_has_room() {
+    let mut world = rolling(1, json!({"maxUnavailable": 1, "maxSurge": 1}));
+    let plan = world.plan();
+    let planned = (
+        lines(&plan, Phase::Recreate).len(),
+        lines(&plan, Phase::Scale).len(),
+    );
+    assert_eq!(
+        planned,
+        (1, 1),
+        "one old goes, and one new is not kept waiting for it"
+    );
+    let (_, most, _) = walk(&mut world, |_| true);
+    assert!(most <= 2, "{most} unclaimed");
+}
+
+#[test]
 fn an_eviction_surges_when_the_budget_has_no_room() {
     let mut world = World::full(3, strategy(json!({"maxUnavailable": 0, "maxSurge": 1})));
     world.sandboxes.values_mut().next().unwrap().evict = true;
@@ -232,4 +250,70 @@ fn a_rollback_in_mid_rollout_keeps_what_is_already_right() {
     world.set_image("image:1").rest();
     assert!(first.iter().all(|uid| world.unclaimed().any(|s| s.uid == *uid)));
     assert_eq!(old(&world), 0);
+}
+
+/// Those that have been warming for that long become Ready.
+fn warmed_for(world: &World, seconds: i64) -> impl Fn(&Sandbox) -> bool + use<> {
+    let now = world.now;
+    move |s| now.duration_since(s.created).as_secs() >= seconds
+}
+
+#[test]
+fn a_quiet_rollout_makes_and_deletes_no_sandbox_in_vain() {
+    for replicas in 1..=6usize {
+        for max_unavailable in 0..=replicas {
+            for max_surge in 0..=replicas {
+                for partition in [0, replicas / 2] {
+                    let fields = json!({
+                        "maxUnavailable": max_unavailable, "maxSurge": max_surge, "partition": partition,
+                    });
+                    let mut world = rolling(replicas, fields.clone());
+                    let (mut created, mut deleted) = (0, 0);
+                    for tick in 0..50i64 {
+                        for action in world.step().actions {
+                            match action.step {
+                                Step::CreatePod { .. } => created += 1,
+                                Step::DeletePod { .. } => deleted += 1,
+                                other => panic!("{other:?}"),
+                            }
+                        }
+                        // Some take longer than others.
+                        world.pass(warmed_for(&world, tick % 3));
+                    }
+                    let replaced = replicas - partition;
+                    assert_eq!(
+                        (created, deleted),
+                        (replaced, replaced),
+                        "{replicas} with {fields}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_eviction_in_a_paused_rollout_is_made_up_for_and_its_replacement_kept() {
+    let mut world = rolling(5, json!({"maxUnavailable": 0, "maxSurge": 1, "paused": true}));
+    world.sandboxes.values_mut().next().unwrap().evict = true;
+    world.step();
+    assert_eq!(world.unclaimed().count(), 6);
+    assert!(world.step().actions.is_empty(), "the replacement is warming");
+    world.rest();
+    assert_eq!((world.unclaimed().count(), old(&world)), (5, 5));
+}
+
+#[test]
+fn an_evicted_sandbox_that_a_partition_keeps_comes_back_from_the_old_template() {
+    let mut world = rolling(5, json!({"maxUnavailable": 0, "maxSurge": 1, "partition": 3}));
+    world.rest();
+    let update = world.update();
+    let victim = world
+        .sandboxes
+        .values_mut()
+        .find(|s| s.revision != update)
+        .unwrap();
+    victim.evict = true;
+    world.rest();
+    assert_eq!((world.unclaimed().count(), old(&world)), (5, 3));
 }

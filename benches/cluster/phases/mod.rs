@@ -5,6 +5,7 @@ mod fill;
 mod floor;
 mod idle;
 mod roll;
+mod roll1000;
 pub mod steady;
 
 use crate::Outcome;
@@ -33,6 +34,8 @@ pub enum Phase {
     Fill,
     /// A new template through 20 idle sandboxes
     Roll,
+    /// A new template through 1,000 idle sandboxes
+    Roll1000,
 }
 
 impl Phase {
@@ -47,7 +50,7 @@ impl Phase {
         Duration::from_secs(match self {
             Self::Floor => 400,
             Self::Rate5 | Self::Rate20 | Self::Burst | Self::Roll => 180,
-            Self::Rate50 | Self::Idle | Self::Fill => 300,
+            Self::Rate50 | Self::Idle | Self::Fill | Self::Roll1000 => 300,
         })
     }
 
@@ -61,6 +64,7 @@ impl Phase {
             Self::Idle => idle::run(lab).await,
             Self::Fill => fill::run(lab).await,
             Self::Roll => roll::run(lab).await,
+            Self::Roll1000 => roll1000::run(lab).await,
         }
     }
 }

@@ -4,9 +4,9 @@ use crate::api::{CLAIMS, CRDS, POOLS};
 use crate::check::event::{condition, text};
 use crate::objects::{claim, pool, with};
 use crate::operator::Operator;
-use crate::rest::settle;
+use crate::rest::{controller, settle};
 use crate::scene::Scene;
-use crate::stories::{bound, says};
+use crate::stories::{bound, pool_says, says};
 use crate::wait;
 use serde_json::{Value, json};
 
@@ -191,5 +191,77 @@ pub fn a_working_pool_spoilt_later_is_frozen_until_it_is_mended(scene: &Scene) -
     )?;
     settle(scene, 60)?;
     crate::stories::rollouts::everything_unclaimed_runs(scene, "python", "sandbox:2")?;
+    operator.stop()
+}
+
+/// Fields of the strategy that are no partition, and the pool that gets each.
+fn no_partitions() -> [(&'static str, Value, &'static str); 3] {
+    [
+        ("percent", json!("120%"), "120%"),
+        ("negative", json!(-1), "-1"),
+        ("word", json!("x"), "\"x\""),
+    ]
+}
+
+fn pods_of(scene: &Scene, pool: &str) -> Result<Vec<String>, String> {
+    let pods = scene.pods()?;
+    let here = pods.iter().filter(|p| controller(p) == ("Pool", pool));
+    Ok(here.map(|p| text(p, "/metadata/uid").to_string()).collect())
+}
+
+fn each_is_untouched(scene: &Scene, before: &[Vec<String>]) -> Result<(), String> {
+    wait::throughout("no sandbox is touched", 3, || {
+        for ((name, ..), before) in no_partitions().iter().zip(before) {
+            let now = pods_of(scene, name)?;
+            wait::ensure(now == *before, || format!("{name}: {before:?} became {now:?}"))?;
+        }
+        Ok(())
+    })
+}
+
+pub fn a_stored_partition_that_is_none_stops_the_rollout_and_never_widens_it(
+    scene: &Scene,
+) -> Result<(), String> {
+    let operator = scene.lab.start_operator()?;
+    let half = json!({"updateStrategy": {"maxUnavailable": 1, "partition": 2}});
+    for (name, ..) in no_partitions() {
+        scene.create_pool(&pool(name, 4, &half))?;
+    }
+    settle(scene, 30)?;
+    for (name, ..) in no_partitions() {
+        scene.roll_to(name, "sandbox:2")?;
+        pool_says(scene, name, "Progressing", "PartitionComplete")?;
+    }
+    while_loose(scene, || {
+        no_partitions().iter().try_for_each(|(name, partition, _)| {
+            let spoilt = json!({"spec": {"updateStrategy": {"partition": partition}}});
+            scene.patch_pool(name, &spoilt)
+        })
+    })?;
+    for (name, _, shown) in no_partitions() {
+        let message = pool_says(scene, name, "Progressing", "InvalidSpec")?;
+        wait::ensure(message.contains("partition") && message.contains(shown), || {
+            format!("pool {name} should name the partition {shown}: {message}")
+        })?;
+    }
+    let names = no_partitions().map(|(name, ..)| name);
+    let before: Vec<_> = names
+        .iter()
+        .map(|name| pods_of(scene, name))
+        .collect::<Result<_, _>>()?;
+    each_is_untouched(scene, &before)?;
+    // Nor does an operator that finds them at its start take them for anything.
+    operator.stop()?;
+    let operator = scene.lab.start_operator()?;
+    each_is_untouched(scene, &before)?;
+    for name in names {
+        scene.create_claim(&format!("on-{name}"), name, &json!({}))?;
+        bound(scene, &format!("on-{name}"))?;
+        scene.patch_pool(name, &json!({"spec": {"updateStrategy": {"partition": 0}}}))?;
+    }
+    settle(scene, 60)?;
+    for name in names {
+        crate::stories::rollouts::everything_unclaimed_runs(scene, name, "sandbox:2")?;
+    }
     operator.stop()
 }

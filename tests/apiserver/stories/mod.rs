@@ -2,6 +2,7 @@
 //! watched and judged over its whole length.
 
 pub mod breach;
+pub mod busy;
 pub mod claims;
 pub mod crashes;
 pub mod deadlines;
@@ -13,10 +14,12 @@ pub mod hooks;
 pub mod idle;
 pub mod plugin;
 pub mod queue;
+pub mod revisions;
 pub mod rollouts;
 pub mod storm;
 pub mod strategies;
 pub mod templates;
+pub mod turns;
 
 use crate::api::CLAIMS;
 use crate::check::event::{Event, condition, text};

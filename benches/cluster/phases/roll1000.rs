@@ -1,0 +1,77 @@
+//! A new template through an idle pool of 1,000, a quarter at a time. What stands beside it as its floor is one such
+//! quarter replaced by hand in a pool of the same size, times the number of quarters: rounds one after the other. It is
+//! no bound from below, since the budget lets the operator begin the next round before the last of one is Ready.
+
+use super::fill::WARM;
+use crate::Outcome;
+use crate::audit::OPERATOR;
+use crate::by_hand::Hand;
+use crate::lab::Lab;
+use crate::report::{Side, replaced};
+use crate::scene::{REST, Scene, template};
+use serde_json::json;
+use std::time::Instant;
+
+/// How many `maxUnavailable` 25 % lets go at once, and how often that makes all.
+const QUARTER: usize = WARM / 4;
+const QUARTERS: f64 = 4.0;
+
+pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
+    let floor = by_hand(lab).await?;
+    let mut scene = Scene::open(lab, "roll1000").await?;
+    let pods = scene.watch_pods();
+    scene.operator = Some(lab.start_operator("roll1000")?);
+    scene.create_pool(WARM, template("image:1")).await?;
+    scene.rest().await?;
+    let old = pods
+        .with(|pods| pods.unclaimed.values().next().cloned())
+        .ok_or("the pool is empty")?;
+    pods.with(|pods| pods.least = pods.available.len());
+    let cpu = |scene: &Scene| scene.operator.as_ref().map_or(Ok(0.0), |o| o.cpu_seconds());
+    let (audit, cpu_before, began) = (lab.audit()?, cpu(&scene)?, Instant::now());
+    scene.change_template(template("image:2")).await?;
+    let least = pods
+        .until(|pods| {
+            let rolled = pods.available.len() == WARM
+                && pods.available.values().all(|sandbox| sandbox.revision != old);
+            rolled.then_some(pods.least)
+        })
+        .await;
+    let seconds = began.elapsed().as_secs_f64();
+    // The last status belongs to the rollout, too.
+    scene.rest().await?;
+    let (written, cpu) = (audit.writes_of(OPERATOR)?, cpu(&scene)? - cpu_before);
+    let mut figures = replaced(&written, WARM);
+    if let Some(fields) = figures.as_object_mut() {
+        let more = json!({"seconds": seconds, "least": least, "cpu_s": cpu});
+        fields.extend(more.as_object().cloned().unwrap_or_default());
+    }
+    println!(
+        "  {seconds:.1} s, {:.1} times the rounds by hand, at least {least} of {WARM} available throughout",
+        seconds / floor
+    );
+    println!("  writes per replaced sandbox {figures}\n    {written}");
+    lab.record("roll1000", Side::Ours, figures);
+    scene.close().await
+}
+
+/// Seconds that all quarters take when each is deleted, created and warmed by hand.
+async fn by_hand(lab: &Lab<'_>) -> Outcome<f64> {
+    let mut scene = Scene::open(lab, "roll1000-floor").await?;
+    let hand = Hand::new(&mut scene).await?;
+    hand.fill(WARM).await?;
+    // The operator's rollout starts from rest, too: right after a fill the control plane is busy for a while.
+    tokio::time::sleep(REST).await;
+    let began = Instant::now();
+    hand.replace(QUARTER).await?;
+    let sent = began.elapsed().as_secs_f64();
+    hand.available(WARM).await;
+    let round = began.elapsed().as_secs_f64();
+    let floor = QUARTERS * round;
+    println!(
+        "  by hand {QUARTER} are replaced in {round:.1} s ({sent:.1} s until all was sent), {WARM} would be in {floor:.1} s"
+    );
+    lab.record("roll1000", Side::Floor, json!({"seconds": floor}));
+    scene.close().await?;
+    Ok(floor)
+}

@@ -1,0 +1,113 @@
+//! Claims as users make them: one after another at a steady pace, each released some time after it was served.
+
+use crate::api::{Api, CLAIMS};
+use crate::check::event::text;
+use crate::objects::claim;
+use crate::scene::Scene;
+use crate::wait;
+use serde_json::json;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{JoinHandle, sleep, spawn};
+use std::time::{Duration, Instant};
+
+/// Between two claims: five of them in a second.
+const PACE: Duration = Duration::from_millis(200);
+/// How long a claim is kept at least.
+const HELD: Duration = Duration::from_secs(2);
+/// A claim that waits longer than this says that something is wrong.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub struct Claimants {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Result<usize, String>>,
+}
+
+impl Claimants {
+    /// Claims come to the pool from now on.
+    pub fn come(scene: &Scene, pool: &str) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut crowd = Crowd {
+            api: scene.lab.api.clone(),
+            namespace: scene.namespace.clone(),
+            pool: pool.to_string(),
+            came: 0,
+            live: VecDeque::new(),
+        };
+        let stopped = Arc::clone(&stop);
+        let thread = spawn(move || {
+            let mut next = Instant::now();
+            while !stopped.load(Ordering::SeqCst) {
+                crowd.one_comes()?;
+                crowd.some_leave()?;
+                next += PACE;
+                sleep(next.saturating_duration_since(Instant::now()));
+            }
+            crowd.all_leave()?;
+            Ok(crowd.came)
+        });
+        Self { stop, thread }
+    }
+
+    /// No more come; those that are there leave once they were served. Gives how many came in all.
+    pub fn leave(self) -> Result<usize, String> {
+        self.stop.store(true, Ordering::SeqCst);
+        self.thread
+            .join()
+            .unwrap_or_else(|_| Err("the claimants panicked".into()))
+    }
+}
+
+struct Crowd {
+    api: Api,
+    namespace: String,
+    pool: String,
+    came: usize,
+    live: VecDeque<(String, Instant)>,
+}
+
+impl Crowd {
+    fn one_comes(&mut self) -> Result<(), String> {
+        let name = format!("run-{}", self.came);
+        let object = claim(&name, &self.pool, &json!({}));
+        self.api.create(CLAIMS, &self.namespace, &object)?;
+        self.came += 1;
+        self.live.push_back((name, Instant::now()));
+        Ok(())
+    }
+
+    /// Those that have been there for long enough leave, the oldest first.
+    fn some_leave(&mut self) -> Result<(), String> {
+        while let Some((name, since)) = self.live.front() {
+            if since.elapsed() < HELD {
+                return Ok(());
+            }
+            if let Err(status) = self.is_served(name) {
+                return wait::ensure(since.elapsed() < PATIENCE, || {
+                    format!("claim {name} waited for {PATIENCE:?}; it says {status}")
+                });
+            }
+            self.api.delete(CLAIMS, &self.namespace, name)?;
+            self.live.pop_front();
+        }
+        Ok(())
+    }
+
+    fn all_leave(&mut self) -> Result<(), String> {
+        for (name, _) in &self.live {
+            wait::until(&format!("claim {name} was served"), PATIENCE.as_secs(), || {
+                self.is_served(name)
+            })?;
+        }
+        let names: Vec<String> = self.live.drain(..).map(|(name, _)| name).collect();
+        Ok(self.api.delete_all(CLAIMS, &self.namespace, &names)?)
+    }
+
+    fn is_served(&self, name: &str) -> Result<(), String> {
+        let seen = self.api.get(CLAIMS, &self.namespace, name)?.unwrap_or_default();
+        wait::ensure(text(&seen, "/status/phase") == "Bound", || {
+            seen["status"].to_string()
+        })
+    }
+}

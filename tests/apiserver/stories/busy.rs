@@ -1,0 +1,199 @@
+//! Every strategy through a pool of 40 while five claims come in a second, each beside the same rollout in quiet. The
+//! quiet one shows what the operator takes, exactly; of the busy one the judge and the margin say that what is missing
+//! beyond the budget was taken by claims.
+
+use super::pool_says;
+use super::rollouts::everything_unclaimed_runs;
+use crate::claimants::Claimants;
+use crate::extremes::{self, AT_ONCE, Extremes};
+use crate::objects::{NEW_IMAGE, pool, sim, with};
+use crate::rest::{Census, label, settle};
+use crate::scene::Scene;
+use crate::wait;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+pub const REPLICAS: i64 = 40;
+const NEWER_IMAGE: &str = "sandbox:3";
+
+/// A full pool of 40 whose sandboxes take a second to become Ready.
+pub fn full_pool(scene: &Scene, strategy: &Value) -> Result<(), String> {
+    let spec = with(
+        sim(&[("ready-after", "1s")]),
+        &json!({"updateStrategy": strategy}),
+    );
+    scene.declare(|rules| rules.unseen = AT_ONCE);
+    scene.create_pool(&pool("python", REPLICAS, &spec))?;
+    settle(scene, 60)
+}
+
+/// Does something to the pool, and gives how far it went meanwhile; the runner prints that at its end.
+pub fn measured(
+    scene: &Scene,
+    what: &str,
+    act: impl FnOnce() -> Result<(), String>,
+) -> Result<Extremes, String> {
+    let version = scene.pool("python")?["metadata"]["resourceVersion"].clone();
+    let from = version.as_str().and_then(|v| v.parse().ok()).unwrap_or(0);
+    let began = Instant::now();
+    act()?;
+    let seconds = began.elapsed().as_secs_f64();
+    let seen = extremes::since(&scene.history(), "python", from);
+    scene.lab.tell(format!("{what}: {seen}, {seconds:.1} s"));
+    Ok(seen)
+}
+
+/// Waits until the pool says that its latest template is complete.
+pub fn complete(scene: &Scene) -> Result<(), String> {
+    wait::until("the rollout was complete", 60, || {
+        let pool = scene.pool("python")?;
+        let status = &pool["status"];
+        let done = status["observedGeneration"] == pool["metadata"]["generation"]
+            && status["currentRevision"] == status["updateRevision"];
+        wait::ensure(done, || status.to_string())
+    })
+}
+
+/// What holds of every rollout, however many claims come.
+pub fn keeps_its_budget(seen: &Extremes) -> Result<(), String> {
+    wait::ensure(seen.margin >= 0 && seen.excess <= 0, || {
+        format!("more was taken away, or created, than the strategy allows: {seen:?}")
+    })
+}
+
+/// The figures of a rollout in quiet are what the strategy comes to, no more and no less.
+fn exactly(seen: &Extremes, least: i64, most: i64) -> Result<(), String> {
+    keeps_its_budget(seen)?;
+    wait::ensure(seen.least == least && seen.most == most, || {
+        format!("should be {least} available at least and {most} at most: {seen:?}")
+    })
+}
+
+fn rolled(scene: &Scene, what: &str, image: &str) -> Result<Extremes, String> {
+    measured(scene, what, || {
+        scene.roll_to("python", image)?;
+        complete(scene)
+    })
+}
+
+/// Rolls twice, first in quiet and then while claims come, and gives both.
+fn quiet_then_busy(scene: &Scene, name: &str, strategy: &Value) -> Result<(Extremes, Extremes), String> {
+    full_pool(scene, strategy)?;
+    let quiet = rolled(scene, &format!("{name}, no claims"), NEW_IMAGE)?;
+    settle(scene, 60)?;
+    let claimants = Claimants::come(scene, "python");
+    let busy = rolled(scene, &format!("{name}, 5 claims/s"), NEWER_IMAGE);
+    claimants.leave()?;
+    settle(scene, 60)?;
+    everything_unclaimed_runs(scene, "python", NEWER_IMAGE)?;
+    Ok((quiet, busy?))
+}
+
+pub fn a_busy_rollout_misses_no_more_than_its_budget_and_the_claims(scene: &Scene) -> Result<(), String> {
+    let (quiet, busy) = quiet_then_busy(scene, "maxUnavailable 25%", &json!({"maxUnavailable": "25%"}))?;
+    exactly(&quiet, 30, 40)?;
+    keeps_its_budget(&busy)
+}
+
+/// With maxUnavailable 0 an old sandbox goes only while more than replicas are available, and claims take the new ones
+/// first, so the last old ones may wait until fewer claims come.
+pub fn a_busy_rollout_with_a_surge_misses_only_what_claims_took(scene: &Scene) -> Result<(), String> {
+    full_pool(scene, &json!({"maxUnavailable": 0, "maxSurge": "25%"}))?;
+    let quiet = rolled(scene, "maxSurge 25%, no claims", NEW_IMAGE)?;
+    exactly(&quiet, 40, 50)?;
+    settle(scene, 60)?;
+    let claimants = Claimants::come(scene, "python");
+    let busy = measured(scene, "maxSurge 25%, 5 claims/s", || {
+        scene.roll_to("python", NEWER_IMAGE)?;
+        wait::until("half of the old sandboxes were gone", 30, || {
+            let old = running(scene, NEW_IMAGE)?;
+            wait::ensure(old <= 20, || format!("{old} are left"))
+        })
+    });
+    let calm = measured(scene, "maxSurge 25%, the rest when no more claims come", || {
+        claimants.leave()?;
+        complete(scene)
+    })?;
+    settle(scene, 60)?;
+    everything_unclaimed_runs(scene, "python", NEWER_IMAGE)?;
+    keeps_its_budget(&busy?)?;
+    keeps_its_budget(&calm)
+}
+
+pub fn a_busy_pool_is_recreated_all_at_once_and_no_claim_is_lost(scene: &Scene) -> Result<(), String> {
+    let (quiet, busy) = quiet_then_busy(scene, "Recreate", &json!({"type": "Recreate"}))?;
+    keeps_its_budget(&quiet)?;
+    keeps_its_budget(&busy)?;
+    // On a slow machine the first new one may be available before the last old one is gone.
+    wait::ensure(quiet.least <= 4 && quiet.most == 40, || {
+        format!("all should have gone at once: {quiet:?}")
+    })
+}
+
+/// Pods of the pool, unclaimed when last seen, that were deleted.
+fn deleted_unclaimed(scene: &Scene) -> usize {
+    scene
+        .history()
+        .iter()
+        .filter(|e| e.kind.name() == "Pod" && e.change.name() == "DELETED")
+        .filter(|e| label(&e.object, "state") == "warm")
+        .count()
+}
+
+pub fn a_busy_pool_on_replenish_changes_only_by_what_claims_take(scene: &Scene) -> Result<(), String> {
+    full_pool(scene, &json!({"type": "OnReplenish"}))?;
+    let quiet = measured(scene, "OnReplenish, no claims", || {
+        scene.roll_to("python", NEW_IMAGE)?;
+        std::thread::sleep(Duration::from_secs(3));
+        Ok(())
+    })?;
+    exactly(&quiet, 40, 40)?;
+    let busy = measured(scene, "OnReplenish, 5 claims/s", || {
+        let claimants = Claimants::come(scene, "python");
+        std::thread::sleep(Duration::from_secs(6));
+        claimants.leave().map(drop)
+    })?;
+    keeps_its_budget(&busy)?;
+    let gone = deleted_unclaimed(scene);
+    wait::ensure(gone == 0, || format!("{gone} unclaimed sandboxes were deleted"))?;
+    // What comes in a sandbox's place is new, and the first that is available is the first to be claimed.
+    wait::until("the pool was full again", 30, || {
+        let status = scene.pool("python")?["status"].clone();
+        let some = status["updated"]
+            .as_i64()
+            .is_some_and(|n| (1..REPLICAS).contains(&n));
+        wait::ensure(status["available"] == REPLICAS && some, || status.to_string())
+    })
+}
+
+pub fn a_busy_partition_keeps_its_share_and_then_lets_go(scene: &Scene) -> Result<(), String> {
+    full_pool(scene, &json!({"maxUnavailable": "25%", "partition": "50%"}))?;
+    let quiet = measured(scene, "partition 50%, no claims", || {
+        scene.roll_to("python", NEW_IMAGE)?;
+        pool_says(scene, "python", "Progressing", "PartitionComplete").map(drop)
+    })?;
+    exactly(&quiet, 30, 40)?;
+    let claimants = Claimants::come(scene, "python");
+    let kept = measured(scene, "partition 50% kept, 5 claims/s", || {
+        std::thread::sleep(Duration::from_secs(4));
+        Ok(())
+    })?;
+    keeps_its_budget(&kept)?;
+    let released = measured(scene, "partition 50% to 0, 5 claims/s", || {
+        scene.patch_pool("python", &json!({"spec": {"updateStrategy": {"partition": 0}}}))?;
+        complete(scene)
+    });
+    claimants.leave()?;
+    settle(scene, 60)?;
+    everything_unclaimed_runs(scene, "python", NEW_IMAGE)?;
+    keeps_its_budget(&released?)
+}
+
+/// How many unclaimed sandboxes run that image.
+pub fn running(scene: &Scene, image: &str) -> Result<usize, String> {
+    let census = Census::take(scene)?;
+    let here = census.unclaimed("python").into_iter();
+    Ok(here
+        .filter(|p| p["spec"]["containers"][0]["image"] == image)
+        .count())
+}

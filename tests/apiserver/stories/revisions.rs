@@ -1,0 +1,214 @@
+//! Templates and their stored revisions: no history at all, a template that will not keep still, and one name in two
+//! namespaces.
+
+use super::rollouts::everything_unclaimed_runs;
+use super::{bound, burst};
+use crate::api::{Api, CLAIMS, POOLS, REVISIONS};
+use crate::check::event::text;
+use crate::objects::{NEW_IMAGE, OLD_IMAGE, claim, pool, sim, with};
+use crate::rest::{Census, controller, settle};
+use crate::scene::{Scene, make_namespace};
+use crate::wait;
+use serde_json::{Value, json};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// Short hashes of the stored revisions.
+fn stored(scene: &Scene) -> Result<Vec<String>, String> {
+    let all = scene.lab.api.list(REVISIONS, &scene.namespace)?;
+    let hash = |r: &Value| {
+        r["metadata"]["labels"]["warmpool.dev/revision"]
+            .as_str()
+            .map(str::to_string)
+    };
+    Ok(all.iter().filter_map(hash).collect())
+}
+
+fn only_the_present_one_is_stored(scene: &Scene) -> Result<(), String> {
+    wait::until("only the present revision was stored", 30, || {
+        let present = text(&scene.pool("python")?, "/status/updateRevision").to_string();
+        let all = stored(scene)?;
+        wait::ensure(all == [present], || format!("{all:?}"))
+    })
+}
+
+pub fn without_history_a_rollout_still_refills_from_the_old_revision(scene: &Scene) -> Result<(), String> {
+    let none = json!({"revisionHistoryLimit": 0, "updateStrategy": {"maxUnavailable": 1}});
+    scene.create_pool(&pool("python", 4, &none))?;
+    settle(scene, 30)?;
+    let old = stored(scene)?;
+    scene.patch_pool("python", &json!({"spec": sim(&[("hold", "true")])}))?;
+    wait::until("the broken rollout had begun", 30, || {
+        let status = scene.pool("python")?["status"].clone();
+        wait::ensure(status["updated"] == 1 && status["available"] == 3, || {
+            status.to_string()
+        })
+    })?;
+    // What claims take comes back from a template that only its stored revision holds.
+    burst(scene, "run", 3, "python", &json!({}))?
+        .iter()
+        .try_for_each(|c| bound(scene, c).map(drop))?;
+    wait::until("what the claims took was there again", 30, || {
+        let status = scene.pool("python")?["status"].clone();
+        wait::ensure(status["available"] == 3, || status.to_string())
+    })?;
+    let all = stored(scene)?;
+    wait::ensure(all.len() == 2 && all.contains(&old[0]), || {
+        format!("both live revisions should be stored: {all:?}")
+    })?;
+    let back = json!({"template": {"metadata": {"annotations": {"sim.warmpool.dev/hold": null}}}});
+    scene.patch_pool("python", &json!({"spec": back}))?;
+    settle(scene, 60)?;
+    only_the_present_one_is_stored(scene)?;
+    let again = stored(scene)?;
+    wait::ensure(again == old, || format!("{old:?} became {again:?}"))
+}
+
+pub fn without_history_an_old_template_is_written_anew_and_rolls(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&pool("python", 4, &json!({"revisionHistoryLimit": 0})))?;
+    settle(scene, 30)?;
+    let first = stored(scene)?;
+    scene.roll_to("python", NEW_IMAGE)?;
+    settle(scene, 60)?;
+    only_the_present_one_is_stored(scene)?;
+    scene.roll_to("python", OLD_IMAGE)?;
+    settle(scene, 60)?;
+    everything_unclaimed_runs(scene, "python", OLD_IMAGE)?;
+    only_the_present_one_is_stored(scene)?;
+    let again = stored(scene)?;
+    wait::ensure(again == first, || {
+        format!("the same template was revision {first:?} and is now {again:?}")
+    })
+}
+
+const FLIPS: usize = 10;
+const WARM: usize = 8;
+
+/// Every flip may cost what the budget lets go, a quarter of 8, and the last one a whole rollout.
+const MOST_REPLACED: usize = 2 * FLIPS + WARM;
+
+pub fn a_template_flipped_ten_times_in_a_second_costs_a_bounded_number_of_writes(
+    scene: &Scene,
+) -> Result<(), String> {
+    let spec = with(
+        sim(&[("ready-after", "300ms")]),
+        &json!({"updateStrategy": {"maxUnavailable": "25%"}}),
+    );
+    scene.create_pool(&pool("python", 8, &spec))?;
+    settle(scene, 30)?;
+    let before = Written::by_operator(scene)?;
+    let since = jiff::Timestamp::now();
+    for flip in 1..=FLIPS {
+        scene.roll_to("python", if flip % 2 == 0 { "sandbox:3" } else { NEW_IMAGE })?;
+        sleep(Duration::from_millis(100));
+    }
+    settle(scene, 60)?;
+    let seconds = jiff::Timestamp::now().duration_since(since).as_secs_f64();
+    everything_unclaimed_runs(scene, "python", "sandbox:3")?;
+    let spent = Written::by_operator(scene)?.less(&before);
+    scene.lab.tell(format!(
+        "template flipped {FLIPS} times in a second, {WARM} sandboxes: {spent:?} in {seconds:.1} s"
+    ));
+    // Two templates are stored once each; every later flip only makes the other one the newest.
+    let bounded = spent.created <= MOST_REPLACED
+        && spent.deleted == spent.created
+        && spent.revisions <= FLIPS
+        && spent.statuses as f64 <= seconds + 2.0
+        && spent.refused <= FLIPS
+        && spent.others == 0;
+    wait::ensure(bounded, || format!("{spent:?} in {seconds:.1} s"))?;
+    let all = stored(scene)?;
+    wait::ensure(all.len() == 3, || format!("the templates were three: {all:?}"))
+}
+
+/// The operator's writes, by what they are about.
+#[derive(Debug, Default)]
+struct Written {
+    created: usize,
+    deleted: usize,
+    revisions: usize,
+    statuses: usize,
+    /// Deletions of a pod that had changed meanwhile.
+    refused: usize,
+    others: usize,
+}
+
+impl Written {
+    fn by_operator(scene: &Scene) -> Result<Self, String> {
+        let mut written = Self::default();
+        for write in scene.writes(|_| true)? {
+            let count = match (write.verb.as_str(), write.resource.as_str(), write.code) {
+                ("create", "pods", 201) => &mut written.created,
+                ("delete", "pods", 200) => &mut written.deleted,
+                ("delete", "pods", 409) => &mut written.refused,
+                (_, "controllerrevisions", _) => &mut written.revisions,
+                ("patch", "pools/status", _) => &mut written.statuses,
+                _ => &mut written.others,
+            };
+            *count += 1;
+        }
+        Ok(written)
+    }
+
+    fn less(self, before: &Self) -> Self {
+        Self {
+            created: self.created - before.created,
+            deleted: self.deleted - before.deleted,
+            revisions: self.revisions - before.revisions,
+            statuses: self.statuses - before.statuses,
+            refused: self.refused - before.refused,
+            others: self.others - before.others,
+        }
+    }
+}
+
+/// Names of a namespace's pods, with their controllers.
+fn pods_of(api: &Api, namespace: &str) -> Result<Vec<(String, String)>, String> {
+    let all = api.list(crate::api::PODS, namespace)?;
+    let mut pods: Vec<_> = all
+        .iter()
+        .map(|p| (text(p, "/metadata/uid").to_string(), controller(p).1.to_string()))
+        .collect();
+    pods.sort();
+    Ok(pods)
+}
+
+pub fn pools_of_one_name_in_two_namespaces_do_not_touch_each_other(scene: &Scene) -> Result<(), String> {
+    let (api, other) = (&scene.lab.api, "next-door");
+    make_namespace(scene.lab, other)?;
+    // The same template, so the revisions and the first part of every pod's name are the same, too.
+    for namespace in [scene.namespace.as_str(), other] {
+        api.create(POOLS, namespace, &pool("python", 4, &json!({})))?;
+    }
+    api.create(CLAIMS, other, &claim("run-0", "python", &json!({})))?;
+    settle(scene, 30)?;
+    wait::until("the other pool was at rest", 30, || {
+        let seen = api.get(POOLS, other, "python")?.unwrap_or_default();
+        let status = &seen["status"];
+        wait::ensure(status["available"] == 4 && status["claimed"] == 1, || {
+            status.to_string()
+        })
+    })?;
+    let before = pods_of(api, other)?;
+    // A claim of the same name, a rollout, a scale-down and an end: all on this side only.
+    burst(scene, "run", 6, "python", &json!({}))?
+        .iter()
+        .try_for_each(|c| bound(scene, c).map(drop))?;
+    scene.roll_to("python", NEW_IMAGE)?;
+    scene.patch_pool("python", &json!({"spec": {"replicas": 2}}))?;
+    settle(scene, 60)?;
+    everything_unclaimed_runs(scene, "python", NEW_IMAGE)?;
+    let claimed = Census::take(scene)?.claimed("python").len();
+    wait::ensure(claimed == 6, || format!("{claimed} are claimed here"))?;
+    api.delete(POOLS, &scene.namespace, "python")?;
+    // The garbage collector of a new control plane needs half a minute to know of pools.
+    wait::until("only the claimed sandboxes were left here", 60, || {
+        let left = scene.pods()?.len();
+        wait::ensure(left == 6, || format!("{left} are"))
+    })?;
+    let after = pods_of(api, other)?;
+    wait::ensure(before == after, || {
+        format!("next door there were {before:?} and are {after:?}")
+    })?;
+    Ok(api.delete(crate::api::NAMESPACES, "", other)?)
+}

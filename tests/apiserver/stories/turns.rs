@@ -1,0 +1,146 @@
+//! A rollout that does not go straight on, while five claims come in a second: held and let go, broken and taken back,
+//! and its operator killed.
+
+use super::busy::{REPLICAS, complete, full_pool, keeps_its_budget, measured, running};
+use super::pool_says;
+use super::rollouts::everything_unclaimed_runs;
+use crate::api::PODS;
+use crate::check::event::{Event, Kind, text};
+use crate::check::replay;
+use crate::claimants::Claimants;
+use crate::objects::{NEW_IMAGE, OLD_IMAGE, sim};
+use crate::operator::Operator;
+use crate::rest::{Census, label, settle};
+use crate::scene::Scene;
+use crate::wait;
+use serde_json::{Value, json};
+
+fn quarter() -> Value {
+    json!({"maxUnavailable": "25%"})
+}
+
+fn pause(scene: &Scene, paused: bool) -> Result<(), String> {
+    scene.patch_pool("python", &json!({"spec": {"updateStrategy": {"paused": paused}}}))
+}
+
+/// Marks an unclaimed sandbox for eviction, and gives its name. A claim may take it just before; then another is.
+fn evict_one(scene: &Scene) -> Result<String, String> {
+    wait::until("an unclaimed sandbox was marked for eviction", 10, || {
+        let census = Census::take(scene)?;
+        let name = census
+            .unclaimed("python")
+            .first()
+            .map(|p| text(p, "/metadata/name").to_string())
+            .ok_or("there is none")?;
+        let marked = json!({"metadata": {"labels": {"warmpool.dev/evict": "true"}}});
+        let pod = scene.lab.api.merge(PODS, &scene.namespace, &name, &marked)?;
+        wait::ensure(label(&pod, "state") == "warm", || {
+            format!("{name} was claimed first")
+        })?;
+        Ok(name)
+    })
+}
+
+fn made_of(events: &[Event], image: &str) -> usize {
+    events
+        .iter()
+        .filter(|e| e.kind == Kind::Pod && e.change.name() == "ADDED")
+        .filter(|e| e.object["spec"]["containers"][0]["image"] == image)
+        .count()
+}
+
+pub fn a_busy_rollout_is_paused_and_the_pool_scaled_and_drained_meanwhile(
+    scene: &Scene,
+) -> Result<(), String> {
+    full_pool(scene, &quarter())?;
+    let claimants = Claimants::come(scene, "python");
+    pause(scene, true)?;
+    let held = measured(scene, "paused, scaled to 44, one evicted, 5 claims/s", || {
+        scene.roll_to("python", NEW_IMAGE)?;
+        pool_says(scene, "python", "Progressing", "Paused")?;
+        scene.patch_pool("python", &json!({"spec": {"replicas": REPLICAS + 4}}))?;
+        wait::until("the paused pool had grown", 30, || {
+            let old = running(scene, OLD_IMAGE)?;
+            wait::ensure(old == 44, || format!("{old} unclaimed"))
+        })?;
+        let evicted = evict_one(scene)?;
+        wait::until("the evicted sandbox was gone", 30, || {
+            let left = scene.lab.api.get(PODS, &scene.namespace, &evicted)?;
+            left.map_or(Ok(()), |p| Err(p["metadata"].to_string()))
+        })
+    })?;
+    keeps_its_budget(&held)?;
+    let early = made_of(&scene.history(), NEW_IMAGE);
+    wait::ensure(early == 0, || {
+        format!("{early} sandboxes of the new template were made while paused")
+    })?;
+    let resumed = measured(scene, "resumed, 5 claims/s", || {
+        pause(scene, false)?;
+        complete(scene)
+    });
+    claimants.leave()?;
+    settle(scene, 60)?;
+    everything_unclaimed_runs(scene, "python", NEW_IMAGE)?;
+    keeps_its_budget(&resumed?)
+}
+
+/// The most sandboxes of an image that existed at once, claimed ones left out.
+fn most_of(events: &[Event], revision: &str) -> usize {
+    let (mut most, start) = (0, format!("python-{revision}-"));
+    replay(events, |world, _| {
+        let here = world
+            .pods
+            .values()
+            .filter(|p| p.counts("python") && p.name.starts_with(&start));
+        most = most.max(here.count());
+    });
+    most
+}
+
+pub fn a_busy_rollout_that_never_gets_ready_is_taken_back(scene: &Scene) -> Result<(), String> {
+    full_pool(scene, &quarter())?;
+    let claimants = Claimants::come(scene, "python");
+    let broken = measured(scene, "a template that never gets ready, 5 claims/s", || {
+        scene.patch_pool("python", &json!({"spec": sim(&[("hold", "true")])}))?;
+        std::thread::sleep(std::time::Duration::from_secs(6));
+        Ok(())
+    })?;
+    let revision = text(&scene.pool("python")?, "/status/updateRevision").to_string();
+    let undone = measured(scene, "taken back, 5 claims/s", || {
+        let back = json!({"template": {"metadata": {"annotations": {"sim.warmpool.dev/hold": null}}}});
+        scene.patch_pool("python", &json!({"spec": back}))?;
+        complete(scene)
+    });
+    claimants.leave()?;
+    settle(scene, 60)?;
+    keeps_its_budget(&broken)?;
+    keeps_its_budget(&undone?)?;
+    let most = most_of(&scene.history(), &revision);
+    wait::ensure(most == 10, || {
+        format!("{most} sandboxes that never get ready existed at once where 10 may and should")
+    })
+}
+
+pub fn killed_in_the_middle_of_a_busy_rollout(scene: &Scene) -> Result<(), String> {
+    scene.declare(|rules| rules.idle = None);
+    let mut operator = Some(scene.lab.start_operator()?);
+    full_pool(scene, &quarter())?;
+    let claimants = Claimants::come(scene, "python");
+    let seen = measured(scene, "operator killed three times, 5 claims/s", || {
+        scene.roll_to("python", NEW_IMAGE)?;
+        for updated in [5, 15, 30] {
+            wait::until(&format!("{updated} sandboxes were new"), 30, || {
+                let new = running(scene, NEW_IMAGE)?;
+                wait::ensure(new >= updated, || format!("{new} are"))
+            })?;
+            operator.take().map_or(Ok(()), Operator::kill)?;
+            operator = Some(scene.lab.start_operator()?);
+        }
+        complete(scene)
+    });
+    claimants.leave()?;
+    settle(scene, 60)?;
+    everything_unclaimed_runs(scene, "python", NEW_IMAGE)?;
+    operator.map_or(Ok(()), Operator::stop)?;
+    keeps_its_budget(&seen?)
+}

@@ -142,6 +142,7 @@ fn at_rest(size: usize, complete: &str) -> Outcome<PoolView> {
         revisions: revisions.into(),
         creation: Creation::Open,
         failures: BTreeMap::new(),
+        takings: Vec::new(),
     })
 }
 

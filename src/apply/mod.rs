@@ -81,6 +81,7 @@ impl Writer {
             match &action.step {
                 Step::BindClaim { claim, sandbox } => {
                     index.pending.binding(sandbox, &claim.uid);
+                    index.takings.note(&view.pool.uid, view.now);
                     let warm = !index.has_waited(claim);
                     self.spawn(bind::run(
                         self.clone(),

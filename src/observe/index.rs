@@ -10,6 +10,7 @@ use super::pool::Pool;
 use super::revision::Revision;
 use super::sandbox::{Owner, Sandbox};
 use super::stored::{self, StoredClaim, StoredPod, StoredPool};
+use super::takings::Takings;
 use super::templates::Templates;
 use super::view::{PoolView, Verdict};
 use crate::api::claim::Phase;
@@ -63,6 +64,8 @@ pub struct Index {
     pub pending: Pending,
     /// Failures to bring up sandboxes.
     pub failures: Failures,
+    /// When claims took sandboxes.
+    pub takings: Takings,
 }
 
 impl Index {
@@ -88,6 +91,7 @@ impl Index {
         if let Some(pool) = self.pools.remove(&key) {
             self.published.remove(&pool.uid);
             self.failures.forget(&pool.uid);
+            self.takings.forget(&pool.uid);
         }
         self.waiting_on(&key)
     }

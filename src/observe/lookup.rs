@@ -66,6 +66,7 @@ impl Index {
                 .map(Arc::clone)
                 .collect(),
             failures: self.failures.of(&pool.uid),
+            takings: self.takings.lately(&pool.uid, now),
             pool,
             creation,
         })

@@ -14,6 +14,7 @@ pub mod pool;
 pub mod revision;
 pub mod sandbox;
 pub mod stored;
+pub mod takings;
 pub mod targets;
 mod templates;
 pub mod view;

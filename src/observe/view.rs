@@ -30,6 +30,8 @@ pub struct PoolView {
     pub creation: Creation,
     /// Failures to bring up a sandbox, by revision.
     pub failures: BTreeMap<String, WarmUpFailures>,
+    /// When claims took sandboxes lately, oldest first.
+    pub takings: Vec<Timestamp>,
 }
 
 /// Failures in a row to bring up a sandbox of one revision. Those of one moment count once.

@@ -8,6 +8,7 @@ use crate::api::labels;
 use crate::observe::claim::Claim;
 use crate::observe::revision::letter;
 use crate::observe::sandbox::{Owner, Sandbox};
+use crate::observe::takings::LATELY;
 use crate::observe::view::{OwnWrite, PoolView, WarmUpFailures};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, HashSet};
@@ -116,6 +117,10 @@ impl<'a> Draft<'a> {
                 }
                 Owner::Pool { .. } | Owner::Other => {}
             }
+        }
+        let forgotten = view.takings.first().and_then(|at| at.checked_add(LATELY).ok());
+        if let Some(at) = forgotten {
+            draft.wake(at);
         }
         order::by_removal(&mut draft.idle);
         draft.finished.sort_by(|a, b| a.key.cmp(&b.key));

@@ -44,9 +44,21 @@ impl Rollout {
             (true, false) => targets.partition,
         };
         let missing = wanted.saturating_sub(kept).saturating_sub(new);
-        let to_replace = old.saturating_sub(kept).min(missing);
-        let rolls = targets.strategy == UpdateStrategyType::RollingUpdate;
-        let for_update = if rolls { to_replace } else { 0 };
+        let too_many = old.saturating_sub(kept);
+        // The claims of the next while are served from the new ones, as those of the last while were: as many new ones
+        // replace no old one.
+        let taken = draft.view.takings.len();
+        let to_replace = if taken > 0 {
+            too_many
+        } else {
+            too_many.min(missing)
+        };
+        let rolls = targets.strategy == UpdateStrategyType::RollingUpdate && !targets.paused;
+        let for_update = match to_replace {
+            0 => 0,
+            _ if !rolls => 0,
+            some => some + taken,
+        };
         let surge = targets.max_surge.min(for_update.max(for_evictions(draft)));
         Self {
             old,

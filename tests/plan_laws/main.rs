@@ -8,6 +8,7 @@
     clippy::panic
 )]
 
+mod busy;
 mod claims;
 mod deadlines;
 mod events;

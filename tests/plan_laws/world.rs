@@ -13,6 +13,7 @@ use warmpool::observe::pool::Pool;
 use warmpool::observe::revision::{Revision, Template};
 use warmpool::observe::sandbox::{Owner, PodPhase, Sandbox};
 use warmpool::observe::stored::{StoredClaim, StoredPool};
+use warmpool::observe::takings::LATELY;
 use warmpool::observe::view::{Creation, PoolView, Seen, Waiting, WarmUpFailures};
 use warmpool::plan::revision::Store;
 use warmpool::plan::{Action, Phase, Plan, Step, plan};
@@ -32,6 +33,7 @@ pub struct World {
     pub revisions: Vec<Arc<Revision>>,
     pub creation: Creation,
     pub failures: BTreeMap<String, WarmUpFailures>,
+    pub takings: Vec<Timestamp>,
     /// What the PodTemplate that the pool names is, or what is wrong with it.
     pub found: Option<Result<Arc<Template>, Fault>>,
     counter: u64,
@@ -56,6 +58,7 @@ impl World {
             revisions: Vec::new(),
             creation: Creation::Open,
             failures: BTreeMap::new(),
+            takings: Vec::new(),
             found: None,
             counter: 0,
         }
@@ -187,6 +190,12 @@ impl World {
             revisions: self.revisions.clone(),
             creation: self.creation.clone(),
             failures: self.failures.clone(),
+            takings: self
+                .takings
+                .iter()
+                .copied()
+                .filter(|at| self.now.duration_since(*at) < LATELY)
+                .collect(),
         }
     }
 
@@ -259,6 +268,7 @@ impl World {
                 let Some(pod) = self.sandboxes.get_mut(&sandbox.key.name).filter(claimable) else {
                     return;
                 };
+                self.takings.push(self.now);
                 pod.state = labels::CLAIMED.into();
                 pod.owner = Owner::Claim {
                     name: claim.key.name.clone(),

@@ -95,29 +95,11 @@ pub fn a_busy_rollout_misses_no_more_than_its_budget_and_the_claims(scene: &Scen
     keeps_its_budget(&busy)
 }
 
-/// With maxUnavailable 0 an old sandbox goes only while more than replicas are available, and claims take the new ones
-/// first, so the last old ones may wait until fewer claims come.
 pub fn a_busy_rollout_with_a_surge_misses_only_what_claims_took(scene: &Scene) -> Result<(), String> {
-    full_pool(scene, &json!({"maxUnavailable": 0, "maxSurge": "25%"}))?;
-    let quiet = rolled(scene, "maxSurge 25%, no claims", NEW_IMAGE)?;
+    let budget = json!({"maxUnavailable": 0, "maxSurge": "25%"});
+    let (quiet, busy) = quiet_then_busy(scene, "maxSurge 25%", &budget)?;
     exactly(&quiet, 40, 50)?;
-    settle(scene, 60)?;
-    let claimants = Claimants::come(scene, "python");
-    let busy = measured(scene, "maxSurge 25%, 5 claims/s", || {
-        scene.roll_to("python", NEWER_IMAGE)?;
-        wait::until("half of the old sandboxes were gone", 30, || {
-            let old = running(scene, NEW_IMAGE)?;
-            wait::ensure(old <= 20, || format!("{old} are left"))
-        })
-    });
-    let calm = measured(scene, "maxSurge 25%, the rest when no more claims come", || {
-        claimants.leave()?;
-        complete(scene)
-    })?;
-    settle(scene, 60)?;
-    everything_unclaimed_runs(scene, "python", NEWER_IMAGE)?;
-    keeps_its_budget(&busy?)?;
-    keeps_its_budget(&calm)
+    keeps_its_budget(&busy)
 }
 
 pub fn a_busy_pool_is_recreated_all_at_once_and_no_claim_is_lost(scene: &Scene) -> Result<(), String> {

@@ -12,14 +12,15 @@ use crate::plan;
 use jiff::Timestamp;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
-use serde_json::json;
+use serde::Serialize;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Writes the status of a pool, and the events that tell of what is new in it. The status needs no resource
 /// version: it is recomputed from what is seen, whatever was there before.
 pub(crate) async fn pool_status(writer: Writer, pool: Arc<Pool>, status: PoolStatus) {
     let api: Api<StoredPool> = Api::namespaced(writer.client.clone(), &pool.key.namespace);
-    let body = json!({"metadata": {"uid": pool.uid}, "status": status});
+    let body = json!({"metadata": {"uid": pool.uid}, "status": changed(&pool.status, &status)});
     match call(api.patch_status(&pool.key.name, &PatchParams::default(), &Patch::Merge(body))).await {
         Ok(answer) => {
             writer
@@ -40,6 +41,17 @@ pub(crate) async fn pool_status(writer: Writer, pool: Arc<Pool>, status: PoolSta
     }
 }
 
+/// The merge patch (RFC 7386) that makes a status `after`: what `before` has and `after` leaves out is null there.
+pub fn changed<S: Serialize>(before: &S, after: &S) -> Value {
+    let (before, mut after) = (json!(before), json!(after));
+    if let (Some(before), Some(after)) = (before.as_object(), after.as_object_mut()) {
+        for field in before.keys() {
+            after.entry(field).or_insert(Value::Null);
+        }
+    }
+    after
+}
+
 /// W2: writes the status of a claim, on the version of it that was decided on. When another write came
 /// between, the claim is read again and the write repeated, as long as the claim still waits.
 ///
@@ -54,7 +66,8 @@ pub(crate) async fn claim_status(
     let parameters = PatchParams::default();
     let mut version = claim.resource_version.clone();
     loop {
-        let body = json!({"metadata": {"uid": claim.uid, "resourceVersion": version}, "status": status});
+        let metadata = json!({"uid": claim.uid, "resourceVersion": version});
+        let body = json!({"metadata": metadata, "status": changed(&claim.status, &status)});
         let patch = Patch::Merge(body);
         let answer = settle(|| call(api.patch_status(&claim.key.name, &parameters, &patch))).await;
         let error = match answer {
@@ -95,8 +108,8 @@ pub(crate) async fn fail_claim(writer: Writer, claim: Arc<Claim>, reason: &'stat
 pub(crate) async fn claim_update(writer: &Writer, claim: &Claim, status: SandboxClaimStatus) {
     let api: Api<StoredClaim> = Api::namespaced(writer.client.clone(), &claim.key.namespace);
     let phase = status.phase.map(|p| format!("{p:?}"));
-    let body =
-        json!({"metadata": {"uid": claim.uid, "resourceVersion": claim.resource_version}, "status": status});
+    let metadata = json!({"uid": claim.uid, "resourceVersion": claim.resource_version});
+    let body = json!({"metadata": metadata, "status": changed(&claim.status, &status)});
     let answer = call(api.patch_status(&claim.key.name, &PatchParams::default(), &Patch::Merge(body))).await;
     match answer {
         Ok(answer) => {

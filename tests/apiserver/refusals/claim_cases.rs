@@ -86,6 +86,12 @@ pub fn cases() -> Vec<Case> {
             json!({"onEmpty": "Creat"}),
         ),
         keyword(
+            "spec.revisionPolicy",
+            "enum",
+            "supported values: \"PreferLatest\", \"Latest\", \"Any\"",
+            json!({"revisionPolicy": "Newest"}),
+        ),
+        keyword(
             "spec",
             "unknown",
             "unknown field \"spec.pool\"",

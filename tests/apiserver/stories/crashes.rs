@@ -172,9 +172,9 @@ fn two_at_work(scene: &Scene) {
     scene.declare(|rules| {
         rules.two_operators = true;
         // One cannot know what the other did a moment ago, and where both give away the last sandboxes, a
-        // claim may have to wait for the next.
+        // claim may have to wait for the next: two at once promise no order.
         rules.unseen = SignedDuration::from_secs(1);
-        rules.same_moment = SignedDuration::from_secs(5);
+        rules.same_moment = SignedDuration::from_secs(60);
     });
 }
 

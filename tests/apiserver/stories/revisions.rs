@@ -115,6 +115,7 @@ pub fn a_template_flipped_ten_times_in_a_second_costs_a_bounded_number_of_writes
         && spent.revisions <= FLIPS
         && spent.statuses as f64 <= seconds + 2.0
         && spent.refused <= FLIPS
+        && spent.events <= 2 * spent.statuses
         && spent.others == 0;
     wait::ensure(bounded, || format!("{spent:?} in {seconds:.1} s"))?;
     let all = stored(scene)?;
@@ -130,6 +131,7 @@ struct Written {
     statuses: usize,
     /// Deletions of a pod that had changed meanwhile.
     refused: usize,
+    events: usize,
     others: usize,
 }
 
@@ -143,6 +145,7 @@ impl Written {
                 ("delete", "pods", 409) => &mut written.refused,
                 (_, "controllerrevisions", _) => &mut written.revisions,
                 ("patch", "pools/status", _) => &mut written.statuses,
+                (_, "events", _) => &mut written.events,
                 _ => &mut written.others,
             };
             *count += 1;
@@ -157,6 +160,7 @@ impl Written {
             revisions: self.revisions - before.revisions,
             statuses: self.statuses - before.statuses,
             refused: self.refused - before.refused,
+            events: self.events - before.events,
             others: self.others - before.others,
         }
     }

@@ -1,0 +1,47 @@
+//! The merge patch that writes a status: afterwards the stored status is the new one, whatever was there before.
+
+// A test may panic: that is how it fails.
+#![allow(clippy::unwrap_used)]
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::{Value, json};
+use warmpool::api::claim::{BoundSandbox, Phase};
+use warmpool::api::{PoolStatus, SandboxClaimStatus};
+use warmpool::apply::publish::changed;
+
+/// `patch` applied as RFC 7386 has it.
+fn merged(mut stored: Value, patch: &Value) -> Value {
+    json_patch::merge(&mut stored, patch);
+    stored
+}
+
+#[test]
+fn a_field_that_is_left_out_is_taken_away() {
+    let before = PoolStatus {
+        last_progress_time: Some(Time("2026-01-31T12:00:00Z".parse().unwrap())),
+        collision_count: Some(1),
+        replicas: 3,
+        ..PoolStatus::default()
+    };
+    let after = PoolStatus {
+        replicas: 4,
+        ..PoolStatus::default()
+    };
+    assert_eq!(merged(json!(before), &changed(&before, &after)), json!(after));
+}
+
+#[test]
+fn a_list_that_became_empty_is_taken_away() {
+    let sandbox = json!({"name": "a", "uid": "a", "boundTime": "2026-01-31T12:00:00Z"});
+    let sandbox: BoundSandbox = serde_json::from_value(sandbox).unwrap();
+    let before = SandboxClaimStatus {
+        phase: Some(Phase::Bound),
+        sandboxes: vec![sandbox],
+        ..SandboxClaimStatus::default()
+    };
+    let after = SandboxClaimStatus {
+        phase: Some(Phase::Failed),
+        ..SandboxClaimStatus::default()
+    };
+    assert_eq!(merged(json!(before), &changed(&before, &after)), json!(after));
+}

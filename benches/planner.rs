@@ -5,7 +5,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::hint::black_box;
 use std::sync::Arc;
@@ -139,6 +139,7 @@ fn at_rest(size: usize, complete: &str) -> Outcome<PoolView> {
         sandboxes: (0..size).map(seen).collect(),
         creating: Vec::new(),
         claims: Vec::new(),
+        elsewhere: BTreeSet::new(),
         revisions: revisions.into(),
         creation: Creation::Open,
         failures: BTreeMap::new(),
@@ -190,5 +191,10 @@ fn claim(number: usize, now: Timestamp) -> Outcome<Waiting> {
         "spec": {"poolRef": {"name": "python"}},
     }))?;
     let claim = Arc::new(Claim::read(&stored, u64::try_from(number)?, now));
-    Ok(Waiting { claim, served: false })
+    Ok(Waiting {
+        terms: claim.terms(None),
+        held: 0,
+        busy: false,
+        claim,
+    })
 }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use warmpool::apply::bind::claiming_patch;
 use warmpool::observe::claim::Claim;
 use warmpool::observe::hooks::Hook;
+use warmpool::observe::pool::Pool;
 use warmpool::observe::sandbox::Sandbox;
 use warmpool::observe::stored::{StoredClaim, StoredPod};
 
@@ -38,6 +39,12 @@ fn claim(metadata: Value) -> Claim {
     Claim::read(&stored, 1, Timestamp::UNIX_EPOCH)
 }
 
+fn gated_by(hook: &Hook) -> Pool {
+    let mut pool = Pool::default();
+    pool.targets.gate.pre_normal = hook.clone();
+    pool
+}
+
 /// The patch made from `cached`, applied to `stored` as the API server would.
 fn bind(claim: &Claim, cached: &Value, stored: Value) -> Result<Value, json_patch::PatchError> {
     bind_gated(&Hook::default(), claim, cached, stored)
@@ -50,7 +57,7 @@ fn bind_gated(
     mut stored: Value,
 ) -> Result<Value, json_patch::PatchError> {
     let cached: StoredPod = serde_json::from_value(cached.clone()).unwrap();
-    let patch = claiming_patch(claim, &Sandbox::read(&cached).unwrap(), hook);
+    let patch = claiming_patch(claim, &Sandbox::read(&cached).unwrap(), &gated_by(hook));
     let patch: json_patch::Patch = serde_json::from_value(patch).unwrap();
     // The API server holds a `test` of an absent member against null for true; the library does not.
     let (absent, rest): (Vec<_>, Vec<_>) = patch.0.into_iter().partition(|operation| {
@@ -186,7 +193,7 @@ fn a_pod_of_another_claim_is_never_patched() {
     let patch = claiming_patch(
         &claim(json!({})),
         &Sandbox::read(&cached).unwrap(),
-        &Hook::default(),
+        &Pool::default(),
     );
     let patch: json_patch::Patch = serde_json::from_value(patch).unwrap();
     held["kind"] = json!("Pod");

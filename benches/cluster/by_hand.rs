@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use warmpool::apply::bind::claiming_patch;
 use warmpool::observe::claim::Claim;
-use warmpool::observe::hooks::Hook;
+use warmpool::observe::pool::Pool;
 use warmpool::observe::sandbox::Sandbox;
 use warmpool::observe::stored::{StoredClaim, StoredPod};
 use warmpool::plan::claim::binding;
@@ -110,7 +110,7 @@ impl Hand {
         let claim = Claim::read(&stored, 0, Timestamp::now());
         let sandbox = self.pods.with(Pods::take).ok_or("no pod is left to bind")?;
         let patch: json_patch::Patch =
-            serde_json::from_value(claiming_patch(&claim, &sandbox, &Hook::default()))?;
+            serde_json::from_value(claiming_patch(&claim, &sandbox, &Pool::default()))?;
         let parameters = PatchParams::default();
         let bound = pods
             .patch(&sandbox.key.name, &parameters, &Patch::Json::<()>(patch))
@@ -118,7 +118,7 @@ impl Hand {
         let bound = Sandbox::read(&bound).ok_or("the bound pod has no labels")?;
         let body = json!({
             "metadata": {"uid": claim.uid, "resourceVersion": claim.resource_version},
-            "status": binding(&claim, &bound, true, Timestamp::now()),
+            "status": binding(&claim, &claim.terms(None), &[Arc::new(bound)], |_| true, Timestamp::now()),
         });
         claims
             .patch_status(name, &parameters, &Patch::Merge(body))

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A SandboxClaim takes one warm sandbox from a pool and keeps it until the claim is deleted.
-#[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "warmpool.dev",
     version = "v1alpha1",
@@ -27,31 +27,101 @@ use std::collections::BTreeMap;
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = kube::core::Rule::new("self.metadata.name.size() <= 63")
         .message("metadata.name must be at most 63 characters, because it becomes the value of a pod label"),
-    validation = kube::core::Rule::new(
-        "!has(oldSelf.status) || !has(oldSelf.status.phase) || oldSelf.status.phase != 'Bound' || self.spec == oldSelf.spec"
-    )
-    .message("spec is immutable once the claim is bound; delete the claim and create a new one")
+    validation = kube::core::Rule::new("has(self.spec.poolRef) != has(self.spec.poolSelector)")
+        .message("spec must hold exactly one of poolRef and poolSelector"),
+    validation = kube::core::Rule::new("!has(self.spec.lifetimeSeconds) || !has(self.spec.shutdownTime)")
+        .message("spec must hold at most one of lifetimeSeconds and shutdownTime"),
+    validation = kube::core::Rule::new("(has(self.spec.replicas) ? self.spec.replicas : 1) == (has(oldSelf.spec.replicas) ? oldSelf.spec.replicas : 1)")
+        .message("spec.replicas is immutable; delete the claim and create a new one"),
+    validation = kube::core::Rule::new(immutable_once_bound())
+        .message("spec is immutable once the claim is bound, but for lifetimeSeconds, shutdownTime and ttlSecondsAfterFinished; delete the claim and create a new one")
 )]
 #[serde(rename_all = "camelCase")]
 pub struct SandboxClaimSpec {
-    /// The pool, in the namespace of the claim, to take a sandbox from.
-    pub pool_ref: PoolRef,
-    /// What happens when no sandbox is available.
-    #[serde(default)]
-    pub on_empty: OnEmpty,
-    /// Which revisions of the pool's template will do while a rollout is under way.
-    #[serde(default)]
-    pub revision_policy: RevisionPolicy,
-    /// Claims of higher priority are served first; among equals the oldest first.
-    #[serde(default)]
-    pub priority: i32,
-    /// A claim not bound after this many seconds becomes Failed with reason WaitTimeout.
-    #[serde(default = "five_minutes")]
+    /// The pool, in the namespace of the claim, to take from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool_ref: Option<PoolRef>,
+    /// Takes from the pool with these labels that has the most available sandboxes that will do (ties by name). While the
+    /// claim waits, whichever of them can serve it first does; `status.pool` says which did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool_selector: Option<PoolSelector>,
+    /// Sandboxes wanted. They come from one pool and are bound all together or not at all. Immutable.
+    #[serde(default = "one")]
+    #[x_kube(
+        validation = kube::core::Rule::new("self >= 1 && self <= 1000").message("replicas must be from 1 to 1000")
+    )]
+    pub replicas: i32,
+    /// What happens when no sandbox is available. Default: the pool's `claimDefaults`, else Create.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_empty: Option<OnEmpty>,
+    /// Which revisions of the pool's template will do while a rollout is under way. Default: the pool's
+    /// `claimDefaults`, else PreferLatest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision_policy: Option<RevisionPolicy>,
+    /// Claims of higher priority are served first; among equals the oldest first. Default: the pool's
+    /// `claimDefaults`, else 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<i32>,
+    /// A claim not bound after this many seconds becomes Failed with reason WaitTimeout. Default: the pool's
+    /// `claimDefaults`, else 300.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = kube::core::Rule::new("self >= 1").message("waitTimeoutSeconds must be 1 or more"))]
-    pub wait_timeout_seconds: i32,
-    /// Labels and annotations added to the sandbox in the same write that binds it.
+    pub wait_timeout_seconds: Option<i32>,
+    /// Seconds after the binding when the claim expires. May be changed while it is bound. Default: the pool's
+    /// `claimDefaults` at the binding, else never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = kube::core::Rule::new("self >= 1").message("lifetimeSeconds must be 1 or more"))]
+    pub lifetime_seconds: Option<i32>,
+    /// The moment when the claim expires, bound or not. May be changed while it is bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shutdown_time: Option<Time>,
+    /// Seconds after which a claim that has Failed or Expired is deleted. Default: the pool's `claimDefaults`, else
+    /// never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = kube::core::Rule::new("self >= 0").message("ttlSecondsAfterFinished must be 0 or more"))]
+    pub ttl_seconds_after_finished: Option<i32>,
+    /// What becomes of the sandboxes when the claim expires. Default: the pool's `claimDefaults`, else Delete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub release_policy: Option<ReleasePolicy>,
+    /// What happens when a bound sandbox is deleted, fails, or loses its node. Default: the pool's
+    /// `claimDefaults`, else Fail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_sandbox_lost: Option<OnSandboxLost>,
+    /// Labels and annotations added to the sandbox in the same write that binds it. Those of the pool's
+    /// `claimDefaults` are added too, where the claim has no such key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_metadata: Option<PodMetadata>,
+}
+
+/// While a claim is bound these fields of its spec stay as they are; one that is absent before and after is the same.
+fn immutable_once_bound() -> String {
+    let fields = [
+        "poolRef",
+        "poolSelector",
+        "onEmpty",
+        "revisionPolicy",
+        "priority",
+        "waitTimeoutSeconds",
+        "releasePolicy",
+        "onSandboxLost",
+        "podMetadata",
+    ];
+    let same = fields.map(|field| {
+        let (new, old) = (format!("self.spec.{field}"), format!("oldSelf.spec.{field}"));
+        format!("has({new}) == has({old}) && (!has({new}) || {new} == {old})")
+    });
+    let bound = "has(oldSelf.status) && has(oldSelf.status.phase) && oldSelf.status.phase == 'Bound'";
+    format!("!({bound}) || ({})", same.join(" && "))
+}
+
+/// Selects pools of the claim's namespace by their labels.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PoolSelector {
+    /// Labels that the pool must have, with these values.
+    #[schemars(extend("maxProperties" = 16))]
+    #[x_kube(validation = kube::core::Rule::new("self.size() >= 1").message("poolSelector.matchLabels must hold at least one label"))]
+    pub match_labels: BTreeMap<String, String>,
 }
 
 /// Reference to a pool in the same namespace.
@@ -73,6 +143,26 @@ pub enum OnEmpty {
     Wait,
     /// The claim fails at once.
     Fail,
+}
+
+/// What becomes of the sandboxes of a claim that expires.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ReleasePolicy {
+    /// They are deleted.
+    #[default]
+    Delete,
+    /// They stay until the claim itself is deleted.
+    Retain,
+}
+
+/// What happens when a bound sandbox is lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum OnSandboxLost {
+    /// The claim becomes Failed.
+    #[default]
+    Fail,
+    /// The claim gets another sandbox, before any claim that came later.
+    Replace,
 }
 
 /// Which revisions of the pool's template will do.
@@ -129,13 +219,15 @@ pub enum Phase {
     Bound,
     /// The claim ended without a sandbox or lost it; see the conditions.
     Failed,
+    /// The claim came to the end of its lifetime.
+    Expired,
 }
 
 /// What the operator last saw and did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SandboxClaimStatus {
-    /// Where the claim stands: Pending, Bound or Failed.
+    /// Where the claim stands: Pending, Bound, Failed or Expired.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
     /// `metadata.generation` this status speaks of.
@@ -154,6 +246,12 @@ pub struct SandboxClaimStatus {
     /// `waitSeconds` for people, as in `12ms`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub wait: String,
+    /// When the claim expires, if ever.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expiration_time: Option<Time>,
+    /// When the claim became Failed or Expired.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finish_time: Option<Time>,
 }
 
 /// One sandbox of a claim.
@@ -180,6 +278,6 @@ pub struct BoundSandbox {
     pub warm: bool,
 }
 
-fn five_minutes() -> i32 {
-    300
+fn one() -> i32 {
+    1
 }

@@ -88,6 +88,8 @@ pub mod claim {
     pub const SANDBOX_NOT_READY: &str = "SandboxNotReady";
     /// The claim's sandbox ended by itself with success.
     pub const SANDBOX_COMPLETED: &str = "SandboxCompleted";
+    /// The claim came to the end of its lifetime.
+    pub const EXPIRED: &str = "Expired";
     /// The claim's sandbox is gone or failed.
     pub const SANDBOX_LOST: &str = "SandboxLost";
     /// Not bound, so not ready.

@@ -2,12 +2,14 @@
 //! name, and the CustomResourceDefinitions made from them.
 
 pub mod claim;
+pub mod claim_defaults;
 pub mod conditions;
 pub mod crd;
 pub mod labels;
 pub mod pool;
 
 pub use claim::{SandboxClaim, SandboxClaimSpec, SandboxClaimStatus};
+pub use claim_defaults::ClaimDefaults;
 pub use pool::{Pool, PoolSpec, PoolStatus};
 
 /// API group of every kind of this project.

@@ -1,5 +1,6 @@
 //! The `Pool`: how many unclaimed sandboxes to keep warm, from which template, changed how fast.
 
+use super::ClaimDefaults;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -90,6 +91,10 @@ pub struct PoolSpec {
     #[serde(default)]
     #[x_kube(validation = kube::core::Rule::new("self >= 0").message("minReadySeconds must be 0 or more"))]
     pub min_ready_seconds: i32,
+
+    /// What holds for claims on this pool that leave a field out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim_defaults: Option<ClaimDefaults>,
 
     /// Hooks by which other programs have a say in when a sandbox is available and when it goes.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,35 +6,76 @@ use super::patch::{add, annotation, handlers_are_on, label, test};
 use crate::api::claim::PodMetadata;
 use crate::api::{API_VERSION, labels};
 use crate::observe::claim::Claim;
-use crate::observe::hooks::Hook;
 use crate::observe::index::Trigger;
 use crate::observe::pool::Pool;
 use crate::observe::sandbox::{Owner, Sandbox};
 use crate::observe::stored::StoredPod;
+use crate::observe::terms::pod_metadata;
 use crate::plan;
+use futures::future::join_all;
 use jiff::Timestamp;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Binds `sandbox` to `claim`; `warm` when the claim has not had to wait for it. Whatever happens, the claim
-/// is never left bound to anything else: if W1 is refused, the next plan takes the next sandbox; if W2 does
-/// not arrive, the claim's own reconcile repeats it.
-pub(super) async fn run(
-    writer: Writer,
-    pool: Arc<Pool>,
-    claim: Arc<Claim>,
-    sandbox: Arc<Sandbox>,
-    warm: bool,
-) {
-    let permit = writer.bindings.acquire().await;
-    let outcome = exclude(&writer, &pool, &claim, &sandbox).await;
-    let bound = match outcome {
-        Ok(pod) => pod,
+/// One claim and the sandboxes that it is to get now.
+pub(super) struct Order {
+    pub(super) claim: Arc<Claim>,
+    pub(super) pool: Arc<Pool>,
+    pub(super) sandboxes: Vec<Arc<Sandbox>>,
+    /// Those that it holds already: the last attempt was left half done.
+    pub(super) held: Vec<Arc<Sandbox>>,
+    /// The claim has not had to wait for them.
+    pub(super) warm: bool,
+}
+
+/// Binds the sandboxes of `order` to its claim, and publishes them when it has all that it wants. Whatever happens, none
+/// is left bound to anything else: for one that is refused the next plan takes the next sandbox; if W2 does not
+/// arrive, the claim's own reconcile repeats it.
+pub(super) async fn run(writer: Writer, order: Order) {
+    let claim = &order.claim;
+    let mut permit = None;
+    let mut bound = order.held.clone();
+    // A claim for one keeps its place among the writes from its first to its second.
+    if let [sandbox] = &order.sandboxes[..] {
+        permit = writer.bindings.acquire().await.ok();
+        bound.extend(give(&writer, &order, sandbox).await);
+    } else {
+        let all = order.sandboxes.iter().map(async |sandbox| {
+            let _permit = writer.bindings.acquire().await;
+            give(&writer, &order, sandbox).await
+        });
+        bound.extend(join_all(all).await.into_iter().flatten());
+    }
+    let published = if bound.len() < claim.wanted() {
+        None
+    } else {
+        Some(publish(&writer, &order, &bound).await)
+    };
+    drop(permit);
+    writer.shared.lock().pending.end_serving(&claim.uid);
+    match published {
+        Some(Err(error)) if error.class() != Class::Gone => {
+            tracing::warn!(claim = %claim.key, error = error.message(), "bound, but not published yet");
+            writer.revisit(claim);
+        }
+        Some(_) => {}
+        // The claim was passed over while this task had it, and a second leader may have served it.
+        None => {
+            let mut again = writer.shared.lock().pools_for(claim);
+            again.push(Trigger::Claim(claim.key.clone()));
+            writer.trigger(again);
+        }
+    }
+}
+
+/// W1 for one sandbox. Answers the pod as it is now, if the claim holds it.
+async fn give(writer: &Writer, order: &Order, sandbox: &Arc<Sandbox>) -> Option<Arc<Sandbox>> {
+    let claim = &order.claim;
+    match exclude(writer, &order.pool, claim, sandbox).await {
+        Ok(pod) => Some(Arc::new(pod)),
         Err(error) => {
-            drop(permit);
-            writer.shared.lock().pending.end_serving(&claim.uid);
             match error.class() {
                 Class::Refused(message) => {
                     tracing::error!(claim = %claim.key, pod = %sandbox.key, message, "the binding was refused");
@@ -43,26 +84,32 @@ pub(super) async fn run(
                     tracing::debug!(claim = %claim.key, pod = %sandbox.key, ?class, "the sandbox was taken or has changed")
                 }
             }
-            // The claim was passed over while this task had it, and a second leader may have served it.
-            writer.trigger(vec![Trigger::Claim(claim.key.clone())]);
-            return writer.set_aside(&sandbox);
-        }
-    };
-    let status = plan::claim::binding(&claim, &bound, warm, Timestamp::now());
-    let wait = status.wait.clone();
-    let published = super::publish::claim_status(&writer, &claim, status).await;
-    drop(permit);
-    writer.shared.lock().pending.end_serving(&claim.uid);
-    match published {
-        Ok(()) => tracing::info!(claim = %claim.key, pool = claim.pool, pod = bound.key.name, wait, "bound"),
-        Err(error) if error.class() == Class::Gone => {
-            tracing::info!(claim = %claim.key, pod = bound.key.name, "the claim went while it was bound, its sandbox goes with it");
-        }
-        Err(error) => {
-            tracing::warn!(claim = %claim.key, pod = bound.key.name, error = error.message(), "bound, but not published yet");
-            writer.revisit(&claim);
+            writer.set_aside(sandbox);
+            None
         }
     }
+}
+
+/// W2.
+async fn publish(writer: &Writer, order: &Order, bound: &[Arc<Sandbox>]) -> Result<(), CallError> {
+    let claim = &order.claim;
+    let terms = claim.terms(Some(&order.pool.claim_defaults));
+    let status = plan::claim::binding(claim, &terms, bound, |_| order.warm, Timestamp::now());
+    let wait = status.wait.clone();
+    let published = super::publish::claim_status(writer, claim, status).await;
+    let pods = bound
+        .iter()
+        .map(|s| s.key.name.as_str())
+        .collect::<Vec<_>>()
+        .join(",");
+    match &published {
+        Ok(()) => tracing::info!(claim = %claim.key, pool = order.pool.key.name, pods, wait, "bound"),
+        Err(error) if error.class() == Class::Gone => {
+            tracing::info!(claim = %claim.key, pods, "the claim went while it was bound, and what it holds goes with it");
+        }
+        Err(_) => {}
+    }
+    published
 }
 
 /// W1. Answers the pod as it is now.
@@ -74,9 +121,8 @@ async fn exclude(
 ) -> Result<Sandbox, CallError> {
     let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &sandbox.key.namespace);
     let name = &sandbox.key.name;
-    let patch: json_patch::Patch =
-        serde_json::from_value(claiming_patch(claim, sandbox, &pool.targets.gate.pre_normal))
-            .map_err(|e| CallError::Kube(kube::Error::SerdeError(e)))?;
+    let patch: json_patch::Patch = serde_json::from_value(claiming_patch(claim, sandbox, pool))
+        .map_err(|e| CallError::Kube(kube::Error::SerdeError(e)))?;
     let (parameters, patch) = (PatchParams::default(), Patch::Json::<()>(patch));
     let answer = settle(|| call(pods.patch(name, &parameters, &patch))).await;
     let pod = match answer {
@@ -101,8 +147,8 @@ fn is_held(pod: &StoredPod, claim: &Claim, sandbox: &Sandbox) -> bool {
 
 /// The JSON Patch of W1. It holds no resource version, so that status updates of the kubelet do not get in its
 /// way; instead it tests everything that makes the pod claimable. A failed test answers 422 and changes nothing.
-pub fn claiming_patch(claim: &Claim, sandbox: &Sandbox, pre_normal: &Hook) -> Value {
-    let Owner::Pool { uid: pool } = &sandbox.owner else {
+pub fn claiming_patch(claim: &Claim, sandbox: &Sandbox, pool: &Pool) -> Value {
+    let Owner::Pool { uid: owning_pool } = &sandbox.owner else {
         return json!([{"op": "test", "path": "/kind", "value": null}]);
     };
     let owner = format!("/metadata/ownerReferences/{}", sandbox.owner_index);
@@ -111,11 +157,11 @@ pub fn claiming_patch(claim: &Claim, sandbox: &Sandbox, pre_normal: &Hook) -> Va
         test("/metadata/uid".into(), json!(sandbox.uid)),
         test(label(labels::STATE), json!(labels::WARM)),
         test("/metadata/deletionTimestamp".into(), Value::Null),
-        test(format!("{owner}/uid"), json!(pool)),
+        test(format!("{owner}/uid"), json!(owning_pool)),
         test(format!("{ready}/type"), json!("Ready")),
         test(format!("{ready}/status"), json!("True")),
     ];
-    patch.extend(handlers_are_on(pre_normal, sandbox));
+    patch.extend(handlers_are_on(&pool.targets.gate.pre_normal, sandbox));
     patch.push(add(label(labels::STATE), json!(labels::CLAIMED)));
     patch.push(add(label(labels::CLAIM), json!(claim.key.name)));
     patch.push(add(label(labels::CLAIM_UID), json!(claim.uid)));
@@ -126,8 +172,7 @@ pub fn claiming_patch(claim: &Claim, sandbox: &Sandbox, pre_normal: &Hook) -> Va
     let metadata = claim
         .spec
         .as_ref()
-        .ok()
-        .and_then(|s| s.pod_metadata.clone())
+        .map(|spec| pod_metadata(spec, &pool.claim_defaults))
         .unwrap_or_default();
     let PodMetadata {
         labels: own_labels,

@@ -77,20 +77,29 @@ impl Writer {
             }
         }
         index.failures.note(&view.pool.uid, &plan.failures);
+        for (claim, sandboxes) in plan.bindings() {
+            // Another pool may have begun to serve a claim that several may.
+            if index.pending.is_serving(&claim.uid) {
+                continue;
+            }
+            index.pending.serving(&claim.uid);
+            for sandbox in &sandboxes {
+                index.pending.binding(sandbox, &claim.uid);
+                index.takings.note(&view.pool.uid, view.now);
+            }
+            let order = bind::Order {
+                warm: !index.has_waited(claim),
+                held: index.held_by(claim).collect(),
+                claim: index.as_written(claim),
+                pool: Arc::clone(&view.pool),
+                sandboxes,
+            };
+            self.spawn(bind::run(self.clone(), order));
+        }
         for action in &plan.actions {
             match &action.step {
-                Step::BindClaim { claim, sandbox } => {
-                    index.pending.binding(sandbox, &claim.uid);
-                    index.takings.note(&view.pool.uid, view.now);
-                    let warm = !index.has_waited(claim);
-                    self.spawn(bind::run(
-                        self.clone(),
-                        Arc::clone(&view.pool),
-                        index.as_written(claim),
-                        Arc::clone(sandbox),
-                        warm,
-                    ));
-                }
+                // Those of one claim are bound together, above.
+                Step::BindClaim { .. } => {}
                 Step::FailClaim { claim, message } => {
                     index.pending.serving(&claim.uid);
                     let (claim, message) = (index.as_written(claim), message.clone());
@@ -175,10 +184,11 @@ impl Writer {
     /// Has `claim` looked at again after a while. What waits so does not hold up a shutdown.
     pub(crate) fn revisit(&self, claim: &Claim) {
         let triggers = self.triggers.clone();
-        let claim = [Trigger::Pool(claim.pool_key()), Trigger::Claim(claim.key.clone())];
+        let mut again = self.shared.lock().pools_for(claim);
+        again.push(Trigger::Claim(claim.key.clone()));
         tokio::spawn(async move {
             tokio::time::sleep(RETRY_AFTER).await;
-            triggers.send(claim);
+            triggers.send(again);
         });
     }
 

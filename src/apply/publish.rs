@@ -11,7 +11,7 @@ use crate::observe::stored::{StoredClaim, StoredPool};
 use crate::plan;
 use jiff::Timestamp;
 use kube::Api;
-use kube::api::{Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -125,6 +125,27 @@ pub(crate) async fn claim_update(writer: &Writer, claim: &Claim, status: Sandbox
         Err(error) if matches!(error.class(), Class::Stale | Class::Gone) => {}
         Err(error) => {
             tracing::warn!(claim = %claim.key, error = error.message(), "the status could not be written");
+            writer.revisit(claim);
+        }
+    }
+}
+
+/// Deletes a claim that has ended, as it was when that was decided.
+pub(crate) async fn delete_claim(writer: &Writer, claim: &Claim) {
+    let api: Api<StoredClaim> = Api::namespaced(writer.client.clone(), &claim.key.namespace);
+    let preconditions = Some(Preconditions {
+        uid: Some(claim.uid.clone()),
+        resource_version: Some(claim.resource_version.clone()),
+    });
+    let parameters = DeleteParams {
+        preconditions,
+        ..DeleteParams::default()
+    };
+    match call(api.delete(&claim.key.name, &parameters)).await {
+        Ok(_) => tracing::info!(claim = %claim.key, "deleted, ttlSecondsAfterFinished after its end"),
+        Err(error) if matches!(error.class(), Class::Stale | Class::Gone) => {}
+        Err(error) => {
+            tracing::warn!(claim = %claim.key, error = error.message(), "the claim could not be deleted");
             writer.revisit(claim);
         }
     }

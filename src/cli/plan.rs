@@ -237,7 +237,9 @@ fn recovery(index: &Index, view: &PoolView) -> Vec<ActionReport> {
         .iter()
         .filter_map(|key| index.claim_view(key, view.now))
     {
-        if claim.claim.pool_key() != view.pool.key {
+        let pool = &view.pool.key;
+        let holds_of_it = claim.sandboxes.iter().any(|s| s.pool == pool.name);
+        if claim.claim.key.namespace != pool.namespace || !holds_of_it {
             continue;
         }
         let plan = plan::claim::plan(&claim);

@@ -39,16 +39,21 @@ pub async fn reconcile(claim: Arc<StoredClaim>, context: Arc<Context>) -> Result
         status,
         release,
         confirm_loss,
+        delete,
         next,
     } = plan(&view);
     release
         .into_iter()
         .for_each(|sandbox| context.writer.release(sandbox));
+    if delete {
+        publish::delete_claim(&context.writer, &view.claim).await;
+        return Ok(Action::await_change());
+    }
     let Some(status) = status else {
         return Ok(requeue(now, next));
     };
-    if let Some(published) = confirm_loss {
-        match is_lost(&context, &view.claim, &published).await {
+    for published in &confirm_loss {
+        match is_lost(&context, &view.claim, published).await {
             Some(true) => {}
             Some(false) => return Ok(Action::await_change()),
             None => return Ok(Action::requeue(RETRY)),

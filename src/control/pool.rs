@@ -4,6 +4,7 @@ use super::{Context, requeue};
 use crate::api::PoolStatus;
 use crate::apply::publish;
 use crate::observe::Key;
+use crate::observe::index::Trigger;
 use crate::observe::stored::{self, StoredPool};
 use crate::observe::view::PoolView;
 use crate::plan::{self, Plan};
@@ -47,6 +48,8 @@ fn apply(context: &Context, view: &PoolView, plan: Plan) -> Action {
     context.writer.dispatch(view, &plan);
     let changed_verdicts = context.shared.lock().judge(view, plan.waiting);
     context.writer.trigger(changed_verdicts);
+    let elsewhere = view.elsewhere.iter().cloned().map(Trigger::Pool);
+    context.writer.trigger(elsewhere.collect());
     let due = publish(context, view, plan.status);
     let next = [plan.next, due].into_iter().flatten().min();
     requeue(view.now, next)

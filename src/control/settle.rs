@@ -1,21 +1,34 @@
-//! Own writes that the watch has not shown for too long are settled by a live read, never waited for for ever.
+//! Own writes that the watch has not shown for too long are settled by a live read, never waited for for ever. And
+//! when the clock is set, everything that waits for a moment is looked at again.
 
 use super::Context;
 use crate::apply::outcome::{Class, call};
 use crate::observe::Key;
 use crate::observe::index::Trigger;
 use crate::observe::stored::StoredPod;
+use jiff::{SignedDuration, Timestamp};
 use kube::Api;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often overdue writes are looked for. It costs nothing when there are none.
 const INTERVAL: Duration = Duration::from_secs(5);
 
+/// A clock that differs by this much from what has passed was set.
+const STEP: SignedDuration = SignedDuration::from_secs(1);
+
 /// Settles overdue writes for ever.
 pub async fn run(context: Arc<Context>) {
     loop {
+        let (wall, passed) = (Timestamp::now(), Instant::now());
         tokio::time::sleep(INTERVAL).await;
+        let passed = SignedDuration::try_from(passed.elapsed()).unwrap_or_default();
+        let step = Timestamp::now().duration_since(wall) - passed;
+        if step.abs() > STEP {
+            tracing::info!(?step, "the clock was set");
+            let all = context.shared.lock().all();
+            context.writer.trigger(all);
+        }
         let overdue = context.shared.lock().pending.overdue();
         for pod in overdue {
             settle(&context, &pod).await;

@@ -1,10 +1,14 @@
 //! A claim, decoded and validated once.
 
 use super::Key;
+use super::pool::Pool;
 use super::stored::{self, StoredClaim};
-use crate::api::claim::{Phase, RevisionPolicy};
-use crate::api::{SandboxClaimSpec, SandboxClaimStatus};
-use jiff::{SignedDuration, Timestamp};
+use super::terms::Terms;
+use crate::api::claim::Phase;
+use crate::api::conditions;
+use crate::api::{ClaimDefaults, SandboxClaimSpec, SandboxClaimStatus};
+use jiff::Timestamp;
+use std::collections::BTreeMap;
 
 /// A SandboxClaim as decisions need it.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,18 +31,42 @@ pub struct Claim {
     pub arrived: Timestamp,
     /// Has a deletion timestamp.
     pub terminating: bool,
-    /// The pool asked for, as far as it can be read.
-    pub pool: String,
+    /// Which pools will do.
+    pub target: Target,
     /// The spec, or a sentence saying what in it is not understood.
     pub spec: Result<SandboxClaimSpec, String>,
     /// The stored status; empty when it is not understood, since the truth is on the pods.
     pub status: SandboxClaimStatus,
 }
 
+/// Which pools of its namespace will do for a claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The one with this name.
+    Pool(String),
+    /// Any that has these labels.
+    AnyWith(BTreeMap<String, String>),
+}
+
+impl Target {
+    fn read(spec: &SandboxClaimSpec) -> Result<Self, String> {
+        match (&spec.pool_ref, &spec.pool_selector) {
+            (Some(pool), None) if pool.name.is_empty() => Err("spec.poolRef.name: must name a pool".into()),
+            (Some(pool), None) => Ok(Self::Pool(pool.name.clone())),
+            (None, Some(selector)) if selector.match_labels.is_empty() => {
+                Err("spec.poolSelector.matchLabels: must hold at least one label".into())
+            }
+            (None, Some(selector)) => Ok(Self::AnyWith(selector.match_labels.clone())),
+            _ => Err("spec: must hold exactly one of poolRef and poolSelector".into()),
+        }
+    }
+}
+
 impl Claim {
     /// Facts of a stored claim that is number `sequence` to arrive, at `arrived`.
     pub fn read(claim: &StoredClaim, sequence: u64, arrived: Timestamp) -> Self {
         let spec: Result<SandboxClaimSpec, String> = stored::decode("spec", &claim.spec).and_then(valid);
+        let target = spec.as_ref().map_err(Clone::clone).and_then(Target::read);
         Self {
             key: stored::key(&claim.metadata),
             uid: stored::uid(&claim.metadata),
@@ -48,62 +76,77 @@ impl Claim {
             sequence,
             arrived,
             terminating: claim.metadata.deletion_timestamp.is_some(),
-            pool: claim
-                .spec
-                .pointer("/poolRef/name")
-                .and_then(|n| n.as_str())
-                .unwrap_or_default()
-                .to_string(),
-            spec,
+            spec: target.as_ref().map_err(Clone::clone).and(spec),
+            // Nothing is called "", so a claim that is not understood gets nothing.
+            target: target.unwrap_or(Target::Pool(String::new())),
             status: stored::decode("status", &claim.status).unwrap_or_default(),
         }
     }
 
-    /// Key of the pool asked for.
-    pub fn pool_key(&self) -> Key {
-        Key::new(self.key.namespace.clone(), self.pool.clone())
+    /// The pool that serves it, or the one it asks for; empty while any of several may.
+    pub fn pool(&self) -> &str {
+        match &self.target {
+            Target::Pool(name) => name,
+            Target::AnyWith(_) => &self.status.pool,
+        }
     }
 
-    /// Neither bound, failed nor being deleted, as far as its status says.
+    /// Whether `pool` will do.
+    pub fn accepts(&self, pool: &Pool) -> bool {
+        let will_do = match &self.target {
+            Target::Pool(name) => pool.key.name == *name,
+            Target::AnyWith(labels) => labels
+                .iter()
+                .all(|(key, value)| pool.labels.get(key) == Some(value)),
+        };
+        will_do && pool.key.namespace == self.key.namespace
+    }
+
+    /// Sandboxes wanted.
+    pub fn wanted(&self) -> usize {
+        let replicas = self.spec.as_ref().map_or(1, |s| s.replicas);
+        usize::try_from(replicas).unwrap_or(1)
+    }
+
+    /// The terms of the claim on a pool with these defaults.
+    pub fn terms(&self, defaults: Option<&ClaimDefaults>) -> Terms {
+        let Ok(spec) = &self.spec else {
+            return Terms::default();
+        };
+        match defaults {
+            Some(defaults) => Terms::of(spec, defaults),
+            None => Terms::of(spec, &ClaimDefaults::default()),
+        }
+    }
+
+    /// When it fails with reason WaitTimeout unless it is bound. One that waits for a lost sandbox to be replaced has its
+    /// time anew.
+    pub fn deadline(&self, terms: &Terms) -> Option<Timestamp> {
+        let was_bound = self.status.wait_seconds.is_some();
+        let lost = conditions::find(&self.status.conditions, conditions::BOUND).filter(|_| was_bound);
+        let start = lost.map_or(self.created, |c| c.last_transition_time.0);
+        start.checked_add(terms.wait_timeout).ok()
+    }
+
+    /// Neither bound, ended nor being deleted, as far as its status says.
     pub fn waiting(&self) -> bool {
         !self.terminating && matches!(self.status.phase, None | Some(Phase::Pending))
-    }
-
-    /// Which revisions will do.
-    pub fn revision_policy(&self) -> RevisionPolicy {
-        self.spec.as_ref().map(|s| s.revision_policy).unwrap_or_default()
-    }
-
-    /// When an unbound claim fails with reason WaitTimeout.
-    pub fn deadline(&self) -> Option<Timestamp> {
-        let seconds = self.spec.as_ref().ok()?.wait_timeout_seconds;
-        self.created
-            .checked_add(SignedDuration::from_secs(seconds.into()))
-            .ok()
-    }
-
-    /// Order of service: higher priority first, then older first.
-    pub fn service_order(&self) -> impl Ord + use<> {
-        let priority = self.spec.as_ref().map_or(i32::MIN, |s| s.priority);
-        (
-            std::cmp::Reverse(priority),
-            self.created,
-            self.sequence,
-            self.key.name.clone(),
-        )
     }
 }
 
 /// What the schema refuses today but an object stored under a looser one may hold.
 fn valid(spec: SandboxClaimSpec) -> Result<SandboxClaimSpec, String> {
-    if spec.pool_ref.name.is_empty() {
-        return Err("spec.poolRef.name: must name a pool".into());
+    if !(1..=1000).contains(&spec.replicas) {
+        return Err(format!("spec.replicas: {} is not from 1 to 1000", spec.replicas));
     }
-    if spec.wait_timeout_seconds < 1 {
-        return Err(format!(
-            "spec.waitTimeoutSeconds: {} is not 1 or more",
-            spec.wait_timeout_seconds
-        ));
+    if let Some(seconds) = spec.wait_timeout_seconds.filter(|s| *s < 1) {
+        return Err(format!("spec.waitTimeoutSeconds: {seconds} is not 1 or more"));
+    }
+    if let Some(seconds) = spec.lifetime_seconds.filter(|s| *s < 1) {
+        return Err(format!("spec.lifetimeSeconds: {seconds} is not 1 or more"));
+    }
+    if spec.lifetime_seconds.is_some() && spec.shutdown_time.is_some() {
+        return Err("spec: must hold at most one of lifetimeSeconds and shutdownTime".into());
     }
     Ok(spec)
 }

@@ -7,12 +7,12 @@ use super::failures::Failures;
 use super::grouped::remove_from;
 use super::pending::Pending;
 use super::pool::Pool;
+use super::queue::Queue;
 use super::revision::Revision;
 use super::sandbox::{Owner, Sandbox};
 use super::stored::{self, StoredClaim, StoredPod, StoredPool};
 use super::takings::Takings;
 use super::templates::Templates;
-use super::view::{PoolView, Verdict};
 use crate::api::claim::Phase;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
@@ -42,8 +42,8 @@ pub(super) struct Written {
 pub struct Index {
     pub(super) pools: HashMap<Key, Arc<Pool>>,
     pub(super) claims: HashMap<Key, Arc<Claim>>,
-    /// Keys of waiting claims by pool.
-    pub(super) waiting: HashMap<Key, BTreeSet<Key>>,
+    /// Claims that wait.
+    pub(super) queue: Queue,
     /// Pods by pool, then by name.
     pub(super) sandboxes: HashMap<Key, BTreeMap<String, Arc<Sandbox>>>,
     /// The pool under which a pod is kept.
@@ -56,8 +56,6 @@ pub struct Index {
     pub(super) templates: Templates,
     /// Number given to the last claim that came.
     sequence: u64,
-    /// Why claims wait, by UID, as their pool's last plan had it.
-    pub(super) verdicts: HashMap<String, Verdict>,
     /// Statuses written and not yet seen, by UID.
     pub(super) published: HashMap<String, Written>,
     /// Own writes on pods not yet seen.
@@ -75,7 +73,8 @@ impl Index {
         self.forget_published(&pool.uid, &pool.resource_version);
         let key = pool.key.clone();
         let before = self.pools.insert(key.clone(), Arc::clone(&pool));
-        let known = before.is_some_and(|b| b.uid == pool.uid && b.fault == pool.fault);
+        let known =
+            before.is_some_and(|b| b.uid == pool.uid && b.fault == pool.fault && b.labels == pool.labels);
         let mut triggers = vec![Trigger::Pool(key.clone())];
         if !known {
             pool.warn_of_fault();
@@ -122,13 +121,10 @@ impl Index {
         self.forget_published(&claim.uid, &claim.resource_version);
         let mut triggers = self.unlist(&key);
         if claim.waiting() {
-            self.waiting
-                .entry(claim.pool_key())
-                .or_default()
-                .insert(key.clone());
-            triggers.push(Trigger::Pool(claim.pool_key()));
+            self.enlist(&claim);
+            triggers.extend(self.pools_for(&claim));
         } else {
-            self.verdicts.remove(&claim.uid);
+            self.queue.forget(&claim.uid);
         }
         triggers.push(Trigger::Claim(key.clone()));
         self.claims.insert(key, claim);
@@ -140,7 +136,7 @@ impl Index {
         let key = stored::key(&stored.metadata);
         let triggers = self.unlist(&key);
         if let Some(claim) = self.claims.remove(&key) {
-            self.verdicts.remove(&claim.uid);
+            self.queue.forget(&claim.uid);
             self.published.remove(&claim.uid);
         }
         triggers
@@ -289,7 +285,7 @@ impl Index {
     pub fn published_claim(&mut self, claim: &Claim, phase: Option<Phase>, resource_version: Option<&str>) {
         let stored = self.claims.get(&claim.key).filter(|c| c.uid == claim.uid);
         let seen = stored.map(|c| c.resource_version.clone());
-        let settled = matches!(phase, Some(Phase::Bound | Phase::Failed));
+        let settled = matches!(phase, Some(Phase::Bound | Phase::Failed | Phase::Expired));
         self.note_published(&claim.uid, resource_version, seen, settled);
     }
 
@@ -302,37 +298,6 @@ impl Index {
             self.published
                 .insert(uid.to_string(), Written { version, settled });
         }
-    }
-
-    /// Takes over why claims of `pool` wait. Answers the claims whose reason is new.
-    pub fn judge(&mut self, view: &PoolView, verdicts: Vec<Verdict>) -> Vec<Trigger> {
-        if verdicts.is_empty() {
-            return Vec::new();
-        }
-        let mut triggers = Vec::new();
-        let keys: HashMap<&str, &Key> = view
-            .claims
-            .iter()
-            .map(|w| (w.claim.uid.as_str(), &w.claim.key))
-            .collect();
-        for verdict in verdicts {
-            let Some(key) = keys.get(verdict.uid.as_str()) else {
-                continue;
-            };
-            let still = self
-                .claims
-                .get(*key)
-                .is_some_and(|c| c.uid == verdict.uid && c.waiting());
-            let said = self
-                .verdicts
-                .get(&verdict.uid)
-                .is_some_and(|v| v.reason == verdict.reason);
-            if still && !said {
-                triggers.push(Trigger::Claim((*key).clone()));
-                self.verdicts.insert(verdict.uid.clone(), verdict);
-            }
-        }
-        triggers
     }
 
     fn remove_pod(&mut self, key: &Key) -> Vec<Trigger> {
@@ -350,30 +315,6 @@ impl Index {
             triggers.push(Trigger::Claim(Key::new(key.namespace.clone(), name)));
         }
         triggers
-    }
-
-    /// Takes a claim out of the waiting ones.
-    fn unlist(&mut self, key: &Key) -> Vec<Trigger> {
-        let Some(claim) = self.claims.get(key) else {
-            return Vec::new();
-        };
-        let pool = claim.pool_key();
-        let was_waiting = remove_from(&mut self.waiting, &pool, |keys| keys.remove(key));
-        if was_waiting {
-            vec![Trigger::Pool(pool)]
-        } else {
-            Vec::new()
-        }
-    }
-
-    fn waiting_on(&self, pool: &Key) -> Vec<Trigger> {
-        self.waiting
-            .get(pool)
-            .into_iter()
-            .flatten()
-            .cloned()
-            .map(Trigger::Claim)
-            .collect()
     }
 
     /// Drops the note of a status written once the watch shows that version or a later one.

@@ -5,9 +5,9 @@ use super::claim::Claim;
 use super::index::{Index, Trigger};
 use super::pool::Pool;
 use super::sandbox::Sandbox;
-use super::view::{ClaimView, Creation, PoolView, Seen, Waiting};
+use super::view::{ClaimView, Creation, PoolView, Seen};
 use jiff::Timestamp;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Index {
@@ -30,18 +30,7 @@ impl Index {
     pub fn pool_view(&self, key: &Key, now: Timestamp, seed: u64, creation: Creation) -> Option<PoolView> {
         let pool = Arc::clone(self.pools.get(key)?);
         let sandboxes = self.sandboxes.get(key).into_iter().flat_map(BTreeMap::values);
-        let served: HashSet<&str> = self.pending.served().collect();
-        let waiting = self
-            .waiting
-            .get(key)
-            .into_iter()
-            .flatten()
-            .filter_map(|k| self.claims.get(k));
-        let is_served = |claim: &Claim| {
-            served.contains(claim.uid.as_str())
-                || self.published.get(&claim.uid).is_some_and(|w| w.settled)
-                || self.owned.contains_key(&claim.uid)
-        };
+        let (claims, elsewhere) = self.claims_of(&pool, now);
         Some(PoolView {
             now,
             seed,
@@ -52,12 +41,8 @@ impl Index {
                 })
                 .collect(),
             creating: self.pending.creations_of(key),
-            claims: waiting
-                .map(|c| Waiting {
-                    claim: Arc::clone(c),
-                    served: is_served(c),
-                })
-                .collect(),
+            claims,
+            elsewhere,
             revisions: self
                 .revisions
                 .get(key)
@@ -81,19 +66,23 @@ impl Index {
     pub fn claim_view(&self, key: &Key, now: Timestamp) -> Option<ClaimView> {
         let claim = self.claims.get(key).filter(|c| !self.awaits(&c.uid))?;
         let owned = self.owned.get(&claim.uid).into_iter().flatten();
+        let pool = Key::new(key.namespace.clone(), claim.pool());
+        let pool = self.pools.get(&pool);
         Some(ClaimView {
             now,
             claim: Arc::clone(claim),
             sandboxes: owned.filter_map(|k| self.pod(k)).collect(),
-            binding: self.pending.served().any(|uid| uid == claim.uid),
-            pool_exists: self.pools.contains_key(&claim.pool_key()),
-            verdict: self.verdicts.get(&claim.uid).cloned(),
+            binding: self.pending.is_serving(&claim.uid)
+                || self.pending.bound_to().any(|uid| uid == claim.uid),
+            pool_exists: self.pools.values().any(|pool| claim.accepts(pool)),
+            terms: claim.terms(pool.map(|p| &p.claim_defaults)),
+            verdict: self.queue.verdict(&claim.uid).cloned(),
         })
     }
 
     /// Whether a plan has left the claim without a sandbox.
     pub fn has_waited(&self, claim: &Claim) -> bool {
-        self.verdicts.contains_key(&claim.uid)
+        self.queue.verdict(&claim.uid).is_some()
     }
 
     /// The claim with the resource version of its last status write, which the watch may not have shown yet.

@@ -11,12 +11,14 @@ pub mod index;
 mod lookup;
 pub mod pending;
 pub mod pool;
+mod queue;
 pub mod revision;
 pub mod sandbox;
 pub mod stored;
 pub mod takings;
 pub mod targets;
 mod templates;
+pub mod terms;
 pub mod view;
 
 use std::fmt;

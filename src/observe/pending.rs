@@ -59,9 +59,8 @@ impl Pending {
         self.creations.remove(pod);
     }
 
-    /// Notes the binding of `sandbox` to the claim with UID `claim`.
+    /// Notes the binding of `sandbox` to the claim with UID `claim`, by a task that is noted as serving it.
     pub fn binding(&mut self, sandbox: &Sandbox, claim: &str) {
-        self.serving(claim);
         self.note(sandbox, OwnWrite::Bind, claim);
     }
 
@@ -173,14 +172,17 @@ impl Pending {
         self.writes.get(uid).map(|(_, write)| write.what)
     }
 
-    /// UIDs of claims that are being bound or ended, or were bound to a pod that is not seen so yet.
-    pub fn served(&self) -> impl Iterator<Item = &str> {
-        let unseen = self
-            .writes
+    /// UIDs of claims that a pod is being bound to or was bound to and is not seen so yet, once for each pod.
+    pub fn bound_to(&self) -> impl Iterator<Item = &str> {
+        self.writes
             .values()
             .filter(|(_, w)| w.what == OwnWrite::Bind)
-            .map(|(_, w)| w.claim.as_str());
-        unseen.chain(self.serving.keys().map(String::as_str))
+            .map(|(_, w)| w.claim.as_str())
+    }
+
+    /// Whether a task is binding or ending the claim with UID `claim`.
+    pub fn is_serving(&self, claim: &str) -> bool {
+        self.serving.contains_key(claim)
     }
 
     /// Creations on their way for `pool`.

@@ -6,8 +6,9 @@ use super::hooks::Gate;
 use super::revision::Template;
 use super::stored::{self, StoredPool};
 use super::targets::Targets;
-use crate::api::{PoolSpec, PoolStatus, labels};
+use crate::api::{ClaimDefaults, PoolSpec, PoolStatus, labels};
 use jiff::Timestamp;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A Pool as decisions need it.
@@ -21,6 +22,10 @@ pub struct Pool {
     pub resource_version: String,
     /// `metadata.generation`.
     pub generation: i64,
+    /// Its labels, by which claims select pools.
+    pub labels: BTreeMap<String, String>,
+    /// What holds for claims that leave a field out.
+    pub claim_defaults: ClaimDefaults,
     /// Creation time.
     pub created: Timestamp,
     /// Has a deletion timestamp.
@@ -44,11 +49,13 @@ impl Pool {
     /// [`with_template`](Self::with_template) gives it.
     pub fn read(pool: &StoredPool) -> Self {
         let key = stored::key(&pool.metadata);
-        let understood = stored::decode("spec", &pool.spec)
-            .and_then(|spec: PoolSpec| Ok((Source::of(&spec)?, Targets::resolve(&spec)?)));
+        let understood = stored::decode("spec", &pool.spec).and_then(|spec: PoolSpec| {
+            Ok((Source::of(&spec)?, Targets::resolve(&spec)?, spec.claim_defaults))
+        });
+        let claim_defaults = understood.as_ref().ok().map(|(_, _, defaults)| defaults.clone());
         let (template_ref, template, targets, fault) = match understood {
-            Ok((Source::Inline(template), targets)) => (None, Arc::new(template), targets, None),
-            Ok((Source::Named(name), targets)) => {
+            Ok((Source::Inline(template), targets, _)) => (None, Arc::new(template), targets, None),
+            Ok((Source::Named(name), targets, _)) => {
                 let named = Key::new(key.namespace.clone(), name);
                 let fault = Fault::not_found(&named);
                 (Some(named), Arc::default(), targets, Some(fault))
@@ -66,6 +73,8 @@ impl Pool {
             uid: stored::uid(&pool.metadata),
             resource_version: stored::resource_version(&pool.metadata),
             generation: pool.metadata.generation.unwrap_or_default(),
+            labels: pool.metadata.labels.clone().unwrap_or_default(),
+            claim_defaults: claim_defaults.flatten().unwrap_or_default(),
             created: stored::created(&pool.metadata),
             terminating: pool.metadata.deletion_timestamp.is_some(),
             template_ref,

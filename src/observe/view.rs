@@ -5,8 +5,10 @@ use super::claim::Claim;
 use super::pool::Pool;
 use super::revision::Revision;
 use super::sandbox::Sandbox;
+use super::terms::Terms;
 use jiff::Timestamp;
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// One pool and all that belongs to it, at one moment.
@@ -22,8 +24,10 @@ pub struct PoolView {
     pub sandboxes: Vec<Seen>,
     /// Creations on their way, not yet seen.
     pub creating: Vec<Creating>,
-    /// Claims on the pool that are neither bound nor ended.
+    /// Claims that are neither bound nor ended, and that this pool is to serve.
     pub claims: Vec<Waiting>,
+    /// Other pools that are to serve claims which this one might.
+    pub elsewhere: BTreeSet<Key>,
     /// The pool's stored revisions.
     pub revisions: Vec<Arc<Revision>>,
     /// Whether pods may be created now.
@@ -83,8 +87,39 @@ pub struct Creating {
 pub struct Waiting {
     /// The claim as last seen.
     pub claim: Arc<Claim>,
-    /// A sandbox is already bound to it or being bound; only its status is still to follow.
-    pub served: bool,
+    /// What holds for it on this pool.
+    pub terms: Terms,
+    /// Sandboxes that it holds already or that are being bound to it.
+    pub held: usize,
+    /// A task is binding or ending it just now, or its status is about to follow: nothing is to be decided.
+    pub busy: bool,
+}
+
+impl Waiting {
+    /// Sandboxes still to be bound to it.
+    pub fn needs(&self) -> usize {
+        if self.busy {
+            0
+        } else {
+            self.claim.wanted().saturating_sub(self.held)
+        }
+    }
+
+    /// Order of service: higher priority first, then older first.
+    pub fn service_order(&self) -> impl Ord + use<> {
+        let claim = &self.claim;
+        (
+            Reverse(self.terms.priority),
+            claim.created,
+            claim.sequence,
+            claim.key.name.clone(),
+        )
+    }
+
+    /// When it fails with reason WaitTimeout.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        self.claim.deadline(&self.terms)
+    }
 }
 
 /// Whether pods may be created, after refusals by the API server.
@@ -113,8 +148,10 @@ pub struct ClaimView {
     pub sandboxes: Vec<Arc<Sandbox>>,
     /// This process is binding a sandbox to it just now.
     pub binding: bool,
-    /// Whether the pool asked for exists.
+    /// Whether a pool that will do exists.
     pub pool_exists: bool,
+    /// What holds for it on its pool.
+    pub terms: Terms,
     /// Why the pool's last plan left the claim waiting.
     pub verdict: Option<Verdict>,
 }

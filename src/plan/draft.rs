@@ -5,11 +5,10 @@ use super::order;
 use super::revision::Revisions;
 use super::{Action, Phase, Step, warm_up};
 use crate::api::labels;
-use crate::observe::claim::Claim;
 use crate::observe::revision::letter;
 use crate::observe::sandbox::{Owner, Sandbox};
 use crate::observe::takings::LATELY;
-use crate::observe::view::{OwnWrite, PoolView, WarmUpFailures};
+use crate::observe::view::{OwnWrite, PoolView, Waiting, WarmUpFailures};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -63,8 +62,8 @@ pub(super) struct Draft<'a> {
     /// Every pod that exists or is being created, terminating ones included: what `maxTotal` bounds.
     pub(super) existing: usize,
     /// Waiting claims that no available sandbox was left for, in order of service.
-    pub(super) unserved: Vec<Arc<Claim>>,
-    /// Of those, the ones that creation may serve.
+    pub(super) unserved: Vec<Waiting>,
+    /// Sandboxes that those need and that creation may serve.
     pub(super) demand: usize,
     /// Of those, the ones that only the update revision can serve.
     pub(super) demand_latest: usize,

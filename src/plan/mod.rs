@@ -43,6 +43,23 @@ pub struct Plan {
     pub next: Option<Timestamp>,
 }
 
+impl Plan {
+    /// The bindings, by claim, in order of service.
+    pub fn bindings(&self) -> Vec<(&Arc<Claim>, Vec<Arc<Sandbox>>)> {
+        let mut bindings: Vec<(&Arc<Claim>, Vec<Arc<Sandbox>>)> = Vec::new();
+        for action in &self.actions {
+            let Step::BindClaim { claim, sandbox } = &action.step else {
+                continue;
+            };
+            match bindings.last_mut() {
+                Some((last, sandboxes)) if last.uid == claim.uid => sandboxes.push(Arc::clone(sandbox)),
+                _ => bindings.push((claim, vec![Arc::clone(sandbox)])),
+            }
+        }
+        bindings
+    }
+}
+
 /// The phase that decided an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

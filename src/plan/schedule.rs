@@ -4,64 +4,42 @@ use super::draft::{Draft, Idle};
 use super::{Phase, Step};
 use crate::api::claim::{OnEmpty, RevisionPolicy};
 use crate::api::conditions::claim as reasons;
+use crate::observe::claim::Claim;
 use crate::observe::fault::Fault;
-use crate::observe::view::Verdict;
+use crate::observe::view::{Verdict, Waiting};
 use std::sync::Arc;
 
-/// Serves waiting claims strictly in order of priority, then age, each with the best available sandbox that its
-/// revision policy lets it take. One that none is left for holds up nobody.
+/// Serves waiting claims strictly in order of priority, then age, each with the best available sandboxes that its
+/// revision policy lets it take. A claim for several gets them all together; while there are too few, those that
+/// there are wait for it, so that younger claims cannot starve it.
 pub(super) fn run(draft: &mut Draft) {
     let mut waiting: Vec<_> = draft
         .view
         .claims
         .iter()
-        .filter(|w| !w.served && w.claim.spec.is_ok())
+        .filter(|w| w.needs() > 0 && w.claim.spec.is_ok())
         .collect();
-    waiting.sort_by_cached_key(|w| w.claim.service_order());
+    waiting.sort_by_cached_key(|w| w.service_order());
     let mut stock = Stock::of(&draft.idle);
     let mut given = Vec::new();
-    for claim in waiting.into_iter().map(|w| &w.claim) {
-        if claim
-            .deadline()
-            .is_some_and(|deadline| deadline <= draft.view.now)
-        {
-            fail(
-                draft,
-                claim,
-                reasons::WAIT_TIMEOUT,
-                "no sandbox became available within waitTimeoutSeconds",
-            );
-        } else if let Some(index) = stock.take(claim.revision_policy()) {
-            given.push(index);
-            let sandbox = draft.idle.get(index).map(|idle| Arc::clone(&idle.sandbox));
-            if let Some(sandbox) = sandbox {
-                let step = Step::BindClaim {
-                    claim: Arc::clone(claim),
-                    sandbox,
-                };
-                draft.budget.claim();
-                draft.leaving += 1;
-                draft.act(Phase::Scheduling, "Available", step);
+    for one in waiting {
+        if one.deadline().is_some_and(|deadline| deadline <= draft.view.now) {
+            fail(draft, one, reasons::WAIT_TIMEOUT, TOO_LATE);
+            continue;
+        }
+        let policy = one.terms.revision_policy;
+        if stock.has(one.needs(), policy) {
+            for index in stock.take(one.needs(), policy) {
+                given.push(index);
+                bind(draft, &one.claim, index);
             }
+        } else if one.terms.on_empty == OnEmpty::Fail {
+            fail(draft, one, reasons::POOL_EMPTY, NOT_ENOUGH);
         } else {
-            let on_empty = claim.spec.as_ref().map(|s| s.on_empty).unwrap_or_default();
-            match on_empty {
-                OnEmpty::Fail => {
-                    fail(
-                        draft,
-                        claim,
-                        reasons::POOL_EMPTY,
-                        "no sandbox that will do is available, and onEmpty is Fail",
-                    );
-                    continue;
-                }
-                OnEmpty::Create => ask_for_one(draft, claim.revision_policy()),
-                OnEmpty::Wait => {}
+            wait(draft, one);
+            if one.claim.wanted() > 1 && can_ever_have(draft, one) {
+                stock.take(one.needs(), policy);
             }
-            if let Some(deadline) = claim.deadline() {
-                draft.wake(deadline);
-            }
-            draft.unserved.push(Arc::clone(claim));
         }
     }
     given.sort_unstable_by(|a, b| b.cmp(a));
@@ -70,14 +48,43 @@ pub(super) fn run(draft: &mut Draft) {
     }
 }
 
-/// A claim adds to the demand, unless nothing that may be created now would do.
-fn ask_for_one(draft: &mut Draft, policy: RevisionPolicy) {
-    let latest = policy == RevisionPolicy::Latest;
-    if latest && draft.rollout_is_paused() {
+const TOO_LATE: &str = "too few sandboxes became available within waitTimeoutSeconds";
+const NOT_ENOUGH: &str = "too few sandboxes that will do are available, and onEmpty is Fail";
+
+fn bind(draft: &mut Draft, claim: &Arc<Claim>, index: usize) {
+    let Some(sandbox) = draft.idle.get(index).map(|idle| Arc::clone(&idle.sandbox)) else {
         return;
+    };
+    draft.budget.claim();
+    draft.leaving += 1;
+    let claim = Arc::clone(claim);
+    draft.act(Phase::Scheduling, "Available", Step::BindClaim { claim, sandbox });
+}
+
+/// A claim waits, and adds to the demand unless nothing that may be created now would do.
+fn wait(draft: &mut Draft, one: &Waiting) {
+    let latest = one.terms.revision_policy == RevisionPolicy::Latest;
+    let creates = one.terms.on_empty == OnEmpty::Create && can_ever_have(draft, one);
+    if creates && !(latest && draft.rollout_is_paused()) {
+        draft.demand += one.needs();
+        draft.demand_latest += if latest { one.needs() } else { 0 };
     }
-    draft.demand += 1;
-    draft.demand_latest += usize::from(latest);
+    if let Some(deadline) = one.deadline() {
+        draft.wake(deadline);
+    }
+    draft.unserved.push(one.clone());
+}
+
+/// Whether the pool could ever hold as many sandboxes as a claim needs. For one that it cannot, nobody else shall
+/// wait.
+fn can_ever_have(draft: &Draft, one: &Waiting) -> bool {
+    let targets = &draft.view.pool.targets;
+    let unclaimed = match one.terms.on_empty {
+        OnEmpty::Create => usize::MAX,
+        OnEmpty::Wait | OnEmpty::Fail => targets.max_warm,
+    };
+    let total = targets.max_total.unwrap_or(usize::MAX);
+    one.needs() <= unclaimed && one.claim.wanted() <= total
 }
 
 /// Positions of the sandboxes that claims may take, the last to be removed last.
@@ -100,8 +107,22 @@ impl Stock {
         Self { updated, old }
     }
 
+    /// Whether there are `count` that will do.
+    fn has(&self, count: usize, policy: RevisionPolicy) -> bool {
+        let old = match policy {
+            RevisionPolicy::Latest => 0,
+            RevisionPolicy::PreferLatest | RevisionPolicy::Any => self.old.len(),
+        };
+        self.updated.len() + old >= count
+    }
+
+    /// Takes up to `count`.
+    fn take(&mut self, count: usize, policy: RevisionPolicy) -> Vec<usize> {
+        (0..count).map_while(|_| self.take_one(policy)).collect()
+    }
+
     /// Takes the sandbox that would be removed last, of the preferred revision.
-    fn take(&mut self, policy: RevisionPolicy) -> Option<usize> {
+    fn take_one(&mut self, policy: RevisionPolicy) -> Option<usize> {
         match policy {
             RevisionPolicy::Latest => self.updated.pop(),
             RevisionPolicy::PreferLatest => self.updated.pop().or_else(|| self.old.pop()),
@@ -111,9 +132,9 @@ impl Stock {
     }
 }
 
-fn fail(draft: &mut Draft, claim: &Arc<crate::observe::claim::Claim>, reason: &'static str, message: &str) {
+fn fail(draft: &mut Draft, one: &Waiting, reason: &'static str, message: &str) {
     let step = Step::FailClaim {
-        claim: Arc::clone(claim),
+        claim: Arc::clone(&one.claim),
         message: message.to_string(),
     };
     draft.act(Phase::Scheduling, reason, step);
@@ -122,7 +143,7 @@ fn fail(draft: &mut Draft, claim: &Arc<crate::observe::claim::Claim>, reason: &'
 /// Why each claim that is left waits. Read after the phase *scale*, which knows what `maxTotal` forbade.
 pub(super) fn verdicts(draft: &Draft) -> Vec<Verdict> {
     let (pool, update) = (&draft.view.pool, &draft.revisions.update.hash);
-    let verdict = |(ahead, claim): (usize, &Arc<crate::observe::claim::Claim>)| {
+    let verdict = |(ahead, one): (usize, &Waiting)| {
         let (reason, why) = if let Some(fault) = &pool.fault {
             let reason = match fault {
                 Fault::Spec(_) => reasons::POOL_INVALID,
@@ -130,22 +151,26 @@ pub(super) fn verdicts(draft: &Draft) -> Vec<Verdict> {
                 Fault::TemplateInvalid(_) => reasons::TEMPLATE_INVALID,
             };
             (reason, format!("the pool's {}", fault.message()))
+        } else if !can_ever_have(draft, one) {
+            (reasons::EXHAUSTED, never_enough(draft, one))
         } else if draft.forbidden > 0 {
-            (
-                reasons::EXHAUSTED,
-                "no sandbox is available and the pool's capacity.maxTotal forbids more".into(),
-            )
-        } else if claim.revision_policy() != RevisionPolicy::Latest {
-            (reasons::NONE_AVAILABLE, "no sandbox is available yet".to_string())
+            let why = format!(
+                "{} and the pool's capacity.maxTotal forbids more",
+                too_few(one, "")
+            );
+            (reasons::EXHAUSTED, why)
+        } else if one.terms.revision_policy != RevisionPolicy::Latest {
+            (reasons::NONE_AVAILABLE, format!("{} yet", too_few(one, "")))
         } else if draft.rollout_is_paused() {
             (
                 reasons::POOL_PAUSED,
                 format!("revisionPolicy is Latest, and the pool's rollout to revision {update} is paused"),
             )
         } else {
+            let of_update = format!(" of revision {update}");
             (
                 reasons::NONE_AVAILABLE,
-                format!("no sandbox of revision {update} is available yet"),
+                format!("{} yet", too_few(one, &of_update)),
             )
         };
         let queue = match ahead {
@@ -155,10 +180,32 @@ pub(super) fn verdicts(draft: &Draft) -> Vec<Verdict> {
         };
         let at = jiff::fmt::strtime::format("%H:%M:%SZ", draft.view.now).unwrap_or_default();
         Verdict {
-            uid: claim.uid.clone(),
+            uid: one.claim.uid.clone(),
             reason,
             message: format!("{why}; {queue} at {at}"),
         }
     };
     draft.unserved.iter().enumerate().map(verdict).collect()
+}
+
+/// What a claim misses; `which` narrows down the sandboxes that will do.
+fn too_few(one: &Waiting, which: &str) -> String {
+    match (one.claim.wanted(), one.held) {
+        (1, _) => format!("no sandbox{which} is available"),
+        (wanted, 0) => format!("{wanted} sandboxes{which} are wanted together, and fewer are available"),
+        (wanted, held) => {
+            format!("{held} of {wanted} sandboxes are held, and no further one{which} is available")
+        }
+    }
+}
+
+fn never_enough(draft: &Draft, one: &Waiting) -> String {
+    let (targets, wanted) = (&draft.view.pool.targets, one.claim.wanted());
+    match targets.max_total {
+        Some(max) if wanted > max => format!("{wanted} sandboxes are wanted, and capacity.maxTotal is {max}"),
+        _ => format!(
+            "{wanted} sandboxes are wanted, and with onEmpty Wait the pool never keeps more than {} warm",
+            targets.max_warm
+        ),
+    }
 }

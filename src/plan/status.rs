@@ -43,8 +43,9 @@ pub(super) fn run(draft: &mut Draft) -> PoolStatus {
             message: message.clone(),
         });
     }
-    if draft.forbidden > 0 && !draft.unserved.is_empty() {
-        let max = pool.targets.max_total.unwrap_or_default();
+    let max = pool.targets.max_total.unwrap_or(usize::MAX);
+    let too_large = draft.unserved.iter().any(|one| one.claim.wanted() > max);
+    if too_large || (draft.forbidden > 0 && !draft.unserved.is_empty()) {
         statements.push(Statement {
             type_: conditions::EXHAUSTED,
             status: Truth::True,
@@ -64,7 +65,7 @@ pub(super) fn run(draft: &mut Draft) -> PoolStatus {
         claimed: number(draft.claimed.len()),
         total: number(counts.replicas + draft.claimed.len()),
         draining: number(counts.draining),
-        pending_claims: number(draft.view.claims.iter().filter(|w| !w.served).count()),
+        pending_claims: number(draft.view.claims.iter().filter(|w| w.needs() > 0).count()),
         current_revision: current,
         update_revision: update.clone(),
         last_progress_time: progress.last.map(Time),

@@ -101,6 +101,21 @@ const TOGETHER: &[Named] = told![
         a_busy_rollout_is_paused_and_the_pool_scaled_and_drained_meanwhile,
         a_busy_rollout_that_never_gets_ready_is_taken_back,
     },
+    stories::batches::{
+        a_batch_is_bound_all_together_and_younger_claims_wait_for_it,
+        two_hundred_sandboxes_in_one_claim,
+        a_selector_takes_from_the_pool_with_the_most,
+        a_selector_moves_to_the_pool_that_can_serve_first,
+        a_selector_that_fits_no_pool_says_so_until_one_comes,
+        what_a_pool_says_for_its_claims_holds_where_they_say_nothing,
+        a_batch_given_up_leaves_nothing_behind,
+    },
+    stories::lifetimes::{
+        a_claim_expires_and_its_sandbox_goes_unless_it_is_retained,
+        the_lifetime_of_a_bound_claim_may_be_changed_and_nothing_else,
+        an_ended_claim_is_deleted_in_its_time,
+        a_lost_sandbox_is_replaced_where_the_claim_asks_for_it,
+    },
     stories::queue::{
         waiting_claims_are_served_oldest_first,
         a_higher_priority_goes_first_and_age_decides_among_equals,
@@ -191,6 +206,7 @@ const ALONE: &[Named] = told![
         the_api_server_restarts_in_a_burst_of_claims,
         the_api_server_crashes_in_a_burst_of_claims,
     },
+    stories::lifetimes::{ lifetimes_survive_a_restart_of_the_operator },
     stories::turns::{ killed_in_the_middle_of_a_busy_rollout },
     stories::storm::{
         whatever_happens_it_comes_to_rest,

@@ -75,6 +75,10 @@ impl Census {
             }
         }
         for claim in &self.claims {
+            // An expired claim still tells what it had.
+            if text(claim, "/status/phase") == "Expired" {
+                continue;
+            }
             for sandbox in items(claim, "/status/sandboxes") {
                 let there = self
                     .pods
@@ -112,37 +116,44 @@ impl Census {
         })
     }
 
-    /// Each claim is Bound and Ready with its one sandbox described truly, or Failed.
+    /// Each claim is Bound and Ready with all its sandboxes described truly, or has ended.
     pub fn every_claim_is_decided(&self) -> Result<(), String> {
         for claim in &self.claims {
             let (name, status) = (text(claim, "/metadata/name"), &claim["status"]);
             let said = || format!("claim {name} says {status}");
             match text(claim, "/status/phase") {
-                "Failed" => continue,
+                "Failed" | "Expired" => continue,
                 "Bound" => {}
                 _ => return Err(said()),
             }
-            let [sandbox] = items(claim, "/status/sandboxes") else {
-                return Err(said());
-            };
-            let pod = self.pods.iter().find(|p| p["metadata"]["uid"] == sandbox["uid"]);
-            let pod = pod.ok_or_else(|| format!("{}, whose pod is gone", said()))?;
+            let sandboxes = items(claim, "/status/sandboxes");
+            let wanted = claim["spec"]["replicas"].as_i64().unwrap_or(1);
+            wait::ensure(number(sandboxes.len()) == wanted, said)?;
+            let mut all_ready = true;
+            for sandbox in sandboxes {
+                let pod = self.pods.iter().find(|p| p["metadata"]["uid"] == sandbox["uid"]);
+                let pod = pod.ok_or_else(|| format!("{}, and pod {sandbox} is gone", said()))?;
+                all_ready &= is_ready(pod);
+                let truths = [
+                    text(sandbox, "/name") == text(pod, "/metadata/name"),
+                    text(sandbox, "/ip") == text(pod, "/status/podIP"),
+                    text(sandbox, "/node") == text(pod, "/spec/nodeName"),
+                    text(sandbox, "/revision") == label(pod, "revision"),
+                    text(claim, "/status/pool") == label(pod, "pool"),
+                ];
+                wait::ensure(truths.iter().all(|t| *t), || {
+                    format!("{} about pod {pod} ({truths:?})", said())
+                })?;
+            }
             let truths = [
-                text(sandbox, "/name") == text(pod, "/metadata/name"),
-                text(sandbox, "/ip") == text(pod, "/status/podIP"),
-                text(sandbox, "/node") == text(pod, "/spec/nodeName"),
-                text(sandbox, "/revision") == label(pod, "revision"),
-                text(claim, "/status/pool") == label(pod, "pool"),
                 status["waitSeconds"]
                     .as_f64()
                     .is_some_and(|seconds| seconds >= 0.0),
                 status["observedGeneration"] == claim["metadata"]["generation"],
                 is(claim, "Bound", "True"),
-                is(claim, "Ready", if is_ready(pod) { "True" } else { "False" }),
+                is(claim, "Ready", if all_ready { "True" } else { "False" }),
             ];
-            wait::ensure(truths.iter().all(|t| *t), || {
-                format!("{} about pod {pod} ({truths:?})", said())
-            })?;
+            wait::ensure(truths.iter().all(|t| *t), || format!("{} ({truths:?})", said()))?;
         }
         Ok(())
     }
@@ -183,7 +194,7 @@ impl Census {
         let updated = |pod: &&&Value| label(pod, "revision") == revision;
         let asks = |claim: &&Value| {
             text(claim, "/spec/poolRef/name") == name
-                && !matches!(text(claim, "/status/phase"), "Bound" | "Failed")
+                && !matches!(text(claim, "/status/phase"), "Bound" | "Failed" | "Expired")
         };
         let recount = [
             ("replicas", unclaimed.len()),

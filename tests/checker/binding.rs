@@ -50,7 +50,7 @@ fn a_claim_that_publishes_a_pod_it_does_not_hold_is_accused() {
 fn a_claim_that_holds_two_pods_is_accused_unless_two_operators_raced() {
     let w2 = Pod::warm("w2");
     let history = bound_once().pod(&w2).pod(&w2.held_by("a"));
-    history.is_guilty("I1", "has held 2 pods");
+    history.is_guilty("I1", "holds 2 pods");
     let verdict = history.judged_by(&Rules {
         two_operators: true,
         ..Rules::default()
@@ -68,7 +68,7 @@ fn a_claim_that_lists_two_or_changes_its_sandbox_is_accused() {
         .is_guilty("I1", "changed its sandbox");
     bound_once()
         .claim("a", json!({"phase": "Bound"}))
-        .is_guilty("I1", "is Bound to nothing");
+        .is_guilty("I1", "is Bound to 0 of 1 sandboxes");
     bound_once().bound("a", "w1").is_innocent();
 }
 

@@ -3,11 +3,10 @@
 use crate::world::{World, lines};
 use jiff::SignedDuration;
 use serde_json::json;
-use std::sync::Arc;
 use warmpool::api::claim::Phase as ClaimPhase;
 use warmpool::api::labels;
 use warmpool::observe::sandbox::{Owner, PodPhase};
-use warmpool::observe::view::{ClaimView, OwnWrite};
+use warmpool::observe::view::OwnWrite;
 use warmpool::plan::{self, Phase, Step};
 
 fn served(world: &World) -> Vec<String> {
@@ -28,25 +27,6 @@ fn reason(world: &World, claim: &str) -> &'static str {
         .find(|v| v.uid == *uid)
         .unwrap()
         .reason
-}
-
-/// The view of a claim over all pods of the world that it owns.
-fn claim_view(world: &World, name: &str) -> ClaimView {
-    let claim = Arc::new(world.claims[name].clone());
-    let owned = |s: &&warmpool::observe::sandbox::Sandbox| matches!(&s.owner, Owner::Claim { uid, .. } if *uid == claim.uid);
-    ClaimView {
-        now: world.now,
-        sandboxes: world
-            .sandboxes
-            .values()
-            .filter(owned)
-            .map(|s| Arc::new(s.clone()))
-            .collect(),
-        binding: false,
-        pool_exists: true,
-        verdict: None,
-        claim,
-    }
 }
 
 /// Gives an existing sandbox to a claim, without the claim's status.
@@ -227,7 +207,7 @@ fn a_half_bound_claim_is_published_and_served_nothing_else() {
     world.claim("one", json!({}));
     let name = half_bind(&mut world, "one");
     assert!(served(&world).is_empty());
-    let status = plan::claim::plan(&claim_view(&world, "one")).status.unwrap();
+    let status = plan::claim::plan(&world.claim_view("one")).status.unwrap();
     assert_eq!(
         (status.phase, status.sandboxes[0].name.as_str()),
         (Some(ClaimPhase::Bound), name.as_str())
@@ -240,7 +220,7 @@ fn a_second_sandbox_of_a_bound_claim_is_released_and_the_published_one_never() {
     world.claim("one", json!({})).step();
     let published = world.bound_to("one").unwrap().key.name.clone();
     let second = half_bind(&mut world, "one");
-    let plan = plan::claim::plan(&claim_view(&world, "one"));
+    let plan = plan::claim::plan(&world.claim_view("one"));
     assert_eq!(
         plan.release
             .iter()
@@ -258,7 +238,7 @@ fn a_sandbox_bound_while_its_claim_failed_is_released() {
     let name = half_bind(&mut world, "one");
     world.claims.get_mut("one").unwrap().status.phase = Some(ClaimPhase::Failed);
     assert_eq!(
-        plan::claim::plan(&claim_view(&world, "one")).release[0].key.name,
+        plan::claim::plan(&world.claim_view("one")).release[0].key.name,
         name
     );
 }
@@ -270,7 +250,7 @@ fn a_forged_status_never_makes_a_sandbox_the_claims_own() {
     world.claim("thief", json!({}));
     let stolen = world.claims["victim"].status.clone();
     world.claims.get_mut("thief").unwrap().status = stolen;
-    let plan = plan::claim::plan(&claim_view(&world, "thief"));
+    let plan = plan::claim::plan(&world.claim_view("thief"));
     assert_eq!(plan.status.unwrap().phase, Some(ClaimPhase::Failed));
     assert!(plan.release.is_empty());
 }
@@ -282,7 +262,7 @@ fn a_status_that_names_another_sandbox_than_the_claims_own_is_not_believed() {
     world.claim("thief", json!({}));
     half_bind(&mut world, "thief");
     world.claims.get_mut("thief").unwrap().status = world.claims["victim"].status.clone();
-    let plan = plan::claim::plan(&claim_view(&world, "thief"));
+    let plan = plan::claim::plan(&world.claim_view("thief"));
     let status = plan.status.unwrap();
     assert_eq!(
         (status.phase, status.conditions[0].reason.as_str()),
@@ -295,12 +275,12 @@ fn ready_of_the_claim_follows_its_sandbox() {
     let mut world = World::full(1, json!({}));
     world.claim("one", json!({})).step();
     assert!(
-        plan::claim::plan(&claim_view(&world, "one")).status.is_none(),
+        plan::claim::plan(&world.claim_view("one")).status.is_none(),
         "nothing to write"
     );
     let name = world.bound_to("one").unwrap().key.name.clone();
     world.sandboxes.get_mut(&name).unwrap().ready_since = None;
-    let status = plan::claim::plan(&claim_view(&world, "one")).status.unwrap();
+    let status = plan::claim::plan(&world.claim_view("one")).status.unwrap();
     let ready = status.conditions.iter().find(|c| c.type_ == "Ready").unwrap();
     assert_eq!(
         (ready.status.as_str(), ready.reason.as_str()),
@@ -315,8 +295,8 @@ fn a_lost_sandbox_fails_the_claim_only_after_a_live_read() {
     world.claim("one", json!({})).step();
     let published = world.bound_to("one").unwrap().clone();
     world.sandboxes.remove(&published.key.name);
-    let plan = plan::claim::plan(&claim_view(&world, "one"));
-    assert_eq!(plan.confirm_loss.unwrap().uid, published.uid);
+    let plan = plan::claim::plan(&world.claim_view("one"));
+    assert_eq!(plan.confirm_loss[0].uid, published.uid);
     assert_eq!(plan.status.unwrap().conditions[0].reason, "SandboxLost");
 }
 
@@ -324,7 +304,7 @@ fn a_lost_sandbox_fails_the_claim_only_after_a_live_read() {
 fn a_claim_of_a_missing_pool_waits_and_says_so_once() {
     let mut world = World::new(0, json!({}));
     world.claim("one", json!({}));
-    let mut view = claim_view(&world, "one");
+    let mut view = world.claim_view("one");
     view.pool_exists = false;
     assert_eq!(
         plan::claim::plan(&view).status,
@@ -336,7 +316,7 @@ fn a_claim_of_a_missing_pool_waits_and_says_so_once() {
     let status = *plan.status.unwrap();
     assert_eq!(status.conditions[0].reason, "PoolNotFound");
     world.claims.get_mut("one").unwrap().status = status;
-    let mut view = claim_view(&world, "one");
+    let mut view = world.claim_view("one");
     view.pool_exists = false;
     assert_eq!(plan::claim::plan(&view).status, None);
 }

@@ -4,11 +4,12 @@
 use crate::world::{POOL_UID, World};
 use proptest::prelude::*;
 use serde_json::json;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use warmpool::api::claim::RevisionPolicy;
 use warmpool::api::labels;
 use warmpool::api::pool::UpdateStrategyType;
 use warmpool::observe::Key;
+use warmpool::observe::claim::Claim;
 use warmpool::observe::fault::Fault;
 use warmpool::observe::sandbox::{Owner, PodPhase};
 use warmpool::plan::{Phase, Plan, Step, plan};
@@ -18,7 +19,8 @@ enum Event {
     /// Plan, and carry out this share (of 4) of the actions.
     Step(usize),
     Pass,
-    Claim(i32, &'static str),
+    /// Priority, revision policy, sandboxes wanted.
+    Claim(i32, &'static str, usize),
     DeleteClaim(usize),
     Image(u8),
     Replicas(usize),
@@ -45,7 +47,8 @@ fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         6 => (1..=4usize).prop_map(Event::Step),
         4 => Just(Event::Pass),
-        3 => (0..3i32, policy()).prop_map(|(priority, policy)| Event::Claim(priority, policy)),
+        3 => (0..3i32, policy(), prop_oneof![4 => Just(1usize), 1 => 2..4usize])
+            .prop_map(|(priority, policy, wanted)| Event::Claim(priority, policy, wanted)),
         1 => any::<usize>().prop_map(Event::DeleteClaim),
         1 => (0..4u8).prop_map(Event::Image),
         1 => (0..8usize).prop_map(Event::Replicas),
@@ -68,6 +71,10 @@ fn policy() -> impl Strategy<Value = &'static str> {
     proptest::sample::select(vec!["PreferLatest", "PreferLatest", "Latest", "Any"])
 }
 
+fn policy_of(claim: &Claim) -> RevisionPolicy {
+    claim.terms(None).revision_policy
+}
+
 fn capacity() -> impl Strategy<Value = serde_json::Value> {
     (
         proptest::option::of(8..12usize),
@@ -82,7 +89,7 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
     let targets = world.pool().targets;
     let mut touched = HashSet::new();
     let (mut freed, mut taken_at_once, mut deleted, mut created, mut restored) = (0, 0, 0, 0, 0);
-    let mut served = HashSet::new();
+    let (mut served, mut bound) = (HashMap::new(), 0);
     for action in &plan.actions {
         match &action.step {
             Step::DeletePod { sandbox } | Step::DrainPod { sandbox } => {
@@ -108,13 +115,18 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
             }
             Step::BindClaim { claim, sandbox } => {
                 prop_assert!(touched.insert(sandbox.uid.clone()), "I1: two writes on one pod");
-                prop_assert!(served.insert(claim.uid.clone()), "I1: one claim served twice");
+                bound += 1;
+                let got = served.entry(claim.uid.clone()).or_insert(0);
+                *got += 1;
+                let held = world.claim_view(&claim.key.name).sandboxes;
+                let held = held.iter().filter(|s| !s.terminating && !s.finished()).count();
+                prop_assert!(held + *got <= claim.wanted(), "I1: more than it asks for");
                 let available = sandbox
                     .available_at(&targets.gate)
                     .is_some_and(|at| at <= world.now);
                 prop_assert!(available && !sandbox.terminating, "I3: {sandbox:?}");
                 let updated = sandbox.revision == plan.revisions.update.hash;
-                let latest = claim.revision_policy() == RevisionPolicy::Latest;
+                let latest = policy_of(claim) == RevisionPolicy::Latest;
                 prop_assert!(updated || !latest, "I3: an excluded revision");
             }
             Step::CreatePod { name, .. } => {
@@ -130,9 +142,17 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
         }
     }
     let (available, total) = (world.available(), world.sandboxes.len());
-    let unserved = plan.waiting.len();
+    let claim_of = |uid: &String| world.claims.values().find(|c| c.uid == *uid);
+    let asked = plan.waiting.iter().filter_map(|v| claim_of(&v.uid));
+    let asked: usize = asked.map(Claim::wanted).sum();
+    for (uid, got) in &served {
+        let claim = claim_of(uid).unwrap();
+        let held = world.claim_view(&claim.key.name).sandboxes;
+        let held = held.iter().filter(|s| !s.terminating && !s.finished()).count();
+        prop_assert_eq!(held + got, claim.wanted(), "bound all together");
+    }
     if freed > 0 {
-        let left = available - freed - served.len();
+        let left = available - freed - bound;
         let reachable = targets.replicas.min(targets.max_total.unwrap_or(usize::MAX));
         prop_assert!(
             left + targets.max_unavailable >= reachable,
@@ -141,19 +161,18 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
     }
     if created + restored > 0 {
         let warm = world.unclaimed().filter(|s| s.state == labels::WARM).count();
-        let unclaimed = warm - deleted - served.len() + created + restored;
-        let wanted = (targets.replicas + unserved).max(targets.min_total) + targets.max_surge;
+        let unclaimed = warm - deleted - bound + created + restored;
+        let wanted = (targets.replicas + asked).max(targets.min_total) + targets.max_surge;
         prop_assert!(unclaimed <= wanted, "I4: {unclaimed} unclaimed of {wanted}");
         prop_assert!(
             targets.max_total.is_none_or(|max| total + created <= max),
             "I4: maxTotal"
         );
     }
-    let latest = |uid: &String| {
-        let claim = world.claims.values().find(|c| c.uid == *uid);
-        claim.is_some_and(|c| c.revision_policy() == RevisionPolicy::Latest)
-    };
-    let unserved = plan.waiting.iter().filter(|v| !latest(&v.uid)).count();
+    // A claim for several holds up those behind it; one for the update revision holds up nobody.
+    let waiting = plan.waiting.iter().filter_map(|v| claim_of(&v.uid));
+    let first = waiting.take_while(|c| c.wanted() == 1);
+    let unserved = first.filter(|c| policy_of(c) != RevisionPolicy::Latest).count();
     prop_assert!(
         world.found.is_none() || deleted + created == 0,
         "without its template a pool creates and deletes nothing"
@@ -167,8 +186,7 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
             .min(available);
     prop_assert!(
         unserved == 0
-            || served.len() + world.unclaimed().filter(|s| s.evict).count() + freed + taken_at_once
-                >= claimable,
+            || bound + world.unclaimed().filter(|s| s.evict).count() + freed + taken_at_once >= claimable,
         "I7: {unserved} claims wait and {claimable} sandboxes are available"
     );
     Ok(())
@@ -210,8 +228,8 @@ fn happen(world: &mut World, event: &Event, number: usize) -> Result<(), TestCas
             }
         }
         Event::Pass => world.pass(|s| !s.uid.ends_with('7')),
-        Event::Claim(priority, policy) => {
-            let fields = json!({"priority": priority, "revisionPolicy": policy});
+        Event::Claim(priority, policy, wanted) => {
+            let fields = json!({"priority": priority, "revisionPolicy": policy, "replicas": wanted});
             world.claim(&format!("c{number}"), fields);
         }
         Event::DeleteClaim(n) => {

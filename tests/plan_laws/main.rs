@@ -8,12 +8,15 @@
     clippy::panic
 )]
 
+mod batches;
 mod busy;
 mod claims;
 mod deadlines;
 mod events;
 mod hooks;
 mod laws;
+mod life;
+mod lifetimes;
 mod phases;
 mod revision_policy;
 mod revisions;

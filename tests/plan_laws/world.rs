@@ -1,10 +1,9 @@
 //! A small world of one pool: build it in a few lines, read the plan, apply it, and let time pass.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use warmpool::api::claim::Phase as ClaimPhase;
 use warmpool::api::labels;
 use warmpool::observe::Key;
 use warmpool::observe::claim::Claim;
@@ -16,7 +15,7 @@ use warmpool::observe::stored::{StoredClaim, StoredPool};
 use warmpool::observe::takings::LATELY;
 use warmpool::observe::view::{Creation, PoolView, Seen, Waiting, WarmUpFailures};
 use warmpool::plan::revision::Store;
-use warmpool::plan::{Action, Phase, Plan, Step, plan};
+use warmpool::plan::{self, Phase, Plan, Step};
 
 pub const POOL_UID: &str = "pool-uid";
 
@@ -36,7 +35,7 @@ pub struct World {
     pub takings: Vec<Timestamp>,
     /// What the PodTemplate that the pool names is, or what is wrong with it.
     pub found: Option<Result<Arc<Template>, Fault>>,
-    counter: u64,
+    pub counter: u64,
 }
 
 impl World {
@@ -123,7 +122,7 @@ impl World {
         self
     }
 
-    fn make_ready(&self, sandbox: &mut Sandbox) {
+    pub fn make_ready(&self, sandbox: &mut Sandbox) {
         sandbox.phase = PodPhase::Running;
         sandbox.node = Some("node-1".into());
         sandbox.ready_index = Some(0);
@@ -131,7 +130,7 @@ impl World {
         sandbox.ready_changed = Some(self.now);
     }
 
-    fn warming(&mut self, name: &str, revision: &str) -> Sandbox {
+    pub fn warming(&mut self, name: &str, revision: &str) -> Sandbox {
         self.counter += 1;
         Sandbox {
             key: Key::new("default", name),
@@ -160,15 +159,16 @@ impl World {
     }
 
     pub fn view(&self) -> PoolView {
-        let owner = |claim: &Claim| {
-            self.sandboxes
-                .values()
-                .any(|s| matches!(&s.owner, Owner::Claim { uid, .. } if *uid == claim.uid))
+        let pool = self.pool();
+        let held = |claim: &Claim| {
+            let of = |s: &&Sandbox| matches!(&s.owner, Owner::Claim { uid, .. } if *uid == claim.uid);
+            let kept = self.sandboxes.values().filter(of);
+            kept.filter(|s| !s.terminating && !s.finished()).count()
         };
         PoolView {
             now: self.now,
             seed: self.counter,
-            pool: Arc::new(self.pool()),
+            elsewhere: BTreeSet::new(),
             sandboxes: self
                 .sandboxes
                 .values()
@@ -184,10 +184,13 @@ impl World {
                 .filter(|c| c.waiting())
                 .map(|c| Waiting {
                     claim: Arc::new(c.clone()),
-                    served: owner(c),
+                    terms: c.terms(Some(&pool.claim_defaults)),
+                    held: held(c),
+                    busy: false,
                 })
                 .collect(),
             revisions: self.revisions.clone(),
+            pool: Arc::new(pool),
             creation: self.creation.clone(),
             failures: self.failures.clone(),
             takings: self
@@ -200,7 +203,7 @@ impl World {
     }
 
     pub fn plan(&self) -> Plan {
-        plan(&self.view())
+        plan::plan(&self.view())
     }
 
     /// Plans, and applies everything the way the API server would.
@@ -240,115 +243,6 @@ impl World {
             template: Arc::new(template),
             change_cause: self.change_cause.clone(),
         }));
-    }
-
-    /// Applies one write; one that no longer fits the stored object changes nothing, as in the API server.
-    pub fn apply(&mut self, action: &Action) {
-        match &action.step {
-            Step::CreatePod { name, revision } => {
-                let sandbox = self.warming(name, revision);
-                self.sandboxes.insert(name.clone(), sandbox);
-            }
-            Step::DeletePod { sandbox } => {
-                let stored = self.sandboxes.get(&sandbox.key.name);
-                if stored.is_some_and(|s| s.resource_version == sandbox.resource_version) {
-                    self.sandboxes.remove(&sandbox.key.name);
-                }
-            }
-            Step::DrainPod { sandbox } => self.relabel(sandbox, labels::WARM, labels::DRAINING),
-            Step::RestorePod { sandbox } => self.relabel(sandbox, labels::DRAINING, labels::WARM),
-            Step::BindClaim { claim, sandbox } => {
-                self.counter += 1;
-                let claimable = |s: &&mut Sandbox| {
-                    s.uid == sandbox.uid
-                        && s.state == labels::WARM
-                        && s.ready_since.is_some()
-                        && !s.terminating
-                };
-                let Some(pod) = self.sandboxes.get_mut(&sandbox.key.name).filter(claimable) else {
-                    return;
-                };
-                self.takings.push(self.now);
-                pod.state = labels::CLAIMED.into();
-                pod.owner = Owner::Claim {
-                    name: claim.key.name.clone(),
-                    uid: claim.uid.clone(),
-                };
-                pod.resource_version = self.counter.to_string();
-                if let Some(stored) = self
-                    .claims
-                    .get_mut(&claim.key.name)
-                    .filter(|c| c.uid == claim.uid)
-                {
-                    stored.status = warmpool::plan::claim::binding(stored, pod, true, self.now);
-                }
-            }
-            Step::FailClaim { claim, .. } => {
-                if let Some(stored) = self
-                    .claims
-                    .get_mut(&claim.key.name)
-                    .filter(|c| c.uid == claim.uid)
-                {
-                    stored.status.phase = Some(ClaimPhase::Failed);
-                }
-            }
-        }
-    }
-
-    fn relabel(&mut self, sandbox: &Sandbox, from: &str, to: &str) {
-        self.counter += 1;
-        if let Some(pod) = self
-            .sandboxes
-            .get_mut(&sandbox.key.name)
-            .filter(|p| p.state == from)
-        {
-            pod.state = to.into();
-            pod.resource_version = self.counter.to_string();
-        }
-    }
-
-    /// A second passes, and every warming sandbox for which `ready` says so becomes Ready.
-    pub fn pass(&mut self, ready: impl Fn(&Sandbox) -> bool) {
-        self.now = self.now.checked_add(SignedDuration::from_secs(1)).unwrap();
-        for name in self.sandboxes.keys().cloned().collect::<Vec<_>>() {
-            self.counter += 1;
-            let mut sandbox = self.sandboxes.get(&name).cloned().unwrap();
-            if sandbox.ready_since.is_none() && !sandbox.finished() && !sandbox.terminating && ready(&sandbox)
-            {
-                self.make_ready(&mut sandbox);
-                sandbox.resource_version = self.counter.to_string();
-                self.sandboxes.insert(name, sandbox);
-            }
-        }
-    }
-
-    /// The claim goes, and the garbage collector removes its sandbox.
-    pub fn delete_claim(&mut self, name: &str) {
-        if let Some(claim) = self.claims.remove(name) {
-            self.sandboxes
-                .retain(|_, s| !matches!(&s.owner, Owner::Claim { uid, .. } if *uid == claim.uid));
-        }
-    }
-
-    /// Steps until nothing is left to do but to wait for a deadline. Panics when that takes too long.
-    pub fn rest(&mut self) {
-        self.rest_but(|_| true);
-    }
-
-    /// The same, with only the sandboxes that `ready` selects ever becoming ready.
-    pub fn rest_but(&mut self, ready: impl Fn(&Sandbox) -> bool) {
-        for _ in 0..400 {
-            let plan = self.step();
-            let soon = self.now.checked_add(SignedDuration::from_secs(60)).unwrap();
-            let waits = plan.next.is_none_or(|next| next > soon);
-            let quiet = plan.actions.is_empty() && plan.revisions.store.is_none() && waits;
-            let before = self.sandboxes.clone();
-            self.pass(&ready);
-            if quiet && before == self.sandboxes && self.plan().status == plan.status {
-                return;
-            }
-        }
-        panic!("no rest: {:#?}", self.plan().actions);
     }
 
     pub fn unclaimed(&self) -> impl Iterator<Item = &Sandbox> {

@@ -1,4 +1,4 @@
-//! I1: a pod belongs to at most one claim, ever, and a claim to one pod. I2: a claimed pod goes only
+//! I1: a pod belongs to at most one claim, ever, and a claim to as many pods as it asks for. I2: a claimed pod goes only
 //! through its claim. I3: a claim is given a pod that is usable at that moment.
 
 use super::world::{Claim, Owner, Pod, Step};
@@ -10,8 +10,6 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Binding {
     /// Claims that ever held the pod, by the pod's UID.
     holders: BTreeMap<String, BTreeSet<String>>,
-    /// Pods that the claim ever held, by the claim's UID.
-    held: BTreeMap<String, BTreeSet<String>>,
     /// The claim whose status named the pod first, by the pod's UID.
     published: BTreeMap<String, String>,
 }
@@ -42,7 +40,8 @@ impl Binding {
             _ => None,
         };
         let by_label = Some(&pod.claim_uid).filter(|uid| !uid.is_empty());
-        for claim in by_owner.into_iter().chain(by_label) {
+        let claims: BTreeSet<&String> = by_owner.into_iter().chain(by_label).collect();
+        for claim in claims {
             let holders = self.holders.entry(pod.uid.clone()).or_default();
             if holders.insert(claim.clone()) && holders.len() > 1 {
                 let mut about: Vec<&str> = holders.iter().map(String::as_str).collect();
@@ -50,13 +49,25 @@ impl Binding {
                 let sentence = format!("pod {} has belonged to {} claims", pod.name, holders.len());
                 out.push(Finding::new("I1", &about, sentence));
             }
-            let held = self.held.entry(claim.clone()).or_default();
-            if held.insert(pod.uid.clone()) && held.len() > 1 {
+            let before = scene.world.pods.get(&pod.uid);
+            if before.is_some_and(|b| b.claim() == Some(claim)) || !pod.is_alive() {
+                continue;
+            }
+            let others = scene.world.pods.values();
+            let mut about: Vec<&str> = others
+                .filter(|p| p.uid != pod.uid && p.is_alive() && p.claim() == Some(claim))
+                .map(|p| p.uid.as_str())
+                .collect();
+            let wanted = scene.world.claims.get(claim).map_or(1, |c| c.wanted);
+            if about.len() >= wanted {
                 figures.spare_holds += 1;
                 if !scene.rules.two_operators {
-                    let mut about: Vec<&str> = held.iter().map(String::as_str).collect();
-                    about.push(claim);
-                    let sentence = format!("a claim has held {} pods, {} the latest", held.len(), pod.name);
+                    let sentence = format!(
+                        "a claim for {wanted} holds {} pods, {} the latest",
+                        about.len() + 1,
+                        pod.name
+                    );
+                    about.extend([claim.as_str(), &pod.uid]);
                     out.push(Finding::new("I1", &about, sentence));
                 }
             }
@@ -65,16 +76,17 @@ impl Binding {
 
     fn publishes_its_own(&mut self, scene: &Scene, claim: &Claim, out: &mut Vec<Finding>) {
         let name = &claim.name;
-        if claim.sandboxes.len() > 1 {
+        if claim.sandboxes.len() > claim.wanted {
             let sentence = format!("claim {name} lists {} sandboxes", claim.sandboxes.len());
             out.push(Finding::new("I1", &[&claim.uid], sentence));
         }
-        if claim.phase == "Bound" && claim.sandboxes.is_empty() {
-            out.push(Finding::new(
-                "I1",
-                &[&claim.uid],
-                format!("claim {name} is Bound to nothing"),
-            ));
+        if claim.phase == "Bound" && claim.sandboxes.len() < claim.wanted {
+            let sentence = format!(
+                "claim {name} is Bound to {} of {} sandboxes",
+                claim.sandboxes.len(),
+                claim.wanted
+            );
+            out.push(Finding::new("I1", &[&claim.uid], sentence));
         }
         for pod in &claim.sandboxes {
             let first = self
@@ -149,6 +161,7 @@ fn given_in_order(
     }
     faults.extend((after.state != "claimed").then(|| format!("left in state {:?}", after.state)));
     if let Some(wants) = scene.world.claims.get(claim_uid)
+        && !wants.roams
         && wants.pool != after.pool
     {
         faults.push(format!(
@@ -196,7 +209,7 @@ fn removed_through_its_claim(scene: &Scene, before: Option<&Pod>, out: &mut Vec<
     let Some(claim) = scene.world.claims.get(uid) else {
         return;
     };
-    let published = claim.sandboxes.contains(&pod.uid);
+    let published = claim.sandboxes.contains(&pod.uid) && claim.phase != "Expired";
     if published && !claim.terminating && !scene.rules.deleted_by_others.contains(&pod.name) {
         let sentence = format!("pod {} was deleted while claim {name} has it", pod.name);
         out.push(Finding::new("I2", &[&pod.uid, uid], sentence));
@@ -207,7 +220,7 @@ fn removed_through_its_claim(scene: &Scene, before: Option<&Pod>, out: &mut Vec<
 fn keeps_its_word(before: Option<&Claim>, after: &Claim, out: &mut Vec<Finding>) {
     let Some(before) = before else { return };
     let name = &after.name;
-    if !before.sandboxes.is_empty() && before.sandboxes != after.sandboxes {
+    if !before.sandboxes.is_empty() && before.sandboxes != after.sandboxes && !after.replaces {
         let sentence = format!(
             "claim {name} changed its sandbox from {:?} to {:?}",
             before.sandboxes, after.sandboxes
@@ -216,7 +229,9 @@ fn keeps_its_word(before: Option<&Claim>, after: &Claim, out: &mut Vec<Finding>)
     }
     let turned_back = match before.phase.as_str() {
         "Failed" => after.phase != "Failed",
-        "Bound" => !matches!(after.phase.as_str(), "Bound" | "Failed"),
+        "Expired" => after.phase != "Expired",
+        "Bound" if after.replaces => after.phase.is_empty(),
+        "Bound" => !matches!(after.phase.as_str(), "Bound" | "Failed" | "Expired"),
         _ => false,
     };
     if turned_back {

@@ -36,7 +36,13 @@ impl Order {
             let first = elder.priority > served.priority
                 || (elder.priority == served.priority && age(elder) < age(served));
             let waited = scene.now.duration_since(elder.came_at) > scene.rules.same_moment;
-            if elder.pool == served.pool && elder.uid != served.uid && elder.waits() && first && waited {
+            if elder.pool == served.pool
+                && elder.uid != served.uid
+                && elder.waits()
+                && first
+                && waited
+                && scene.world.can_ever_serve(elder)
+            {
                 self.0.push(Doubt {
                     at: scene.now,
                     elder: elder.uid.clone(),

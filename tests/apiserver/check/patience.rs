@@ -1,6 +1,6 @@
 //! I7: work is conserved: while a claim waits and a sandbox is available, claims are being served.
 
-use super::world::{Claim, Owner, Step, World};
+use super::world::{Claim, Owner, Pod, Step, World};
 use super::{Figures, Finding, Scene};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
@@ -28,6 +28,27 @@ impl Clock {
                 .running_since
                 .map_or(SignedDuration::ZERO, |since| now.duration_since(since))
     }
+}
+
+/// Claims go in order; one for the update revision that there is too little of holds up nobody, and nor does one that the pool
+/// can never serve, but one for several that there are too few for does.
+fn somebody_could_be_served(world: &World, pool: &str, available: usize, updated: usize) -> bool {
+    let mut waiting: Vec<&Claim> = world
+        .claims
+        .values()
+        .filter(|c| c.pool == pool && c.waits() && world.can_ever_serve(c))
+        .collect();
+    waiting.sort_by_key(|c| (-c.priority, c.created.clone(), c.came_rv));
+    for claim in waiting {
+        let will_do = if claim.latest { updated } else { available };
+        if will_do >= claim.wanted {
+            return true;
+        }
+        if !claim.latest || claim.wanted > 1 {
+            return false;
+        }
+    }
+    false
 }
 
 impl Patience {
@@ -66,17 +87,15 @@ impl Patience {
         }
         for (name, clock) in &mut self.pools {
             let pool = world.pools.get(name);
-            let mut free = world
+            let free: Vec<&Pod> = world
                 .pods
                 .values()
                 .filter(|pod| pool.is_some_and(|pool| pod.is_available(pool, now)))
-                .peekable();
-            let available = free.peek().is_some();
-            let updated = free.any(|pod| pool.is_some_and(|pool| pod.revision == pool.update_revision));
-            let waiting = world.claims.values().any(|c| {
-                let will_do = if c.latest { updated } else { available };
-                c.pool == *name && c.waits() && will_do
-            });
+                .collect();
+            let available = !free.is_empty();
+            let update = pool.map(|pool| pool.update_revision.as_str());
+            let updated = free.iter().filter(|pod| update == Some(&pod.revision)).count();
+            let waiting = somebody_could_be_served(world, name, free.len(), updated);
             clock.shows = clock.at(now);
             clock.running_since = available.then_some(now);
             clock.idle_since = clock.idle_since.or(Some(now)).filter(|_| waiting);
@@ -134,7 +153,11 @@ impl Patience {
     fn waited(&mut self, now: Timestamp, claim: &Claim, figures: &mut Figures) {
         let shows = self.shows(&claim.pool, now);
         // The clock tells of any sandbox, and one that takes the latest only may rightly wait beside an old one.
-        let Some(came) = self.came.remove(&claim.uid).filter(|_| !claim.latest) else {
+        let Some(came) = self
+            .came
+            .remove(&claim.uid)
+            .filter(|_| !claim.latest && claim.wanted == 1)
+        else {
             return;
         };
         if shows - came > figures.idle_wait.0 {

@@ -59,6 +59,11 @@ impl Pod {
         }
     }
 
+    /// Neither going, gone nor ended.
+    pub fn is_alive(&self) -> bool {
+        !self.terminating && !matches!(self.phase.as_str(), "Failed" | "Succeeded")
+    }
+
     /// The claim that holds it: by owner reference, or else by label.
     pub fn claim(&self) -> Option<&str> {
         match &self.owner {
@@ -75,7 +80,7 @@ impl Pod {
 
     /// Unclaimed, and neither going nor gone.
     pub fn counts(&self, pool: &str) -> bool {
-        self.is_unclaimed(pool) && !self.terminating && !matches!(self.phase.as_str(), "Failed" | "Succeeded")
+        self.is_unclaimed(pool) && self.is_alive()
     }
 
     /// A sandbox that a claim could take at this moment.
@@ -139,6 +144,14 @@ pub struct Claim {
     pub uid: String,
     pub name: String,
     pub pool: String,
+    /// Sandboxes that it asks for.
+    pub wanted: usize,
+    /// Any of several pools may serve it; `pool` is the one that does, once its status says so.
+    pub roams: bool,
+    /// A sandbox that it loses is replaced.
+    pub replaces: bool,
+    /// It takes what the refill brings, and has nothing made for it.
+    pub only_waits: bool,
     pub priority: i64,
     /// Only a sandbox of the update revision will do.
     pub latest: bool,
@@ -163,7 +176,17 @@ impl Claim {
         Self {
             uid: event.uid().into(),
             name: event.name().into(),
-            pool: text(o, "/spec/poolRef/name").into(),
+            pool: match text(o, "/spec/poolRef/name") {
+                "" => text(o, "/status/pool").into(),
+                name => name.into(),
+            },
+            wanted: o["spec"]["replicas"]
+                .as_u64()
+                .and_then(|n| usize::try_from(n).ok())
+                .unwrap_or(1),
+            roams: o["spec"]["poolSelector"].is_object(),
+            replaces: text(o, "/spec/onSandboxLost") == "Replace",
+            only_waits: text(o, "/spec/onEmpty") == "Wait",
             priority: o["spec"]["priority"].as_i64().unwrap_or(0),
             latest: text(o, "/spec/revisionPolicy") == "Latest",
             phase: text(o, "/status/phase").into(),
@@ -176,7 +199,10 @@ impl Claim {
             created: text(o, "/metadata/creationTimestamp").into(),
             came_rv: before.map_or(event.rv, |b| b.came_rv),
             came_at: before.map_or(event.at, |b| b.came_at),
-            served_at: before.and_then(|b| b.served_at),
+            served_at: before.and_then(|b| b.served_at).filter(|_| {
+                let phase = text(o, "/status/phase");
+                !(before.is_some_and(|b| b.phase == "Bound") && phase == "Pending")
+            }),
         }
     }
 
@@ -187,7 +213,9 @@ impl Claim {
 
     /// Its status says neither that it has a sandbox nor that it never will.
     pub fn is_undecided(&self) -> bool {
-        !self.terminating && !self.unreadable && !matches!(self.phase.as_str(), "Bound" | "Failed")
+        !self.terminating
+            && !self.unreadable
+            && !matches!(self.phase.as_str(), "Bound" | "Failed" | "Expired")
     }
 }
 
@@ -203,6 +231,7 @@ pub struct Pool {
     pub max_surge: i64,
     pub min_total: i64,
     pub max_total: Option<i64>,
+    pub max_warm: i64,
     pub min_ready: i64,
     /// What must be on a sandbox before it is available.
     pub pre_normal: Handlers,
@@ -233,6 +262,7 @@ impl Pool {
             max_surge,
             min_total: spec["capacity"]["minTotal"].as_i64().unwrap_or(0),
             max_total: spec["capacity"]["maxTotal"].as_i64(),
+            max_warm: spec["capacity"]["maxWarm"].as_i64().unwrap_or(replicas),
             min_ready: spec["minReadySeconds"].as_i64().unwrap_or(0),
             pre_normal: handlers(&spec["lifecycle"]["preNormal"]),
             pre_delete: handlers(&spec["lifecycle"]["preDelete"]),
@@ -311,10 +341,15 @@ impl World {
     pub fn apply(&mut self, event: &Event, step: Step) {
         match step {
             Step::Pod(_, Some(pod)) => {
-                if let Some(claim) = pod.claim().and_then(|uid| self.claims.get_mut(uid)) {
-                    claim.served_at.get_or_insert(event.at);
-                }
+                let holder = pod.claim().map(ToString::to_string);
                 self.pods.insert(event.uid().into(), pod);
+                if let Some(uid) = holder {
+                    let held = self.pods.values();
+                    let held = held.filter(|p| p.is_alive() && p.claim() == Some(&uid)).count();
+                    if let Some(claim) = self.claims.get_mut(&uid).filter(|c| held >= c.wanted) {
+                        claim.served_at.get_or_insert(event.at);
+                    }
+                }
             }
             Step::Pod(_, None) => _ = self.pods.remove(event.uid()),
             Step::Claim(_, Some(claim)) => _ = self.claims.insert(event.uid().into(), claim),
@@ -339,8 +374,22 @@ impl World {
         })
     }
 
+    /// Sandboxes that undecided claims on the pool, or perhaps on it, ask for.
     pub fn waiting(&self, pool: &str) -> i64 {
-        count(self.claims.values(), |c| c.pool == pool && c.is_undecided())
+        let asking = self.claims.values().filter(|c| c.is_undecided());
+        let here = asking.filter(|c| c.pool == pool || (c.roams && c.pool.is_empty()));
+        here.map(|c| i64::try_from(c.wanted).unwrap_or(i64::MAX)).sum()
+    }
+
+    /// Whether the pool could ever hold what the claim asks for. For one that it cannot, nobody else has to wait.
+    pub fn can_ever_serve(&self, claim: &Claim) -> bool {
+        let wanted = i64::try_from(claim.wanted).unwrap_or(i64::MAX);
+        self.pools.get(&claim.pool).is_some_and(|pool| {
+            let kept = claim.wanted == 1 || !claim.only_waits || wanted <= pool.max_warm;
+            pool.max_total
+                .is_none_or(|max| claim.wanted == 1 || wanted <= max)
+                && kept
+        })
     }
 }
 

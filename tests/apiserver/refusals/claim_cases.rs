@@ -1,6 +1,6 @@
 //! Claims that must be refused, one or more for each rule of the schema.
 
-use super::Case;
+use super::{Case, terms_cases};
 use crate::api::CLAIMS;
 use crate::objects::claim;
 use serde_json::{Map, Value, json};
@@ -15,11 +15,11 @@ fn refused(at: &'static str, rule: &'static str, says: &'static str, object: Val
     }
 }
 
-fn cel(at: &'static str, message: &'static str, spec: Value) -> Case {
+pub fn cel(at: &'static str, message: &'static str, spec: Value) -> Case {
     refused(at, message, message, claim("run", "python", &spec))
 }
 
-fn keyword(at: &'static str, keyword: &'static str, says: &'static str, spec: Value) -> Case {
+pub fn keyword(at: &'static str, keyword: &'static str, says: &'static str, spec: Value) -> Case {
     refused(at, keyword, says, claim("run", "python", &spec))
 }
 
@@ -40,8 +40,11 @@ fn many(count: usize) -> Value {
 }
 
 /// The rule that only an update can break has a test of its own.
-pub const IMMUTABLE: &str =
-    "spec is immutable once the claim is bound; delete the claim and create a new one";
+pub const IMMUTABLE: &str = "spec is immutable once the claim is bound, but for lifetimeSeconds, shutdownTime and \
+     ttlSecondsAfterFinished; delete the claim and create a new one";
+/// And so has this one.
+pub const REPLICAS_IMMUTABLE: &str = "spec.replicas is immutable; delete the claim and create a new one";
+const EXACTLY_ONE: &str = "spec must hold exactly one of poolRef and poolSelector";
 
 pub fn cases() -> Vec<Case> {
     let mut all = vec![
@@ -50,11 +53,6 @@ pub fn cases() -> Vec<Case> {
             "poolRef.name must name a pool",
             json!({"poolRef": {"name": ""}}),
         ),
-        cel(
-            "spec.waitTimeoutSeconds",
-            "waitTimeoutSeconds must be 1 or more",
-            json!({"waitTimeoutSeconds": 0}),
-        ),
         keyword(
             "spec.poolRef.name",
             "maxLength",
@@ -62,34 +60,10 @@ pub fn cases() -> Vec<Case> {
             json!({"poolRef": {"name": "p".repeat(254)}}),
         ),
         keyword(
-            "spec.waitTimeoutSeconds",
-            "format",
-            "int32",
-            json!({"waitTimeoutSeconds": 3_000_000_000_i64}),
-        ),
-        keyword(
-            "spec.priority",
-            "format",
-            "int32",
-            json!({"priority": 3_000_000_000_i64}),
-        ),
-        keyword(
             "spec.priority",
             "type",
             "must be of type integer",
             json!({"priority": "high"}),
-        ),
-        keyword(
-            "spec.onEmpty",
-            "enum",
-            "supported values: \"Create\", \"Wait\", \"Fail\"",
-            json!({"onEmpty": "Creat"}),
-        ),
-        keyword(
-            "spec.revisionPolicy",
-            "enum",
-            "supported values: \"PreferLatest\", \"Latest\", \"Any\"",
-            json!({"revisionPolicy": "Newest"}),
         ),
         keyword(
             "spec",
@@ -104,11 +78,56 @@ pub fn cases() -> Vec<Case> {
             claim(&"r".repeat(64), "python", &json!({})),
         ),
         refused("", "required", "spec: Required value", bare(None)),
+        refused("", EXACTLY_ONE, EXACTLY_ONE, bare(Some(json!({})))),
+        cel(
+            "",
+            EXACTLY_ONE,
+            json!({"poolSelector": {"matchLabels": {"lang": "python"}}}),
+        ),
+        cel(
+            "",
+            "spec must hold at most one of lifetimeSeconds and shutdownTime",
+            json!({"lifetimeSeconds": 5, "shutdownTime": "2100-01-01T00:00:00Z"}),
+        ),
+        keyword(
+            "spec.shutdownTime",
+            "format",
+            "must be of type date-time",
+            json!({"shutdownTime": "tomorrow"}),
+        ),
+        cel(
+            "spec.replicas",
+            "replicas must be from 1 to 1000",
+            json!({"replicas": 0}),
+        ),
+        cel(
+            "spec.replicas",
+            "replicas must be from 1 to 1000",
+            json!({"replicas": 1001}),
+        ),
+        keyword(
+            "spec.replicas",
+            "format",
+            "int32",
+            json!({"replicas": 3_000_000_000_i64}),
+        ),
         refused(
-            "spec",
+            "spec.poolSelector",
             "required",
-            "spec.poolRef: Required value",
-            bare(Some(json!({}))),
+            "spec.poolSelector.matchLabels: Required value",
+            bare(Some(json!({"poolSelector": {}}))),
+        ),
+        refused(
+            "spec.poolSelector.matchLabels",
+            "poolSelector.matchLabels must hold at least one label",
+            "poolSelector.matchLabels must hold at least one label",
+            bare(Some(json!({"poolSelector": {"matchLabels": {}}}))),
+        ),
+        refused(
+            "spec.poolSelector.matchLabels",
+            "maxProperties",
+            "must have at most 16 items",
+            bare(Some(json!({"poolSelector": {"matchLabels": many(17)}}))),
         ),
         refused(
             "spec.poolRef",
@@ -117,7 +136,7 @@ pub fn cases() -> Vec<Case> {
             bare(Some(json!({"poolRef": {}}))),
         ),
     ];
-    all.extend(pod_metadata());
+    all.extend(terms_cases::of_claims());
     all
 }
 
@@ -131,7 +150,7 @@ fn bare(spec: Option<Value>) -> Value {
     object
 }
 
-fn pod_metadata() -> Vec<Case> {
+pub fn pod_metadata() -> Vec<Case> {
     const LABELS: &str = "spec.podMetadata.labels";
     const VALUES: &str = "spec.podMetadata.labels.*";
     const ANNOTATIONS: &str = "spec.podMetadata.annotations";

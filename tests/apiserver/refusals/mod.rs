@@ -9,6 +9,7 @@ pub mod pool_cases;
 pub mod rules;
 pub mod stored;
 pub mod template_ref_cases;
+mod terms_cases;
 
 use crate::api::Resource;
 use serde_json::Value;

@@ -94,11 +94,9 @@ pub fn every_rule_of_the_crds_has_a_case(_: &Scene) -> Result<(), String> {
         .chain(&claim_cases::cases())
         .map(known)
         .collect();
-    cases.insert((
-        "SandboxClaim".into(),
-        String::new(),
-        claim_cases::IMMUTABLE.into(),
-    ));
+    for rule in [claim_cases::IMMUTABLE, claim_cases::REPLICAS_IMMUTABLE] {
+        cases.insert(("SandboxClaim".into(), String::new(), rule.into()));
+    }
     let without: Vec<_> = rules.difference(&cases).collect();
     wait::ensure(without.is_empty(), || {
         format!("rules without a case: {without:#?}")
@@ -167,6 +165,10 @@ pub fn a_bound_claims_spec_cannot_be_changed(scene: &Scene) -> Result<(), String
             format!("the server said {refusal}")
         })?;
     }
+    let refusal = patch(json!({"replicas": 2})).map_or_else(|r| r.message, |_| "nothing".into());
+    wait::ensure(refusal.contains(claim_cases::REPLICAS_IMMUTABLE), || {
+        format!("the server said {refusal}")
+    })?;
     settle(scene, 30)
 }
 

@@ -1,6 +1,7 @@
 //! What the operator does, told as claims about it. Every story plays in a namespace of its own and is
 //! watched and judged over its whole length.
 
+pub mod batches;
 pub mod breach;
 pub mod busy;
 pub mod claims;
@@ -12,6 +13,7 @@ pub mod fill;
 pub mod harm;
 pub mod hooks;
 pub mod idle;
+pub mod lifetimes;
 pub mod plugin;
 pub mod queue;
 pub mod revisions;

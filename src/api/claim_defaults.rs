@@ -1,0 +1,41 @@
+//! `claimDefaults` of a Pool.
+
+use super::claim::{OnEmpty, OnSandboxLost, PodMetadata, ReleasePolicy, RevisionPolicy};
+use kube::KubeSchema;
+use serde::{Deserialize, Serialize};
+
+/// What holds for claims on the pool that leave the field of the same name out.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClaimDefaults {
+    /// What happens when no sandbox is available.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_empty: Option<OnEmpty>,
+    /// Which revisions of the pool's template will do while a rollout is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision_policy: Option<RevisionPolicy>,
+    /// Claims of higher priority are served first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<i32>,
+    /// A claim not bound after this many seconds becomes Failed with reason WaitTimeout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = kube::core::Rule::new("self >= 1").message("waitTimeoutSeconds must be 1 or more"))]
+    pub wait_timeout_seconds: Option<i32>,
+    /// Seconds after the binding when the claim expires. A claim keeps what was the default at its binding.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = kube::core::Rule::new("self >= 1").message("lifetimeSeconds must be 1 or more"))]
+    pub lifetime_seconds: Option<i32>,
+    /// Seconds after which a claim that has Failed or Expired is deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = kube::core::Rule::new("self >= 0").message("ttlSecondsAfterFinished must be 0 or more"))]
+    pub ttl_seconds_after_finished: Option<i32>,
+    /// What becomes of the sandboxes when the claim expires.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub release_policy: Option<ReleasePolicy>,
+    /// What happens when a bound sandbox is lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_sandbox_lost: Option<OnSandboxLost>,
+    /// Labels and annotations added to claimed sandboxes, where the claim has no such key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod_metadata: Option<PodMetadata>,
+}

@@ -1,0 +1,217 @@
+//! Claims that wait: for which pools, why, and which of several pools is to serve one.
+
+use super::Key;
+use super::claim::{Claim, Target};
+use super::grouped::remove_from;
+use super::index::{Index, Trigger};
+use super::pool::Pool;
+use super::sandbox::{Owner, Sandbox};
+use super::view::{PoolView, Verdict, Waiting};
+use crate::api::claim::RevisionPolicy;
+use crate::api::conditions;
+use jiff::Timestamp;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// Claims that wait.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    /// Keys of those that ask for one pool, by that pool.
+    of_pool: HashMap<Key, BTreeSet<Key>>,
+    /// Keys of those that any of several pools may serve, by namespace.
+    roaming: HashMap<String, BTreeSet<Key>>,
+    /// Why they wait, by UID, as the last plan of the pool that is to serve them had it.
+    verdicts: HashMap<String, Verdict>,
+}
+
+impl Queue {
+    /// Why the claim with UID `uid` waits.
+    pub(super) fn verdict(&self, uid: &str) -> Option<&Verdict> {
+        self.verdicts.get(uid)
+    }
+
+    /// The claim with UID `uid` waits no more.
+    pub(super) fn forget(&mut self, uid: &str) {
+        self.verdicts.remove(uid);
+    }
+
+    fn keys<'a>(&'a self, pool: &Key) -> impl Iterator<Item = &'a Key> {
+        let own = self.of_pool.get(pool).into_iter().flatten();
+        own.chain(self.roaming.get(&pool.namespace).into_iter().flatten())
+    }
+}
+
+impl Index {
+    /// Puts a claim among the waiting ones.
+    pub(super) fn enlist(&mut self, claim: &Claim) {
+        let keys = match &claim.target {
+            Target::Pool(name) => {
+                let pool = Key::new(claim.key.namespace.clone(), name);
+                self.queue.of_pool.entry(pool).or_default()
+            }
+            Target::AnyWith(_) => {
+                let namespace = claim.key.namespace.clone();
+                self.queue.roaming.entry(namespace).or_default()
+            }
+        };
+        keys.insert(claim.key.clone());
+    }
+
+    /// Takes a claim out of the waiting ones. Answers the pools that it waited for.
+    pub(super) fn unlist(&mut self, key: &Key) -> Vec<Trigger> {
+        let Some(claim) = self.claims.get(key).cloned() else {
+            return Vec::new();
+        };
+        let waited = match &claim.target {
+            Target::Pool(name) => {
+                let pool = Key::new(claim.key.namespace.clone(), name);
+                remove_from(&mut self.queue.of_pool, &pool, |keys| keys.remove(key))
+            }
+            Target::AnyWith(_) => remove_from(&mut self.queue.roaming, &claim.key.namespace, |keys| {
+                keys.remove(key)
+            }),
+        };
+        if waited {
+            self.pools_for(&claim)
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// The pools that may serve `claim`.
+    pub fn pools_for(&self, claim: &Claim) -> Vec<Trigger> {
+        match &claim.target {
+            Target::Pool(name) => vec![Trigger::Pool(Key::new(claim.key.namespace.clone(), name))],
+            Target::AnyWith(_) => {
+                let pools = self.pools.values().filter(|pool| claim.accepts(pool));
+                pools.map(|pool| Trigger::Pool(pool.key.clone())).collect()
+            }
+        }
+    }
+
+    /// Claims that wait for `pool`, or may be waiting for it.
+    pub(super) fn waiting_on(&self, pool: &Key) -> Vec<Trigger> {
+        self.queue.keys(pool).cloned().map(Trigger::Claim).collect()
+    }
+
+    /// The waiting claims that `pool` is to serve, and the other pools that are to serve some that it might.
+    pub(super) fn claims_of(&self, pool: &Pool, now: Timestamp) -> (Vec<Waiting>, BTreeSet<Key>) {
+        let mut being_bound: HashMap<&str, usize> = HashMap::new();
+        for uid in self.pending.bound_to() {
+            *being_bound.entry(uid).or_default() += 1;
+        }
+        let (mut waiting, mut elsewhere) = (Vec::new(), BTreeSet::new());
+        let mut stock = HashMap::new();
+        let claims = self.queue.keys(&pool.key).filter_map(|key| self.claims.get(key));
+        for claim in claims.filter(|claim| claim.accepts(pool)) {
+            match self.server_of(claim, now, &mut stock) {
+                Some(server) if server != pool.key => {
+                    elsewhere.insert(server);
+                }
+                _ => {
+                    let coming = being_bound.get(claim.uid.as_str()).copied().unwrap_or(0);
+                    waiting.push(Waiting {
+                        terms: claim.terms(Some(&pool.claim_defaults)),
+                        held: self.held_by(claim).count() + coming,
+                        busy: self.pending.is_serving(&claim.uid)
+                            || self.published.get(&claim.uid).is_some_and(|w| w.settled),
+                        claim: Arc::clone(claim),
+                    });
+                }
+            }
+        }
+        (waiting, elsewhere)
+    }
+
+    /// The sandboxes that a claim holds and may keep.
+    pub fn held_by(&self, claim: &Claim) -> impl Iterator<Item = Arc<Sandbox>> {
+        let owned = self.owned.get(&claim.uid).into_iter().flatten();
+        owned
+            .filter_map(|key| self.pod(key))
+            .filter(|pod| !pod.terminating && !pod.finished())
+    }
+
+    /// Of several pools the one that is to serve a claim: the one whose sandboxes it holds already, or else the one with the
+    /// most available sandboxes that will do; when none has any, one that may create some; ties by name.
+    fn server_of<'a>(
+        &'a self,
+        claim: &Claim,
+        now: Timestamp,
+        stock: &mut HashMap<&'a Key, Stock>,
+    ) -> Option<Key> {
+        if let Target::Pool(name) = &claim.target {
+            return Some(Key::new(claim.key.namespace.clone(), name));
+        }
+        if let Some(pod) = self.held_by(claim).next() {
+            return Some(Key::new(claim.key.namespace.clone(), pod.pool.clone()));
+        }
+        let pools = self.pools.values().filter(|pool| claim.accepts(pool));
+        let candidate = |pool: &'a Arc<Pool>| {
+            let stock = stock.entry(&pool.key).or_insert_with(|| self.stock(pool, now));
+            let policy = claim.terms(Some(&pool.claim_defaults)).revision_policy;
+            let available = match policy {
+                RevisionPolicy::Latest => stock.updated,
+                RevisionPolicy::PreferLatest | RevisionPolicy::Any => stock.available,
+            };
+            ((Reverse(available), !stock.creates, &pool.key.name), &pool.key)
+        };
+        let best = pools.map(candidate).min_by(|a, b| a.0.cmp(&b.0));
+        best.map(|(_, key)| key.clone())
+    }
+
+    fn stock(&self, pool: &Pool, now: Timestamp) -> Stock {
+        let sandboxes = self.sandboxes.get(&pool.key);
+        let free = |s: &&Arc<Sandbox>| {
+            let unclaimed = matches!(&s.owner, Owner::Pool { uid } if *uid == pool.uid);
+            let available = s.available_at(&pool.targets.gate).is_some_and(|at| at <= now);
+            unclaimed && available && !s.evict && self.pending.on(&s.uid).is_none()
+        };
+        let mut stock = Stock::default();
+        let all = sandboxes.into_iter().flat_map(BTreeMap::values);
+        for sandbox in all.clone().filter(free) {
+            stock.available += 1;
+            stock.updated += usize::from(sandbox.revision == pool.status.update_revision);
+        }
+        let refused = conditions::find(&pool.status.conditions, conditions::REPLICA_FAILURE).is_some();
+        let room = pool.targets.max_total.is_none_or(|max| all.count() < max);
+        stock.creates = pool.fault.is_none() && !pool.terminating && !refused && room;
+        stock
+    }
+
+    /// Takes over why the claims of a view wait. Answers the claims whose reason is new.
+    pub fn judge(&mut self, view: &PoolView, verdicts: Vec<Verdict>) -> Vec<Trigger> {
+        if verdicts.is_empty() {
+            return Vec::new();
+        }
+        let mut triggers = Vec::new();
+        let keys: HashMap<&str, &Key> = view
+            .claims
+            .iter()
+            .map(|w| (w.claim.uid.as_str(), &w.claim.key))
+            .collect();
+        for verdict in verdicts {
+            let Some(key) = keys.get(verdict.uid.as_str()) else {
+                continue;
+            };
+            let claim = self.claims.get(*key);
+            let still = claim.is_some_and(|c| c.uid == verdict.uid && c.waiting());
+            let said = self.queue.verdict(&verdict.uid);
+            if still && said.is_none_or(|said| said.reason != verdict.reason) {
+                triggers.push(Trigger::Claim((*key).clone()));
+                self.queue.verdicts.insert(verdict.uid.clone(), verdict);
+            }
+        }
+        triggers
+    }
+}
+
+/// What a pool has for claims.
+#[derive(Clone, Copy, Default)]
+struct Stock {
+    available: usize,
+    /// Of those, the ones of the update revision.
+    updated: usize,
+    /// It may create sandboxes.
+    creates: bool,
+}

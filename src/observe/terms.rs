@@ -1,0 +1,78 @@
+//! The terms of a claim: its own fields, and where it leaves them out, the pool's `claimDefaults`, and then the defaults
+//! of the API.
+
+use crate::api::claim::{OnEmpty, OnSandboxLost, PodMetadata, ReleasePolicy, RevisionPolicy};
+use crate::api::{ClaimDefaults, SandboxClaimSpec};
+use jiff::SignedDuration;
+
+/// `waitTimeoutSeconds` of a claim when nobody says otherwise.
+const WAIT_TIMEOUT: i32 = 300;
+
+/// What holds for a claim on one pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// What happens when no sandbox is available.
+    pub on_empty: OnEmpty,
+    /// Which revisions will do.
+    pub revision_policy: RevisionPolicy,
+    /// Higher first.
+    pub priority: i32,
+    /// How long the claim waits at most.
+    pub wait_timeout: SignedDuration,
+    /// How long after its binding it expires.
+    pub lifetime: Option<SignedDuration>,
+    /// How long after its end it is deleted.
+    pub ttl: Option<SignedDuration>,
+    /// What becomes of its sandboxes when it expires.
+    pub release_policy: ReleasePolicy,
+    /// What happens when a bound sandbox is lost.
+    pub on_sandbox_lost: OnSandboxLost,
+}
+
+impl Terms {
+    /// The terms of a claim with this spec on a pool with these defaults.
+    pub fn of(spec: &SandboxClaimSpec, defaults: &ClaimDefaults) -> Self {
+        let seconds = |own: Option<i32>, default: Option<i32>| {
+            let seconds = own.or(default)?;
+            Some(SignedDuration::from_secs(seconds.max(0).into()))
+        };
+        Self {
+            on_empty: spec.on_empty.or(defaults.on_empty).unwrap_or_default(),
+            revision_policy: spec
+                .revision_policy
+                .or(defaults.revision_policy)
+                .unwrap_or_default(),
+            priority: spec.priority.or(defaults.priority).unwrap_or_default(),
+            wait_timeout: seconds(spec.wait_timeout_seconds, defaults.wait_timeout_seconds)
+                .unwrap_or(SignedDuration::from_secs(WAIT_TIMEOUT.into())),
+            lifetime: seconds(spec.lifetime_seconds, defaults.lifetime_seconds),
+            ttl: seconds(
+                spec.ttl_seconds_after_finished,
+                defaults.ttl_seconds_after_finished,
+            ),
+            release_policy: spec
+                .release_policy
+                .or(defaults.release_policy)
+                .unwrap_or_default(),
+            on_sandbox_lost: spec
+                .on_sandbox_lost
+                .or(defaults.on_sandbox_lost)
+                .unwrap_or_default(),
+        }
+    }
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self::of(&SandboxClaimSpec::default(), &ClaimDefaults::default())
+    }
+}
+
+/// Labels and annotations for the sandboxes of a claim with this spec on a pool with these defaults.
+pub fn pod_metadata(spec: &SandboxClaimSpec, defaults: &ClaimDefaults) -> PodMetadata {
+    let mut metadata = defaults.pod_metadata.clone().unwrap_or_default();
+    let own = spec.pod_metadata.clone().unwrap_or_default();
+    metadata.labels.extend(own.labels);
+    metadata.annotations.extend(own.annotations);
+    metadata
+}

@@ -1,0 +1,131 @@
+//! A bound claim: its status follows its sandboxes, one that is lost is replaced or ends the claim, and it expires.
+
+use super::{ClaimPlan, expiry, failure, say, unpublished, write};
+use crate::api::SandboxClaimStatus;
+use crate::api::claim::{BoundSandbox, OnSandboxLost, Phase};
+use crate::api::conditions::claim as reasons;
+use crate::observe::sandbox::{PodPhase, Sandbox};
+use crate::observe::view::ClaimView;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+pub(super) fn plan(view: &ClaimView) -> ClaimPlan {
+    let claim = &view.claim;
+    let expiration = expiration(view);
+    if let Some(expired) = expiration.filter(|at| *at <= view.now) {
+        let message = format!("the lifetime of the claim ended at {expired}");
+        return write(claim, expiry(claim, &message, view.now));
+    }
+    let seen: HashMap<&str, &Arc<Sandbox>> = view.sandboxes.iter().map(|s| (s.uid.as_str(), s)).collect();
+    let (mut kept, mut lost) = (Vec::new(), Vec::new());
+    for entry in &claim.status.sandboxes {
+        match seen.get(entry.uid.as_str()) {
+            Some(sandbox) if !is_lost(view, sandbox) => kept.push((entry, Arc::clone(sandbox))),
+            sandbox => lost.push((entry, sandbox.copied())),
+        }
+    }
+    let mut plan = if lost.is_empty() && !kept.is_empty() {
+        write(claim, following(view, &kept, expiration))
+    } else {
+        lose(view, &kept, &lost)
+    };
+    plan.release = unpublished(view);
+    plan.next = expiration;
+    plan
+}
+
+/// Whether a sandbox that is still there is lost. On a node that does not answer, one that is being deleted may stay so
+/// for ever: a claim that wants another does not wait for its end.
+fn is_lost(view: &ClaimView, sandbox: &Sandbox) -> bool {
+    let replaced = view.terms.on_sandbox_lost == OnSandboxLost::Replace;
+    sandbox.phase == PodPhase::Failed || (sandbox.terminating && replaced)
+}
+
+/// When the claim expires: at its `shutdownTime`, or `lifetimeSeconds` after its binding. The default of the pool counts
+/// as it was at the binding, until the claim's spec is changed.
+fn expiration(view: &ClaimView) -> Option<Timestamp> {
+    let claim = &view.claim;
+    let spec = claim.spec.as_ref().ok()?;
+    let bound = claim.status.sandboxes.iter().map(|s| s.bound_time.0).min();
+    let after_binding = |lifetime| bound.and_then(|at: Timestamp| at.checked_add(lifetime).ok());
+    let unchanged = claim.status.observed_generation == claim.generation;
+    let stored = || claim.status.expiration_time.as_ref().map(|time| time.0);
+    match &spec.shutdown_time {
+        Some(time) => Some(time.0),
+        None if unchanged => stored(),
+        None => view.terms.lifetime.and_then(after_binding),
+    }
+}
+
+fn following(
+    view: &ClaimView,
+    kept: &[(&BoundSandbox, Arc<Sandbox>)],
+    expiration: Option<Timestamp>,
+) -> SandboxClaimStatus {
+    let claim = &view.claim;
+    let sandboxes: Vec<_> = kept.iter().map(|(_, sandbox)| Arc::clone(sandbox)).collect();
+    let status = SandboxClaimStatus {
+        observed_generation: claim.generation,
+        sandboxes: kept
+            .iter()
+            .map(|(entry, sandbox)| with_ip(entry, sandbox))
+            .collect(),
+        expiration_time: expiration.map(Time),
+        ..claim.status.clone()
+    };
+    let statements = vec![say::bound(&sandboxes), say::readiness(&sandboxes)];
+    say::with_conditions(claim, status, statements, view.now)
+}
+
+fn with_ip(entry: &BoundSandbox, sandbox: &Sandbox) -> BoundSandbox {
+    let mut entry = entry.clone();
+    if !sandbox.ip.is_empty() {
+        entry.ip.clone_from(&sandbox.ip);
+    }
+    entry
+}
+
+/// Sandboxes of the claim are gone or have failed: it ends, or it waits again for as many others.
+fn lose(
+    view: &ClaimView,
+    kept: &[(&BoundSandbox, Arc<Sandbox>)],
+    lost: &[(&BoundSandbox, Option<&Arc<Sandbox>>)],
+) -> ClaimPlan {
+    let claim = &view.claim;
+    let what = match lost {
+        [(entry, Some(sandbox)), ..] if sandbox.terminating => {
+            format!("sandbox {} is being deleted", entry.name)
+        }
+        [(entry, Some(_)), ..] => format!("sandbox {} has failed", entry.name),
+        [(entry, None), ..] => format!("sandbox {} is gone", entry.name),
+        [] => "the status names no sandbox".to_string(),
+    };
+    let gone = lost.iter().filter(|(_, sandbox)| sandbox.is_none());
+    let confirm_loss = gone.map(|(entry, _)| (*entry).clone()).collect();
+    let plan = match view.terms.on_sandbox_lost {
+        OnSandboxLost::Fail => {
+            let failed = lost.iter().any(|(_, sandbox)| sandbox.is_some());
+            let hint = if failed {
+                "; delete the claim to remove it"
+            } else {
+                ""
+            };
+            let message = format!("{what}{hint}");
+            write(claim, failure(claim, reasons::SANDBOX_LOST, &message, view.now))
+        }
+        OnSandboxLost::Replace => {
+            let status = SandboxClaimStatus {
+                phase: Some(Phase::Pending),
+                observed_generation: claim.generation,
+                sandboxes: kept.iter().map(|(entry, _)| (*entry).clone()).collect(),
+                ..claim.status.clone()
+            };
+            let message = format!("{what} and is being replaced");
+            let statements = say::unbound(reasons::SANDBOX_LOST, &message);
+            write(claim, say::with_conditions(claim, status, statements, view.now))
+        }
+    };
+    ClaimPlan { confirm_loss, ..plan }
+}

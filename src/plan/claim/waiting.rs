@@ -1,0 +1,128 @@
+//! A claim without all its sandboxes: it is published once it holds them, and says meanwhile why it waits.
+
+use super::{ClaimPlan, binding, expiry, failure, say, write};
+use crate::api::SandboxClaimStatus;
+use crate::api::claim::{OnEmpty, Phase};
+use crate::api::conditions::{self, claim as reasons};
+use crate::observe::claim::{Claim, Target};
+use crate::observe::sandbox::Sandbox;
+use crate::observe::view::ClaimView;
+use jiff::SignedDuration;
+use std::sync::Arc;
+
+/// How long a claim waits before its status says so. Most wait less, and a write saved here is a binding
+/// served sooner there.
+const PATIENCE: SignedDuration = SignedDuration::from_millis(500);
+
+pub(super) fn plan(view: &ClaimView) -> ClaimPlan {
+    let claim = &view.claim;
+    let shutdown = claim.spec.as_ref().ok().and_then(|s| s.shutdown_time.as_ref());
+    if let Some(shutdown) = shutdown.filter(|time| time.0 <= view.now) {
+        let message = format!("shutdownTime {} came before the claim was bound", shutdown.0);
+        return write(claim, expiry(claim, &message, view.now));
+    }
+    let usable = usable(view);
+    let wanted = claim.wanted();
+    let mut plan = if let Some(whole) = usable.get(..wanted) {
+        let warm = |sandbox: &Sandbox| ready_before(sandbox, claim);
+        write(claim, binding(claim, &view.terms, whole, warm, view.now))
+    } else {
+        wait(view)
+    };
+    // What has died before it was published is nobody's.
+    let dead = view.sandboxes.iter().filter(|s| s.finished() && !s.terminating);
+    let too_many = usable.into_iter().skip(wanted);
+    plan.release = dead.cloned().chain(too_many).collect();
+    plan.next = [plan.next, shutdown.map(|time| time.0)]
+        .into_iter()
+        .flatten()
+        .min();
+    plan
+}
+
+/// The pods that the claim holds and may keep, those that its status names and then those that run first, and always in
+/// the same order.
+fn usable(view: &ClaimView) -> Vec<Arc<Sandbox>> {
+    let usable = view.sandboxes.iter().filter(|s| !s.terminating && !s.finished());
+    let mut usable: Vec<_> = usable.cloned().collect();
+    let named = |s: &Sandbox| view.claim.status.sandboxes.iter().any(|b| b.uid == s.uid);
+    usable.sort_by_cached_key(|s| (!named(s), s.ready_since.is_none(), s.key.name.clone()));
+    usable
+}
+
+/// Whether the sandbox was Ready before the claim came, for a binding whose beginning nobody remembers. The API
+/// tells readiness in whole seconds, so one of the same second is taken for later.
+fn ready_before(sandbox: &Sandbox, claim: &Claim) -> bool {
+    let second = claim.arrived.as_second();
+    sandbox
+        .ready_since
+        .is_some_and(|since| since.as_second() < second)
+}
+
+/// Why an unbound claim waits. Written when the reason changes, not as the queue moves: a status write per
+/// claim and per step of the queue would cost more than all bindings together.
+fn wait(view: &ClaimView) -> ClaimPlan {
+    let (claim, now) = (&view.claim, view.now);
+    let deadline = claim.deadline(&view.terms);
+    let (reason, message) = match (&claim.spec, &view.verdict) {
+        (Err(fault), _) => (reasons::INVALID_SPEC, fault.clone()),
+        (Ok(_), _) if !view.pool_exists => {
+            let missing = missing(claim);
+            if deadline.is_some_and(|deadline| deadline <= now) {
+                let message = format!("{missing}, and none appeared within waitTimeoutSeconds");
+                return write(claim, failure(claim, reasons::WAIT_TIMEOUT, &message, now));
+            }
+            if view.terms.on_empty == OnEmpty::Fail {
+                let message = format!("{missing}, and onEmpty is Fail");
+                return write(claim, failure(claim, reasons::POOL_NOT_FOUND, &message, now));
+            }
+            (reasons::POOL_NOT_FOUND, missing)
+        }
+        (Ok(_), Some(verdict)) => (verdict.reason, verdict.message.clone()),
+        (Ok(_), None) => return ClaimPlan::default(),
+    };
+    let patience = claim.arrived.checked_add(PATIENCE).unwrap_or(now);
+    if claim.status.phase.is_none() && now < patience {
+        return ClaimPlan {
+            next: Some(patience),
+            ..Default::default()
+        };
+    }
+    let next = deadline.filter(|_| !view.pool_exists);
+    let said =
+        conditions::find(&claim.status.conditions, conditions::BOUND).is_some_and(|c| c.reason == reason);
+    if said && claim.status.observed_generation == claim.generation {
+        return ClaimPlan {
+            next,
+            ..Default::default()
+        };
+    }
+    let status = SandboxClaimStatus {
+        phase: Some(Phase::Pending),
+        observed_generation: claim.generation,
+        pool: claim.pool().to_string(),
+        ..claim.status.clone()
+    };
+    let status = say::with_conditions(claim, status, say::unbound(reason, &message), now);
+    ClaimPlan {
+        next,
+        ..write(claim, status)
+    }
+}
+
+fn missing(claim: &Claim) -> String {
+    let namespace = &claim.key.namespace;
+    match &claim.target {
+        Target::Pool(name) => format!("pool {name} does not exist in namespace {namespace}"),
+        Target::AnyWith(labels) => {
+            let labels: Vec<_> = labels
+                .iter()
+                .map(|(key, value)| format!("{key}={value}"))
+                .collect();
+            format!(
+                "no pool in namespace {namespace} has the labels {}",
+                labels.join(",")
+            )
+        }
+    }
+}

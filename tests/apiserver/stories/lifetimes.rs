@@ -1,0 +1,138 @@
+//! The end of a claim: its lifetime, what becomes of its sandbox then, and a sandbox that is lost before.
+
+use super::{bound, in_phase};
+use crate::api::CLAIMS;
+use crate::check::event::text;
+use crate::objects::pool;
+use crate::rest::{Census, settle};
+use crate::scene::Scene;
+use crate::wait;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+fn claimed(scene: &Scene) -> Result<usize, String> {
+    Ok(Census::take(scene)?.claimed("python").len())
+}
+
+fn full(scene: &Scene, replicas: i64) -> Result<(), String> {
+    scene.create_pool(&pool("python", replicas, &json!({})))?;
+    settle(scene, 60)
+}
+
+fn patch(scene: &Scene, claim: &str, spec: &Value) -> Result<(), String> {
+    let patch = json!({ "spec": spec }).to_string();
+    let arguments = ["patch", "sandboxclaim", claim, "--type=merge", "-p", &patch];
+    scene.kubectl(&arguments, None).map(drop)
+}
+
+pub fn a_claim_expires_and_its_sandbox_goes_unless_it_is_retained(scene: &Scene) -> Result<(), String> {
+    full(scene, 2)?;
+    scene.create_claim("short", "python", &json!({"lifetimeSeconds": 2}))?;
+    let kept = json!({"lifetimeSeconds": 2, "releasePolicy": "Retain"});
+    scene.create_claim("kept", "python", &kept)?;
+    bound(scene, "short")?;
+    bound(scene, "kept")?;
+    in_phase(scene, "short", "Expired", 30)?;
+    in_phase(scene, "kept", "Expired", 30)?;
+    wait::until("only the retained sandbox was left", 30, || {
+        let left = claimed(scene)?;
+        wait::ensure(left == 1, || format!("{left} are claimed"))
+    })?;
+    scene.delete_claim("kept")?;
+    settle(scene, 60)
+}
+
+pub fn the_lifetime_of_a_bound_claim_may_be_changed_and_nothing_else(scene: &Scene) -> Result<(), String> {
+    full(scene, 1)?;
+    scene.create_claim("run", "python", &json!({"lifetimeSeconds": 3600}))?;
+    bound(scene, "run")?;
+    patch(
+        scene,
+        "run",
+        &json!({"lifetimeSeconds": null, "shutdownTime": "2100-01-01T00:00:00Z"}),
+    )?;
+    wait::until("the status told of the new end", 30, || {
+        let claim = scene.claim("run")?;
+        let end = text(&claim, "/status/expirationTime").to_string();
+        wait::ensure(end.starts_with("2100"), || end.clone())
+    })?;
+    for forbidden in [
+        json!({"priority": 3}),
+        json!({"replicas": 2}),
+        json!({"poolRef": {"name": "other"}}),
+        json!({"onSandboxLost": "Replace"}),
+    ] {
+        let refused = patch(scene, "run", &forbidden);
+        wait::ensure(refused.is_err(), || format!("{forbidden} was accepted"))?;
+    }
+    let soon = Timestamp::now() + SignedDuration::from_secs(2);
+    patch(
+        scene,
+        "run",
+        &json!({"shutdownTime": soon.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()}),
+    )?;
+    in_phase(scene, "run", "Expired", 30)?;
+    settle(scene, 60)
+}
+
+pub fn an_ended_claim_is_deleted_in_its_time(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&pool("python", 0, &json!({})))?;
+    let fails = json!({"onEmpty": "Fail", "ttlSecondsAfterFinished": 2});
+    scene.create_claim("failed", "python", &fails)?;
+    in_phase(scene, "failed", "Failed", 30)?;
+    wait::until("the claim was gone", 30, || {
+        let left = scene.claims()?;
+        wait::ensure(left.is_empty(), || format!("{left:?}"))
+    })
+}
+
+pub fn a_lost_sandbox_is_replaced_where_the_claim_asks_for_it(scene: &Scene) -> Result<(), String> {
+    full(scene, 2)?;
+    scene.create_claim(
+        "run",
+        "python",
+        &json!({"replicas": 2, "onSandboxLost": "Replace"}),
+    )?;
+    let before = bound(scene, "run")?;
+    let name =
+        |claim: &Value, index: usize| text(claim, &format!("/status/sandboxes/{index}/name")).to_string();
+    settle(scene, 60)?;
+    scene.declare(|rules| rules.deleted_by_others.extend([name(&before, 0)]));
+    scene.kubectl(&["delete", "pod", &name(&before, 0), "--wait=false"], None)?;
+    wait::until("another sandbox had taken its place", 30, || {
+        let now = scene.claim("run")?;
+        let names = [name(&now, 0), name(&now, 1)];
+        let replaced = text(&now, "/status/phase") == "Bound" && !names.contains(&name(&before, 0));
+        wait::ensure(replaced && names.contains(&name(&before, 1)), || {
+            now["status"].to_string()
+        })
+    })?;
+    settle(scene, 60)
+}
+
+/// An operator that is not there when the time comes makes up for it when it is back; one that was away in between
+/// shortens nothing.
+pub fn lifetimes_survive_a_restart_of_the_operator(scene: &Scene) -> Result<(), String> {
+    let mut operator = scene.lab.start_operator()?;
+    scene.create_pool(&pool("python", 2, &json!({})))?;
+    settle(scene, 60)?;
+    scene.create_claim("short", "python", &json!({"lifetimeSeconds": 4}))?;
+    scene.create_claim("long", "python", &json!({"lifetimeSeconds": 3600}))?;
+    let end = |claim: &Value| text(claim, "/status/expirationTime").to_string();
+    bound(scene, "short")?;
+    let long = end(&bound(scene, "long")?);
+    operator.kill()?;
+    std::thread::sleep(std::time::Duration::from_secs(5));
+    let asleep = scene.claim("short")?;
+    wait::ensure(text(&asleep, "/status/phase") == "Bound", || {
+        asleep["status"].to_string()
+    })?;
+    operator = scene.lab.start_operator()?;
+    in_phase(scene, "short", "Expired", 10)?;
+    let now = end(&scene.claim("long")?);
+    wait::ensure(now == long, || format!("{long} became {now}"))?;
+    scene.create(CLAIMS, &crate::objects::claim("next", "python", &json!({})))?;
+    bound(scene, "next")?;
+    settle(scene, 60)?;
+    operator.stop()
+}

@@ -1,0 +1,196 @@
+//! Claims for several sandboxes: bound all together or not at all.
+
+use crate::world::{World, lines};
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+use warmpool::api::claim::Phase as ClaimPhase;
+use warmpool::api::labels;
+use warmpool::observe::sandbox::{Owner, PodPhase};
+use warmpool::plan::{Phase, Step};
+
+fn batch(replicas: usize) -> Value {
+    json!({"replicas": replicas})
+}
+
+fn held(world: &World, claim: &str) -> usize {
+    let uid = &world.claims[claim].uid;
+    let of = |owner: &Owner| matches!(owner, Owner::Claim { uid: of, .. } if of == uid);
+    world.sandboxes.values().filter(|s| of(&s.owner)).count()
+}
+
+fn phase(world: &World, claim: &str) -> Option<ClaimPhase> {
+    world.claims[claim].status.phase
+}
+
+fn reason(world: &World, claim: &str) -> (&'static str, String) {
+    let uid = &world.claims[claim].uid;
+    let waiting = world.plan().waiting;
+    let verdict = waiting.iter().find(|v| v.uid == *uid).unwrap();
+    (verdict.reason, verdict.message.clone())
+}
+
+/// Carries out only the first binding of the present plan, as an operator does that dies then.
+fn bind_one(world: &mut World) {
+    let plan = world.plan();
+    let first = plan
+        .actions
+        .iter()
+        .find(|a| matches!(a.step, Step::BindClaim { .. }));
+    world.apply(first.unwrap());
+}
+
+#[test]
+fn all_are_bound_in_one_plan_and_published_in_one_write() {
+    let mut world = World::full(5, json!({}));
+    world.claim("five", batch(5));
+    let plan = world.plan();
+    assert_eq!(lines(&plan, Phase::Scheduling).len(), 5);
+    assert_eq!(plan.bindings().len(), 1);
+    world.step();
+    let status = &world.claims["five"].status;
+    assert_eq!(
+        (status.phase, status.sandboxes.len()),
+        (Some(ClaimPhase::Bound), 5)
+    );
+    world.rest();
+    assert_eq!((world.available(), held(&world, "five")), (5, 5));
+}
+
+#[test]
+fn none_is_bound_while_there_are_too_few_and_what_is_missing_is_made() {
+    let mut world = World::full(3, json!({}));
+    world.claim("five", batch(5));
+    let plan = world.step();
+    assert!(lines(&plan, Phase::Scheduling).is_empty());
+    assert_eq!(
+        lines(&plan, Phase::Scale).len(),
+        3,
+        "as many as may warm up at once"
+    );
+    assert_eq!(held(&world, "five"), 0);
+    world.rest();
+    assert_eq!((world.available(), held(&world, "five")), (3, 5));
+}
+
+#[test]
+fn an_older_batch_holds_its_place_and_a_more_urgent_claim_goes_first() {
+    let mut world = World::full(3, json!({"scaleStrategy": {"maxUnavailable": 1}}));
+    world.claim("batch", batch(4));
+    for name in ["a", "b", "c"] {
+        world.claim(name, json!({}));
+    }
+    world.claim("urgent", json!({"priority": 1}));
+    world.step();
+    assert_eq!(held(&world, "urgent"), 1);
+    for _ in 0..3 {
+        world.pass(|_| true);
+        assert!(["a", "b", "c"].iter().all(|c| held(&world, c) == 0) || held(&world, "batch") == 4);
+        world.step();
+    }
+    world.rest();
+    assert!(["a", "b", "c", "urgent"].iter().all(|c| held(&world, c) == 1));
+    assert_eq!(held(&world, "batch"), 4);
+}
+
+#[test]
+fn a_batch_left_half_done_is_finished_with_what_it_holds() {
+    let mut world = World::full(4, json!({}));
+    world.claim("batch", batch(3)).claim("younger", json!({}));
+    bind_one(&mut world);
+    assert_eq!((held(&world, "batch"), phase(&world, "batch")), (1, None));
+    let plan = world.plan();
+    assert_eq!(lines(&plan, Phase::Scheduling).len(), 2 + 1);
+    world.step();
+    assert_eq!(
+        (held(&world, "batch"), phase(&world, "batch")),
+        (3, Some(ClaimPhase::Bound))
+    );
+    assert_eq!(held(&world, "younger"), 1);
+}
+
+#[test]
+fn a_batch_left_half_done_is_given_up_whole_when_its_time_is_up() {
+    let mut world = World::full(2, json!({"capacity": {"maxTotal": 3}}));
+    world.claim("batch", json!({"replicas": 2, "waitTimeoutSeconds": 5}));
+    bind_one(&mut world);
+    let other = world.unclaimed().next().unwrap().key.name.clone();
+    world.sandboxes.remove(&other);
+    world.now += SignedDuration::from_secs(5);
+    assert_eq!(
+        lines(&world.step(), Phase::Scheduling),
+        ["FailClaim batch WaitTimeout"]
+    );
+    world.follow("batch");
+    assert_eq!(
+        (held(&world, "batch"), phase(&world, "batch")),
+        (0, Some(ClaimPhase::Failed))
+    );
+}
+
+#[test]
+fn one_that_dies_before_it_is_published_is_replaced() {
+    let mut world = World::full(3, json!({}));
+    world.claim("batch", batch(2));
+    bind_one(&mut world);
+    let held_one = world.sandboxes.values_mut().find(|s| s.state == labels::CLAIMED);
+    held_one.unwrap().phase = PodPhase::Failed;
+    world.step();
+    world.follow("batch");
+    world.rest();
+    assert_eq!(world.claims["batch"].status.sandboxes.len(), 2);
+    let named = world.claims["batch"]
+        .status
+        .sandboxes
+        .iter()
+        .map(|s| s.name.clone());
+    assert!(
+        named
+            .into_iter()
+            .all(|name| world.sandboxes[&name].phase == PodPhase::Running)
+    );
+}
+
+#[test]
+fn a_batch_that_the_pool_can_never_hold_says_so_and_holds_up_nobody() {
+    for (capacity, claim) in [
+        (json!({"maxTotal": 4}), json!({"replicas": 5})),
+        (json!({"maxWarm": 4}), json!({"replicas": 5, "onEmpty": "Wait"})),
+    ] {
+        let mut world = World::full(3, json!({"capacity": capacity}));
+        world.claim("batch", claim).claim("younger", json!({}));
+        let created = lines(&world.step(), Phase::Scale).len();
+        assert_eq!((held(&world, "younger"), created), (1, 0));
+        assert_eq!(reason(&world, "batch").0, "Exhausted");
+    }
+}
+
+#[test]
+fn a_batch_that_must_not_wait_fails_when_there_are_too_few() {
+    let mut world = World::full(3, json!({}));
+    world.claim("batch", json!({"replicas": 4, "onEmpty": "Fail"}));
+    assert_eq!(
+        lines(&world.plan(), Phase::Scheduling),
+        ["FailClaim batch PoolEmpty"]
+    );
+}
+
+#[test]
+fn a_waiting_batch_is_told_how_many_it_lacks() {
+    let mut world = World::full(2, json!({}));
+    world.claim("batch", batch(3));
+    let (reason, message) = reason(&world, "batch");
+    assert_eq!(reason, "NoneAvailable");
+    assert!(
+        message.starts_with("3 sandboxes are wanted together"),
+        "{message}"
+    );
+}
+
+#[test]
+fn two_hundred_in_one_claim() {
+    let mut world = World::full(10, json!({}));
+    world.claim("many", batch(200));
+    world.rest();
+    assert_eq!(world.claims["many"].status.sandboxes.len(), 200);
+    assert_eq!(world.available(), 10);
+}

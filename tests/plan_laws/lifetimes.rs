@@ -1,0 +1,230 @@
+//! The end of a claim: lifetimes, lost sandboxes, and what is left behind.
+
+use crate::world::World;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use warmpool::api::claim::Phase;
+use warmpool::observe::claim::Claim;
+use warmpool::observe::sandbox::PodPhase;
+use warmpool::observe::stored::StoredClaim;
+use warmpool::plan::claim::plan;
+
+/// A pool of two with the bound claim `run`.
+fn bound(claim: Value, defaults: Value) -> World {
+    let mut world = World::full(2, json!({"claimDefaults": defaults}));
+    world.claim("run", claim);
+    world.step();
+    assert_eq!(phase(&world), Phase::Bound);
+    world.rest();
+    world
+}
+
+fn phase(world: &World) -> Phase {
+    world.claims["run"].status.phase.unwrap()
+}
+
+fn later(world: &mut World, seconds: i64) {
+    world.now += SignedDuration::from_secs(seconds);
+}
+
+fn condition(world: &World, type_: &str) -> (String, String) {
+    let conditions = &world.claims["run"].status.conditions;
+    let condition = conditions.iter().find(|c| c.type_ == type_).unwrap();
+    (condition.status.clone(), condition.reason.clone())
+}
+
+fn pods(world: &World) -> usize {
+    world.claim_view("run").sandboxes.len()
+}
+
+/// The user changes the spec.
+fn edit(world: &mut World, fields: Value) {
+    let claim = world.claims["run"].clone();
+    let mut spec = serde_json::to_value(claim.spec.as_ref().unwrap()).unwrap();
+    for (key, value) in fields.as_object().unwrap() {
+        spec[key] = value.clone();
+    }
+    let stored = json!({
+        "metadata": {
+            "namespace": "default", "name": "run", "uid": claim.uid, "resourceVersion": "9",
+            "generation": claim.generation + 1, "creationTimestamp": claim.created.to_string(),
+        },
+        "spec": spec,
+        "status": claim.status,
+    });
+    let stored: StoredClaim = serde_json::from_value(stored).unwrap();
+    let read = Claim::read(&stored, claim.sequence, claim.arrived);
+    world.claims.insert("run".into(), read);
+}
+
+fn expires(world: &World) -> Option<Timestamp> {
+    let at = world.claims["run"].status.expiration_time.as_ref();
+    at.map(|time| time.0)
+}
+
+#[test]
+fn a_claim_expires_after_its_lifetime_and_its_sandbox_goes() {
+    let mut world = bound(json!({"lifetimeSeconds": 60}), json!({}));
+    let end = expires(&world).unwrap();
+    assert_eq!(plan(&world.claim_view("run")).next, Some(end));
+    world.now = end - SignedDuration::from_secs(1);
+    world.follow("run");
+    assert_eq!((phase(&world), pods(&world)), (Phase::Bound, 1));
+    world.now = end;
+    world.follow("run");
+    assert_eq!(phase(&world), Phase::Expired);
+    assert_eq!(condition(&world, "Bound"), ("False".into(), "Expired".into()));
+    world.follow("run");
+    assert_eq!(pods(&world), 0);
+}
+
+#[test]
+fn a_retained_sandbox_stays_until_the_claim_goes() {
+    let mut world = bound(
+        json!({"lifetimeSeconds": 60, "releasePolicy": "Retain"}),
+        json!({}),
+    );
+    later(&mut world, 3600);
+    for _ in 0..3 {
+        world.follow("run");
+    }
+    assert_eq!((phase(&world), pods(&world)), (Phase::Expired, 1));
+}
+
+#[test]
+fn the_lifetime_may_be_changed_while_the_claim_is_bound() {
+    let mut world = bound(json!({"lifetimeSeconds": 60}), json!({}));
+    let before = expires(&world).unwrap();
+    edit(&mut world, json!({"lifetimeSeconds": 100}));
+    world.follow("run");
+    assert_eq!(expires(&world), Some(before + SignedDuration::from_secs(40)));
+    edit(&mut world, json!({"lifetimeSeconds": null}));
+    world.follow("run");
+    assert_eq!(expires(&world), None);
+    let shutdown = world.now + SignedDuration::from_secs(5);
+    edit(&mut world, json!({"shutdownTime": shutdown.to_string()}));
+    world.follow("run");
+    assert_eq!(expires(&world), Some(shutdown));
+    later(&mut world, 5);
+    world.follow("run");
+    assert_eq!(phase(&world), Phase::Expired);
+}
+
+#[test]
+fn a_claim_keeps_the_default_lifetime_of_its_binding() {
+    let mut world = bound(json!({}), json!({"lifetimeSeconds": 60}));
+    let end = expires(&world).unwrap();
+    world.set(json!({"claimDefaults": {"lifetimeSeconds": 5}}));
+    later(&mut world, 30);
+    world.follow("run");
+    assert_eq!((phase(&world), expires(&world)), (Phase::Bound, Some(end)));
+}
+
+#[test]
+fn the_claims_own_terms_go_before_the_pools_defaults() {
+    let defaults = json!({"lifetimeSeconds": 60, "onSandboxLost": "Replace", "releasePolicy": "Retain"});
+    let mut world = bound(json!({"releasePolicy": "Delete"}), defaults);
+    let view = world.claim_view("run");
+    assert_eq!(format!("{:?}", view.terms.release_policy), "Delete");
+    assert_eq!(format!("{:?}", view.terms.on_sandbox_lost), "Replace");
+    later(&mut world, 60);
+    world.follow("run");
+    world.follow("run");
+    assert_eq!((phase(&world), pods(&world)), (Phase::Expired, 0));
+}
+
+#[test]
+fn a_shutdown_time_also_ends_a_claim_that_waits() {
+    let mut world = World::new(0, json!({}));
+    let shutdown = world.now + SignedDuration::from_secs(5);
+    let claim = json!({"shutdownTime": shutdown.to_string(), "onEmpty": "Wait"});
+    world.claim("run", claim);
+    assert_eq!(plan(&world.claim_view("run")).next, Some(shutdown));
+    later(&mut world, 5);
+    world.follow("run");
+    assert_eq!(phase(&world), Phase::Expired);
+}
+
+#[test]
+fn an_ended_claim_is_deleted_after_its_time_and_not_before() {
+    let mut world = bound(
+        json!({"lifetimeSeconds": 60, "ttlSecondsAfterFinished": 10}),
+        json!({}),
+    );
+    later(&mut world, 60);
+    world.follow("run");
+    assert_eq!(phase(&world), Phase::Expired);
+    later(&mut world, 9);
+    world.follow("run");
+    assert!(world.claims.contains_key("run"));
+    later(&mut world, 1);
+    world.follow("run");
+    assert!(!world.claims.contains_key("run"));
+}
+
+fn lose(world: &mut World, how: &str) {
+    let name = world.claims["run"].status.sandboxes[0].name.clone();
+    match how {
+        "failed" => world.sandboxes.get_mut(&name).unwrap().phase = PodPhase::Failed,
+        "terminating" => world.sandboxes.get_mut(&name).unwrap().terminating = true,
+        _ => drop(world.sandboxes.remove(&name)),
+    }
+}
+
+#[test]
+fn a_lost_sandbox_fails_the_claim_and_leaves_its_others_to_it() {
+    let mut world = bound(json!({"replicas": 2}), json!({}));
+    lose(&mut world, "gone");
+    world.follow("run");
+    assert_eq!((phase(&world), pods(&world)), (Phase::Failed, 1));
+    assert_eq!(condition(&world, "Bound").1, "SandboxLost");
+    world.follow("run");
+    assert_eq!(
+        pods(&world),
+        1,
+        "what the tenant knows of stays until the claim goes"
+    );
+}
+
+#[test]
+fn a_lost_sandbox_is_replaced_before_younger_claims_are_served() {
+    for how in ["gone", "failed", "terminating"] {
+        let mut world = bound(json!({"onSandboxLost": "Replace", "replicas": 2}), json!({}));
+        let kept = world.claims["run"].status.sandboxes[1].clone();
+        let first_wait = world.claims["run"].status.wait.clone();
+        later(&mut world, 3600);
+        lose(&mut world, how);
+        world.claim("younger", json!({}));
+        world.follow("run");
+        assert_eq!(phase(&world), Phase::Pending, "{how}");
+        assert_eq!(condition(&world, "Ready").0, "False");
+        world.step();
+        assert_eq!(
+            phase(&world),
+            Phase::Bound,
+            "{how}: not failed by a timeout long over"
+        );
+        let status = &world.claims["run"].status;
+        assert_eq!(status.sandboxes.len(), 2);
+        assert!(status.sandboxes.contains(&kept), "the other one stays as it was");
+        assert_eq!(status.wait, first_wait);
+        assert_eq!(condition(&world, "Ready").0, "True");
+    }
+}
+
+#[test]
+fn a_replacement_that_does_not_come_fails_the_claim_in_its_time() {
+    let claim = json!({"onSandboxLost": "Replace", "waitTimeoutSeconds": 30});
+    let mut world = bound(claim, json!({}));
+    later(&mut world, 3600);
+    lose(&mut world, "gone");
+    world.set(json!({"replicas": 0, "capacity": {"maxTotal": 0}}));
+    world.sandboxes.clear();
+    world.follow("run");
+    later(&mut world, 29);
+    world.step();
+    assert_eq!(phase(&world), Phase::Pending);
+    later(&mut world, 1);
+    world.step();
+    assert_eq!(phase(&world), Phase::Failed);
+}

@@ -1,0 +1,157 @@
+//! Which of several pools serves a claim with a selector.
+
+// A test may panic: that is how it fails.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use warmpool::observe::Key;
+use warmpool::observe::index::{Index, Trigger};
+use warmpool::observe::stored::{StoredClaim, StoredPod, StoredPool};
+use warmpool::observe::view::{Creation, PoolView};
+
+fn now() -> Timestamp {
+    "2026-01-31T12:00:00Z".parse().unwrap()
+}
+
+fn pool(index: &mut Index, name: &str, more: Value) -> Vec<Trigger> {
+    let mut object = json!({
+        "metadata": {"namespace": "default", "name": name, "uid": name, "labels": {"lang": "python"}},
+        "spec": {"replicas": 1, "template": {"spec": {"containers": [{"name": "main", "image": "image"}]}}},
+        "status": {"updateRevision": "new"},
+    });
+    json_patch::merge(&mut object, &more);
+    index.apply_pool(&serde_json::from_value::<StoredPool>(object).unwrap())
+}
+
+fn pod(index: &mut Index, pool: &str, name: &str, revision: &str, claim: Option<&str>) {
+    let (kind, owner) = claim.map_or(("Pool", pool), |claim| ("SandboxClaim", claim));
+    let object = json!({
+        "metadata": {
+            "namespace": "default", "name": name, "uid": name, "resourceVersion": "1",
+            "creationTimestamp": "2026-01-31T11:59:00Z",
+            "labels": {
+                "warmpool.dev/pool": pool, "warmpool.dev/revision": revision,
+                "warmpool.dev/state": if claim.is_some() { "claimed" } else { "warm" },
+            },
+            "ownerReferences": [{
+                "apiVersion": "warmpool.dev/v1alpha1", "kind": kind, "name": owner, "uid": owner, "controller": true,
+            }],
+        },
+        "status": {"phase": "Running", "conditions": [
+            {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-31T11:59:30Z"},
+        ]},
+    });
+    index.apply_pod(&serde_json::from_value::<StoredPod>(object).unwrap());
+}
+
+fn claim(index: &mut Index, more: Value) -> Vec<Trigger> {
+    let mut object = json!({
+        "metadata": {
+            "namespace": "default", "name": "run", "uid": "run", "resourceVersion": "1",
+            "creationTimestamp": "2026-01-31T12:00:00Z",
+        },
+        "spec": {"poolSelector": {"matchLabels": {"lang": "python"}}},
+    });
+    json_patch::merge(&mut object, &more);
+    index.apply_claim(
+        &serde_json::from_value::<StoredClaim>(object).unwrap(),
+        true,
+        now(),
+    )
+}
+
+fn view(index: &Index, pool: &str) -> PoolView {
+    index
+        .pool_view(&Key::new("default", pool), now(), 1, Creation::Open)
+        .unwrap()
+}
+
+/// The pools whose view holds the claim.
+fn servers(index: &Index) -> Vec<String> {
+    let keys = index.pool_keys();
+    let serves = |key: &&Key| !view(index, &key.name).claims.is_empty();
+    keys.iter().filter(serves).map(|key| key.name.clone()).collect()
+}
+
+/// Pools `a`, `b` and `c`, with so many available sandboxes.
+fn with(stock: [usize; 3]) -> Index {
+    let mut index = Index::default();
+    for (name, count) in ["a", "b", "c"].iter().zip(stock) {
+        pool(&mut index, name, json!({}));
+        for number in 0..count {
+            pod(&mut index, name, &format!("{name}-{number}"), "new", None);
+        }
+    }
+    claim(&mut index, json!({}));
+    index
+}
+
+#[test]
+fn the_one_with_the_most_available_serves_it_and_ties_go_by_name() {
+    assert_eq!(servers(&with([1, 3, 2])), ["b"]);
+    assert_eq!(servers(&with([2, 0, 2])), ["a"]);
+    assert_eq!(servers(&with([0, 0, 0])), ["a"]);
+}
+
+#[test]
+fn it_moves_to_whichever_can_serve_first() {
+    let mut index = with([0, 0, 0]);
+    pod(&mut index, "c", "c-0", "new", None);
+    assert_eq!(servers(&index), ["c"]);
+}
+
+#[test]
+fn one_that_may_create_goes_before_one_that_may_not() {
+    let mut index = with([0, 0, 0]);
+    pool(&mut index, "a", json!({"spec": {"capacity": {"maxTotal": 0}}}));
+    assert_eq!(servers(&index), ["b"]);
+    pool(&mut index, "b", json!({"spec": {"replicas": "many"}}));
+    assert_eq!(servers(&index), ["c"]);
+}
+
+#[test]
+fn only_what_will_do_counts() {
+    let mut index = with([0, 0, 1]);
+    for number in 0..3 {
+        pod(&mut index, "a", &format!("a-{number}"), "old", None);
+    }
+    assert_eq!(servers(&index), ["a"]);
+    claim(&mut index, json!({"spec": {"revisionPolicy": "Latest"}}));
+    assert_eq!(servers(&index), ["c"]);
+}
+
+#[test]
+fn it_stays_with_the_pool_that_it_holds_a_sandbox_of() {
+    let mut index = with([0, 0, 5]);
+    claim(&mut index, json!({"spec": {"replicas": 2}}));
+    pod(&mut index, "b", "b-0", "new", Some("run"));
+    assert_eq!(servers(&index), ["b"]);
+}
+
+#[test]
+fn every_pool_that_will_do_is_looked_at_when_it_comes_and_no_other() {
+    let mut index = Index::default();
+    for name in ["a", "b"] {
+        pool(&mut index, name, json!({}));
+    }
+    pool(
+        &mut index,
+        "other",
+        json!({"metadata": {"labels": {"lang": "ruby"}}}),
+    );
+    let triggers = claim(&mut index, json!({}));
+    let touched = |name: &str| triggers.contains(&Trigger::Pool(Key::new("default", name)));
+    assert!(touched("a") && touched("b") && !touched("other"));
+    let triggers = pool(&mut index, "other", json!({}));
+    assert!(triggers.contains(&Trigger::Claim(Key::new("default", "run"))));
+    assert_eq!(servers(&index), ["a"]);
+}
+
+#[test]
+fn a_pool_that_leaves_a_claim_to_another_has_that_one_looked_at() {
+    let index = with([0, 2, 0]);
+    let left = view(&index, "a").elsewhere;
+    assert_eq!(left.into_iter().collect::<Vec<_>>(), [Key::new("default", "b")]);
+    assert!(view(&index, "b").elsewhere.is_empty());
+}

@@ -13,6 +13,7 @@
 #[path = "../apiserver/check/mod.rs"]
 mod check;
 
+mod batches;
 mod binding;
 mod budget;
 mod history;

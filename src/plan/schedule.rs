@@ -37,7 +37,7 @@ pub(super) fn run(draft: &mut Draft) {
             fail(draft, one, reasons::POOL_EMPTY, NOT_ENOUGH);
         } else {
             wait(draft, one);
-            if one.claim.wanted() > 1 && can_ever_have(draft, one) {
+            if can_ever_have(draft, one) {
                 stock.take(one.needs(), policy);
             }
         }
@@ -75,9 +75,12 @@ fn wait(draft: &mut Draft, one: &Waiting) {
     draft.unserved.push(one.clone());
 }
 
-/// Whether the pool could ever hold as many sandboxes as a claim needs. For one that it cannot, nobody else shall
-/// wait.
+/// Whether the pool could ever hold as many sandboxes as a claim for several needs. For one that it cannot, nobody
+/// else shall wait.
 fn can_ever_have(draft: &Draft, one: &Waiting) -> bool {
+    if one.claim.wanted() == 1 {
+        return true;
+    }
     let targets = &draft.view.pool.targets;
     let unclaimed = match one.terms.on_empty {
         OnEmpty::Create => usize::MAX,

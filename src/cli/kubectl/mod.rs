@@ -1,5 +1,6 @@
 //! The kubectl plugin: what the binary is under the name `kubectl-warmpool`.
 
+mod cluster;
 pub mod edit;
 mod follow;
 pub mod history;
@@ -67,7 +68,7 @@ pub fn main() -> ExitCode {
         Err(error) => {
             let said = error.to_string();
             // The words of the API server stand for themselves, as in kubectl.
-            let mark = if said.starts_with(session::FROM_SERVER) {
+            let mark = if said.starts_with(cluster::FROM_SERVER) {
                 ""
             } else {
                 "error: "

@@ -10,6 +10,7 @@
 )]
 
 mod called;
+mod claim;
 mod edits;
 mod history;
 mod objects;

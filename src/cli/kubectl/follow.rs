@@ -69,7 +69,7 @@ fn after(message: Option<&str>) -> String {
 }
 
 /// A duration as Go writes it. A bare 0 has no unit there either.
-fn duration(written: &str) -> Result<Duration, String> {
+pub(super) fn duration(written: &str) -> Result<Duration, String> {
     if written == "0" {
         return Ok(Duration::ZERO);
     }

@@ -17,6 +17,7 @@ pub mod rollouts;
 pub mod storm;
 pub mod strategies;
 pub mod templates;
+pub mod verbs;
 
 use crate::api::CLAIMS;
 use crate::check::event::{Event, condition, text};

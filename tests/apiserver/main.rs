@@ -142,6 +142,10 @@ const TOGETHER: &[Named] = told![
         a_claim_on_a_pool_that_is_not_there_is_not_made,
         a_command_in_the_sandbox_decides_the_exit_code_and_the_claim_goes_after_it,
         a_call_ended_by_a_signal_takes_its_claim_along,
+        why_tells_what_a_claim_waits_for_and_what_it_got,
+        why_tells_what_holds_a_paused_pool,
+        why_tells_what_a_gated_sandbox_lacks,
+        why_of_what_is_not_there_reads_as_from_kubectl,
     },
     stories::breach::{ a_breach_made_by_hand_is_accused },
     refusals::creation::{

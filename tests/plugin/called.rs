@@ -49,8 +49,11 @@ fn every_verb_teaches_with_examples() {
         let example = format!("  kubectl warmpool rollout {verb} python");
         assert!(help.contains("Examples:") && help.contains(&example), "{help}");
     }
-    let help = said(&called("kubectl-warmpool", &["claim", "--help"]));
-    assert!(help.contains("Examples:\n  kubectl warmpool claim "), "{help}");
+    for verb in ["claim", "why"] {
+        let help = said(&called("kubectl-warmpool", &[verb, "--help"]));
+        let example = format!("  kubectl warmpool {verb} ");
+        assert!(help.contains("Examples:") && help.contains(&example), "{help}");
+    }
 }
 
 #[test]

@@ -16,3 +16,4 @@ mod history;
 mod objects;
 mod status;
 mod undo;
+mod why;

@@ -11,6 +11,7 @@ pub mod rollout;
 mod session;
 pub mod status;
 pub mod undo;
+pub mod why;
 
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsStr;
@@ -25,6 +26,7 @@ const NAME: &str = "kubectl-warmpool";
 #[command(name = NAME, bin_name = "kubectl warmpool", version, long_about = None, after_help = "\
 Examples:
   kubectl warmpool claim python -it --rm --exec -- sh      a shell in a warm sandbox
+  kubectl warmpool why run-42                              what does the claim wait for?
   kubectl warmpool rollout status python                   follow a rollout to its end
   kubectl warmpool rollout history python                  which templates has the pool had?
   kubectl warmpool rollout undo python --to-revision=2     go back to one of them
@@ -40,6 +42,8 @@ struct Cli {
 enum Verb {
     /// Take a sandbox from a pool, wait for it, and run a command in it
     Claim(claim::Arguments),
+    /// Say why a claim, a pool or a sandbox is where it is, and what the operator would do next
+    Why(why::Arguments),
     /// Follow, undo, pause, resume or restart the rollout of a pool's template
     Rollout(rollout::Arguments),
 }
@@ -47,7 +51,7 @@ enum Verb {
 /// Which cluster and namespace are meant: kubectl's own flags.
 #[derive(Args)]
 struct Connection {
-    /// Namespace of the pool [default: that of the kubeconfig context]
+    /// Namespace of what is meant [default: that of the kubeconfig context]
     #[arg(short, long, global = true)]
     namespace: Option<String>,
     /// Context of the kubeconfig to use [default: its current context]
@@ -70,6 +74,9 @@ pub fn main() -> ExitCode {
     let outcome = match &cli.verb {
         Verb::Claim(arguments) => claim::run(connection, arguments).map_err(|e| e.to_string()),
         Verb::Rollout(arguments) => rollout::run(connection, arguments)
+            .map(|()| ExitCode::SUCCESS)
+            .map_err(|e| e.to_string()),
+        Verb::Why(arguments) => why::run(connection, arguments)
             .map(|()| ExitCode::SUCCESS)
             .map_err(|e| e.to_string()),
     };

@@ -1,11 +1,11 @@
-//! `kubectl warmpool claim`, called from outside.
+//! `kubectl warmpool claim` and `kubectl warmpool why`, called from outside.
 
 use super::{bound, in_phase, pool_says, says};
 use crate::api::CLAIMS;
 use crate::check::event::text;
-use crate::objects::{pool, sim};
+use crate::objects::{NEW_IMAGE, pool, sim};
 use crate::plugin::{Call, Said};
-use crate::rest::settle;
+use crate::rest::{label, settle};
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
@@ -208,4 +208,128 @@ pub fn a_call_ended_by_a_signal_takes_its_claim_along(scene: &Scene) -> Result<(
     let said = working.end()?;
     wait::ensure(said.code == Some(9), || format!("{said:?}"))?;
     is_gone(scene, "works")
+}
+
+/// `kubectl warmpool why` says all of these lines.
+fn tells(scene: &Scene, target: &str, lines: &[&str]) -> Result<(), String> {
+    let said = call(scene, &["why", target])?;
+    let told = |line: &&str| said.out.lines().any(|said| said == *line);
+    let right = said.code == Some(0) && said.err.is_empty() && lines.iter().all(told);
+    wait::ensure(right, || format!("{target}: expected {lines:#?} in {said:?}"))
+}
+
+pub fn why_tells_what_a_claim_waits_for_and_what_it_got(scene: &Scene) -> Result<(), String> {
+    let spec = json!({"capacity": {"maxTotal": 1}});
+    scene.create_pool(&pool("python", 1, &spec))?;
+    settle(scene, 60)?;
+    scene.create_claim("first", "python", &json!({}))?;
+    let first = bound(scene, "first")?;
+    scene.create_claim("second", "python", &json!({}))?;
+    says(scene, "second", "Bound", "Exhausted")?;
+    let sandbox = text(&first, "/status/sandboxes/0/name");
+    let said = call(scene, &["why", "second"])?;
+    let start = "Claim second has waited ";
+    let why = " for a sandbox of pool python: no sandbox is available and the pool's capacity.maxTotal forbids more; first in line at ";
+    let told = said.out.starts_with(start) && said.out.contains(why);
+    wait::ensure(told, || format!("{said:?}"))?;
+    tells(
+        scene,
+        "second",
+        &["capacity.maxTotal is 1, claimed and terminating ones included, and has room for 0 more."],
+    )?;
+    let said = call(scene, &["why", "claim/first"])?;
+    let start = format!(
+        "Claim first is bound to sandbox {sandbox} ({}) of pool python since ",
+        text(&first, "/status/sandboxes/0/ip")
+    );
+    wait::ensure(said.out.starts_with(&start), || format!("{said:?}"))?;
+    tells(
+        scene,
+        sandbox,
+        &[
+            &format!("Sandbox {sandbox} of pool python belongs to claim first."),
+            "It is Ready. It goes only with its claim.",
+        ],
+    )?;
+    scene.delete_claim("first")?;
+    bound(scene, "second")?;
+    scene.delete_claim("second")?;
+    settle(scene, 60)
+}
+
+pub fn why_tells_what_holds_a_paused_pool(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&pool("python", 2, &json!({"updateStrategy": {"paused": true}})))?;
+    settle(scene, 60)?;
+    let full = "Pool python is full: 2 available, 2 wanted.";
+    tells(scene, "python", &[full, "There is nothing to do now."])?;
+    scene.roll_to("python", NEW_IMAGE)?;
+    let message = pool_says(scene, "python", "Progressing", "Paused")?;
+    tells(
+        scene,
+        "pool/python",
+        &[
+            full,
+            &format!("Rollout: {message}."),
+            &format!(
+                "'kubectl warmpool rollout resume python -n {}' lets it go on.",
+                scene.namespace
+            ),
+            "There is nothing to do now.",
+        ],
+    )?;
+    scene.patch_pool("python", &json!({"spec": {"updateStrategy": {"paused": false}}}))?;
+    settle(scene, 60)
+}
+
+pub fn why_tells_what_a_gated_sandbox_lacks(scene: &Scene) -> Result<(), String> {
+    let hook = json!({"labelsHandler": {"example.com/checked": "yes"}});
+    scene.create_pool(&pool("python", 1, &json!({"lifecycle": {"preNormal": hook}})))?;
+    let pod = wait::until("the sandbox was ready", 30, || {
+        let status = scene.pool("python")?["status"].clone();
+        wait::ensure(status["ready"] == 1, || status.to_string())?;
+        let pods = scene.pods()?;
+        let warm = pods.iter().find(|pod| label(pod, "state") == "warm");
+        let name = warm.map(|pod| text(pod, "/metadata/name").to_string());
+        name.ok_or_else(|| format!("{pods:?}"))
+    })?;
+    let lacks = "It is not available: these preNormal handlers are missing: label example.com/checked=yes.";
+    tells(scene, &pod, &[lacks, "The operator would not touch it now."])?;
+    tells(
+        scene,
+        "python",
+        &["Pool python is not full: 0 available, 1 wanted, 1 not available yet."],
+    )?;
+    scene.kubectl(&["label", "pod", &pod, "example.com/checked=yes"], None)?;
+    tells(
+        scene,
+        &format!("pod/{pod}"),
+        &["It is the 1st of 1 to be claimed."],
+    )?;
+    settle(scene, 60)
+}
+
+pub fn why_of_what_is_not_there_reads_as_from_kubectl(scene: &Scene) -> Result<(), String> {
+    let line = |kind: &str| format!("Error from server (NotFound): {kind} \"nobody\" not found\n");
+    let (claims, pools, pods) = ("sandboxclaims.warmpool.dev", "pools.warmpool.dev", "pods");
+    for (target, kinds) in [
+        ("nobody", &[claims, pools, pods][..]),
+        ("claim/nobody", &[claims]),
+        ("pool/nobody", &[pools]),
+        ("pod/nobody", &[pods]),
+    ] {
+        let lines: String = kinds.iter().map(|kind| line(kind)).collect();
+        call(scene, &["why", target])?.fails(&lines)?;
+        // The very words of kubectl.
+        if let [kind] = kinds {
+            let words = scene
+                .kubectl(&["get", kind, "nobody"], None)
+                .err()
+                .unwrap_or_default();
+            wait::ensure(words.contains(lines.trim_end()), || words)?;
+        }
+    }
+    scene.kubectl(&["run", "stranger", "--image=sandbox:1"], None)?;
+    let words = "Pod stranger belongs to no pool: it lacks the label warmpool.dev/pool.\n";
+    call(scene, &["why", "stranger"])?.is(words)?;
+    scene.kubectl(&["delete", "pod", "stranger"], None).map(drop)
 }

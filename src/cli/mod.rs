@@ -23,7 +23,7 @@ Examples:
                                             the same from a file, without a cluster
 
 Linked into the PATH under the name kubectl-warmpool this program is a kubectl plugin:
-  kubectl warmpool rollout --help           status, history, undo, pause, resume and restart of a pool's rollout")]
+  kubectl warmpool --help                   claim a sandbox, ask why, and steer a pool's rollout")]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,

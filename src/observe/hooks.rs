@@ -28,6 +28,16 @@ impl Hook {
         self.on(sandbox).any(|on| on)
     }
 
+    /// Every handler, in words, and whether it is on `sandbox`.
+    pub fn told<'a>(&'a self, sandbox: &'a Sandbox) -> impl Iterator<Item = (String, bool)> + 'a {
+        let labels = self
+            .labels
+            .iter()
+            .map(|(key, value)| format!("label {key}={value}"));
+        let finalizers = self.finalizers.iter().map(|f| format!("finalizer {f}"));
+        labels.chain(finalizers).zip(self.on(sandbox))
+    }
+
     fn on<'a>(&'a self, sandbox: &'a Sandbox) -> impl Iterator<Item = bool> + 'a {
         let labels = self
             .labels

@@ -132,6 +132,11 @@ impl Index {
             .filter(|pod| !pod.terminating && !pod.finished())
     }
 
+    /// The pool that is to serve a claim; `None` when none that will do is there.
+    pub fn server(&self, claim: &Claim, now: Timestamp) -> Option<Key> {
+        self.server_of(claim, now, &mut HashMap::new())
+    }
+
     /// Of several pools the one that is to serve a claim: the one whose sandboxes it holds already, or else the one with the
     /// most available sandboxes that will do; when none has any, one that may create some; ties by name.
     fn server_of<'a>(

@@ -3,6 +3,7 @@
 use super::budget::Budget;
 use super::order;
 use super::revision::Revisions;
+use super::scale::Shortfall;
 use super::{Action, Phase, Step, warm_up};
 use crate::api::labels;
 use crate::observe::revision::letter;
@@ -25,6 +26,13 @@ pub(super) struct Idle {
     pub(super) overdue: bool,
     /// The last own write on it was refused; it waits for the watch to show why.
     pub(super) refused: bool,
+}
+
+impl Idle {
+    /// A claim may take it now. One that somebody wants replaced is kept from claims.
+    pub(super) fn may_be_claimed(&self) -> bool {
+        self.available && !self.refused && !self.sandbox.evict && self.sandbox.ready_index.is_some()
+    }
 }
 
 /// What bounds the removal of available sandboxes.
@@ -69,6 +77,8 @@ pub(super) struct Draft<'a> {
     pub(super) demand_latest: usize,
     /// Creations that the demand or refill asked for and `maxTotal` forbade.
     pub(super) forbidden: usize,
+    /// What the phase *scale* found missing.
+    pub(super) shortfall: Shortfall,
     /// Available sandboxes that may still be taken away.
     pub(super) budget: Budget,
     pub(super) actions: Vec<Action>,
@@ -94,6 +104,7 @@ impl<'a> Draft<'a> {
             demand: 0,
             demand_latest: 0,
             forbidden: 0,
+            shortfall: Shortfall::default(),
             budget: Budget::new(0, &view.pool.targets),
             actions: Vec::new(),
             next: None,

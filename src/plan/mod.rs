@@ -21,6 +21,7 @@ use crate::observe::sandbox::Sandbox;
 use crate::observe::view::{PoolView, Verdict, WarmUpFailures};
 use draft::Draft;
 use jiff::Timestamp;
+pub use scale::Shortfall;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,6 +37,8 @@ pub struct Plan {
     pub status: PoolStatus,
     /// Claims left waiting, in order of service, each with the reason.
     pub waiting: Vec<Verdict>,
+    /// Unclaimed sandboxes that are missing, and how many may be made at once.
+    pub shortfall: Shortfall,
     /// Failures in a row to bring up a sandbox, by revision: those of the view without the rows that are over,
     /// and the new ones.
     pub failures: BTreeMap<String, WarmUpFailures>,
@@ -142,10 +145,12 @@ pub fn plan(view: &PoolView) -> Plan {
     let Draft {
         actions,
         failures,
+        shortfall,
         next,
         ..
     } = draft;
     Plan {
+        shortfall,
         failures,
         actions,
         revisions,

@@ -1,9 +1,37 @@
 //! The order in which unclaimed sandboxes are removed. Claims take from the other end.
 
-use super::draft::Idle;
+use super::draft::{Draft, Idle};
+use super::revision;
+use crate::observe::sandbox::Sandbox;
+use crate::observe::view::PoolView;
 use jiff::Timestamp;
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The pool's unclaimed sandboxes as they are queued up.
+#[derive(Clone, Debug, Default)]
+pub struct Lines {
+    /// All that neither drain nor have ended, the first to be removed first.
+    pub removal: Vec<Arc<Sandbox>>,
+    /// Those that a claim could take now, the first to be taken by a claim without a `revisionPolicy` first.
+    pub claiming: Vec<Arc<Sandbox>>,
+}
+
+impl Lines {
+    /// The queues of a pool.
+    pub fn of(view: &PoolView) -> Self {
+        let revisions = revision::resolve(view);
+        let idle = Draft::new(view, &revisions).idle;
+        let names = |idle: &Idle| Arc::clone(&idle.sandbox);
+        let takeable = idle.iter().rev().filter(|i| i.may_be_claimed());
+        let (updated, old): (Vec<_>, Vec<_>) = takeable.partition(|i| i.updated);
+        Self {
+            claiming: updated.into_iter().chain(old).map(names).collect(),
+            removal: idle.iter().map(names).collect(),
+        }
+    }
+}
 
 /// Sorts into the order of removal, first to go first: unscheduled; Pending, Unknown, Running; not
 /// available; not ready; lower deletion cost; more of the pool's sandboxes on its node; ready for a shorter

@@ -7,6 +7,17 @@ use crate::api::pool::UpdateStrategyType;
 use crate::observe::sandbox::Sandbox;
 use crate::observe::view::Creation;
 
+/// Unclaimed sandboxes that are missing, and how many the pool lets be made at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shortfall {
+    /// Missing sandboxes, those for waiting claims and for the surge of a rollout included.
+    pub missing: usize,
+    /// How many more `capacity.maxTotal` has room for; `usize::MAX` without one.
+    pub room: usize,
+    /// How many more may start to warm up under `scaleStrategy.maxUnavailable`.
+    pub ceiling: usize,
+}
+
 /// Trims what is above the upper bound, or creates what is missing. `surge` is what the rollout wanted before this
 /// plan took old sandboxes away: their replacements may be made at once, and not only when they are gone.
 pub(super) fn run(draft: &mut Draft, surge: usize) {
@@ -59,6 +70,11 @@ fn create(draft: &mut Draft, rollout: &Rollout) {
         .map_or(usize::MAX, |max| max.saturating_sub(draft.existing));
     let warming = draft.idle.iter().filter(|i| !i.available).count() + draft.view.creating.len();
     let ceiling = targets.warming_ceiling(draft.desired()).saturating_sub(warming);
+    draft.shortfall = Shortfall {
+        missing,
+        room,
+        ceiling,
+    };
     draft.forbidden = draft.desired().saturating_sub(present).saturating_sub(room);
     let count = allowed_now(draft, missing.min(room).min(ceiling));
     if count == 0 {

@@ -98,9 +98,7 @@ struct Stock {
 
 impl Stock {
     fn of(idle: &[Idle]) -> Self {
-        let free = |(_, i): &(usize, &Idle)| {
-            i.available && !i.refused && !i.sandbox.evict && i.sandbox.ready_index.is_some()
-        };
+        let free = |(_, i): &(usize, &Idle)| i.may_be_claimed();
         let (updated, old) = idle
             .iter()
             .enumerate()

@@ -169,6 +169,18 @@ const TOGETHER: &[Named] = told![
         a_deleted_pool_ends_the_following,
         what_the_server_refuses_reads_as_from_kubectl,
     },
+    stories::verbs::{
+        a_claim_says_why_it_waits_and_which_sandbox_it_got,
+        a_claim_without_a_name_gets_one_and_can_be_printed,
+        a_claim_that_is_not_served_says_so_and_stays_unless_it_is_to_be_removed,
+        a_claim_on_a_pool_that_is_not_there_is_not_made,
+        a_command_in_the_sandbox_decides_the_exit_code_and_the_claim_goes_after_it,
+        a_call_ended_by_a_signal_takes_its_claim_along,
+        why_tells_what_a_claim_waits_for_and_what_it_got,
+        why_tells_what_holds_a_paused_pool,
+        why_tells_what_a_gated_sandbox_lacks,
+        why_of_what_is_not_there_reads_as_from_kubectl,
+    },
     stories::breach::{ a_breach_made_by_hand_is_accused },
     refusals::creation::{
         a_quota_is_reported_and_the_pool_fills_when_it_is_lifted,

@@ -52,21 +52,71 @@ impl Said {
 
 /// `kubectl warmpool rollout VERB ...` in the namespace of the scene, run to its end.
 pub fn rollout(scene: &Scene, arguments: &[&str]) -> Result<Said, String> {
-    let output = command(scene, arguments)?.output();
-    output.map(Said::from).map_err(|e| e.to_string())
+    Call::of(scene, &[&["rollout"], arguments].concat()).run()
 }
 
-/// The same, left running.
-pub fn start(scene: &Scene, arguments: &[&str]) -> Result<Running, String> {
-    let mut command = command(scene, arguments)?;
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    child.map(|child| Running(Some(child))).map_err(|e| e.to_string())
+/// A call of the plugin in the namespace of a scene.
+pub struct Call<'a> {
+    scene: &'a Scene,
+    arguments: Vec<&'a str>,
+    first_in_path: Option<PathBuf>,
+}
+
+impl<'a> Call<'a> {
+    /// `kubectl warmpool ...`
+    pub fn of(scene: &'a Scene, arguments: &[&'a str]) -> Self {
+        Self {
+            scene,
+            arguments: arguments.to_vec(),
+            first_in_path: None,
+        }
+    }
+
+    /// What the plugin calls by name is looked for in `folder` first.
+    pub fn with_first_in_path(mut self, folder: &Path) -> Self {
+        self.first_in_path = Some(folder.to_path_buf());
+        self
+    }
+
+    /// Runs it to its end.
+    pub fn run(self) -> Result<Said, String> {
+        let output = self.command()?.output();
+        output.map(Said::from).map_err(|e| e.to_string())
+    }
+
+    /// Leaves it running.
+    pub fn start(self) -> Result<Running, String> {
+        let mut command = self.command()?;
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        child.map(|child| Running(Some(child))).map_err(|e| e.to_string())
+    }
+
+    fn command(&self) -> Result<Command, String> {
+        let cluster = &self.scene.lab.cluster;
+        let folders = self.first_in_path.iter().cloned().chain([link(&cluster.dir)?]);
+        let mut command = Command::new(binaries().join("kubectl"));
+        command.args(["warmpool", "-n", &self.scene.namespace]);
+        command.args(&self.arguments).stdin(Stdio::null());
+        command.current_dir(repository()).env("PATH", path_with(folders)?);
+        command.env("KUBECONFIG", cluster.kubeconfig());
+        Ok(command)
+    }
 }
 
 /// A call that goes on. One that is given up is killed.
 pub struct Running(Option<Child>);
 
 impl Running {
+    /// Sends it a signal, as in `INT`. kubectl becomes the plugin it calls, so the process is the same.
+    pub fn signal(&self, name: &str) -> Result<(), String> {
+        let child = self.0.as_ref().ok_or("it has ended before")?;
+        let sent = Command::new("kill")
+            .args([&format!("-{name}"), &child.id().to_string()])
+            .status()
+            .map_err(|e| e.to_string())?;
+        wait::ensure(sent.success(), || format!("SIG{name} could not be sent"))
+    }
+
     /// Waits until it has ended by itself.
     pub fn end(mut self) -> Result<Said, String> {
         wait::until("kubectl warmpool had ended", 60, || match &mut self.0 {
@@ -93,17 +143,6 @@ impl Drop for Running {
     }
 }
 
-fn command(scene: &Scene, arguments: &[&str]) -> Result<Command, String> {
-    let cluster = &scene.lab.cluster;
-    let path = path_with(&link(&cluster.dir)?)?;
-    let mut command = Command::new(binaries().join("kubectl"));
-    command.args(["warmpool", "rollout"]).args(arguments);
-    command.args(["-n", &scene.namespace]).stdin(Stdio::null());
-    command.current_dir(repository()).env("PATH", path);
-    command.env("KUBECONFIG", cluster.kubeconfig());
-    Ok(command)
-}
-
 /// A folder with the binary under the plugin's name. Tests run side by side, so it may be there already.
 fn link(cluster: &Path) -> Result<PathBuf, String> {
     let folder = cluster.join("plugin");
@@ -114,10 +153,7 @@ fn link(cluster: &Path) -> Result<PathBuf, String> {
     }
 }
 
-fn path_with(folder: &Path) -> Result<OsString, String> {
+fn path_with(folders: impl Iterator<Item = PathBuf>) -> Result<OsString, String> {
     let all = std::env::var_os("PATH").unwrap_or_default();
-    let folders = [folder.to_path_buf()]
-        .into_iter()
-        .chain(std::env::split_paths(&all));
-    std::env::join_paths(folders).map_err(|e| e.to_string())
+    std::env::join_paths(folders.chain(std::env::split_paths(&all))).map_err(|e| e.to_string())
 }

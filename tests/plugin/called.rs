@@ -4,18 +4,18 @@ use std::os::unix::fs::symlink;
 use std::process::{Command, Output};
 use warmpool::cli::kubectl::pool::{PoolName, PoolNameError};
 
-/// Runs the binary under that name, with no cluster to be found.
-fn called(name: &str, arguments: &[&str]) -> Output {
+/// Runs the binary under that name, with no cluster and no other program to be found.
+pub fn called(name: &str, arguments: &[&str]) -> Output {
     let folder = tempfile::tempdir().unwrap();
     let link = folder.path().join(name);
     symlink(env!("CARGO_BIN_EXE_warmpool"), &link).unwrap();
     let mut command = Command::new(&link);
     command.env("KUBECONFIG", folder.path().join("none"));
-    command.env_remove("KUBERNETES_SERVICE_HOST");
+    command.env_remove("KUBERNETES_SERVICE_HOST").env("PATH", "");
     command.args(arguments).output().unwrap()
 }
 
-fn said(output: &Output) -> String {
+pub fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout)
 }
 
@@ -47,6 +47,11 @@ fn every_verb_teaches_with_examples() {
     for verb in ["status", "history", "undo", "pause", "resume", "restart"] {
         let help = said(&called("kubectl-warmpool", &["rollout", verb, "--help"]));
         let example = format!("  kubectl warmpool rollout {verb} python");
+        assert!(help.contains("Examples:") && help.contains(&example), "{help}");
+    }
+    for verb in ["claim", "why"] {
+        let help = said(&called("kubectl-warmpool", &[verb, "--help"]));
+        let example = format!("  kubectl warmpool {verb} ");
         assert!(help.contains("Examples:") && help.contains(&example), "{help}");
     }
 }

@@ -10,8 +10,10 @@
 )]
 
 mod called;
+mod claim;
 mod edits;
 mod history;
 mod objects;
 mod status;
 mod undo;
+mod why;

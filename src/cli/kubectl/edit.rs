@@ -1,7 +1,8 @@
 //! `rollout pause`, `resume` and `restart`: one small change of the pool each.
 
+use super::cluster::ClusterError;
 use super::print::{self, Format, PrintError};
-use super::session::{Session, SessionError};
+use super::session::Session;
 use super::{pool, rollout};
 use crate::api::labels;
 use jiff::Timestamp;
@@ -68,7 +69,7 @@ pub enum EditError {
     },
     /// A request failed.
     #[error(transparent)]
-    Session(#[from] SessionError),
+    Cluster(#[from] ClusterError),
     /// The outcome could not be printed.
     #[error(transparent)]
     Print(#[from] PrintError),

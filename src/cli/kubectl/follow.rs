@@ -1,8 +1,9 @@
 //! `rollout status`: follows a pool with a watch and prints a line for each change of how it stands.
 
+use super::cluster::ClusterError;
 use super::history::History;
 use super::print::{self, PrintError};
-use super::session::{Session, SessionError};
+use super::session::Session;
 use super::status::{self, Standing, StatusError};
 use super::{pool, rollout};
 use crate::api::conditions;
@@ -57,7 +58,7 @@ pub enum FollowError {
     Timeout(Option<String>),
     /// A request failed.
     #[error(transparent)]
-    Session(#[from] SessionError),
+    Cluster(#[from] ClusterError),
     /// A line could not be printed.
     #[error(transparent)]
     Print(#[from] PrintError),
@@ -68,7 +69,7 @@ fn after(message: Option<&str>) -> String {
 }
 
 /// A duration as Go writes it. A bare 0 has no unit there either.
-fn duration(written: &str) -> Result<Duration, String> {
+pub(super) fn duration(written: &str) -> Result<Duration, String> {
     if written == "0" {
         return Ok(Duration::ZERO);
     }
@@ -134,7 +135,7 @@ impl Follower<'_> {
                 Some(Some(Ok(Some(now)))) if pool::uid(&now) == pool::uid(&self.seen) => self.seen = now,
                 Some(Some(Ok(_)) | None) => return Err(FollowError::Deleted),
                 Some(Some(Err(error))) => {
-                    self.session.survive(error)?;
+                    self.session.cluster.survive(error)?;
                     continue;
                 }
             }

@@ -1,7 +1,8 @@
 //! `rollout history`: the templates that a pool has had, out of its ControllerRevisions.
 
+use super::cluster::ClusterError;
 use super::print::{self, Format, PrintError};
-use super::session::{Session, SessionError};
+use super::session::Session;
 use super::{pool, rollout};
 use crate::api::labels;
 use k8s_openapi::api::apps::v1::ControllerRevision;
@@ -39,7 +40,7 @@ pub enum HistoryError {
     NotFound,
     /// The history could not be read.
     #[error(transparent)]
-    Session(#[from] SessionError),
+    Cluster(#[from] ClusterError),
     /// It could not be printed.
     #[error(transparent)]
     Print(#[from] PrintError),

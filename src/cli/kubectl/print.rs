@@ -39,6 +39,12 @@ pub(super) fn out(text: &str) -> Result<(), PrintError> {
     Ok(out.flush()?)
 }
 
+/// Writes a line to standard error. A terminal that has gone away is no reason to stop: something may have to be
+/// cleaned up yet.
+pub(super) fn note(line: &str) {
+    _ = writeln!(std::io::stderr(), "{line}");
+}
+
 /// A pool as kubectl names it in its answers.
 pub(super) fn title(pool: &str) -> String {
     format!("pool.warmpool.dev/{pool}")

@@ -1,11 +1,12 @@
 //! `kubectl warmpool rollout`: one verb each for following, undoing and steering a rollout.
 
 use super::Connection;
+use super::cluster::ClusterError;
 use super::edit::{self, Edit, EditError};
 use super::follow::{self, FollowError};
 use super::history::{self, HistoryError};
 use super::pool::PoolName;
-use super::session::{Session, SessionError};
+use super::session::Session;
 use super::undo::{self, UndoError};
 use clap::Subcommand;
 use jiff::Timestamp;
@@ -53,7 +54,7 @@ pub(super) struct Target {
 #[derive(Debug, Error)]
 pub(super) enum RolloutError {
     #[error(transparent)]
-    Session(#[from] SessionError),
+    Cluster(#[from] ClusterError),
     #[error(transparent)]
     Follow(#[from] FollowError),
     #[error(transparent)]

@@ -1,8 +1,9 @@
 //! `rollout undo`: writes the template of an earlier revision back into the pool.
 
+use super::cluster::ClusterError;
 use super::history::{self, History};
 use super::print::{self, Format, PrintError};
-use super::session::{Session, SessionError};
+use super::session::Session;
 use super::{pool, rollout};
 use crate::api::labels;
 use crate::observe::revision::Template;
@@ -89,7 +90,7 @@ pub enum UndoError {
     Changed(String),
     /// A request failed.
     #[error(transparent)]
-    Session(#[from] SessionError),
+    Cluster(#[from] ClusterError),
     /// The outcome could not be printed.
     #[error(transparent)]
     Print(#[from] PrintError),
@@ -239,7 +240,7 @@ pub fn since(before: &DynamicObject, now: &DynamicObject) -> Since {
 async fn read_again(
     session: &Session,
     before: &DynamicObject,
-    refusal: SessionError,
+    refusal: ClusterError,
 ) -> Result<DynamicObject, UndoError> {
     let now = session.pool().await?;
     match since(before, &now) {

@@ -22,6 +22,7 @@ pub mod storm;
 pub mod strategies;
 pub mod templates;
 pub mod turns;
+pub mod verbs;
 
 use crate::api::CLAIMS;
 use crate::check::event::{Event, condition, text};

@@ -5,7 +5,7 @@ use super::{bound, pool_says};
 use crate::api::{POOLS, REVISIONS};
 use crate::check::event::text;
 use crate::objects::{NEW_IMAGE, OLD_IMAGE, pool, sim, with};
-use crate::plugin::{rollout, start};
+use crate::plugin::{Call, rollout};
 use crate::rest::{Census, settle};
 use crate::scene::Scene;
 use crate::wait;
@@ -203,7 +203,11 @@ pub fn a_pinned_revision_is_followed_and_no_other(scene: &Scene) -> Result<(), S
     rollout(scene, &["status", "python", "--revision=1", "--watch=false"])?.fails(other)?;
     rollout(scene, &["pause", "python"])?.is("pool.warmpool.dev/python paused\n")?;
     scene.roll_to("python", "sandbox:3")?;
-    let following = start(scene, &["status", "python", "--revision=3", "--timeout=1m"])?;
+    let following = Call::of(
+        scene,
+        &["rollout", "status", "python", "--revision=3", "--timeout=1m"],
+    )
+    .start()?;
     pool_says(scene, "python", "Progressing", "Paused")?;
     // Back to a template of before, which makes its revision the fourth.
     wait::until("the third revision was stored", 30, || {
@@ -219,7 +223,7 @@ pub fn a_pinned_revision_is_followed_and_no_other(scene: &Scene) -> Result<(), S
 
 pub fn a_deleted_pool_ends_the_following(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 2, &sim(&[("hold", "true")])))?;
-    let following = start(scene, &["status", "python"])?;
+    let following = Call::of(scene, &["rollout", "status", "python"]).start()?;
     pool_says(scene, "python", "Progressing", "Progressing")?;
     // One that is deleted and made again at once is another pool. It makes no sandboxes, because those of the
     // first are still there.

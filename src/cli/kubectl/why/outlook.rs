@@ -1,0 +1,45 @@
+//! A pool, seen and planned for as the operator does it.
+
+use crate::api::conditions;
+use crate::observe::Key;
+use crate::observe::index::Index;
+use crate::observe::pool::Pool;
+use crate::observe::view::{Creation, PoolView};
+use crate::plan::{self, Plan, Step};
+use jiff::Timestamp;
+
+/// A pool and what the planner would do about it.
+pub(super) struct Outlook {
+    pub(super) view: PoolView,
+    pub(super) plan: Plan,
+}
+
+impl Outlook {
+    /// `None` when there is no such pool. What only the operator remembers, that creates were refused, is taken from the
+    /// pool's conditions.
+    pub(super) fn of(index: &Index, key: &Key, now: Timestamp) -> Option<Self> {
+        let creation = refusal(&*index.pool(key)?).map_or(Creation::Open, |message| Creation::BackOff {
+            until: now,
+            message,
+        });
+        let view = index.pool_view(key, now, 0, creation)?;
+        let plan = plan::plan(&view);
+        Some(Self { view, plan })
+    }
+
+    /// The API server's words, while it refuses pods of this pool.
+    pub(super) fn refusal(&self) -> Option<String> {
+        refusal(&self.view.pool)
+    }
+
+    /// How many sandboxes the planner would create.
+    pub(super) fn creations(&self) -> usize {
+        let creates = |a: &&plan::Action| matches!(a.step, Step::CreatePod { .. });
+        self.plan.actions.iter().filter(creates).count()
+    }
+}
+
+fn refusal(pool: &Pool) -> Option<String> {
+    let condition = conditions::find(&pool.status.conditions, conditions::REPLICA_FAILURE)?;
+    (condition.status == "True").then(|| condition.message.clone())
+}

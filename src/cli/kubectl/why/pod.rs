@@ -1,0 +1,229 @@
+//! Why a sandbox is where it is and what becomes of it: a pure function of the cluster as read.
+
+use super::outlook::Outlook;
+use super::pool;
+use super::words::{because, between, clock, place, since};
+use crate::api::labels;
+use crate::observe::Key;
+use crate::observe::hooks::Hook;
+use crate::observe::index::Index;
+use crate::observe::sandbox::{Owner, PodPhase, Sandbox};
+use crate::observe::targets::Targets;
+use crate::plan::Step;
+use crate::plan::order::Lines;
+use jiff::Timestamp;
+use std::sync::Arc;
+
+/// What there is to say about a pod, a sentence each; `None` when it is no sandbox.
+pub fn explain(index: &Index, key: &Key, now: Timestamp) -> Option<Vec<String>> {
+    let sandbox = index.pod(key)?;
+    let pool = Key::new(&key.namespace, &sandbox.pool);
+    let outlook = Outlook::of(index, &pool, now);
+    let (name, pool) = (&key.name, &sandbox.pool);
+    Some(match (&sandbox.owner, &outlook) {
+        (Owner::Claim { name: claim, uid }, _) => claimed(index, &sandbox, claim, uid, outlook.as_ref()),
+        (Owner::Pool { uid }, Some(outlook)) if *uid == outlook.view.pool.uid => {
+            unclaimed(&sandbox, outlook, now)
+        }
+        (Owner::Pool { .. }, _) => vec![format!(
+            "Sandbox {name} belongs to a pool {pool} that is gone; Kubernetes' garbage collector deletes it."
+        )],
+        (Owner::Other, _) => vec![format!(
+            "Pod {name} has the label of pool {pool}, but neither a pool nor a claim owns it; the operator leaves it \
+             alone."
+        )],
+    })
+}
+
+fn claimed(
+    index: &Index,
+    sandbox: &Sandbox,
+    claim: &str,
+    uid: &str,
+    outlook: Option<&Outlook>,
+) -> Vec<String> {
+    let (name, pool) = (&sandbox.key.name, &sandbox.pool);
+    let owner = index.claim(&Key::new(&sandbox.key.namespace, claim));
+    let mut said = vec![format!("Sandbox {name} of pool {pool} belongs to claim {claim}.")];
+    if sandbox.terminating {
+        said.push("It is being deleted.".into());
+    } else if owner.is_none_or(|owner| owner.uid != uid) {
+        said.push("That claim is gone, so Kubernetes' garbage collector deletes it.".into());
+    } else {
+        let ready = if sandbox.ready_since.is_some() {
+            "Ready"
+        } else {
+            "not Ready"
+        };
+        said.push(format!("It is {ready}. It goes only with its claim."));
+    }
+    said.extend(outlook.map(|outlook| revision(sandbox, outlook)));
+    said
+}
+
+fn unclaimed(sandbox: &Arc<Sandbox>, outlook: &Outlook, now: Timestamp) -> Vec<String> {
+    let targets = &outlook.view.pool.targets;
+    let mut said = vec![format!(
+        "Sandbox {} of pool {} is unclaimed.",
+        sandbox.key.name, sandbox.pool
+    )];
+    if sandbox.terminating {
+        said.push("It is being deleted.".into());
+        return said;
+    }
+    said.push(condition(sandbox, targets, now));
+    said.extend(deadline(sandbox, outlook, now));
+    if sandbox.evict {
+        said.push(format!(
+            "Its label {}=true asks for its replacement: no claim gets it, and it goes as soon as enough others are \
+             available.",
+            labels::EVICT
+        ));
+    }
+    said.push(revision(sandbox, outlook));
+    said.extend(lines(sandbox, &Lines::of(&outlook.view)));
+    said.extend(pool::stopped(outlook));
+    said.push(next(sandbox, outlook));
+    said
+}
+
+/// Whether a claim could take it, and if not, why.
+fn condition(sandbox: &Sandbox, targets: &Targets, now: Timestamp) -> String {
+    match sandbox.state.as_str() {
+        labels::WARM => {}
+        labels::DRAINING => return draining(sandbox, &targets.pre_delete),
+        state => {
+            return format!(
+                "Its label {} is {state:?}, which is not the operator's doing: nobody gets it and nobody deletes it \
+                 before it is {:?} again.",
+                labels::STATE,
+                labels::WARM
+            );
+        }
+    }
+    if sandbox.finished() {
+        return format!("It has ended: its phase is {:?}.", sandbox.phase);
+    }
+    match sandbox.available_at(&targets.gate) {
+        Some(at) if at <= now => format!("It is available {}.", since(at, now)),
+        Some(at) => format!(
+            "It is Ready and not available yet: minReadySeconds are over in {}, at {}.",
+            between(now, at),
+            clock(at)
+        ),
+        None => format!("It is not available: {}.", obstacles(sandbox, targets).join("; ")),
+    }
+}
+
+/// Until when it may take to become available. A pool that is stopped gives none up.
+fn deadline(sandbox: &Sandbox, outlook: &Outlook, now: Timestamp) -> Option<String> {
+    let pool = &outlook.view.pool;
+    let warms_up = sandbox.state == labels::WARM
+        && !sandbox.finished()
+        && sandbox.available_at(&pool.targets.gate).is_none();
+    if !warms_up || pool.fault.is_some() {
+        return None;
+    }
+    let due = sandbox.overdue_at(pool.targets.warm_up);
+    Some(if due > now {
+        format!(
+            "It is replaced at {}, in {}, unless it is available by then (warmUpDeadlineSeconds).",
+            clock(due),
+            between(now, due)
+        )
+    } else {
+        format!(
+            "Its time for that was over at {} (warmUpDeadlineSeconds).",
+            clock(due)
+        )
+    })
+}
+
+fn draining(sandbox: &Sandbox, pre_delete: &Hook) -> String {
+    let held: Vec<_> = pre_delete
+        .told(sandbox)
+        .filter(|(_, on)| *on)
+        .map(|(handler, _)| handler)
+        .collect();
+    if held.is_empty() {
+        return "It is draining, and none of its preDelete handlers is left.".into();
+    }
+    format!(
+        "It is draining: it is deleted when these preDelete handlers are off it: {}.",
+        held.join(", ")
+    )
+}
+
+/// What a warm sandbox lacks to be available.
+fn obstacles(sandbox: &Sandbox, targets: &Targets) -> Vec<String> {
+    let mut said = Vec::new();
+    if sandbox.node.is_none() {
+        said.push("it is not scheduled to a node".to_string());
+    } else if sandbox.phase != PodPhase::Running {
+        said.push(format!("its phase is {:?}", sandbox.phase));
+    }
+    match (sandbox.ready_since, sandbox.ready_changed) {
+        (Some(_), _) => {}
+        (None, Some(at)) => said.push(format!("it has not been Ready since {}", clock(at))),
+        (None, None) => said.push("it has not been Ready yet".into()),
+    }
+    let missing: Vec<_> = targets
+        .gate
+        .pre_normal
+        .told(sandbox)
+        .filter(|(_, on)| !on)
+        .map(|(handler, _)| handler)
+        .collect();
+    if !missing.is_empty() {
+        said.push(format!(
+            "these preNormal handlers are missing: {}",
+            missing.join(", ")
+        ));
+    }
+    said
+}
+
+fn revision(sandbox: &Sandbox, outlook: &Outlook) -> String {
+    let latest = &outlook.plan.status.update_revision;
+    let revision = &sandbox.revision;
+    if revision == latest {
+        format!("It runs revision {revision}, the pool's latest.")
+    } else if latest.is_empty() {
+        format!("It runs revision {revision}; which is the latest cannot be said now.")
+    } else {
+        format!("It runs the old revision {revision}; the pool's latest is {latest}.")
+    }
+}
+
+/// Where it stands in the lines for removal and for claims.
+fn lines(sandbox: &Sandbox, lines: &Lines) -> Vec<String> {
+    let in_line = |line: &[Arc<Sandbox>]| {
+        let index = line.iter().position(|s| s.uid == sandbox.uid)?;
+        Some(place(index, line.len()))
+    };
+    let claiming = in_line(&lines.claiming).map(|place| format!("It is {place} to be claimed."));
+    let removal =
+        in_line(&lines.removal).map(|place| format!("It is {place} to go when the pool has too many."));
+    [claiming, removal].into_iter().flatten().collect()
+}
+
+/// What the planner would do with it.
+fn next(sandbox: &Sandbox, outlook: &Outlook) -> String {
+    let about = |s: &Arc<Sandbox>| s.uid == sandbox.uid;
+    let told = outlook.plan.actions.iter().find_map(|action| {
+        let verb = match &action.step {
+            Step::DeletePod { sandbox } if about(sandbox) => "delete it".to_string(),
+            Step::DrainPod { sandbox } if about(sandbox) => "drain it".to_string(),
+            Step::RestorePod { sandbox } if about(sandbox) => "keep it after all".to_string(),
+            Step::BindClaim { claim, sandbox } if about(sandbox) => {
+                format!("bind it to claim {}", claim.key.name)
+            }
+            _ => return None,
+        };
+        Some(format!(
+            "Next the operator would {verb} {}.",
+            because(action.reason)
+        ))
+    });
+    told.unwrap_or_else(|| "The operator would not touch it now.".into())
+}

@@ -1,0 +1,158 @@
+//! What is said of claims.
+
+use super::{CLAIM_UID, World, ago, condition, plain, revision_of};
+use serde_json::json;
+
+#[test]
+fn a_bound_claim_tells_what_it_has_and_since_when() {
+    let sandbox = json!({
+        "name": "p1", "uid": "p1-uid", "ip": "10.1.0.17", "revision": revision_of("image:1"),
+        "boundTime": ago(312), "warm": true,
+    });
+    let status = json!({
+        "phase": "Bound", "observedGeneration": 1, "pool": "python", "wait": "12ms", "sandboxes": [sandbox],
+        "conditions": [condition("Bound", "True", "Bound", "b"), condition("Ready", "False", "SandboxNotReady", "r")],
+    });
+    let owner = json!([{
+        "apiVersion": "warmpool.dev/v1alpha1", "kind": "SandboxClaim", "name": "run",
+        "uid": CLAIM_UID.to_string() + "run", "controller": true,
+    }]);
+    let pod = json!({
+        "metadata": {"labels": {"warmpool.dev/state": "claimed"}, "ownerReferences": owner},
+        "status": {"conditions": null},
+    });
+    let world = plain(0)
+        .pod("p1", "image:1", &pod)
+        .claim("run", &json!({}), &status);
+    let old = format!(
+        "The sandbox runs revision {}, and the pool's latest is {}; no rollout touches a claimed sandbox.",
+        revision_of("image:1"),
+        revision_of("image:2")
+    );
+    world.tells(
+        "claim/run",
+        &[
+            "Claim run is bound to sandbox p1 (10.1.0.17) of pool python since 2026-01-31T11:54:48Z (5m12s).",
+            "It was available when the claim came, which waited 12ms.",
+            &old,
+            "It is not Ready: sandbox p1 is not ready.",
+        ],
+    );
+    world.tells(
+        "pod/p1",
+        &[
+            "Sandbox p1 of pool python belongs to claim run.",
+            "It is not Ready. It goes only with its claim.",
+        ],
+    );
+}
+
+#[test]
+fn a_waiting_claim_tells_its_place_what_is_made_for_it_and_its_deadline() {
+    let world = plain(0)
+        .claim("first", &json!({}), &json!({}))
+        .claim("second", &json!({}), &json!({}));
+    world.tells(
+        "second",
+        &[
+            "Claim second has waited 30s for a sandbox of pool python: no sandbox is available yet; 1 claim ahead at \
+             12:00:00Z.",
+            "Pool python keeps none warm: its spec.replicas is 0.",
+            "2 claims wait for it.",
+            "2 sandboxes are missing, and the operator creates 2 now.",
+            "It fails at 2026-01-31T12:04:30Z, in 4m30s, unless it is bound by then (waitTimeoutSeconds).",
+        ],
+    );
+}
+
+#[test]
+fn what_keeps_a_pool_from_making_sandboxes_is_told_with_its_field() {
+    let limits = [
+        (
+            json!({"capacity": {"maxTotal": 1}}),
+            "capacity.maxTotal is 1, claimed and terminating ones included, and has room for 0 more.",
+        ),
+        (
+            json!({"scaleStrategy": {"maxUnavailable": 1}}),
+            "No more than scaleStrategy.maxUnavailable (1) warm up at once; the others come as these become \
+             available.",
+        ),
+    ];
+    for (spec, sentence) in limits {
+        let world = World::new(1, &spec, &json!({})).warming("p1");
+        let world = world.claim("run", &json!({}), &json!({}));
+        world.tells("run", &[sentence]);
+        world.tells("pool/python", &[sentence]);
+    }
+    // Where a limit leaves room it is not told.
+    let wide = json!({"capacity": {"maxTotal": 9}, "scaleStrategy": {"maxUnavailable": 9}});
+    let free = World::new(1, &wide, &json!({})).warming("p1");
+    let free = free.claim("run", &json!({}), &json!({}));
+    let said = free.why("run");
+    assert!(!said.contains("maxTotal") && !said.contains("at once"), "{said}");
+}
+
+#[test]
+fn refusals_of_the_api_server_are_told_in_its_words() {
+    let refused = condition("ReplicaFailure", "True", "FailedCreate", "exceeded quota: pods=3");
+    let world =
+        World::new(2, &json!({}), &json!({"conditions": [refused]})).claim("run", &json!({}), &json!({}));
+    let sentence = "The API server refuses new sandboxes: exceeded quota: pods=3. The operator tries one now and \
+                    then, a minute apart at most.";
+    world.tells("claim/run", &[sentence]);
+    world.tells("pool/python", &[sentence]);
+}
+
+#[test]
+fn a_claim_on_a_missing_pool_says_so_and_when_it_fails() {
+    let world = plain(0).claim("run", &json!({"poolRef": {"name": "node"}}), &json!({}));
+    assert_eq!(
+        world.why("run"),
+        "Claim run has waited 30s: pool node does not exist in namespace ns.\n\
+         It fails at 2026-01-31T12:04:30Z, in 4m30s, unless it is bound by then (waitTimeoutSeconds)."
+    );
+}
+
+#[test]
+fn a_claim_for_the_latest_revision_tells_that_the_rollout_is_paused() {
+    let paused = json!({"updateStrategy": {"paused": true}});
+    let world = World::new(1, &paused, &json!({"currentRevision": revision_of("image:1")}))
+        .revision(1, "image:1")
+        .pod("p1", "image:1", &json!({}))
+        .claim("run", &json!({"revisionPolicy": "Latest"}), &json!({}));
+    let said = world.why("run");
+    let words = format!(
+        "the pool's rollout to revision {} is paused",
+        revision_of("image:2")
+    );
+    assert!(said.contains(&words), "{said}");
+}
+
+#[test]
+fn a_claim_that_is_next_tells_which_sandbox_it_gets() {
+    let world = plain(1)
+        .pod("p1", "image:2", &json!({}))
+        .claim("run", &json!({}), &json!({}));
+    assert_eq!(
+        world.why("run"),
+        "Claim run is next: the operator would bind it to sandbox p1 now."
+    );
+    world.tells(
+        "pod/p1",
+        &["Next the operator would bind it to claim run because it is available and the claim is next."],
+    );
+}
+
+#[test]
+fn a_claim_that_has_failed_waits_for_nothing() {
+    let status = json!({
+        "phase": "Failed", "observedGeneration": 1, "pool": "python",
+        "conditions": [condition("Bound", "False", "WaitTimeout", "too late")],
+    });
+    let world = plain(0).claim("run", &json!({}), &status);
+    assert_eq!(
+        world.why("run"),
+        "Claim run is Failed: too late.\n\
+         It waits for nothing any more; 'kubectl delete sandboxclaim run -n ns' removes it."
+    );
+}

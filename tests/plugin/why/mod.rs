@@ -1,0 +1,143 @@
+//! `kubectl warmpool why`: what it says of a cluster, given as the objects that kubectl would print.
+
+mod claims;
+mod pods;
+mod pools;
+mod targets;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use warmpool::cli::documents::Documents;
+use warmpool::cli::kubectl::why::explain;
+use warmpool::observe::revision::{Template, hash};
+
+const CLAIM_UID: &str = "claim-uid";
+const POOL_UID: &str = "pool-uid";
+
+fn now() -> Timestamp {
+    "2026-01-31T12:00:00Z".parse().unwrap()
+}
+
+fn ago(seconds: i64) -> String {
+    (now() - SignedDuration::from_secs(seconds)).to_string()
+}
+
+fn template(image: &str) -> Value {
+    json!({"spec": {"containers": [{"name": "main", "image": image}]}})
+}
+
+fn revision_of(image: &str) -> String {
+    hash(&Template::new(template(image)).canonical, 0)
+}
+
+/// The objects of one namespace with a pool `python` of image:2.
+struct World(Vec<Value>);
+
+impl World {
+    /// `spec` and `status` are merged over the pool's.
+    fn new(replicas: i64, spec: &Value, status: &Value) -> Self {
+        let mut pool = json!({
+            "apiVersion": "warmpool.dev/v1alpha1", "kind": "Pool",
+            "metadata": {"name": "python", "namespace": "ns", "uid": POOL_UID, "generation": 2, "resourceVersion": "9"},
+            "spec": {"replicas": replicas, "template": template("image:2")},
+            "status": {"observedGeneration": 2, "updateRevision": revision_of("image:2")},
+        });
+        json_patch::merge(&mut pool["spec"], spec);
+        json_patch::merge(&mut pool["status"], status);
+        Self(vec![pool])
+    }
+
+    /// An unclaimed sandbox that is available for a minute; `more` is merged over it.
+    fn pod(mut self, name: &str, image: &str, more: &Value) -> Self {
+        let mut pod = json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {
+                "name": name, "namespace": "ns", "uid": format!("{name}-uid"), "creationTimestamp": ago(90),
+                "labels": {
+                    "warmpool.dev/pool": "python", "warmpool.dev/state": "warm",
+                    "warmpool.dev/revision": revision_of(image),
+                },
+                "ownerReferences": [{
+                    "apiVersion": "warmpool.dev/v1alpha1", "kind": "Pool", "name": "python", "uid": POOL_UID,
+                    "controller": true,
+                }],
+            },
+            "spec": {"nodeName": "node-1"},
+            "status": {"phase": "Running", "conditions": [
+                {"type": "Ready", "status": "True", "lastTransitionTime": ago(60)},
+            ]},
+        });
+        json_patch::merge(&mut pod, more);
+        self.0.push(pod);
+        self
+    }
+
+    fn warming(self, name: &str) -> Self {
+        let status = json!({"phase": "Pending", "conditions": null});
+        self.pod(name, "image:2", &json!({"status": status}))
+    }
+
+    fn claim(mut self, name: &str, spec: &Value, status: &Value) -> Self {
+        let mut claim = json!({
+            "apiVersion": "warmpool.dev/v1alpha1", "kind": "SandboxClaim",
+            "metadata": {
+                "name": name, "namespace": "ns", "uid": CLAIM_UID.to_string() + name, "generation": 1,
+                "resourceVersion": format!("{}", 10 + self.0.len()), "creationTimestamp": ago(30),
+            },
+            "spec": {"poolRef": {"name": "python"}},
+            "status": status,
+        });
+        json_patch::merge(&mut claim["spec"], spec);
+        self.0.push(claim);
+        self
+    }
+
+    fn revision(mut self, number: i64, image: &str) -> Self {
+        self.0.push(json!({
+            "apiVersion": "apps/v1", "kind": "ControllerRevision", "revision": number,
+            "metadata": {
+                "name": format!("python-{}", revision_of(image)), "namespace": "ns",
+                "labels": {"warmpool.dev/pool": "python", "warmpool.dev/revision": revision_of(image)},
+                "ownerReferences": [{
+                    "apiVersion": "warmpool.dev/v1alpha1", "kind": "Pool", "name": "python", "uid": POOL_UID,
+                    "controller": true,
+                }],
+            },
+            "data": {"spec": {"template": template(image)}},
+        }));
+        self
+    }
+
+    fn said(&self, target: &str) -> Option<Vec<String>> {
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": self.0});
+        let index = Documents::read(&list.to_string()).unwrap().into_index();
+        explain(&index, &target.parse().unwrap(), "ns", now())
+    }
+
+    fn why(&self, target: &str) -> String {
+        self.said(target).unwrap().join("\n")
+    }
+
+    /// Each of these sentences is said, in this order.
+    #[track_caller]
+    fn tells(&self, target: &str, sentences: &[&str]) {
+        let said = self.said(target).unwrap();
+        let mut left = said.iter();
+        for sentence in sentences {
+            assert!(
+                left.any(|s| s == sentence),
+                "{sentence:?} is not said in {said:#?}"
+            );
+        }
+    }
+}
+
+fn plain(replicas: i64) -> World {
+    World::new(replicas, &json!({}), &json!({}))
+}
+
+fn condition(type_: &str, status: &str, reason: &str, message: &str) -> Value {
+    json!({
+        "type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": ago(20),
+    })
+}

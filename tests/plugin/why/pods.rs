@@ -1,0 +1,147 @@
+//! What is said of sandboxes.
+
+use super::{World, ago, plain, revision_of};
+use serde_json::json;
+
+#[test]
+fn each_reason_for_not_being_available_is_told() {
+    let hook =
+        json!({"labelsHandler": {"example.com/checked": "yes"}, "finalizersHandler": ["example.com/held"]});
+    let spec = json!({"minReadySeconds": 90, "lifecycle": {"preNormal": hook}});
+    let ready = json!({
+        "metadata": {"labels": {"example.com/checked": "yes"}, "finalizers": ["example.com/held"]},
+    });
+    let cases = [
+        (
+            json!({"spec": {"nodeName": null}, "status": {"phase": "Pending", "conditions": null}}),
+            "It is not available: it is not scheduled to a node; it has not been Ready yet; these preNormal \
+             handlers are missing: label example.com/checked=yes, finalizer example.com/held.",
+        ),
+        (
+            json!({
+                "metadata": ready["metadata"],
+                "status": {"conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": ago(10)}]},
+            }),
+            "It is not available: it has not been Ready since 2026-01-31T11:59:50Z.",
+        ),
+        (
+            json!({"metadata": {"labels": {"example.com/checked": "yes"}}}),
+            "It is not available: these preNormal handlers are missing: finalizer example.com/held.",
+        ),
+        (
+            ready,
+            "It is Ready and not available yet: minReadySeconds are over in 30s, at 2026-01-31T12:00:30Z.",
+        ),
+    ];
+    for (more, sentence) in cases {
+        let world = World::new(1, &spec, &json!({})).pod("p1", "image:2", &more);
+        world.tells("pod/p1", &["Sandbox p1 of pool python is unclaimed.", sentence]);
+    }
+}
+
+#[test]
+fn a_sandbox_that_does_not_come_up_tells_when_it_is_replaced() {
+    let world = World::new(1, &json!({"warmUpDeadlineSeconds": 100}), &json!({})).warming("p1");
+    world.tells(
+        "p1",
+        &["It is replaced at 2026-01-31T12:00:10Z, in 10s, unless it is available by then (warmUpDeadlineSeconds)."],
+    );
+    let world = World::new(1, &json!({"warmUpDeadlineSeconds": 60}), &json!({})).warming("p1");
+    world.tells(
+        "p1",
+        &[
+            "Its time for that was over at 2026-01-31T11:59:30Z (warmUpDeadlineSeconds).",
+            "Next the operator would delete it because it did not become available within warmUpDeadlineSeconds.",
+        ],
+    );
+}
+
+#[test]
+fn a_state_set_by_hand_is_nobodys_to_give_or_delete() {
+    let by_hand = json!({"metadata": {"labels": {"warmpool.dev/state": "mine"}}});
+    let world = plain(1).pod("p1", "image:2", &by_hand);
+    world.tells(
+        "p1",
+        &[
+            "Its label warmpool.dev/state is \"mine\", which is not the operator's doing: nobody gets it and nobody \
+             deletes it before it is \"warm\" again.",
+            "The operator would not touch it now.",
+        ],
+    );
+}
+
+#[test]
+fn a_draining_sandbox_tells_what_holds_it() {
+    let spec = json!({"lifecycle": {"preDelete": {"labelsHandler": {"example.com/held": "yes"}}}});
+    let labels = json!({"warmpool.dev/state": "draining", "example.com/held": "yes"});
+    let world =
+        World::new(0, &spec, &json!({})).pod("p1", "image:2", &json!({"metadata": {"labels": labels}}));
+    world.tells(
+        "p1",
+        &["It is draining: it is deleted when these preDelete handlers are off it: label example.com/held=yes."],
+    );
+}
+
+#[test]
+fn the_lines_for_claims_and_for_removal_are_those_of_the_planner() {
+    let cheap = json!({"metadata": {"annotations": {"controller.kubernetes.io/pod-deletion-cost": "-1"}}});
+    let evicted = json!({"metadata": {"labels": {"warmpool.dev/evict": "true"}}});
+    let spec = json!({"updateStrategy": {"paused": true}, "capacity": {"maxWarm": 5}});
+    let world = World::new(2, &spec, &json!({"currentRevision": revision_of("image:1")}))
+        .revision(1, "image:1")
+        .pod("old", "image:1", &json!({}))
+        .pod("cheap", "image:2", &cheap)
+        .pod("wished", "image:2", &evicted)
+        .warming("warming");
+    let places = [
+        ("warming", None, "1st"),
+        ("cheap", Some("1st"), "2nd"),
+        ("old", Some("2nd"), "3rd"),
+        ("wished", None, "4th"),
+    ];
+    for (name, claiming, removal) in places {
+        let said = world.said(&format!("pod/{name}")).unwrap();
+        let claimed = claiming.map(|place| format!("It is the {place} of 2 to be claimed."));
+        assert_eq!(
+            said.iter().find(|s| s.ends_with("to be claimed.")),
+            claimed.as_ref()
+        );
+        let goes = format!("It is the {removal} of 4 to go when the pool has too many.");
+        assert!(said.contains(&goes), "{name}: {said:#?}");
+    }
+    let old = format!(
+        "It runs the old revision {}; the pool's latest is {}.",
+        revision_of("image:1"),
+        revision_of("image:2")
+    );
+    world.tells("old", &["It is available since 2026-01-31T11:59:00Z (1m).", &old]);
+    world.tells(
+        "wished",
+        &[
+            "Its label warmpool.dev/evict=true asks for its replacement: no claim gets it, and it goes as soon as enough \
+             others are available.",
+            "Next the operator would delete it because its label warmpool.dev/evict asks for that.",
+        ],
+    );
+}
+
+#[test]
+fn a_pod_that_only_bears_the_label_is_left_alone() {
+    let stray = json!({"metadata": {"ownerReferences": null}});
+    assert_eq!(
+        plain(0).pod("p1", "image:2", &stray).why("pod/p1"),
+        "Pod p1 has the label of pool python, but neither a pool nor a claim owns it; the operator leaves it alone."
+    );
+}
+
+#[test]
+fn a_sandbox_of_a_stopped_pool_has_no_deadline() {
+    let spec = json!({"template": null, "templateRef": {"name": "shared"}, "warmUpDeadlineSeconds": 60});
+    let world = World::new(1, &spec, &json!({})).warming("p1");
+    let said = world.why("p1");
+    let stopped = "\nNothing is created or deleted: PodTemplate shared does not exist";
+    assert!(
+        said.contains(stopped) && !said.contains("warmUpDeadlineSeconds"),
+        "{said}"
+    );
+}

@@ -1,0 +1,111 @@
+//! What is said of pools.
+
+use super::{World, condition, plain, revision_of};
+use serde_json::{Value, json};
+
+#[test]
+fn a_full_pool_has_nothing_to_do() {
+    let status = json!({"currentRevision": revision_of("image:2")});
+    let spec = json!({"updateStrategy": {"maxUnavailable": 1}});
+    let world = World::new(1, &spec, &status).pod("p1", "image:2", &json!({}));
+    let rollout = format!("Rollout: revision {} is complete.", revision_of("image:2"));
+    assert_eq!(
+        world.said("python").unwrap(),
+        [
+            "Pool python is full: 1 available, 1 wanted.",
+            &rollout,
+            "There is nothing to do now."
+        ]
+    );
+}
+
+#[test]
+fn a_pool_that_warms_up_counts_what_it_has_and_tells_what_it_makes() {
+    let world = plain(3).pod("p1", "image:2", &json!({})).warming("p2");
+    let next = format!(
+        "Next the operator would create a sandbox of revision {} to fill the pool up.",
+        revision_of("image:2")
+    );
+    world.tells(
+        "python",
+        &[
+            "Pool python is not full: 1 available, 3 wanted, 1 not available yet.",
+            "1 sandbox is missing, and the operator creates 1 now.",
+            &next,
+        ],
+    );
+}
+
+/// Three old sandboxes and a new template.
+fn rolling(spec: &Value, condition: &Value) -> World {
+    let status = json!({"currentRevision": revision_of("image:1"), "conditions": [condition]});
+    let world = World::new(3, spec, &status).revision(1, "image:1");
+    ["p1", "p2", "p3"]
+        .iter()
+        .fold(world, |world, name| world.pod(name, "image:1", &json!({})))
+}
+
+#[test]
+fn a_paused_rollout_tells_how_to_resume_it() {
+    let paused = condition("Progressing", "Unknown", "Paused", "paused; 0 of 3 run it");
+    rolling(&json!({"updateStrategy": {"paused": true}}), &paused).tells(
+        "pool/python",
+        &[
+            "Rollout: paused; 0 of 3 run it.",
+            "'kubectl warmpool rollout resume python -n ns' lets it go on.",
+            "There is nothing to do now.",
+        ],
+    );
+}
+
+#[test]
+fn what_the_operator_remembers_is_told_in_its_words_unless_they_are_about_another_spec() {
+    let words = "0 of 3; sandboxes of revision x failed to become available twice";
+    let failing = condition("Progressing", "True", "Progressing", words);
+    let mut world = rolling(&json!({}), &failing);
+    let sentence = format!("Rollout: {words}.");
+    world.tells("python", &[&sentence]);
+    world.0[0]["metadata"]["generation"] = json!(3);
+    let said = world.why("python");
+    assert!(!said.contains(words), "{said}");
+    let lag = "The operator has not seen the latest change of it yet; if that stays so, no operator may be \
+               running.";
+    world.tells("python", &[lag]);
+}
+
+#[test]
+fn a_rollout_without_budget_tells_what_it_keeps() {
+    let progressing = condition("Progressing", "True", "Progressing", "0 of 3");
+    let spec = json!({"updateStrategy": {"maxUnavailable": 1}});
+    let mut world = rolling(&spec, &progressing);
+    world.0.pop();
+    world.warming("p4").tells(
+        "python",
+        &[
+            "No old sandbox may go now: 2 are available, and updateStrategy.maxUnavailable (1) asks for 2 to stay.",
+        ],
+    );
+    let on_replenish = rolling(&json!({"updateStrategy": {"type": "OnReplenish"}}), &progressing);
+    on_replenish.tells(
+        "python",
+        &["By its strategy OnReplenish old sandboxes are replaced only as claims take them."],
+    );
+    let said = rolling(&spec, &progressing).why("python");
+    assert!(
+        said.contains("delete p") && !said.contains("No further"),
+        "with budget one is replaced: {said}"
+    );
+}
+
+#[test]
+fn a_missing_template_stops_the_pool_and_nothing_else_is_guessed() {
+    let spec = json!({"template": null, "templateRef": {"name": "shared"}});
+    let world = World::new(2, &spec, &json!({}));
+    assert_eq!(
+        world.why("python"),
+        "Pool python has 0 sandboxes, 0 of them available.\n\
+         Nothing is created or deleted: PodTemplate shared does not exist in namespace ns; create it, or name \
+         another one in spec.templateRef. What is warm may still be claimed.\n\
+         There is nothing to do now."
+    );
+}

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::ControllerRevision;
 use serde_json::json;
 use warmpool::api::claim::Phase;
 use warmpool::observe::Key;
@@ -81,4 +82,29 @@ fn a_write_that_the_watch_has_shown_before_the_answer_came_is_not_waited_for() {
     index.apply_claim(&claim(11, "Pending"), true, Timestamp::UNIX_EPOCH);
     index.published_claim(&waiting, Some(Phase::Pending), Some("11"));
     assert!(!index.awaits("claim"));
+}
+
+#[test]
+fn a_late_event_does_not_take_a_revision_back() {
+    let mut index = index();
+    let revision = |number: u32| {
+        serde_json::from_value::<ControllerRevision>(json!({
+            "metadata": {
+                "namespace": "default", "name": "python-abc", "uid": "revision",
+                "labels": {"warmpool.dev/pool": "python", "warmpool.dev/revision": "abc"},
+                "ownerReferences": [{
+                    "apiVersion": "warmpool.dev/v1alpha1", "kind": "Pool", "name": "python", "uid": "pool",
+                    "controller": true,
+                }],
+            },
+            "revision": number,
+            "data": {"spec": {"template": {"spec": {"containers": []}}}},
+        }))
+        .unwrap()
+    };
+    assert!(!index.apply_revision(&revision(3)).is_empty());
+    assert!(index.apply_revision(&revision(1)).is_empty());
+    assert_eq!(view(&index).revisions[0].number, 3);
+    assert!(!index.apply_revision(&revision(4)).is_empty());
+    assert_eq!(view(&index).revisions[0].number, 4);
 }

@@ -209,11 +209,13 @@ impl Index {
             return Vec::new();
         };
         let pool = Key::new(revision.key.namespace.clone(), revision.pool.clone());
-        let name = revision.key.name.clone();
-        self.revisions
-            .entry(pool.clone())
-            .or_default()
-            .insert(name, Arc::new(revision));
+        let of_pool = self.revisions.entry(pool.clone()).or_default();
+        let known = of_pool.get(&revision.key.name);
+        // Its number only ever grows: an event from before our own last write of it is late.
+        if known.is_some_and(|k| k.uid == revision.uid && k.number > revision.number) {
+            return Vec::new();
+        }
+        of_pool.insert(revision.key.name.clone(), Arc::new(revision));
         vec![Trigger::Pool(pool)]
     }
 

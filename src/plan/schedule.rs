@@ -24,7 +24,8 @@ pub(super) fn run(draft: &mut Draft) {
     let mut given = Vec::new();
     for one in waiting {
         if one.deadline().is_some_and(|deadline| deadline <= draft.view.now) {
-            fail(draft, one, reasons::WAIT_TIMEOUT, TOO_LATE);
+            let message = format!("{} became available within waitTimeoutSeconds", nothing(one));
+            fail(draft, one, reasons::WAIT_TIMEOUT, message);
             continue;
         }
         let policy = one.terms.revision_policy;
@@ -34,7 +35,8 @@ pub(super) fn run(draft: &mut Draft) {
                 bind(draft, &one.claim, index);
             }
         } else if one.terms.on_empty == OnEmpty::Fail {
-            fail(draft, one, reasons::POOL_EMPTY, NOT_ENOUGH);
+            let message = format!("{} that would do could be had, and onEmpty is Fail", nothing(one));
+            fail(draft, one, reasons::POOL_EMPTY, message);
         } else {
             wait(draft, one);
             if can_ever_have(draft, one) {
@@ -48,8 +50,12 @@ pub(super) fn run(draft: &mut Draft) {
     }
 }
 
-const TOO_LATE: &str = "too few sandboxes became available within waitTimeoutSeconds";
-const NOT_ENOUGH: &str = "too few sandboxes that will do are available, and onEmpty is Fail";
+fn nothing(one: &Waiting) -> String {
+    match one.claim.wanted() {
+        1 => "no sandbox".to_string(),
+        wanted => format!("no {wanted} sandboxes together"),
+    }
+}
 
 fn bind(draft: &mut Draft, claim: &Arc<Claim>, index: usize) {
     let Some(sandbox) = draft.idle.get(index).map(|idle| Arc::clone(&idle.sandbox)) else {
@@ -133,10 +139,10 @@ impl Stock {
     }
 }
 
-fn fail(draft: &mut Draft, one: &Waiting, reason: &'static str, message: &str) {
+fn fail(draft: &mut Draft, one: &Waiting, reason: &'static str, message: String) {
     let step = Step::FailClaim {
         claim: Arc::clone(&one.claim),
-        message: message.to_string(),
+        message,
     };
     draft.act(Phase::Scheduling, reason, step);
 }

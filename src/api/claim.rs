@@ -1,4 +1,4 @@
-//! The `SandboxClaim`: one sandbox, for as long as the claim lives.
+//! The `SandboxClaim`: one sandbox or several, for as long as the claim lives.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A SandboxClaim takes one warm sandbox from a pool and keeps it until the claim is deleted.
+/// A SandboxClaim takes warm sandboxes from a pool and keeps them until it is deleted or expires.
 #[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "warmpool.dev",
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
     namespaced,
     status = "SandboxClaimStatus",
     derive = "PartialEq",
-    doc = "SandboxClaim takes one warm sandbox from a Pool and keeps it until the claim is deleted. Wait for it with `kubectl wait --for=condition=Ready`.",
+    doc = "SandboxClaim takes one or more warm sandboxes from a Pool and keeps them until it is deleted or expires. Wait for it with `kubectl wait --for=condition=Ready`.",
     printcolumn(name = "Pool", type_ = "string", json_path = ".status.pool"),
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
     printcolumn(name = "Sandbox", type_ = "string", json_path = ".status.sandboxes[0].name"),

@@ -78,8 +78,8 @@ impl Writer {
         }
         index.failures.note(&view.pool.uid, &plan.failures);
         for (claim, sandboxes) in plan.bindings() {
-            // Another pool may have begun to serve a claim that several may.
-            if index.pending.is_serving(&claim.uid) {
+            // Another pool may have begun to serve a claim that several may, or be done with it.
+            if index.is_busy(claim) || index.claim(&claim.key).is_none_or(|now| !now.waiting()) {
                 continue;
             }
             index.pending.serving(&claim.uid);

@@ -114,14 +114,18 @@ impl Index {
                     waiting.push(Waiting {
                         terms: claim.terms(Some(&pool.claim_defaults)),
                         held: self.held_by(claim).count() + coming,
-                        busy: self.pending.is_serving(&claim.uid)
-                            || self.published.get(&claim.uid).is_some_and(|w| w.settled),
+                        busy: self.is_busy(claim),
                         claim: Arc::clone(claim),
                     });
                 }
             }
         }
         (waiting, elsewhere)
+    }
+
+    /// A task is binding or ending the claim, or has, and the watch is still to show it.
+    pub fn is_busy(&self, claim: &Claim) -> bool {
+        self.pending.is_serving(&claim.uid) || self.published.get(&claim.uid).is_some_and(|w| w.settled)
     }
 
     /// The sandboxes that a claim holds and may keep.

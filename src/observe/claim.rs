@@ -91,6 +91,14 @@ impl Claim {
         }
     }
 
+    /// The pool that it asks for by name.
+    pub fn named_pool(&self) -> Option<Key> {
+        match &self.target {
+            Target::Pool(name) => Some(Key::new(self.key.namespace.clone(), name)),
+            Target::AnyWith(_) => None,
+        }
+    }
+
     /// Whether `pool` will do.
     pub fn accepts(&self, pool: &Pool) -> bool {
         let will_do = match &self.target {

@@ -74,7 +74,7 @@ impl Index {
             sandboxes: owned.filter_map(|k| self.pod(k)).collect(),
             binding: self.pending.is_serving(&claim.uid)
                 || self.pending.bound_to().any(|uid| uid == claim.uid),
-            pool_exists: self.pools.values().any(|pool| claim.accepts(pool)),
+            pool_exists: self.accepted_by(claim).next().is_some(),
             terms: claim.terms(pool.map(|p| &p.claim_defaults)),
             verdict: self.queue.verdict(&claim.uid).cloned(),
         })

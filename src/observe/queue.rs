@@ -1,7 +1,7 @@
 //! Claims that wait: for which pools, why, and which of several pools is to serve one.
 
 use super::Key;
-use super::claim::{Claim, Target};
+use super::claim::Claim;
 use super::grouped::remove_from;
 use super::index::{Index, Trigger};
 use super::pool::Pool;
@@ -17,12 +17,22 @@ use std::sync::Arc;
 /// Claims that wait.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// Keys of those that ask for one pool, by that pool.
-    of_pool: HashMap<Key, BTreeSet<Key>>,
-    /// Keys of those that any of several pools may serve, by namespace.
-    roaming: HashMap<String, BTreeSet<Key>>,
+    /// Keys of the claims that wait in each line.
+    lines: HashMap<Key, BTreeSet<Key>>,
     /// Why they wait, by UID, as the last plan of the pool that is to serve them had it.
     verdicts: HashMap<String, Verdict>,
+}
+
+/// The line that a claim waits in: that of the pool it asks for, or the one that all pools of its namespace share,
+/// named as no pool is.
+fn line_of(claim: &Claim) -> Key {
+    claim
+        .named_pool()
+        .unwrap_or_else(|| shared_line(&claim.key.namespace))
+}
+
+fn shared_line(namespace: &str) -> Key {
+    Key::new(namespace, "")
 }
 
 impl Queue {
@@ -36,26 +46,16 @@ impl Queue {
         self.verdicts.remove(uid);
     }
 
-    fn keys<'a>(&'a self, pool: &Key) -> impl Iterator<Item = &'a Key> {
-        let own = self.of_pool.get(pool).into_iter().flatten();
-        own.chain(self.roaming.get(&pool.namespace).into_iter().flatten())
+    fn line<'a>(&'a self, line: &Key) -> impl Iterator<Item = &'a Key> + use<'a> {
+        self.lines.get(line).into_iter().flatten()
     }
 }
 
 impl Index {
     /// Puts a claim among the waiting ones.
     pub(super) fn enlist(&mut self, claim: &Claim) {
-        let keys = match &claim.target {
-            Target::Pool(name) => {
-                let pool = Key::new(claim.key.namespace.clone(), name);
-                self.queue.of_pool.entry(pool).or_default()
-            }
-            Target::AnyWith(_) => {
-                let namespace = claim.key.namespace.clone();
-                self.queue.roaming.entry(namespace).or_default()
-            }
-        };
-        keys.insert(claim.key.clone());
+        let line = self.queue.lines.entry(line_of(claim)).or_default();
+        line.insert(claim.key.clone());
     }
 
     /// Takes a claim out of the waiting ones. Answers the pools that it waited for.
@@ -63,15 +63,7 @@ impl Index {
         let Some(claim) = self.claims.get(key).cloned() else {
             return Vec::new();
         };
-        let waited = match &claim.target {
-            Target::Pool(name) => {
-                let pool = Key::new(claim.key.namespace.clone(), name);
-                remove_from(&mut self.queue.of_pool, &pool, |keys| keys.remove(key))
-            }
-            Target::AnyWith(_) => remove_from(&mut self.queue.roaming, &claim.key.namespace, |keys| {
-                keys.remove(key)
-            }),
-        };
+        let waited = remove_from(&mut self.queue.lines, &line_of(&claim), |keys| keys.remove(key));
         if waited {
             self.pools_for(&claim)
         } else {
@@ -79,12 +71,20 @@ impl Index {
         }
     }
 
-    /// The pools that may serve `claim`.
+    /// The pools that are there and will do for `claim`.
+    pub(super) fn accepted_by<'a>(&'a self, claim: &Claim) -> impl Iterator<Item = &'a Arc<Pool>> {
+        let named = claim.named_pool();
+        let all = named.is_none().then(|| self.pools.values());
+        let any = all.into_iter().flatten().filter(|pool| claim.accepts(pool));
+        named.and_then(|key| self.pools.get(&key)).into_iter().chain(any)
+    }
+
+    /// The pools that may serve `claim`; one that it names is among them before it is there.
     pub fn pools_for(&self, claim: &Claim) -> Vec<Trigger> {
-        match &claim.target {
-            Target::Pool(name) => vec![Trigger::Pool(Key::new(claim.key.namespace.clone(), name))],
-            Target::AnyWith(_) => {
-                let pools = self.pools.values().filter(|pool| claim.accepts(pool));
+        match claim.named_pool() {
+            Some(pool) => vec![Trigger::Pool(pool)],
+            None => {
+                let pools = self.accepted_by(claim);
                 pools.map(|pool| Trigger::Pool(pool.key.clone())).collect()
             }
         }
@@ -92,7 +92,9 @@ impl Index {
 
     /// Claims that wait for `pool`, or may be waiting for it.
     pub(super) fn waiting_on(&self, pool: &Key) -> Vec<Trigger> {
-        self.queue.keys(pool).cloned().map(Trigger::Claim).collect()
+        let shared = shared_line(&pool.namespace);
+        let keys = self.queue.line(pool).chain(self.queue.line(&shared));
+        keys.cloned().map(Trigger::Claim).collect()
     }
 
     /// The waiting claims that `pool` is to serve, and the other pools that are to serve some that it might.
@@ -101,23 +103,25 @@ impl Index {
         for uid in self.pending.bound_to() {
             *being_bound.entry(uid).or_default() += 1;
         }
-        let (mut waiting, mut elsewhere) = (Vec::new(), BTreeSet::new());
-        let mut stock = HashMap::new();
-        let claims = self.queue.keys(&pool.key).filter_map(|key| self.claims.get(key));
-        for claim in claims.filter(|claim| claim.accepts(pool)) {
+        let view = |claim: &Arc<Claim>| {
+            let coming = being_bound.get(claim.uid.as_str()).copied().unwrap_or(0);
+            Waiting {
+                terms: claim.terms(Some(&pool.claim_defaults)),
+                held: self.held_by(claim).count() + coming,
+                busy: self.is_busy(claim),
+                claim: Arc::clone(claim),
+            }
+        };
+        let claims = |line: &Key| self.queue.line(line).filter_map(move |key| self.claims.get(key));
+        let mut waiting: Vec<_> = claims(&pool.key).map(view).collect();
+        let (mut elsewhere, mut stock) = (BTreeSet::new(), HashMap::new());
+        let shared = shared_line(&pool.key.namespace);
+        for claim in claims(&shared).filter(|claim| claim.accepts(pool)) {
             match self.server_of(claim, now, &mut stock) {
                 Some(server) if server != pool.key => {
                     elsewhere.insert(server);
                 }
-                _ => {
-                    let coming = being_bound.get(claim.uid.as_str()).copied().unwrap_or(0);
-                    waiting.push(Waiting {
-                        terms: claim.terms(Some(&pool.claim_defaults)),
-                        held: self.held_by(claim).count() + coming,
-                        busy: self.is_busy(claim),
-                        claim: Arc::clone(claim),
-                    });
-                }
+                _ => waiting.push(view(claim)),
             }
         }
         (waiting, elsewhere)
@@ -141,21 +145,21 @@ impl Index {
         self.server_of(claim, now, &mut HashMap::new())
     }
 
-    /// Of several pools the one that is to serve a claim: the one whose sandboxes it holds already, or else the one with the
-    /// most available sandboxes that will do; when none has any, one that may create some; ties by name.
+    /// Of several pools the one that is to serve a claim: the one whose sandboxes it holds already, or else the one
+    /// with the most available sandboxes that will do; when none has any, one that may create some; ties by
+    /// name.
     fn server_of<'a>(
         &'a self,
         claim: &Claim,
         now: Timestamp,
         stock: &mut HashMap<&'a Key, Stock>,
     ) -> Option<Key> {
-        if let Target::Pool(name) = &claim.target {
-            return Some(Key::new(claim.key.namespace.clone(), name));
+        if let Some(pool) = claim.named_pool() {
+            return Some(pool);
         }
         if let Some(pod) = self.held_by(claim).next() {
             return Some(Key::new(claim.key.namespace.clone(), pod.pool.clone()));
         }
-        let pools = self.pools.values().filter(|pool| claim.accepts(pool));
         let candidate = |pool: &'a Arc<Pool>| {
             let stock = stock.entry(&pool.key).or_insert_with(|| self.stock(pool, now));
             let policy = claim.terms(Some(&pool.claim_defaults)).revision_policy;
@@ -165,7 +169,10 @@ impl Index {
             };
             ((Reverse(available), !stock.creates, &pool.key.name), &pool.key)
         };
-        let best = pools.map(candidate).min_by(|a, b| a.0.cmp(&b.0));
+        let best = self
+            .accepted_by(claim)
+            .map(candidate)
+            .min_by(|a, b| a.0.cmp(&b.0));
         best.map(|(_, key)| key.clone())
     }
 

@@ -54,10 +54,10 @@ impl Rollout {
             too_many.min(missing)
         };
         let rolls = targets.strategy == UpdateStrategyType::RollingUpdate && !targets.paused;
-        let for_update = match to_replace {
-            0 => 0,
-            _ if !rolls => 0,
-            some => some + taken,
+        let for_update = if rolls && to_replace > 0 {
+            to_replace + taken
+        } else {
+            0
         };
         let surge = targets.max_surge.min(for_update.max(for_evictions(draft)));
         Self {

@@ -152,6 +152,11 @@ pub fn set(
     }
 }
 
+/// A moment as messages tell it, when the day is plain: `12:03:04Z`.
+pub(crate) fn time_of_day(at: Timestamp) -> String {
+    jiff::fmt::strtime::format("%H:%M:%SZ", at).unwrap_or_default()
+}
+
 /// The condition of the given type.
 pub fn find<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
     conditions.iter().find(|c| c.type_ == type_)

@@ -1,4 +1,4 @@
-//! Deleting pods, always under the condition that they are what they were when the deletion was decided.
+//! Deleting, always under the condition that things are what they were when the deletion was decided.
 
 use super::Writer;
 use super::outcome::{CallError, Class, call, settle};
@@ -32,17 +32,21 @@ pub(super) async fn run(writer: Writer, sandbox: Arc<Sandbox>, reason: &'static 
 /// Sends the deletion until its outcome is known. A pod that is gone is deleted.
 async fn delete(writer: &Writer, sandbox: &Sandbox) -> Result<(), CallError> {
     let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &sandbox.key.namespace);
-    let preconditions = Some(Preconditions {
-        uid: Some(sandbox.uid.clone()),
-        resource_version: Some(sandbox.resource_version.clone()),
-    });
-    let parameters = DeleteParams {
-        preconditions,
-        ..DeleteParams::default()
-    };
+    let parameters = only(&sandbox.uid, Some(&sandbox.resource_version));
     match settle(|| call(pods.delete(&sandbox.key.name, &parameters))).await {
         Ok(_) => Ok(()),
         Err(error) if error.class() == Class::Gone => Ok(()),
         Err(error) => Err(error),
+    }
+}
+
+/// Has only the object with this UID deleted and, where a resource version is given, only as it was then.
+pub fn only(uid: &str, resource_version: Option<&str>) -> DeleteParams {
+    DeleteParams {
+        preconditions: Some(Preconditions {
+            uid: Some(uid.to_string()),
+            resource_version: resource_version.map(ToString::to_string),
+        }),
+        ..DeleteParams::default()
     }
 }

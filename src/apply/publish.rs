@@ -1,6 +1,7 @@
 //! Writing statuses.
 
 use super::Writer;
+use super::delete::only;
 use super::outcome::{CallError, Class, call, settle};
 use crate::api::claim::Phase;
 use crate::api::{PoolStatus, SandboxClaimStatus};
@@ -11,7 +12,7 @@ use crate::observe::stored::{StoredClaim, StoredPool};
 use crate::plan;
 use jiff::Timestamp;
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::api::{Patch, PatchParams};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -52,6 +53,12 @@ pub fn changed<S: Serialize>(before: &S, after: &S) -> Value {
     after
 }
 
+/// The patch that writes the status of a claim if its version is still this one.
+fn claim_patch(claim: &Claim, version: &str, status: &SandboxClaimStatus) -> Patch<Value> {
+    let metadata = json!({"uid": claim.uid, "resourceVersion": version});
+    Patch::Merge(json!({"metadata": metadata, "status": changed(&claim.status, status)}))
+}
+
 /// W2: writes the status of a claim, on the version of it that was decided on. When another write came
 /// between, the claim is read again and the write repeated, as long as the claim still waits.
 ///
@@ -66,9 +73,7 @@ pub(crate) async fn claim_status(
     let parameters = PatchParams::default();
     let mut version = claim.resource_version.clone();
     loop {
-        let metadata = json!({"uid": claim.uid, "resourceVersion": version});
-        let body = json!({"metadata": metadata, "status": changed(&claim.status, &status)});
-        let patch = Patch::Merge(body);
+        let patch = claim_patch(claim, &version, &status);
         let answer = settle(|| call(api.patch_status(&claim.key.name, &parameters, &patch))).await;
         let error = match answer {
             Ok(answer) => {
@@ -108,9 +113,8 @@ pub(crate) async fn fail_claim(writer: Writer, claim: Arc<Claim>, reason: &'stat
 pub(crate) async fn claim_update(writer: &Writer, claim: &Claim, status: SandboxClaimStatus) {
     let api: Api<StoredClaim> = Api::namespaced(writer.client.clone(), &claim.key.namespace);
     let phase = status.phase.map(|p| format!("{p:?}"));
-    let metadata = json!({"uid": claim.uid, "resourceVersion": claim.resource_version});
-    let body = json!({"metadata": metadata, "status": changed(&claim.status, &status)});
-    let answer = call(api.patch_status(&claim.key.name, &PatchParams::default(), &Patch::Merge(body))).await;
+    let patch = claim_patch(claim, &claim.resource_version, &status);
+    let answer = call(api.patch_status(&claim.key.name, &PatchParams::default(), &patch)).await;
     match answer {
         Ok(answer) => {
             writer.shared.lock().published_claim(
@@ -133,15 +137,8 @@ pub(crate) async fn claim_update(writer: &Writer, claim: &Claim, status: Sandbox
 /// Deletes a claim that has ended, as it was when that was decided.
 pub(crate) async fn delete_claim(writer: &Writer, claim: &Claim) {
     let api: Api<StoredClaim> = Api::namespaced(writer.client.clone(), &claim.key.namespace);
-    let preconditions = Some(Preconditions {
-        uid: Some(claim.uid.clone()),
-        resource_version: Some(claim.resource_version.clone()),
-    });
-    let parameters = DeleteParams {
-        preconditions,
-        ..DeleteParams::default()
-    };
-    match call(api.delete(&claim.key.name, &parameters)).await {
+    let as_seen = only(&claim.uid, Some(&claim.resource_version));
+    match call(api.delete(&claim.key.name, &as_seen)).await {
         Ok(_) => tracing::info!(claim = %claim.key, "deleted, ttlSecondsAfterFinished after its end"),
         Err(error) if matches!(error.class(), Class::Stale | Class::Gone) => {}
         Err(error) => {

@@ -1,6 +1,7 @@
 //! Storing template revisions as ControllerRevision objects.
 
 use super::Writer;
+use super::delete::only;
 use super::outcome::{CallError, Class, call, settle};
 use crate::api::{API_VERSION, labels};
 use crate::observe::index::Trigger;
@@ -11,7 +12,7 @@ use crate::plan::Plan;
 use crate::plan::revision::{Revisions, Store};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -111,15 +112,7 @@ async fn create(
 
 /// Deleting history is house-keeping: what fails now is planned again.
 async fn trim(api: &Api<ControllerRevision>, revision: &Revision) {
-    let preconditions = Some(Preconditions {
-        uid: Some(revision.uid.clone()),
-        resource_version: None,
-    });
-    let parameters = DeleteParams {
-        preconditions,
-        ..DeleteParams::default()
-    };
-    if let Err(error) = call(api.delete(&revision.key.name, &parameters)).await {
+    if let Err(error) = call(api.delete(&revision.key.name, &only(&revision.uid, None))).await {
         tracing::debug!(revision = %revision.key, error = error.message(), "an old revision could not be deleted");
     }
 }

@@ -136,7 +136,7 @@ fn last_progress(draft: &Draft, complete: bool, at_partition: bool) -> Option<Ti
 /// A sentence on revisions whose sandboxes fail to come up.
 fn warm_up_failures(draft: &Draft) -> Option<String> {
     let sentence = |(revision, failures): (&String, &WarmUpFailures)| {
-        let next = jiff::fmt::strtime::format("%H:%M:%SZ", warm_up::resumes_at(failures)).unwrap_or_default();
+        let next = conditions::time_of_day(warm_up::resumes_at(failures));
         let times = match failures.count {
             1 => "once".to_string(),
             n => format!("{n} times in a row"),

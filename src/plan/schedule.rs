@@ -3,7 +3,7 @@
 use super::draft::{Draft, Idle};
 use super::{Phase, Step};
 use crate::api::claim::{OnEmpty, RevisionPolicy};
-use crate::api::conditions::claim as reasons;
+use crate::api::conditions::{claim as reasons, time_of_day};
 use crate::observe::claim::Claim;
 use crate::observe::fault::Fault;
 use crate::observe::view::{Verdict, Waiting};
@@ -185,7 +185,7 @@ pub(super) fn verdicts(draft: &Draft) -> Vec<Verdict> {
             1 => "1 claim ahead".to_string(),
             n => format!("{n} claims ahead"),
         };
-        let at = jiff::fmt::strtime::format("%H:%M:%SZ", draft.view.now).unwrap_or_default();
+        let at = time_of_day(draft.view.now);
         Verdict {
             uid: one.claim.uid.clone(),
             reason,

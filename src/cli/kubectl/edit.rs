@@ -4,6 +4,7 @@ use super::cluster::ClusterError;
 use super::print::{self, Format, PrintError};
 use super::session::Session;
 use super::{pool, rollout};
+use crate::api::conditions::whole_seconds;
 use crate::api::labels;
 use jiff::Timestamp;
 use kube::api::Patch;
@@ -101,7 +102,7 @@ fn restarted(pool: &DynamicObject, now: Timestamp) -> Result<Value, EditError> {
         let command = pool::command("resume", pool);
         return Err(EditError::RestartPaused { pool: name, command });
     }
-    let moment = Timestamp::from_second(now.as_second()).unwrap_or(now).to_string();
+    let moment = whole_seconds(now).to_string();
     let before =
         pool::at(pool, "/spec/template/metadata/annotations").and_then(|a| a.get(labels::RESTARTED_AT));
     if before.is_some_and(|b| *b == moment) {

@@ -11,11 +11,12 @@ use super::pool::{self, PoolName};
 use super::print::{self, Format, PrintError};
 use super::session::Session;
 use crate::api;
+use crate::apply::delete::only;
 use crate::observe::revision::letter;
 use exec::ExecError;
 use follow::FollowError;
 use kube::Api;
-use kube::api::{DeleteParams, PostParams, Preconditions};
+use kube::api::PostParams;
 use kube::core::{ApiResource, DynamicObject};
 use serde_json::json;
 use signals::Signals;
@@ -271,13 +272,7 @@ impl<'a> Call<'a> {
     /// Deletes the claim; one that is gone, or another of its name, is not this one's business.
     async fn remove(&self) -> Result<(), ClaimError> {
         let name = pool::name(&self.claim);
-        let parameters = DeleteParams {
-            preconditions: Some(Preconditions {
-                uid: self.claim.metadata.uid.clone(),
-                resource_version: None,
-            }),
-            ..DeleteParams::default()
-        };
+        let parameters = only(pool::uid(&self.claim), None);
         let cluster = &self.session.cluster;
         match cluster.ask(self.claims.delete(name, &parameters)).await {
             Ok(_) => {

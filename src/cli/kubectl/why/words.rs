@@ -1,5 +1,6 @@
 //! Numbers, times and reasons in plain words.
 
+use crate::api::conditions::whole_seconds;
 use jiff::{SignedDuration, Timestamp};
 
 /// As in `1 sandbox` and `3 sandboxes`.
@@ -48,7 +49,7 @@ pub(super) fn since(at: Timestamp, now: Timestamp) -> String {
 
 /// A moment, to the second.
 pub(super) fn clock(at: Timestamp) -> String {
-    Timestamp::from_second(at.as_second()).unwrap_or(at).to_string()
+    whole_seconds(at).to_string()
 }
 
 /// A place in a line, as in `the 2nd of 5`.

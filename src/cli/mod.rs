@@ -4,6 +4,7 @@ pub mod controller;
 pub mod crds;
 pub mod documents;
 pub mod kubectl;
+mod live;
 pub mod plan;
 
 use clap::{Parser, Subcommand};

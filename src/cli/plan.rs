@@ -1,18 +1,15 @@
 //! `warmpool plan`: the planner of the controllers, run once over a live cluster or over files.
 
 use super::documents::{DocumentError, Documents};
+use super::live;
 use crate::api::PoolStatus;
 use crate::observe::Key;
-use crate::observe::feed::{Indexed, take_over_list};
 use crate::observe::index::Index;
-use crate::observe::stored::{StoredClaim, StoredPod, StoredPodTemplate, StoredPool};
 use crate::observe::view::{Creation, PoolView};
 use crate::plan::{self, Action, Phase, Plan, Step};
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::ControllerRevision;
-use kube::api::ListParams;
-use kube::{Api, Client};
+use kube::Client;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::io::{Read, Write as _};
@@ -154,32 +151,11 @@ fn from_file(path: &PathBuf) -> Result<Index, PlanError> {
 }
 
 async fn from_cluster() -> Result<Index, PlanError> {
-    let wrong = |e: Box<dyn std::error::Error + Send + Sync>| PlanError::Cluster(e);
-    let client = Client::try_default().await.map_err(|e| wrong(e.into()))?;
-    let mut index = Index::default();
-    list::<ControllerRevision>(&client, &mut index)
+    let client = Client::try_default()
         .await
-        .map_err(|e| wrong(e.into()))?;
-    list::<StoredPod>(&client, &mut index)
-        .await
-        .map_err(|e| wrong(e.into()))?;
-    list::<StoredPodTemplate>(&client, &mut index)
-        .await
-        .map_err(|e| wrong(e.into()))?;
-    list::<StoredPool>(&client, &mut index)
-        .await
-        .map_err(|e| wrong(e.into()))?;
-    list::<StoredClaim>(&client, &mut index)
-        .await
-        .map_err(|e| wrong(e.into()))?;
-    Ok(index)
-}
-
-async fn list<K: Indexed>(client: &Client, index: &mut Index) -> Result<(), kube::Error> {
-    let parameters = K::selector().map_or_else(ListParams::default, |s| ListParams::default().labels(s));
-    let objects = Api::<K>::all(client.clone()).list(&parameters).await?;
-    take_over_list(index, objects.items);
-    Ok(())
+        .map_err(|e| PlanError::Cluster(e.into()))?;
+    let index = live::read(&client, None).await;
+    index.map_err(|e| PlanError::Cluster(e.into()))
 }
 
 fn report(index: &Index, key: &Key, now: Timestamp) -> Option<PoolReport> {

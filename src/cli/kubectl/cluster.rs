@@ -2,7 +2,9 @@
 
 use super::Connection;
 use crate::apply::outcome::{CallError, call};
+use crate::cli::live;
 use crate::observe::feed::chain;
+use crate::observe::index::Index;
 use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::core::Status;
 use kube::runtime::watcher;
@@ -80,6 +82,12 @@ impl Cluster {
         request: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, ClusterError> {
         call(request).await.map_err(|e| self.wrong(e))
+    }
+
+    /// Everything of the namespace that the planner looks at.
+    pub(super) async fn read(&self) -> Result<Index, ClusterError> {
+        let index = live::read(&self.client, Some(&self.namespace)).await;
+        index.map_err(|e| self.wrong(e))
     }
 
     /// Lets a watch that broke off begin again, unless the API server refuses it.

@@ -12,14 +12,10 @@ use super::Connection;
 use super::cluster::{Cluster, ClusterError, FROM_SERVER};
 use super::print::{self, PrintError};
 use crate::observe::Key;
-use crate::observe::feed::{Indexed, take_over_list};
 use crate::observe::index::Index;
-use crate::observe::stored::{StoredClaim, StoredPod, StoredPodTemplate, StoredPool};
+use crate::observe::stored::StoredPod;
 use jiff::Timestamp;
-use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::Api;
-use kube::api::ListParams;
 use target::{KINDS, Kind, Target};
 use thiserror::Error;
 
@@ -73,7 +69,7 @@ fn not_found(target: &Target) -> String {
 pub(super) fn run(connection: &Connection, arguments: &Arguments) -> Result<(), WhyError> {
     crate::cli::block_on(async {
         let cluster = Cluster::open(connection).await?;
-        let index = read(&cluster).await?;
+        let index = cluster.read().await?;
         let target = &arguments.target;
         let said = match explain(&index, target, &cluster.namespace, Timestamp::now()) {
             Some(said) => said,
@@ -125,25 +121,4 @@ async fn stranger(cluster: &Cluster, target: &Target) -> Result<Vec<String>, Why
         Err(ClusterError::Refused(status)) if status.code == 404 => Err(not_found()),
         Err(other) => Err(other.into()),
     }
-}
-
-/// Everything of the namespace that the planner looks at.
-async fn read(cluster: &Cluster) -> Result<Index, ClusterError> {
-    let mut index = Index::default();
-    list::<StoredPool>(cluster, &mut index).await?;
-    list::<StoredClaim>(cluster, &mut index).await?;
-    list::<ControllerRevision>(cluster, &mut index).await?;
-    list::<StoredPodTemplate>(cluster, &mut index).await?;
-    list::<StoredPod>(cluster, &mut index).await?;
-    Ok(index)
-}
-
-async fn list<K>(cluster: &Cluster, index: &mut Index) -> Result<(), ClusterError>
-where
-    K: Indexed + kube::Resource<Scope = NamespaceResourceScope>,
-{
-    let parameters = K::selector().map_or_else(ListParams::default, |s| ListParams::default().labels(s));
-    let objects = Api::<K>::namespaced(cluster.client.clone(), &cluster.namespace);
-    take_over_list(index, cluster.ask(objects.list(&parameters)).await?.items);
-    Ok(())
 }

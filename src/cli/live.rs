@@ -1,0 +1,37 @@
+//! Reading a live cluster once, for the verbs that run the planner on it.
+
+use crate::apply::outcome::{CallError, call};
+use crate::observe::feed::{Indexed, take_over_list};
+use crate::observe::index::Index;
+use crate::observe::stored::{StoredClaim, StoredPod, StoredPodTemplate, StoredPool};
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use kube::api::ListParams;
+use kube::{Api, Client, Resource};
+
+/// Everything that the planner looks at, of one namespace or of all.
+///
+/// # Errors
+/// That of the first list that could not be had.
+pub(super) async fn read(client: &Client, namespace: Option<&str>) -> Result<Index, CallError> {
+    let mut index = Index::default();
+    list::<StoredPool>(client, namespace, &mut index).await?;
+    list::<StoredClaim>(client, namespace, &mut index).await?;
+    list::<ControllerRevision>(client, namespace, &mut index).await?;
+    list::<StoredPodTemplate>(client, namespace, &mut index).await?;
+    list::<StoredPod>(client, namespace, &mut index).await?;
+    Ok(index)
+}
+
+async fn list<K>(client: &Client, namespace: Option<&str>, index: &mut Index) -> Result<(), CallError>
+where
+    K: Indexed + Resource<Scope = NamespaceResourceScope>,
+{
+    let parameters = K::selector().map_or_else(ListParams::default, |s| ListParams::default().labels(s));
+    let objects: Api<K> = match namespace {
+        Some(namespace) => Api::namespaced(client.clone(), namespace),
+        None => Api::all(client.clone()),
+    };
+    take_over_list(index, call(objects.list(&parameters)).await?.items);
+    Ok(())
+}

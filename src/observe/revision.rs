@@ -95,7 +95,7 @@ pub struct Revision {
     pub key: Key,
     /// UID of the ControllerRevision.
     pub uid: String,
-    /// UID of the pool that owns it.
+    /// UID of its controller, which is its pool; empty when it has none. It takes its name either way.
     pub owner: String,
     /// Name of the pool, from the label.
     pub pool: String,
@@ -118,12 +118,12 @@ impl Revision {
             .owner_references
             .iter()
             .flatten()
-            .find(|r| r.controller == Some(true))?;
+            .find(|r| r.controller == Some(true));
         let template = stored.data.as_ref()?.0.pointer("/spec/template")?.clone();
         Some(Self {
             key: stored::key(metadata),
             uid: stored::uid(metadata),
-            owner: owner.uid.clone(),
+            owner: owner.map(|o| o.uid.clone()).unwrap_or_default(),
             pool: label(labels::POOL)?,
             hash: label(labels::REVISION)?,
             number: stored.revision,

@@ -59,12 +59,15 @@ const TOGETHER: &[Named] = told![
     stories::revisions::{
         without_history_a_rollout_still_refills_from_the_old_revision,
         without_history_an_old_template_is_written_anew_and_rolls,
+        a_revision_whose_name_is_taken_gets_another,
         a_template_flipped_ten_times_in_a_second_costs_a_bounded_number_of_writes,
         pools_of_one_name_in_two_namespaces_do_not_touch_each_other,
     },
     stories::strategies::{
         with_a_surge_none_is_ever_missing,
         a_partition_keeps_that_many_on_the_old_revision,
+        a_canary_that_is_undone_leaves_the_others_alone,
+        another_strategy_takes_over_in_mid_rollout,
         a_paused_rollout_stands_still_and_claims_go_on,
         recreate_replaces_all_at_once,
         on_replenish_replaces_only_what_claims_take,
@@ -123,6 +126,7 @@ const TOGETHER: &[Named] = told![
     stories::fill::{
         a_pool_fills_and_says_so_truly,
         a_scaled_pool_has_exactly_what_is_asked,
+        the_cheapest_sandbox_goes_first_and_the_dearest_is_claimed,
         unclaimed_sandboxes_are_trimmed_only_above_max_warm,
         min_total_is_kept_whatever_replicas_says,
         no_more_warm_up_at_once_than_the_ceiling,

@@ -40,6 +40,41 @@ pub fn a_scaled_pool_has_exactly_what_is_asked(scene: &Scene) -> Result<(), Stri
     Ok(())
 }
 
+pub fn the_cheapest_sandbox_goes_first_and_the_dearest_is_claimed(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&objects::pool("python", 4, &json!({})))?;
+    settle(scene, 30)?;
+    let census = Census::take(scene)?;
+    // Against the order of names, which decides when nothing else does.
+    let mut names: Vec<_> = census
+        .unclaimed("python")
+        .iter()
+        .map(|p| text(p, "/metadata/name").to_string())
+        .collect();
+    names.sort();
+    for (cost, name) in names.iter().enumerate() {
+        let cost = format!("controller.kubernetes.io/pod-deletion-cost={}", 4 - cost);
+        scene.kubectl(&["annotate", "pod", name, &cost], None)?;
+    }
+    let [dearest, _, _, cheapest] = names.as_slice() else {
+        return Err(format!("the pool has {names:?}"));
+    };
+    scene.patch_pool("python", &json!({"spec": {"replicas": 3}}))?;
+    settle(scene, 30)?;
+    let left = Census::take(scene)?;
+    let gone = |name: &str| left.pods.iter().all(|p| text(p, "/metadata/name") != name);
+    let only_the_cheapest = names.iter().filter(|n| gone(n)).eq([cheapest]);
+    wait::ensure(only_the_cheapest, || {
+        format!("of {names:?}, dearest first, others are gone")
+    })?;
+    scene.create_claim("run", "python", &json!({}))?;
+    bound(scene, "run")?;
+    let claim = scene.claim("run")?;
+    wait::ensure(
+        claim["status"]["sandboxes"][0]["name"] == dearest.as_str(),
+        || format!("{dearest} is the dearest, and the claim has {}", claim["status"]),
+    )
+}
+
 pub fn unclaimed_sandboxes_are_trimmed_only_above_max_warm(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&objects::pool("python", 4, &json!({"capacity": {"maxWarm": 6}})))?;
     settle(scene, 30)?;

@@ -12,6 +12,7 @@ use crate::wait;
 use serde_json::{Value, json};
 use std::thread::sleep;
 use std::time::Duration;
+use warmpool::observe::revision::{Template, hash};
 
 /// Short hashes of the stored revisions.
 fn stored(scene: &Scene) -> Result<Vec<String>, String> {
@@ -78,6 +79,32 @@ pub fn without_history_an_old_template_is_written_anew_and_rolls(scene: &Scene) 
     let again = stored(scene)?;
     wait::ensure(again == first, || {
         format!("the same template was revision {first:?} and is now {again:?}")
+    })
+}
+
+pub fn a_revision_whose_name_is_taken_gets_another(scene: &Scene) -> Result<(), String> {
+    let pool = pool("python", 2, &json!({}));
+    let hash = hash(&Template::new(pool["spec"]["template"].clone()).canonical, 0);
+    let stray = json!({
+        "apiVersion": "apps/v1",
+        "kind": "ControllerRevision",
+        "metadata": {
+            "name": format!("python-{hash}"),
+            "labels": {"warmpool.dev/pool": "python", "warmpool.dev/revision": hash},
+        },
+        "revision": 1,
+        "data": {"spec": {"template": {"spec": {"containers": []}}}},
+    });
+    let before = scene.create(REVISIONS, &stray)?;
+    scene.create_pool(&pool)?;
+    settle(scene, 30)?;
+    let status = scene.pool("python")?["status"].clone();
+    let other = status["updateRevision"] != hash.as_str() && status["collisionCount"] == 1;
+    wait::ensure(other, || format!("{hash} is taken, and the pool says {status}"))?;
+    let name = text(&before, "/metadata/name");
+    let after = scene.lab.api.get(REVISIONS, &scene.namespace, name)?;
+    wait::ensure(after.as_ref() == Some(&before), || {
+        format!("{before} became {after:?}")
     })
 }
 

@@ -87,6 +87,53 @@ pub fn a_partition_keeps_that_many_on_the_old_revision(scene: &Scene) -> Result<
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)
 }
 
+pub fn a_canary_that_is_undone_leaves_the_others_alone(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&pool(
+        "python",
+        8,
+        &strategy(json!({"maxUnavailable": 2, "partition": 4})),
+    ))?;
+    settle(scene, 60)?;
+    scene.roll_to("python", NEW_IMAGE)?;
+    pool_says(scene, "python", "Progressing", "PartitionComplete")?;
+    let census = Census::take(scene)?;
+    let old = |p: &&Value| text(p, "/spec/containers/0/image") == OLD_IMAGE;
+    let untouched: Vec<_> = census
+        .unclaimed("python")
+        .into_iter()
+        .filter(old)
+        .map(|p| text(p, "/metadata/uid").to_string())
+        .collect();
+    wait::ensure(untouched.len() == 4, || format!("{untouched:?} are old"))?;
+    scene.roll_to("python", OLD_IMAGE)?;
+    // The partition would keep the canaries now, as those of the revision that is old.
+    scene.patch_pool("python", &json!({"spec": strategy(json!({"partition": 0}))}))?;
+    settle(scene, 60)?;
+    everything_unclaimed_runs(scene, "python", OLD_IMAGE)?;
+    let now = uids(scene)?;
+    wait::ensure(untouched.iter().all(|uid| now.contains(uid)), || {
+        format!("of {untouched:?} some are gone: {now:?}")
+    })
+}
+
+pub fn another_strategy_takes_over_in_mid_rollout(scene: &Scene) -> Result<(), String> {
+    let one = strategy(json!({"maxUnavailable": 1, "partition": 5}));
+    scene.create_pool(&pool("python", 6, &with(sim(&[("ready-after", "300ms")]), &one)))?;
+    settle(scene, 60)?;
+    scene.roll_to("python", NEW_IMAGE)?;
+    pool_says(scene, "python", "Progressing", "PartitionComplete")?;
+    let surge = json!({"maxUnavailable": 0, "maxSurge": 2, "partition": 2});
+    scene.patch_pool("python", &json!({"spec": strategy(surge)}))?;
+    wait::until("four were new", 30, || {
+        let new = running(scene, NEW_IMAGE)?;
+        wait::ensure(new == 4, || format!("{new} are"))
+    })?;
+    let recreate = json!({"type": "Recreate", "maxUnavailable": null, "maxSurge": null, "partition": null});
+    scene.patch_pool("python", &json!({"spec": strategy(recreate)}))?;
+    settle(scene, 60)?;
+    everything_unclaimed_runs(scene, "python", NEW_IMAGE)
+}
+
 pub fn a_paused_rollout_stands_still_and_claims_go_on(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 4, &strategy(json!({"paused": true}))))?;
     wait::until("the paused pool was full", 60, || {

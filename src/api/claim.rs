@@ -193,7 +193,7 @@ pub struct PodMetadata {
     #[x_kube(
         validation = kube::core::Rule::new("self.all(key, !key.startsWith('warmpool.dev/'))")
             .message("podMetadata.labels must not hold keys under warmpool.dev/, they belong to the operator"),
-        validation = kube::core::Rule::new("self.all(key, key.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))")
+        validation = kube::core::Rule::new("self.all(key, key.size() <= 317 && key.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))")
             .message("podMetadata.labels must have keys like \"team\" or \"example.com/team\"")
     )]
     pub labels: BTreeMap<String, String>,
@@ -203,7 +203,7 @@ pub struct PodMetadata {
     #[x_kube(
         validation = kube::core::Rule::new("self.all(key, !key.startsWith('warmpool.dev/'))")
             .message("podMetadata.annotations must not hold keys under warmpool.dev/, they belong to the operator"),
-        validation = kube::core::Rule::new("self.all(key, key.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))")
+        validation = kube::core::Rule::new("self.all(key, key.size() <= 317 && key.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))")
             .message("podMetadata.annotations must have keys like \"run-id\" or \"example.com/run-id\"")
     )]
     pub annotations: BTreeMap<String, String>,

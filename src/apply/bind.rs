@@ -3,7 +3,9 @@
 use super::Writer;
 use super::outcome::{CallError, Class, call, settle};
 use super::patch::{add, annotation, handlers_are_on, label, test};
+use super::publish::fail_claim;
 use crate::api::claim::PodMetadata;
+use crate::api::conditions::claim as reasons;
 use crate::api::{API_VERSION, labels};
 use crate::observe::claim::Claim;
 use crate::observe::index::Trigger;
@@ -30,23 +32,43 @@ pub(super) struct Order {
     pub(super) warm: bool,
 }
 
+/// What came of W1.
+enum Given {
+    /// The claim holds the pod, which is like this now.
+    Held(Arc<Sandbox>),
+    /// Not this one: it has changed, or is another's.
+    Missed,
+    /// No pod can have the metadata that the claim wants for it; the API server's words.
+    Invalid(String),
+}
+
 /// Binds the sandboxes of `order` to its claim, and publishes them when it has all that it wants. Whatever happens, none
 /// is left bound to anything else: for one that is refused the next plan takes the next sandbox; if W2 does not
 /// arrive, the claim's own reconcile repeats it.
 pub(super) async fn run(writer: Writer, order: Order) {
     let claim = &order.claim;
     let mut permit = None;
-    let mut bound = order.held.clone();
     // A claim for one keeps its place among the writes from its first to its second.
-    if let [sandbox] = &order.sandboxes[..] {
+    let given = if let [sandbox] = &order.sandboxes[..] {
         permit = writer.bindings.acquire().await.ok();
-        bound.extend(give(&writer, &order, sandbox).await);
+        vec![give(&writer, &order, sandbox).await]
     } else {
         let all = order.sandboxes.iter().map(async |sandbox| {
             let _permit = writer.bindings.acquire().await;
             give(&writer, &order, sandbox).await
         });
-        bound.extend(join_all(all).await.into_iter().flatten());
+        join_all(all).await
+    };
+    let mut bound = order.held.clone();
+    for given in given {
+        match given {
+            Given::Held(pod) => bound.push(pod),
+            Given::Missed => {}
+            Given::Invalid(message) => {
+                let message = format!("podMetadata cannot be added to a sandbox: {message}");
+                return fail_claim(writer.clone(), Arc::clone(claim), reasons::INVALID_SPEC, message).await;
+            }
+        }
     }
     let published = if bound.len() < claim.wanted() {
         None
@@ -70,13 +92,18 @@ pub(super) async fn run(writer: Writer, order: Order) {
     }
 }
 
-/// W1 for one sandbox. Answers the pod as it is now, if the claim holds it.
-async fn give(writer: &Writer, order: &Order, sandbox: &Arc<Sandbox>) -> Option<Arc<Sandbox>> {
+/// W1 for one sandbox.
+async fn give(writer: &Writer, order: &Order, sandbox: &Arc<Sandbox>) -> Given {
     let claim = &order.claim;
     match exclude(writer, &order.pool, claim, sandbox).await {
-        Ok(pod) => Some(Arc::new(pod)),
+        Ok(pod) => Given::Held(Arc::new(pod)),
         Err(error) => {
             match error.class() {
+                Class::Invalid(message) => {
+                    writer.shared.lock().pending.forget(&sandbox.uid);
+                    writer.look_again(sandbox);
+                    return Given::Invalid(message);
+                }
                 Class::Refused(message) => {
                     tracing::error!(claim = %claim.key, pod = %sandbox.key, message, "the binding was refused");
                 }
@@ -85,7 +112,7 @@ async fn give(writer: &Writer, order: &Order, sandbox: &Arc<Sandbox>) -> Option<
                 }
             }
             writer.set_aside(sandbox);
-            None
+            Given::Missed
         }
     }
 }

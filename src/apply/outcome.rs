@@ -22,8 +22,10 @@ pub enum CallError {
 /// What to do about a failed request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// 409, 412, 422 of a write with conditions: the object is not what it was taken for. Look again.
+    /// 409, 412, 422 of a failed `test`: the object is not what it was taken for. Look again.
     Stale,
+    /// 422 that names fields: the object would not be valid; the API server's words. Another write is needed.
+    Invalid(String),
     /// 404: the object is gone.
     Gone,
     /// The API server will not have it; its words. Trying again helps only when something else changes.
@@ -54,6 +56,10 @@ impl CallError {
         let retry_after = status.details.as_ref().map_or(0, |d| d.retry_after_seconds);
         match status.code {
             404 => Class::Gone,
+            // A JSON Patch whose test fails is answered with 422, too, and without causes.
+            422 if status.details.as_ref().is_some_and(|d| !d.causes.is_empty()) => {
+                Class::Invalid(status.message.clone())
+            }
             409 | 412 | 422 => Class::Stale,
             429 => Class::Throttled(Duration::from_secs(u64::from(retry_after.max(1)))),
             400..=499 => Class::Refused(status.message.clone()),
@@ -93,7 +99,7 @@ pub async fn settle<T, F: Future<Output = Result<T, CallError>>>(
         let pause = match error.class() {
             Class::Ambiguous => pauses.next().unwrap_or(DEADLINE),
             Class::Throttled(pause) => pause,
-            Class::Stale | Class::Gone | Class::Refused(_) => return Err(error),
+            Class::Stale | Class::Gone | Class::Invalid(_) | Class::Refused(_) => return Err(error),
         };
         tracing::debug!(
             error = error.message(),

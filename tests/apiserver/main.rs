@@ -72,6 +72,11 @@ const TOGETHER: &[Named] = told![
         recreate_replaces_all_at_once,
         on_replenish_replaces_only_what_claims_take,
     },
+    stories::tenants::{
+        a_claim_reaches_no_pod_outside_the_pools_of_its_namespace,
+        metadata_that_no_pod_can_have_fails_its_claim_alone,
+        a_claim_made_anew_under_its_name_gets_another_sandbox,
+    },
     stories::deadlines::{
         sandboxes_that_do_not_come_up_are_replaced_ever_more_slowly,
         sandboxes_that_die_at_once_are_replaced_ever_more_slowly,

@@ -184,7 +184,17 @@ pub fn pod_metadata() -> Vec<Case> {
             labels(json!({"team": "v".repeat(64)})),
         ),
     ];
-    for key in ["", "a b", "-team", "/team", "UPPER.example/team", &"k".repeat(64)] {
+    let long = format!("{}/team", "p.".repeat(158) + "p");
+    for key in [
+        "",
+        "a b",
+        "-team",
+        "/team",
+        "UPPER.example/team",
+        "a..b/team",
+        &"k".repeat(64),
+        &long,
+    ] {
         all.push(cel(
             LABELS,
             "podMetadata.labels must have keys like \"team\" or \"example.com/team\"",

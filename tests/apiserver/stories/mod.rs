@@ -21,6 +21,7 @@ pub mod rollouts;
 pub mod storm;
 pub mod strategies;
 pub mod templates;
+pub mod tenants;
 pub mod turns;
 pub mod verbs;
 

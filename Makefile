@@ -58,12 +58,14 @@ lint: ## Refuse unformatted code and every warning of clippy
 	cargo clippy --locked --all-targets -- -D warnings
 
 .PHONY: audit
-audit: ## Check licences, sources and known vulnerabilities of the dependencies with cargo-deny
+audit: ## Check licences, bans, sources and, where their database can be had, advisories of the dependencies with cargo-deny
 	@e2e/need.sh cargo cc
 	@command -v cargo-deny >/dev/null || { \
 	  echo "cargo-deny is missing; installing it: cargo install --locked cargo-deny (some minutes)"; \
 	  cargo install --locked cargo-deny; }
-	cargo deny check
+	cargo deny check --hide-inclusion-graph bans licenses sources
+	@if cargo deny fetch db; then cargo deny check advisories; else \
+	  echo "Known vulnerabilities were NOT checked: the database of advisories cannot be fetched from here."; fi
 
 ##@ Test it
 

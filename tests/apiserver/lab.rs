@@ -4,7 +4,7 @@ use crate::api::{Api, CLAIMS, POOLS};
 use crate::check::Figures;
 use crate::cluster::{Cluster, repository};
 use crate::operator::Operator;
-use crate::wait;
+use crate::{figures, wait};
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
@@ -44,12 +44,7 @@ pub fn close() {
     let mut told = std::mem::take(&mut *guard(&lab.told));
     told.sort();
     told.iter().for_each(|line| eprintln!("{line}"));
-    if let Some((test, figures)) = guard(&lab.figures).iter().max_by_key(|(_, f)| f.idle_wait.0) {
-        eprintln!(
-            "the longest that a claim waited while a sandbox was available: {} ms, in {test}",
-            figures.idle_wait.0.as_millis()
-        );
-    }
+    figures::print(&guard(&lab.figures));
 }
 
 impl Lab {

@@ -16,6 +16,7 @@ mod check;
 mod claimants;
 mod cluster;
 mod extremes;
+mod figures;
 mod history;
 mod lab;
 mod objects;

@@ -7,6 +7,7 @@ use crate::cluster::{OPERATOR, Recorded};
 use crate::history::Watcher;
 use crate::lab::Lab;
 use crate::{objects, wait};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::cell::RefCell;
 
@@ -65,8 +66,9 @@ impl Scene {
     }
 
     fn close(self) -> Result<(), String> {
-        let events = self.watcher.finish()?;
         let mut rules = self.rules.into_inner();
+        rules.ended = Some(Timestamp::now());
+        let events = self.watcher.finish()?;
         let audit = self.lab.cluster.audit(&self.namespace)?;
         rules.deleted_by_others.extend(deleted_by_others(&audit));
         let verdict = check::judge(&events, &rules);

@@ -97,6 +97,48 @@ fn a_batch_that_waits_beside_too_few_is_no_breach() {
 }
 
 #[test]
+fn a_batch_that_was_left_half_done_is_accused_while_the_rest_is_there() {
+    let left = |holds: usize, asks: u32| {
+        let mut history = History::default().pool(3, json!({})).warm(3).write(
+            Change::Added,
+            Kind::Claim,
+            asking("a", &json!({"replicas": asks})),
+        );
+        for number in 1..=holds {
+            history = history.pod(&Pod::warm(&format!("w{number}")).held_by("a"));
+        }
+        history.later(6_000).pod(&Pod::pending("w9"))
+    };
+    left(1, 3).is_guilty("I7", "while a waited and a sandbox was available for it");
+    left(1, 4).is_innocent();
+    // One of its two went again.
+    let w1 = Pod::warm("w1").held_by("a");
+    let lost = left(2, 2).pod(&w1.terminating()).no_pod(&w1);
+    lost.later(6_000)
+        .pod(&Pod::pending("w8"))
+        .is_guilty("I7", "while a waited and a sandbox was available for it");
+}
+
+#[test]
+fn one_that_stands_behind_a_batch_waits_for_it_unless_it_can_never_be_served() {
+    let behind = |wanted: u32| {
+        History::default()
+            .pool(3, json!({"capacity": {"maxTotal": 9}}))
+            .warm(3)
+            .write(
+                Change::Added,
+                Kind::Claim,
+                asking("a", &json!({"replicas": wanted})),
+            )
+            .new_claim("b", 0)
+            .later(6_000)
+            .pod(&Pod::pending("w9"))
+    };
+    behind(5).is_innocent();
+    behind(10).is_guilty("I7", "while b waited and a sandbox was available for it");
+}
+
+#[test]
 fn the_sandbox_of_an_expired_claim_may_go_and_that_of_a_bound_one_may_not() {
     let gone = |phase: &str| {
         says(holding(2), "Bound", &["w1", "w2"])

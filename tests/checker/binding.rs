@@ -3,6 +3,7 @@
 use crate::check::Rules;
 use crate::check::event::{Change, Kind};
 use crate::history::{History, Pod, bound_once, claim, text};
+use jiff::Timestamp;
 use serde_json::json;
 
 #[test]
@@ -57,6 +58,22 @@ fn a_claim_that_holds_two_pods_is_accused_unless_two_operators_raced() {
     });
     assert!(verdict.accusations.is_empty(), "{}", text(&verdict));
     assert_eq!(verdict.figures.spare_holds, 1);
+}
+
+#[test]
+fn a_second_pod_is_excused_just_after_a_start_and_no_later() {
+    let w2 = Pod::warm("w2");
+    let held_after_a_start = |ms: i64| {
+        let history = bound_once().pod(&w2).later(ms).pod(&w2.held_by("a"));
+        let at = Timestamp::UNIX_EPOCH;
+        history.judged_by(&Rules {
+            away: vec![(at, at)],
+            ..Rules::default()
+        })
+    };
+    assert!(held_after_a_start(0).accusations.is_empty());
+    assert_eq!(held_after_a_start(0).figures.spare_holds, 1);
+    assert!(text(&held_after_a_start(3000)).contains("holds 2 pods"));
 }
 
 #[test]

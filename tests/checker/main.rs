@@ -19,4 +19,5 @@ mod budget;
 mod history;
 mod hooks;
 mod order;
+mod patience;
 mod revisions;

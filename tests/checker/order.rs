@@ -2,8 +2,9 @@
 
 use crate::check;
 use crate::check::Rules;
-use crate::history::{History, Pod, bound_once, text};
-use jiff::SignedDuration;
+use crate::check::event::{Change, Kind};
+use crate::history::{History, Pod, bound_once, claim, text};
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 /// Claims a and b wait; b is served, and a that long after it.
@@ -27,6 +28,41 @@ fn an_overtaken_claim_is_an_accusation() {
         .is_guilty("I7", "was served while claim a (priority 0), which goes first");
     served_second_first(5, 0, 3000).is_guilty("I7", "claim a (priority 5)");
     served_second_first(0, 5, 3000).is_innocent();
+}
+
+#[test]
+fn who_started_after_they_came_knows_the_age_of_claims_in_whole_seconds_only() {
+    let created = |name: &str, second: u8| {
+        let mut object = claim(name, 0, json!({}));
+        object["metadata"]["creationTimestamp"] = json!(format!("1970-01-01T00:00:0{second}Z"));
+        object
+    };
+    let w1 = Pod::warm("w1");
+    let passed = |second: u8| {
+        History::default()
+            .pool(1, json!({}))
+            .write(Change::Added, Kind::Claim, created("a", 0))
+            .write(Change::Added, Kind::Claim, created("b", second))
+            .later(3000)
+            .pod(&w1)
+            .pod(&w1.held_by("b"))
+            .bound("b", "w1")
+            .later(3000)
+            .pod(&Pod::pending("w2"))
+    };
+    let started = |second: i64| {
+        let at = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(second);
+        Rules {
+            away: vec![(at, at)],
+            ..Rules::default()
+        }
+    };
+    let accused = |second: u8, rules: &Rules| !passed(second).judged_by(rules).accusations.is_empty();
+    passed(0).is_guilty("I7", "which goes first, waited");
+    assert!(!accused(0, &started(1)));
+    assert!(accused(1, &started(1)), "a second apart, their age is known");
+    assert!(accused(0, &started(0)), "they came after that start");
+    assert!(accused(0, &started(5)), "they were served before that start");
 }
 
 #[test]
@@ -56,42 +92,6 @@ fn a_claim_that_has_just_come_or_gave_up_is_not_overtaken() {
         .later(3000)
         .bound("b", "w1")
         .is_innocent();
-}
-
-#[test]
-fn a_claim_that_waits_while_a_sandbox_is_available_is_accused() {
-    let wait = |ms: i64| {
-        let pool = History::default()
-            .pool(1, json!({}))
-            .new_claim("a", 0)
-            .later(9000)
-            .warm(1);
-        pool.later(ms).pod(&Pod::warm("w1").held_by("a"))
-    };
-    wait(1000).is_innocent();
-    let longest = (SignedDuration::from_millis(1010), "a".to_string());
-    assert_eq!(wait(1000).judged().figures.idle_wait, longest);
-    wait(6000).is_guilty("I7", "for 6010 ms no claim on pool p was served, while a waited");
-    let down = Rules {
-        idle: None,
-        ..Rules::default()
-    };
-    assert!(wait(6000).judged_by(&down).accusations.is_empty());
-}
-
-#[test]
-fn a_long_queue_is_no_idleness_while_it_moves() {
-    let mut history = History::default().pool(4, json!({})).warm(4);
-    for name in ["a", "b", "c", "d"] {
-        history = history.new_claim(name, 0);
-    }
-    for (n, name) in ["a", "b", "c", "d"].iter().enumerate() {
-        history = history
-            .later(3000)
-            .pod(&Pod::warm(&format!("w{}", n + 1)).held_by(name));
-    }
-    history.is_innocent();
-    assert!(history.judged().figures.idle_wait.0 > SignedDuration::from_secs(11));
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn a_younger_claim_may_pass_it_for_an_old_sandbox_and_not_for_a_new_one() {
         rolling()
             .write(Change::Added, Kind::Pod, of("new", &Pod::warm("w2")))
             .write(Change::Added, Kind::Claim, latest("a"))
-            .later(3_000)
+            .later(2_200)
             .new_claim("b", 0)
             .write(
                 Change::Modified,
@@ -74,7 +74,7 @@ fn a_younger_claim_may_pass_it_for_an_old_sandbox_and_not_for_a_new_one() {
                 of(revision, &Pod::warm("w1").held_by("b")),
             )
             .bound("b", "w1")
-            .later(3_000)
+            .later(2_200)
     };
     let taken = Pod::warm("w2").held_by("a");
     passed("old")

@@ -1,7 +1,8 @@
 //! I1: a pod belongs to at most one claim, ever, and a claim to as many pods as it asks for. I2: a claimed pod goes only
 //! through its claim. I3: a claim is given a pod that is usable at that moment.
 
-use super::world::{Claim, Owner, Pod, Step};
+use super::claim::Claim;
+use super::world::{Owner, Pod, Step};
 use super::{Figures, Finding, Scene};
 use jiff::SignedDuration;
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,7 +62,7 @@ impl Binding {
             let wanted = scene.world.claims.get(claim).map_or(1, |c| c.wanted);
             if about.len() >= wanted {
                 figures.spare_holds += 1;
-                if !scene.rules.two_operators {
+                if !scene.rules.two_operators && !scene.rules.just_started(scene.now) {
                     let sentence = format!(
                         "a claim for {wanted} holds {} pods, {} the latest",
                         about.len() + 1,

@@ -4,20 +4,24 @@
 
 mod binding;
 mod budget;
+mod claim;
 pub mod event;
 mod hooks;
 mod order;
 mod patience;
+pub mod waits;
 pub mod world;
 
 use binding::Binding;
 use budget::Budget;
+use claim::Claim;
 use event::Event;
 use jiff::{SignedDuration, Timestamp};
 use order::Order;
 use patience::Patience;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use waits::Waits;
 use world::World;
 
 /// What a scenario declares about itself.
@@ -27,9 +31,13 @@ pub struct Rules {
     pub deleted_by_others: BTreeSet<String>,
     /// A younger claim may be served this much before an older one: two writes of one moment.
     pub same_moment: SignedDuration,
-    /// While a claim waits and a sandbox is available, a claim is served at least this often; `None` where
-    /// nobody is at work.
+    /// While a sandbox is available for a claim, it or one before it is served at least this often; `None` where
+    /// it is not said when nobody was at work.
     pub idle: Option<SignedDuration>,
+    /// From when to when nobody was at work.
+    pub away: Vec<(Timestamp, Timestamp)>,
+    /// When the watcher stopped: silence before it is judged as well.
+    pub ended: Option<Timestamp>,
     /// What others took or broke this shortly before a deletion could not be known to who deleted.
     pub unseen: SignedDuration,
     /// Two operators at once may hold two pods for one claim, as long as they publish one, and may each
@@ -45,10 +53,34 @@ impl Default for Rules {
             deleted_by_others: BTreeSet::new(),
             same_moment: SignedDuration::from_secs(2),
             idle: Some(SignedDuration::from_secs(5)),
+            away: Vec::new(),
+            ended: None,
             unseen: SignedDuration::ZERO,
             two_operators: false,
             gaps: false,
         }
+    }
+}
+
+impl Rules {
+    /// Since when somebody has been at work without a break, no earlier than `since`; after `now` where nobody is.
+    fn at_work_since(&self, since: Timestamp, now: Timestamp) -> Timestamp {
+        let until_now = self.away.iter().filter(|(from, _)| *from <= now);
+        until_now.fold(since, |since, (_, to)| since.max(*to))
+    }
+
+    /// What one that is gone had asked for may still happen while the next one begins.
+    fn just_started(&self, now: Timestamp) -> bool {
+        self.away
+            .iter()
+            .any(|(from, to)| *from <= now && now.duration_since(*to) <= self.same_moment)
+    }
+
+    /// Who started since knows the claim from a list, which tells its age in whole seconds only.
+    fn is_known_from_a_list(&self, claim: &Claim, now: Timestamp) -> bool {
+        self.away
+            .iter()
+            .any(|(from, to)| *from <= now && claim.came_at <= *to)
     }
 }
 
@@ -93,7 +125,9 @@ pub struct Figures {
     pub gaps: usize,
     /// Claims that a pod was bound to.
     pub served: usize,
-    /// The longest that a claim waited while a sandbox was available, and its name.
+    /// How long each claim waited while a sandbox was available for it.
+    pub waits: Waits,
+    /// The longest of these, and the claim's name.
     pub idle_wait: (SignedDuration, String),
     /// Pairs of claims served in the wrong order within the same moment.
     pub swapped: usize,
@@ -101,15 +135,20 @@ pub struct Figures {
     pub spare_holds: usize,
 }
 
+impl Figures {
+    fn waited(&mut self, claim: &str, wait: SignedDuration) {
+        self.waits.add(wait);
+        if wait > self.idle_wait.0 {
+            self.idle_wait = (wait, claim.into());
+        }
+    }
+}
+
 impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (wait, claim) = &self.idle_wait;
+        let (_, claim) = &self.idle_wait;
         write!(f, "{} events, {} claims served", self.events, self.served)?;
-        write!(
-            f,
-            ", longest wait with a sandbox available {} ms",
-            wait.as_millis()
-        )?;
+        write!(f, ", waits with a sandbox available {}", self.waits)?;
         if !claim.is_empty() {
             write!(f, " ({claim})")?;
         }
@@ -177,11 +216,11 @@ pub fn judge(events: &[Event], rules: &Rules) -> Verdict {
         patience.judge(&scene, &step, &mut findings, &mut figures);
         world.apply(event, step);
         budget.note(&world, now);
-        patience.note(&world, now);
+        patience.note(&world, now, &mut figures);
         accusations.extend(findings.into_iter().map(|f| trail.prove(f)));
     }
     let scene = Scene {
-        now,
+        now: rules.ended.map_or(now, |ended| ended.max(now)),
         gap: false,
         rules,
         world: &world,

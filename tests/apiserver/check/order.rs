@@ -1,8 +1,10 @@
 //! I7: no claim is overtaken by a younger one of the same or a lower priority.
 
-use super::world::{Claim, Owner, Pod, Step};
+use super::claim::Claim;
+use super::world::{Owner, Pod, Step};
 use super::{Figures, Finding, Scene};
 use jiff::Timestamp;
+use std::cmp::Reverse;
 
 /// Services that came before an elder that waited: innocent if the elder is served in the same moment.
 #[derive(Default)]
@@ -30,11 +32,15 @@ impl Order {
     }
 
     fn doubt(&mut self, scene: &Scene, served: &Claim, pod: &Pod) {
+        let place = served.place();
         for elder in scene.world.claims.values() {
-            // Age is the creation time, in whole seconds; a claim may be stored after one of the next second.
-            let age = |claim: &Claim| (claim.created.clone(), claim.came_rv);
-            let first = elder.priority > served.priority
-                || (elder.priority == served.priority && age(elder) < age(served));
+            let first = if scene.rules.is_known_from_a_list(elder, scene.now)
+                && scene.rules.is_known_from_a_list(served, scene.now)
+            {
+                (Reverse(elder.priority), &elder.created) < (Reverse(served.priority), &served.created)
+            } else {
+                elder.place() < place
+            };
             let waited = scene.now.duration_since(elder.came_at) > scene.rules.same_moment;
             if elder.pool == served.pool
                 && elder.uid != served.uid

@@ -1,167 +1,230 @@
-//! I7: work is conserved: while a claim waits and a sandbox is available, claims are being served.
+//! I7: work is conserved: a claim that a sandbox is available for is served, and soon.
 
-use super::world::{Claim, Owner, Pod, Step, World};
+use super::claim::{Claim, Place};
+use super::world::{Pool, Step, World};
 use super::{Figures, Finding, Scene};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 
+/// The claims that wait, pool by pool. One is *within reach* while as many sandboxes that it may take are available
+/// as it needs, beside those that the claims before it will take.
 #[derive(Default)]
 pub struct Patience {
-    pools: BTreeMap<String, Clock>,
-    /// What its pool's clock showed when the claim came, by UID.
-    came: BTreeMap<String, SignedDuration>,
+    lines: BTreeMap<String, BTreeMap<Place, Turn>>,
+    /// The pool and the place in its line of every claim that waits, by UID.
+    places: BTreeMap<String, (String, Place)>,
+    /// Claims that the event at hand may have moved.
+    touched: Vec<String>,
+    /// When a sandbox becomes available by the passing of time alone.
+    ripens: Option<Timestamp>,
 }
 
-/// Runs while the pool has a sandbox available.
-#[derive(Clone, Copy, Default)]
-struct Clock {
-    shows: SignedDuration,
-    running_since: Option<Timestamp>,
-    /// Since when a claim could have been served and none was.
-    idle_since: Option<Timestamp>,
+/// A claim in its line.
+struct Turn {
+    uid: String,
+    name: String,
+    came: Timestamp,
+    /// How long it was within reach, up to the last time that it was not.
+    waited: SignedDuration,
+    within: Option<Within>,
 }
 
-impl Clock {
-    fn at(&self, now: Timestamp) -> SignedDuration {
-        self.shows
-            + self
-                .running_since
-                .map_or(SignedDuration::ZERO, |since| now.duration_since(since))
+#[derive(Clone, Copy)]
+struct Within {
+    since: Timestamp,
+    /// When a claim that had come by `since` was served last; else `since`.
+    idle_since: Timestamp,
+}
+
+impl Turn {
+    fn waited(&self, now: Timestamp) -> SignedDuration {
+        self.within.map_or(self.waited, |within| {
+            self.waited + now.duration_since(within.since)
+        })
     }
-}
 
-/// Claims go in order; one for the update revision that there is too little of holds up nobody, and nor does one that the pool
-/// can never serve, but one for several that there are too few for does.
-fn somebody_could_be_served(world: &World, pool: &str, available: usize, updated: usize) -> bool {
-    let mut waiting: Vec<&Claim> = world
-        .claims
-        .values()
-        .filter(|c| c.pool == pool && c.waits() && world.can_ever_serve(c))
-        .collect();
-    waiting.sort_by_key(|c| (-c.priority, c.created.clone(), c.came_rv));
-    for claim in waiting {
-        let will_do = if claim.latest { updated } else { available };
-        if will_do >= claim.wanted {
-            return true;
-        }
-        if !claim.latest || claim.wanted > 1 {
-            return false;
+    fn moves(&mut self, within_reach: bool, now: Timestamp) {
+        if within_reach {
+            let begins = Within {
+                since: now,
+                idle_since: now,
+            };
+            self.within.get_or_insert(begins);
+        } else {
+            self.waited = self.waited(now);
+            self.within = None;
         }
     }
-    false
 }
 
 impl Patience {
+    /// Judges the time up to the event; what the event changes is for [`Patience::note`].
     pub fn judge(&mut self, scene: &Scene, step: &Step, out: &mut Vec<Finding>, figures: &mut Figures) {
-        self.nobody_idles(scene, out);
+        self.time_passes(scene, out, figures);
         match step {
-            Step::Pod(before, Some(after)) => {
-                let Owner::Claim { uid, .. } = &after.owner else {
-                    return;
-                };
-                let taken = before.as_ref().is_none_or(|b| b.owner != after.owner);
-                if let Some(clock) = self.pools.get_mut(&after.pool).filter(|_| taken) {
-                    clock.idle_since = None;
-                }
-                if let Some(claim) = scene.world.claims.get(uid).filter(|_| taken) {
-                    self.waited(scene.now, claim, figures);
-                }
+            Step::Pod(before, after) => {
+                let pods = [before, after].into_iter().flatten();
+                self.touched
+                    .extend(pods.filter_map(|pod| pod.claim()).map(String::from));
             }
-            Step::Claim(None, Some(claim)) => {
-                let shows = self.shows(&claim.pool, scene.now);
-                self.came.insert(claim.uid.clone(), shows);
+            Step::Claim(before, after) => {
+                let either = after.as_ref().or(before.as_ref());
+                self.touched.extend(either.map(|claim| claim.uid.clone()));
             }
-            Step::Claim(Some(before), after)
-                if before.waits() && after.as_ref().is_none_or(|a| !a.waits()) =>
-            {
-                self.waited(scene.now, before, figures);
-            }
-            _ => {}
+            Step::Pool(_) => {}
         }
     }
 
-    /// Sets the clocks of the pools by the world as it is from now on.
-    pub fn note(&mut self, world: &World, now: Timestamp) {
-        for name in world.pools.keys() {
-            self.pools.entry(name.clone()).or_default();
+    /// Sets the lines by the world as it is from now on.
+    pub fn note(&mut self, world: &World, now: Timestamp, figures: &mut Figures) {
+        for uid in std::mem::take(&mut self.touched) {
+            self.place(world, &uid, now, figures);
         }
-        for (name, clock) in &mut self.pools {
-            let pool = world.pools.get(name);
-            let free: Vec<&Pod> = world
-                .pods
-                .values()
-                .filter(|pod| pool.is_some_and(|pool| pod.is_available(pool, now)))
-                .collect();
-            let available = !free.is_empty();
-            let update = pool.map(|pool| pool.update_revision.as_str());
-            let updated = free.iter().filter(|pod| update == Some(&pod.revision)).count();
-            let waiting = somebody_could_be_served(world, name, free.len(), updated);
-            clock.shows = clock.at(now);
-            clock.running_since = available.then_some(now);
-            clock.idle_since = clock.idle_since.or(Some(now)).filter(|_| waiting);
+        for (pool, line) in &mut self.lines {
+            let mut stock = world
+                .pools
+                .get(pool)
+                .map_or(Stock::default(), |pool| Stock::of(world, pool, now));
+            for turn in line.values_mut() {
+                let claim = world.claims.get(&turn.uid);
+                let within_reach = claim.is_some_and(|claim| stock.take(world, claim));
+                turn.moves(within_reach, now);
+            }
         }
+        self.ripens = ripens(world, now);
     }
 
+    /// Judges the time up to the end of the history, and takes down those who still wait.
     pub fn finish(&mut self, scene: &Scene, out: &mut Vec<Finding>, figures: &mut Figures) {
+        self.time_passes(scene, out, figures);
+        for turn in self.lines.values().flat_map(BTreeMap::values) {
+            figures.waited(&turn.name, turn.waited(scene.now));
+        }
+    }
+
+    fn time_passes(&mut self, scene: &Scene, out: &mut Vec<Finding>, figures: &mut Figures) {
+        while let Some(at) = self.ripens.filter(|at| *at <= scene.now) {
+            self.note(scene.world, at, figures);
+        }
         self.nobody_idles(scene, out);
-        for claim in scene.world.claims.values().filter(|c| c.waits()) {
-            self.waited(scene.now, claim, figures);
+    }
+
+    /// Gives the claim its place in the line of its pool, or none.
+    fn place(&mut self, world: &World, uid: &str, now: Timestamp, figures: &mut Figures) {
+        let claim = world.claims.get(uid);
+        let here = claim
+            .filter(|c| c.waits())
+            .map(|c| (c, (c.pool.clone(), c.place())));
+        if self.places.get(uid) == here.as_ref().map(|(_, place)| place) {
+            return;
+        }
+        let left = self
+            .places
+            .remove(uid)
+            .and_then(|(pool, place)| Some((self.lines.get_mut(&pool)?.remove(&place)?, pool)));
+        if let Some((turn, pool)) = left {
+            figures.waited(&turn.name, turn.waited(now));
+            if claim.is_some_and(|c| c.served_at.is_some()) {
+                self.line_moves(&pool, turn.came, now);
+            }
+        }
+        if let Some((claim, (pool, place))) = here {
+            let turn = Turn {
+                uid: uid.into(),
+                name: claim.name.clone(),
+                came: now,
+                waited: SignedDuration::ZERO,
+                within: None,
+            };
+            self.lines
+                .entry(pool.clone())
+                .or_default()
+                .insert(place.clone(), turn);
+            self.places.insert(uid.into(), (pool, place));
+        }
+    }
+
+    /// A claim that came at `came` was served. That excuses the waiting of those who came within reach after it,
+    /// but not of others: there may always be another one that comes later and goes first.
+    fn line_moves(&mut self, pool: &str, came: Timestamp, now: Timestamp) {
+        let turns = self
+            .lines
+            .get_mut(pool)
+            .into_iter()
+            .flat_map(BTreeMap::values_mut);
+        for within in turns.filter_map(|turn| turn.within.as_mut()) {
+            if came <= within.since {
+                within.idle_since = now;
+            }
         }
     }
 
     fn nobody_idles(&mut self, scene: &Scene, out: &mut Vec<Finding>) {
         let Some(limit) = scene.rules.idle else { return };
-        for (name, clock) in &mut self.pools {
-            let Some(idle) = clock.idle_since.map(|since| scene.now.duration_since(since)) else {
-                continue;
+        for (pool, line) in &mut self.lines {
+            let idle = |within: &Within| {
+                scene
+                    .now
+                    .duration_since(scene.rules.at_work_since(within.idle_since, scene.now))
             };
-            let waiting = scene
-                .world
-                .claims
+            // One sentence tells of all that wait behind it, too.
+            let Some(turn) = line
                 .values()
-                .filter(|c| c.pool == *name && c.waits());
-            let Some(first) = waiting
-                .min_by_key(|c| (-c.priority, c.came_rv))
-                .filter(|_| idle > limit)
+                .find(|turn| turn.within.is_some_and(|w| idle(&w) > limit))
             else {
                 continue;
             };
+            let ms = turn.within.map_or(0, |w| idle(&w).as_millis());
             let sentence = format!(
-                "for {} ms no claim on pool {name} was served, while {} waited and a sandbox was available",
-                idle.as_millis(),
-                first.name
+                "for {ms} ms no claim on pool {pool} was served, while {} waited and a sandbox was available for it",
+                turn.name
             );
-            let free = scene
-                .world
-                .pods
-                .values()
-                .filter(|p| p.is_unclaimed(name))
-                .map(|p| p.uid.as_str());
-            let about: Vec<&str> = free.chain([first.uid.as_str()]).collect();
+            let free = scene.world.pods.values().filter(|p| p.is_unclaimed(pool));
+            let about: Vec<&str> = free.map(|p| p.uid.as_str()).chain([turn.uid.as_str()]).collect();
             out.push(Finding::new("I7", &about, sentence));
-            clock.idle_since = Some(scene.now);
+            for within in line.values_mut().filter_map(|turn| turn.within.as_mut()) {
+                within.idle_since = scene.now;
+            }
         }
     }
+}
 
-    fn shows(&self, pool: &str, now: Timestamp) -> SignedDuration {
-        self.pools
-            .get(pool)
-            .map_or(SignedDuration::ZERO, |clock| clock.at(now))
-    }
+/// Sandboxes that are available, as those who are served one after the other find them.
+#[derive(Default)]
+struct Stock {
+    updated: usize,
+    old: usize,
+}
 
-    /// The claim waits no longer.
-    fn waited(&mut self, now: Timestamp, claim: &Claim, figures: &mut Figures) {
-        let shows = self.shows(&claim.pool, now);
-        // The clock tells of any sandbox, and one that takes the latest only may rightly wait beside an old one.
-        let Some(came) = self
-            .came
-            .remove(&claim.uid)
-            .filter(|_| !claim.latest && claim.wanted == 1)
-        else {
-            return;
-        };
-        if shows - came > figures.idle_wait.0 {
-            figures.idle_wait = (shows - came, claim.name.clone());
+impl Stock {
+    fn of(world: &World, pool: &Pool, now: Timestamp) -> Self {
+        let mut stock = Self::default();
+        for pod in world.pods.values().filter(|pod| pod.is_available(pool, now)) {
+            if pod.revision == pool.update_revision {
+                stock.updated += 1;
+            } else {
+                stock.old += 1;
+            }
         }
+        stock
     }
+
+    /// Takes what the claim still needs, and answers whether there is enough. What there is waits for a claim for
+    /// several, unless the pool can never serve it.
+    fn take(&mut self, world: &World, claim: &Claim) -> bool {
+        let (needs, old) = (world.needs(claim), if claim.latest { 0 } else { self.old });
+        let enough = self.updated + old >= needs;
+        if enough || world.can_ever_serve(claim) {
+            let updated = needs.min(self.updated);
+            self.updated -= updated;
+            self.old -= old.min(needs - updated);
+        }
+        enough
+    }
+}
+
+fn ripens(world: &World, now: Timestamp) -> Option<Timestamp> {
+    let pods = world.pods.values();
+    let moments = pods.filter_map(|pod| pod.ripe_at(world.pools.get(&pod.pool)?));
+    moments.filter(|at| *at > now).min()
 }

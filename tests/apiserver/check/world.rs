@@ -1,8 +1,8 @@
 //! The objects of one namespace at one point of the history, as typed facts, and recent values of counts.
 
+use super::claim::Claim;
 use super::event::{Event, condition, is_ready, items, text};
 use super::hooks::all_on;
-
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
@@ -93,6 +93,13 @@ impl Pod {
             && ready_for
                 .is_some_and(|age| pool.min_ready == 0 || age >= SignedDuration::from_secs(pool.min_ready))
     }
+
+    /// When it has been Ready for long enough.
+    pub fn ripe_at(&self, pool: &Pool) -> Option<Timestamp> {
+        self.ready_since?
+            .checked_add(SignedDuration::from_secs(pool.min_ready))
+            .ok()
+    }
 }
 
 /// The labels and finalizers of a lifecycle hook.
@@ -137,86 +144,6 @@ fn since(pod: &Value, otherwise: Timestamp) -> Timestamp {
         .map(|c| text(c, "/lastTransitionTime"))
         .unwrap_or_default();
     stamp.parse().unwrap_or(otherwise)
-}
-
-#[derive(Clone, Debug)]
-pub struct Claim {
-    pub uid: String,
-    pub name: String,
-    pub pool: String,
-    /// Sandboxes that it asks for.
-    pub wanted: usize,
-    /// Any of several pools may serve it; `pool` is the one that does, once its status says so.
-    pub roams: bool,
-    /// A sandbox that it loses is replaced.
-    pub replaces: bool,
-    /// It takes what the refill brings, and has nothing made for it.
-    pub only_waits: bool,
-    pub priority: i64,
-    /// Only a sandbox of the update revision will do.
-    pub latest: bool,
-    pub phase: String,
-    pub terminating: bool,
-    /// Stored under a looser schema, it asks for nothing that can be understood.
-    pub unreadable: bool,
-    /// UIDs of the sandboxes that its status names.
-    pub sandboxes: Vec<String>,
-    /// Creation time as stored, in whole seconds.
-    pub created: String,
-    /// Its first event: when it came, in the order of all events.
-    pub came_rv: u64,
-    pub came_at: Timestamp,
-    /// When a pod was first held by it.
-    pub served_at: Option<Timestamp>,
-}
-
-impl Claim {
-    fn read(event: &Event, before: Option<&Self>) -> Self {
-        let o = &event.object;
-        Self {
-            uid: event.uid().into(),
-            name: event.name().into(),
-            pool: match text(o, "/spec/poolRef/name") {
-                "" => text(o, "/status/pool").into(),
-                name => name.into(),
-            },
-            wanted: o["spec"]["replicas"]
-                .as_u64()
-                .and_then(|n| usize::try_from(n).ok())
-                .unwrap_or(1),
-            roams: o["spec"]["poolSelector"].is_object(),
-            replaces: text(o, "/spec/onSandboxLost") == "Replace",
-            only_waits: text(o, "/spec/onEmpty") == "Wait",
-            priority: o["spec"]["priority"].as_i64().unwrap_or(0),
-            latest: text(o, "/spec/revisionPolicy") == "Latest",
-            phase: text(o, "/status/phase").into(),
-            terminating: !text(o, "/metadata/deletionTimestamp").is_empty(),
-            unreadable: !(o["spec"]["priority"].is_i64() || o["spec"]["priority"].is_null()),
-            sandboxes: items(o, "/status/sandboxes")
-                .iter()
-                .map(|s| text(s, "/uid").to_string())
-                .collect(),
-            created: text(o, "/metadata/creationTimestamp").into(),
-            came_rv: before.map_or(event.rv, |b| b.came_rv),
-            came_at: before.map_or(event.at, |b| b.came_at),
-            served_at: before.and_then(|b| b.served_at).filter(|_| {
-                let phase = text(o, "/status/phase");
-                !(before.is_some_and(|b| b.phase == "Bound") && phase == "Pending")
-            }),
-        }
-    }
-
-    /// It asks for a sandbox and has none.
-    pub fn waits(&self) -> bool {
-        self.served_at.is_none() && self.is_undecided()
-    }
-
-    /// Its status says neither that it has a sandbox nor that it never will.
-    pub fn is_undecided(&self) -> bool {
-        !self.terminating
-            && !self.unreadable
-            && !matches!(self.phase.as_str(), "Bound" | "Failed" | "Expired")
-    }
 }
 
 #[derive(Clone, Debug)]
@@ -344,18 +271,43 @@ impl World {
                 let holder = pod.claim().map(ToString::to_string);
                 self.pods.insert(event.uid().into(), pod);
                 if let Some(uid) = holder {
-                    let held = self.pods.values();
-                    let held = held.filter(|p| p.is_alive() && p.claim() == Some(&uid)).count();
+                    let held = self.held_by(&uid);
                     if let Some(claim) = self.claims.get_mut(&uid).filter(|c| held >= c.wanted) {
                         claim.served_at.get_or_insert(event.at);
                     }
                 }
             }
-            Step::Pod(_, None) => _ = self.pods.remove(event.uid()),
+            Step::Pod(_, None) => {
+                if let Some(pod) = self.pods.remove(event.uid()) {
+                    self.lost(&pod);
+                }
+            }
             Step::Claim(_, Some(claim)) => _ = self.claims.insert(event.uid().into(), claim),
             Step::Claim(_, None) => _ = self.claims.remove(event.uid()),
             Step::Pool(Some(pool)) => _ = self.pools.insert(event.name().into(), pool),
             Step::Pool(None) => _ = self.pools.remove(event.name()),
+        }
+    }
+
+    /// A claim that lost a pod before its status named all of them is as good as never served.
+    fn lost(&mut self, pod: &Pod) {
+        let Some(uid) = pod.claim() else { return };
+        let held = self.held_by(uid);
+        if let Some(claim) = self.claims.get_mut(uid).filter(|claim| held < claim.wanted) {
+            claim.served_at = None;
+        }
+    }
+
+    fn held_by(&self, claim: &str) -> usize {
+        let pods = self.pods.values();
+        pods.filter(|p| p.is_alive() && p.claim() == Some(claim)).count()
+    }
+
+    /// Sandboxes that a waiting claim still needs.
+    pub fn needs(&self, claim: &Claim) -> usize {
+        match claim.wanted {
+            1 => 1,
+            wanted => wanted.saturating_sub(self.held_by(&claim.uid)),
         }
     }
 

@@ -1,0 +1,93 @@
+//! A claim as typed facts.
+
+use super::event::{Event, items, text};
+use jiff::Timestamp;
+use std::cmp::Reverse;
+
+/// Whose turn comes first: priority, highest first, then age. Age is the creation time, in whole seconds; a claim
+/// may be stored after one of the next second.
+pub type Place = (Reverse<i64>, String, u64);
+
+#[derive(Clone, Debug)]
+pub struct Claim {
+    pub uid: String,
+    pub name: String,
+    pub pool: String,
+    /// Sandboxes that it asks for.
+    pub wanted: usize,
+    /// Any of several pools may serve it; `pool` is the one that does, once its status says so.
+    pub roams: bool,
+    /// A sandbox that it loses is replaced.
+    pub replaces: bool,
+    /// It takes what the refill brings, and has nothing made for it.
+    pub only_waits: bool,
+    pub priority: i64,
+    /// Only a sandbox of the update revision will do.
+    pub latest: bool,
+    pub phase: String,
+    pub terminating: bool,
+    /// Stored under a looser schema, it asks for nothing that can be understood.
+    pub unreadable: bool,
+    /// UIDs of the sandboxes that its status names.
+    pub sandboxes: Vec<String>,
+    /// Creation time as stored, in whole seconds.
+    pub created: String,
+    /// Its first event: when it came, in the order of all events.
+    pub came_rv: u64,
+    pub came_at: Timestamp,
+    /// When a pod was first held by it.
+    pub served_at: Option<Timestamp>,
+}
+
+impl Claim {
+    pub fn read(event: &Event, before: Option<&Self>) -> Self {
+        let o = &event.object;
+        Self {
+            uid: event.uid().into(),
+            name: event.name().into(),
+            pool: match text(o, "/spec/poolRef/name") {
+                "" => text(o, "/status/pool").into(),
+                name => name.into(),
+            },
+            wanted: o["spec"]["replicas"]
+                .as_u64()
+                .and_then(|n| usize::try_from(n).ok())
+                .unwrap_or(1),
+            roams: o["spec"]["poolSelector"].is_object(),
+            replaces: text(o, "/spec/onSandboxLost") == "Replace",
+            only_waits: text(o, "/spec/onEmpty") == "Wait",
+            priority: o["spec"]["priority"].as_i64().unwrap_or(0),
+            latest: text(o, "/spec/revisionPolicy") == "Latest",
+            phase: text(o, "/status/phase").into(),
+            terminating: !text(o, "/metadata/deletionTimestamp").is_empty(),
+            unreadable: !(o["spec"]["priority"].is_i64() || o["spec"]["priority"].is_null()),
+            sandboxes: items(o, "/status/sandboxes")
+                .iter()
+                .map(|s| text(s, "/uid").to_string())
+                .collect(),
+            created: text(o, "/metadata/creationTimestamp").into(),
+            came_rv: before.map_or(event.rv, |b| b.came_rv),
+            came_at: before.map_or(event.at, |b| b.came_at),
+            served_at: before.and_then(|b| b.served_at).filter(|_| {
+                let phase = text(o, "/status/phase");
+                !(before.is_some_and(|b| b.phase == "Bound") && phase == "Pending")
+            }),
+        }
+    }
+
+    /// It asks for a sandbox and has none.
+    pub fn waits(&self) -> bool {
+        self.served_at.is_none() && self.is_undecided()
+    }
+
+    pub fn place(&self) -> Place {
+        (Reverse(self.priority), self.created.clone(), self.came_rv)
+    }
+
+    /// Its status says neither that it has a sandbox nor that it never will.
+    pub fn is_undecided(&self) -> bool {
+        !self.terminating
+            && !self.unreadable
+            && !matches!(self.phase.as_str(), "Bound" | "Failed" | "Expired")
+    }
+}

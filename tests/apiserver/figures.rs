@@ -1,0 +1,22 @@
+//! What is printed at the end of a run, beside the verdicts.
+
+use crate::check::Figures;
+
+/// From how many claims on a story's waits are told as percentiles; of fewer they would say little.
+const MANY: usize = 50;
+
+/// Prints what the stories, each with its name, have measured.
+pub fn print(stories: &[(String, Figures)]) {
+    let Some((test, figures)) = stories.iter().max_by_key(|(_, f)| f.idle_wait.0) else {
+        return;
+    };
+    eprintln!(
+        "the longest that a claim waited while a sandbox was available for it: {} ms, in {test}",
+        figures.idle_wait.0.as_millis()
+    );
+    let mut told: Vec<_> = stories.iter().filter(|(_, f)| f.waits.count() >= MANY).collect();
+    told.sort_by_key(|(test, _)| test);
+    for (test, figures) in told {
+        eprintln!("{:>6} claims: {} in {test}", figures.waits.count(), figures.waits);
+    }
+}

@@ -1,0 +1,206 @@
+//! I7: no claim waits for long while a sandbox is available for it, and how long each waited.
+
+use crate::check::Rules;
+use crate::check::event::{Change, Kind};
+use crate::history::{History, Pod, claim, text};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+fn held(pod: usize, claim: &str) -> Pod {
+    Pod::warm(&format!("w{pod}")).held_by(claim)
+}
+
+fn moment(ms: i64) -> Timestamp {
+    Timestamp::UNIX_EPOCH + SignedDuration::from_millis(ms)
+}
+
+fn waits(history: &History) -> Vec<i128> {
+    let waits = history.judged().figures.waits;
+    let percents = (1..=waits.count()).map(|n| n * 100 / waits.count());
+    percents.map(|p| waits.percentile(p).as_millis()).collect()
+}
+
+#[test]
+fn a_claim_that_waits_while_a_sandbox_is_available_is_accused() {
+    let wait = |ms: i64| {
+        let pool = History::default()
+            .pool(1, json!({}))
+            .new_claim("a", 0)
+            .later(9000)
+            .warm(1);
+        pool.later(ms).pod(&held(1, "a"))
+    };
+    wait(1000).is_innocent();
+    let longest = (SignedDuration::from_millis(1010), "a".to_string());
+    assert_eq!(wait(1000).judged().figures.idle_wait, longest);
+    wait(6000).is_guilty("I7", "for 6010 ms no claim on pool p was served, while a waited");
+    let down = Rules {
+        idle: None,
+        ..Rules::default()
+    };
+    assert!(wait(6000).judged_by(&down).accusations.is_empty());
+}
+
+#[test]
+fn the_time_in_which_nobody_was_at_work_is_no_idleness_and_the_rest_is() {
+    // The sandbox is there from 30 ms on, and is given at 12 s.
+    let history = History::default()
+        .pool(1, json!({}))
+        .new_claim("a", 0)
+        .warm(1)
+        .later(11_960)
+        .pod(&held(1, "a"));
+    let away = |from: i64, to: i64| Rules {
+        away: vec![(moment(from), moment(to))],
+        ..Rules::default()
+    };
+    let accused = |rules: &Rules| !history.judged_by(rules).accusations.is_empty();
+    assert!(!accused(&away(0, 8000)));
+    assert!(accused(&away(0, 4000)));
+    assert!(
+        !accused(&away(4000, 20_000)),
+        "the first 4 s are within the limit"
+    );
+    assert!(accused(&away(13_000, 20_000)), "that was after it");
+}
+
+#[test]
+fn a_silence_up_to_the_end_is_judged() {
+    let left_waiting = History::default().pool(1, json!({})).warm(1).new_claim("a", 0);
+    let ended = |ms: i64| {
+        let rules = Rules {
+            ended: Some(moment(ms)),
+            ..Rules::default()
+        };
+        left_waiting.judged_by(&rules)
+    };
+    assert!(ended(4000).accusations.is_empty(), "{}", text(&ended(4000)));
+    assert!(text(&ended(6000)).contains("while a waited"));
+    assert_eq!(ended(6000).figures.idle_wait.0.as_millis(), 5970);
+}
+
+#[test]
+fn a_sandbox_that_becomes_available_by_time_alone_starts_the_clock() {
+    // Ready since 0 s, it is available from 3 s on; nothing happens until 9 s.
+    let history = History::default()
+        .pool(1, json!({"minReadySeconds": 3}))
+        .warm(1)
+        .new_claim("a", 0)
+        .later(8960)
+        .pod(&held(1, "a"));
+    history.is_guilty("I7", "for 6000 ms no claim on pool p was served, while a waited");
+    assert_eq!(waits(&history), [6000]);
+}
+
+#[test]
+fn a_long_queue_is_no_idleness_while_it_moves() {
+    let mut history = History::default().pool(4, json!({})).warm(4);
+    for name in ["a", "b", "c", "d"] {
+        history = history.new_claim(name, 0);
+    }
+    for (n, name) in ["a", "b", "c", "d"].iter().enumerate() {
+        history = history.later(3000).pod(&held(n + 1, name));
+    }
+    history.is_innocent();
+    assert_eq!(waits(&history), [3040, 6040, 9040, 12_040]);
+}
+
+#[test]
+fn a_claim_that_others_always_go_before_is_accused_though_claims_are_served() {
+    // Two sandboxes are always available; whoever comes is served, and "a" never is.
+    let mut history = History::default().pool(2, json!({})).warm(2).new_claim("a", 0);
+    for n in 3..10 {
+        let urgent = format!("urgent-{n}");
+        history = history
+            .new_claim(&urgent, 9)
+            .later(950)
+            .pod(&held(n - 2, &urgent));
+        history = history.pod(&Pod::warm(&format!("w{n}")));
+    }
+    history.is_guilty("I7", "while a waited and a sandbox was available for it");
+}
+
+#[test]
+fn a_claim_for_the_latest_is_accused_when_others_are_served_with_the_old() {
+    let revision = |revision: &str, pod: &Pod| {
+        let mut object: Value = pod.object();
+        object["metadata"]["labels"]["warmpool.dev/revision"] = json!(revision);
+        object
+    };
+    let pool = json!({
+        "metadata": {"name": "p", "uid": "pool-p"},
+        "spec": {"replicas": 9},
+        "status": {"currentRevision": "old", "updateRevision": "new"},
+    });
+    let mut latest = claim("a", 0, json!({}));
+    latest["spec"]["revisionPolicy"] = json!("Latest");
+    let mut history = History::default()
+        .write(Change::Modified, Kind::Pool, pool)
+        .write(Change::Added, Kind::Pod, revision("new", &Pod::warm("w0")));
+    for n in 1..9 {
+        history = history.write(
+            Change::Added,
+            Kind::Pod,
+            revision("old", &Pod::warm(&format!("w{n}"))),
+        );
+    }
+    history = history.write(Change::Added, Kind::Claim, latest);
+    for n in 1..9 {
+        let other = format!("other-{n}");
+        history = history.new_claim(&other, 0).later(900).write(
+            Change::Modified,
+            Kind::Pod,
+            revision("old", &held(n, &other)),
+        );
+    }
+    history.is_guilty("I7", "while a waited and a sandbox was available for it");
+}
+
+#[test]
+fn a_claim_that_loses_its_sandbox_before_it_is_told_of_it_waits_again() {
+    let w1 = held(1, "a");
+    let lost = || {
+        History::default()
+            .pool(2, json!({}))
+            .warm(2)
+            .new_claim("a", 0)
+            .pod(&w1)
+            .pod(&w1.terminating())
+            .no_pod(&w1)
+    };
+    lost()
+        .later(6000)
+        .pod(&Pod::pending("w3"))
+        .is_guilty("I7", "while a waited");
+    let told = lost().claim("a", json!({"phase": "Bound", "sandboxes": [{"uid": "uid-w1"}]}));
+    told.later(6000).pod(&Pod::pending("w3")).is_innocent();
+}
+
+#[test]
+fn only_the_time_in_which_a_sandbox_was_there_for_it_counts_as_a_claims_wait() {
+    // One sandbox for two claims: it is there for the first alone; the second waits for the next one.
+    let history = History::default()
+        .pool(1, json!({}))
+        .warm(1)
+        .new_claim("a", 0)
+        .new_claim("b", 0)
+        .later(1000)
+        .pod(&held(1, "a"))
+        .later(2000)
+        .pod(&Pod::warm("w2"))
+        .later(40)
+        .pod(&held(2, "b"));
+    assert_eq!(waits(&history), [50, 1020]);
+}
+
+#[test]
+fn every_wait_is_kept_those_of_claims_that_give_up_included() {
+    let mut history = History::default().pool(1, json!({})).warm(1);
+    for n in 1..=20 {
+        let name = format!("c{n}");
+        history = history.new_claim(&name, 0).later(n * 10).no_claim(&name);
+    }
+    let figures = history.new_claim("left", 0).judged().figures;
+    assert_eq!(figures.waits.count(), 21);
+    assert_eq!(figures.waits.to_string(), "p50 110, p90 190, p99 210, max 210 ms");
+}

@@ -83,6 +83,12 @@ e2e: ## Tests against a real control plane, which is built on first use and star
 	$(CLUSTER) build
 	cargo test --locked --test apiserver -- --ignored
 
+.PHONY: storm
+storm: ## Some of those tests again with up to 2,000 claims each: some minutes, and no part of `make test`
+	@e2e/need.sh cargo cc go python3 openssl
+	$(CLUSTER) build
+	cargo test --locked --test apiserver -- big::
+
 .PHONY: bench
 bench: ## Measure the planner alone, then the operator on a control plane of the benchmark's own
 	@e2e/need.sh cargo cc go python3 openssl

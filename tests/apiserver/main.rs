@@ -5,6 +5,7 @@
 //!
 //!     cargo test --test apiserver -- --ignored           all of them
 //!     cargo test --test apiserver rollout                those with "rollout" in their name
+//!     cargo test --test apiserver big::                  some of the same stories with a multitude of claims
 
 #![allow(
     clippy::indexing_slicing,
@@ -29,7 +30,7 @@ mod stories;
 mod wait;
 
 use libtest_mimic::{Arguments, Trial};
-use scene::{Story, play};
+use scene::{BIG, Story, play};
 use std::process::ExitCode;
 use std::sync::PoisonError;
 
@@ -146,7 +147,6 @@ const TOGETHER: &[Named] = told![
         a_claim_that_must_not_wait_fails_on_an_empty_pool,
         a_claim_not_bound_in_time_fails_for_good,
         a_released_claim_takes_its_sandbox_along,
-        claims_made_and_deleted_within_milliseconds_leave_nothing,
         the_claims_metadata_comes_with_the_binding,
         a_claim_for_a_missing_pool_waits_and_is_served_when_it_appears,
         a_bound_claim_tells_what_becomes_of_its_sandbox,
@@ -230,10 +230,7 @@ const ALONE: &[Named] = told![
     },
     stories::lifetimes::{ lifetimes_survive_a_restart_of_the_operator },
     stories::turns::{ killed_in_the_middle_of_a_busy_rollout },
-    stories::storm::{
-        whatever_happens_it_comes_to_rest,
-        claims_by_the_hundred_are_each_served_once,
-    },
+    stories::storm::{ whatever_happens_it_comes_to_rest },
     refusals::stored::{
         objects_it_cannot_read_are_skipped_with_a_warning,
         a_working_pool_spoilt_later_is_frozen_until_it_is_mended,
@@ -241,33 +238,56 @@ const ALONE: &[Named] = told![
     },
 ];
 
-fn together((name, story): Named) -> Result<(), String> {
+/// As those told alone, and told again with larger numbers when they are asked for as `big::`.
+const SIZED: &[Named] = told![
+    stories::fairness::{
+        a_burst_is_served_in_order_and_each_claim_once,
+        a_burst_is_served_while_the_operator_is_killed_again_and_again,
+        two_operators_share_a_burst,
+        claims_given_up_at_once_leave_nothing,
+        a_steady_stream_is_served_as_it_comes,
+    },
+];
+
+fn together(name: &str, story: Story) -> Result<(), String> {
     let lab = lab::lab()?;
     let _shared = lab.gate.read().unwrap_or_else(PoisonError::into_inner);
     lab.share_operator()?;
     play(lab, name, story)
 }
 
-fn alone((name, story): Named) -> Result<(), String> {
+fn alone(name: &str, story: Story) -> Result<(), String> {
     let lab = lab::lab()?;
     let _all = lab.gate.write().unwrap_or_else(PoisonError::into_inner);
     lab.end_shared_operator()?;
     play(lab, name, story)
 }
 
-/// The test as the harness wants it; left out unless asked for.
-fn trial(named: Named, how: fn(Named) -> Result<(), String>) -> Trial {
-    Trial::test(named.0, move || how(named).map_err(Into::into)).with_ignored_flag(true)
+/// The test as the harness wants it: one that is left out is listed as ignored.
+fn trial(name: String, story: Story, how: fn(&str, Story) -> Result<(), String>, left_out: bool) -> Trial {
+    let shown = name.clone();
+    Trial::test(shown, move || how(&name, story).map_err(Into::into)).with_ignored_flag(left_out)
 }
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
-    // To name a test is to ask for it.
-    arguments.include_ignored |= arguments.filter.is_some();
+    // To name a test is to ask for it, and the big ones are told for nothing less.
+    let named = arguments.filter.as_deref();
+    let asked = arguments.ignored || arguments.include_ignored || named.is_some();
+    let big_asked = named.is_some_and(|name| name.starts_with(BIG));
+    (arguments.ignored, arguments.include_ignored) = (false, false);
     arguments.test_threads.get_or_insert(AT_ONCE);
-    let side_by_side = TOGETHER.iter().map(|test| trial(*test, together));
-    let one_by_one = ALONE.iter().map(|test| trial(*test, alone));
-    let conclusion = libtest_mimic::run(&arguments, side_by_side.chain(one_by_one).collect());
+    let side_by_side = TOGETHER
+        .iter()
+        .map(|(name, story)| trial(name.to_string(), *story, together, !asked));
+    let one_by_one = ALONE
+        .iter()
+        .chain(SIZED)
+        .map(|(name, story)| trial(name.to_string(), *story, alone, !asked));
+    let big = SIZED
+        .iter()
+        .map(|(name, story)| trial(format!("{BIG}{name}"), *story, alone, !big_asked));
+    let conclusion = libtest_mimic::run(&arguments, side_by_side.chain(one_by_one).chain(big).collect());
     lab::close();
     conclusion.exit_code()
 }

@@ -1,7 +1,7 @@
 //! One test's own namespace, watched from before its first object to the end, and judged.
 
 use crate::api::{ACCOUNTS, CLAIMS, NAMESPACES, PODS, POOLS, Resource};
-use crate::check::event::Event;
+use crate::check::event::{Event, Kind};
 use crate::check::{self, Rules};
 use crate::cluster::{OPERATOR, Recorded};
 use crate::history::Watcher;
@@ -14,16 +14,20 @@ use std::cell::RefCell;
 pub struct Scene {
     pub lab: &'static Lab,
     pub namespace: String,
-    name: &'static str,
+    name: String,
+    large: bool,
     watcher: Watcher,
     rules: RefCell<Rules>,
 }
+
+/// What the names of stories told large begin with.
+pub const BIG: &str = "big::";
 
 /// What a test does, once its scene is set.
 pub type Story = fn(&Scene) -> Result<(), String>;
 
 /// Sets the scene, tells the story, and judges everything that happened meanwhile.
-pub fn play(lab: &'static Lab, name: &'static str, story: Story) -> Result<(), String> {
+pub fn play(lab: &'static Lab, name: &str, story: Story) -> Result<(), String> {
     let scene = Scene::open(lab, name)?;
     let told = story(&scene);
     let path = scene.watcher.path.display().to_string();
@@ -41,7 +45,7 @@ pub fn play(lab: &'static Lab, name: &'static str, story: Story) -> Result<(), S
 }
 
 impl Scene {
-    fn open(lab: &'static Lab, name: &'static str) -> Result<Self, String> {
+    fn open(lab: &'static Lab, name: &str) -> Result<Self, String> {
         let short = name.rsplit("::").next().unwrap_or(name).replace('_', "-");
         let namespace = short
             .get(..60)
@@ -54,7 +58,8 @@ impl Scene {
         Ok(Self {
             lab,
             namespace,
-            name,
+            name: name.to_string(),
+            large: name.starts_with(BIG),
             watcher,
             rules: RefCell::default(),
         })
@@ -65,6 +70,14 @@ impl Scene {
         change(&mut self.rules.borrow_mut());
     }
 
+    /// Declares that nobody is at work while `meanwhile` runs.
+    pub fn while_away<T>(&self, meanwhile: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+        let from = Timestamp::now();
+        let outcome = meanwhile();
+        self.declare(|rules| rules.away.push((from, Timestamp::now())));
+        outcome
+    }
+
     fn close(self) -> Result<(), String> {
         let mut rules = self.rules.into_inner();
         rules.ended = Some(Timestamp::now());
@@ -72,7 +85,7 @@ impl Scene {
         let audit = self.lab.cluster.audit(&self.namespace)?;
         rules.deleted_by_others.extend(deleted_by_others(&audit));
         let verdict = check::judge(&events, &rules);
-        self.lab.record(self.name, verdict.figures.clone());
+        self.lab.record(&self.name, verdict.figures.clone());
         self.lab.api.delete(NAMESPACES, "", &self.namespace)?;
         self.lab.shared_operator_is_well()?;
         // A starting API server refuses everybody until it has read its roles.
@@ -111,6 +124,16 @@ impl Scene {
     /// The history so far.
     pub fn history(&self) -> Vec<Event> {
         self.watcher.so_far()
+    }
+
+    /// How many objects of a kind there are, as far as the watcher has seen. It costs the API server nothing.
+    pub fn count(&self, kind: Kind, which: impl Fn(&Value) -> bool) -> usize {
+        self.watcher.count(kind, which)
+    }
+
+    /// The number that fits this run: the story is told small with all others, and large on its own.
+    pub fn sized<T>(&self, small: T, large: T) -> T {
+        if self.large { large } else { small }
     }
 
     pub fn kubectl(&self, arguments: &[&str], stdin: Option<&str>) -> Result<String, String> {

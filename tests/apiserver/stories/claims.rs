@@ -4,7 +4,7 @@ use super::{bound, burst, in_phase, names, sandbox, says};
 use crate::api::{CLAIMS, PODS};
 use crate::check::event::{Kind, items, text};
 use crate::objects::{self, sim};
-use crate::rest::{Census, is, label, settle};
+use crate::rest::{is, label, settle};
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::json;
@@ -150,26 +150,6 @@ pub fn a_released_claim_takes_its_sandbox_along(scene: &Scene) -> Result<(), Str
     let deletes = scene.writes(|w| w.verb == "delete")?;
     wait::ensure(deletes.is_empty(), || {
         format!("a release needs no write of the operator's: {deletes:?}")
-    })
-}
-
-pub fn claims_made_and_deleted_within_milliseconds_leave_nothing(scene: &Scene) -> Result<(), String> {
-    scene.create_pool(&objects::pool("python", 6, &json!({})))?;
-    settle(scene, 30)?;
-    for round in ["a", "b"] {
-        let claims = burst(scene, round, 20, "python", &json!({}))?;
-        scene.lab.api.delete_all(CLAIMS, &scene.namespace, &claims)?;
-    }
-    // A name may come back: it is another claim.
-    burst(scene, "a", 3, "python", &json!({}))?;
-    settle(scene, 60)?;
-    let left = Census::take(scene)?;
-    wait::ensure(left.claims.len() == 3 && left.pods.len() == 9, || {
-        format!(
-            "{} claims and {} pods are left where 3 and 9 should be",
-            left.claims.len(),
-            left.pods.len()
-        )
     })
 }
 

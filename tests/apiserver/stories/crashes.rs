@@ -168,7 +168,7 @@ pub fn a_template_missing_over_a_restart_changes_nothing(scene: &Scene) -> Resul
     operator.stop()
 }
 
-fn two_at_work(scene: &Scene) {
+pub fn two_at_work(scene: &Scene) {
     scene.declare(|rules| {
         rules.two_operators = true;
         // One cannot know what the other did a moment ago, and where both give away the last sandboxes, a

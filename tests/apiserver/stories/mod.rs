@@ -9,6 +9,7 @@ pub mod crashes;
 pub mod deadlines;
 pub mod edits;
 pub mod events;
+pub mod fairness;
 pub mod fill;
 pub mod harm;
 pub mod hooks;

@@ -1,21 +1,19 @@
 //! Everything at once: the stories that nobody thought of.
 
-use super::bound;
-use crate::api::{CLAIMS, PODS};
+use crate::api::PODS;
 use crate::check::event::text;
-use crate::objects::{claim, pool, sim, with};
+use crate::objects::{pool, sim, with};
 use crate::rest::{Census, settle};
 use crate::scene::Scene;
-use crate::wait;
 use serde_json::{Value, json};
 use std::thread::sleep;
 use std::time::Duration;
 
 /// A small generator of numbers, the same in every run; what they lead to depends on the moment all the same.
-struct Dice(u64);
+pub struct Dice(pub u64);
 
 impl Dice {
-    fn below(&mut self, bound: usize) -> usize {
+    pub fn below(&mut self, bound: usize) -> usize {
         // Xorshift, by Marsaglia.
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -106,24 +104,5 @@ pub fn whatever_happens_it_comes_to_rest(scene: &Scene) -> Result<(), String> {
         .skip(5)
         .try_for_each(|claim| scene.delete_claim(claim))?;
     settle(scene, 90)?;
-    operator.stop()
-}
-
-pub fn claims_by_the_hundred_are_each_served_once(scene: &Scene) -> Result<(), String> {
-    let operator = scene.lab.start_operator()?;
-    scene.create_pool(&pool("python", 40, &json!({})))?;
-    settle(scene, 60)?;
-    let claims: Vec<Value> = (0..150)
-        .map(|n| claim(&format!("run-{n}"), "python", &json!({})))
-        .collect();
-    scene.lab.api.create_all(CLAIMS, &scene.namespace, &claims)?;
-    claims
-        .iter()
-        .try_for_each(|c| bound(scene, text(c, "/metadata/name")).map(drop))?;
-    settle(scene, 90)?;
-    let pods = scene.pods()?.len();
-    wait::ensure(pods == 190, || {
-        format!("150 claimed and 40 warm should be 190, not {pods}")
-    })?;
     operator.stop()
 }

@@ -1,0 +1,262 @@
+//! Many claims at a time: each is served once and in its turn, as soon as a sandbox is available for it.
+//! `make storm` tells these stories with larger numbers.
+
+use super::burst;
+use super::crashes::two_at_work;
+use super::storm::Dice;
+use crate::api::CLAIMS;
+use crate::check::event::{Event, Kind, is_ready, items, text};
+use crate::objects::{claim, pool, sim, with};
+use crate::operator::Operator;
+use crate::rest::{Census, settle};
+use crate::scene::Scene;
+use crate::wait;
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::thread::{scope, sleep};
+use std::time::{Duration, Instant};
+
+/// Seconds that a whole burst may take.
+const PATIENCE: u64 = 300;
+
+/// How many sandboxes are kept warm, and how many claims come.
+#[derive(Clone, Copy)]
+struct Size {
+    warm: i64,
+    claims: usize,
+}
+
+const fn size(warm: i64, claims: usize) -> Size {
+    Size { warm, claims }
+}
+
+fn warm_pool(scene: &Scene, warm: i64, more: &Value) -> Result<(), String> {
+    let spec = with(sim(&[("ready-after", "500ms")]), more);
+    scene.create_pool(&pool("python", warm, &spec))?;
+    settle(scene, PATIENCE)
+}
+
+fn bound_so_far(scene: &Scene) -> usize {
+    scene.count(Kind::Claim, |claim| text(claim, "/status/phase") == "Bound")
+}
+
+fn all_are_bound(scene: &Scene, count: usize) -> Result<(), String> {
+    wait::until(&format!("{count} claims were bound"), PATIENCE, || {
+        let bound = bound_so_far(scene);
+        wait::ensure(bound == count, || format!("{bound} are"))
+    })
+}
+
+/// At rest there are as many sandboxes as are kept warm and as are claimed, and none besides.
+fn nothing_is_left_over(scene: &Scene, Size { warm, claims }: Size) -> Result<(), String> {
+    settle(scene, PATIENCE)?;
+    let census = Census::take(scene)?;
+    let found = (
+        census.unclaimed("python").len(),
+        census.claimed("python").len(),
+        census.pods.len(),
+    );
+    let warm = usize::try_from(warm).unwrap_or(0);
+    wait::ensure(found == (warm, claims, warm + claims), || {
+        format!("{claims} claimed and {warm} warm should be all, and there are {found:?}")
+    })
+}
+
+/// The pod that each claim named in its status, by UID, read off the events as they are. None names two, and no two
+/// name the same.
+fn each_served_once(events: &[Event]) -> Result<BTreeMap<String, String>, String> {
+    let (mut pods, mut claims) = (BTreeMap::new(), BTreeMap::new());
+    for event in events.iter().filter(|e| e.kind == Kind::Claim) {
+        for sandbox in items(&event.object, "/status/sandboxes") {
+            let (claim, pod) = (event.uid(), text(sandbox, "/uid"));
+            let holder: &mut String = pods.entry(pod.to_string()).or_insert(claim.into());
+            let held: &mut String = claims.entry(claim.to_string()).or_insert(pod.into());
+            wait::ensure(holder == claim && held == pod, || {
+                format!("{event}: {holder} named the pod before, or the claim named {held}")
+            })?;
+        }
+    }
+    Ok(claims)
+}
+
+/// A claim as its events tell of it.
+struct Service {
+    name: String,
+    /// Creation time, in whole seconds, and the place among all events.
+    created: String,
+    came: u64,
+    /// Its sandbox was available before it came.
+    was_warm: bool,
+    says_warm: bool,
+}
+
+fn services(events: &[Event], given: &BTreeMap<String, String>) -> Vec<Service> {
+    let mut available: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut came: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut last: BTreeMap<&str, &Event> = BTreeMap::new();
+    for event in events {
+        match event.kind {
+            Kind::Pod if is_ready(&event.object) => _ = available.entry(event.uid()).or_insert(event.rv),
+            Kind::Claim => {
+                came.entry(event.uid()).or_insert(event.rv);
+                last.insert(event.uid(), event);
+            }
+            _ => {}
+        }
+    }
+    let service = |(uid, event): (&&str, &&Event)| {
+        let came = came.get(uid).copied().unwrap_or(0);
+        let since = given.get(*uid).and_then(|pod| available.get(pod.as_str()));
+        Service {
+            name: event.name().into(),
+            created: text(&event.object, "/metadata/creationTimestamp").into(),
+            came,
+            was_warm: since.is_some_and(|since| *since < came),
+            says_warm: event.object["status"]["sandboxes"][0]["warm"] == true,
+        }
+    };
+    last.iter().map(service).collect()
+}
+
+/// The warm sandboxes go to those who came first, and only these are told that theirs was warm.
+fn warm_ones_go_to_the_first(services: &[Service], warm: i64) -> Result<(), String> {
+    let (first, rest): (Vec<_>, Vec<_>) = services.iter().partition(|s| s.was_warm);
+    // A claim may be stored so long after its creation time that it rightly takes one that has warmed up meanwhile.
+    let enough = i64::try_from(first.len()).is_ok_and(|count| count >= warm);
+    wait::ensure(enough, || {
+        let count = first.len();
+        format!("{count} of {warm} warm sandboxes went to claims that came when they were there")
+    })?;
+    let told_wrong = services.iter().find(|s| s.was_warm != s.says_warm);
+    wait::ensure(told_wrong.is_none(), || {
+        let name = told_wrong.map_or("", |s| &s.name);
+        format!("claim {name} says of its sandbox that it was warm where it was not, or the other way round")
+    })?;
+    for late in &first {
+        // Those of one second are told apart by their arrival alone.
+        let elder = |one: &&&Service| one.created <= late.created && one.came < late.came;
+        if let Some(passed) = rest.iter().find(elder) {
+            return Err(format!(
+                "{} got a warm sandbox, and {}, which came before it, did not",
+                late.name, passed.name
+            ));
+        }
+    }
+    Ok(())
+}
+
+pub fn a_burst_is_served_in_order_and_each_claim_once(scene: &Scene) -> Result<(), String> {
+    let size = scene.sized(size(40, 120), size(300, 1000));
+    // A thousand keep a small machine so busy that a single write may take seconds.
+    scene.declare(|rules| rules.same_moment = SignedDuration::from_secs(scene.sized(2, 5)));
+    let operator = scene.lab.start_operator()?;
+    warm_pool(scene, size.warm, &json!({}))?;
+    burst(scene, "run", size.claims, "python", &json!({}))?;
+    end(scene, size, [operator])?;
+    let events = scene.history();
+    let given = each_served_once(&events)?;
+    warm_ones_go_to_the_first(&services(&events, &given), size.warm)
+}
+
+pub fn a_burst_is_served_while_the_operator_is_killed_again_and_again(scene: &Scene) -> Result<(), String> {
+    let size = scene.sized(size(20, 60), size(100, 300));
+    // So few warm up at a time that the burst outlasts the killing.
+    let (kills, pause, ceiling) = scene.sized((3, 300, 5), (6, 1500, 10));
+    let mut operator = scene.lab.start_operator()?;
+    warm_pool(
+        scene,
+        size.warm,
+        &json!({"scaleStrategy": {"maxUnavailable": ceiling}}),
+    )?;
+    burst(scene, "run", size.claims, "python", &json!({}))?;
+    let mut dice = Dice(0x5eed_f00d);
+    for kill in 0..kills {
+        sleep(Duration::from_millis(pause + dice.below(pause as usize) as u64));
+        let bound = bound_so_far(scene);
+        wait::ensure(bound < size.claims, || {
+            format!("the burst was over before kill {kill}")
+        })?;
+        operator = scene.while_away(|| {
+            operator.kill()?;
+            scene.lab.start_operator()
+        })?;
+    }
+    end(scene, size, [operator])
+}
+
+pub fn two_operators_share_a_burst(scene: &Scene) -> Result<(), String> {
+    let size = scene.sized(size(20, 60), size(100, 300));
+    two_at_work(scene);
+    let operators = [scene.lab.start_operator()?, scene.lab.start_operator()?];
+    warm_pool(scene, size.warm, &json!({}))?;
+    burst(scene, "run", size.claims, "python", &json!({}))?;
+    end(scene, size, operators)
+}
+
+pub fn claims_given_up_at_once_leave_nothing(scene: &Scene) -> Result<(), String> {
+    let (clients, each) = scene.sized((8, 25), (16, 125));
+    let operator = scene.lab.start_operator()?;
+    warm_pool(scene, 20, &json!({}))?;
+    let (api, namespace) = (&scene.lab.api, scene.namespace.as_str());
+    side_by_side(clients, |client| {
+        let mut dice = Dice(0x5eed_0001 + client as u64);
+        for n in 0..each {
+            let is_kept = n % 10 == 9;
+            // A name that comes back is another claim.
+            let name = if is_kept {
+                format!("kept-{client}-{n}")
+            } else {
+                format!("run-{client}-{}", n % 3)
+            };
+            api.create(CLAIMS, namespace, &claim(&name, "python", &json!({})))?;
+            sleep(Duration::from_millis(dice.below(51) as u64));
+            if !is_kept {
+                api.delete(CLAIMS, namespace, &name)?;
+            }
+        }
+        Ok(())
+    })?;
+    end(scene, size(20, clients * (each / 10)), [operator])
+}
+
+pub fn a_steady_stream_is_served_as_it_comes(scene: &Scene) -> Result<(), String> {
+    let size = scene.sized(size(30, 100), size(30, 400));
+    let operator = scene.lab.start_operator()?;
+    warm_pool(scene, size.warm, &json!({}))?;
+    let (api, namespace) = (&scene.lab.api, scene.namespace.as_str());
+    let (start, between) = (Instant::now(), Duration::from_millis(50));
+    // Several clients, so that one slow answer does not hold up those to come.
+    side_by_side(8, |client| {
+        for n in (client..size.claims).step_by(8) {
+            let due = start + between * n as u32;
+            sleep(due.saturating_duration_since(Instant::now()));
+            let name = format!("run-{n}");
+            api.create(CLAIMS, namespace, &claim(&name, "python", &json!({})))?;
+        }
+        Ok(())
+    })?;
+    end(scene, size, [operator])
+}
+
+/// Does the same in several threads, each with its number.
+fn side_by_side(threads: usize, work: impl Fn(usize) -> Result<(), String> + Sync) -> Result<(), String> {
+    let work = &work;
+    scope(|all| {
+        let started: Vec<_> = (0..threads).map(|n| all.spawn(move || work(n))).collect();
+        let mut ended = started.into_iter().map(|thread| thread.join());
+        ended.try_for_each(|outcome| outcome.unwrap_or_else(|_| Err("a thread panicked".into())))
+    })
+}
+
+/// Sees every claim bound and nothing left over, and stops the operators.
+fn end(scene: &Scene, size: Size, operators: impl IntoIterator<Item = Operator>) -> Result<(), String> {
+    all_are_bound(scene, size.claims)?;
+    nothing_is_left_over(scene, size)?;
+    // Claims that gave up may have been served as well.
+    let given = each_served_once(&scene.history())?;
+    wait::ensure(given.len() >= size.claims, || {
+        format!("only {} were served", given.len())
+    })?;
+    operators.into_iter().try_for_each(Operator::stop)
+}

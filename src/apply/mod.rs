@@ -12,6 +12,7 @@ pub mod outcome;
 mod patch;
 pub mod publish;
 pub mod revise;
+mod turns;
 
 use crate::observe::Key;
 use crate::observe::claim::Claim;
@@ -29,6 +30,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
+use turns::Turns;
 
 /// Bindings under way at once. More would only queue in the API server, which answers slower the more it
 /// holds; they start in order of service.
@@ -47,6 +49,7 @@ pub struct Writer {
     pub(crate) backoff: Backoff,
     pub(crate) events: Events,
     bindings: Arc<Semaphore>,
+    turns: Turns,
     changes: Arc<Semaphore>,
     tasks: TaskTracker,
 }
@@ -58,6 +61,7 @@ impl Writer {
             events: Events::new(client.clone()),
             client,
             shared,
+            turns: Turns::new(triggers.clone()),
             triggers,
             backoff: Backoff::default(),
             bindings: Arc::new(Semaphore::new(BINDINGS)),
@@ -82,6 +86,10 @@ impl Writer {
             if index.is_busy(claim) || index.claim(&claim.key).is_none_or(|now| !now.waiting()) {
                 continue;
             }
+            // Those behind it must not pass it.
+            let Some(turn) = self.turns.take(view.key(), sandboxes.len()) else {
+                break;
+            };
             index.pending.serving(&claim.uid);
             for sandbox in &sandboxes {
                 index.pending.binding(sandbox, &claim.uid);
@@ -94,7 +102,11 @@ impl Writer {
                 pool: Arc::clone(&view.pool),
                 sandboxes,
             };
-            self.spawn(bind::run(self.clone(), order));
+            let binding = bind::run(self.clone(), order);
+            self.spawn(async move {
+                binding.await;
+                drop(turn);
+            });
         }
         for action in &plan.actions {
             match &action.step {

@@ -230,6 +230,7 @@ const ALONE: &[Named] = told![
     },
     stories::lifetimes::{ lifetimes_survive_a_restart_of_the_operator },
     stories::turns::{ killed_in_the_middle_of_a_busy_rollout },
+    stories::fairness::{ an_urgent_claim_passes_those_of_a_burst_that_are_not_bound_yet },
     stories::storm::{ whatever_happens_it_comes_to_rest },
     refusals::stored::{
         objects_it_cannot_read_are_skipped_with_a_warning,

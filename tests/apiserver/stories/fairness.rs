@@ -185,6 +185,29 @@ pub fn a_burst_is_served_while_the_operator_is_killed_again_and_again(scene: &Sc
     end(scene, size, [operator])
 }
 
+pub fn an_urgent_claim_passes_those_of_a_burst_that_are_not_bound_yet(scene: &Scene) -> Result<(), String> {
+    let operator = scene.lab.start_operator()?;
+    let slow = sim(&[("ready-after", "4s")]);
+    scene.create_pool(&pool("python", 150, &slow))?;
+    settle(scene, PATIENCE)?;
+    // The operator finds the whole burst waiting, and has just begun with it when the urgent claim comes.
+    let operator = scene.while_away(|| {
+        operator.stop()?;
+        burst(scene, "run", 150, "python", &json!({}))?;
+        scene.lab.start_operator()
+    })?;
+    wait::until("a claim was bound", 30, || {
+        wait::ensure(bound_so_far(scene) > 0, || "none is".into())
+    })?;
+    scene.create_claim("urgent", "python", &json!({"priority": 9}))?;
+    end(scene, size(150, 151), [operator])?;
+    // There is one claim too many, and it is not the urgent one that waits for the next sandbox to warm up.
+    let urgent = scene.claim("urgent")?;
+    wait::ensure(urgent["status"]["sandboxes"][0]["warm"] == true, || {
+        format!("the urgent claim says {}", urgent["status"])
+    })
+}
+
 pub fn two_operators_share_a_burst(scene: &Scene) -> Result<(), String> {
     let size = scene.sized(size(20, 60), size(100, 300));
     two_at_work(scene);

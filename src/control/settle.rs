@@ -22,9 +22,7 @@ pub async fn run(context: Arc<Context>) {
     loop {
         let (wall, passed) = (Timestamp::now(), Instant::now());
         tokio::time::sleep(INTERVAL).await;
-        let passed = SignedDuration::try_from(passed.elapsed()).unwrap_or_default();
-        let step = Timestamp::now().duration_since(wall) - passed;
-        if step.abs() > STEP {
+        if let Some(step) = clock_step(wall, Timestamp::now(), passed.elapsed()) {
             tracing::info!(?step, "the clock was set");
             let all = context.shared.lock().all();
             context.writer.trigger(all);
@@ -34,6 +32,13 @@ pub async fn run(context: Arc<Context>) {
             settle(&context, &pod).await;
         }
     }
+}
+
+/// By how much the clock was set, forwards or backwards, if it went from `before` to `after` while `passed` went by.
+pub fn clock_step(before: Timestamp, after: Timestamp, passed: Duration) -> Option<SignedDuration> {
+    let passed = SignedDuration::try_from(passed).unwrap_or(SignedDuration::MAX);
+    let step = after.duration_since(before).saturating_sub(passed);
+    (step.abs() > STEP).then_some(step)
 }
 
 async fn settle(context: &Context, key: &Key) {

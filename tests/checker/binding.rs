@@ -61,6 +61,28 @@ fn a_claim_that_holds_two_pods_is_accused_unless_two_operators_raced() {
 }
 
 #[test]
+fn labels_and_status_that_others_wrote_are_no_breach_and_owners_tell_the_truth() {
+    let w2 = Pod::warm("w2");
+    let mut labelled = w2.object();
+    labelled["metadata"]["labels"]["warmpool.dev/claim-uid"] = json!("uid-a");
+    let lies = bound_once()
+        .pod(&w2)
+        .write(Change::Modified, Kind::Pod, labelled)
+        .new_claim("b", 0)
+        .bound("b", "w1");
+    assert!(text(&lies.judged()).contains("a claim for 1 holds 2 pods"));
+    assert!(text(&lies.judged()).contains("lists a pod that it does not hold"));
+    let forged = Rules {
+        forged: ["w2", "b"].map(String::from).into(),
+        ..Rules::default()
+    };
+    let verdict = lies.judged_by(&forged);
+    assert!(verdict.accusations.is_empty(), "{}", text(&verdict));
+    let verdict = lies.pod(&w2.held_by("a")).judged_by(&forged);
+    assert!(text(&verdict).contains("a claim for 1 holds 2 pods"));
+}
+
+#[test]
 fn a_second_pod_is_excused_just_after_a_start_and_no_later() {
     let w2 = Pod::warm("w2");
     let held_after_a_start = |ms: i64| {

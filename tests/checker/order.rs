@@ -31,18 +31,21 @@ fn an_overtaken_claim_is_an_accusation() {
 }
 
 #[test]
-fn who_started_after_they_came_knows_the_age_of_claims_in_whole_seconds_only() {
+fn who_started_after_they_came_cannot_tell_the_age_of_one_written_since_from_others_of_its_second() {
     let created = |name: &str, second: u8| {
         let mut object = claim(name, 0, json!({}));
         object["metadata"]["creationTimestamp"] = json!(format!("1970-01-01T00:00:0{second}Z"));
         object
     };
     let w1 = Pod::warm("w1");
-    let passed = |second: u8| {
-        History::default()
+    let passed = |written: &str, second: u8| {
+        let history = History::default()
             .pool(1, json!({}))
             .write(Change::Added, Kind::Claim, created("a", 0))
-            .write(Change::Added, Kind::Claim, created("b", second))
+            .write(Change::Added, Kind::Claim, created("b", second));
+        let again = if written == "a" { 0 } else { second };
+        history
+            .write(Change::Modified, Kind::Claim, created(written, again))
             .later(3000)
             .pod(&w1)
             .pod(&w1.held_by("b"))
@@ -57,12 +60,17 @@ fn who_started_after_they_came_knows_the_age_of_claims_in_whole_seconds_only() {
             ..Rules::default()
         }
     };
-    let accused = |second: u8, rules: &Rules| !passed(second).judged_by(rules).accusations.is_empty();
-    passed(0).is_guilty("I7", "which goes first, waited");
+    let accused = |second: u8, rules: &Rules| !passed("a", second).judged_by(rules).accusations.is_empty();
+    passed("a", 0).is_guilty("I7", "which goes first, waited");
     assert!(!accused(0, &started(1)));
     assert!(accused(1, &started(1)), "a second apart, their age is known");
     assert!(accused(0, &started(0)), "they came after that start");
     assert!(accused(0, &started(5)), "they were served before that start");
+    let other_written = passed("b", 0).judged_by(&started(1));
+    assert!(
+        !other_written.accusations.is_empty(),
+        "a is as it came, and so the older"
+    );
 }
 
 #[test]

@@ -27,6 +27,8 @@ impl Binding {
                 }
             }
             Step::Pod(before, None) => removed_through_its_claim(scene, before.as_ref(), out),
+            // What others wrote into it is nothing that the operator said.
+            Step::Claim(_, Some(after)) if scene.rules.forged.contains(&after.name) => {}
             Step::Claim(before, Some(after)) => {
                 self.publishes_its_own(scene, after, out);
                 keeps_its_word(before.as_ref(), after, out);
@@ -40,7 +42,8 @@ impl Binding {
             Owner::Claim { uid, .. } => Some(uid),
             _ => None,
         };
-        let by_label = Some(&pod.claim_uid).filter(|uid| !uid.is_empty());
+        let by_label =
+            Some(&pod.claim_uid).filter(|uid| !uid.is_empty() && !scene.rules.forged.contains(&pod.name));
         let claims: BTreeSet<&String> = by_owner.into_iter().chain(by_label).collect();
         for claim in claims {
             let holders = self.holders.entry(pod.uid.clone()).or_default();

@@ -35,6 +35,8 @@ pub struct Claim {
     /// Its first event: when it came, in the order of all events.
     pub came_rv: u64,
     pub came_at: Timestamp,
+    /// Its latest event.
+    rv: u64,
     /// When a pod was first held by it.
     pub served_at: Option<Timestamp>,
 }
@@ -67,6 +69,7 @@ impl Claim {
                 .collect(),
             created: text(o, "/metadata/creationTimestamp").into(),
             came_rv: before.map_or(event.rv, |b| b.came_rv),
+            rv: event.rv,
             came_at: before.map_or(event.at, |b| b.came_at),
             served_at: before.and_then(|b| b.served_at).filter(|_| {
                 let phase = text(o, "/status/phase");
@@ -78,6 +81,11 @@ impl Claim {
     /// It asks for a sandbox and has none.
     pub fn waits(&self) -> bool {
         self.served_at.is_none() && self.is_undecided()
+    }
+
+    /// Nobody has written to it since it came.
+    pub fn is_as_it_came(&self) -> bool {
+        self.rv == self.came_rv
     }
 
     pub fn place(&self) -> Place {

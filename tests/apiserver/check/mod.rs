@@ -34,6 +34,8 @@ pub struct Rules {
     /// While a sandbox is available for a claim, it or one before it is served at least this often; `None` where
     /// it is not said when nobody was at work.
     pub idle: Option<SignedDuration>,
+    /// Pods and claims (by name) of which somebody wrote labels or status in the operator's name.
+    pub forged: BTreeSet<String>,
     /// From when to when nobody was at work.
     pub away: Vec<(Timestamp, Timestamp)>,
     /// When the watcher stopped: silence before it is judged as well.
@@ -53,6 +55,7 @@ impl Default for Rules {
             deleted_by_others: BTreeSet::new(),
             same_moment: SignedDuration::from_secs(2),
             idle: Some(SignedDuration::from_secs(5)),
+            forged: BTreeSet::new(),
             away: Vec::new(),
             ended: None,
             unseen: SignedDuration::ZERO,
@@ -76,7 +79,7 @@ impl Rules {
             .any(|(from, to)| *from <= now && now.duration_since(*to) <= self.same_moment)
     }
 
-    /// Who started since knows the claim from a list, which tells its age in whole seconds only.
+    /// Who started since knows the claim from a list, which tells its age in whole seconds and when it was written last.
     fn is_known_from_a_list(&self, claim: &Claim, now: Timestamp) -> bool {
         self.away
             .iter()

@@ -34,9 +34,8 @@ impl Order {
     fn doubt(&mut self, scene: &Scene, served: &Claim, pod: &Pod) {
         let place = served.place();
         for elder in scene.world.claims.values() {
-            let first = if scene.rules.is_known_from_a_list(elder, scene.now)
-                && scene.rules.is_known_from_a_list(served, scene.now)
-            {
+            let listed = |claim| scene.rules.is_known_from_a_list(claim, scene.now);
+            let first = if listed(elder) && listed(served) && !elder.is_as_it_came() {
                 (Reverse(elder.priority), &elder.created) < (Reverse(served.priority), &served.created)
             } else {
                 elder.place() < place

@@ -64,10 +64,11 @@ impl Pod {
         !self.terminating && !matches!(self.phase.as_str(), "Failed" | "Succeeded")
     }
 
-    /// The claim that holds it: by owner reference, or else by label.
+    /// The claim that holds it: by owner reference, or else by label. A pool's own pod is no claim's.
     pub fn claim(&self) -> Option<&str> {
         match &self.owner {
             Owner::Claim { uid, .. } => Some(uid),
+            Owner::Pool(_) => None,
             _ if !self.claim_uid.is_empty() => Some(&self.claim_uid),
             _ => None,
         }

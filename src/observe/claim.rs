@@ -136,6 +136,12 @@ impl Claim {
         start.checked_add(terms.wait_timeout).ok()
     }
 
+    /// When its user wants it to end, bound or not.
+    pub fn shutdown(&self) -> Option<Timestamp> {
+        let time = self.spec.as_ref().ok()?.shutdown_time.as_ref()?;
+        Some(time.0)
+    }
+
     /// Neither bound, ended nor being deleted, as far as its status says.
     pub fn waiting(&self) -> bool {
         !self.terminating && matches!(self.status.phase, None | Some(Phase::Pending))

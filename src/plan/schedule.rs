@@ -13,17 +13,20 @@ use std::sync::Arc;
 /// revision policy lets it take. A claim for several gets them all together; while there are too few, those that
 /// there are wait for it, so that younger claims cannot starve it.
 pub(super) fn run(draft: &mut Draft) {
+    let now = draft.view.now;
+    // One whose time is over is about to expire, and a sandbox given to it would go with it.
+    let is_over = |w: &Waiting| w.claim.shutdown().is_some_and(|time| time <= now);
     let mut waiting: Vec<_> = draft
         .view
         .claims
         .iter()
-        .filter(|w| w.needs() > 0 && w.claim.spec.is_ok())
+        .filter(|w| w.needs() > 0 && w.claim.spec.is_ok() && !is_over(w))
         .collect();
     waiting.sort_by_cached_key(|w| w.service_order());
     let mut stock = Stock::of(&draft.idle);
     let mut given = Vec::new();
     for one in waiting {
-        if one.deadline().is_some_and(|deadline| deadline <= draft.view.now) {
+        if one.deadline().is_some_and(|deadline| deadline <= now) {
             let message = format!("{} became available within waitTimeoutSeconds", nothing(one));
             fail(draft, one, reasons::WAIT_TIMEOUT, message);
             continue;

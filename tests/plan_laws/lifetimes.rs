@@ -146,6 +146,19 @@ fn a_shutdown_time_also_ends_a_claim_that_waits() {
 }
 
 #[test]
+fn one_whose_shutdown_time_is_past_takes_no_sandbox_and_stands_in_nobodys_way() {
+    let mut world = World::full(1, json!({}));
+    let shutdown = world.now.to_string();
+    world.claim("run", json!({"shutdownTime": shutdown, "replicas": 2}));
+    world.claim("next", json!({}));
+    world.step();
+    assert_eq!(world.claims["next"].status.phase, Some(Phase::Bound));
+    assert_eq!(pods(&world), 0);
+    world.follow("run");
+    assert_eq!(phase(&world), Phase::Expired);
+}
+
+#[test]
 fn an_ended_claim_is_deleted_after_its_time_and_not_before() {
     let mut world = bound(
         json!({"lifetimeSeconds": 60, "ttlSecondsAfterFinished": 10}),

@@ -74,8 +74,7 @@ pub fn binding(
     };
     let first = before.wait_seconds.is_none();
     let lifetime = terms.lifetime.and_then(|lifetime| now.checked_add(lifetime).ok());
-    let shutdown = claim.spec.as_ref().ok().and_then(|s| s.shutdown_time.as_ref());
-    let expiration = shutdown.map(|time| time.0).or(lifetime);
+    let expiration = claim.shutdown().or(lifetime);
     let status = SandboxClaimStatus {
         phase: Some(Phase::Bound),
         observed_generation: claim.generation,

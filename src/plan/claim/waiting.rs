@@ -16,9 +16,9 @@ const PATIENCE: SignedDuration = SignedDuration::from_millis(500);
 
 pub(super) fn plan(view: &ClaimView) -> ClaimPlan {
     let claim = &view.claim;
-    let shutdown = claim.spec.as_ref().ok().and_then(|s| s.shutdown_time.as_ref());
-    if let Some(shutdown) = shutdown.filter(|time| time.0 <= view.now) {
-        let message = format!("shutdownTime {} came before the claim was bound", shutdown.0);
+    let shutdown = claim.shutdown();
+    if let Some(shutdown) = shutdown.filter(|time| *time <= view.now) {
+        let message = format!("shutdownTime {shutdown} came before the claim was bound");
         return write(claim, expiry(claim, &message, view.now));
     }
     let usable = usable(view);
@@ -33,10 +33,7 @@ pub(super) fn plan(view: &ClaimView) -> ClaimPlan {
     let dead = view.sandboxes.iter().filter(|s| s.finished() && !s.terminating);
     let too_many = usable.into_iter().skip(wanted);
     plan.release = dead.cloned().chain(too_many).collect();
-    plan.next = [plan.next, shutdown.map(|time| time.0)]
-        .into_iter()
-        .flatten()
-        .min();
+    plan.next = [plan.next, shutdown].into_iter().flatten().min();
     plan
 }
 

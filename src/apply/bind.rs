@@ -121,7 +121,12 @@ async fn give(writer: &Writer, order: &Order, sandbox: &Arc<Sandbox>) -> Given {
 async fn publish(writer: &Writer, order: &Order, bound: &[Arc<Sandbox>]) -> Result<(), CallError> {
     let claim = &order.claim;
     let terms = claim.terms(Some(&order.pool.claim_defaults));
-    let status = plan::claim::binding(claim, &terms, bound, |_| order.warm, Timestamp::now());
+    // Since the claim came, its turn may have been a while off. The API tells readiness in whole seconds.
+    let came = claim.arrived.as_second();
+    let gate = &order.pool.targets.gate;
+    let was_there = |sandbox: &Sandbox| sandbox.up_at(gate).is_some_and(|at| at.as_second() <= came);
+    let warm = |sandbox: &Sandbox| order.warm && was_there(sandbox);
+    let status = plan::claim::binding(claim, &terms, bound, warm, Timestamp::now());
     let wait = status.wait.clone();
     let published = super::publish::claim_status(writer, claim, status).await;
     let pods = bound

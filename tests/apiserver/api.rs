@@ -18,6 +18,7 @@ pub const PODS: Resource = Resource("/api/v1", "pods");
 pub const QUOTAS: Resource = Resource("/api/v1", "resourcequotas");
 pub const ACCOUNTS: Resource = Resource("/api/v1", "serviceaccounts");
 pub const NAMESPACES: Resource = Resource("/api/v1", "namespaces");
+pub const NODES: Resource = Resource("/api/v1", "nodes");
 pub const EVENTS: Resource = Resource("/apis/events.k8s.io/v1", "events");
 pub const TEMPLATES: Resource = Resource("/api/v1", "podtemplates");
 pub const REVISIONS: Resource = Resource("/apis/apps/v1", "controllerrevisions");

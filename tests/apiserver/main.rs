@@ -120,11 +120,25 @@ const TOGETHER: &[Named] = told![
         what_a_pool_says_for_its_claims_holds_where_they_say_nothing,
         a_batch_given_up_leaves_nothing_behind,
     },
+    stories::lost::{
+        a_claimed_sandbox_whose_node_is_gone_is_lost,
+        a_claimed_sandbox_that_is_evicted_is_lost,
+        a_claimed_sandbox_that_fails_is_lost,
+    },
+    stories::removals::{
+        a_pool_deleted_under_its_claims_leaves_the_bound_ones_theirs,
+        a_claim_deleted_in_any_phase_takes_what_it_has_along,
+    },
+    stories::forged::{
+        a_status_that_names_anothers_sandbox_is_never_believed,
+        a_sandbox_labelled_as_a_claims_is_not_the_claims,
+    },
     stories::lifetimes::{
         a_claim_expires_and_its_sandbox_goes_unless_it_is_retained,
         the_lifetime_of_a_bound_claim_may_be_changed_and_nothing_else,
         an_ended_claim_is_deleted_in_its_time,
         a_lost_sandbox_is_replaced_where_the_claim_asks_for_it,
+        a_claim_whose_end_is_past_gets_nothing,
     },
     stories::queue::{
         waiting_claims_are_served_oldest_first,
@@ -228,7 +242,15 @@ const ALONE: &[Named] = told![
         the_api_server_restarts_in_a_burst_of_claims,
         the_api_server_crashes_in_a_burst_of_claims,
     },
-    stories::lifetimes::{ lifetimes_survive_a_restart_of_the_operator },
+    stories::half::{
+        a_batch_whose_operator_dies_half_way_is_finished,
+        a_batch_whose_operator_dies_half_way_and_whose_time_ends_is_given_up_whole,
+    },
+    stories::queue::{ those_that_came_while_nobody_was_at_work_are_served_oldest_first },
+    stories::lifetimes::{
+        lifetimes_survive_a_restart_of_the_operator,
+        waiting_and_finished_claims_keep_their_time_over_a_restart,
+    },
     stories::turns::{ killed_in_the_middle_of_a_busy_rollout },
     stories::fairness::{ an_urgent_claim_passes_those_of_a_burst_that_are_not_bound_yet },
     stories::storm::{ whatever_happens_it_comes_to_rest },
@@ -248,6 +270,7 @@ const SIZED: &[Named] = told![
         claims_given_up_at_once_leave_nothing,
         a_steady_stream_is_served_as_it_comes,
     },
+    stories::across::{ claims_keep_coming_through_a_rollout_a_scale_to_zero_and_a_pool_made_anew },
 ];
 
 fn together(name: &str, story: Story) -> Result<(), String> {

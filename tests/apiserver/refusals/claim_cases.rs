@@ -105,6 +105,11 @@ pub fn cases() -> Vec<Case> {
             "replicas must be from 1 to 1000",
             json!({"replicas": 1001}),
         ),
+        cel(
+            "spec.replicas",
+            "replicas must be from 1 to 1000",
+            json!({"replicas": 100_000}),
+        ),
         keyword(
             "spec.replicas",
             "format",
@@ -116,6 +121,27 @@ pub fn cases() -> Vec<Case> {
             "required",
             "spec.poolSelector.matchLabels: Required value",
             bare(Some(json!({"poolSelector": {}}))),
+        ),
+        refused(
+            "spec.poolSelector",
+            "type",
+            "must be of type object",
+            bare(Some(json!({"poolSelector": "lang=python"}))),
+        ),
+        refused(
+            "spec.poolSelector.matchLabels",
+            "type",
+            "must be of type string",
+            bare(Some(json!({"poolSelector": {"matchLabels": {"lang": 3}}}))),
+        ),
+        refused(
+            "spec.poolSelector",
+            "unknown",
+            "unknown field \"spec.poolSelector.matchExpressions\"",
+            bare(Some(json!({"poolSelector": {
+                "matchLabels": {"lang": "python"},
+                "matchExpressions": [{"key": "lang", "operator": "Exists"}],
+            }}))),
         ),
         refused(
             "spec.poolSelector.matchLabels",

@@ -19,6 +19,11 @@ pub fn of_claims() -> Vec<Case> {
             json!({"lifetimeSeconds": 0}),
         ),
         cel(
+            "spec.lifetimeSeconds",
+            "lifetimeSeconds must be 1 or more",
+            json!({"lifetimeSeconds": -5}),
+        ),
+        cel(
             "spec.ttlSecondsAfterFinished",
             "ttlSecondsAfterFinished must be 0 or more",
             json!({"ttlSecondsAfterFinished": -1}),

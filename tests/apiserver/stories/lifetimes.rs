@@ -2,9 +2,9 @@
 
 use super::{bound, in_phase};
 use crate::api::CLAIMS;
-use crate::check::event::text;
+use crate::check::event::{items, text};
 use crate::objects::pool;
-use crate::rest::{Census, settle};
+use crate::rest::{Census, label, settle};
 use crate::scene::Scene;
 use crate::wait;
 use jiff::{SignedDuration, Timestamp};
@@ -108,6 +108,59 @@ pub fn a_lost_sandbox_is_replaced_where_the_claim_asks_for_it(scene: &Scene) -> 
         })
     })?;
     settle(scene, 60)
+}
+
+pub fn a_claim_whose_end_is_past_gets_nothing(scene: &Scene) -> Result<(), String> {
+    full(scene, 1)?;
+    let past = json!({"shutdownTime": "2020-01-01T00:00:00Z"});
+    scene.create_claim("late", "python", &past)?;
+    let late = in_phase(scene, "late", "Expired", 30)?;
+    wait::ensure(items(&late, "/status/sandboxes").is_empty(), || {
+        late["status"].to_string()
+    })?;
+    settle(scene, 30)?;
+    let taken = scene
+        .history()
+        .iter()
+        .any(|e| label(&e.object, "claim") == "late");
+    wait::ensure(!taken, || "it was given a sandbox".into())
+}
+
+/// A restart in the middle neither shortens a time nor lets it begin anew.
+pub fn waiting_and_finished_claims_keep_their_time_over_a_restart(scene: &Scene) -> Result<(), String> {
+    const SECONDS: i64 = 10;
+    let operator = scene.lab.start_operator()?;
+    scene.create_pool(&pool("python", 0, &json!({})))?;
+    let waits = json!({"onEmpty": "Wait", "waitTimeoutSeconds": SECONDS});
+    scene.create_claim("waits", "python", &waits)?;
+    let ended = json!({"onEmpty": "Fail", "ttlSecondsAfterFinished": SECONDS});
+    scene.create_claim("ended", "python", &ended)?;
+    in_phase(scene, "ended", "Failed", 30)?;
+    std::thread::sleep(std::time::Duration::from_secs(6));
+    operator.kill()?;
+    let operator = scene.lab.start_operator()?;
+    in_phase(scene, "waits", "Failed", 30)?;
+    wait::until("the claim that had ended was gone", 30, || {
+        let left = scene.claims()?.len();
+        wait::ensure(left == 1, || format!("{left} claims are there"))
+    })?;
+    let events = scene.history();
+    let of = |name: &'static str| events.iter().filter(move |e| e.name() == name);
+    let came = |name| of(name).next().map(|e| e.at);
+    let failed = |name| {
+        of(name)
+            .find(|e| text(&e.object, "/status/phase") == "Failed")
+            .map(|e| e.at)
+    };
+    let gone = of("ended").last().map(|e| e.at);
+    let times = [(came("waits"), failed("waits")), (failed("ended"), gone)];
+    for (from, to) in times {
+        let took = from.zip(to).map(|(from, to)| to.duration_since(from));
+        // Stored times have whole seconds. One that began anew would take six seconds more.
+        let right = |took: SignedDuration| (SECONDS - 1..SECONDS + 5).contains(&took.as_secs());
+        wait::ensure(took.is_some_and(right), || format!("{SECONDS} s were {took:?}"))?;
+    }
+    operator.stop()
 }
 
 /// An operator that is not there when the time comes makes up for it when it is back; one that was away in between

@@ -1,6 +1,7 @@
 //! What the operator does, told as claims about it. Every story plays in a namespace of its own and is
 //! watched and judged over its whole length.
 
+pub mod across;
 pub mod batches;
 pub mod breach;
 pub mod busy;
@@ -11,12 +12,16 @@ pub mod edits;
 pub mod events;
 pub mod fairness;
 pub mod fill;
+pub mod forged;
+pub mod half;
 pub mod harm;
 pub mod hooks;
 pub mod idle;
 pub mod lifetimes;
+pub mod lost;
 pub mod plugin;
 pub mod queue;
+pub mod removals;
 pub mod revisions;
 pub mod rollouts;
 pub mod storm;

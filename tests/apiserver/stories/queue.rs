@@ -41,6 +41,24 @@ pub fn waiting_claims_are_served_oldest_first(scene: &Scene) -> Result<(), Strin
     served_in_order(scene, &claims)
 }
 
+/// Claims of one second that came while nobody was at work are told apart by their resource versions.
+pub fn those_that_came_while_nobody_was_at_work_are_served_oldest_first(scene: &Scene) -> Result<(), String> {
+    let operator = scene.lab.start_operator()?;
+    scene.create_pool(&objects::pool("python", 0, &json!({})))?;
+    settle(scene, 30)?;
+    let claims: Vec<String> = [7, 2, 9, 0, 4, 8, 1, 6, 3, 5].map(|n| format!("run-{n}")).into();
+    let operator = scene.while_away(|| {
+        operator.kill()?;
+        claims
+            .iter()
+            .try_for_each(|claim| scene.create_claim(claim, "python", &json!({"onEmpty": "Wait"})))?;
+        one_at_a_time(scene)?;
+        scene.lab.start_operator()
+    })?;
+    served_in_order(scene, &claims)?;
+    operator.stop()
+}
+
 pub fn a_higher_priority_goes_first_and_age_decides_among_equals(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&objects::pool("python", 0, &json!({})))?;
     let queue = [("z", 0), ("y", 5), ("d", 0), ("a", 9), ("c", 5), ("b", -3)];

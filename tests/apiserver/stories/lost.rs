@@ -1,0 +1,94 @@
+//! A claimed sandbox is lost to something other than its claim: that ends the claim, or the sandbox is replaced.
+
+use super::{bound, in_phase, sandbox, says};
+use crate::api::{NODES, PODS};
+use crate::check::event::text;
+use crate::objects::pool;
+use crate::rest::settle;
+use crate::scene::Scene;
+use crate::wait;
+use serde_json::{Value, json};
+
+/// The claims `fails` and `replaces`, bound, and the names of their sandboxes.
+fn two_claims(scene: &Scene) -> Result<[String; 2], String> {
+    scene.create_claim("fails", "python", &json!({}))?;
+    scene.create_claim("replaces", "python", &json!({"onSandboxLost": "Replace"}))?;
+    let name = |claim| Ok::<_, String>(sandbox(&bound(scene, claim)?).0);
+    Ok([name("fails")?, name("replaces")?])
+}
+
+fn one_ends_and_one_goes_on(scene: &Scene, lost: &[String; 2], seconds: u64) -> Result<(), String> {
+    in_phase(scene, "fails", "Failed", seconds)?;
+    says(scene, "fails", "Bound", "SandboxLost")?;
+    wait::until("the other claim had another sandbox", seconds, || {
+        let claim = scene.claim("replaces")?;
+        let another = text(&claim, "/status/phase") == "Bound" && !lost.contains(&sandbox(&claim).0);
+        wait::ensure(another, || claim["status"].to_string())
+    })?;
+    scene.delete_claim("fails")?;
+    settle(scene, 60)
+}
+
+pub fn a_claimed_sandbox_that_is_evicted_is_lost(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&pool("python", 3, &json!({})))?;
+    settle(scene, 30)?;
+    let lost = two_claims(scene)?;
+    for pod in &lost {
+        let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}});
+        let path = format!("/api/v1/namespaces/{}/pods/{pod}/eviction", scene.namespace);
+        let arguments = ["create", "--raw", &path, "-f", "-"];
+        scene.kubectl(&arguments, Some(&eviction.to_string()))?;
+    }
+    one_ends_and_one_goes_on(scene, &lost, 30)
+}
+
+pub fn a_claimed_sandbox_that_fails_is_lost(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&pool("python", 3, &json!({})))?;
+    settle(scene, 30)?;
+    let lost = two_claims(scene)?;
+    let fails = json!({"metadata": {"annotations": {"sim.warmpool.dev/fail-after": "0s"}}});
+    for pod in &lost {
+        scene.lab.api.merge(PODS, &scene.namespace, pod, &fails)?;
+    }
+    one_ends_and_one_goes_on(scene, &lost, 30)?;
+    let gone = scene.pod(&lost[1]);
+    wait::ensure(gone.is_err(), || {
+        format!("{} was replaced, and is still there", lost[1])
+    })
+}
+
+/// A node that takes pods of this story alone.
+fn node(scene: &Scene, name: &str) -> Value {
+    let story = &scene.namespace;
+    json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {"story": story},
+            "annotations": {"kwok.x-k8s.io/node": "fake"},
+        },
+        "spec": {"taints": [{"key": "story", "value": story, "effect": "NoSchedule"}]},
+    })
+}
+
+pub fn a_claimed_sandbox_whose_node_is_gone_is_lost(scene: &Scene) -> Result<(), String> {
+    let story = &scene.namespace;
+    let only_there = json!({"template": {"spec": {
+        "nodeSelector": {"story": story},
+        "tolerations": [{"key": "story", "operator": "Exists", "effect": "NoSchedule"}],
+    }}});
+    let api = &scene.lab.api;
+    api.create(NODES, "", &node(scene, "doomed"))?;
+    scene.create_pool(&pool("python", 2, &only_there))?;
+    settle(scene, 30)?;
+    let lost = two_claims(scene)?;
+    api.create(NODES, "", &node(scene, "spare"))?;
+    api.delete(NODES, "", "doomed")?;
+    // Until the controller manager has waited for the node to come back (40 s) and cleaned up (every 20 s).
+    one_ends_and_one_goes_on(scene, &lost, 150)?;
+    scene.delete_claim("replaces")?;
+    scene.patch_pool("python", &json!({"spec": {"replicas": 0}}))?;
+    settle(scene, 30)?;
+    Ok(api.delete(NODES, "", "spare")?)
+}

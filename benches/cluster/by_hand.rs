@@ -101,29 +101,38 @@ impl Hand {
         Ok(())
     }
 
-    /// POSTs a claim and binds it with the two writes.
-    pub async fn serve(&self, name: &str) -> Outcome<()> {
+    /// POSTs a claim for `replicas` sandboxes, binds them with one write each, and publishes them with one more.
+    pub async fn serve(&self, name: &str, replicas: usize) -> Outcome<()> {
         let claims: Api<StoredClaim> = Api::namespaced(self.client.clone(), &self.namespace);
-        let pods: Api<StoredPod> = Api::namespaced(self.client.clone(), &self.namespace);
-        let body = serde_json::to_vec(&claim(name)?)?;
+        let body = serde_json::to_vec(&claim(name, json!({"replicas": replicas}))?)?;
         let stored: StoredClaim = self.post(claims.resource_url(), body).await?;
         let claim = Claim::read(&stored, 0, Timestamp::now());
-        let sandbox = self.pods.with(Pods::take).ok_or("no pod is left to bind")?;
-        let patch: json_patch::Patch =
-            serde_json::from_value(claiming_patch(&claim, &sandbox, &Pool::default()))?;
-        let parameters = PatchParams::default();
-        let bound = pods
-            .patch(&sandbox.key.name, &parameters, &Patch::Json::<()>(patch))
+        let bound: Vec<_> = futures::stream::iter((0..replicas).map(|_| Ok(self.give(&claim))))
+            .try_buffer_unordered(AT_ONCE)
+            .try_collect()
             .await?;
-        let bound = Sandbox::read(&bound).ok_or("the bound pod has no labels")?;
         let body = json!({
             "metadata": {"uid": claim.uid, "resourceVersion": claim.resource_version},
-            "status": binding(&claim, &claim.terms(None), &[Arc::new(bound)], |_| true, Timestamp::now()),
+            "status": binding(&claim, &claim.terms(None), &bound, |_| true, Timestamp::now()),
         });
         claims
-            .patch_status(name, &parameters, &Patch::Merge(body))
+            .patch_status(name, &PatchParams::default(), &Patch::Merge(body))
             .await?;
         Ok(())
+    }
+
+    /// Gives the claim one of the available pods.
+    async fn give(&self, claim: &Claim) -> Outcome<Arc<Sandbox>> {
+        let pods: Api<StoredPod> = Api::namespaced(self.client.clone(), &self.namespace);
+        let sandbox = self.pods.with(Pods::take).ok_or("no pod is left to bind")?;
+        let patch: json_patch::Patch =
+            serde_json::from_value(claiming_patch(claim, &sandbox, &Pool::default()))?;
+        let patch = Patch::Json::<()>(patch);
+        let bound = pods
+            .patch(&sandbox.key.name, &PatchParams::default(), &patch)
+            .await?;
+        let bound = Sandbox::read(&bound).ok_or("the bound pod has no labels")?;
+        Ok(Arc::new(bound))
     }
 
     /// Serves a claim, for use as a load's `submit`; afterwards another pod takes the place of the one it took.
@@ -132,7 +141,7 @@ impl Hand {
         move |name| {
             let hand = hand.clone();
             Box::pin(async move {
-                hand.serve(&name).await?;
+                hand.serve(&name, 1).await?;
                 if replace {
                     hand.create().await?;
                 }

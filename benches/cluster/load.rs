@@ -7,7 +7,7 @@ use crate::watches::{Board, Claims};
 use futures::StreamExt;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::Arc;
@@ -22,11 +22,16 @@ const HELD: Duration = Duration::from_secs(3);
 pub const AT_ONCE: usize = 32;
 
 /// What became of a load.
+#[derive(Default)]
 pub struct Served {
     /// From just before each claim's POST to seeing it Ready, sorted.
     pub latencies: Vec<Duration>,
     /// Claims that got a sandbox which was not Ready before they came.
     pub cold: usize,
+    /// Claims that one created later passed.
+    pub passed: usize,
+    /// By how much at most: from seeing the later one Ready to seeing it.
+    pub passed_by: Duration,
 }
 
 /// POSTs claims at `rate`, whatever becomes of the earlier ones. `submit` does it; the operator, or `submit`
@@ -110,16 +115,35 @@ async fn all_ready(board: &Board<Claims>, posted: &HashMap<String, Instant>) -> 
         .until(|claims| match &claims.failed {
             Some(failed) => Some(Err(failed.clone())),
             None if claims.ready.len() < posted.len() => None,
-            None => Some(Ok((claims.ready.clone(), claims.cold))),
+            None => Some(Ok((claims.ready.clone(), claims.cold, claims.order.clone()))),
         })
         .await;
-    let (ready, cold) = times?;
+    let (ready, cold, order) = times?;
     let mut latencies: Vec<Duration> = posted
         .iter()
         .filter_map(|(name, from)| Some(ready.get(name)?.duration_since(*from)))
         .collect();
     latencies.sort_unstable();
-    Ok(Served { latencies, cold })
+    let (passed, passed_by) = passed(order.iter().filter_map(|name| ready.get(name)));
+    Ok(Served {
+        latencies,
+        cold,
+        passed,
+        passed_by,
+    })
+}
+
+/// How many of `ready`, in the order of creation, came after a later one, and by how much at most.
+fn passed<'a>(ready: impl DoubleEndedIterator<Item = &'a Instant>) -> (usize, Duration) {
+    let (mut count, mut most, mut first_of_later) = (0, Duration::ZERO, None);
+    for at in ready.rev() {
+        if let Some(later) = first_of_later.filter(|later| at > *later) {
+            count += 1;
+            most = most.max(at.duration_since(*later));
+        }
+        first_of_later = Some(first_of_later.map_or(at, |later: &Instant| later.min(at)));
+    }
+    (count, most)
 }
 
 /// Deletes each claim [`HELD`] after it was seen Ready, for ever.
@@ -156,17 +180,25 @@ pub fn submit(scene: &Scene) -> impl Fn(String) -> futures::future::BoxFuture<'s
     move |name| {
         let api = api.clone();
         Box::pin(async move {
-            api.create(&PostParams::default(), &claim(&name)?).await?;
+            let claim = claim(&name, json!({}))?;
+            api.create(&PostParams::default(), &claim).await?;
             Ok(())
         })
     }
 }
 
-pub fn claim(name: &str) -> Outcome<SandboxClaim> {
-    Ok(serde_json::from_value(json!({
+/// A claim on the pool, with more fields of its spec where `more` has them.
+pub fn claim(name: &str, more: Value) -> Outcome<SandboxClaim> {
+    let mut claim: Value = json!({
         "apiVersion": "warmpool.dev/v1alpha1",
         "kind": "SandboxClaim",
         "metadata": {"name": name},
         "spec": {"poolRef": {"name": POOL}},
-    }))?)
+    });
+    if let (Some(spec), Value::Object(more)) = (claim.pointer_mut("/spec"), more) {
+        spec.as_object_mut()
+            .into_iter()
+            .for_each(|spec| spec.extend(more.clone()));
+    }
+    Ok(serde_json::from_value(claim)?)
 }

@@ -43,6 +43,7 @@ const fn row(
 
 const TIMES: &[&str] = &["p50", "p99", "max"];
 const PER_CLAIM: &[&str] = &["per_claim"];
+const CPU: &[&str] = &["cpu_s_per_1000"];
 
 const ROWS: &[Row] = &[
     row(
@@ -70,6 +71,24 @@ const ROWS: &[Row] = &[
         "482 / 1097 OpenSandbox, tuned",
     ),
     row(
+        "rate50",
+        "50 claims/s: p99 / p50",
+        &["p99_by_p50"],
+        "2.3 OpenSandbox, tuned",
+    ),
+    row(
+        "rate50",
+        "50 claims/s: claims that a later one passed / by ms at most",
+        &["passed", "passed_by"],
+        "",
+    ),
+    row(
+        "batch",
+        "one claim for 100 on 120 warm: p50 / max ms",
+        &["p50", "max"],
+        "",
+    ),
+    row(
         "burst",
         "burst of 300 on 320 warm: all POSTed / all Ready s",
         &["posted", "ready"],
@@ -82,6 +101,14 @@ const ROWS: &[Row] = &[
         "5.8 OpenSandbox, tuned",
     ),
     row("burst_writes", "own writes per claim in the burst", PER_CLAIM, ""),
+    row(
+        "rate20_writes",
+        "CPU s per 1,000 claims at 20/s, refill included",
+        CPU,
+        "",
+    ),
+    row("rate50_writes", "CPU s per 1,000 claims at 50/s", CPU, ""),
+    row("burst_writes", "CPU s per 1,000 claims in the burst", CPU, ""),
     row("rate20_writes", "at 20/s answered 409 / 422", &["409", "422"], ""),
     row(
         "burst_writes",
@@ -95,6 +122,12 @@ const ROWS: &[Row] = &[
         "CPU s a minute with 1,000 warm",
         &["cpu_s"],
         "0.03 OpenSandbox",
+    ),
+    row(
+        "timers",
+        "10,000 pending timers for 30 s: CPU s / writes",
+        &["cpu_s", "writes"],
+        "",
     ),
     row("fill", "fill of 1,000: s", &["seconds"], "9.8 OpenSandbox, tuned"),
     row(
@@ -221,7 +254,12 @@ pub fn milliseconds(served: &Served) -> Value {
         let index = (times.len() * share).div_ceil(100).saturating_sub(1);
         rounded(times.get(index).copied().unwrap_or_default(), 1000.0)
     };
-    json!({"p50": at(50), "p99": at(99), "max": at(100), "claims": times.len(), "cold": served.cold})
+    let ratio = rounded(Duration::from_secs_f64(at(99) / at(50).max(0.01)), 1.0);
+    json!({
+        "p50": at(50), "p99": at(99), "max": at(100), "p99_by_p50": ratio,
+        "claims": times.len(), "cold": served.cold,
+        "passed": served.passed, "passed_by": rounded(served.passed_by, 1000.0),
+    })
 }
 
 /// The times of a burst in seconds.
@@ -240,6 +278,7 @@ pub fn writes(written: &Writes, claims: usize, cpu: f64) -> Value {
         "409": written.answered(409),
         "422": written.answered(422),
         "cpu_s": (cpu * 100.0).round() / 100.0,
+        "cpu_s_per_1000": (cpu * 1000.0 / claims.max(1) as f64 * 100.0).round() / 100.0,
     })
 }
 

@@ -105,6 +105,8 @@ pub struct Claims {
     /// Their names, in that order.
     pub in_order: Vec<String>,
     pub present: HashSet<String>,
+    /// All names, in the order of creation.
+    pub order: Vec<String>,
     /// How many got a sandbox that was not Ready before they came.
     pub cold: usize,
     /// The first one that failed, with its status.
@@ -124,7 +126,9 @@ impl Claims {
 impl Take<StoredClaim> for Claims {
     fn apply(&mut self, claim: &StoredClaim) {
         let name = name(&claim.metadata);
-        self.present.insert(name.clone());
+        if self.present.insert(name.clone()) {
+            self.order.push(name.clone());
+        }
         let status = &claim.status;
         if status.get("phase").is_some_and(|phase| phase == "Failed") && self.failed.is_none() {
             self.failed = Some(format!("claim {name} failed: {status}"));

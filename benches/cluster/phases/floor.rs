@@ -51,7 +51,7 @@ async fn in_a_row(scene: &Scene, hand: &Hand) -> Outcome<Served> {
     let mut latencies = Vec::new();
     for number in 0..IN_A_ROW {
         let (name, from) = (format!("row-{number}"), Instant::now());
-        hand.serve(&name).await?;
+        hand.serve(&name, 1).await?;
         let seen = scene
             .claims
             .board
@@ -60,7 +60,10 @@ async fn in_a_row(scene: &Scene, hand: &Hand) -> Outcome<Served> {
         latencies.push(seen.duration_since(from));
     }
     latencies.sort_unstable();
-    Ok(Served { latencies, cold: 0 })
+    Ok(Served {
+        latencies,
+        ..Served::default()
+    })
 }
 
 /// So that what follows starts from no claims, as a phase with the operator does.

@@ -1,5 +1,6 @@
 //! The phases in their order. Each starts from a rested pool of its own and ends within a bound.
 
+mod batch;
 mod burst;
 mod fill;
 mod floor;
@@ -7,6 +8,7 @@ mod idle;
 mod roll;
 mod roll1000;
 pub mod steady;
+mod timers;
 
 use crate::Outcome;
 use crate::lab::Lab;
@@ -28,8 +30,12 @@ pub enum Phase {
     Rate50,
     /// 300 claims at once on 320 warm
     Burst,
+    /// One claim for 100 sandboxes on 120 warm, six times
+    Batch,
     /// A minute with 1,000 warm and nothing to do
     Idle,
+    /// 10,000 waiting claims, each with a timer
+    Timers,
     /// From none to 1,000 available
     Fill,
     /// A new template through 20 idle sandboxes
@@ -48,8 +54,8 @@ impl Phase {
     /// Far more than any phase takes on a slow machine: reaching it means that something hangs.
     fn bound(self) -> Duration {
         Duration::from_secs(match self {
-            Self::Floor => 400,
-            Self::Rate5 | Self::Rate20 | Self::Burst | Self::Roll => 180,
+            Self::Floor | Self::Timers => 400,
+            Self::Rate5 | Self::Rate20 | Self::Burst | Self::Batch | Self::Roll => 180,
             Self::Rate50 | Self::Idle | Self::Fill | Self::Roll1000 => 300,
         })
     }
@@ -61,7 +67,9 @@ impl Phase {
             Self::Rate20 => steady::run(lab, &steady::BUSY).await,
             Self::Rate50 => steady::run(lab, &steady::HEAVY).await,
             Self::Burst => burst::run(lab).await,
+            Self::Batch => batch::run(lab).await,
             Self::Idle => idle::run(lab).await,
+            Self::Timers => timers::run(lab).await,
             Self::Fill => fill::run(lab).await,
             Self::Roll => roll::run(lab).await,
             Self::Roll1000 => roll1000::run(lab).await,

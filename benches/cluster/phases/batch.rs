@@ -1,0 +1,58 @@
+//! One claim for many sandboxes on a pool that has enough, again and again. The floor is the same binding by hand.
+
+use crate::Outcome;
+use crate::by_hand::Hand;
+use crate::lab::Lab;
+use crate::load::{Served, claim, claims};
+use crate::report::{Side, milliseconds};
+use crate::scene::Scene;
+use kube::api::{DeleteParams, PostParams};
+use serde_json::json;
+use std::time::Instant;
+
+const WARM: usize = 120;
+const WANTED: usize = 100;
+const ROUNDS: usize = 6;
+
+pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
+    by_hand(lab).await?;
+    let mut scene = Scene::at_rest(lab, "batch", WARM).await?;
+    let mut served = Served::default();
+    for round in 0..ROUNDS {
+        let (name, began) = (format!("batch-{round}"), Instant::now());
+        let batch = claim(&name, json!({"replicas": WANTED}))?;
+        claims(&scene).create(&PostParams::default(), &batch).await?;
+        took(&scene, &mut served, &name, began).await;
+        claims(&scene).delete(&name, &DeleteParams::default()).await?;
+        scene.rest().await?;
+    }
+    record(lab, Side::Ours, served);
+    scene.close().await
+}
+
+async fn by_hand(lab: &Lab<'_>) -> Outcome<()> {
+    let mut scene = Scene::open(lab, "batch-floor").await?;
+    let hand = Hand::new(&mut scene).await?;
+    hand.fill(WANTED * ROUNDS).await?;
+    let mut served = Served::default();
+    for round in 0..ROUNDS {
+        let (name, began) = (format!("batch-{round}"), Instant::now());
+        hand.serve(&name, WANTED).await?;
+        took(&scene, &mut served, &name, began).await;
+    }
+    record(lab, Side::Floor, served);
+    scene.close().await
+}
+
+async fn took(scene: &Scene, served: &mut Served, name: &str, began: Instant) {
+    let board = &scene.claims.board;
+    let seen = board.until(|claims| claims.ready.get(name).copied()).await;
+    served.latencies.push(seen.duration_since(began));
+}
+
+fn record(lab: &Lab<'_>, side: Side, mut served: Served) {
+    served.latencies.sort_unstable();
+    let times = milliseconds(&served);
+    println!("  {WANTED} at once in ms: {times}");
+    lab.record("batch", side, times);
+}

@@ -1,0 +1,61 @@
+//! Many claims that wait for their time to be over: half in the line of a pool that keeps none warm, half for a pool that
+//! is not there, each with a timer of its own.
+
+use crate::Outcome;
+use crate::audit::OPERATOR;
+use crate::lab::Lab;
+use crate::load::{AT_ONCE, claim, claims};
+use crate::report::Side;
+use crate::scene::{POLL, REST, Scene, template};
+use futures::TryStreamExt;
+use kube::api::PostParams;
+use serde_json::json;
+use std::time::Duration;
+
+const CLAIMS: usize = 10_000;
+const WATCHED: Duration = Duration::from_secs(30);
+
+pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
+    let mut scene = Scene::open(lab, "timers").await?;
+    scene.operator = Some(lab.start_operator("timers")?);
+    scene.create_pool(0, template("image:1")).await?;
+    let api = claims(&scene);
+    let posts = (0..CLAIMS).map(|number| {
+        let mut terms = json!({"onEmpty": "Wait", "waitTimeoutSeconds": 3600 + number});
+        if number % 2 == 1
+            && let Some(terms) = terms.as_object_mut()
+        {
+            terms.insert("poolRef".into(), json!({"name": "none"}));
+        }
+        let api = api.clone();
+        Ok(async move {
+            let claim = claim(&format!("waits-{number}"), terms)?;
+            api.create(&PostParams::default(), &claim).await?;
+            Outcome::Ok(())
+        })
+    });
+    futures::stream::iter(posts)
+        .try_buffer_unordered(AT_ONCE)
+        .try_collect::<Vec<()>>()
+        .await?;
+    let operator = scene.operator.as_ref().ok_or("no operator")?;
+    // At rest is who has written nothing and used no processor for a while.
+    loop {
+        let (audit, cpu) = (lab.audit()?, operator.cpu_seconds()?);
+        tokio::time::sleep(REST).await;
+        let calm = audit.writes_of(OPERATOR)?.total() == 0;
+        if calm && operator.cpu_seconds()? - cpu < POLL.as_secs_f64() {
+            break;
+        }
+    }
+    let (audit, cpu_before) = (lab.audit()?, operator.cpu_seconds()?);
+    tokio::time::sleep(WATCHED).await;
+    let (written, cpu) = (audit.writes_of(OPERATOR)?, operator.cpu_seconds()? - cpu_before);
+    let memory = operator.resident_mib()?;
+    println!(
+        "  {CLAIMS} claims wait: {cpu:.2} s of CPU in {WATCHED:?}, {memory:.1} MiB resident, writes: {written}"
+    );
+    let figures = json!({"writes": written.total(), "cpu_s": cpu, "mib": memory});
+    lab.record("timers", Side::Ours, figures);
+    scene.close().await
+}

@@ -125,10 +125,13 @@ pub(crate) async fn claim_update(writer: &Writer, claim: &Claim, status: Sandbox
             let reason = status.conditions.first().map(|c| c.reason.clone());
             tracing::info!(claim = %claim.key, phase, reason, "claim updated");
         }
-        // The watch brings what came between, and with it the next decision.
-        Err(error) if matches!(error.class(), Class::Stale | Class::Gone) => {}
+        Err(error) if error.class() == Class::Gone => {}
         Err(error) => {
-            tracing::warn!(claim = %claim.key, error = error.message(), "the status could not be written");
+            // The watch brings what came between, and with it the next decision. Should nothing have come between, the
+            // claim must not be left as it is.
+            if error.class() != Class::Stale {
+                tracing::warn!(claim = %claim.key, error = error.message(), "the status could not be written");
+            }
             writer.revisit(claim);
         }
     }
@@ -140,9 +143,11 @@ pub(crate) async fn delete_claim(writer: &Writer, claim: &Claim) {
     let as_seen = only(&claim.uid, Some(&claim.resource_version));
     match call(api.delete(&claim.key.name, &as_seen)).await {
         Ok(_) => tracing::info!(claim = %claim.key, "deleted, ttlSecondsAfterFinished after its end"),
-        Err(error) if matches!(error.class(), Class::Stale | Class::Gone) => {}
+        Err(error) if error.class() == Class::Gone => {}
         Err(error) => {
-            tracing::warn!(claim = %claim.key, error = error.message(), "the claim could not be deleted");
+            if error.class() != Class::Stale {
+                tracing::warn!(claim = %claim.key, error = error.message(), "the claim could not be deleted");
+            }
             writer.revisit(claim);
         }
     }

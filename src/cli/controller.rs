@@ -1,6 +1,7 @@
 //! `warmpool controller`
 
 use crate::control;
+use crate::observe::feed::SILENCE;
 use clap::{Args, ValueEnum};
 use kube::{Client, Config};
 use std::io::IsTerminal;
@@ -96,5 +97,8 @@ async fn client() -> Result<Client, ControllerError> {
     let mut config = Config::infer().await?;
     // kube-rs repeats any verb for minutes; here each write decides for itself what an error means.
     config.default_retry = false;
+    // A list or watch has no other limit. It counts from the last byte either way: a connection may have been idle.
+    config.read_timeout = Some(SILENCE);
+    config.reset_reader_on_write = true;
     Ok(Client::try_from(config)?)
 }

@@ -24,6 +24,14 @@ use std::time::Duration;
 /// Number of watches that have to be complete before anything is planned.
 const KINDS: usize = 5;
 
+/// How long one watch lasts, in seconds; the next goes on where it ended, which costs the API server one request. An API
+/// server that is silent for longer has gone, or what is between has.
+const WATCH_SECONDS: u32 = 20;
+
+/// Longest silence on a connection before it is given up: a little longer than a watch without any event. It bounds how
+/// long a claim waits when a watch dies unnoticed (client-go pings its connection after 30 s and waits 15 s).
+pub const SILENCE: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 4);
+
 /// The index, shared between the watches, the controllers and the tasks that write.
 #[derive(Clone, Default)]
 pub struct Shared {
@@ -177,7 +185,7 @@ pub async fn run<K: Indexed>(
     triggers: Triggers,
     mut reflect: impl FnMut(&Event<K>),
 ) {
-    let mut config = watcher::Config::default();
+    let mut config = watcher::Config::default().timeout(WATCH_SECONDS);
     if let Some(selector) = K::selector() {
         config = config.labels(selector);
     }

@@ -6,6 +6,7 @@
 use serde_json::{Value, json};
 use std::sync::Arc;
 use warmpool::apply::backoff::Backoff;
+use warmpool::apply::outcome::CallError;
 use warmpool::observe::Key;
 use warmpool::observe::fault::Fault;
 use warmpool::observe::feed::take_over_list;
@@ -273,7 +274,7 @@ fn a_pool_with_both_sources_or_neither_stored_under_a_looser_schema_is_a_fault_o
 fn a_refusal_of_one_template_does_not_hold_up_the_mended_one() {
     let (mut index, backoff) = (index(), Backoff::default());
     let refused = seen(&index, "a");
-    backoff.failed(&refused, "no such account".into());
+    backoff.failed(&refused, &CallError::NoAnswer);
     assert!(matches!(backoff.of(&refused), Creation::BackOff { .. }));
     index.apply_template(&stored("shared", pod("image:2")));
     let mended = seen(&index, "a");

@@ -1,5 +1,6 @@
 //! How long a pool creates nothing after the API server refused a pod.
 
+use super::outcome::{CallError, Class};
 use crate::observe::pool::Pool;
 use crate::observe::revision::Template;
 use crate::observe::view::Creation;
@@ -29,15 +30,21 @@ type Spec = (String, i64);
 pub struct Backoff(Arc<Mutex<HashMap<Spec, Refusal>>>);
 
 impl Backoff {
-    /// Notes a refusal and answers the pause. Refusals within one pause are one.
-    pub fn failed(&self, pool: &Pool, message: String) -> SignedDuration {
-        let now = Timestamp::now();
+    /// Notes a failure and answers the pause, which is as long as the API server asks for at least. Failures within one
+    /// pause are one.
+    pub fn failed(&self, pool: &Pool, error: &CallError) -> SignedDuration {
+        let (now, message) = (Timestamp::now(), error.message());
+        let asked = match error.class() {
+            Class::Throttled(pause) => SignedDuration::try_from(pause).unwrap_or(LONGEST),
+            _ => FIRST,
+        };
         let mut refusals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let pause = match refusals.get(&spec(pool)).filter(|r| r.is_of(pool)) {
             Some(earlier) if earlier.until > now => return earlier.pause,
             Some(earlier) => (earlier.pause + earlier.pause).min(LONGEST),
             None => FIRST,
-        };
+        }
+        .max(asked.min(LONGEST));
         // What is long over belongs to pools that are gone or were changed.
         refusals.retain(|_, r| now.duration_since(r.until) < LONGEST + LONGEST);
         let until = now.checked_add(pause).unwrap_or(Timestamp::MAX);

@@ -1,7 +1,7 @@
 //! Creating pods, under names chosen beforehand, so that a repeated POST cannot create two.
 
 use super::Writer;
-use super::outcome::{CallError, call, settle};
+use super::outcome::{CallError, Class, call, pauses, settle};
 use crate::api::{API_VERSION, labels};
 use crate::observe::Key;
 use crate::observe::index::Trigger;
@@ -15,7 +15,12 @@ use kube::Api;
 use kube::api::PostParams;
 use kube::core::Request;
 use serde_json::{Map, Value, json};
+use std::future::Future;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long the decision to create a pod stands while its outcome is unknown. What is needed may have changed since.
+const STANDS: Duration = Duration::from_secs(2);
 
 /// One pod to be created.
 #[derive(Clone, Debug)]
@@ -71,16 +76,14 @@ async fn create(writer: &Writer, pool: &Pool, order: &Order) -> Result<(), CallE
     let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &order.pod.namespace);
     let body =
         serde_json::to_vec(&pod(pool, order)).map_err(|e| CallError::Kube(kube::Error::SerdeError(e)))?;
-    let answer = settle(|| {
+    let post = || {
         let request = Request::new(pods.resource_url()).create(&PostParams::default(), body.clone());
         call(async {
-            writer
-                .client
-                .request::<StoredPod>(request.map_err(kube::Error::BuildRequest)?)
-                .await
+            let request = request.map_err(kube::Error::BuildRequest)?;
+            writer.client.request::<StoredPod>(request).await
         })
-    })
-    .await;
+    };
+    let answer = while_it_stands(&pods, &order.pod.name, post).await;
     match answer {
         Ok(_) => {
             tracing::info!(pool = %pool.key, pod = order.pod.name, reason = order.reason, "created");
@@ -100,6 +103,30 @@ async fn create(writer: &Writer, pool: &Pool, order: &Order) -> Result<(), CallE
     }
 }
 
+/// Sends a creation until its outcome is known, but not for longer than the decision to create stands: then a live read
+/// tells whether the pod is there, and when it is not, what is needed by now is decided anew.
+async fn while_it_stands<F: Future<Output = Result<StoredPod, CallError>>>(
+    pods: &Api<StoredPod>,
+    name: &str,
+    mut post: impl FnMut() -> F,
+) -> Result<StoredPod, CallError> {
+    let decided = Instant::now();
+    for pause in pauses() {
+        let error = match post().await {
+            Err(error) if error.class() == Class::Ambiguous => error,
+            answer => return answer,
+        };
+        if decided.elapsed() >= STANDS {
+            return match settle(|| call(pods.get(name))).await {
+                Err(missing) if missing.class() == Class::Gone => Err(error),
+                answer => answer,
+            };
+        }
+        tokio::time::sleep(pause).await;
+    }
+    Err(CallError::NoAnswer)
+}
+
 fn is_conflict(error: &CallError) -> bool {
     matches!(error, CallError::Kube(kube::Error::Api(status)) if status.code == 409)
 }
@@ -112,8 +139,8 @@ fn refuse(writer: &Writer, pool: &Pool, orders: &[Order], error: &CallError) {
         index.pending.created(&order.pod);
     }
     drop(index);
-    let pause = writer.backoff.failed(pool, message.clone());
-    tracing::warn!(pool = %pool.key, message, retry_in = ?pause, "the API server refused a pod");
+    let pause = writer.backoff.failed(pool, error);
+    tracing::warn!(pool = %pool.key, message, retry_in = ?pause, "a pod could not be created");
     writer.triggers.send([Trigger::Pool(pool.key.clone())]);
 }
 

@@ -3,20 +3,24 @@
 use crate::api::{Api, CLAIMS, POOLS};
 use crate::check::Figures;
 use crate::cluster::{Cluster, repository};
+use crate::faults::proxy::Proxy;
+use crate::gate::{Gate, Group};
 use crate::operator::Operator;
 use crate::{figures, wait};
 use std::fs;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
 pub struct Lab {
     pub cluster: Cluster,
     pub api: Api,
-    /// Tests that share the operator hold it for reading, one that needs everything alone for writing.
-    pub gate: RwLock<()>,
-    operator: Mutex<Option<Operator>>,
+    /// Who may run beside whom.
+    pub gate: Gate,
+    operator: Mutex<Option<(Group, Operator)>>,
+    proxy: OnceLock<Result<Proxy, String>>,
     operators_started: AtomicUsize,
     failed: AtomicBool,
     figures: Mutex<Vec<(String, Figures)>>,
@@ -57,8 +61,9 @@ impl Lab {
         Ok(Self {
             cluster,
             api: prepared,
-            gate: RwLock::new(()),
+            gate: Gate::default(),
             operator: Mutex::new(None),
+            proxy: OnceLock::new(),
             operators_started: AtomicUsize::new(0),
             failed: AtomicBool::new(false),
             figures: Mutex::new(Vec::new()),
@@ -70,14 +75,44 @@ impl Lab {
     /// A new operator of a test's own.
     pub fn start_operator(&self) -> Result<Operator, String> {
         let number = self.operators_started.fetch_add(1, Ordering::SeqCst) + 1;
-        Operator::start(&self.cluster, &format!("operator-{number}"))
+        let kubeconfig = operator_kubeconfig(&self.cluster);
+        Operator::start(&self.cluster, &format!("operator-{number}"), &kubeconfig)
     }
 
-    /// Sees to it that the shared operator runs.
-    pub fn share_operator(&self) -> Result<(), String> {
+    /// A new operator of a test's own, whose requests go through the proxy.
+    pub fn start_operator_behind_faults(&self) -> Result<Operator, String> {
+        let number = self.operators_started.fetch_add(1, Ordering::SeqCst) + 1;
+        let kubeconfig = &self.proxy()?.kubeconfig;
+        Operator::start(&self.cluster, &format!("operator-{number}"), kubeconfig)
+    }
+
+    /// The way to the API server on which things go wrong, made when the first test asks for it.
+    pub fn proxy(&self) -> Result<&Proxy, String> {
+        let made = self.proxy.get_or_init(|| {
+            let runtime = self.api.runtime();
+            let operator = Api::connect(&operator_kubeconfig(&self.cluster), runtime)?;
+            let kubeconfig = self.cluster.dir.join("proxy.kubeconfig");
+            Proxy::start(runtime, operator.client(), &kubeconfig, seed()?)
+        });
+        made.as_ref().map_err(Clone::clone)
+    }
+
+    /// Sees to it that nothing goes wrong any more for the next operator.
+    pub fn end_faults(&self) {
+        if let Some(Ok(proxy)) = self.proxy.get() {
+            proxy.faults.stop(None);
+        }
+    }
+
+    /// Sees to it that the operator runs that the tests of `group` share.
+    pub fn share_operator(&self, group: Group) -> Result<(), String> {
         let mut shared = guard(&self.operator);
-        if shared.is_none() {
-            *shared = Some(self.start_operator()?);
+        if shared.as_ref().is_none_or(|(of, _)| *of != group) {
+            shared.take().map_or(Ok(()), |(_, earlier)| earlier.stop())?;
+            *shared = Some(match group {
+                Group::BehindFaults => (group, self.start_operator_behind_faults()?),
+                Group::Together | Group::Alone => (group, self.start_operator()?),
+            });
         }
         drop(shared);
         self.shared_operator_is_well()
@@ -85,12 +120,14 @@ impl Lab {
 
     /// Sees to it that the shared operator does not run.
     pub fn end_shared_operator(&self) -> Result<(), String> {
-        guard(&self.operator).take().map_or(Ok(()), Operator::stop)
+        guard(&self.operator)
+            .take()
+            .map_or(Ok(()), |(_, operator)| operator.stop())
     }
 
     /// Where a test shares the operator: it must live, and its log be clean.
     pub fn shared_operator_is_well(&self) -> Result<(), String> {
-        guard(&self.operator).as_mut().map_or(Ok(()), |operator| {
+        guard(&self.operator).as_mut().map_or(Ok(()), |(_, operator)| {
             operator.lives()?;
             operator.is_clean()
         })
@@ -121,6 +158,19 @@ impl Lab {
     }
 }
 
+fn operator_kubeconfig(cluster: &Cluster) -> PathBuf {
+    cluster.dir.join("operator.kubeconfig")
+}
+
+/// What the dice of this run begin with: SEED, where it is set.
+pub fn seed() -> Result<u64, String> {
+    const USUAL: u64 = 0x5eed_cafe;
+    match std::env::var("SEED") {
+        Ok(seed) => seed.parse().map_err(|e| format!("SEED={seed} is no seed: {e}")),
+        Err(_) => Ok(USUAL),
+    }
+}
+
 /// The API and the operator's permissions, as every user installs them.
 fn prepare(cluster: &Cluster, runtime: &Runtime) -> Result<Api, String> {
     for path in ["crds", "config/rbac"] {
@@ -137,7 +187,7 @@ fn prepare(cluster: &Cluster, runtime: &Runtime) -> Result<Api, String> {
         ],
         None,
     )?;
-    let kubeconfig = cluster.dir.join("operator.kubeconfig");
+    let kubeconfig = operator_kubeconfig(cluster);
     cluster.tool(&[
         "token",
         "warmpool-system",

@@ -17,7 +17,9 @@ mod check;
 mod claimants;
 mod cluster;
 mod extremes;
+mod faults;
 mod figures;
+mod gate;
 mod history;
 mod lab;
 mod objects;
@@ -29,10 +31,10 @@ mod scene;
 mod stories;
 mod wait;
 
+use gate::Group;
 use libtest_mimic::{Arguments, Trial};
 use scene::{BIG, Story, play};
 use std::process::ExitCode;
-use std::sync::PoisonError;
 
 /// Tests at a time, unless the command line says otherwise. They mostly wait.
 const AT_ONCE: usize = 4;
@@ -229,6 +231,21 @@ const TOGETHER: &[Named] = told![
     },
 ];
 
+/// They share one operator whose requests go through the proxy; each has faults in its own namespace.
+const BEHIND_FAULTS: &[Named] = told![
+    stories::faults::{
+        conflicts_leave_no_trace,
+        failed_conditions_leave_no_trace,
+        a_server_that_asks_to_wait_is_waited_for,
+        errors_of_the_server_leave_no_trace,
+        a_write_said_to_have_timed_out_is_not_made_twice,
+        a_write_whose_reply_is_lost_is_not_made_twice,
+        a_request_that_hangs_is_given_up_and_repeated,
+        a_write_that_hangs_after_it_was_made_is_not_made_twice,
+        a_server_slow_by_seconds_delays_and_no_more,
+    },
+];
+
 /// They start, kill and double the operator or restart the API server, so each has the lab to itself.
 const ALONE: &[Named] = told![
     stories::crashes::{
@@ -245,6 +262,11 @@ const ALONE: &[Named] = told![
     stories::half::{
         a_batch_whose_operator_dies_half_way_is_finished,
         a_batch_whose_operator_dies_half_way_and_whose_time_ends_is_given_up_whole,
+    },
+    stories::watches::{
+        watches_that_break_expire_and_have_no_bookmarks_miss_nothing,
+        watches_gone_silent_are_noticed_and_opened_anew,
+        lists_and_watches_that_hang_are_given_up_and_repeated,
     },
     stories::queue::{ those_that_came_while_nobody_was_at_work_are_served_oldest_first },
     stories::lifetimes::{
@@ -273,24 +295,33 @@ const SIZED: &[Named] = told![
     stories::across::{ claims_keep_coming_through_a_rollout_a_scale_to_zero_and_a_pool_made_anew },
 ];
 
-fn together(name: &str, story: Story) -> Result<(), String> {
+fn tell(name: &str, story: Story, group: Group) -> Result<(), String> {
     let lab = lab::lab()?;
-    let _shared = lab.gate.read().unwrap_or_else(PoisonError::into_inner);
-    lab.share_operator()?;
-    play(lab, name, story)
+    let _pass = lab.gate.enter(group);
+    match group {
+        Group::Alone => lab.end_shared_operator()?,
+        Group::Together | Group::BehindFaults => lab.share_operator(group)?,
+    }
+    let told = play(lab, name, story);
+    if group == Group::Alone {
+        lab.end_faults();
+    }
+    told
 }
 
-fn alone(name: &str, story: Story) -> Result<(), String> {
-    let lab = lab::lab()?;
-    let _all = lab.gate.write().unwrap_or_else(PoisonError::into_inner);
-    lab.end_shared_operator()?;
-    play(lab, name, story)
-}
-
-/// The test as the harness wants it: one that is left out is listed as ignored.
-fn trial(name: String, story: Story, how: fn(&str, Story) -> Result<(), String>, left_out: bool) -> Trial {
-    let shown = name.clone();
-    Trial::test(shown, move || how(&name, story).map_err(Into::into)).with_ignored_flag(left_out)
+/// The tests as the harness wants them, their names after `prefix`; those left out are listed as ignored.
+fn trials(
+    tests: &'static [Named],
+    prefix: &'static str,
+    group: Group,
+    left_out: bool,
+) -> impl Iterator<Item = Trial> {
+    let trial = move |(name, story): &Named| {
+        let (name, story) = (format!("{prefix}{name}"), *story);
+        let shown = name.clone();
+        Trial::test(shown, move || tell(&name, story, group).map_err(Into::into)).with_ignored_flag(left_out)
+    };
+    tests.iter().map(trial)
 }
 
 fn main() -> ExitCode {
@@ -301,17 +332,12 @@ fn main() -> ExitCode {
     let big_asked = named.is_some_and(|name| name.starts_with(BIG));
     (arguments.ignored, arguments.include_ignored) = (false, false);
     arguments.test_threads.get_or_insert(AT_ONCE);
-    let side_by_side = TOGETHER
-        .iter()
-        .map(|(name, story)| trial(name.to_string(), *story, together, !asked));
-    let one_by_one = ALONE
-        .iter()
-        .chain(SIZED)
-        .map(|(name, story)| trial(name.to_string(), *story, alone, !asked));
-    let big = SIZED
-        .iter()
-        .map(|(name, story)| trial(format!("{BIG}{name}"), *story, alone, !big_asked));
-    let conclusion = libtest_mimic::run(&arguments, side_by_side.chain(one_by_one).chain(big).collect());
+    let tests = trials(TOGETHER, "", Group::Together, !asked)
+        .chain(trials(BEHIND_FAULTS, "", Group::BehindFaults, !asked))
+        .chain(trials(ALONE, "", Group::Alone, !asked))
+        .chain(trials(SIZED, "", Group::Alone, !asked))
+        .chain(trials(SIZED, BIG, Group::Alone, !big_asked));
+    let conclusion = libtest_mimic::run(&arguments, tests.collect());
     lab::close();
     conclusion.exit_code()
 }

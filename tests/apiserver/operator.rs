@@ -3,7 +3,7 @@
 use crate::cluster::{Cluster, repository};
 use crate::wait;
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 pub struct Operator {
@@ -14,15 +14,16 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// Starts one that logs to `log/<name>.log`, with the rights of its own ServiceAccount only.
-    pub fn start(cluster: &Cluster, name: &str) -> Result<Self, String> {
+    /// Starts one that logs to `log/<name>.log` and has the rights of its own ServiceAccount only, which is what
+    /// `kubeconfig` gives.
+    pub fn start(cluster: &Cluster, name: &str, kubeconfig: &Path) -> Result<Self, String> {
         let log = cluster.dir.join("log").join(format!("{name}.log"));
         let file = File::create(&log).map_err(|e| format!("{}: {e}", log.display()))?;
         let err = file.try_clone().map_err(|e| e.to_string())?;
         let child = Command::new(env!("CARGO_BIN_EXE_warmpool"))
             .arg("controller")
             .current_dir(repository())
-            .env("KUBECONFIG", cluster.dir.join("operator.kubeconfig"))
+            .env("KUBECONFIG", kubeconfig)
             .env("NO_COLOR", "1")
             .stdin(Stdio::null())
             .stdout(file)

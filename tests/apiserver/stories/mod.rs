@@ -11,6 +11,7 @@ pub mod deadlines;
 pub mod edits;
 pub mod events;
 pub mod fairness;
+pub mod faults;
 pub mod fill;
 pub mod forged;
 pub mod half;
@@ -30,6 +31,7 @@ pub mod templates;
 pub mod tenants;
 pub mod turns;
 pub mod verbs;
+pub mod watches;
 
 use crate::api::CLAIMS;
 use crate::check::event::{Event, condition, text};

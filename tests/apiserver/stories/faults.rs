@@ -1,0 +1,113 @@
+//! One kind of fault at a time strikes the operator's requests in a namespace while claims come to a pool there, its
+//! template changes and it is scaled; then the faults stop and everything has to come true.
+
+use super::rollouts::everything_unclaimed_runs;
+use crate::claimants::Claimants;
+use crate::extremes::AT_ONCE;
+use crate::faults::{Fault, Rule, WRITES};
+use crate::objects::{NEW_IMAGE, pool, sim, with};
+use crate::rest::settle;
+use crate::scene::Scene;
+use crate::wait;
+use jiff::SignedDuration;
+use serde_json::json;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// Of the requests that a fault is about, so many meet it.
+const OFTEN: f64 = 0.3;
+/// A request that hangs takes its whole deadline.
+const SELDOM: f64 = 0.08;
+
+/// With faults nobody is served on time nor strictly in order, and nothing else is forgiven.
+pub fn faults_are_to_come(scene: &Scene) {
+    scene.declare(|rules| {
+        rules.idle = None;
+        rules.same_moment = SignedDuration::from_secs(60);
+        rules.unseen = AT_ONCE;
+    });
+}
+
+/// A full pool of 10.
+pub fn a_full_pool(scene: &Scene) -> Result<(), String> {
+    let spec = with(
+        sim(&[("ready-after", "200ms")]),
+        &json!({"updateStrategy": {"maxUnavailable": "25%"}}),
+    );
+    scene.create_pool(&pool("python", 10, &spec))?;
+    settle(scene, 60)
+}
+
+/// Claims come while the pool rolls, grows and shrinks; `meanwhile` is called in the middle of it.
+pub fn under_load(scene: &Scene, meanwhile: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+    let claimants = Claimants::come(scene, "python");
+    scene.roll_to("python", NEW_IMAGE)?;
+    sleep(Duration::from_secs(2));
+    scene.patch_pool("python", &json!({"spec": {"replicas": 14}}))?;
+    sleep(Duration::from_secs(2));
+    scene.patch_pool("python", &json!({"spec": {"replicas": 8}}))?;
+    sleep(Duration::from_secs(2));
+    let done = meanwhile();
+    claimants.leave()?;
+    done
+}
+
+fn nothing_is_broken_by(scene: &Scene, faults: &[Fault], chance: f64) -> Result<(), String> {
+    faults_are_to_come(scene);
+    let proxy = scene.lab.proxy()?;
+    a_full_pool(scene)?;
+    let here = |fault: &Fault| Rule::of(*fault, chance, WRITES).within(&scene.namespace);
+    proxy.faults.add(faults.iter().map(here));
+    let loaded = under_load(scene, || {
+        proxy.faults.stop(Some(&scene.namespace));
+        Ok(())
+    });
+    proxy.faults.stop(Some(&scene.namespace));
+    loaded?;
+    settle(scene, 60)?;
+    everything_unclaimed_runs(scene, "python", NEW_IMAGE)?;
+    let struck = proxy.faults.struck(&scene.namespace);
+    scene
+        .lab
+        .tell(format!("faults in {}: {struck:?}", scene.namespace));
+    faults.iter().try_for_each(|fault| {
+        let times = struck.get(&fault.to_string()).copied().unwrap_or(0);
+        wait::ensure(times > 0, || format!("{fault} never struck: {struck:?}"))
+    })
+}
+
+pub fn conflicts_leave_no_trace(scene: &Scene) -> Result<(), String> {
+    nothing_is_broken_by(scene, &[Fault::Refused(409)], OFTEN)
+}
+
+pub fn failed_conditions_leave_no_trace(scene: &Scene) -> Result<(), String> {
+    nothing_is_broken_by(scene, &[Fault::Refused(422)], OFTEN)
+}
+
+pub fn a_server_that_asks_to_wait_is_waited_for(scene: &Scene) -> Result<(), String> {
+    nothing_is_broken_by(scene, &[Fault::Refused(429)], OFTEN)
+}
+
+pub fn errors_of_the_server_leave_no_trace(scene: &Scene) -> Result<(), String> {
+    nothing_is_broken_by(scene, &[Fault::Refused(500), Fault::Refused(503)], OFTEN / 2.0)
+}
+
+pub fn a_write_said_to_have_timed_out_is_not_made_twice(scene: &Scene) -> Result<(), String> {
+    nothing_is_broken_by(scene, &[Fault::AnsweredWith(504)], OFTEN)
+}
+
+pub fn a_write_whose_reply_is_lost_is_not_made_twice(scene: &Scene) -> Result<(), String> {
+    nothing_is_broken_by(scene, &[Fault::ReplyLost, Fault::Dropped], OFTEN / 2.0)
+}
+
+pub fn a_request_that_hangs_is_given_up_and_repeated(scene: &Scene) -> Result<(), String> {
+    nothing_is_broken_by(scene, &[Fault::Hangs], SELDOM)
+}
+
+pub fn a_write_that_hangs_after_it_was_made_is_not_made_twice(scene: &Scene) -> Result<(), String> {
+    nothing_is_broken_by(scene, &[Fault::ReplyHangs], SELDOM)
+}
+
+pub fn a_server_slow_by_seconds_delays_and_no_more(scene: &Scene) -> Result<(), String> {
+    nothing_is_broken_by(scene, &[Fault::Late(Duration::from_secs(2))], OFTEN)
+}

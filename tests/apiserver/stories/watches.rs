@@ -1,0 +1,86 @@
+//! The watches of the operator break, expire, lose their bookmarks or go silent while claims come.
+
+use super::faults::{a_full_pool, faults_are_to_come, under_load};
+use super::rollouts::everything_unclaimed_runs;
+use super::{burst, in_phase};
+use crate::faults::{Fault, Rule};
+use crate::objects::NEW_IMAGE;
+use crate::rest::settle;
+use crate::scene::Scene;
+use crate::wait;
+use serde_json::json;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const WATCH: &[&str] = &["watch"];
+const LIST_AND_WATCH: &[&str] = &["list", "watch"];
+
+/// The operator looks after a watch without news once in 25 s; the rest is for a slow machine.
+const NOTICED_WITHIN: u64 = 60;
+
+pub fn watches_that_break_expire_and_have_no_bookmarks_miss_nothing(scene: &Scene) -> Result<(), String> {
+    faults_are_to_come(scene);
+    let (proxy, operator) = (scene.lab.proxy()?, scene.lab.start_operator_behind_faults()?);
+    a_full_pool(scene)?;
+    proxy.faults.add([
+        Rule::of(Fault::Broken, 0.05, WATCH),
+        Rule::of(Fault::GoneInside, 0.05, WATCH),
+        Rule::of(Fault::Gone, 0.3, WATCH),
+        Rule::of(Fault::NoBookmarks, 1.0, WATCH),
+    ]);
+    let loaded = under_load(scene, || Ok(()));
+    proxy.faults.stop(None);
+    loaded?;
+    settle(scene, 60)?;
+    everything_unclaimed_runs(scene, "python", NEW_IMAGE)?;
+    let struck = proxy.faults.struck("");
+    scene
+        .lab
+        .tell(format!("faults in {}: {struck:?}", scene.namespace));
+    for fault in [Fault::Broken, Fault::GoneInside, Fault::Gone] {
+        wait::ensure(struck.contains_key(&fault.to_string()), || {
+            format!("{fault} never struck: {struck:?}")
+        })?;
+    }
+    operator.stop()
+}
+
+/// Has claims come while nothing comes through the watches, and waits until each is served.
+fn claims_in_silence(scene: &Scene, name: &str) -> Result<(), String> {
+    scene.lab.proxy()?.faults.silence();
+    let began = Instant::now();
+    let claims = burst(scene, name, 5, "python", &json!({}))?;
+    claims
+        .iter()
+        .try_for_each(|claim| in_phase(scene, claim, "Bound", NOTICED_WITHIN).map(drop))?;
+    let waited = began.elapsed().as_secs_f64();
+    scene.lab.tell(format!(
+        "{}: claims were served after {waited:.1} s",
+        scene.namespace
+    ));
+    settle(scene, 60)
+}
+
+pub fn watches_gone_silent_are_noticed_and_opened_anew(scene: &Scene) -> Result<(), String> {
+    faults_are_to_come(scene);
+    let operator = scene.lab.start_operator_behind_faults()?;
+    a_full_pool(scene)?;
+    claims_in_silence(scene, "run")?;
+    operator.stop()
+}
+
+pub fn lists_and_watches_that_hang_are_given_up_and_repeated(scene: &Scene) -> Result<(), String> {
+    faults_are_to_come(scene);
+    let proxy = scene.lab.proxy()?;
+    proxy.faults.add([Rule::of(Fault::Hangs, 1.0, LIST_AND_WATCH)]);
+    let operator = scene.lab.start_operator_behind_faults()?;
+    sleep(Duration::from_secs(3));
+    proxy.faults.stop(None);
+    a_full_pool(scene)?;
+    proxy.faults.add([Rule::of(Fault::Hangs, 1.0, LIST_AND_WATCH)]);
+    proxy.faults.silence();
+    sleep(Duration::from_secs(30));
+    proxy.faults.stop(None);
+    claims_in_silence(scene, "run")?;
+    operator.stop()
+}

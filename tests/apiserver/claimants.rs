@@ -69,7 +69,7 @@ struct Crowd {
 
 impl Crowd {
     fn one_comes(&mut self) -> Result<(), String> {
-        let name = format!("run-{}", self.came);
+        let name = format!("{}-run-{}", self.pool, self.came);
         let object = claim(&name, &self.pool, &json!({}));
         self.api.create(CLAIMS, &self.namespace, &object)?;
         self.came += 1;

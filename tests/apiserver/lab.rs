@@ -162,13 +162,19 @@ fn operator_kubeconfig(cluster: &Cluster) -> PathBuf {
     cluster.dir.join("operator.kubeconfig")
 }
 
-/// What the dice of this run begin with: SEED, where it is set.
-pub fn seed() -> Result<u64, String> {
-    const USUAL: u64 = 0x5eed_cafe;
-    match std::env::var("SEED") {
-        Ok(seed) => seed.parse().map_err(|e| format!("SEED={seed} is no seed: {e}")),
-        Err(_) => Ok(USUAL),
+/// A number that whoever runs the tests may set in the environment.
+pub fn number(variable: &str, otherwise: u64) -> Result<u64, String> {
+    match std::env::var(variable) {
+        Ok(text) => text
+            .parse()
+            .map_err(|_| format!("{variable}={text} is no number; write it like {variable}={otherwise}")),
+        Err(_) => Ok(otherwise),
     }
+}
+
+/// What the dice of this run begin with.
+pub fn seed() -> Result<u64, String> {
+    number("SEED", 0x5eed_cafe)
 }
 
 /// The API and the operator's permissions, as every user installs them.

@@ -276,6 +276,7 @@ const ALONE: &[Named] = told![
     stories::turns::{ killed_in_the_middle_of_a_busy_rollout },
     stories::fairness::{ an_urgent_claim_passes_those_of_a_burst_that_are_not_bound_yet },
     stories::storm::{ whatever_happens_it_comes_to_rest },
+    refusals::drawn::{ objects_drawn_from_the_schemas_hurt_no_other_pool },
     refusals::stored::{
         objects_it_cannot_read_are_skipped_with_a_warning,
         a_working_pool_spoilt_later_is_frozen_until_it_is_mended,

@@ -2,6 +2,7 @@
 
 pub mod claim_cases;
 pub mod creation;
+pub mod drawn;
 mod image_cases;
 pub mod install;
 mod lifecycle_cases;

@@ -17,7 +17,7 @@ impl Operator {
     pub fn start(binary: &Path, kubeconfig: &Path, filter: &str, log: &Path) -> Outcome<Self> {
         let file = File::create(log).map_err(|e| format!("{}: {e}", log.display()))?;
         let child = Command::new(binary)
-            .args(["controller", "--log", filter])
+            .args(["controller", "--leader-elect=false", "--log", filter])
             .env("KUBECONFIG", kubeconfig)
             .env("NO_COLOR", "1")
             // A ^C is for the benchmark, which then ends the operator.

@@ -69,7 +69,7 @@ operator_pid() {
 still_runs() { [ ! -e "$pidfile" ] || operator_pid >/dev/null || fail "the operator has ended"; }
 
 start_operator() {
-  KUBECONFIG=$PWD/$state/operator.kubeconfig setsid "$operator" controller >"$log" 2>&1 </dev/null &
+  KUBECONFIG=$PWD/$state/operator.kubeconfig setsid "$operator" controller --leader-elect=false >"$log" 2>&1 </dev/null &
   echo "$! $(began $!)" >"$pidfile"
 }
 

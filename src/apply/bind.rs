@@ -79,7 +79,9 @@ pub(super) async fn run(writer: Writer, order: Order) {
     writer.shared.lock().pending.end_serving(&claim.uid);
     match published {
         Some(Err(error)) if error.class() != Class::Gone => {
-            tracing::warn!(claim = %claim.key, error = error.message(), "bound, but not published yet");
+            if !error.is_told() {
+                tracing::warn!(claim = %claim.key, error = error.message(), "bound, but not published yet");
+            }
             writer.revisit(claim);
         }
         Some(_) => {}

@@ -140,7 +140,9 @@ fn refuse(writer: &Writer, pool: &Pool, orders: &[Order], error: &CallError) {
     }
     drop(index);
     let pause = writer.backoff.failed(pool, error);
-    tracing::warn!(pool = %pool.key, message, retry_in = ?pause, "a pod could not be created");
+    if !error.is_told() {
+        tracing::warn!(pool = %pool.key, message, retry_in = ?pause, "a pod could not be created");
+    }
     writer.triggers.send([Trigger::Pool(pool.key.clone())]);
 }
 

@@ -1,5 +1,6 @@
 //! What an answer of the API server means. The one place where errors are sorted into classes.
 
+use crate::observe::trouble::{self, MissingRight};
 use std::future::Future;
 use std::time::Duration;
 use thiserror::Error;
@@ -30,6 +31,8 @@ pub enum Class {
     Gone,
     /// The API server will not have it; its words. Trying again helps only when something else changes.
     Refused(String),
+    /// The operator's role does not allow it. [`call`] has told the log.
+    Denied,
     /// The API server asks to wait this long. The write did not happen.
     Throttled(Duration),
     /// No answer, a broken connection or an error of the server: the write may have happened or not.
@@ -41,10 +44,14 @@ pub enum Class {
 /// # Errors
 /// As [`CallError`] says.
 pub async fn call<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, CallError> {
-    match tokio::time::timeout(DEADLINE, request).await {
-        Ok(answer) => Ok(answer?),
+    let answer = match tokio::time::timeout(DEADLINE, request).await {
+        Ok(answer) => answer.map_err(CallError::Kube),
         Err(_) => Err(CallError::NoAnswer),
+    };
+    if let Some(right) = answer.as_ref().err().and_then(CallError::missing_right) {
+        trouble::tell_of_right(&right);
     }
+    answer
 }
 
 impl CallError {
@@ -62,8 +69,21 @@ impl CallError {
             }
             409 | 412 | 422 => Class::Stale,
             429 => Class::Throttled(Duration::from_secs(u64::from(retry_after.max(1)))),
+            403 if self.missing_right().is_some() => Class::Denied,
             400..=499 => Class::Refused(status.message.clone()),
             _ => Class::Ambiguous,
+        }
+    }
+
+    /// The log knows of it already: a missing right is told of once, not at each try.
+    pub fn is_told(&self) -> bool {
+        self.class() == Class::Denied
+    }
+
+    fn missing_right(&self) -> Option<MissingRight> {
+        match self {
+            Self::Kube(kube::Error::Api(status)) if status.code == 403 => MissingRight::read(&status.message),
+            _ => None,
         }
     }
 
@@ -99,7 +119,9 @@ pub async fn settle<T, F: Future<Output = Result<T, CallError>>>(
         let pause = match error.class() {
             Class::Ambiguous => pauses.next().unwrap_or(DEADLINE),
             Class::Throttled(pause) => pause,
-            Class::Stale | Class::Gone | Class::Invalid(_) | Class::Refused(_) => return Err(error),
+            Class::Stale | Class::Gone | Class::Invalid(_) | Class::Refused(_) | Class::Denied => {
+                return Err(error);
+            }
         };
         tracing::debug!(
             error = error.message(),

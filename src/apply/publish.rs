@@ -32,7 +32,9 @@ pub(crate) async fn pool_status(writer: Writer, pool: Arc<Pool>, status: PoolSta
         }
         Err(error) if error.class() == Class::Gone => {}
         Err(error) => {
-            tracing::warn!(pool = %pool.key, error = error.message(), "the status could not be written");
+            if !error.is_told() {
+                tracing::warn!(pool = %pool.key, error = error.message(), "the status could not be written");
+            }
             let triggers = writer.triggers.clone();
             tokio::spawn(async move {
                 tokio::time::sleep(super::RETRY_AFTER).await;
@@ -129,7 +131,7 @@ pub(crate) async fn claim_update(writer: &Writer, claim: &Claim, status: Sandbox
         Err(error) => {
             // The watch brings what came between, and with it the next decision. Should nothing have come between, the
             // claim must not be left as it is.
-            if error.class() != Class::Stale {
+            if error.class() != Class::Stale && !error.is_told() {
                 tracing::warn!(claim = %claim.key, error = error.message(), "the status could not be written");
             }
             writer.revisit(claim);
@@ -145,7 +147,7 @@ pub(crate) async fn delete_claim(writer: &Writer, claim: &Claim) {
         Ok(_) => tracing::info!(claim = %claim.key, "deleted, ttlSecondsAfterFinished after its end"),
         Err(error) if error.class() == Class::Gone => {}
         Err(error) => {
-            if error.class() != Class::Stale {
+            if error.class() != Class::Stale && !error.is_told() {
                 tracing::warn!(claim = %claim.key, error = error.message(), "the claim could not be deleted");
             }
             writer.revisit(claim);

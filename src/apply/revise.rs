@@ -50,7 +50,9 @@ pub(super) async fn run(writer: Writer, pool: Arc<Pool>, revisions: Revisions) {
         Err(error) => {
             let message = error.message();
             let pause = writer.backoff.failed(&pool, &error);
-            tracing::warn!(pool = %pool.key, message, retry_in = ?pause, "the revision could not be stored");
+            if !error.is_told() {
+                tracing::warn!(pool = %pool.key, message, retry_in = ?pause, "the revision could not be stored");
+            }
         }
     }
     drop(index);

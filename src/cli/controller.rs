@@ -1,17 +1,26 @@
 //! `warmpool controller`
 
-use crate::control;
+use super::duration;
+use crate::control::lease::timing::{Timing, TimingError};
+use crate::control::{self, lease};
 use crate::observe::feed::SILENCE;
-use clap::{Args, ValueEnum};
+use clap::{ArgAction, Args, ValueEnum};
 use kube::{Client, Config};
 use std::io::IsTerminal;
+use std::time::Duration;
 use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 use tracing_subscriber::EnvFilter;
 
 /// Arguments of `warmpool controller`.
 #[derive(Args)]
 pub struct Arguments {
+    /// Serve the pools and claims of this namespace alone; a Role in it is enough then [default: all namespaces]
+    #[arg(long, value_name = "NS", env = "WARMPOOL_NAMESPACE")]
+    namespace: Option<String>,
+    #[command(flatten)]
+    election: Election,
     /// How log lines are written
     #[arg(long, value_enum, default_value_t = LogFormat::Text, env = "WARMPOOL_LOG_FORMAT")]
     log_format: LogFormat,
@@ -23,6 +32,68 @@ pub struct Arguments {
         env = "WARMPOOL_LOG"
     )]
     log: String,
+}
+
+/// Names and defaults are those of other Kubernetes controllers.
+#[derive(Args)]
+struct Election {
+    /// Work only while holding a Lease that one process at a time can hold
+    #[arg(
+        long = "leader-elect",
+        value_name = "BOOL",
+        default_value_t = true,
+        action = ArgAction::Set,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true"
+    )]
+    on: bool,
+    /// How long others leave a Lease alone that is not renewed
+    #[arg(long = "leader-elect-lease-duration", value_name = "DURATION", default_value = "15s", value_parser = duration)]
+    lease_duration: Duration,
+    /// How long the leader tries to renew the Lease before it gives up and ends
+    #[arg(long = "leader-elect-renew-deadline", value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    renew_deadline: Duration,
+    /// Pause between two tries
+    #[arg(long = "leader-elect-retry-period", value_name = "DURATION", default_value = "2s", value_parser = duration)]
+    retry_period: Duration,
+    /// Name of the Lease
+    #[arg(
+        long = "leader-elect-resource-name",
+        value_name = "NAME",
+        default_value = "warmpool"
+    )]
+    name: String,
+    /// Namespace of the Lease [default: the operator's own, or that of the kubeconfig context]
+    #[arg(
+        id = "lease_namespace",
+        long = "leader-elect-resource-namespace",
+        value_name = "NS",
+        env = "POD_NAMESPACE"
+    )]
+    namespace: Option<String>,
+}
+
+impl Election {
+    fn settings(&self, client: &Client) -> Result<Option<lease::Settings>, TimingError> {
+        if !self.on {
+            return Ok(None);
+        }
+        let own = client.default_namespace();
+        Ok(Some(lease::Settings {
+            name: self.name.clone(),
+            namespace: self.namespace.clone().unwrap_or_else(|| own.to_string()),
+            identity: identity(),
+            timing: Timing::new(self.lease_duration, self.renew_deadline, self.retry_period)?,
+        }))
+    }
+}
+
+/// The pod or machine, for people, and something that tells two processes there apart.
+fn identity() -> String {
+    let host = || rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let place = std::env::var("POD_NAME").unwrap_or_else(|_| host());
+    format!("{place}_{:016x}", rand::random::<u64>())
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -49,6 +120,12 @@ pub enum ControllerError {
     /// Neither a kubeconfig nor a ServiceAccount was found.
     #[error("no cluster to connect to: {0}")]
     Config(#[from] kube::config::InferConfigError),
+    /// The periods of leader election do not fit each other.
+    #[error(transparent)]
+    Timing(#[from] TimingError),
+    /// It ended without having been told to.
+    #[error(transparent)]
+    Run(#[from] control::RunError),
     /// The client could not be made.
     #[error("the client could not be made: {0}")]
     Client(#[from] kube::Error),
@@ -60,7 +137,7 @@ pub enum ControllerError {
 /// Runs the operator until SIGTERM or SIGINT.
 ///
 /// # Errors
-/// As [`ControllerError`] says, before anything was written to the cluster.
+/// As [`ControllerError`] says; all but the loss of leadership before anything was written to the cluster.
 pub fn run(arguments: &Arguments) -> Result<(), ControllerError> {
     let filter = EnvFilter::builder()
         .parse(&arguments.log)
@@ -81,14 +158,18 @@ pub fn run(arguments: &Arguments) -> Result<(), ControllerError> {
         let (mut terminate, mut interrupt) =
             (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
-        control::run(client, async move {
+        let settings = control::Settings {
+            namespace: arguments.namespace.clone(),
+            election: arguments.election.settings(&client)?,
+        };
+        let term = watch::Sender::new(lease::Term::None);
+        let stop = async move {
             tokio::select! {
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
             }
-        })
-        .await;
-        Ok(())
+        };
+        Ok(control::run(client, settings, term, stop).await?)
     })?
 }
 

@@ -8,7 +8,9 @@ mod live;
 pub mod plan;
 
 use clap::{Parser, Subcommand};
+use jiff::SignedDuration;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Exit code for input that cannot be understood.
 const BAD_INPUT: u8 = 2;
@@ -65,4 +67,15 @@ fn block_on<T>(future: impl Future<Output = T>) -> Result<T, std::io::Error> {
         .enable_all()
         .build()?
         .block_on(future))
+}
+
+/// A duration as Go writes it. A bare 0 has no unit there either.
+fn duration(written: &str) -> Result<Duration, String> {
+    if written == "0" {
+        return Ok(Duration::ZERO);
+    }
+    let parsed: Option<SignedDuration> = written.parse().ok();
+    parsed
+        .and_then(|d| Duration::try_from(d).ok())
+        .ok_or_else(|| "write a number with a unit, as in 30s, 5m or 1h30m".into())
 }

@@ -1,12 +1,14 @@
-//! The two controllers. Each reconcile observes, plans and applies; everything else is wiring.
+//! The two controllers. Each reconcile observes, plans and applies; everything else is wiring. The watches run from the
+//! start; the controllers are given something to do only while this process leads.
 
 pub mod claim;
+pub mod lease;
 pub mod pool;
 pub mod settle;
 
 use crate::apply::Writer;
 use crate::observe::Key;
-use crate::observe::feed::{self, Shared, Triggers, reflect_names};
+use crate::observe::feed::{self, Feed, Shared, Triggers, reflect_names};
 use crate::observe::stored::{StoredClaim, StoredPod, StoredPodTemplate, StoredPool};
 use futures::channel::mpsc::{UnboundedReceiver, unbounded};
 use futures::{FutureExt, Stream, StreamExt};
@@ -15,10 +17,16 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::runtime::controller::{Action, Config, ReconcileRequest, applier};
 use kube::runtime::reflector::{ObjectRef, store};
 use kube::{Client, Resource};
+use lease::election::Lost;
+use lease::{Elector, Term};
 use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
+use thiserror::Error;
+use tokio::sync::watch;
+use tokio::task::JoinError;
+use tokio_util::sync::CancellationToken;
 
 /// Pools reconciled at once.
 const POOLS_AT_ONCE: u16 = 16;
@@ -37,8 +45,37 @@ pub struct Context {
     pub statuses: pool::Statuses,
 }
 
-/// Runs both controllers until `stop` resolves, then lets the writes under way come to their end.
-pub async fn run(client: Client, stop: impl Future<Output = ()>) {
+/// What the operator is told at its start.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The only namespace that it serves; `None`: all.
+    pub namespace: Option<String>,
+    /// How it is elected; `None`: it leads without asking.
+    pub election: Option<lease::Settings>,
+}
+
+/// Why the operator ended without having been told to.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// It leads no more. Started anew it stands by.
+    #[error("leadership is lost: {0}")]
+    Lost(#[from] Lost),
+    /// The election itself ended.
+    #[error("leader election has ended: {0}")]
+    Election(#[from] JoinError),
+}
+
+/// Runs both controllers until `stop` resolves, then lets the writes under way come to their end and gives leadership up.
+/// `term` tells for how long this process plans and writes.
+///
+/// # Errors
+/// When leadership is lost. The process has to end at once.
+pub async fn run(
+    client: Client,
+    settings: Settings,
+    term: watch::Sender<Term>,
+    stop: impl Future<Output = ()>,
+) -> Result<(), RunError> {
     let shared = Shared::default();
     let (pools, pool_triggers) = unbounded();
     let (claims, claim_triggers) = unbounded();
@@ -52,29 +89,26 @@ pub async fn run(client: Client, stop: impl Future<Output = ()>) {
 
     let (pool_store, mut pool_names) = store::<StoredPool>();
     let (claim_store, mut claim_names) = store::<StoredClaim>();
-    let watch = (client, shared, triggers);
-    let (w1, w2, w3, w4, w5) = (watch.clone(), watch.clone(), watch.clone(), watch.clone(), watch);
+    let feed = Feed {
+        client: client.clone(),
+        namespace: settings.namespace,
+        shared: shared.clone(),
+        triggers: triggers.clone(),
+    };
+    let (f1, f2, f3, f4, f5) = (feed.clone(), feed.clone(), feed.clone(), feed.clone(), feed);
     let watches = async move {
         tokio::join!(
-            feed::run::<StoredPool>(w1.0, w1.1, w1.2, move |e| reflect_names(
-                &mut pool_names,
-                e,
-                |p| StoredPool {
-                    metadata: name_of(&p.metadata),
-                    ..Default::default()
-                }
-            )),
-            feed::run::<StoredClaim>(w2.0, w2.1, w2.2, move |e| reflect_names(
-                &mut claim_names,
-                e,
-                |c| StoredClaim {
-                    metadata: name_of(&c.metadata),
-                    ..Default::default()
-                }
-            )),
-            feed::run::<StoredPod>(w3.0, w3.1, w3.2, |_| {}),
-            feed::run::<ControllerRevision>(w4.0, w4.1, w4.2, |_| {}),
-            feed::run::<StoredPodTemplate>(w5.0, w5.1, w5.2, |_| {}),
+            feed::run::<StoredPool>(f1, move |e| reflect_names(&mut pool_names, e, |p| StoredPool {
+                metadata: name_of(&p.metadata),
+                ..Default::default()
+            })),
+            feed::run::<StoredClaim>(f2, move |e| reflect_names(&mut claim_names, e, |c| StoredClaim {
+                metadata: name_of(&c.metadata),
+                ..Default::default()
+            })),
+            feed::run::<StoredPod>(f3, |_| {}),
+            feed::run::<ControllerRevision>(f4, |_| {}),
+            feed::run::<StoredPodTemplate>(f5, |_| {}),
         )
     };
     let pool_config = Config::default().concurrency(POOLS_AT_ONCE);
@@ -83,7 +117,7 @@ pub async fn run(client: Client, stop: impl Future<Output = ()>) {
         |_, e: &Infallible, _| match *e {},
         Arc::clone(&context),
         pool_store,
-        queue(pool_triggers),
+        queue(pool_triggers, term.subscribe()),
         pool_config,
     );
     let claim_config = Config::default().concurrency(CLAIMS_AT_ONCE);
@@ -92,21 +126,60 @@ pub async fn run(client: Client, stop: impl Future<Output = ()>) {
         |_, e: &Infallible, _| match *e {},
         Arc::clone(&context),
         claim_store,
-        queue(claim_triggers),
+        queue(claim_triggers, term.subscribe()),
         claim_config,
     );
 
+    let give_up = CancellationToken::new();
+    tokio::spawn(take_over(shared.clone(), triggers, term.subscribe()));
+    let mut election = tokio::spawn(elect(client, settings.election, shared, term, give_up.clone()));
     tokio::select! {
         _ = tokio::spawn(watches) => {}
         _ = tokio::spawn(settle::run(context)) => {}
         // A trigger for an object that has just gone is answered with an error that means nothing more.
         () = pool_controller.for_each(|_| std::future::ready(())) => {}
         () = claim_controller.for_each(|_| std::future::ready(())) => {}
+        ended = &mut election => return Ok(ended??),
         () = stop => {}
     }
     tracing::info!("stopping; waiting for the writes under way");
-    if tokio::time::timeout(GRACE, writer.finish()).await.is_err() {
-        tracing::warn!("some writes were not answered in time; the next operator finishes what they began");
+    tokio::select! {
+        ended = &mut election => return Ok(ended??),
+        finished = tokio::time::timeout(GRACE, writer.finish()) => if finished.is_err() {
+            tracing::warn!("some writes were not answered in time; the next operator finishes what they began");
+            // They may still take effect, so nobody is invited to start at once.
+            return Ok(());
+        }
+    }
+    give_up.cancel();
+    Ok(election.await??)
+}
+
+/// Sees to it that this process leads before it plans. A candidate has complete watches, or it would keep one that
+/// has them from leading.
+async fn elect(
+    client: Client,
+    settings: Option<lease::Settings>,
+    shared: Shared,
+    term: watch::Sender<Term>,
+    give_up: CancellationToken,
+) -> Result<(), Lost> {
+    let Some(settings) = settings else {
+        term.send_replace(Term::Unlimited);
+        give_up.cancelled().await;
+        return Ok(());
+    };
+    match give_up.run_until_cancelled(shared.until_synced()).await {
+        Some(()) => Elector::new(client, settings).run(term, give_up).await,
+        None => Ok(()),
+    }
+}
+
+/// Has everything looked at once this process leads: what was triggered before was dropped.
+async fn take_over(shared: Shared, triggers: Triggers, mut term: watch::Receiver<Term>) {
+    if term.wait_for(Term::runs).await.is_ok() && shared.synced() {
+        let all = shared.lock().all();
+        triggers.send(all);
     }
 }
 
@@ -119,10 +192,14 @@ fn name_of(metadata: &ObjectMeta) -> ObjectMeta {
     }
 }
 
+/// What is to be reconciled. Whoever stands by drops it unseen.
 fn queue<K: Resource<DynamicType = ()> + 'static>(
     triggers: UnboundedReceiver<Key>,
+    term: watch::Receiver<Term>,
 ) -> impl Stream<Item = Result<ReconcileRequest<K>, Infallible>> {
-    triggers.map(|key| Ok(ObjectRef::new(&key.name).within(&key.namespace).into()))
+    triggers
+        .filter(move |_| std::future::ready(term.borrow().runs()))
+        .map(|key| Ok(ObjectRef::new(&key.name).within(&key.namespace).into()))
 }
 
 /// What to do after a reconcile: nothing until something happens, or look again at `next`.

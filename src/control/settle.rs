@@ -49,7 +49,9 @@ async fn settle(context: &Context, key: &Key) {
         Ok(pod) => index.settle(key, Some(&pod)),
         Err(error) if error.class() == Class::Gone => index.settle(key, None),
         Err(error) => {
-            tracing::warn!(pod = %key, error = error.message(), "an own write is unseen, and the pod cannot be read");
+            if !error.is_told() {
+                tracing::warn!(pod = %key, error = error.message(), "an own write is unseen, and the pod cannot be read");
+            }
             return;
         }
     };

@@ -4,9 +4,11 @@
 use super::Key;
 use super::index::{Index, Trigger};
 use super::stored::{self, StoredClaim, StoredPod, StoredPodTemplate, StoredPool};
+use super::trouble;
 use crate::api::labels;
 use futures::{StreamExt, channel::mpsc::UnboundedSender};
 use jiff::Timestamp;
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::reflector::store::Writer;
@@ -17,9 +19,9 @@ use serde::de::DeserializeOwned;
 use std::collections::HashSet;
 use std::fmt::Debug;
 use std::hash::Hash;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// Number of watches that have to be complete before anything is planned.
 const KINDS: usize = 5;
@@ -36,7 +38,8 @@ pub const SILENCE: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 4);
 #[derive(Clone, Default)]
 pub struct Shared {
     index: Arc<Mutex<Index>>,
-    synced: Arc<AtomicUsize>,
+    /// How many watches have delivered their first list.
+    complete: Arc<watch::Sender<usize>>,
 }
 
 impl Shared {
@@ -48,18 +51,25 @@ impl Shared {
     /// Every watch has delivered its first list. A plan made before would take what it has not yet heard of
     /// for gone.
     pub fn synced(&self) -> bool {
-        self.synced.load(Ordering::Acquire) >= KINDS
+        *self.complete.borrow() >= KINDS
     }
 
-    fn has_synced(&self) {
-        self.synced.fetch_add(1, Ordering::AcqRel);
+    /// Waits until [`Shared::synced`].
+    pub async fn until_synced(&self) {
+        let mut complete = self.complete.subscribe();
+        // It fails when there is no sender, and `self` is one.
+        let _ = complete.wait_for(|complete| *complete >= KINDS).await;
+    }
+
+    fn one_more_is_complete(&self) {
+        self.complete.send_modify(|complete| *complete += 1);
     }
 }
 
 /// Pauses of a watch that fails: from 0.1 s doubling to 1 s. client-go's go up to 30 s, and after a restart of
 /// the API server every claim would wait for as long.
 #[derive(Debug, Default)]
-struct Pauses(u32);
+pub struct Pauses(u32);
 
 impl Iterator for Pauses {
     type Item = Duration;
@@ -98,8 +108,23 @@ impl Triggers {
     }
 }
 
+/// Where the watches read, and whom they tell.
+#[derive(Clone)]
+pub struct Feed {
+    /// What they read through.
+    pub client: Client,
+    /// The only namespace that is watched; `None`: all.
+    pub namespace: Option<String>,
+    /// What they keep up to date.
+    pub shared: Shared,
+    /// Who is told what has to be looked at.
+    pub triggers: Triggers,
+}
+
 /// A kind whose objects the index keeps.
-pub trait Indexed: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static {
+pub trait Indexed:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Send + 'static
+{
     /// Which of them are watched.
     fn selector() -> Option<&'static str> {
         None
@@ -179,17 +204,17 @@ impl Indexed for StoredPodTemplate {
 }
 
 /// Watches one kind for ever. `reflect` is told of each event before anybody is triggered.
-pub async fn run<K: Indexed>(
-    client: Client,
-    shared: Shared,
-    triggers: Triggers,
-    mut reflect: impl FnMut(&Event<K>),
-) {
+pub async fn run<K: Indexed>(feed: Feed, mut reflect: impl FnMut(&Event<K>)) {
+    let resource = format!("{}.{}", K::plural(&()), K::group(&()));
+    let api: Api<K> = match &feed.namespace {
+        Some(namespace) => Api::namespaced(feed.client, namespace),
+        None => Api::all(feed.client),
+    };
     let mut config = watcher::Config::default().timeout(WATCH_SECONDS);
     if let Some(selector) = K::selector() {
         config = config.labels(selector);
     }
-    let mut events = kube::runtime::watcher(Api::<K>::all(client), config)
+    let mut events = kube::runtime::watcher(api, config)
         .backoff(Pauses::default())
         .boxed();
     let mut listed: Vec<K> = Vec::new();
@@ -198,7 +223,7 @@ pub async fn run<K: Indexed>(
         let event = match event {
             Ok(event) => event,
             Err(error) => {
-                tracing::warn!(kind = %K::kind(&()), error = %chain(&error), "the watch failed and is tried again");
+                trouble::tell_of_watch(&resource, &error);
                 continue;
             }
         };
@@ -207,23 +232,23 @@ pub async fn run<K: Indexed>(
             Event::Init => listed.clear(),
             Event::InitApply(object) => listed.push(object),
             Event::InitDone => {
-                take_over_list(&mut shared.lock(), std::mem::take(&mut listed));
+                take_over_list(&mut feed.shared.lock(), std::mem::take(&mut listed));
                 if !std::mem::replace(&mut complete, true) {
-                    shared.has_synced();
+                    feed.shared.one_more_is_complete();
                 }
                 // A list tells of no deletion and no single change: everything is looked at again.
-                if shared.synced() {
-                    let all = shared.lock().all();
-                    triggers.send(all);
+                if feed.shared.synced() {
+                    let all = feed.shared.lock().all();
+                    feed.triggers.send(all);
                 }
             }
             Event::Apply(object) => {
-                let touched = object.apply(&mut shared.lock(), true);
-                triggers.send(touched);
+                let touched = object.apply(&mut feed.shared.lock(), true);
+                feed.triggers.send(touched);
             }
             Event::Delete(object) => {
-                let touched = object.delete(&mut shared.lock());
-                triggers.send(touched);
+                let touched = object.delete(&mut feed.shared.lock());
+                feed.triggers.send(touched);
             }
         }
     }

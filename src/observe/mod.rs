@@ -19,6 +19,7 @@ pub mod takings;
 pub mod targets;
 mod templates;
 pub mod terms;
+pub mod trouble;
 pub mod view;
 
 use std::fmt;

@@ -8,7 +8,7 @@ use crate::gate::{Gate, Group};
 use crate::operator::Operator;
 use crate::{figures, wait};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::runtime::Runtime;
@@ -72,18 +72,30 @@ impl Lab {
         })
     }
 
-    /// A new operator of a test's own.
+    /// A new operator of a test's own. It asks nobody whether it leads, so that a test can have two at work.
     pub fn start_operator(&self) -> Result<Operator, String> {
+        self.start_operator_with(&["--leader-elect=false"])
+    }
+
+    /// A new operator of a test's own, called with `arguments`.
+    pub fn start_operator_with(&self, arguments: &[&str]) -> Result<Operator, String> {
+        self.start_operator_as(&operator_kubeconfig(&self.cluster), arguments)
+    }
+
+    /// A new operator with the rights of another account than the operator's own.
+    pub fn start_operator_as(&self, kubeconfig: &Path, arguments: &[&str]) -> Result<Operator, String> {
         let number = self.operators_started.fetch_add(1, Ordering::SeqCst) + 1;
-        let kubeconfig = operator_kubeconfig(&self.cluster);
-        Operator::start(&self.cluster, &format!("operator-{number}"), &kubeconfig)
+        Operator::start(
+            &self.cluster,
+            &format!("operator-{number}"),
+            kubeconfig,
+            arguments,
+        )
     }
 
     /// A new operator of a test's own, whose requests go through the proxy.
     pub fn start_operator_behind_faults(&self) -> Result<Operator, String> {
-        let number = self.operators_started.fetch_add(1, Ordering::SeqCst) + 1;
-        let kubeconfig = &self.proxy()?.kubeconfig;
-        Operator::start(&self.cluster, &format!("operator-{number}"), kubeconfig)
+        self.start_operator_as(&self.proxy()?.kubeconfig, &["--leader-elect=false"])
     }
 
     /// The way to the API server on which things go wrong, made when the first test asks for it.

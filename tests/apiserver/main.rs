@@ -263,6 +263,11 @@ const ALONE: &[Named] = told![
         a_batch_whose_operator_dies_half_way_is_finished,
         a_batch_whose_operator_dies_half_way_and_whose_time_ends_is_given_up_whole,
     },
+    stories::election::{
+        after_a_kill_the_standby_binds_within_the_lease_time_and_a_second,
+        after_sigterm_in_a_burst_the_standby_binds_within_two_seconds,
+        a_leader_that_stood_still_past_its_deadline_ends_and_harms_nothing,
+    },
     stories::watches::{
         watches_that_break_expire_and_have_no_bookmarks_miss_nothing,
         watches_gone_silent_are_noticed_and_opened_anew,

@@ -4,7 +4,7 @@ use crate::cluster::{Cluster, repository};
 use crate::wait;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 pub struct Operator {
     child: Child,
@@ -14,14 +14,19 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// Starts one that logs to `log/<name>.log` and has the rights of its own ServiceAccount only, which is what
-    /// `kubeconfig` gives.
-    pub fn start(cluster: &Cluster, name: &str, kubeconfig: &Path) -> Result<Self, String> {
+    /// Starts one that logs to `log/<name>.log`, with the rights of the account of `kubeconfig` only.
+    pub fn start(
+        cluster: &Cluster,
+        name: &str,
+        kubeconfig: &Path,
+        arguments: &[&str],
+    ) -> Result<Self, String> {
         let log = cluster.dir.join("log").join(format!("{name}.log"));
         let file = File::create(&log).map_err(|e| format!("{}: {e}", log.display()))?;
         let err = file.try_clone().map_err(|e| e.to_string())?;
         let child = Command::new(env!("CARGO_BIN_EXE_warmpool"))
             .arg("controller")
+            .args(arguments)
             .current_dir(repository())
             .env("KUBECONFIG", kubeconfig)
             .env("NO_COLOR", "1")
@@ -48,23 +53,43 @@ impl Operator {
     /// SIGTERM; it has to end by itself, with exit code 0.
     pub fn stop(mut self) -> Result<(), String> {
         self.lives()?;
-        let pid = self.child.id().to_string();
-        let sent = Command::new("kill")
-            .args(["-TERM", &pid])
-            .status()
-            .map_err(|e| e.to_string())?;
-        wait::ensure(sent.success(), || format!("SIGTERM could not be sent to {pid}"))?;
-        let status = wait::until("the operator ended after SIGTERM", 20, || {
-            match self.child.try_wait() {
-                Ok(Some(status)) => Ok(status),
-                Ok(None) => Err("it still runs".into()),
-                Err(error) => Err(error.to_string()),
-            }
-        })?;
+        self.signal("TERM")?;
+        self.has_stopped()
+    }
+
+    /// After SIGTERM: it ends within the grace period of a pod, with exit code 0.
+    pub fn has_stopped(mut self) -> Result<(), String> {
+        let status = self.ended(30)?;
         wait::ensure(status.success(), || {
             format!("after SIGTERM the operator ended with {status}\n{}", self.tail())
         })?;
         self.is_clean()
+    }
+
+    /// Waits until it has ended by itself.
+    pub fn ended(&mut self, seconds: u64) -> Result<ExitStatus, String> {
+        wait::until("the operator ended", seconds, || match self.child.try_wait() {
+            Ok(Some(status)) => Ok(status),
+            Ok(None) => Err(format!("it still runs\n{}", self.tail())),
+            Err(error) => Err(error.to_string()),
+        })
+    }
+
+    /// Sends it a signal: TERM, STOP, CONT.
+    pub fn signal(&self, name: &str) -> Result<(), String> {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill")
+            .args([&format!("-{name}"), &pid])
+            .status()
+            .map_err(|e| e.to_string())?;
+        wait::ensure(sent.success(), || format!("SIG{name} could not be sent to {pid}"))
+    }
+
+    /// Waits until its log has `words`.
+    pub fn says(&self, words: &str, seconds: u64) -> Result<(), String> {
+        wait::until(&format!("the operator said {words:?}"), seconds, || {
+            wait::ensure(self.text().contains(words), || self.tail())
+        })
     }
 
     /// Fails when it has ended by itself.
@@ -82,8 +107,7 @@ impl Operator {
     /// Its log must show no panic, and no request that its own role does not allow.
     pub fn is_clean(&self) -> Result<(), String> {
         let log = self.text();
-        let denied =
-            |line: &str| line.contains("cannot ") && line.contains(" resource ") && !self.server_restarts;
+        let denied = |line: &str| line.contains("the operator may not ") && !self.server_restarts;
         let bad = |line: &&str| line.contains("panicked at") || denied(line);
         match log.lines().find(bad) {
             None => Ok(()),

@@ -8,7 +8,6 @@ use super::status::{self, Standing, StatusError};
 use super::{pool, rollout};
 use crate::api::conditions;
 use futures::StreamExt;
-use jiff::SignedDuration;
 use kube::core::DynamicObject;
 use kube::runtime::{WatchStreamExt, watcher};
 use std::pin::pin;
@@ -37,7 +36,7 @@ pub(super) struct Arguments {
         default_value_t = true, default_missing_value = "true", value_name = "BOOL")]
     watch: bool,
     /// How long to follow, as in 30s, 5m or 1h30m; 0 is for ever
-    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = crate::cli::duration)]
     timeout: Duration,
     /// Follow this revision only, and fail when the pool goes on to another; 0 is whichever is the newest
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..))]
@@ -66,17 +65,6 @@ pub enum FollowError {
 
 fn after(message: Option<&str>) -> String {
     message.map_or_else(String::new, |m| format!("; the pool says: {m}"))
-}
-
-/// A duration as Go writes it. A bare 0 has no unit there either.
-pub(super) fn duration(written: &str) -> Result<Duration, String> {
-    if written == "0" {
-        return Ok(Duration::ZERO);
-    }
-    let parsed: Option<SignedDuration> = written.parse().ok();
-    parsed
-        .and_then(|d| Duration::try_from(d).ok())
-        .ok_or_else(|| "write a number with a unit, as in 30s, 5m or 1h30m".into())
 }
 
 /// Follows the rollout.

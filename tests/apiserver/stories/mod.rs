@@ -9,6 +9,7 @@ pub mod claims;
 pub mod crashes;
 pub mod deadlines;
 pub mod edits;
+pub mod election;
 pub mod events;
 pub mod fairness;
 pub mod faults;

@@ -55,7 +55,7 @@ pub(super) struct Arguments {
         default_value_t = true, default_missing_value = "true", value_name = "BOOL")]
     wait: bool,
     /// How long to wait, as in 30s, 5m or 1h30m; 0 is for as long as the claim itself waits
-    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = super::follow::duration)]
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = crate::cli::duration)]
     timeout: Duration,
     #[command(flatten)]
     command: exec::Arguments,

@@ -1,0 +1,130 @@
+//! One operator leads and another stands by; the leader dies, is told to end, or stands still for too long.
+
+use super::{bound, burst, in_phase};
+use crate::api::LEASES;
+use crate::check::event::text;
+use crate::objects::pool;
+use crate::operator::Operator;
+use crate::rest::settle;
+use crate::scene::Scene;
+use crate::wait;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// Namespace of the operator and of its lease.
+const HOME: &str = "warmpool-system";
+const LEASE: &str = "warmpool";
+const LEASE_TIME: Duration = Duration::from_secs(15);
+const RENEW_DEADLINE: Duration = Duration::from_secs(10);
+
+fn lease(scene: &Scene) -> Result<Value, String> {
+    let lease = scene.lab.api.get(LEASES, HOME, LEASE)?;
+    lease.ok_or_else(|| "there is no lease".into())
+}
+
+/// A leader with a full pool of 20, and another operator that stands by.
+fn leader_and_standby(scene: &Scene) -> Result<(Operator, Operator), String> {
+    // Leases of earlier stories may not have run out.
+    if scene.lab.api.get(LEASES, HOME, LEASE)?.is_some() {
+        scene.lab.api.delete(LEASES, HOME, LEASE)?;
+    }
+    let leader = scene.lab.start_operator_with(&[])?;
+    leader.says("leading", 30)?;
+    let standby = scene.lab.start_operator_with(&[])?;
+    standby.says("standing by", 30)?;
+    scene.create_pool(&pool("python", 20, &json!({})))?;
+    settle(scene, 60)?;
+    wait::ensure(!standby.text().contains("created"), || {
+        format!("it stands by and works:\n{}", standby.tail())
+    })?;
+    Ok((leader, standby))
+}
+
+/// How long after `since` a new claim was bound.
+fn first_binding(scene: &Scene, claim: &str, since: Instant) -> Result<Duration, String> {
+    scene.create_claim(claim, "python", &json!({}))?;
+    bound(scene, claim)?;
+    Ok(since.elapsed())
+}
+
+fn took_at_most(what: &str, took: Duration, limit: Duration) -> Result<(), String> {
+    wait::ensure(took <= limit, || {
+        format!("{what} took {took:.1?}, more than {limit:?}")
+    })
+}
+
+pub fn after_a_kill_the_standby_binds_within_the_lease_time_and_a_second(
+    scene: &Scene,
+) -> Result<(), String> {
+    scene.declare(|rules| rules.idle = None);
+    let (leader, standby) = leader_and_standby(scene)?;
+    let before = lease(scene)?;
+    let killed = Instant::now();
+    leader.kill()?;
+    let took = first_binding(scene, "run", killed)?;
+    scene
+        .lab
+        .tell(format!("first binding after a kill of the leader: {took:.1?}"));
+    took_at_most("the first binding", took, LEASE_TIME + Duration::from_secs(1))?;
+    // The killed one had renewed the lease less than a renew deadline ago, and that was waited for.
+    wait::ensure(took >= LEASE_TIME - RENEW_DEADLINE, || {
+        format!("the lease was taken over after only {took:.1?}")
+    })?;
+    let after = lease(scene)?;
+    let transitions = |lease: &Value| lease["spec"]["leaseTransitions"].as_i64();
+    wait::ensure(transitions(&after) == transitions(&before).map(|n| n + 1), || {
+        format!("{before} became {after}")
+    })?;
+    settle(scene, 60)?;
+    standby.stop()?;
+    let released = lease(scene)?;
+    wait::ensure(
+        text(&released, "/spec/holderIdentity").is_empty() && released["spec"]["leaseDurationSeconds"] == 1,
+        || format!("the last one has left, and the lease is {released}"),
+    )
+}
+
+pub fn after_sigterm_in_a_burst_the_standby_binds_within_two_seconds(scene: &Scene) -> Result<(), String> {
+    let (leader, standby) = leader_and_standby(scene)?;
+    let claims = burst(scene, "run", 15, "python", &json!({}))?;
+    let told = Instant::now();
+    leader.signal("TERM")?;
+    // The claims of the burst are served by either; this one comes when the first has stopped planning.
+    leader.says("stopping", 5)?;
+    let took = first_binding(scene, "late", told)?;
+    scene
+        .lab
+        .tell(format!("first binding after SIGTERM to the leader: {took:.1?}"));
+    took_at_most("the first binding", took, Duration::from_secs(2))?;
+    leader.has_stopped()?;
+    claims
+        .iter()
+        .try_for_each(|claim| bound(scene, claim).map(drop))?;
+    settle(scene, 60)?;
+    standby.stop()
+}
+
+pub fn a_leader_that_stood_still_past_its_deadline_ends_and_harms_nothing(
+    scene: &Scene,
+) -> Result<(), String> {
+    scene.declare(|rules| rules.idle = None);
+    let (mut leader, standby) = leader_and_standby(scene)?;
+    // It stands still in the middle of its work.
+    let mut claims = burst(scene, "before", 10, "python", &json!({}))?;
+    leader.signal("STOP")?;
+    claims.extend(burst(scene, "meanwhile", 15, "python", &json!({}))?);
+    standby.says("leading", 30)?;
+    // And wakes up in the middle of the other's.
+    claims.extend(burst(scene, "after", 30, "python", &json!({}))?);
+    leader.signal("CONT")?;
+    let status = leader.ended(10)?;
+    wait::ensure(status.code() == Some(1), || {
+        format!("it ended with {status}\n{}", leader.tail())
+    })?;
+    leader.says("leadership is lost", 1)?;
+    claims
+        .iter()
+        .try_for_each(|claim| in_phase(scene, claim, "Bound", 60).map(drop))?;
+    settle(scene, 60)?;
+    standby.stop()
+}

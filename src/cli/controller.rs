@@ -28,7 +28,7 @@ pub struct Arguments {
     #[arg(
         long,
         value_name = "FILTER",
-        default_value = "warn,warmpool=info",
+        default_value = "warn,warmpool=info,kube_runtime::watcher=off,kube_client::client::builder=off",
         env = "WARMPOOL_LOG"
     )]
     log: String,

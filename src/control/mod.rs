@@ -4,6 +4,7 @@
 pub mod claim;
 pub mod lease;
 pub mod pool;
+pub mod schema;
 pub mod settle;
 
 use crate::apply::Writer;
@@ -131,6 +132,7 @@ pub async fn run(
     );
 
     let give_up = CancellationToken::new();
+    tokio::spawn(schema::check(client.clone(), shared.clone()));
     tokio::spawn(take_over(shared.clone(), triggers, term.subscribe()));
     let mut election = tokio::spawn(elect(client, settings.election, shared, term, give_up.clone()));
     tokio::select! {

@@ -1,6 +1,7 @@
 //! What the log is told of requests that fail at every try: each trouble once in a while, and each missing right once.
 
 use super::feed::chain;
+use kube::core::Status;
 use kube::runtime::watcher;
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -12,6 +13,11 @@ use std::time::{Duration, Instant};
 const SILENCE: Duration = Duration::from_secs(60);
 /// The same for a missing right, which somebody has to grant and nothing else will mend.
 const SILENCE_ON_RIGHTS: Duration = Duration::from_secs(3600);
+
+/// Answer to a watch of what is not kept any more; it lists anew.
+const EXPIRED: u16 = 410;
+/// Answer to a list of a type that is not there.
+const NOT_FOUND: u16 = 404;
 
 /// What was told, and until when it is not told again. There is one log, so there is one of these.
 static SILENT_UNTIL: Mutex<BTreeMap<String, Instant>> = Mutex::new(BTreeMap::new());
@@ -66,7 +72,7 @@ impl fmt::Display for MissingRight {
 /// Tells the log that a request fails, unless that was told a moment ago. While the API server cannot be reached all
 /// requests fail alike, and are told of in one line.
 pub fn tell(error: &(dyn Error + 'static)) {
-    let text = chain(error);
+    let text = words(error);
     if let Some(right) = MissingRight::read(&text) {
         tell_of_right(&right);
         return;
@@ -81,12 +87,15 @@ pub fn tell(error: &(dyn Error + 'static)) {
 
 /// Tells the log that the watch of a resource fails. A type that is not there is the one thing that a person has to mend.
 pub fn tell_of_watch(resource: &str, error: &watcher::Error) {
-    let (watcher::Error::InitialListFailed(kube::Error::Api(status))
-    | watcher::Error::WatchStartFailed(kube::Error::Api(status))) = error
-    else {
-        return tell(error);
-    };
-    if status.code != 404 {
+    let code = status_in(error).map_or(0, |status| status.code);
+    if code == EXPIRED {
+        tracing::debug!(
+            resource,
+            "the watch begins anew, what it has missed is no longer kept"
+        );
+        return;
+    }
+    if code != NOT_FOUND {
         return tell(error);
     }
     tell_once(resource, SILENCE, || {
@@ -111,9 +120,32 @@ pub fn tell_of_right(right: &MissingRight) {
             verb,
             resource,
             api_group = group,
-            "the operator may not {right}; add this rule to its role"
+            "the operator may not {right}; add this rule to its role, unless the API server has only just started"
         );
     });
+}
+
+/// What the API server answered, where it is an answer that failed.
+fn status_in<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Status> {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(watcher::Error::WatchError(status)) = error.downcast_ref() {
+            return Some(status);
+        }
+        if let Some(kube::Error::Api(status)) = error.downcast_ref() {
+            return Some(status);
+        }
+        cause = error.source();
+    }
+    None
+}
+
+/// The API server's words, or what went wrong instead of an answer.
+fn words(error: &(dyn Error + 'static)) -> String {
+    status_in(error).map_or_else(
+        || chain(error),
+        |status| format!("{} {}", status.code, status.message),
+    )
 }
 
 fn tell_once(key: &str, silence: Duration, tell: impl FnOnce()) {

@@ -66,6 +66,17 @@ impl Cluster {
             .collect())
     }
 
+    /// Every request of a user so far. Of most users only the writes are recorded.
+    pub fn audit_of(&self, user: &str) -> Result<Vec<Recorded>, String> {
+        let log = fs::read_to_string(self.dir.join("audit.log")).map_err(|e| format!("audit.log: {e}"))?;
+        let lines = log.lines().filter(|line| line.contains(user));
+        let entries = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        Ok(entries
+            .map(|entry| Recorded::read(&entry))
+            .filter(|request| request.user == user)
+            .collect())
+    }
+
     /// Ends it. Its data goes; its logs stay when something failed.
     pub fn down(&self, keep_logs: bool) -> Result<(), String> {
         self.tool(&["down"])?;
@@ -83,6 +94,8 @@ pub struct Recorded {
     pub user: String,
     pub verb: String,
     pub resource: String,
+    /// Its API group; empty for the core group.
+    pub group: String,
     pub namespace: String,
     pub name: String,
     pub code: i64,
@@ -111,6 +124,7 @@ impl Recorded {
             } else {
                 format!("{resource}/{subresource}")
             },
+            group: text("/objectRef/apiGroup"),
             namespace: text("/objectRef/namespace"),
             name: text("/objectRef/name"),
             code: entry["responseStatus"]["code"].as_i64().unwrap_or(0),

@@ -27,6 +27,7 @@ mod operator;
 mod plugin;
 mod refusals;
 mod rest;
+mod rights;
 mod scene;
 mod stories;
 mod wait;
@@ -252,6 +253,7 @@ const ALONE: &[Named] = told![
         killed_while_it_fills_a_pool,
         killed_in_a_burst_of_claims,
         killed_in_the_middle_of_a_rollout,
+        told_to_end_in_a_burst_of_claims,
         changes_made_while_it_was_down_are_caught_up_with,
         a_template_missing_over_a_restart_changes_nothing,
         two_operators_at_once_do_no_harm,
@@ -267,6 +269,15 @@ const ALONE: &[Named] = told![
         after_a_kill_the_standby_binds_within_the_lease_time_and_a_second,
         after_sigterm_in_a_burst_the_standby_binds_within_two_seconds,
         a_leader_that_stood_still_past_its_deadline_ends_and_harms_nothing,
+    },
+    stories::least::{ the_role_allows_what_it_does_and_nothing_that_it_never_does },
+    stories::namespaced::{ with_a_role_it_serves_its_namespace_and_leaves_others_alone },
+    stories::starts::{
+        without_an_api_server_it_waits_and_says_so_once,
+        without_its_types_it_says_how_to_install_them,
+        types_of_another_version_are_named_with_their_fields,
+        types_of_its_own_version_are_no_news,
+        each_missing_right_is_named_once,
     },
     stories::watches::{
         watches_that_break_expire_and_have_no_bookmarks_miss_nothing,

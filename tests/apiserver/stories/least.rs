@@ -1,0 +1,130 @@
+//! The operator's role: it allows all that the operator does, and nothing that it never does.
+
+use super::{bound, burst};
+use crate::api::{LEASES, TEMPLATES};
+use crate::objects::{NEW_IMAGE, OLD_IMAGE, pool, pool_of, template};
+use crate::rest::settle;
+use crate::rights::{account, granted};
+use crate::scene::Scene;
+use crate::wait;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// The audit log has the reads of this account, too (`e2e/cluster/audit-policy.yaml`).
+const ACCOUNT: &str = "audited";
+const HOME: &str = "warmpool-system";
+
+/// A verb, and the resource with its API group.
+type Right = (String, String);
+
+/// Rights that only something rare asks for, and the file that does.
+const IN_TROUBLE: &[(&str, &str, &str)] = &[
+    ("get", "sandboxclaims.warmpool.dev", "src/apply/publish.rs"),
+    ("get", "controllerrevisions.apps", "src/apply/revise.rs"),
+];
+
+pub fn the_role_allows_what_it_does_and_nothing_that_it_never_does(scene: &Scene) -> Result<(), String> {
+    let kubeconfig = account(scene.lab, HOME, ACCOUNT)?;
+    let subject = format!("--serviceaccount={HOME}:{ACCOUNT}");
+    let admin = |arguments: &[&str]| scene.lab.cluster.kubectl(arguments, None);
+    admin(&[
+        "create",
+        "clusterrolebinding",
+        ACCOUNT,
+        "--clusterrole=warmpool",
+        &subject,
+    ])?;
+    admin(&[
+        "-n",
+        HOME,
+        "create",
+        "rolebinding",
+        ACCOUNT,
+        "--role=warmpool",
+        &subject,
+    ])?;
+    if scene.lab.api.get(LEASES, HOME, "warmpool")?.is_some() {
+        scene.lab.api.delete(LEASES, HOME, "warmpool")?;
+    }
+    let operator = scene.lab.start_operator_as(&kubeconfig, &[])?;
+    let standby = scene.lab.start_operator_as(&kubeconfig, &[])?;
+    live_a_full_life(scene)?;
+    operator.stop()?;
+    standby.stop()?;
+
+    let user = format!("system:serviceaccount:{HOME}:{ACCOUNT}");
+    let asked = scene.lab.cluster.audit_of(&user)?;
+    let refused: Vec<_> = asked.iter().filter(|request| request.forbidden).collect();
+    wait::ensure(refused.is_empty(), || {
+        format!("the role does not allow {refused:?}")
+    })?;
+    let used: BTreeSet<Right> = asked
+        .iter()
+        .filter(|request| !request.resource.is_empty())
+        .map(|request| {
+            (
+                request.verb.clone(),
+                format!("{}.{}", request.resource, request.group),
+            )
+        })
+        .collect();
+    let mut rules = granted("clusterrole.yaml")?;
+    rules.extend(granted("role.yaml")?);
+    let rare = |(verb, resource): &&Right| IN_TROUBLE.iter().any(|(v, r, _)| v == verb && r == resource);
+    let allowed: BTreeSet<Right> = rules.iter().flat_map(rights).collect();
+    let unused: Vec<_> = allowed.difference(&used).filter(|right| !rare(right)).collect();
+    wait::ensure(unused.is_empty(), || {
+        format!("the role allows what nothing does: {unused:?}")
+    })
+}
+
+/// The rights that a rule gives.
+fn rights(rule: &Value) -> Vec<Right> {
+    let words = |field: &str| -> Vec<String> {
+        let words = rule[field].as_array().into_iter().flatten();
+        words.filter_map(|word| word.as_str().map(Into::into)).collect()
+    };
+    let mut all = Vec::new();
+    for group in words("apiGroups") {
+        for resource in words("resources") {
+            for verb in words("verbs") {
+                all.push((verb, format!("{resource}.{group}")));
+            }
+        }
+    }
+    all
+}
+
+/// Everything that users do with pools and claims, once.
+fn live_a_full_life(scene: &Scene) -> Result<(), String> {
+    scene.create(TEMPLATES, &template("shared", &json!({})))?;
+    scene.create_pool(&pool_of("shared", "shared", 1, &json!({})))?;
+    scene.create_pool(&pool("python", 4, &json!({"revisionHistoryLimit": 1})))?;
+    settle(scene, 60)?;
+    // A rollout back to what was there before has its revision counted up, and its event as well.
+    for image in [NEW_IMAGE, OLD_IMAGE, NEW_IMAGE, "sandbox:3"] {
+        scene.roll_to("python", image)?;
+        settle(scene, 60)?;
+    }
+    let claims = burst(scene, "run", 2, "python", &json!({}))?;
+    claims
+        .iter()
+        .try_for_each(|claim| bound(scene, claim).map(drop))?;
+    let ends = json!({"lifetimeSeconds": 1, "ttlSecondsAfterFinished": 1});
+    scene.create_claim("short", "python", &ends)?;
+    wait::until("a claim that has ended was deleted", 30, || {
+        let names: Vec<Value> = scene
+            .claims()?
+            .iter()
+            .map(|c| c["metadata"]["name"].clone())
+            .collect();
+        wait::ensure(!names.contains(&json!("short")), || format!("{names:?}"))
+    })?;
+    // The loss of a claimed sandbox is believed only after a live read.
+    let (lost, _) = super::sandbox(&scene.claim(&claims[0])?);
+    scene.kubectl(&["delete", "pod", &lost], None)?;
+    super::in_phase(scene, &claims[0], "Failed", 30)?;
+    scene.delete_claim(&claims[0])?;
+    scene.patch_pool("python", &json!({"spec": {"replicas": 2}}))?;
+    settle(scene, 60)
+}

@@ -1,0 +1,57 @@
+//! An operator that serves one namespace, with a Role there and no right anywhere else.
+
+use super::{bound, burst};
+use crate::api::{NAMESPACES, PODS, POOLS};
+use crate::objects::{NEW_IMAGE, pool};
+use crate::rest::settle;
+use crate::rights::{account, granted};
+use crate::scene::{Scene, make_namespace};
+use crate::wait;
+use serde_json::{Value, json};
+
+const OPERATOR: &str = "own-operator";
+
+pub fn with_a_role_it_serves_its_namespace_and_leaves_others_alone(scene: &Scene) -> Result<(), String> {
+    let rules: Vec<Value> = granted("clusterrole.yaml")?
+        .into_iter()
+        .chain(granted("role.yaml")?)
+        .collect();
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+        "metadata": {"name": OPERATOR}, "rules": rules,
+    });
+    scene.kubectl(&["create", "-f", "-"], Some(&role.to_string()))?;
+    let kubeconfig = account(scene.lab, &scene.namespace, OPERATOR)?;
+    let subject = format!("--serviceaccount={}:{OPERATOR}", scene.namespace);
+    let role = format!("--role={OPERATOR}");
+    scene.kubectl(&["create", "rolebinding", OPERATOR, &role, &subject], None)?;
+
+    let elsewhere = format!("{}-2", scene.namespace.get(..40).unwrap_or(&scene.namespace));
+    make_namespace(scene.lab, &elsewhere)?;
+    scene
+        .lab
+        .api
+        .create(POOLS, &elsewhere, &pool("python", 4, &json!({})))?;
+    let operator = scene
+        .lab
+        .start_operator_as(&kubeconfig, &["--namespace", &scene.namespace])?;
+    scene.create_pool(&pool("python", 4, &json!({})))?;
+    settle(scene, 60)?;
+    let claims = burst(scene, "run", 3, "python", &json!({}))?;
+    claims
+        .iter()
+        .try_for_each(|claim| bound(scene, claim).map(drop))?;
+    scene.roll_to("python", NEW_IMAGE)?;
+    settle(scene, 60)?;
+    let untouched = scene.lab.api.list(PODS, &elsewhere)?;
+    let silent = scene.lab.api.get(POOLS, &elsewhere, "python")?;
+    scene.lab.api.delete(NAMESPACES, "", &elsewhere)?;
+    wait::ensure(untouched.is_empty(), || {
+        format!("elsewhere there are {untouched:?}")
+    })?;
+    wait::ensure(
+        silent.as_ref().is_some_and(|pool| pool["status"].is_null()),
+        || format!("the pool elsewhere is {silent:?}"),
+    )?;
+    operator.stop()
+}

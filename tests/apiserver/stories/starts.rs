@@ -1,0 +1,216 @@
+//! The operator starts where something is missing: the API server, its types, a right. It says what, waits, and goes on
+//! when that is mended.
+
+use crate::objects::pool;
+use crate::operator::Operator;
+use crate::rest::settle;
+use crate::rights::{account, granted};
+use crate::scene::Scene;
+use crate::wait;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// How often the log has `words`.
+fn times(operator: &Operator, words: &str) -> usize {
+    operator
+        .text()
+        .lines()
+        .filter(|line| line.contains(words))
+        .count()
+}
+
+pub fn without_an_api_server_it_waits_and_says_so_once(scene: &Scene) -> Result<(), String> {
+    scene.declare(|rules| {
+        rules.gaps = true;
+        rules.idle = None;
+    });
+    scene.create_pool(&pool("python", 3, &json!({})))?;
+    scene.lab.cluster.tool(&["stop", "apiserver"])?;
+    let mut operator = scene.lab.start_operator_with(&[])?;
+    operator.server_restarts = true;
+    operator.says("a request fails", 30)?;
+    wait::throughout("it waits and does not repeat itself", 10, || {
+        let told = times(&operator, "a request fails");
+        wait::ensure(told <= 2, || format!("{told} times:\n{}", operator.tail()))
+    })?;
+    operator.lives()?;
+    scene.lab.cluster.tool(&["start", "apiserver"])?;
+    settle(scene, 60)?;
+    operator.stop()
+}
+
+pub fn without_its_types_it_says_how_to_install_them(scene: &Scene) -> Result<(), String> {
+    scene.declare(|rules| {
+        rules.gaps = true;
+        rules.idle = None;
+    });
+    scene
+        .lab
+        .cluster
+        .kubectl(&["delete", "--wait", "-k", "crds"], None)?;
+    let told = start_without_types(scene);
+    // Whatever came of it, the next test needs them.
+    install_types(scene)?;
+    let operator = told?;
+    wait::until("a pool could be created", 30, || {
+        scene.create_pool(&pool("python", 3, &json!({})))
+    })?;
+    settle(scene, 60)?;
+    operator.stop()
+}
+
+fn start_without_types(scene: &Scene) -> Result<Operator, String> {
+    let mut operator = scene.lab.start_operator_with(&[])?;
+    for name in ["pools.warmpool.dev", "sandboxclaims.warmpool.dev"] {
+        operator.says(&format!("does not serve {name}"), 30)?;
+    }
+    operator.says("warmpool crds | kubectl apply -f -", 1)?;
+    wait::throughout("it says so once", 5, || {
+        let told = times(&operator, "does not serve");
+        wait::ensure(told == 2, || format!("{told} times:\n{}", operator.tail()))
+    })?;
+    operator.lives()?;
+    Ok(operator)
+}
+
+fn install_types(scene: &Scene) -> Result<(), String> {
+    let apply = ["apply", "--server-side", "--force-conflicts", "-k", "crds"];
+    scene.lab.cluster.kubectl(&apply, None)?;
+    wait::until("the types were established", 30, || {
+        let crds = ["crd/pools.warmpool.dev", "crd/sandboxclaims.warmpool.dev"];
+        let established = [
+            "wait",
+            "--for=condition=Established",
+            "--timeout=10s",
+            crds[0],
+            crds[1],
+        ];
+        scene.lab.cluster.kubectl(&established, None).map(drop)
+    })
+}
+
+pub fn types_of_another_version_are_named_with_their_fields(scene: &Scene) -> Result<(), String> {
+    scene.declare(|rules| rules.gaps = true);
+    let properties = "/spec/versions/0/schema/openAPIV3Schema/properties";
+    let older =
+        json!([{"op": "remove", "path": format!("{properties}/spec/properties/revisionHistoryLimit")}]);
+    let novel = json!({"type": "string"});
+    let newer = json!([{"op": "add", "path": format!("{properties}/spec/properties/novel"), "value": novel}]);
+    let patch = |crd: &str, patch: &Value| {
+        let patch = patch.to_string();
+        scene
+            .lab
+            .cluster
+            .kubectl(&["patch", "crd", crd, "--type=json", "-p", &patch], None)
+    };
+    patch("pools.warmpool.dev", &older)?;
+    patch("sandboxclaims.warmpool.dev", &newer)?;
+    wait::until("the new schemas were published", 30, || {
+        let path = "/openapi/v3/apis/warmpool.dev/v1alpha1";
+        let published = scene.lab.cluster.kubectl(&["get", "--raw", path], None)?;
+        wait::ensure(published.contains("\"novel\""), || "not yet".into())
+    })?;
+    let told = start_with_other_types(scene);
+    install_types(scene)?;
+    told?.stop()
+}
+
+fn start_with_other_types(scene: &Scene) -> Result<Operator, String> {
+    let operator = scene.lab.start_operator()?;
+    operator.says("the CRD pools.warmpool.dev is older than this operator", 30)?;
+    operator.says(
+        "the CRD sandboxclaims.warmpool.dev is newer than this operator",
+        30,
+    )?;
+    for field in ["spec.revisionHistoryLimit", "spec.novel"] {
+        let told = times(&operator, &format!("fields=\"{field}\""));
+        wait::ensure(told == 1, || {
+            format!("{field}: {told} times\n{}", operator.tail())
+        })?;
+    }
+    Ok(operator)
+}
+
+pub fn types_of_its_own_version_are_no_news(scene: &Scene) -> Result<(), String> {
+    let operator = scene
+        .lab
+        .start_operator_with(&["--leader-elect=false", "--log=debug"])?;
+    scene.create_pool(&pool("python", 1, &json!({})))?;
+    settle(scene, 30)?;
+    wait::throughout("it finds no difference", 5, || {
+        let told = times(&operator, "than this operator");
+        wait::ensure(told == 0, || operator.tail())
+    })?;
+    operator.stop()
+}
+
+/// An account with the operator's ClusterRole but for some rights; its kubeconfig.
+fn account_without(scene: &Scene, name: &str, lacking: &[(&str, &str)]) -> Result<PathBuf, String> {
+    let mut rules = granted("clusterrole.yaml")?;
+    for rule in &mut rules {
+        let resources = rule["resources"].clone();
+        let lacks = |verb: &Value| {
+            let of_rule = |resource: &str| resources.as_array().is_some_and(|r| r.contains(&json!(resource)));
+            lacking.iter().any(|(v, resource)| verb == v && of_rule(resource))
+        };
+        if let Some(verbs) = rule["verbs"].as_array_mut() {
+            verbs.retain(|verb| !lacks(verb));
+        }
+    }
+    rules.retain(|rule| rule["verbs"].as_array().is_some_and(|verbs| !verbs.is_empty()));
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": name}, "rules": rules,
+    });
+    scene
+        .lab
+        .cluster
+        .kubectl(&["create", "-f", "-"], Some(&role.to_string()))?;
+    let kubeconfig = account(scene.lab, &scene.namespace, name)?;
+    let subject = format!("--serviceaccount={}:{name}", scene.namespace);
+    let role = format!("--clusterrole={name}");
+    scene.kubectl(&["create", "clusterrolebinding", name, &role, &subject], None)?;
+    Ok(kubeconfig)
+}
+
+pub fn each_missing_right_is_named_once(scene: &Scene) -> Result<(), String> {
+    scene.declare(|rules| rules.idle = None);
+    let watches = [("list", "podtemplates")];
+    let kubeconfig = account_without(scene, "blind", &watches)?;
+    let operator = scene
+        .lab
+        .start_operator_as(&kubeconfig, &["--leader-elect=false"])?;
+    let writes = [
+        ("create", "pods"),
+        ("create", "controllerrevisions"),
+        ("patch", "pools/status"),
+    ];
+    let kubeconfig = account_without(scene, "mute", &writes)?;
+    scene.create_pool(&pool("python", 3, &json!({})))?;
+    let other = scene
+        .lab
+        .start_operator_as(&kubeconfig, &["--leader-elect=false"])?;
+    operator.says("the operator may not list podtemplates in API group \"\"", 30)?;
+    other.says(
+        "the operator may not create controllerrevisions in API group \"apps\"",
+        30,
+    )?;
+    other.says(
+        "the operator may not patch pools/status in API group \"warmpool.dev\"",
+        30,
+    )?;
+    wait::throughout("each is named once, at whatever rate it is met", 12, || {
+        for (operator, most) in [(&operator, 1), (&other, 2)] {
+            let told = times(operator, "the operator may not");
+            let troubled = times(operator, "WARN") + times(operator, "ERROR");
+            wait::ensure(told == most && troubled == most, || operator.tail())?;
+        }
+        Ok(())
+    })?;
+    // What each waits for comes, and it works.
+    drop(operator);
+    drop(other);
+    let operator = scene.lab.start_operator()?;
+    settle(scene, 60)?;
+    operator.stop()
+}

@@ -89,6 +89,24 @@ storm: ## Some of those tests again with up to 2,000 claims each: some minutes, 
 	$(CLUSTER) build
 	cargo test --locked --test apiserver -- big::
 
+CHAOS_MINUTES ?= 20
+
+.PHONY: chaos
+chaos: ## Let everything fail in turn under load, then 3,000 random objects (CHAOS_MINUTES=20 SEED=N)
+	@e2e/need.sh cargo cc go python3 openssl faketime
+	$(CLUSTER) build
+	CHAOS_MINUTES=$(CHAOS_MINUTES) cargo test --locked --test apiserver -- chaos::
+	cargo test --locked --test apiserver -- watches::
+	OBJECTS=3000 cargo test --locked --test apiserver -- drawn::
+
+CLAIMS ?= 50000
+
+.PHONY: churn
+churn: ## See that the operator does not grow with the claims that it has served (CLAIMS=50000)
+	@e2e/need.sh cargo cc go python3 openssl
+	$(CLUSTER) build
+	CLAIMS=$(CLAIMS) cargo test --locked --test apiserver -- churn::
+
 .PHONY: bench
 bench: ## Measure the planner alone, then the operator on a control plane of the benchmark's own
 	@e2e/need.sh cargo cc go python3 openssl

@@ -84,18 +84,29 @@ impl Lab {
 
     /// A new operator with the rights of another account than the operator's own.
     pub fn start_operator_as(&self, kubeconfig: &Path, arguments: &[&str]) -> Result<Operator, String> {
+        self.start(kubeconfig, arguments, &[])
+    }
+
+    fn start(
+        &self,
+        kubeconfig: &Path,
+        arguments: &[&str],
+        environment: &[(&str, String)],
+    ) -> Result<Operator, String> {
         let number = self.operators_started.fetch_add(1, Ordering::SeqCst) + 1;
         Operator::start(
             &self.cluster,
             &format!("operator-{number}"),
             kubeconfig,
             arguments,
+            environment,
         )
     }
 
-    /// A new operator of a test's own, whose requests go through the proxy.
-    pub fn start_operator_behind_faults(&self) -> Result<Operator, String> {
-        self.start_operator_as(&self.proxy()?.kubeconfig, &["--leader-elect=false"])
+    /// A new operator of a test's own, whose requests go through the proxy; with more variables in its environment.
+    pub fn start_operator_behind_faults(&self, environment: &[(&str, String)]) -> Result<Operator, String> {
+        let kubeconfig = &self.proxy()?.kubeconfig;
+        self.start(kubeconfig, &["--leader-elect=false"], environment)
     }
 
     /// The way to the API server on which things go wrong, made when the first test asks for it.
@@ -122,7 +133,7 @@ impl Lab {
         if shared.as_ref().is_none_or(|(of, _)| *of != group) {
             shared.take().map_or(Ok(()), |(_, earlier)| earlier.stop())?;
             *shared = Some(match group {
-                Group::BehindFaults => (group, self.start_operator_behind_faults()?),
+                Group::BehindFaults => (group, self.start_operator_behind_faults(&[])?),
                 Group::Together | Group::Alone => (group, self.start_operator()?),
             });
         }

@@ -282,7 +282,6 @@ const ALONE: &[Named] = told![
     stories::watches::{
         watches_that_break_expire_and_have_no_bookmarks_miss_nothing,
         watches_gone_silent_are_noticed_and_opened_anew,
-        lists_and_watches_that_hang_are_given_up_and_repeated,
     },
     stories::queue::{ those_that_came_while_nobody_was_at_work_are_served_oldest_first },
     stories::lifetimes::{
@@ -310,6 +309,13 @@ const SIZED: &[Named] = told![
         a_steady_stream_is_served_as_it_comes,
     },
     stories::across::{ claims_keep_coming_through_a_rollout_a_scale_to_zero_and_a_pool_made_anew },
+];
+
+/// They last for minutes and only run when their module is named: `make chaos`, `make churn`.
+const LONG: &[Named] = told![
+    stories::chaos::{ nothing_is_lost_while_everything_fails_in_turn },
+    stories::churn::{ memory_threads_and_files_do_not_grow_with_claims },
+    stories::watches::{ lists_and_watches_that_hang_are_given_up_and_repeated },
 ];
 
 fn tell(name: &str, story: Story, group: Group) -> Result<(), String> {
@@ -349,11 +355,14 @@ fn main() -> ExitCode {
     let big_asked = named.is_some_and(|name| name.starts_with(BIG));
     (arguments.ignored, arguments.include_ignored) = (false, false);
     arguments.test_threads.get_or_insert(AT_ONCE);
+    let by_name = arguments.filter.clone().unwrap_or_default();
+    let named = |test: &Trial| !by_name.is_empty() && test.name().starts_with(&by_name);
     let tests = trials(TOGETHER, "", Group::Together, !asked)
         .chain(trials(BEHIND_FAULTS, "", Group::BehindFaults, !asked))
         .chain(trials(ALONE, "", Group::Alone, !asked))
         .chain(trials(SIZED, "", Group::Alone, !asked))
-        .chain(trials(SIZED, BIG, Group::Alone, !big_asked));
+        .chain(trials(SIZED, BIG, Group::Alone, !big_asked))
+        .chain(trials(LONG, "", Group::Alone, false).filter(named));
     let conclusion = libtest_mimic::run(&arguments, tests.collect());
     lab::close();
     conclusion.exit_code()

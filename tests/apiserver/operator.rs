@@ -2,6 +2,7 @@
 
 use crate::cluster::{Cluster, repository};
 use crate::wait;
+use std::fmt;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -13,13 +14,38 @@ pub struct Operator {
     pub server_restarts: bool,
 }
 
+/// What a process holds.
+#[derive(Clone, Debug)]
+pub struct Footprint {
+    pub resident_kib: u64,
+    pub threads: u64,
+    /// Open files, connections among them.
+    pub files: usize,
+}
+
+impl fmt::Display for Footprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            resident_kib,
+            threads,
+            files,
+        } = self;
+        write!(
+            f,
+            "{resident_kib} KiB resident, {threads} threads, {files} open files"
+        )
+    }
+}
+
 impl Operator {
-    /// Starts one that logs to `log/<name>.log`, with the rights of the account of `kubeconfig` only.
+    /// Starts one that logs to `log/<name>.log`, with the rights of the account of `kubeconfig` only; with
+    /// `environment` beside the test's own.
     pub fn start(
         cluster: &Cluster,
         name: &str,
         kubeconfig: &Path,
         arguments: &[&str],
+        environment: &[(&str, String)],
     ) -> Result<Self, String> {
         let log = cluster.dir.join("log").join(format!("{name}.log"));
         let file = File::create(&log).map_err(|e| format!("{}: {e}", log.display()))?;
@@ -30,6 +56,7 @@ impl Operator {
             .current_dir(repository())
             .env("KUBECONFIG", kubeconfig)
             .env("NO_COLOR", "1")
+            .envs(environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(file)
             .stderr(err)
@@ -40,6 +67,24 @@ impl Operator {
             child,
             log,
             server_restarts: false,
+        })
+    }
+
+    /// What it holds at this moment.
+    pub fn footprint(&self) -> Result<Footprint, String> {
+        let folder = PathBuf::from(format!("/proc/{}", self.child.id()));
+        let status = fs::read_to_string(folder.join("status")).map_err(|e| e.to_string())?;
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            line.split_whitespace().next()?.parse().ok()
+        };
+        let number = |name: &str| field(name).ok_or_else(|| format!("no {name} in {status}"));
+        Ok(Footprint {
+            resident_kib: number("VmRSS:")?,
+            threads: number("Threads:")?,
+            files: fs::read_dir(folder.join("fd"))
+                .map_err(|e| e.to_string())?
+                .count(),
         })
     }
 

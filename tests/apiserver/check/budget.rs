@@ -96,7 +96,7 @@ impl Counts {
     }
 
     fn not_too_many(&mut self, scene: &Scene, pool: &Pool, created: &Pod, out: &mut Vec<Finding>) {
-        let from = scene.now - STALE;
+        let from = scene.now - scene.rules.held_up;
         let wanted = self.wanted.since(from).max().unwrap_or(0);
         let waiting = self.waiting.since(from).max().unwrap_or(0);
         let allowed = (wanted + waiting).max(pool.min_total);

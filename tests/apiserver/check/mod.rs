@@ -42,6 +42,8 @@ pub struct Rules {
     pub ended: Option<Timestamp>,
     /// What others took or broke this shortly before a deletion could not be known to who deleted.
     pub unseen: SignedDuration,
+    /// A creation may arrive this long after what it rests on was true: the spec or a claim may just have changed.
+    pub held_up: SignedDuration,
     /// Two operators at once may hold two pods for one claim, as long as they publish one, and may each
     /// create all that is missing, as long as the surplus goes again.
     pub two_operators: bool,
@@ -59,6 +61,7 @@ impl Default for Rules {
             away: Vec::new(),
             ended: None,
             unseen: SignedDuration::ZERO,
+            held_up: SignedDuration::from_secs(2),
             two_operators: false,
             gaps: false,
         }

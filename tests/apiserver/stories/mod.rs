@@ -5,6 +5,8 @@ pub mod across;
 pub mod batches;
 pub mod breach;
 pub mod busy;
+pub mod chaos;
+pub mod churn;
 pub mod claims;
 pub mod crashes;
 pub mod deadlines;

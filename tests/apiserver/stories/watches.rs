@@ -20,7 +20,7 @@ const NOTICED_WITHIN: u64 = 60;
 
 pub fn watches_that_break_expire_and_have_no_bookmarks_miss_nothing(scene: &Scene) -> Result<(), String> {
     faults_are_to_come(scene);
-    let (proxy, operator) = (scene.lab.proxy()?, scene.lab.start_operator_behind_faults()?);
+    let (proxy, operator) = (scene.lab.proxy()?, scene.lab.start_operator_behind_faults(&[])?);
     a_full_pool(scene)?;
     proxy.faults.add([
         Rule::of(Fault::Broken, 0.05, WATCH),
@@ -63,7 +63,7 @@ fn claims_in_silence(scene: &Scene, name: &str) -> Result<(), String> {
 
 pub fn watches_gone_silent_are_noticed_and_opened_anew(scene: &Scene) -> Result<(), String> {
     faults_are_to_come(scene);
-    let operator = scene.lab.start_operator_behind_faults()?;
+    let operator = scene.lab.start_operator_behind_faults(&[])?;
     a_full_pool(scene)?;
     claims_in_silence(scene, "run")?;
     operator.stop()
@@ -73,7 +73,7 @@ pub fn lists_and_watches_that_hang_are_given_up_and_repeated(scene: &Scene) -> R
     faults_are_to_come(scene);
     let proxy = scene.lab.proxy()?;
     proxy.faults.add([Rule::of(Fault::Hangs, 1.0, LIST_AND_WATCH)]);
-    let operator = scene.lab.start_operator_behind_faults()?;
+    let operator = scene.lab.start_operator_behind_faults(&[])?;
     sleep(Duration::from_secs(3));
     proxy.faults.stop(None);
     a_full_pool(scene)?;

@@ -1,0 +1,244 @@
+//! The single blows. Each is over, and what it took away is back, when its function returns.
+
+use crate::api::CLAIMS;
+use crate::check::event::{items, text};
+use crate::faults::{Fault, Rule};
+use crate::operator::Operator;
+use crate::scene::Scene;
+use crate::wait;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// A part of the whole that fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Blow {
+    Operator,
+    BadNetwork,
+    ApiServer,
+    Clock,
+    Etcd,
+    NoNetwork,
+    ApiServerRestart,
+    EtcdAndOperator,
+}
+
+impl Blow {
+    /// In the order in which they fall.
+    pub const ALL: [Self; 8] = [
+        Self::Operator,
+        Self::BadNetwork,
+        Self::ApiServer,
+        Self::Clock,
+        Self::Etcd,
+        Self::NoNetwork,
+        Self::ApiServerRestart,
+        Self::EtcdAndOperator,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Operator => "the operator was killed",
+            Self::BadNetwork => "the network lost and delayed requests",
+            Self::ApiServer => "the API server crashed",
+            Self::Clock => "the operator's clock was set forward and back",
+            Self::Etcd => "etcd crashed",
+            Self::NoNetwork => "the network was cut",
+            Self::ApiServerRestart => "the API server was restarted",
+            Self::EtcdAndOperator => "operator and etcd crashed at once",
+        }
+    }
+}
+
+const EVERY_VERB: &[&str] = &["get", "list", "watch", "create", "patch", "update", "delete"];
+const WATCH: &[&str] = &["watch"];
+
+/// What the blows fall on.
+pub struct Stage<'a> {
+    scene: &'a Scene,
+    operator: Option<Operator>,
+    clock: Clock,
+}
+
+/// The operator's own idea of the time of day: libfaketime reads it from a file.
+struct Clock {
+    library: PathBuf,
+    file: PathBuf,
+}
+
+impl Clock {
+    fn find(folder: &Path) -> Result<Self, String> {
+        let folders = fs::read_dir("/usr/lib").map_err(|e| e.to_string())?.flatten();
+        let library = folders
+            .map(|entry| entry.path().join("faketime/libfaketimeMT.so.1"))
+            .find(|path| path.exists())
+            .ok_or("libfaketime is missing; install it with: apt-get install faketime")?;
+        let file = folder.join("operator-clock");
+        let clock = Self { library, file };
+        clock.set("+0")?;
+        Ok(clock)
+    }
+
+    /// `+90` is 90 s ahead of the true time.
+    fn set(&self, offset: &str) -> Result<(), String> {
+        fs::write(&self.file, offset).map_err(|e| format!("{}: {e}", self.file.display()))
+    }
+
+    /// Only the time of day is set: no clock step touches the monotonic clock.
+    fn environment(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("LD_PRELOAD", self.library.display().to_string()),
+            ("FAKETIME_TIMESTAMP_FILE", self.file.display().to_string()),
+            ("FAKETIME_CACHE_DURATION", "1".into()),
+            ("FAKETIME_DONT_FAKE_MONOTONIC", "1".into()),
+        ]
+    }
+}
+
+impl<'a> Stage<'a> {
+    pub fn set(scene: &'a Scene) -> Result<Self, String> {
+        let clock = Clock::find(&scene.lab.cluster.dir)?;
+        let mut stage = Self {
+            scene,
+            operator: None,
+            clock,
+        };
+        stage.start_operator()?;
+        Ok(stage)
+    }
+
+    pub fn operator_lives(&mut self) -> Result<(), String> {
+        self.operator.as_mut().map_or(Ok(()), Operator::lives)
+    }
+
+    pub fn clear(mut self) -> Result<(), String> {
+        self.operator.take().map_or(Ok(()), Operator::stop)
+    }
+
+    pub fn strike(&mut self, blow: Blow) -> Result<(), String> {
+        match blow {
+            Blow::Operator => self.kill_operator(),
+            Blow::BadNetwork => self.bad_network(),
+            Blow::ApiServer => self.crash_api_server(),
+            Blow::Clock => self.set_clock(),
+            Blow::Etcd => self.crash_etcd(),
+            Blow::NoNetwork => self.no_network(),
+            Blow::ApiServerRestart => self.restart_api_server(),
+            Blow::EtcdAndOperator => self.crash_both(),
+        }
+    }
+
+    fn start_operator(&mut self) -> Result<(), String> {
+        let mut operator = self
+            .scene
+            .lab
+            .start_operator_behind_faults(&self.clock.environment())?;
+        operator.server_restarts = true;
+        self.operator = Some(operator);
+        Ok(())
+    }
+
+    fn kill_operator(&mut self) -> Result<(), String> {
+        self.operator.take().map_or(Ok(()), Operator::kill)?;
+        sleep(Duration::from_secs(1));
+        self.start_operator()
+    }
+
+    fn control_plane(&self, verb: &str, part: &str) -> Result<(), String> {
+        self.scene.lab.cluster.tool(&[verb, part])
+    }
+
+    fn crash_api_server(&mut self) -> Result<(), String> {
+        self.control_plane("kill", "apiserver")?;
+        sleep(Duration::from_secs(2));
+        self.control_plane("start", "apiserver")
+    }
+
+    fn restart_api_server(&mut self) -> Result<(), String> {
+        self.control_plane("stop", "apiserver")?;
+        self.control_plane("start", "apiserver")
+    }
+
+    fn crash_etcd(&mut self) -> Result<(), String> {
+        let before = self.bound()?;
+        self.control_plane("kill", "etcd")?;
+        sleep(Duration::from_secs(2));
+        self.control_plane("start", "etcd")?;
+        self.is_still_bound(&before)
+    }
+
+    fn crash_both(&mut self) -> Result<(), String> {
+        let before = self.bound()?;
+        self.control_plane("kill", "etcd")?;
+        self.operator.take().map_or(Ok(()), Operator::kill)?;
+        self.control_plane("start", "etcd")?;
+        self.start_operator()?;
+        self.is_still_bound(&before)
+    }
+
+    fn bad_network(&mut self) -> Result<(), String> {
+        self.while_faults(
+            8,
+            vec![
+                Rule::of(Fault::Dropped, 0.1, EVERY_VERB),
+                Rule::of(Fault::ReplyLost, 0.1, EVERY_VERB),
+                Rule::of(Fault::ReplyHangs, 0.02, EVERY_VERB),
+                Rule::of(Fault::Late(Duration::from_millis(300)), 0.3, EVERY_VERB),
+                Rule::of(Fault::Late(Duration::from_secs(2)), 0.1, EVERY_VERB),
+                Rule::of(Fault::Broken, 0.02, WATCH),
+            ],
+        )
+    }
+
+    fn no_network(&mut self) -> Result<(), String> {
+        self.scene.lab.proxy()?.faults.silence();
+        self.while_faults(10, vec![Rule::of(Fault::Hangs, 1.0, EVERY_VERB)])
+    }
+
+    fn set_clock(&mut self) -> Result<(), String> {
+        for offset in ["+90", "-90", "+0"] {
+            self.clock.set(offset)?;
+            sleep(Duration::from_secs(6));
+        }
+        Ok(())
+    }
+
+    fn while_faults(&self, seconds: u64, rules: Vec<Rule>) -> Result<(), String> {
+        let faults = &self.scene.lab.proxy()?.faults;
+        faults.add(rules);
+        sleep(Duration::from_secs(seconds));
+        faults.stop(None);
+        Ok(())
+    }
+
+    /// The sandboxes of bound claims, by the UID of the claim, as the API server has acknowledged them.
+    fn bound(&self) -> Result<BTreeMap<String, String>, String> {
+        let claims = self.scene.claims()?;
+        let bound = claims.iter().filter(|c| text(c, "/status/phase") == "Bound");
+        Ok(bound
+            .map(|c| (text(c, "/metadata/uid").into(), sandboxes(c)))
+            .collect())
+    }
+
+    /// After a crash of etcd no claim is bound to anything else than before; those that were released meanwhile are gone.
+    fn is_still_bound(&self, before: &BTreeMap<String, String>) -> Result<(), String> {
+        let claims = wait::until("claims could be listed after the crash", 60, || {
+            Ok(self.scene.lab.api.list(CLAIMS, &self.scene.namespace)?)
+        })?;
+        for claim in &claims {
+            let was = before.get(text(claim, "/metadata/uid"));
+            wait::ensure(was.is_none_or(|was| *was == sandboxes(claim)), || {
+                format!("before etcd crashed the claim had {was:?}, and now it is {claim}")
+            })?;
+        }
+        Ok(())
+    }
+}
+
+fn sandboxes(claim: &Value) -> String {
+    let all = items(claim, "/status/sandboxes").iter();
+    all.map(|s| text(s, "/uid")).collect::<Vec<_>>().join(",")
+}

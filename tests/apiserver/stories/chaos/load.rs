@@ -1,0 +1,176 @@
+//! Ten claims in a second, made and released by somebody who puts up with an API server that is away.
+
+use super::POOLS;
+use crate::api::{Api, CLAIMS};
+use crate::check::event::text;
+use crate::objects::claim;
+use crate::scene::Scene;
+use crate::wait;
+use serde_json::json;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, sleep, spawn};
+use std::time::{Duration, Instant};
+use tokio::task::JoinHandle;
+
+const PACE: Duration = Duration::from_millis(100);
+/// How long a claim is kept at least.
+const HELD: Duration = Duration::from_secs(3);
+/// A claim that waits longer than this has been forgotten: no blow lasts half as long.
+const PATIENCE: Duration = Duration::from_secs(180);
+/// While so many are there no more come, as anybody would do whose claims are not served.
+const MOST: usize = 150;
+
+/// What has become of the claims.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    served: usize,
+    /// Creations that were not answered and did not happen.
+    unheard: usize,
+    /// The longest that a claim says that it waited, in seconds of a clock that was set forward and back.
+    longest: f64,
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            served,
+            unheard,
+            longest,
+        } = self;
+        write!(
+            f,
+            "{served} claims were bound, {unheard} never arrived, longest wait {longest:.1} s"
+        )
+    }
+}
+
+pub struct Load {
+    stop: Arc<AtomicBool>,
+    tally: Arc<Mutex<Tally>>,
+    thread: thread::JoinHandle<Result<(), String>>,
+}
+
+impl Load {
+    /// Claims come from now on.
+    pub fn comes(scene: &Scene) -> Self {
+        let (stop, tally) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::default()));
+        let mut crowd = Crowd {
+            api: scene.lab.api.clone(),
+            namespace: scene.namespace.clone(),
+            live: VecDeque::new(),
+            tally: Arc::clone(&tally),
+            made: 0,
+        };
+        let stopped = Arc::clone(&stop);
+        let thread = spawn(move || {
+            while !stopped.load(Ordering::SeqCst) || !crowd.live.is_empty() {
+                let next = Instant::now() + PACE;
+                if !stopped.load(Ordering::SeqCst) && crowd.live.len() < MOST {
+                    crowd.one_comes();
+                }
+                crowd.some_leave()?;
+                sleep(next.saturating_duration_since(Instant::now()));
+            }
+            Ok(())
+        });
+        Self { stop, tally, thread }
+    }
+
+    /// What has become of them up to now; an error as soon as one was forgotten.
+    pub fn so_far(&self) -> Result<Tally, String> {
+        wait::ensure(!self.thread.is_finished(), || "the load has ended early".into())
+            .map(|()| self.tally.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+
+    /// No more come; those that are there leave once they were served.
+    pub fn leaves(self) -> Result<Tally, String> {
+        self.stop.store(true, Ordering::SeqCst);
+        let ended = self.thread.join();
+        ended.unwrap_or_else(|_| Err("the load panicked".into()))?;
+        Ok(self.tally.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+}
+
+struct Live {
+    name: String,
+    since: Instant,
+    /// Whether the API server has said that it exists.
+    creation: JoinHandle<bool>,
+    bound: bool,
+}
+
+struct Crowd {
+    api: Api,
+    namespace: String,
+    live: VecDeque<Live>,
+    tally: Arc<Mutex<Tally>>,
+    made: usize,
+}
+
+impl Crowd {
+    /// Nobody waits for the answer: the next one comes in its time.
+    fn one_comes(&mut self) {
+        let (api, path) = (self.api.clone(), CLAIMS.path(&self.namespace));
+        let (name, pool) = (format!("run-{}", self.made), POOLS[self.made % POOLS.len()]);
+        let object = claim(&name, pool, &json!({}));
+        let creation = self.api.runtime().spawn(async move {
+            let answer = api.call_async("POST", &path, Some(("application/json", &object)));
+            answer.await.is_ok()
+        });
+        self.made += 1;
+        self.live.push_back(Live {
+            name,
+            since: Instant::now(),
+            creation,
+            bound: false,
+        });
+    }
+
+    /// Those that have been there for long enough leave, the oldest first. What has no answer is asked again later.
+    fn some_leave(&mut self) -> Result<(), String> {
+        while let Some(first) = self.live.front_mut() {
+            if first.since.elapsed() < HELD || !first.creation.is_finished() {
+                return Ok(());
+            }
+            let Ok(seen) = self.api.get(CLAIMS, &self.namespace, &first.name) else {
+                return Ok(());
+            };
+            let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+            match seen {
+                // A deletion that was not answered has happened.
+                None if first.bound => {}
+                None => {
+                    let stored = self.api.runtime().block_on(&mut first.creation);
+                    wait::ensure(stored.is_ok_and(|stored| !stored), || {
+                        format!("claim {} was stored and is lost", first.name)
+                    })?;
+                    tally.unheard += 1;
+                }
+                Some(seen) if text(&seen, "/status/phase") == "Bound" => {
+                    if !std::mem::replace(&mut first.bound, true) {
+                        tally.served += 1;
+                        let said = seen["status"]["waitSeconds"].as_f64().unwrap_or(0.0);
+                        tally.longest = tally.longest.max(said);
+                    }
+                    if self.api.delete(CLAIMS, &self.namespace, &first.name).is_err() {
+                        return Ok(());
+                    }
+                }
+                Some(seen) => {
+                    return wait::ensure(first.since.elapsed() < PATIENCE, || {
+                        format!(
+                            "claim {} waited for {PATIENCE:?}; it says {}",
+                            first.name, seen["status"]
+                        )
+                    });
+                }
+            }
+            drop(tally);
+            self.live.pop_front();
+        }
+        Ok(())
+    }
+}

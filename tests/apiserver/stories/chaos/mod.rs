@@ -1,0 +1,75 @@
+//! Everything fails in turn for as long as asked while claims come and pools change: `make chaos`.
+
+mod blows;
+mod load;
+
+use super::faults::faults_are_to_come;
+use crate::lab::{number, seed};
+use crate::objects::{pool, sim};
+use crate::rest::settle;
+use crate::scene::Scene;
+use blows::{Blow, Stage};
+use jiff::SignedDuration;
+use load::Load;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+pub const POOLS: [&str; 2] = ["python", "node"];
+/// Between two blows, so that some of the time all is well.
+const CALM: Duration = Duration::from_secs(6);
+/// How late a creation may arrive that was decided in time: a blow may hold it up for so long.
+const HELD_UP: SignedDuration = SignedDuration::from_secs(30);
+
+/// A new template for one pool, a new size for another.
+fn change(scene: &Scene, dice: &mut StdRng) -> Result<(), String> {
+    let name = |dice: &mut StdRng| POOLS[dice.random_range(0..POOLS.len())];
+    scene.roll_to(name(dice), &format!("sandbox:{}", dice.random_range(0..1000)))?;
+    let replicas = dice.random_range(10..20);
+    scene.patch_pool(name(dice), &json!({"spec": {"replicas": replicas}}))
+}
+
+pub fn nothing_is_lost_while_everything_fails_in_turn(scene: &Scene) -> Result<(), String> {
+    faults_are_to_come(scene);
+    scene.declare(|rules| {
+        rules.gaps = true;
+        rules.held_up = HELD_UP;
+        rules.unseen = HELD_UP;
+    });
+    let (minutes, seed) = (number("CHAOS_MINUTES", 20)?, seed()?);
+    eprintln!("chaos for {minutes} minutes, CHAOS_MINUTES={minutes} SEED={seed}");
+    let mut dice = StdRng::seed_from_u64(seed);
+    let mut stage = Stage::set(scene)?;
+    for name in POOLS {
+        scene.create_pool(&pool(name, 15, &sim(&[("ready-after", "300ms")])))?;
+    }
+    settle(scene, 60)?;
+    let load = Load::comes(scene);
+    let (began, mut struck) = (Instant::now(), BTreeMap::<Blow, usize>::new());
+    for blow in Blow::ALL.into_iter().cycle() {
+        if began.elapsed() >= Duration::from_secs(60 * minutes) {
+            break;
+        }
+        change(scene, &mut dice)?;
+        stage.strike(blow)?;
+        *struck.entry(blow).or_default() += 1;
+        sleep(CALM);
+        stage.operator_lives()?;
+        let seconds = began.elapsed().as_secs();
+        let so_far = load.so_far()?;
+        eprintln!("{:3}:{:02} {}; {so_far}", seconds / 60, seconds % 60, blow.name());
+    }
+    let claims = load.leaves()?;
+    settle(scene, 180)?;
+    stage.clear()?;
+    for (blow, times) in struck {
+        scene.lab.tell(format!("chaos: {times:3} times {}", blow.name()));
+    }
+    scene
+        .lab
+        .tell(format!("chaos: {claims} in {minutes} minutes, SEED={seed}"));
+    Ok(())
+}

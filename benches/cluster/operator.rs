@@ -18,6 +18,8 @@ impl Operator {
         let file = File::create(log).map_err(|e| format!("{}: {e}", log.display()))?;
         let child = Command::new(binary)
             .args(["controller", "--leader-elect=false", "--log", filter])
+            // Whatever else runs on this machine may have the usual ports.
+            .args(["--metrics-bind-address=0", "--health-probe-bind-address=0"])
             .env("KUBECONFIG", kubeconfig)
             .env("NO_COLOR", "1")
             // A ^C is for the benchmark, which then ends the operator.

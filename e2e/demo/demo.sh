@@ -69,7 +69,9 @@ operator_pid() {
 still_runs() { [ ! -e "$pidfile" ] || operator_pid >/dev/null || fail "the operator has ended"; }
 
 start_operator() {
-  KUBECONFIG=$PWD/$state/operator.kubeconfig setsid "$operator" controller --leader-elect=false >"$log" 2>&1 </dev/null &
+  # Whatever else runs on this machine may have the usual ports.
+  local flags=(--leader-elect=false --metrics-bind-address=0 --health-probe-bind-address=0)
+  KUBECONFIG=$PWD/$state/operator.kubeconfig setsid "$operator" controller "${flags[@]}" >"$log" 2>&1 </dev/null &
   echo "$! $(began $!)" >"$pidfile"
 }
 

@@ -4,6 +4,7 @@ use super::Writer;
 use super::outcome::{CallError, Class, call, settle};
 use super::patch::{add, annotation, handlers_are_on, label, test};
 use super::publish::fail_claim;
+use super::tell::{names, tell};
 use crate::api::claim::PodMetadata;
 use crate::api::conditions::claim as reasons;
 use crate::api::{API_VERSION, labels};
@@ -129,16 +130,11 @@ async fn publish(writer: &Writer, order: &Order, bound: &[Arc<Sandbox>]) -> Resu
     let was_there = |sandbox: &Sandbox| sandbox.up_at(gate).is_some_and(|at| at.as_second() <= came);
     let warm = |sandbox: &Sandbox| order.warm && was_there(sandbox);
     let status = plan::claim::binding(claim, &terms, bound, warm, Timestamp::now());
-    let wait = status.wait.clone();
-    let published = super::publish::claim_status(writer, claim, status).await;
-    let pods = bound
-        .iter()
-        .map(|s| s.key.name.as_str())
-        .collect::<Vec<_>>()
-        .join(",");
+    let published = super::publish::claim_status(writer, claim, &status).await;
     match &published {
-        Ok(()) => tracing::info!(claim = %claim.key, pool = order.pool.key.name, pods, wait, "bound"),
+        Ok(()) => tell(writer, claim, &status),
         Err(error) if error.class() == Class::Gone => {
+            let pods = names(&status.sandboxes);
             tracing::info!(claim = %claim.key, pods, "the claim went while it was bound, and what it holds goes with it");
         }
         Err(_) => {}

@@ -86,7 +86,9 @@ async fn create(writer: &Writer, pool: &Pool, order: &Order) -> Result<(), CallE
     let answer = while_it_stands(&pods, &order.pod.name, post).await;
     match answer {
         Ok(_) => {
-            tracing::info!(pool = %pool.key, pod = order.pod.name, reason = order.reason, "created");
+            let (pod, reason) = (&order.pod, order.reason);
+            tracing::info!(pool = %pool.key, %pod, revision = order.revision, reason, "sandbox created");
+            writer.metrics.created(&pool.key, reason);
             Ok(())
         }
         // The name is taken: by an earlier try of this very request, or by a stranger.

@@ -16,7 +16,9 @@ pub(super) async fn run(writer: Writer, sandbox: Arc<Sandbox>, reason: &'static 
     drop(permit);
     match outcome {
         Ok(()) => {
-            tracing::info!(pod = %sandbox.key, pool = sandbox.pool, reason, "deleted");
+            let pool = sandbox.pool_key();
+            tracing::info!(%pool, pod = %sandbox.key, reason, "sandbox deleted");
+            writer.metrics.deleted(&pool, reason);
             writer.shared.lock().pending.deleted(&sandbox.uid);
             writer.look_again(&sandbox);
         }

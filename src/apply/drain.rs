@@ -16,16 +16,18 @@ use std::sync::Arc;
 pub(super) async fn mark(writer: Writer, sandbox: Arc<Sandbox>, reason: &'static str) {
     let patch = relabelling(&sandbox, labels::WARM, labels::DRAINING, Vec::new());
     if write(&writer, &sandbox, patch).await {
-        tracing::info!(pod = %sandbox.key, pool = sandbox.pool, reason, "draining");
+        let pool = sandbox.pool_key();
+        tracing::info!(%pool, pod = %sandbox.key, reason, "sandbox draining");
+        writer.metrics.drained(&pool, reason);
     }
 }
 
 /// Marks a draining sandbox as warm, if every handler of `hook`, its preDelete hooks, is still on it.
-pub(super) async fn restore(writer: Writer, sandbox: Arc<Sandbox>, hook: Hook) {
+pub(super) async fn restore(writer: Writer, sandbox: Arc<Sandbox>, hook: Hook, reason: &'static str) {
     let untouched = handlers_are_on(&hook, &sandbox);
     let patch = relabelling(&sandbox, labels::DRAINING, labels::WARM, untouched);
     if write(&writer, &sandbox, patch).await {
-        tracing::info!(pod = %sandbox.key, pool = sandbox.pool, "wanted again");
+        tracing::info!(pool = %sandbox.pool_key(), pod = %sandbox.key, reason, "sandbox warm again");
     }
 }
 

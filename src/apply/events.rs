@@ -44,12 +44,17 @@ impl Events {
         }
     }
 
-    /// Tells what became of `pool` with its new status, which has been written. An event that cannot be written
-    /// is lost: the conditions say the same.
+    /// Tells what became of `pool` with its new status, which has been written, in the log and in events. An event that
+    /// cannot be written is lost: the conditions say the same.
     pub(crate) async fn send(&self, pool: &Pool, status: &PoolStatus) {
         for event in transitions(pool, status) {
             if event.type_ == EventType::Warning && !self.may_warn(pool, &event.reason) {
                 continue;
+            }
+            let (reason, note) = (&event.reason, event.note.as_deref().unwrap_or_default());
+            match event.type_ {
+                EventType::Normal => tracing::info!(pool = %pool.key, reason, "{note}"),
+                EventType::Warning => tracing::warn!(pool = %pool.key, reason, "{note}"),
             }
             if let Err(error) = call(self.recorder.publish(&event, &itself(pool))).await {
                 tracing::debug!(pool = %pool.key, event.reason, error = error.message(), "an event could not be written");

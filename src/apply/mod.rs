@@ -12,8 +12,10 @@ pub mod outcome;
 mod patch;
 pub mod publish;
 pub mod revise;
+mod tell;
 mod turns;
 
+use crate::metrics::Metrics;
 use crate::observe::Key;
 use crate::observe::claim::Claim;
 use crate::observe::feed::{Shared, Triggers};
@@ -48,6 +50,7 @@ pub struct Writer {
     pub(crate) triggers: Triggers,
     pub(crate) backoff: Backoff,
     pub(crate) events: Events,
+    pub(crate) metrics: Metrics,
     bindings: Arc<Semaphore>,
     turns: Turns,
     changes: Arc<Semaphore>,
@@ -55,10 +58,11 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// A writer over `client` that reports to `shared` and `triggers`.
-    pub fn new(client: Client, shared: Shared, triggers: Triggers) -> Self {
+    /// A writer over `client` that reports to `shared` and `triggers`, and has `metrics` count what it does.
+    pub fn new(client: Client, shared: Shared, triggers: Triggers, metrics: Metrics) -> Self {
         Self {
             events: Events::new(client.clone()),
+            metrics,
             client,
             shared,
             turns: Turns::new(triggers.clone()),
@@ -128,7 +132,8 @@ impl Writer {
                 Step::RestorePod { sandbox } => {
                     index.pending.restoring(sandbox);
                     let hook = view.pool.targets.pre_delete.clone();
-                    self.spawn(drain::restore(self.clone(), Arc::clone(sandbox), hook));
+                    let restored = drain::restore(self.clone(), Arc::clone(sandbox), hook, action.reason);
+                    self.spawn(restored);
                 }
                 // No pod is made from a template that is not on record yet.
                 Step::CreatePod { .. } if plan.revisions.store.is_some() => {}
@@ -174,18 +179,18 @@ impl Writer {
     }
 
     /// Deletes a pod that a claim owns but may not keep, unless that is under way.
-    pub(crate) fn release(&self, sandbox: Arc<Sandbox>) {
+    pub(crate) fn release(&self, sandbox: Arc<Sandbox>, reason: &'static str) {
         let mut index = self.shared.lock();
         if index.pending.on(&sandbox.uid).is_none() {
             index.pending.deleting(&sandbox);
-            self.spawn(delete::run(self.clone(), sandbox, "NotPublished"));
+            self.spawn(delete::run(self.clone(), sandbox, reason));
         }
     }
 
     /// Has the pool of `sandbox` and the claim that owns it by now looked at again.
     pub(crate) fn look_again(&self, sandbox: &Sandbox) {
         let namespace = &sandbox.key.namespace;
-        let mut triggers = vec![Trigger::Pool(Key::new(namespace, &sandbox.pool))];
+        let mut triggers = vec![Trigger::Pool(sandbox.pool_key())];
         let now = self.shared.lock().pod(&sandbox.key);
         if let Owner::Claim { name, .. } = now.as_ref().map_or(&sandbox.owner, |pod| &pod.owner) {
             triggers.push(Trigger::Claim(Key::new(namespace, name)));

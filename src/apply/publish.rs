@@ -3,6 +3,7 @@
 use super::Writer;
 use super::delete::only;
 use super::outcome::{CallError, Class, call, settle};
+use super::tell::tell;
 use crate::api::claim::Phase;
 use crate::api::{PoolStatus, SandboxClaimStatus};
 use crate::observe::claim::Claim;
@@ -69,13 +70,13 @@ fn claim_patch(claim: &Claim, version: &str, status: &SandboxClaimStatus) -> Pat
 pub(crate) async fn claim_status(
     writer: &Writer,
     claim: &Claim,
-    status: SandboxClaimStatus,
+    status: &SandboxClaimStatus,
 ) -> Result<(), CallError> {
     let api: Api<StoredClaim> = Api::namespaced(writer.client.clone(), &claim.key.namespace);
     let parameters = PatchParams::default();
     let mut version = claim.resource_version.clone();
     loop {
-        let patch = claim_patch(claim, &version, &status);
+        let patch = claim_patch(claim, &version, status);
         let answer = settle(|| call(api.patch_status(&claim.key.name, &parameters, &patch))).await;
         let error = match answer {
             Ok(answer) => {
@@ -114,7 +115,6 @@ pub(crate) async fn fail_claim(writer: Writer, claim: Arc<Claim>, reason: &'stat
 /// Writes the status of a claim as it was decided on, or not at all.
 pub(crate) async fn claim_update(writer: &Writer, claim: &Claim, status: SandboxClaimStatus) {
     let api: Api<StoredClaim> = Api::namespaced(writer.client.clone(), &claim.key.namespace);
-    let phase = status.phase.map(|p| format!("{p:?}"));
     let patch = claim_patch(claim, &claim.resource_version, &status);
     let answer = call(api.patch_status(&claim.key.name, &PatchParams::default(), &patch)).await;
     match answer {
@@ -124,8 +124,7 @@ pub(crate) async fn claim_update(writer: &Writer, claim: &Claim, status: Sandbox
                 status.phase,
                 answer.metadata.resource_version.as_deref(),
             );
-            let reason = status.conditions.first().map(|c| c.reason.clone());
-            tracing::info!(claim = %claim.key, phase, reason, "claim updated");
+            tell(writer, claim, &status);
         }
         Err(error) if error.class() == Class::Gone => {}
         Err(error) => {
@@ -144,7 +143,7 @@ pub(crate) async fn delete_claim(writer: &Writer, claim: &Claim) {
     let api: Api<StoredClaim> = Api::namespaced(writer.client.clone(), &claim.key.namespace);
     let as_seen = only(&claim.uid, Some(&claim.resource_version));
     match call(api.delete(&claim.key.name, &as_seen)).await {
-        Ok(_) => tracing::info!(claim = %claim.key, "deleted, ttlSecondsAfterFinished after its end"),
+        Ok(_) => tracing::info!(claim = %claim.key, "claim deleted, ttlSecondsAfterFinished after its end"),
         Err(error) if error.class() == Class::Gone => {}
         Err(error) => {
             if error.class() != Class::Stale && !error.is_told() {

@@ -93,7 +93,7 @@ async fn create(
     let parameters = PostParams::default();
     match settle(|| call(api.create(&parameters, &revision))).await {
         Ok(stored) => {
-            tracing::info!(pool = %pool.key, revision = hash, number, "new revision");
+            tracing::debug!(pool = %pool.key, revision = hash, number, "revision stored");
             Ok(stored)
         }
         // Stored already: by an earlier try, by another operator, or for an earlier pool of this name, whose

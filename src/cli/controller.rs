@@ -3,8 +3,12 @@
 use super::duration;
 use crate::control::lease::timing::{Timing, TimingError};
 use crate::control::{self, lease};
-use crate::observe::feed::SILENCE;
+use crate::metrics::Metrics;
+use crate::metrics::requests::CountRequests;
+use crate::observe::feed::{SILENCE, Shared};
+use crate::serve::{ServeError, exposition, health, serve};
 use clap::{ArgAction, Args, ValueEnum};
+use kube::client::ClientBuilder;
 use kube::{Client, Config};
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -32,6 +36,12 @@ pub struct Arguments {
         env = "WARMPOOL_LOG"
     )]
     log: String,
+    /// Where /metrics is served: HOST:PORT, or :PORT for every address; 0 serves none
+    #[arg(long, value_name = "ADDRESS", default_value = ":8080")]
+    metrics_bind_address: String,
+    /// Where /livez and /readyz are served: HOST:PORT, or :PORT for every address; 0 serves none
+    #[arg(long, value_name = "ADDRESS", default_value = ":8081")]
+    health_probe_bind_address: String,
 }
 
 /// Names and defaults are those of other Kubernetes controllers.
@@ -129,6 +139,9 @@ pub enum ControllerError {
     /// The client could not be made.
     #[error("the client could not be made: {0}")]
     Client(#[from] kube::Error),
+    /// The address of a flag cannot be served.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
     /// The runtime or the signal handlers could not be set up.
     #[error("the runtime could not be set up: {0}")]
     Runtime(#[from] std::io::Error),
@@ -154,10 +167,20 @@ pub fn run(arguments: &Arguments) -> Result<(), ControllerError> {
         LogFormat::Json => subscriber.json().flatten_event(true).init(),
     }
     super::block_on(async {
-        let client = client().await?;
+        let (shared, metrics) = (Shared::default(), Metrics::default());
+        let client = client(&metrics).await?;
         let (mut terminate, mut interrupt) =
             (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
+        let measured = exposition::routes(exposition::registry(&metrics, &shared));
+        serve("metrics-bind-address", &arguments.metrics_bind_address, measured).await?;
+        let health = health::routes(shared.clone());
+        serve(
+            "health-probe-bind-address",
+            &arguments.health_probe_bind_address,
+            health,
+        )
+        .await?;
         let settings = control::Settings {
             namespace: arguments.namespace.clone(),
             election: arguments.election.settings(&client)?,
@@ -169,17 +192,18 @@ pub fn run(arguments: &Arguments) -> Result<(), ControllerError> {
                 _ = interrupt.recv() => {}
             }
         };
-        Ok(control::run(client, settings, term, stop).await?)
+        Ok(control::run(client, settings, shared, metrics, term, stop).await?)
     })?
 }
 
-/// A client for the cluster of the kubeconfig or of the ServiceAccount.
-async fn client() -> Result<Client, ControllerError> {
+/// A client for the cluster of the kubeconfig or of the ServiceAccount, whose requests `metrics` counts.
+async fn client(metrics: &Metrics) -> Result<Client, ControllerError> {
     let mut config = Config::infer().await?;
     // kube-rs repeats any verb for minutes; here each write decides for itself what an error means.
     config.default_retry = false;
     // A list or watch has no other limit. It counts from the last byte either way: a connection may have been idle.
     config.read_timeout = Some(SILENCE);
     config.reset_reader_on_write = true;
-    Ok(Client::try_from(config)?)
+    let builder = ClientBuilder::try_from(config)?;
+    Ok(builder.with_layer(&CountRequests(metrics.clone())).build())
 }

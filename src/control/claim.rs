@@ -2,10 +2,11 @@
 //! follows its sandbox, and what was left half done is finished.
 
 use super::{Context, requeue};
-use crate::api::claim::BoundSandbox;
+use crate::api::claim::{BoundSandbox, Phase};
 use crate::apply::outcome::{Class, call};
 use crate::apply::publish;
 use crate::observe::claim::Claim;
+use crate::observe::index::Trigger;
 use crate::observe::sandbox::{Owner, Sandbox};
 use crate::observe::stored::{self, StoredClaim, StoredPod};
 use crate::plan::claim::{ClaimPlan, plan};
@@ -24,14 +25,13 @@ const RETRY: Duration = Duration::from_secs(5);
 /// # Errors
 /// None: what a write meets is part of the next view.
 pub async fn reconcile(claim: Arc<StoredClaim>, context: Arc<Context>) -> Result<Action, Infallible> {
+    let key = stored::key(&claim.metadata);
+    let _timed = context.writer.metrics.reconciling(Trigger::Claim(key.clone()));
     if !context.shared.synced() {
         return Ok(Action::await_change());
     }
     let now = Timestamp::now();
-    let view = context
-        .shared
-        .lock()
-        .claim_view(&stored::key(&claim.metadata), now);
+    let view = context.shared.lock().claim_view(&key, now);
     let Some(view) = view else {
         return Ok(Action::await_change());
     };
@@ -42,9 +42,13 @@ pub async fn reconcile(claim: Arc<StoredClaim>, context: Arc<Context>) -> Result
         delete,
         next,
     } = plan(&view);
+    let why = match view.claim.status.phase {
+        Some(Phase::Expired) => "ClaimExpired",
+        _ => "NotPublished",
+    };
     release
         .into_iter()
-        .for_each(|sandbox| context.writer.release(sandbox));
+        .for_each(|sandbox| context.writer.release(sandbox, why));
     if delete {
         publish::delete_claim(&context.writer, &view.claim).await;
         return Ok(Action::await_change());

@@ -8,14 +8,16 @@ pub mod schema;
 pub mod settle;
 
 use crate::apply::Writer;
+use crate::metrics::Metrics;
 use crate::observe::Key;
 use crate::observe::feed::{self, Feed, Shared, Triggers, reflect_names};
+use crate::observe::index::Trigger;
 use crate::observe::stored::{StoredClaim, StoredPod, StoredPodTemplate, StoredPool};
 use futures::channel::mpsc::{UnboundedReceiver, unbounded};
 use futures::{FutureExt, Stream, StreamExt};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::runtime::controller::{Action, Config, ReconcileRequest, applier};
+use kube::runtime::controller::{self, Action, Config, ReconcileRequest, applier};
 use kube::runtime::reflector::{ObjectRef, store};
 use kube::{Client, Resource};
 use lease::election::Lost;
@@ -67,21 +69,22 @@ pub enum RunError {
 }
 
 /// Runs both controllers until `stop` resolves, then lets the writes under way come to their end and gives leadership up.
-/// `term` tells for how long this process plans and writes.
+/// What is seen goes to `shared`, what is counted to `metrics`; `term` tells for how long this process plans and writes.
 ///
 /// # Errors
 /// When leadership is lost. The process has to end at once.
 pub async fn run(
     client: Client,
     settings: Settings,
+    shared: Shared,
+    metrics: Metrics,
     term: watch::Sender<Term>,
     stop: impl Future<Output = ()>,
 ) -> Result<(), RunError> {
-    let shared = Shared::default();
     let (pools, pool_triggers) = unbounded();
     let (claims, claim_triggers) = unbounded();
     let triggers = Triggers { pools, claims };
-    let writer = Writer::new(client.clone(), shared.clone(), triggers.clone());
+    let writer = Writer::new(client.clone(), shared.clone(), triggers.clone(), metrics.clone());
     let context = Arc::new(Context {
         shared: shared.clone(),
         writer: writer.clone(),
@@ -118,7 +121,7 @@ pub async fn run(
         |_, e: &Infallible, _| match *e {},
         Arc::clone(&context),
         pool_store,
-        queue(pool_triggers, term.subscribe()),
+        queue(pool_triggers, term.subscribe(), &metrics, Trigger::Pool),
         pool_config,
     );
     let claim_config = Config::default().concurrency(CLAIMS_AT_ONCE);
@@ -127,20 +130,24 @@ pub async fn run(
         |_, e: &Infallible, _| match *e {},
         Arc::clone(&context),
         claim_store,
-        queue(claim_triggers, term.subscribe()),
+        queue(claim_triggers, term.subscribe(), &metrics, Trigger::Claim),
         claim_config,
     );
 
     let give_up = CancellationToken::new();
     tokio::spawn(schema::check(client.clone(), shared.clone()));
-    tokio::spawn(take_over(shared.clone(), triggers, term.subscribe()));
+    tokio::spawn(take_over(
+        shared.clone(),
+        triggers,
+        metrics.clone(),
+        term.subscribe(),
+    ));
     let mut election = tokio::spawn(elect(client, settings.election, shared, term, give_up.clone()));
     tokio::select! {
         _ = tokio::spawn(watches) => {}
         _ = tokio::spawn(settle::run(context)) => {}
-        // A trigger for an object that has just gone is answered with an error that means nothing more.
-        () = pool_controller.for_each(|_| std::future::ready(())) => {}
-        () = claim_controller.for_each(|_| std::future::ready(())) => {}
+        () = pool_controller.for_each(async |outcome| forget(&metrics, outcome, Trigger::Pool)) => {}
+        () = claim_controller.for_each(async |outcome| forget(&metrics, outcome, Trigger::Claim)) => {}
         ended = &mut election => return Ok(ended??),
         () = stop => {}
     }
@@ -178,10 +185,26 @@ async fn elect(
 }
 
 /// Has everything looked at once this process leads: what was triggered before was dropped.
-async fn take_over(shared: Shared, triggers: Triggers, mut term: watch::Receiver<Term>) {
-    if term.wait_for(Term::runs).await.is_ok() && shared.synced() {
+async fn take_over(shared: Shared, triggers: Triggers, metrics: Metrics, mut term: watch::Receiver<Term>) {
+    if term.wait_for(Term::runs).await.is_err() {
+        return;
+    }
+    metrics.leads(true);
+    if shared.synced() {
         let all = shared.lock().all();
         triggers.send(all);
+    }
+}
+
+/// A trigger for an object that has just gone is answered with an error that means nothing more.
+fn forget<T>(
+    metrics: &Metrics,
+    outcome: Result<T, controller::Error<Infallible, Infallible>>,
+    trigger: fn(Key) -> Trigger,
+) {
+    if let Err(controller::Error::ObjectNotFound(object)) = outcome {
+        let key = Key::new(object.namespace.unwrap_or_default(), object.name);
+        metrics.unqueued(&trigger(key));
     }
 }
 
@@ -198,10 +221,17 @@ fn name_of(metadata: &ObjectMeta) -> ObjectMeta {
 fn queue<K: Resource<DynamicType = ()> + 'static>(
     triggers: UnboundedReceiver<Key>,
     term: watch::Receiver<Term>,
-) -> impl Stream<Item = Result<ReconcileRequest<K>, Infallible>> {
+    metrics: &Metrics,
+    trigger: fn(Key) -> Trigger,
+) -> impl Stream<Item = Result<ReconcileRequest<K>, Infallible>> + use<K> {
+    let metrics = metrics.clone();
     triggers
         .filter(move |_| std::future::ready(term.borrow().runs()))
-        .map(|key| Ok(ObjectRef::new(&key.name).within(&key.namespace).into()))
+        .map(move |key| {
+            let object = ObjectRef::new(&key.name).within(&key.namespace);
+            metrics.queued(trigger(key));
+            Ok(object.into())
+        })
 }
 
 /// What to do after a reconcile: nothing until something happens, or look again at `next`.

@@ -27,10 +27,12 @@ pub struct Statuses(Mutex<HashMap<String, Timestamp>>);
 /// # Errors
 /// None: what a write meets is part of the next view.
 pub async fn reconcile(pool: Arc<StoredPool>, context: Arc<Context>) -> Result<Action, Infallible> {
-    let Some(view) = observe(&context, &stored::key(&pool.metadata)) else {
+    let key = stored::key(&pool.metadata);
+    let _timed = context.writer.metrics.reconciling(Trigger::Pool(key.clone()));
+    let Some(view) = observe(&context, &key) else {
         return Ok(Action::await_change());
     };
-    let plan = plan::plan(&view);
+    let plan = context.writer.metrics.planning(|| plan::plan(&view));
     Ok(apply(&context, &view, plan))
 }
 

@@ -1,5 +1,6 @@
 //! Own writes that the watch has not shown for too long are settled by a live read, never waited for for ever. And
-//! when the clock is set, everything that waits for a moment is looked at again.
+//! when the clock is set, everything that waits for a moment is looked at again. What was counted for pools that are gone
+//! is dropped, also when nobody asks for it.
 
 use super::Context;
 use crate::apply::outcome::{Class, call};
@@ -27,6 +28,8 @@ pub async fn run(context: Arc<Context>) {
             let all = context.shared.lock().all();
             context.writer.trigger(all);
         }
+        let pools = context.shared.lock().pool_keys();
+        context.writer.metrics.meters.keep(&pools);
         let overdue = context.shared.lock().pending.overdue();
         for pod in overdue {
             settle(&context, &pod).await;

@@ -130,10 +130,15 @@ impl Claim {
     /// When it fails with reason WaitTimeout unless it is bound. One that waits for a lost sandbox to be replaced has its
     /// time anew.
     pub fn deadline(&self, terms: &Terms) -> Option<Timestamp> {
+        let start = self.waits_from(self.created);
+        start.checked_add(terms.wait_timeout).ok()
+    }
+
+    /// Since when it waits: since it `came`, or since it lost a sandbox that is to be replaced.
+    pub fn waits_from(&self, came: Timestamp) -> Timestamp {
         let was_bound = self.status.wait_seconds.is_some();
         let lost = conditions::find(&self.status.conditions, conditions::BOUND).filter(|_| was_bound);
-        let start = lost.map_or(self.created, |c| c.last_transition_time.0);
-        start.checked_add(terms.wait_timeout).ok()
+        lost.map_or(came, |c| c.last_transition_time.0)
     }
 
     /// When its user wants it to end, bound or not.

@@ -5,6 +5,7 @@ use super::Key;
 use super::index::{Index, Trigger};
 use super::stored::{self, StoredClaim, StoredPod, StoredPodTemplate, StoredPool};
 use super::trouble;
+use super::watches::Watches;
 use crate::api::labels;
 use futures::{StreamExt, channel::mpsc::UnboundedSender};
 use jiff::Timestamp;
@@ -35,8 +36,10 @@ const WATCH_SECONDS: u32 = 20;
 pub const SILENCE: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 4);
 
 /// The index, shared between the watches, the controllers and the tasks that write.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Shared {
+    /// How the watches fare.
+    pub watches: Arc<Watches>,
     index: Arc<Mutex<Index>>,
     /// How many watches have delivered their first list.
     complete: Arc<watch::Sender<usize>>,
@@ -219,10 +222,13 @@ pub async fn run<K: Indexed>(feed: Feed, mut reflect: impl FnMut(&Event<K>)) {
         .boxed();
     let mut listed: Vec<K> = Vec::new();
     let mut complete = false;
+    let kind = K::kind(&());
+    feed.shared.watches.begins(&kind);
     while let Some(event) = events.next().await {
         let event = match event {
             Ok(event) => event,
             Err(error) => {
+                feed.shared.watches.failed(&kind, chain(&error));
                 trouble::tell_of_watch(&resource, &error);
                 continue;
             }
@@ -233,6 +239,7 @@ pub async fn run<K: Indexed>(feed: Feed, mut reflect: impl FnMut(&Event<K>)) {
             Event::InitApply(object) => listed.push(object),
             Event::InitDone => {
                 take_over_list(&mut feed.shared.lock(), std::mem::take(&mut listed));
+                feed.shared.watches.complete(&kind);
                 if !std::mem::replace(&mut complete, true) {
                     feed.shared.one_more_is_complete();
                 }

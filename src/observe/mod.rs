@@ -1,6 +1,7 @@
 //! From watches to plain data: what is stored in the cluster, what this process has written and not yet
 //! seen come back, and the view of one pool or claim that the planner reads.
 
+pub mod census;
 pub mod claim;
 pub mod failures;
 pub mod fault;
@@ -21,6 +22,7 @@ mod templates;
 pub mod terms;
 pub mod trouble;
 pub mod view;
+pub mod watches;
 
 use std::fmt;
 

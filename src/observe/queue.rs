@@ -127,6 +127,13 @@ impl Index {
         (waiting, elsewhere)
     }
 
+    /// Every claim that waits and is not being served just now.
+    pub(super) fn waiting_claims(&self) -> impl Iterator<Item = &Arc<Claim>> {
+        let keys = self.queue.lines.values().flatten();
+        keys.filter_map(|key| self.claims.get(key))
+            .filter(|claim| !self.is_busy(claim))
+    }
+
     /// A task is binding or ending the claim, or has, and the watch is still to show it.
     pub fn is_busy(&self, claim: &Claim) -> bool {
         self.pending.is_serving(&claim.uid) || self.published.get(&claim.uid).is_some_and(|w| w.settled)
@@ -148,7 +155,7 @@ impl Index {
     /// Of several pools the one that is to serve a claim: the one whose sandboxes it holds already, or else the one
     /// with the most available sandboxes that will do; when none has any, one that may create some; ties by
     /// name.
-    fn server_of<'a>(
+    pub(super) fn server_of<'a>(
         &'a self,
         claim: &Claim,
         now: Timestamp,
@@ -224,7 +231,7 @@ impl Index {
 
 /// What a pool has for claims.
 #[derive(Clone, Copy, Default)]
-struct Stock {
+pub(super) struct Stock {
     available: usize,
     /// Of those, the ones of the update revision.
     updated: usize,

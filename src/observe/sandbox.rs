@@ -150,6 +150,11 @@ impl Sandbox {
         })
     }
 
+    /// Namespace and name of its pool.
+    pub fn pool_key(&self) -> Key {
+        Key::new(&self.key.namespace, &self.pool)
+    }
+
     /// The phase is final: Succeeded or Failed.
     pub fn finished(&self) -> bool {
         matches!(self.phase, PodPhase::Succeeded | PodPhase::Failed)

@@ -38,8 +38,9 @@ impl fmt::Display for Footprint {
 }
 
 impl Operator {
-    /// Starts one that logs to `log/<name>.log`, with the rights of the account of `kubeconfig` only; with
-    /// `environment` beside the test's own.
+    /// Starts one that logs to `log/<name>.log`, with the rights of the account of `kubeconfig` only and `environment`
+    /// beside the test's own. Several run at once on one machine, so it serves neither metrics nor health unless
+    /// `arguments` say where.
     pub fn start(
         cluster: &Cluster,
         name: &str,
@@ -47,12 +48,18 @@ impl Operator {
         arguments: &[&str],
         environment: &[(&str, String)],
     ) -> Result<Self, String> {
+        let unsaid = |flag: &&str| !arguments.iter().any(|argument| argument.starts_with(flag));
+        let serves_nothing = ["--metrics-bind-address", "--health-probe-bind-address"]
+            .into_iter()
+            .filter(unsaid)
+            .map(|flag| format!("{flag}=0"));
         let log = cluster.dir.join("log").join(format!("{name}.log"));
         let file = File::create(&log).map_err(|e| format!("{}: {e}", log.display()))?;
         let err = file.try_clone().map_err(|e| e.to_string())?;
         let child = Command::new(env!("CARGO_BIN_EXE_warmpool"))
             .arg("controller")
             .args(arguments)
+            .args(serves_nothing)
             .current_dir(repository())
             .env("KUBECONFIG", kubeconfig)
             .env("NO_COLOR", "1")
@@ -191,7 +198,7 @@ fn identity(pid: u32) -> Option<String> {
 }
 
 /// Notes the process, for a run that is killed and cannot end it.
-fn remember(cluster: &Cluster, pid: u32) -> Result<(), String> {
+pub fn remember(cluster: &Cluster, pid: u32) -> Result<(), String> {
     let folder = cluster.dir.join("operators");
     fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
     let identity = identity(pid).unwrap_or_default();

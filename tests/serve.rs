@@ -1,0 +1,143 @@
+//! What the operator's process serves over HTTP, without any cluster: metrics and health must not depend on one.
+
+// A test may panic: that is how it fails.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "apiserver/http.rs"]
+mod http;
+#[allow(dead_code, reason = "of the stories' helpers some are enough here")]
+#[path = "apiserver/wait.rs"]
+mod wait;
+
+use http::{address_after, get};
+use std::fs;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use tempfile::TempDir;
+
+/// Nobody listens there.
+const NO_SERVER: &str = "
+apiVersion: v1
+kind: Config
+current-context: none
+contexts: [{name: none, context: {cluster: none, user: none}}]
+clusters: [{name: none, cluster: {server: 'http://127.0.0.1:1'}}]
+users: [{name: none, user: {}}]
+";
+
+struct Operator {
+    child: Child,
+    folder: TempDir,
+}
+
+impl Operator {
+    fn start(arguments: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let kubeconfig = folder.path().join("kubeconfig");
+        fs::write(&kubeconfig, NO_SERVER).unwrap();
+        let child = Command::new(env!("CARGO_BIN_EXE_warmpool"))
+            .arg("controller")
+            .args(arguments)
+            .env("KUBECONFIG", kubeconfig)
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::null())
+            .stderr(fs::File::create(folder.path().join("log")).unwrap())
+            .spawn()
+            .unwrap();
+        Self { child, folder }
+    }
+
+    fn log(&self) -> String {
+        let path: PathBuf = self.folder.path().join("log");
+        fs::read_to_string(path).unwrap()
+    }
+
+    fn address(&self, flag: &str) -> String {
+        let words = format!("serving --{flag}");
+        let served = || address_after(&self.log(), &words).ok_or_else(|| self.log());
+        wait::until("the address was served", 30, served).unwrap()
+    }
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+#[test]
+fn without_an_api_server_it_is_alive_not_ready_and_says_why() {
+    let operator = Operator::start(&[
+        "--metrics-bind-address=127.0.0.1:0",
+        "--health-probe-bind-address=127.0.0.1:0",
+    ]);
+    let health = operator.address("health-probe-bind-address");
+    assert_eq!(get(&health, "/livez").unwrap(), (200, "ok".to_string()));
+    let (code, verbose) = get(&health, "/livez?verbose").unwrap();
+    assert_eq!(
+        (code, verbose.as_str()),
+        (200, "[+]ping ok\nlivez check passed\n")
+    );
+    wait::until("it said why it is not ready", 30, || {
+        let (code, text) = get(&health, "/readyz")?;
+        let says = text.contains("[-]watches failed: ") && text.contains("Connection refused");
+        wait::ensure(code == 500 && says, || format!("{code} {text}"))
+    })
+    .unwrap();
+    let metrics = operator.address("metrics-bind-address");
+    wait::until("the failed watches were counted", 30, || {
+        let (code, text) = get(&metrics, "/metrics")?;
+        let restarted = |line: &str| {
+            let of_pods = line.strip_prefix(r#"warmpool_watch_restarts_total{kind="Pod"} "#);
+            of_pods.is_some_and(|count| count != "0")
+        };
+        let asked = r#"warmpool_api_requests_total{verb="list",resource="pods",code="error"}"#;
+        let counted = text.lines().any(restarted) && text.contains(asked);
+        wait::ensure(code == 200 && counted, || text)
+    })
+    .unwrap();
+    assert_eq!(get(&health, "/metrics").unwrap().0, 404);
+}
+
+#[test]
+fn a_taken_port_is_an_error_that_names_address_and_flag() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    for flag in ["metrics-bind-address", "health-probe-bind-address"] {
+        let argument = format!("--{flag}={address}");
+        let other = match flag {
+            "metrics-bind-address" => "--health-probe-bind-address=0",
+            _ => "--metrics-bind-address=0",
+        };
+        let mut operator = Operator::start(&[&argument, other]);
+        let status = wait::until("it ended", 30, || {
+            let status = operator.child.try_wait().map_err(|e| e.to_string())?;
+            status.ok_or_else(|| operator.log())
+        })
+        .unwrap();
+        let log = operator.log();
+        assert_eq!(status.code(), Some(1), "{log}");
+        let expected = format!("error: {argument} cannot be served: Address already in use");
+        assert!(log.contains(&expected), "{log}");
+    }
+}
+
+#[test]
+fn an_address_that_is_none_is_an_error_that_says_what_to_write() {
+    let mut operator = Operator::start(&[
+        "--metrics-bind-address=everywhere",
+        "--health-probe-bind-address=0",
+    ]);
+    assert_eq!(operator.child.wait().unwrap().code(), Some(1));
+    let log = operator.log();
+    assert!(
+        log.contains("--metrics-bind-address=everywhere cannot be served"),
+        "{log}"
+    );
+    assert!(
+        log.contains("write another address, as in 127.0.0.1:8080 or :8080, or 0"),
+        "{log}"
+    );
+}

@@ -261,6 +261,7 @@ const ALONE: &[Named] = told![
         the_api_server_restarts_in_a_burst_of_claims,
         the_api_server_crashes_in_a_burst_of_claims,
     },
+    stories::logs::{ the_log_has_a_line_for_each_change_and_none_at_rest },
     stories::half::{
         a_batch_whose_operator_dies_half_way_is_finished,
         a_batch_whose_operator_dies_half_way_and_whose_time_ends_is_given_up_whole,

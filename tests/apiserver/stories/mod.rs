@@ -23,6 +23,7 @@ pub mod hooks;
 pub mod idle;
 pub mod least;
 pub mod lifetimes;
+pub mod logs;
 pub mod lost;
 pub mod namespaced;
 pub mod plugin;

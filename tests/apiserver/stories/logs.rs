@@ -1,0 +1,118 @@
+//! What the log tells: a line for each change, and nothing while nothing changes.
+
+use super::{bound, burst, in_phase};
+use crate::check::event::text;
+use crate::objects::{NEW_IMAGE, pool, sim, with};
+use crate::rest::settle;
+use crate::scene::Scene;
+use crate::wait;
+use serde_json::{Value, json};
+
+/// Longer than any period at which an operator would look again without cause.
+const WATCHED_SECONDS: u64 = 12;
+/// The value of an environment variable of the sandboxes.
+const SECRET: &str = "nobody-else-may-read-this";
+
+/// Every line of a log: all are JSON, with a time, a level and a message.
+fn lines(log: &str) -> Result<Vec<Value>, String> {
+    let parsed = log.lines().map(|line| {
+        let value: Value = serde_json::from_str(line).map_err(|e| format!("{e}: {line}"))?;
+        let named =
+            ["timestamp", "level", "message"].map(|field| text(&value, &format!("/{field}")).is_empty());
+        wait::ensure(named == [false; 3], || format!("something is missing in {line}"))?;
+        Ok(value)
+    });
+    parsed.collect()
+}
+
+/// The lines that have these values.
+fn with_values<'a>(lines: &'a [Value], wanted: &'a Value) -> impl Iterator<Item = &'a Value> {
+    let fields = wanted.as_object().into_iter().flatten();
+    lines
+        .iter()
+        .filter(move |line| fields.clone().all(|(name, value)| line[name] == *value))
+}
+
+pub fn the_log_has_a_line_for_each_change_and_none_at_rest(scene: &Scene) -> Result<(), String> {
+    let operator = scene.lab.start_operator_with(&[
+        "--metrics-bind-address=0",
+        "--health-probe-bind-address=0",
+        "--log-format=json",
+    ])?;
+    let container =
+        json!({"name": "main", "image": "sandbox:1", "env": [{"name": "TOKEN", "value": SECRET}]});
+    let spec = with(
+        sim(&[("ready-after", "200ms")]),
+        &json!({"template": {"spec": {"containers": [container]}}}),
+    );
+    scene.create_pool(&pool("python", 3, &spec))?;
+    settle(scene, 60)?;
+    burst(scene, "run", 2, "python", &json!({}))?
+        .iter()
+        .try_for_each(|claim| bound(scene, claim).map(drop))?;
+    scene.create_claim("short", "python", &json!({"lifetimeSeconds": 1}))?;
+    in_phase(scene, "short", "Expired", 30)?;
+    scene.create_claim("hasty", "python", &json!({"onEmpty": "Fail", "replicas": 50}))?;
+    in_phase(scene, "hasty", "Failed", 30)?;
+    scene.roll_to("python", NEW_IMAGE)?;
+    settle(scene, 60)?;
+    every_change_is_told(scene, &lines(&operator.text())?)?;
+    wait::until("nothing was logged for three seconds", 60, || {
+        let before = operator.text();
+        wait::throughout("nothing is logged", 3, || {
+            wait::ensure(operator.text() == before, || operator.tail())
+        })
+    })?;
+    let before = operator.text();
+    wait::throughout("nothing is logged at rest", WATCHED_SECONDS, || {
+        wait::ensure(operator.text() == before, || operator.tail())
+    })?;
+    wait::ensure(!before.contains(SECRET), || {
+        "the log has the value of an environment variable".to_string()
+    })?;
+    operator.stop()
+}
+
+/// One line for each decision, with the pool, the claim, the pod and the reason.
+fn every_change_is_told(scene: &Scene, lines: &[Value]) -> Result<(), String> {
+    let key = |name: &str| format!("{}/{name}", scene.namespace);
+    let python = key("python");
+    let claimed = scene.claim("run-0")?;
+    let pod = text(&claimed, "/status/sandboxes/0/name");
+    let once = [
+        json!({
+            "message": "claim bound", "claim": key("run-0"), "pool": python, "pods": pod, "warm": true,
+            "wait_seconds": claimed["status"]["waitSeconds"],
+        }),
+        json!({"message": "claim bound", "claim": key("run-1"), "pool": python}),
+        json!({"message": "sandbox created", "pool": python, "pod": key(pod), "reason": "Refill"}),
+        json!({"claim": key("short"), "pool": python, "reason": "Expired"}),
+        json!({"claim": key("hasty"), "pool": python, "reason": "PoolEmpty"}),
+        json!({"message": "sandbox deleted", "pool": python, "reason": "ClaimExpired"}),
+    ];
+    for wanted in &once {
+        let told = with_values(lines, wanted).count();
+        wait::ensure(told == 1, || format!("{told} lines are {wanted} in {lines:#?}"))?;
+    }
+    for reason in ["NewRevision", "RolloutComplete"] {
+        let wanted = json!({"pool": python, "reason": reason, "level": "INFO"});
+        let told = with_values(lines, &wanted).count();
+        wait::ensure(told == 2, || {
+            format!("{told} lines for two rollouts are {wanted} in {lines:#?}")
+        })?;
+    }
+    let history = scene.history();
+    let made = history
+        .iter()
+        .filter(|e| e.kind.name() == "Pod" && e.change.name() == "ADDED")
+        .count();
+    let created = with_values(lines, &json!({"message": "sandbox created"})).count();
+    wait::ensure(created == made, || {
+        format!("{created} lines for {made} created pods")
+    })?;
+    let replaced = json!({"message": "sandbox deleted", "pool": python, "reason": "OldRevision"});
+    let replaced = with_values(lines, &replaced).count();
+    wait::ensure(replaced == 3, || {
+        format!("{replaced} lines for 3 replaced pods in {lines:#?}")
+    })
+}

@@ -80,6 +80,7 @@ unit: ## Unit and property tests: no cluster needed
 .PHONY: e2e
 e2e: ## Tests against a real control plane, which is built on first use and started by the tests
 	@e2e/need.sh cargo cc go python3 openssl
+	@e2e/prometheus.sh >/dev/null
 	$(CLUSTER) build
 	cargo test --locked --test apiserver -- --ignored
 

@@ -134,7 +134,7 @@ impl Recorded {
 }
 
 /// Runs a program to its end; a failure gives what it said.
-fn output_of(mut command: Command, stdin: Option<&str>) -> Result<String, String> {
+pub fn output_of(mut command: Command, stdin: Option<&str>) -> Result<String, String> {
     let said = |output: &Output| String::from_utf8_lossy(&output.stderr).trim().to_string();
     let program = command.get_program().to_string_lossy().into_owned();
     command.stdin(if stdin.is_some() {

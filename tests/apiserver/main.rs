@@ -21,10 +21,12 @@ mod faults;
 mod figures;
 mod gate;
 mod history;
+mod http;
 mod lab;
 mod objects;
 mod operator;
 mod plugin;
+mod prometheus;
 mod refusals;
 mod rest;
 mod rights;
@@ -208,6 +210,7 @@ const TOGETHER: &[Named] = told![
         why_tells_what_a_gated_sandbox_lacks,
         why_of_what_is_not_there_reads_as_from_kubectl,
     },
+    stories::metrics::{ every_alert_is_tested_and_explained },
     stories::breach::{ a_breach_made_by_hand_is_accused },
     refusals::creation::{
         a_quota_is_reported_and_the_pool_fills_when_it_is_lifted,
@@ -261,6 +264,7 @@ const ALONE: &[Named] = told![
         the_api_server_restarts_in_a_burst_of_claims,
         the_api_server_crashes_in_a_burst_of_claims,
     },
+    stories::metrics::{ every_query_of_the_dashboard_and_every_alert_has_data_under_load },
     stories::logs::{ the_log_has_a_line_for_each_change_and_none_at_rest },
     stories::half::{
         a_batch_whose_operator_dies_half_way_is_finished,

@@ -152,7 +152,7 @@ pub fn waiting_and_finished_claims_keep_their_time_over_a_restart(scene: &Scene)
             .find(|e| text(&e.object, "/status/phase") == "Failed")
             .map(|e| e.at)
     };
-    let gone = of("ended").last().map(|e| e.at);
+    let gone = of("ended").next_back().map(|e| e.at);
     let times = [(came("waits"), failed("waits")), (failed("ended"), gone)];
     for (from, to) in times {
         let took = from.zip(to).map(|(from, to)| to.duration_since(from));

@@ -25,6 +25,7 @@ pub mod least;
 pub mod lifetimes;
 pub mod logs;
 pub mod lost;
+pub mod metrics;
 pub mod namespaced;
 pub mod plugin;
 pub mod queue;

@@ -1,0 +1,65 @@
+{{/* Name of the objects in the release's namespace. */}}
+{{- define "warmpool.fullname" -}}
+{{- $name := default .Chart.Name .Values.nameOverride }}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" }}
+{{- else if contains $name .Release.Name }}
+{{- .Release.Name | trunc 50 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name $name | trunc 50 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{/* Name of the objects that are not in a namespace: releases that watch one namespace each do not meet. */}}
+{{- define "warmpool.clusterName" -}}
+{{- if .Values.watchNamespace }}
+{{- printf "%s-%s" (include "warmpool.fullname" .) .Values.watchNamespace }}
+{{- else }}
+{{- include "warmpool.fullname" . }}
+{{- end }}
+{{- end }}
+
+{{/* "true" where the release has objects outside namespaces, which take rights in the whole cluster to install. */}}
+{{- define "warmpool.clusterWide" -}}
+{{- with .Values }}
+{{- $roles := and .rbac.create (or .rbac.userRoles (not .watchNamespace)) }}
+{{- if or .crds.enabled $roles .priorityClass.create .admissionPolicies.deleteProtection .admissionPolicies.podLabels -}}
+true
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "warmpool.serviceAccountName" -}}
+{{- default (include "warmpool.fullname" .) .Values.serviceAccount.name }}
+{{- end }}
+
+{{- define "warmpool.priorityClassName" -}}
+{{- if .Values.priorityClass.create }}
+{{- default (include "warmpool.clusterName" .) .Values.priorityClass.name }}
+{{- else }}
+{{- .Values.priorityClass.name }}
+{{- end }}
+{{- end }}
+
+{{- define "warmpool.selector" -}}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "warmpool.labels" -}}
+{{ include "warmpool.selector" . }}
+app.kubernetes.io/part-of: warmpool
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- define "warmpool.image" -}}
+{{- with .Values.image }}
+{{- if .digest }}
+{{- printf "%s@%s" .repository .digest }}
+{{- else }}
+{{- printf "%s:%s" .repository (default $.Chart.AppVersion .tag) }}
+{{- end }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,9 @@
+{{/* Where the policies hold: where the operator works. */}}
+{{- define "warmpool.policyScope" -}}
+{{- with .Values.watchNamespace -}}
+matchResources:
+  namespaceSelector:
+    matchLabels:
+      kubernetes.io/metadata.name: {{ . }}
+{{- end }}
+{{- end }}

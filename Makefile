@@ -47,6 +47,12 @@ crds: ## Write crds/ anew from the types in src/api
 	@e2e/need.sh cargo cc
 	cargo run --locked --bin warmpool -- crds --out-dir crds
 
+.PHONY: config
+config: ## Write the manifests of config/ anew from the chart
+	@e2e/need.sh go python3
+	@$(CLUSTER) build helm
+	config/generate.sh
+
 .PHONY: fmt
 fmt: ## Format the source
 	cargo fmt
@@ -82,7 +88,16 @@ e2e: ## Tests against a real control plane, which is built on first use and star
 	@e2e/need.sh cargo cc go python3 openssl
 	@e2e/prometheus.sh >/dev/null
 	$(CLUSTER) build
+	$(CLUSTER) build helm
 	cargo test --locked --test apiserver -- --ignored
+	cargo test --locked --test chart -- --ignored
+
+.PHONY: chart-test
+chart-test: ## The part of e2e that is about the chart and config/: Helm and kubectl on a real control plane
+	@e2e/need.sh cargo cc go python3 openssl
+	$(CLUSTER) build
+	$(CLUSTER) build helm
+	cargo test --locked --test chart -- --include-ignored
 
 .PHONY: storm
 storm: ## Some of those tests again with up to 2,000 claims each: some minutes, and no part of `make test`

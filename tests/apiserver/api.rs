@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 
 /// A resource type: the path before its namespace, and its plural.
 #[derive(Clone, Copy, Debug)]
-pub struct Resource(&'static str, &'static str);
+pub struct Resource(pub &'static str, pub &'static str);
 
 pub const POOLS: Resource = Resource("/apis/warmpool.dev/v1alpha1", "pools");
 pub const CLAIMS: Resource = Resource("/apis/warmpool.dev/v1alpha1", "sandboxclaims");

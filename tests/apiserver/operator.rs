@@ -53,17 +53,24 @@ impl Operator {
             .into_iter()
             .filter(unsaid)
             .map(|flag| format!("{flag}=0"));
-        let log = cluster.dir.join("log").join(format!("{name}.log"));
-        let file = File::create(&log).map_err(|e| format!("{}: {e}", log.display()))?;
-        let err = file.try_clone().map_err(|e| e.to_string())?;
-        let child = Command::new(env!("CARGO_BIN_EXE_warmpool"))
+        let mut command = Command::new(env!("CARGO_BIN_EXE_warmpool"));
+        command
             .arg("controller")
             .args(arguments)
             .args(serves_nothing)
-            .current_dir(repository())
             .env("KUBECONFIG", kubeconfig)
+            .envs(environment.iter().map(|(name, value)| (name, value)));
+        Self::launch(cluster, name, command)
+    }
+
+    /// Starts one with arguments and rights of the caller's choice, which logs to `log/<name>.log`.
+    pub fn launch(cluster: &Cluster, name: &str, mut command: Command) -> Result<Self, String> {
+        let log = cluster.dir.join("log").join(format!("{name}.log"));
+        let file = File::create(&log).map_err(|e| format!("{}: {e}", log.display()))?;
+        let err = file.try_clone().map_err(|e| e.to_string())?;
+        let child = command
+            .current_dir(repository())
             .env("NO_COLOR", "1")
-            .envs(environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(file)
             .stderr(err)

@@ -1,0 +1,113 @@
+//! What can be said of the chart's files without Helm.
+
+use crate::cluster::repository;
+use crate::wait::ensure;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+
+fn text(path: &str) -> Result<String, String> {
+    fs::read_to_string(repository().join(path)).map_err(|e| format!("{path}: {e}"))
+}
+
+fn yaml(path: &str) -> Result<Value, String> {
+    serde_yaml_ng::from_str(&text(path)?).map_err(|e| format!("{path}: {e}"))
+}
+
+/// Names of values, like `image.tag`. An object that is empty by default, or whose keys are the user's, is one value.
+fn names(values: &Value, prefix: &str, whole: &BTreeSet<String>) -> BTreeSet<String> {
+    let Some(fields) = values
+        .as_object()
+        .filter(|f| !f.is_empty() && !whole.contains(prefix))
+    else {
+        return BTreeSet::from([prefix.to_string()]);
+    };
+    let inner = fields.iter().flat_map(|(key, value)| {
+        let name = if prefix.is_empty() {
+            key.clone()
+        } else {
+            format!("{prefix}.{key}")
+        };
+        names(value, &name, whole)
+    });
+    inner.collect()
+}
+
+/// The same of the schema. `global` is Helm's own.
+fn names_of_schema(schema: &Value, prefix: &str) -> BTreeSet<String> {
+    let Some(fields) = schema["properties"].as_object() else {
+        return BTreeSet::from([prefix.to_string()]);
+    };
+    let inner = fields
+        .iter()
+        .filter(|(key, _)| *key != "global")
+        .flat_map(|(key, value)| {
+            let name = if prefix.is_empty() {
+                key.clone()
+            } else {
+                format!("{prefix}.{key}")
+            };
+            names_of_schema(value, &name)
+        });
+    inner.collect()
+}
+
+pub fn every_value_is_in_the_table_and_in_the_schema() -> Result<(), String> {
+    let readme = text("charts/warmpool/README.md")?;
+    let table: BTreeSet<String> = readme
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
+        .map(|(name, _)| name.to_string())
+        .collect();
+    let whole = BTreeSet::from(["resources", "affinity", "metrics.dashboard.labels"].map(String::from));
+    let values = names(&yaml("charts/warmpool/values.yaml")?, "", &whole);
+    ensure(values == table, || {
+        let differ: Vec<_> = values.symmetric_difference(&table).collect();
+        format!("values.yaml and the table in the chart's README.md differ in {differ:?}")
+    })?;
+    let mut schema = yaml("charts/warmpool/values.schema.json")?;
+    for name in ["resources", "affinity"] {
+        if let Some(fields) = schema["properties"][name].as_object_mut() {
+            fields.remove("properties");
+        }
+    }
+    let known = names_of_schema(&schema, "");
+    ensure(values == known, || {
+        let differ: Vec<_> = values.symmetric_difference(&known).collect();
+        format!("values.yaml and values.schema.json differ in {differ:?}")
+    })
+}
+
+pub fn every_object_of_the_schema_refuses_what_it_does_not_know() -> Result<(), String> {
+    fn open(schema: &Value, at: &str) -> Vec<String> {
+        let here = schema["properties"].is_object() && schema["additionalProperties"] != false;
+        let below = match schema {
+            Value::Object(fields) => fields.iter().map(|(k, v)| (k.clone(), v)).collect(),
+            Value::Array(items) => items.iter().map(|v| ("-".to_string(), v)).collect(),
+            _ => Vec::new(),
+        };
+        let below = below
+            .iter()
+            .flat_map(|(key, value)| open(value, &format!("{at}/{key}")));
+        here.then(|| at.to_string()).into_iter().chain(below).collect()
+    }
+    let open = open(&yaml("charts/warmpool/values.schema.json")?, "");
+    ensure(open.is_empty(), || {
+        format!("values.schema.json takes any field at {open:?}")
+    })
+}
+
+pub fn chart_and_image_carry_the_version_of_the_binary() -> Result<(), String> {
+    let chart = yaml("charts/warmpool/Chart.yaml")?;
+    let version = env!("CARGO_PKG_VERSION");
+    ensure(chart["appVersion"] == version, || {
+        format!(
+            "the binary is {version}, the chart's appVersion {}",
+            chart["appVersion"]
+        )
+    })?;
+    let label = format!("org.opencontainers.image.version=\"{version}\"");
+    ensure(text("Dockerfile")?.contains(&label), || {
+        format!("the Dockerfile does not set the label {label}")
+    })
+}

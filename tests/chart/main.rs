@@ -1,0 +1,124 @@
+//! The chart and the manifests in config/: what they render, and what happens when Helm and kubectl bring them to a
+//! real API server.
+//!
+//! A plain `cargo test` reads the files alone. The rest wants Helm and a control plane, which it starts for itself:
+//!
+//!     cargo test --test chart -- --ignored
+
+#![allow(
+    clippy::indexing_slicing,
+    reason = "JSON indexed where it has nothing gives null, not a panic"
+)]
+#![allow(
+    dead_code,
+    reason = "the harness's other user, the stories of the operator, uses the rest"
+)]
+
+#[path = "../apiserver/api.rs"]
+mod api;
+#[path = "../apiserver/check/mod.rs"]
+mod check;
+#[path = "../apiserver/cluster.rs"]
+mod cluster;
+#[path = "../apiserver/history.rs"]
+mod history;
+#[path = "../apiserver/objects.rs"]
+mod objects;
+#[path = "../apiserver/operator.rs"]
+mod operator;
+#[path = "../apiserver/wait.rs"]
+mod wait;
+
+mod accepted;
+mod files;
+mod install;
+mod kustomize;
+mod neighbours;
+mod plane;
+mod policies;
+mod rendered;
+mod roles;
+mod upgrade;
+
+use libtest_mimic::{Arguments, Trial};
+use plane::Plane;
+use std::process::ExitCode;
+
+/// Tests with their names: the paths of their functions.
+macro_rules! named {
+    ($($module:ident :: { $($test:ident),* $(,)? }),* $(,)?) => {
+        &[$($((concat!(stringify!($module), "::", stringify!($test)), $module::$test)),*),*]
+    };
+}
+
+type Check = fn() -> Result<(), String>;
+type Story = fn(&Plane) -> Result<(), String>;
+
+/// They read files of the repository.
+const FILES: &[(&str, Check)] = named![
+    files::{
+        every_value_is_in_the_table_and_in_the_schema,
+        every_object_of_the_schema_refuses_what_it_does_not_know,
+        chart_and_image_carry_the_version_of_the_binary,
+    },
+];
+
+/// They run Helm and kubectl without a cluster.
+const RENDERED: &[(&str, Check)] = named![
+    rendered::{
+        helm_finds_nothing_to_complain_of,
+        a_misspelt_value_is_refused_by_its_name,
+        the_crds_are_those_of_the_repository,
+        kustomize_gives_what_the_chart_gives,
+        the_manifests_are_what_make_config_writes,
+        crds_can_be_left_out_and_need_not_be_kept,
+        a_service_account_that_is_neither_made_nor_named_is_refused,
+    },
+];
+
+/// They have the control plane to themselves, one after the other, and find nothing of the chart on it.
+const STORIES: &[(&str, Story)] = named![
+    accepted::{ every_object_is_accepted_under_every_set_of_values },
+    install::{
+        the_chart_runs_where_only_restricted_pods_may,
+        without_its_crds_the_chart_says_what_is_missing,
+    },
+    upgrade::{
+        claims_live_through_upgrade_rollback_and_uninstall,
+        crds_that_are_not_kept_go_with_the_release,
+    },
+    neighbours::{
+        a_second_release_is_told_of_the_first,
+        crds_of_somebody_else_are_not_touched_and_can_be_taken_over,
+        two_operators_share_a_cluster_by_namespaces,
+    },
+    policies::{
+        a_protected_pool_with_claims_cannot_be_deleted,
+        nobody_but_the_operator_writes_the_labels_of_sandboxes,
+    },
+    roles::{ view_edit_and_admin_take_in_pools_and_claims },
+    kustomize::{ kubectl_apply_k_installs_it },
+];
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    // To name a test is to ask for it.
+    arguments.include_ignored |= arguments.filter.is_some();
+    arguments.test_threads = Some(1);
+    let check = |(name, check): &(&'static str, Check)| {
+        let check = *check;
+        Trial::test(*name, move || check().map_err(Into::into))
+    };
+    let story = |(name, story): &(&'static str, Story)| {
+        let story = *story;
+        Trial::test(*name, move || plane::tell(story).map_err(Into::into)).with_ignored_flag(true)
+    };
+    let trials = FILES
+        .iter()
+        .map(check)
+        .chain(RENDERED.iter().map(|c| check(c).with_ignored_flag(true)))
+        .chain(STORIES.iter().map(story));
+    let conclusion = libtest_mimic::run(&arguments, trials.collect());
+    plane::close();
+    conclusion.exit_code()
+}

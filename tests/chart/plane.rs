@@ -1,0 +1,268 @@
+//! The control plane of this run, and Helm and the operator on it.
+
+use crate::api::{ACCOUNTS, Api, CLAIMS, CRDS, NAMESPACES, POOLS, Resource};
+use crate::cluster::{Cluster, binaries, output_of, repository};
+use crate::operator::Operator;
+use crate::wait::{ensure, until};
+use serde_json::{Value, json};
+use std::net::TcpListener;
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
+
+pub const DEPLOYMENTS: Resource = Resource("/apis/apps/v1", "deployments");
+pub const REVIEWS: Resource = Resource("/apis/authorization.k8s.io/v1", "subjectaccessreviews");
+/// Where the chart is installed.
+pub const SYSTEM: &str = "warmpool-system";
+/// Where users have their pools.
+pub const TEAM: &str = "team";
+pub const CHART: &str = "charts/warmpool";
+pub const OUR_CRDS: [&str; 2] = ["pools.warmpool.dev", "sandboxclaims.warmpool.dev"];
+
+pub struct Plane {
+    pub cluster: Cluster,
+    pub api: Api,
+    failed: Mutex<bool>,
+    operators: Mutex<usize>,
+    _runtime: Runtime,
+}
+
+static PLANE: OnceLock<Result<Plane, String>> = OnceLock::new();
+
+/// Tells a story on a control plane without any trace of the chart.
+pub fn tell(story: fn(&Plane) -> Result<(), String>) -> Result<(), String> {
+    let plane = PLANE.get_or_init(Plane::open).as_ref().map_err(Clone::clone)?;
+    plane.clear()?;
+    story(plane).inspect_err(|_| *guard(&plane.failed) = true)
+}
+
+/// Ends the control plane, if any story has asked for it. The logs stay when something failed.
+pub fn close() {
+    let Some(Ok(plane)) = PLANE.get() else { return };
+    let failed = *guard(&plane.failed);
+    if let Err(error) = plane.cluster.down(failed) {
+        eprintln!("{error}");
+    } else if failed {
+        eprintln!("logs are kept in {}", plane.cluster.dir.display());
+    }
+}
+
+/// Runs Helm without a cluster.
+pub fn helm(arguments: &[&str]) -> Result<String, String> {
+    let mut command = Command::new(binaries().join("helm"));
+    command.current_dir(repository()).args(arguments);
+    output_of(command, None)
+}
+
+/// The objects of a stream of YAML documents.
+pub fn documents(text: &str) -> Result<Vec<Value>, String> {
+    use serde::Deserialize;
+    let each = serde_yaml_ng::Deserializer::from_str(text).map(Value::deserialize);
+    let all: Vec<Value> = each.collect::<Result<_, _>>().map_err(|e| e.to_string())?;
+    Ok(all.into_iter().filter(|document| !document.is_null()).collect())
+}
+
+impl Plane {
+    fn open() -> Result<Self, String> {
+        let runtime = Runtime::new().map_err(|e| e.to_string())?;
+        runtime.spawn(end_on_signal());
+        let cluster = Cluster::up()?;
+        let api =
+            Api::connect(&cluster.kubeconfig(), runtime.handle()).inspect_err(|_| _ = cluster.down(false))?;
+        Ok(Self {
+            cluster,
+            api,
+            failed: Mutex::new(false),
+            operators: Mutex::new(0),
+            _runtime: runtime,
+        })
+    }
+
+    /// Runs Helm as admin and gives its stdout.
+    pub fn helm(&self, arguments: &[&str]) -> Result<String, String> {
+        let kubeconfig = self.cluster.kubeconfig().to_string_lossy().into_owned();
+        helm(&[&["--kubeconfig", &kubeconfig], arguments].concat())
+    }
+
+    /// `helm install` of the chart, until its pods are Ready.
+    pub fn install(&self, chart: &str, more: &[&str]) -> Result<String, String> {
+        self.bring("install", chart, more)
+    }
+
+    /// `helm upgrade`, likewise.
+    pub fn upgrade(&self, chart: &str, more: &[&str]) -> Result<String, String> {
+        self.bring("upgrade", chart, more)
+    }
+
+    fn bring(&self, verb: &str, chart: &str, more: &[&str]) -> Result<String, String> {
+        let usual = [
+            verb,
+            "warmpool",
+            chart,
+            "-n",
+            SYSTEM,
+            "--wait",
+            "--timeout",
+            "60s",
+        ];
+        self.helm(&[&usual, more].concat())
+    }
+
+    /// The operator's namespace, which takes none but pods of the level `restricted`.
+    pub fn restricted(&self) -> Result<(), String> {
+        let labels = json!({"pod-security.kubernetes.io/enforce": "restricted"});
+        let object = json!({
+            "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM, "labels": labels},
+        });
+        let apply = ["apply", "-f", "-"];
+        self.cluster.kubectl(&apply, Some(&object.to_string())).map(drop)
+    }
+
+    /// The namespace for pools, without pods. It takes seconds for a namespace to go, so it stays for the next story.
+    pub fn team(&self) -> Result<(), String> {
+        if self.api.get(NAMESPACES, "", TEAM)?.is_none() {
+            self.cluster.kubectl(&["create", "namespace", TEAM], None)?;
+        }
+        until("the namespace had its default ServiceAccount", 30, || {
+            self.get(ACCOUNTS, TEAM, "default").map(drop)
+        })?;
+        let pods = ["-n", TEAM, "delete", "pods", "--all", "--wait"];
+        self.cluster.kubectl(&pods, None).map(drop)
+    }
+
+    /// The operator as the Deployment describes it: its arguments, and the rights of its ServiceAccount. Only its ports
+    /// are others, since this machine may not have those free.
+    pub fn operator(&self) -> Result<Operator, String> {
+        let deployment = self.get(DEPLOYMENTS, SYSTEM, "warmpool")?;
+        let pod = &deployment["spec"]["template"]["spec"];
+        let rendered = pod["containers"][0]["args"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        let ports = [(":8080", free_port()?), (":8081", free_port()?)];
+        let moved = |argument: &str| {
+            let port = ports.iter().find(|(port, _)| argument.ends_with(port));
+            port.map_or(argument.to_string(), |(port, free)| {
+                argument.replace(port, &format!("127.0.0.1:{free}"))
+            })
+        };
+        let arguments: Vec<String> = rendered.iter().filter_map(Value::as_str).map(moved).collect();
+        let arguments = known(arguments)?;
+        let account = pod["serviceAccountName"].as_str().unwrap_or_default();
+        let number = {
+            let mut started = guard(&self.operators);
+            *started += 1;
+            *started
+        };
+        let kubeconfig = self.cluster.dir.join(format!("operator-{number}.kubeconfig"));
+        self.cluster
+            .tool(&["token", SYSTEM, account, "--out", &kubeconfig.to_string_lossy()])?;
+        let mut command = Command::new(env!("CARGO_BIN_EXE_warmpool"));
+        command
+            .args(arguments)
+            .env("KUBECONFIG", kubeconfig)
+            .env("POD_NAME", format!("warmpool-{number}"))
+            .env("POD_NAMESPACE", SYSTEM);
+        Operator::launch(&self.cluster, &format!("operator-{number}"), command)
+    }
+
+    /// The object, which has to be there.
+    pub fn get(&self, what: Resource, namespace: &str, name: &str) -> Result<Value, String> {
+        let found = self.api.get(what, namespace, name)?;
+        found.ok_or_else(|| format!("there is no {what:?} {name}"))
+    }
+
+    /// Waits until the claim is Bound, and gives its sandbox.
+    pub fn sandbox_of(&self, claim: &str) -> Result<Value, String> {
+        until(&format!("claim {claim} was Bound"), 30, || {
+            let seen = self.get(CLAIMS, TEAM, claim)?;
+            ensure(seen["status"]["phase"] == "Bound", || seen["status"].to_string())?;
+            Ok(seen["status"]["sandboxes"][0].clone())
+        })
+    }
+
+    /// Creates a pool, or a claim, of the team; the types may be new.
+    pub fn create(&self, what: Resource, object: &Value) -> Result<(), String> {
+        until("it could be created", 30, || {
+            Ok(self.api.create(what, TEAM, object).map(drop)?)
+        })
+    }
+
+    /// Waits until the pool has that many available sandboxes.
+    pub fn available(&self, pool: &str, count: i64) -> Result<(), String> {
+        until(&format!("pool {pool} had {count} available"), 30, || {
+            let seen = self.get(POOLS, TEAM, pool)?;
+            ensure(seen["status"]["available"] == count, || {
+                seen["status"].to_string()
+            })
+        })
+    }
+
+    /// Fails where the operator was refused anything.
+    pub fn nothing_was_forbidden(&self) -> Result<(), String> {
+        for namespace in [SYSTEM, TEAM] {
+            let audit = self.cluster.audit(namespace)?;
+            let account = format!("system:serviceaccount:{SYSTEM}:");
+            if let Some(denied) = audit.iter().find(|w| w.user.starts_with(&account) && w.forbidden) {
+                return Err(format!("the chart's roles do not allow {denied:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes away whatever an earlier story has left.
+    fn clear(&self) -> Result<(), String> {
+        let releases: Value = serde_json::from_str(&self.helm(&["list", "-A", "-o", "json"])?)
+            .map_err(|e| format!("helm list: {e}"))?;
+        for release in releases.as_array().into_iter().flatten() {
+            let text = |key: &str| release[key].as_str().unwrap_or_default().to_string();
+            self.helm(&["uninstall", &text("name"), "-n", &text("namespace")])?;
+        }
+        let delete = ["delete", "--ignore-not-found", "--wait"];
+        self.cluster
+            .kubectl(&[&delete[..], &["crd"], &OUR_CRDS].concat(), None)?;
+        let left = self.api.list(CRDS, "")?;
+        ensure(
+            !left.iter().any(|crd| crd["spec"]["group"] == "warmpool.dev"),
+            || "the CRDs are still there".into(),
+        )
+    }
+}
+
+/// The flags among `arguments` that the binary has.
+fn known(arguments: Vec<String>) -> Result<Vec<String>, String> {
+    let mut help = Command::new(env!("CARGO_BIN_EXE_warmpool"));
+    help.args(["controller", "--help"]);
+    let help = output_of(help, None)?;
+    let has = |argument: &String| {
+        let flag = argument.split('=').next().unwrap_or_default();
+        !flag.starts_with("--") || help.contains(&format!("{flag} "))
+    };
+    Ok(arguments.into_iter().filter(has).collect())
+}
+
+fn free_port() -> Result<u16, String> {
+    let listener = TcpListener::bind("127.0.0.1:0").map_err(|e| e.to_string())?;
+    Ok(listener.local_addr().map_err(|e| e.to_string())?.port())
+}
+
+/// A run that is broken off ends what it started, too.
+async fn end_on_signal() {
+    let (Ok(mut interrupt), Ok(mut terminate)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        return;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    eprintln!("interrupted; ending the control plane");
+    _ = tokio::task::spawn_blocking(close).await;
+    std::process::exit(130);
+}
+
+fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,176 @@
+//! What Helm and kustomize make of the files, without a cluster.
+
+use crate::cluster::{binaries, output_of, repository};
+use crate::plane::{CHART, OUR_CRDS, SYSTEM, documents, helm};
+use crate::wait::ensure;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Command;
+
+/// The chart's objects.
+pub fn chart(more: &[&str]) -> Result<Vec<Value>, String> {
+    let usual = ["template", "warmpool", CHART, "-n", SYSTEM];
+    documents(&helm(&[&usual, more].concat())?)
+}
+
+fn of_kind<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    objects.iter().filter(|o| o["kind"] == kind).collect()
+}
+
+pub fn helm_finds_nothing_to_complain_of() -> Result<(), String> {
+    helm(&["lint", "--strict", CHART]).map(drop)
+}
+
+pub fn a_misspelt_value_is_refused_by_its_name() -> Result<(), String> {
+    for (value, complaint) in [
+        ("replcas=1", "additional properties 'replcas' not allowed"),
+        (
+            "metrics.serviceMonitr.enabled=true",
+            "additional properties 'serviceMonitr' not allowed",
+        ),
+        ("crds.kep=false", "additional properties 'kep' not allowed"),
+        ("replicas=two", "at '/replicas'"),
+        ("log.format=yaml", "value must be one of 'text', 'json'"),
+        (
+            "leaderElection.leaseDuration=15",
+            "at '/leaderElection/leaseDuration'",
+        ),
+        ("watchNamespace=Team", "at '/watchNamespace'"),
+        ("image.digest=sha256:12", "at '/image/digest'"),
+    ] {
+        let said = chart(&["--set", value]).err().unwrap_or_default();
+        ensure(said.contains(complaint), || {
+            format!("--set {value}: Helm said {said:?}")
+        })?;
+    }
+    Ok(())
+}
+
+pub fn the_crds_are_those_of_the_repository() -> Result<(), String> {
+    let objects = chart(&[])?;
+    let mut rendered = of_kind(&objects, "CustomResourceDefinition");
+    rendered.sort_by_key(|crd| crd["metadata"]["name"].to_string());
+    let specs: Vec<&Value> = rendered.iter().map(|crd| &crd["spec"]).collect();
+    let filed = OUR_CRDS.map(|name| {
+        let plural = name.split('.').next().unwrap_or_default();
+        let path = repository().join(format!("crds/warmpool.dev_{plural}.yaml"));
+        let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        serde_yaml_ng::from_str::<Value>(&text).map_err(|e| e.to_string())
+    });
+    let filed: Vec<Value> = filed.into_iter().collect::<Result<_, String>>()?;
+    let expected: Vec<&Value> = filed.iter().map(|crd| &crd["spec"]).collect();
+    ensure(specs == expected, || {
+        "the chart's CRDs are not those in crds/".into()
+    })
+}
+
+pub fn crds_can_be_left_out_and_need_not_be_kept() -> Result<(), String> {
+    let kept = |objects: &[Value]| {
+        let crds = of_kind(objects, "CustomResourceDefinition");
+        let policy = |crd: &&&Value| crd["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep";
+        (crds.len(), crds.iter().filter(policy).count())
+    };
+    for (values, expected) in [
+        ("replicas=2", (2, 2)),
+        ("crds.keep=false", (2, 0)),
+        ("crds.enabled=false", (0, 0)),
+    ] {
+        let found = kept(&chart(&["--set", values])?);
+        ensure(found == expected, || {
+            format!(
+                "with {values} the chart has {} CRDs, {} of them kept",
+                found.0, found.1
+            )
+        })?;
+    }
+    Ok(())
+}
+
+pub fn a_service_account_that_is_neither_made_nor_named_is_refused() -> Result<(), String> {
+    let said = chart(&["--set", "serviceAccount.create=false"])
+        .err()
+        .unwrap_or_default();
+    ensure(said.contains("serviceAccount.name has to say which"), || {
+        format!("Helm said {said:?}")
+    })?;
+    let objects = chart(&["--set", "serviceAccount.create=false,serviceAccount.name=mine"])?;
+    let deployment = of_kind(&objects, "Deployment");
+    ensure(
+        deployment[0]["spec"]["template"]["spec"]["serviceAccountName"] == "mine",
+        || deployment[0].to_string(),
+    )
+}
+
+/// By kind and name, without what says that Helm made it.
+fn plain(objects: Vec<Value>) -> BTreeMap<String, Value> {
+    let named = objects.into_iter().map(|mut object| {
+        if let Some(labels) = object["metadata"]["labels"].as_object_mut() {
+            labels.remove("helm.sh/chart");
+            labels.remove("app.kubernetes.io/managed-by");
+        }
+        if object["kind"] == "CustomResourceDefinition" {
+            // In crds/ they have none; they are for Helm alone.
+            let name = object["metadata"]["name"].clone();
+            object["metadata"] = json!({"name": name});
+        }
+        (
+            format!("{} {}", object["kind"], object["metadata"]["name"]),
+            object,
+        )
+    });
+    named.collect()
+}
+
+pub fn kustomize_gives_what_the_chart_gives() -> Result<(), String> {
+    let mut command = Command::new(binaries().join("kubectl"));
+    command
+        .current_dir(repository())
+        .args(["kustomize", "config/default"]);
+    let mut kustomized = plain(documents(&output_of(command, None)?)?);
+    let namespace = kustomized
+        .remove(&format!("\"Namespace\" \"{SYSTEM}\""))
+        .unwrap_or_default();
+    ensure(
+        namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted",
+        || format!("the namespace in config/ is {namespace}"),
+    )?;
+    let rendered = plain(chart(&[])?);
+    let names = |objects: &BTreeMap<String, Value>| objects.keys().cloned().collect::<Vec<_>>();
+    ensure(names(&kustomized) == names(&rendered), || {
+        format!(
+            "config/ has {:?}, the chart {:?}",
+            names(&kustomized),
+            names(&rendered)
+        )
+    })?;
+    let differs = rendered
+        .iter()
+        .find(|(name, object)| kustomized.get(*name) != Some(object));
+    differs.map_or(Ok(()), |(name, object)| {
+        Err(format!(
+            "{name} is {object} in the chart and {} in config/",
+            kustomized[name]
+        ))
+    })
+}
+
+pub fn the_manifests_are_what_make_config_writes() -> Result<(), String> {
+    let fresh = tempfile::tempdir().map_err(|e| e.to_string())?;
+    let mut command = Command::new(repository().join("config/generate.sh"));
+    command.arg(fresh.path()).env("WARMPOOL_CLUSTER_BIN", binaries());
+    output_of(command, None)?;
+    let mut files = 0;
+    for folder in ["rbac", "manager", "policies"] {
+        let entries = fs::read_dir(fresh.path().join(folder)).map_err(|e| e.to_string())?;
+        for entry in entries.flatten() {
+            let name = format!("config/{folder}/{}", entry.file_name().to_string_lossy());
+            let read = |path| fs::read_to_string(path).map_err(|e| format!("{name}: {e}"));
+            ensure(read(entry.path())? == read(repository().join(&name))?, || {
+                format!("{name} is not what the chart says: run `make config` and commit it")
+            })?;
+            files += 1;
+        }
+    }
+    ensure(files >= 10, || format!("make config writes {files} files"))
+}

@@ -104,7 +104,10 @@ pub fn claims_live_through_upgrade_rollback_and_uninstall(plane: &Plane) -> Resu
     })?;
     ensure(unknown.contains("unknown field"), || unknown.clone())?;
     let path = plane.cluster.dir.join("upgrade.jsonl");
-    let watcher = Watcher::start(&plane.api, TEAM, &path)?;
+    // A new type is known before the server has its cache, and until then it answers 429.
+    let watcher = until("the new types could be watched", 30, || {
+        Watcher::start(&plane.api, TEAM, &path)
+    })?;
     plane.create(POOLS, &pool("python", 3, &json!({})))?;
     plane.create(CLAIMS, &claim("first", "python", &json!({})))?;
     let first = plane.sandbox_of("first")?;

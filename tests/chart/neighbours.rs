@@ -1,6 +1,6 @@
 //! More than one operator, or more than one owner of the CRDs, in a cluster.
 
-use crate::api::{CRDS, POOLS};
+use crate::api::{CRDS, NAMESPACES, POOLS};
 use crate::objects::pool;
 use crate::plane::{CHART, OUR_CRDS, Plane, SYSTEM, TEAM};
 use crate::wait::ensure;
@@ -115,7 +115,9 @@ pub fn two_operators_share_a_cluster_by_namespaces(plane: &Plane) -> Result<(), 
         &["pools.warmpool.dev is there already", "crds.enabled=false"],
     )?;
     // Helm acts for somebody who has every right in one namespace and none elsewhere.
-    plane.cluster.kubectl(&["create", "namespace", OTHER], None)?;
+    if plane.api.get(NAMESPACES, "", OTHER)?.is_none() {
+        plane.cluster.kubectl(&["create", "namespace", OTHER], None)?;
+    }
     let role = ["-n", OTHER, "create", "role", "all", "--verb=*", "--resource=*.*"];
     plane.cluster.kubectl(&role, None)?;
     let binding = [

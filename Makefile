@@ -123,6 +123,10 @@ churn: ## See that the operator does not grow with the claims that it has served
 	$(CLUSTER) build
 	CLAIMS=$(CLAIMS) cargo test --locked --test apiserver -- churn::
 
+.PHONY: image-test
+image-test: ## Build the image with buildah and check it (root; some minutes; not part of `test`)
+	@e2e/image/test.sh
+
 .PHONY: bench
 bench: ## Measure the planner alone, then the operator on a control plane of the benchmark's own
 	@e2e/need.sh cargo cc go python3 openssl

@@ -148,7 +148,6 @@ impl Plane {
             })
         };
         let arguments: Vec<String> = rendered.iter().filter_map(Value::as_str).map(moved).collect();
-        let arguments = known(arguments)?;
         let account = pod["serviceAccountName"].as_str().unwrap_or_default();
         let number = {
             let mut started = guard(&self.operators);
@@ -228,18 +227,6 @@ impl Plane {
             || "the CRDs are still there".into(),
         )
     }
-}
-
-/// The flags among `arguments` that the binary has.
-fn known(arguments: Vec<String>) -> Result<Vec<String>, String> {
-    let mut help = Command::new(env!("CARGO_BIN_EXE_warmpool"));
-    help.args(["controller", "--help"]);
-    let help = output_of(help, None)?;
-    let has = |argument: &String| {
-        let flag = argument.split('=').next().unwrap_or_default();
-        !flag.starts_with("--") || help.contains(&format!("{flag} "))
-    };
-    Ok(arguments.into_iter().filter(has).collect())
 }
 
 fn free_port() -> Result<u16, String> {

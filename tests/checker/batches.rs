@@ -120,6 +120,20 @@ fn a_batch_that_was_left_half_done_is_accused_while_the_rest_is_there() {
 }
 
 #[test]
+fn a_batch_that_gets_one_sandbox_after_the_other_is_no_breach_however_long_it_takes() {
+    let mut history = History::default().pool(4, json!({})).warm(4).write(
+        Change::Added,
+        Kind::Claim,
+        asking("a", &json!({"replicas": 4})),
+    );
+    for number in 1..=4 {
+        let given = Pod::warm(&format!("w{number}")).held_by("a");
+        history = history.later(3_000).pod(&given);
+    }
+    history.is_innocent();
+}
+
+#[test]
 fn one_that_stands_behind_a_batch_waits_for_it_unless_it_can_never_be_served() {
     let behind = |wanted: u32| {
         History::default()

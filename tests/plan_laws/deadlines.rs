@@ -270,3 +270,15 @@ fn a_resumed_rollout_has_its_time_anew() {
     endure(&mut world, 5, &broken, false);
     assert_eq!(progressing(&world).1, "ProgressDeadlineExceeded");
 }
+
+#[test]
+fn a_rollout_let_past_its_partition_has_its_time_anew() {
+    let mut world = rolling(json!({"partition": 4}));
+    let broken = world.update();
+    endure(&mut world, 100, &broken, false);
+    world.set(json!({"updateStrategy": {"partition": 0}}));
+    endure(&mut world, 58, &broken, false);
+    assert_eq!(progressing(&world).0, "True");
+    endure(&mut world, 5, &broken, false);
+    assert_eq!(progressing(&world).1, "ProgressDeadlineExceeded");
+}

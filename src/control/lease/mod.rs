@@ -2,8 +2,8 @@
 //! to do is decided in `election.rs`; here it is asked and written.
 //!
 //! The crates were read and none is right in every point: kube-lease-manager, the only one for kube 5, and
-//! kube-leader-election judge a lease by the times written in it, kube-coordinate and kubert are for older versions of
-//! kube, and none but kubert gives up at a deadline of its own.
+//! kube-leader-election judge a lease by the times written in it; kube-coordinate and kubert are for older versions of
+//! kube.
 //!
 //! Two things differ from client-go, both to the safe side or sooner: the renew deadline counts from when the last
 //! confirmed renewal was sent, and a candidate that sees the lease change or run out looks at once.

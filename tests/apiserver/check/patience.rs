@@ -24,6 +24,8 @@ struct Turn {
     uid: String,
     name: String,
     came: Timestamp,
+    /// Sandboxes that it holds already: one more is progress, too.
+    held: usize,
     /// How long it was within reach, up to the last time that it was not.
     waited: SignedDuration,
     within: Option<Within>,
@@ -32,7 +34,7 @@ struct Turn {
 #[derive(Clone, Copy)]
 struct Within {
     since: Timestamp,
-    /// When a claim that had come by `since` was served last; else `since`.
+    /// When a claim that had come by `since` was given a sandbox last; else `since`.
     idle_since: Timestamp,
 }
 
@@ -116,6 +118,15 @@ impl Patience {
             .filter(|c| c.waits())
             .map(|c| (c, (c.pool.clone(), c.place())));
         if self.places.get(uid) == here.as_ref().map(|(_, place)| place) {
+            let turn = here.and_then(|(_, (pool, place))| {
+                let turn = self.lines.get_mut(&pool)?.get_mut(&place)?;
+                let held = world.held_by(uid);
+                let more = held > std::mem::replace(&mut turn.held, held);
+                more.then_some((pool, turn.came))
+            });
+            if let Some((pool, came)) = turn {
+                self.line_moves(&pool, came, now);
+            }
             return;
         }
         let left = self
@@ -133,6 +144,7 @@ impl Patience {
                 uid: uid.into(),
                 name: claim.name.clone(),
                 came: now,
+                held: world.held_by(uid),
                 waited: SignedDuration::ZERO,
                 within: None,
             };
@@ -144,7 +156,7 @@ impl Patience {
         }
     }
 
-    /// A claim that came at `came` was served. That excuses the waiting of those who came within reach after it,
+    /// A claim that came at `came` was given a sandbox. That excuses the waiting of those who came within reach after it,
     /// but not of others: there may always be another one that comes later and goes first.
     fn line_moves(&mut self, pool: &str, came: Timestamp, now: Timestamp) {
         let turns = self

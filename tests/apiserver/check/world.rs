@@ -299,7 +299,8 @@ impl World {
         }
     }
 
-    fn held_by(&self, claim: &str) -> usize {
+    /// Sandboxes that the claim with that UID holds.
+    pub fn held_by(&self, claim: &str) -> usize {
         let pods = self.pods.values();
         pods.filter(|p| p.is_alive() && p.claim() == Some(claim)).count()
     }

@@ -11,6 +11,9 @@ from pathlib import Path
 
 from layout import Cluster, ClusterError, write_private
 
+# What a real node (e2e/node) is called, here and in its own token.
+REAL_NODE = "real-0"
+
 # Kubeconfig file, user and group. `load` and `kwok` may do all that admin may; they have
 # names of their own so that the audit log tells load generators and KWOK from people.
 USERS = (
@@ -19,24 +22,38 @@ USERS = (
     ("kwok.kubeconfig", "kwok", "system:masters"),
     ("kcm.kubeconfig", "system:kube-controller-manager", ""),
     ("scheduler.kubeconfig", "system:kube-scheduler", ""),
+    ("kubelet.kubeconfig", f"system:node:{REAL_NODE}", "system:nodes"),
 )
 
 
 def prepare_keys(cluster: Cluster) -> None:
-    """Makes the key that signs ServiceAccount tokens and the static tokens, once in a
-    cluster's life: a restarted API server must know the tokens it gave out."""
+    """Makes the key that signs ServiceAccount tokens, the API server's certificate for
+    kubelets and the static tokens, once in a cluster's life: a restarted API server must
+    know the tokens it gave out."""
+    if not shutil.which("openssl"):
+        raise ClusterError("`openssl` is not on PATH; it makes the keys of the API server")
     key = cluster.dir / "sa.key"
     if not key.exists():
-        if not shutil.which("openssl"):
-            raise ClusterError("`openssl` is not on PATH; it makes the ServiceAccount key")
-        made = subprocess.run(["openssl", "genrsa", "2048"], capture_output=True, text=True,
-                              check=True)
-        write_private(key, made.stdout)
+        write_private(key, openssl("genrsa", "2048"))
+    # Key and certificate in one file. It is its own authority: a kubelet trusts this one
+    # certificate and no other.
+    client = cluster.kubelet_client
+    if not client.exists():
+        write_private(client, openssl(
+            "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+            "-nodes", "-days", "3650", "-subj", "/O=system:masters/CN=kube-apiserver",
+            "-addext", "extendedKeyUsage=clientAuth", "-keyout", "-", "-out", "-"))
     tokens = cluster.dir / "tokens.csv"
     if not tokens.exists():
         write_private(tokens, "".join(
             f'{secrets.token_urlsafe(24)},{user},{user},"{group}"\n'
             for _, user, group in USERS))
+
+
+def openssl(*arguments: str) -> str:
+    """What openssl makes, as text."""
+    return subprocess.run(["openssl", *arguments], capture_output=True, text=True,
+                          check=True).stdout
 
 
 def static_token(cluster: Cluster, wanted: str) -> str:

@@ -238,20 +238,25 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main() -> None:
-    args = make_parser().parse_args()
-    # Clean up on TERM and on a closed terminal as on ^C, unless told to ignore them.
+def call(action: Callable[[], None]) -> None:
+    """Runs what the command line asks for. TERM and a closed terminal clean up as ^C does,
+    unless we are told to ignore them; a failure that is meant for the user is one sentence."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, lambda caught, _: sys.exit(128 + caught))
-    if hasattr(args, "name"):
-        args.cluster = Cluster((args.dir or STATE / args.name).absolute())
     try:
-        args.action(args)
+        action()
     except ClusterError as error:
         sys.exit(f"error: {error}")
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def main() -> None:
+    args = make_parser().parse_args()
+    if hasattr(args, "name"):
+        args.cluster = Cluster((args.dir or STATE / args.name).absolute())
+    call(lambda: args.action(args))
 
 
 if __name__ == "__main__":

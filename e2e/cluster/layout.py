@@ -24,7 +24,8 @@ PORT_NAMES = ("apiserver", "etcd", "etcd-peer", "kcm", "scheduler", "kwok")
 
 # What one life of a cluster leaves behind; a new life starts without it.
 LEFTOVERS = (
-    "etcd", "cert", "run", "log", "audit.log", "sa.key", "tokens.csv", "kubectl-cache",
+    "etcd", "cert", "run", "log", "audit.log", "sa.key", "kubelet-client.pem", "tokens.csv",
+    "kubectl-cache",
 )
 
 
@@ -56,6 +57,11 @@ class Cluster:
     def certificate(self) -> Path:
         """The API server's certificate followed by the authority that signed it."""
         return self.dir / "cert" / "apiserver.crt"
+
+    @property
+    def kubelet_client(self) -> Path:
+        """Key and certificate with which the API server talks to a real node's kubelet."""
+        return self.dir / "kubelet-client.pem"
 
     @property
     def ports_file(self) -> Path:

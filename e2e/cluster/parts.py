@@ -9,7 +9,8 @@ import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
-from typing import Callable
+from pathlib import Path
+from typing import Callable, Protocol
 
 import build
 import processes
@@ -22,11 +23,17 @@ LOG_LINES = 20
 POLL_SECONDS = 0.1
 
 
+class HasLogs(Protocol):
+    """A cluster, or the real node of one (e2e/node)."""
+
+    def log(self, part: str) -> Path: ...
+
+
 class PartFailed(ClusterError):
     """A part that does not do its work; shows the end of its log."""
 
-    def __init__(self, cluster: Cluster, part: str, why: str) -> None:
-        log = cluster.log(part)
+    def __init__(self, whose: HasLogs, part: str, why: str) -> None:
+        log = whose.log(part)
         lines = log.read_text(errors="replace").splitlines() if log.exists() else []
         shown = "\n".join(f"  {line}" for line in lines[-LOG_LINES:]) or "  (nothing)"
         super().__init__(f"{part} failed: {why}\nlast lines of {log}:\n{shown}")
@@ -76,6 +83,10 @@ def apiserver_flags(cluster: Cluster) -> list[str]:
         f"--token-auth-file={cluster.dir / 'tokens.csv'}",
         "--authorization-mode=Node,RBAC",
         "--allow-privileged=true",
+        # For logs and exec on a real node; those that KWOK plays have neither.
+        f"--kubelet-client-certificate={cluster.kubelet_client}",
+        f"--kubelet-client-key={cluster.kubelet_client}",
+        "--kubelet-preferred-address-types=InternalIP",
         "--endpoint-reconciler-type=none",
         f"--audit-policy-file={HERE / 'audit-policy.yaml'}",
         f"--audit-log-path={cluster.dir / 'audit.log'}",

@@ -191,6 +191,7 @@ fn sandbox(number: usize, now: Timestamp) -> Sandbox {
         ready_changed: Some(created),
         deletion_cost: 0,
         restarts: 0,
+        obstacle: None,
         labels: BTreeMap::new(),
         finalizers: Vec::new(),
         annotated: false,

@@ -80,8 +80,8 @@ impl Writer {
         let mut index = self.shared.lock();
         for (revision, failures) in &plan.failures {
             if view.failures.get(revision) != Some(failures) {
-                let times = failures.count;
-                tracing::warn!(pool = %view.key(), revision, times, "sandboxes failed to become available");
+                let (times, obstacle) = (failures.count, &failures.obstacle);
+                tracing::warn!(pool = %view.key(), revision, times, obstacle, "sandboxes failed to become available");
             }
         }
         index.failures.note(&view.pool.uid, &plan.failures);

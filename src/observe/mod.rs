@@ -10,6 +10,7 @@ mod grouped;
 pub mod hooks;
 pub mod index;
 mod lookup;
+pub mod obstacle;
 pub mod pending;
 pub mod pool;
 mod queue;

@@ -2,6 +2,7 @@
 
 use super::Key;
 use super::hooks::Gate;
+use super::obstacle;
 use super::stored::{self, StoredPod, StoredPodCondition};
 use crate::api::{API_VERSION, labels};
 use jiff::{SignedDuration, Timestamp};
@@ -82,6 +83,8 @@ pub struct Sandbox {
     pub deletion_cost: i32,
     /// Restarts of all containers.
     pub restarts: i32,
+    /// What keeps it from running, as [`obstacle::of`] words it.
+    pub obstacle: Option<String>,
     /// Labels that are not the operator's.
     pub labels: BTreeMap<String, String>,
     /// Finalizers, in stored order.
@@ -138,6 +141,7 @@ impl Sandbox {
                 .flatten()
                 .map(|c| c.restart_count)
                 .sum(),
+            obstacle: obstacle::of(pod),
             labels: metadata
                 .labels
                 .iter()

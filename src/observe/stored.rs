@@ -82,7 +82,9 @@ pub struct StoredPodStatus {
     pub pod_ip: Option<String>,
     /// Conditions, in stored order: a binding write tests one of them by its position.
     pub conditions: Option<Vec<StoredPodCondition>>,
-    /// For the restart counts.
+    /// Containers that run before the others.
+    pub init_container_statuses: Option<Vec<StoredContainerStatus>>,
+    /// The containers.
     pub container_statuses: Option<Vec<StoredContainerStatus>>,
 }
 
@@ -95,6 +97,9 @@ pub struct StoredPodCondition {
     pub type_: String,
     /// True, False or Unknown.
     pub status: String,
+    /// One word on the status.
+    #[serde(default)]
+    pub reason: Option<String>,
     /// When the status last changed.
     #[serde(default)]
     pub last_transition_time: Option<Time>,
@@ -104,8 +109,28 @@ pub struct StoredPodCondition {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StoredContainerStatus {
+    /// Name of the container.
+    pub name: String,
     /// Restarts of the container.
     pub restart_count: i32,
+    /// What it does now.
+    pub state: StoredContainerState,
+}
+
+/// Part of a ContainerState.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct StoredContainerState {
+    /// It does not run yet, or not again yet.
+    pub waiting: Option<StoredContainerWaiting>,
+}
+
+/// Part of a ContainerStateWaiting.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct StoredContainerWaiting {
+    /// One word on what it waits for.
+    pub reason: Option<String>,
 }
 
 /// Namespace and name out of metadata.

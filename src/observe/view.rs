@@ -39,12 +39,14 @@ pub struct PoolView {
 }
 
 /// Failures in a row to bring up a sandbox of one revision. Those of one moment count once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WarmUpFailures {
     /// How many.
     pub count: u32,
     /// When the last one was noted.
     pub last: Timestamp,
+    /// What kept that one from running, if anybody said so.
+    pub obstacle: Option<String>,
 }
 
 /// A sandbox and what this process has done to it.

@@ -14,7 +14,7 @@ pub(super) fn run(draft: &mut Draft) {
             "PodSucceeded"
         };
         if sandbox.came_to_nothing(draft.view.pool.targets.warm_up) {
-            warm_up::note_failure(draft, &sandbox.revision);
+            warm_up::note_failure(draft, &sandbox.revision, sandbox.obstacle.clone());
         }
         draft.discard(Phase::Eviction, reason, sandbox);
     }

@@ -141,8 +141,10 @@ fn warm_up_failures(draft: &Draft) -> Option<String> {
             1 => "once".to_string(),
             n => format!("{n} times in a row"),
         };
+        let obstacle = failures.obstacle.as_deref().map(|o| format!(" ({o})"));
         format!(
-            "sandboxes of revision {revision} failed to become available {times}, they are tried again from {next} on"
+            "sandboxes of revision {revision} failed to become available {times}{}, they are tried again from {next} on",
+            obstacle.unwrap_or_default()
         )
     };
     let sentences: Vec<_> = draft.failures.iter().map(sentence).collect();

@@ -43,7 +43,7 @@ pub(super) fn recall(draft: &mut Draft) {
             .filter(|(of, at)| of == revision && since(at));
         let proven_at = up.map(|(_, at)| after(*at, pause(failures).min(PROOF))).min();
         if proven_at.is_none_or(|at| at > draft.view.now) {
-            draft.failures.insert(revision.clone(), *failures);
+            draft.failures.insert(revision.clone(), failures.clone());
         }
         if let Some(at) = proven_at {
             draft.wake(at);
@@ -62,14 +62,16 @@ pub(super) fn give_up_overdue(draft: &mut Draft) {
         let rest = width(draft, &revision).saturating_sub(missing);
         let room = room(draft, &revision).min(rest);
         let of = |idle: &Idle| idle.overdue && idle.sandbox.revision == revision;
+        let mut overdue = draft.idle.iter().filter(|idle| of(idle));
+        let obstacle = overdue.find_map(|idle| idle.sandbox.obstacle.clone());
         if draft.remove(Phase::Eviction, "WarmUpDeadline", room, Limit::Budget, of) > 0 {
-            note_failure(draft, &revision);
+            note_failure(draft, &revision, obstacle);
         }
     }
 }
 
-/// A sandbox of `revision` has failed or was given up. Failures within one pause are one.
-pub(super) fn note_failure(draft: &mut Draft, revision: &str) {
+/// A sandbox of `revision` has failed or was given up, for what `obstacle` says. Failures within one pause are one.
+pub(super) fn note_failure(draft: &mut Draft, revision: &str, obstacle: Option<String>) {
     let before = draft.failures.get(revision);
     if before.is_some_and(|f| resumes_at(f) > draft.view.now) {
         return;
@@ -77,6 +79,7 @@ pub(super) fn note_failure(draft: &mut Draft, revision: &str) {
     let failures = WarmUpFailures {
         count: before.map_or(0, |f| f.count).saturating_add(1),
         last: draft.view.now,
+        obstacle,
     };
     draft.failures.insert(revision.to_string(), failures);
 }

@@ -100,6 +100,22 @@ fn a_claimed_sandbox_is_never_given_up() {
 }
 
 #[test]
+fn the_pool_tells_what_keeps_its_sandboxes_from_running() {
+    let mut world = World::new(2, json!({"warmUpDeadlineSeconds": 10}));
+    world.step();
+    let pulls = |s: &mut Sandbox| s.obstacle = Some("container main: ImagePullBackOff".into());
+    change(&mut world, pulls);
+    assert!(
+        !progressing(&world).2.contains("ImagePullBackOff"),
+        "its time is not over"
+    );
+    later(&mut world, 10);
+    let (_, _, message) = progressing(&world);
+    let told = "failed to become available once (container main: ImagePullBackOff), they are tried again";
+    assert!(message.contains(told), "{message}");
+}
+
+#[test]
 fn a_template_that_never_starts_is_tried_ever_more_slowly_and_a_few_at_a_time() {
     for dies in [false, true] {
         let fields =

@@ -152,6 +152,7 @@ impl World {
             ready_changed: None,
             deletion_cost: 0,
             restarts: 0,
+            obstacle: None,
             labels: BTreeMap::new(),
             finalizers: Vec::new(),
             annotated: false,

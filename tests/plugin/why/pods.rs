@@ -40,6 +40,31 @@ fn each_reason_for_not_being_available_is_told() {
 }
 
 #[test]
+fn what_kubelet_and_scheduler_say_of_a_sandbox_is_told() {
+    let waits =
+        |reason: &str| json!([{"name": "main", "restartCount": 0, "state": {"waiting": {"reason": reason}}}]);
+    let unscheduled = json!([{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]);
+    let cases = [
+        (
+            json!({"containerStatuses": waits("ImagePullBackOff")}),
+            "container main: ImagePullBackOff; ",
+        ),
+        (
+            json!({"initContainerStatuses": waits("CrashLoopBackOff")}),
+            "container main: CrashLoopBackOff; ",
+        ),
+        (json!({"containerStatuses": waits("ContainerCreating")}), ""),
+        (json!({"conditions": unscheduled}), "Unschedulable; "),
+    ];
+    for (status, told) in cases {
+        let mut more = json!({"status": {"phase": "Pending", "conditions": null}});
+        json_patch::merge(&mut more["status"], &status);
+        let sentence = format!("It is not available: its phase is Pending; {told}it has not been Ready yet.");
+        plain(1).pod("p1", "image:2", &more).tells("p1", &[&sentence]);
+    }
+}
+
+#[test]
 fn a_sandbox_that_does_not_come_up_tells_when_it_is_replaced() {
     let world = World::new(1, &json!({"warmUpDeadlineSeconds": 100}), &json!({})).warming("p1");
     world.tells(

@@ -162,6 +162,7 @@ fn obstacles(sandbox: &Sandbox, targets: &Targets) -> Vec<String> {
     } else if sandbox.phase != PodPhase::Running {
         said.push(format!("its phase is {:?}", sandbox.phase));
     }
+    said.extend(sandbox.obstacle.clone());
     match (sandbox.ready_since, sandbox.ready_changed) {
         (Some(_), _) => {}
         (None, Some(at)) => said.push(format!("it has not been Ready since {}", clock(at))),

@@ -12,7 +12,7 @@ NODES ?= 4
 ##@ Look at it
 
 .PHONY: demo
-demo: ## Show the operator at work, step by step, on a control plane of its own; leaves both running
+demo: ## Show the operator at work on a control plane of its own, leave both running (NODE=real: with containers, as root)
 	@e2e/demo/demo.sh up
 
 .PHONY: demo-down

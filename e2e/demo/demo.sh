@@ -1,15 +1,20 @@
 #!/usr/bin/env bash
 # demo.sh up|down: the operator at its main job, on a real control plane that `up` starts and leaves running.
+# NODE=real gives it a real node, and containers in the place of simulated pods; that needs root.
 # Each step checks what it claims: one that does not come true ends the demo with a sentence and the operator's log.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-state=.cluster/demo
+node=${NODE:-simulated}
+case $node in
+  simulated) cluster=demo samples=e2e/demo old_image=python:3.13-slim new_image=python:3.14-slim ;;
+  real) cluster=demo-real samples=e2e/demo/real old_image=warmpool.local/sandbox:1 new_image=warmpool.local/sandbox:2 ;;
+  *) echo "NODE=$node: it is simulated or real" >&2; exit 2 ;;
+esac
+state=.cluster/$cluster
 operator=target/release/warmpool
 log=$state/log/operator.log
 pidfile=$state/operator.pid
-old_image=python:3.13-slim
-new_image=python:3.14-slim
 claim_every=2.5                       # seconds between two claims during the rollout
 bin=${WARMPOOL_CLUSTER_BIN:-$PWD/.cluster/bin}
 export PATH=$bin:$PATH                # the kubectl that was built with this control plane
@@ -139,8 +144,14 @@ prepare() {
   e2e/need.sh cargo cc go python3 openssl
   step "The operator: cargo build --release --locked (some minutes the first time, seconds after that)"
   cargo build --release --locked
-  step "The control plane: etcd, kube-apiserver, controller manager, scheduler and KWOK"
-  e2e/cluster/cluster.py up --name demo >/dev/null
+  if [ "$node" = real ]; then
+    step "The control plane, and a real node in it: kubelet and containerd"
+    e2e/node/packages.sh
+    e2e/node/node.py up --name "$cluster"
+  else
+    step "The control plane: etcd, kube-apiserver, controller manager, scheduler and KWOK"
+    e2e/cluster/cluster.py up --name "$cluster" >/dev/null
+  fi
 
   step "The API and the operator's permissions, as every user installs them"
   mkdir -p "$state/log"
@@ -153,21 +164,29 @@ prepare() {
 
   note "" "The operator runs as a process beside the cluster, under the token of its own ServiceAccount and these" \
     "permissions only; its log is $log."
-  e2e/cluster/cluster.py token --name demo warmpool-system warmpool --out "$state/operator.kubeconfig" >/dev/null
+  e2e/cluster/cluster.py token --name "$cluster" warmpool-system warmpool --out "$state/operator.kubeconfig" >/dev/null
   start_operator
 }
 
 warm_up() {
   step "1. A pool of 10 warms up"
-  note "The sandboxes are played by KWOK: the pods are real objects of a real API server, with no containers behind" \
-    "them. Each is asked to take 2 s to become Ready. The sample claim comes with the pool, so it has to wait for" \
-    "the first of them."
-  run kubectl apply -k e2e/demo
+  if [ "$node" = real ]; then
+    note "The sandboxes are real containers, of a small image that was made on this machine."
+  else
+    note "The sandboxes are played by KWOK: the pods are real objects of a real API server, with no containers behind" \
+      "them. Each is asked to take 2 s to become Ready."
+  fi
+  note "The sample claim comes with the pool, so it has to wait for the first of them."
+  run kubectl apply -k "$samples"
   run kubectl get pools
   expect 60 "ten sandboxes should be available" pool_is_full
   expect 10 "claim run-42 should be bound to the first sandbox that became available" all_bound
   run kubectl get pools
   run kubectl get sandboxclaims
+  if [ "$node" = real ]; then
+    note "" "It runs whatever its claim is for:"
+    run kubectl exec "$(kubectl get sandboxclaim run-42 -o jsonpath='{.status.sandboxes[0].name}')" -- ps
+  fi
 }
 
 burst() {
@@ -259,8 +278,13 @@ EOF
 }
 
 down() {
-  stop_operator
-  e2e/cluster/cluster.py down --name demo
+  for cluster in demo demo-real; do
+    state=.cluster/$cluster pidfile=.cluster/$cluster/operator.pid
+    [ -d "$state" ] || continue
+    stop_operator
+    if [ -d "$state/node" ]; then e2e/node/node.py down --name "$cluster"; fi
+    e2e/cluster/cluster.py down --name "$cluster"
+  done
 }
 
 trap 'rm -f "$state/claiming"' EXIT

@@ -127,6 +127,12 @@ churn: ## See that the operator does not grow with the claims that it has served
 image-test: ## Build the image with buildah and check it (root; some minutes; not part of `test`)
 	@e2e/image/test.sh
 
+.PHONY: e2e-node
+e2e-node: ## Tests with real containers, on a kubelet started on this machine; needs root (KEEP=1 leaves it up)
+	@e2e/need.sh cargo cc go python3 openssl git
+	@e2e/node/packages.sh buildah
+	@e2e/node/story/run.py $(if $(KEEP),--keep)
+
 .PHONY: bench
 bench: ## Measure the planner alone, then the operator on a control plane of the benchmark's own
 	@e2e/need.sh cargo cc go python3 openssl

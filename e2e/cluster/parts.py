@@ -149,25 +149,31 @@ PARTS = {
 }
 
 
-def ask(cluster: Cluster, port: str, scheme: str, path: str, method: str = "GET") -> str | None:
-    """One request as admin; None when it does not succeed. Only the API server's certificate
-    can be verified: the other parts make theirs in memory, and only loopback hears us."""
+def connect(cluster: Cluster, port: str, scheme: str, path: str, method: str = "GET",
+            given: object = None, seconds: float = 5) -> http.client.HTTPResponse:
+    """One request as admin. Only the API server's certificate can be verified: the other
+    parts make theirs in memory, and only loopback hears us."""
     context = ssl.create_default_context()
     headers = {}
     if port == "apiserver":
-        if not cluster.certificate.exists():
-            return None
         context.load_verify_locations(cafile=str(cluster.certificate))
-        headers = {"Authorization": f"Bearer {static_token(cluster, 'admin')}"}
+        headers = {"Authorization": f"Bearer {static_token(cluster, 'admin')}",
+                   "Content-Type": "application/json"}
     else:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     url = f"{scheme}://{LOOPBACK}:{cluster.ports()[port]}{path}"
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}),
                                          urllib.request.HTTPSHandler(context=context))
+    body = json.dumps(given).encode() if given is not None else None
+    request = urllib.request.Request(url, headers=headers, method=method, data=body)
+    return opener.open(request, timeout=seconds)
+
+
+def ask(cluster: Cluster, port: str, scheme: str, path: str, method: str = "GET") -> str | None:
+    """What a part answers; None when the request does not succeed."""
     try:
-        request = urllib.request.Request(url, headers=headers, method=method)
-        with opener.open(request, timeout=5) as answer:
+        with connect(cluster, port, scheme, path, method) as answer:
             return answer.read().decode()
     except (urllib.error.URLError, http.client.HTTPException, OSError):
         return None

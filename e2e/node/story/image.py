@@ -48,16 +48,25 @@ def sources() -> str:
 def take_out_plugin(archive: Path, plugin: Path) -> None:
     """Writes the image's only file to `plugin`: under that name it is kubectl's plugin."""
     with tarfile.open(archive) as image:
-        def blob(digest: str) -> bytes:
-            return image.extractfile(f"blobs/{digest.replace(':', '/')}").read()
-
-        index = json.loads(image.extractfile("index.json").read())
-        manifest = json.loads(blob(index["manifests"][0]["digest"]))
-        with tarfile.open(fileobj=io.BytesIO(blob(manifest["layers"][-1]["digest"]))) as layer:
-            binary = layer.extractfile("warmpool").read()
+        index = json.loads(member(image, "index.json"))
+        manifest = json.loads(member(image, blob(index["manifests"][0])))
+        with tarfile.open(fileobj=io.BytesIO(member(image, blob(manifest["layers"][-1])))) as layer:
+            binary = member(layer, "warmpool")
     plugin.parent.mkdir(parents=True, exist_ok=True)
     plugin.write_bytes(binary)
     plugin.chmod(0o755)
+
+
+def blob(described: dict) -> str:
+    """Where an archive keeps what one of its documents describes."""
+    return f"blobs/{described['digest'].replace(':', '/')}"
+
+
+def member(tar: tarfile.TarFile, name: str) -> bytes:
+    found = tar.extractfile(name)
+    if found is None:
+        raise ClusterError(f"{name} in the image's archive is not a file")
+    return found.read()
 
 
 def the_image_built_from_the_dockerfile_is_one_program(world: World) -> None:

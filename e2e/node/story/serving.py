@@ -39,7 +39,7 @@ def the_plugin_claims_runs_a_command_and_gives_the_sandbox_back(world: World) ->
                                f"{ran.stderr.strip()}")
     check(version == "1" and name.startswith("work-"), f"the command printed {ran.stdout!r}")
     expect(10, "the claim should be gone", lambda: not any(
-        found["metadata"]["name"] == "by-hand" for found in world.list("sandboxclaims")))
+        found["metadata"]["name"] == "by-hand" for found in world.every("sandboxclaims")))
     expect(10, "its sandbox should be gone",
            lambda: world.try_kubectl("get", "pod", name).returncode != 0)
     note("$ kubectl warmpool claim work --rm --exec -- sh -c 'cat /etc/version; hostname; exit 7'")

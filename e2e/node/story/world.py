@@ -52,14 +52,10 @@ class World:
         for each in objects:
             self.kubectl("apply", "--filename=-", given=each)
 
-    def patch(self, kind: str, name: str, **spec: object) -> None:
-        """Merges fields into a spec."""
-        self.kubectl("patch", kind, name, "--type=merge", f"--patch={json.dumps({'spec': spec})}")
-
     def get(self, kind: str, name: str) -> dict:
         return json.loads(self.kubectl("get", kind, name, "--output=json"))
 
-    def list(self, kind: str, labels: str = "") -> list[dict]:
+    def every(self, kind: str, labels: str = "") -> list[dict]:
         return json.loads(self.kubectl("get", kind, f"--selector={labels}",
                                        "--output=json"))["items"]
 
@@ -69,7 +65,7 @@ class World:
 
     def idle(self, pool: str) -> list[dict]:
         """The unclaimed sandboxes of a pool that nobody deletes."""
-        pods = self.list("pods", f"warmpool.dev/pool={pool},warmpool.dev/state=warm")
+        pods = self.every("pods", f"warmpool.dev/pool={pool},warmpool.dev/state=warm")
         return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
 
     def claimed(self, claim: str) -> dict:
@@ -77,15 +73,15 @@ class World:
         return self.get("pod", self.get("sandboxclaim", claim)["status"]["sandboxes"][0]["name"])
 
     def run_plugin(self, verb: str, *rest: str) -> subprocess.CompletedProcess[str]:
-        """`kubectl warmpool VERB ...`; kubectl itself finds the plugin in the PATH."""
-        path = f"{self.plugin.parent}:{os.environ['PATH']}"
+        """`kubectl warmpool VERB ...`; kubectl finds the plugin in the PATH, and it kubectl."""
+        path = f"{self.plugin.parent}:{build.bin_dir()}:{os.environ['PATH']}"
         return subprocess.run(
             [str(build.binary("kubectl")), "warmpool", verb, "--namespace", NAMESPACE, *rest],
             capture_output=True, text=True, stdin=subprocess.DEVNULL,
             env=os.environ | {"PATH": path, "KUBECONFIG": str(self.node.cluster.kubeconfig)})
 
 
-def expect(seconds: float, sentence: str, question: Callable[[], Answer]) -> Answer:
+def expect(seconds: float, sentence: str, question: Callable[[], Answer | None]) -> Answer:
     """Asks until the answer is a true one, and returns it; the sentence is what is untrue
     when the time is over. A question may fail while what it asks about is not there yet."""
     deadline = time.monotonic() + seconds

@@ -19,6 +19,7 @@ SYSCTLS = (
     "vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
     "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes", "net/ipv4/ip_forward",
 )
+CONTROLLERS = ("cpu", "cpuset", "memory", "hugetlb", "pids")
 # The first address of --service-cluster-ip-range: `kubernetes` of every pod's environment.
 API_SERVICE = "10.96.0.1"
 # Where every CNI plugin notes what it did.
@@ -47,6 +48,7 @@ def prepare(node: Node) -> None:
         command("ip", "link", "set", BRIDGE, "up")
     lead_to_api(node)
     for root in cgroup_roots():
+        hand_down(root)
         (root / CGROUP).mkdir(exist_ok=True)
 
 
@@ -82,6 +84,16 @@ def cgroup_roots() -> list[Path]:
         return [top]
     return [path.parent for path in top.glob("*/cgroup.procs")
             if not (path.parent / "cgroup.controllers").exists() and not path.parent.is_symlink()]
+
+
+def hand_down(root: Path) -> None:
+    """In version 2 a cgroup has the controllers that the one above it hands down. The kubelet
+    refuses to start without those of its own that the machine has. They stay handed down:
+    others may have come to use them."""
+    if (root / "cgroup.controllers").exists():
+        for name in (root / "cgroup.controllers").read_text().split():
+            if name in CONTROLLERS:
+                (root / "cgroup.subtree_control").write_text(f"+{name}")
 
 
 def restore(node: Node) -> None:

@@ -2,7 +2,7 @@
 # build.sh ARCHIVE NAME: builds the Dockerfile with buildah, without a docker engine, into an OCI archive.
 #
 # The build base is made of this machine's own Rust toolchain and C compiler, which are mounted into an empty image, so
-# no image is pulled. What cargo has built is kept beside the archive; the rest goes with the script.
+# no image is pulled. What cargo has built is kept beside the archive, for the next time; the rest goes with the script.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 archive=$1 name=$2
@@ -17,8 +17,8 @@ trap '"${buildah[@]}" rm --all >/dev/null 2>&1 || true; rm -rf "$work"' EXIT
 
 toolchain=$(rustc --print sysroot)
 registry=${CARGO_HOME:-$HOME/.cargo}/registry
-built=$(dirname "$(realpath "$archive")")/target
-mkdir -p "$registry" "$built"
+kept=$(dirname "$(realpath "$archive")")
+mkdir -p "$registry" "$kept"/{target,tools}
 container=$("${buildah[@]}" from scratch)
 root=$("${buildah[@]}" mount "$container")
 mkdir -p "$root"/{etc,tmp,usr,rust,cargo/registry}
@@ -34,7 +34,8 @@ if [ -d /etc/alternatives ]; then cp -a /etc/alternatives "$root/etc/"; fi
 
 echo "building the image (minutes, when nothing is built yet); its log is shown when it fails" >&2
 "${buildah[@]}" bud --isolation chroot --build-arg BUILD_IMAGE="$base" --build-arg REVISION="$(git rev-parse HEAD)" \
-  --volume /usr:/usr:ro --volume "$toolchain:/rust:ro" --volume "$registry:/cargo/registry" --volume "$built:/build/target" \
+  --volume /usr:/usr:ro --volume "$toolchain:/rust:ro" --volume "$registry:/cargo/registry" \
+  --volume "$kept/target:/build/target" --volume "$kept/tools:/tools" \
   --tag "$name" . >"$work/log" 2>&1 || { cat "$work/log" >&2; echo "the image could not be built" >&2; exit 1; }
 rm -f "$archive"
 "${buildah[@]}" push --quiet "$name" "oci-archive:$archive:$name"

@@ -28,7 +28,7 @@ STORY = (
     image.the_image_built_from_the_dockerfile_is_one_program,
     operate.the_chart_installs_two_operators_under_the_restricted_standard,
     serving.a_pool_of_real_containers_warms,
-    operate.the_operator_writes_from_its_pod_with_its_own_token,
+    operate.the_leader_alone_writes_from_its_pod_with_its_own_token,
     serving.a_claim_is_bound_and_a_command_runs_in_its_sandbox,
     serving.the_plugin_claims_runs_a_command_and_gives_the_sandbox_back,
     rollout.a_rollout_changes_every_idle_sandbox_and_no_claimed_one,

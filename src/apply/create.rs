@@ -57,10 +57,11 @@ pub(super) async fn run(writer: Writer, pool: Arc<Pool>, orders: Vec<Order>) {
     let Some((first, rest)) = orders.split_first() else {
         return;
     };
-    if let Err(error) = create(&writer, &pool, first).await {
-        return refuse(&writer, &pool, &orders, &error);
+    match create(&writer, &pool, first).await {
+        Ok(true) => writer.backoff.succeeded(&pool),
+        Ok(false) => {}
+        Err(error) => return refuse(&writer, &pool, &orders, &error),
     }
-    writer.backoff.succeeded(&pool);
     for order in rest {
         let (task, pool, order) = (writer.clone(), Arc::clone(&pool), order.clone());
         writer.spawn(async move {
@@ -71,8 +72,15 @@ pub(super) async fn run(writer: Writer, pool: Arc<Pool>, orders: Vec<Order>) {
     }
 }
 
-async fn create(writer: &Writer, pool: &Pool, order: &Order) -> Result<(), CallError> {
+/// Answers whether the pod was created. It is not when the pool was changed while the order waited for its turn: then the
+/// next plan says what is needed.
+async fn create(writer: &Writer, pool: &Pool, order: &Order) -> Result<bool, CallError> {
     let _permit = writer.changes.acquire().await;
+    let now = writer.shared.lock().pool(&pool.key);
+    if now.is_none_or(|now| (&now.uid, now.generation) != (&pool.uid, pool.generation)) {
+        forget(writer, pool, order);
+        return Ok(false);
+    }
     let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &order.pod.namespace);
     let body =
         serde_json::to_vec(&pod(pool, order)).map_err(|e| CallError::Kube(kube::Error::SerdeError(e)))?;
@@ -89,20 +97,25 @@ async fn create(writer: &Writer, pool: &Pool, order: &Order) -> Result<(), CallE
             let (pod, reason) = (&order.pod, order.reason);
             tracing::info!(pool = %pool.key, %pod, revision = order.revision, reason, "sandbox created");
             writer.metrics.created(&pool.key, reason);
-            Ok(())
+            Ok(true)
         }
         // The name is taken: by an earlier try of this very request, or by a stranger.
         Err(error) if is_conflict(&error) => {
             let existing = settle(|| call(pods.get(&order.pod.name))).await?;
             let ours = |s: Sandbox| matches!(s.owner, Owner::Pool { uid } if uid == pool.uid);
             if !Sandbox::read(&existing).is_some_and(ours) {
-                writer.shared.lock().pending.created(&order.pod);
-                writer.triggers.send([Trigger::Pool(pool.key.clone())]);
+                forget(writer, pool, order);
             }
-            Ok(())
+            Ok(true)
         }
         Err(error) => Err(error),
     }
+}
+
+/// The pod of `order` does not come.
+fn forget(writer: &Writer, pool: &Pool, order: &Order) {
+    writer.shared.lock().pending.created(&order.pod);
+    writer.triggers.send([Trigger::Pool(pool.key.clone())]);
 }
 
 /// Sends a creation until its outcome is known, but not for longer than the decision to create stands: then a live read

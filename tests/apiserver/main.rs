@@ -158,6 +158,7 @@ const TOGETHER: &[Named] = told![
         no_more_warm_up_at_once_than_the_ceiling,
         a_sandbox_counts_only_after_min_ready_seconds,
         two_pools_do_not_touch_each_other,
+        a_pool_made_smaller_while_it_fills_gets_no_more_than_it_wants,
     },
     stories::claims::{
         a_claim_on_a_warm_pool_is_bound_to_a_warm_sandbox,

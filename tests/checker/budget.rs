@@ -164,3 +164,18 @@ fn more_pods_than_max_total_are_accused() {
         .pod(&Pod::pending("w2"))
         .is_guilty("I4", "whose maxTotal is 1");
 }
+
+#[test]
+fn a_creation_that_was_held_up_is_excused_by_what_was_wanted_then() {
+    let wanted = History::default().pool(3, json!({})).warm(2);
+    let history = wanted
+        .pool(2, json!({}))
+        .later(10_000)
+        .pod(&Pod::warm("late").unready());
+    history.is_guilty("I4", "3th unclaimed");
+    let rules = Rules {
+        held_up: SignedDuration::from_secs(30),
+        ..Rules::default()
+    };
+    assert!(history.judged_by(&rules).accusations.is_empty());
+}

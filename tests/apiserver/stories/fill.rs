@@ -215,3 +215,20 @@ pub fn two_pools_do_not_touch_each_other(scene: &Scene) -> Result<(), String> {
     )?;
     settle(scene, 30)
 }
+
+pub fn a_pool_made_smaller_while_it_fills_gets_no_more_than_it_wants(scene: &Scene) -> Result<(), String> {
+    let made = || {
+        let history = scene.history();
+        let pods = history.iter().filter(|e| e.kind.name() == "Pod");
+        pods.filter(|e| e.change.name() == "ADDED").count()
+    };
+    scene.create_pool(&objects::pool("python", 400, &json!({})))?;
+    wait::until("40 pods were made", 60, || {
+        let count = made();
+        wait::ensure(count >= 40, || format!("{count} were"))
+    })?;
+    scene.patch_pool("python", &json!({"spec": {"replicas": 5}}))?;
+    settle(scene, 60)?;
+    let count = made();
+    wait::ensure(count < 200, || format!("{count} pods were made"))
+}

@@ -6,8 +6,8 @@ use crate::check::event::text;
 use crate::objects::claim;
 use crate::scene::Scene;
 use crate::wait;
-use serde_json::json;
-use std::collections::VecDeque;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
 const PACE: Duration = Duration::from_millis(100);
+const LOOK: Duration = Duration::from_millis(500);
 /// How long a claim is kept at least.
 const HELD: Duration = Duration::from_secs(3);
 /// A claim that waits longer than this has been forgotten: no blow lasts half as long.
@@ -60,18 +61,23 @@ impl Load {
         let mut crowd = Crowd {
             api: scene.lab.api.clone(),
             namespace: scene.namespace.clone(),
-            live: VecDeque::new(),
+            live: Vec::new(),
             tally: Arc::clone(&tally),
             made: 0,
         };
         let stopped = Arc::clone(&stop);
         let thread = spawn(move || {
+            let (mut next, mut looked) = (Instant::now(), Instant::now());
             while !stopped.load(Ordering::SeqCst) || !crowd.live.is_empty() {
-                let next = Instant::now() + PACE;
                 if !stopped.load(Ordering::SeqCst) && crowd.live.len() < MOST {
                     crowd.one_comes();
                 }
-                crowd.some_leave()?;
+                if looked.elapsed() > LOOK {
+                    crowd.some_leave()?;
+                    looked = Instant::now();
+                }
+                // Those that did not come while somebody looked come after it.
+                next += PACE;
                 sleep(next.saturating_duration_since(Instant::now()));
             }
             Ok(())
@@ -105,7 +111,7 @@ struct Live {
 struct Crowd {
     api: Api,
     namespace: String,
-    live: VecDeque<Live>,
+    live: Vec<Live>,
     tally: Arc<Mutex<Tally>>,
     made: usize,
 }
@@ -121,7 +127,7 @@ impl Crowd {
             answer.await.is_ok()
         });
         self.made += 1;
-        self.live.push_back(Live {
+        self.live.push(Live {
             name,
             since: Instant::now(),
             creation,
@@ -129,48 +135,49 @@ impl Crowd {
         });
     }
 
-    /// Those that have been there for long enough leave, the oldest first. What has no answer is asked again later.
+    /// Those that have been there for long enough leave. What has no answer is asked again the next time.
     fn some_leave(&mut self) -> Result<(), String> {
-        while let Some(first) = self.live.front_mut() {
-            if first.since.elapsed() < HELD || !first.creation.is_finished() {
-                return Ok(());
-            }
-            let Ok(seen) = self.api.get(CLAIMS, &self.namespace, &first.name) else {
-                return Ok(());
-            };
-            let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
-            match seen {
-                // A deletion that was not answered has happened.
-                None if first.bound => {}
+        let long = |live: &Live| live.since.elapsed() > HELD && live.creation.is_finished();
+        let (old, young): (Vec<Live>, Vec<Live>) = self.live.drain(..).partition(long);
+        self.live = young;
+        let Ok(listed) = self.api.list(CLAIMS, &self.namespace) else {
+            self.live.extend(old);
+            return Ok(());
+        };
+        let claims: BTreeMap<&str, &Value> = listed.iter().map(|c| (text(c, "/metadata/name"), c)).collect();
+        let mut leaving = Vec::new();
+        let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        for mut live in old {
+            match claims.get(live.name.as_str()) {
+                None if live.bound => continue,
                 None => {
-                    let stored = self.api.runtime().block_on(&mut first.creation);
+                    let stored = self.api.runtime().block_on(live.creation);
                     wait::ensure(stored.is_ok_and(|stored| !stored), || {
-                        format!("claim {} was stored and is lost", first.name)
+                        format!("claim {} was stored and is lost", live.name)
                     })?;
                     tally.unheard += 1;
+                    continue;
                 }
-                Some(seen) if text(&seen, "/status/phase") == "Bound" => {
-                    if !std::mem::replace(&mut first.bound, true) {
+                Some(claim) if text(claim, "/status/phase") == "Bound" => {
+                    if !std::mem::replace(&mut live.bound, true) {
                         tally.served += 1;
-                        let said = seen["status"]["waitSeconds"].as_f64().unwrap_or(0.0);
+                        let said = claim["status"]["waitSeconds"].as_f64().unwrap_or(0.0);
                         tally.longest = tally.longest.max(said);
                     }
-                    if self.api.delete(CLAIMS, &self.namespace, &first.name).is_err() {
-                        return Ok(());
-                    }
+                    leaving.push(live.name.clone());
                 }
-                Some(seen) => {
-                    return wait::ensure(first.since.elapsed() < PATIENCE, || {
-                        format!(
-                            "claim {} waited for {PATIENCE:?}; it says {}",
-                            first.name, seen["status"]
-                        )
-                    });
-                }
+                Some(claim) => wait::ensure(live.since.elapsed() < PATIENCE, || {
+                    format!(
+                        "claim {} waited for {PATIENCE:?}; it says {}",
+                        live.name, claim["status"]
+                    )
+                })?,
             }
-            drop(tally);
-            self.live.pop_front();
+            self.live.push(live);
         }
+        drop(tally);
+        // One that failed, or that was gone already, is told by the next list.
+        _ = self.api.delete_all(CLAIMS, &self.namespace, &leaving);
         Ok(())
     }
 }

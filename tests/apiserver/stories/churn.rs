@@ -10,6 +10,7 @@ use crate::wait;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// Sandboxes of the pool, and claims at a time: the API server is busy with less.
@@ -23,6 +24,8 @@ const LOOK: Duration = Duration::from_millis(30);
 const PATIENCE: Duration = Duration::from_secs(120);
 /// What the allocator may hold more at the end than after the first claims. A leak of 200 bytes a claim is more.
 const MORE_MEMORY_KIB: u64 = 8 * 1024;
+/// After this long the client has let go of the connections that it does not need.
+const IDLE: Duration = Duration::from_secs(30);
 /// Connections come and go with the load.
 const MORE_FILES: usize = 20;
 
@@ -72,8 +75,6 @@ fn full(api: &Api, namespace: &str) -> Result<(), String> {
 }
 
 fn measured(operator: &Operator, claims: u64, began: Instant) -> Result<Footprint, String> {
-    // The pool of connections lets go of what it does not need.
-    std::thread::sleep(Duration::from_secs(30));
     let footprint = operator.footprint()?;
     eprintln!(
         "{claims:6} claims, {:5.0} s: {footprint}",
@@ -93,13 +94,15 @@ pub fn memory_threads_and_files_do_not_grow_with_claims(scene: &Scene) -> Result
     full(api, namespace)?;
     let (next, began) = (Arc::new(AtomicU64::new(0)), Instant::now());
     claims_up_to(api, namespace, &next, FIRST)?;
+    sleep(IDLE);
     let first = measured(&operator, FIRST, began)?;
-    let mut last = first.clone();
     for part in 1..=8 {
         let end = FIRST + (claims - FIRST) * part / 8;
         claims_up_to(api, namespace, &next, end)?;
-        last = measured(&operator, end, began)?;
+        measured(&operator, end, began)?;
     }
+    sleep(IDLE);
+    let last = measured(&operator, claims, began)?;
     scene.lab.tell(format!(
         "churn: after {FIRST} claims {first}; after {claims} {last}"
     ));

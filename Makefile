@@ -112,6 +112,7 @@ chaos: ## Let everything fail in turn under load, then 3,000 random objects (CHA
 	@e2e/need.sh cargo cc go python3 openssl faketime
 	$(CLUSTER) build
 	CHAOS_MINUTES=$(CHAOS_MINUTES) cargo test --locked --test apiserver -- chaos::
+	cargo test --locked --test apiserver -- faults::
 	cargo test --locked --test apiserver -- watches::
 	OBJECTS=3000 cargo test --locked --test apiserver -- drawn::
 

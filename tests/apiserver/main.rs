@@ -239,9 +239,19 @@ const TOGETHER: &[Named] = told![
 /// They share one operator whose requests go through the proxy; each has faults in its own namespace.
 const BEHIND_FAULTS: &[Named] = told![
     stories::faults::{
+        requests_that_hang_or_are_late_are_given_up_or_waited_for,
+        refusals_and_errors_leave_no_trace,
+        a_server_that_asks_to_wait_is_waited_for,
+        writes_whose_outcome_is_unknown_are_not_made_twice,
+    },
+    stories::watches::{ watches_that_break_expire_and_have_no_bookmarks_miss_nothing },
+];
+
+/// The same with one fault each: only when their module is named.
+const ONE_FAULT: &[Named] = told![
+    stories::faults::{
         conflicts_leave_no_trace,
         failed_conditions_leave_no_trace,
-        a_server_that_asks_to_wait_is_waited_for,
         errors_of_the_server_leave_no_trace,
         a_write_said_to_have_timed_out_is_not_made_twice,
         a_write_whose_reply_is_lost_is_not_made_twice,
@@ -285,10 +295,7 @@ const ALONE: &[Named] = told![
         types_of_its_own_version_are_no_news,
         each_missing_right_is_named_once,
     },
-    stories::watches::{
-        watches_that_break_expire_and_have_no_bookmarks_miss_nothing,
-        watches_gone_silent_are_noticed_and_opened_anew,
-    },
+    stories::watches::{ watches_gone_silent_are_noticed_and_opened_anew },
     stories::queue::{ those_that_came_while_nobody_was_at_work_are_served_oldest_first },
     stories::lifetimes::{
         lifetimes_survive_a_restart_of_the_operator,
@@ -365,6 +372,7 @@ fn main() -> ExitCode {
     let named = |test: &Trial| !by_name.is_empty() && test.name().starts_with(&by_name);
     let tests = trials(TOGETHER, "", Group::Together, !asked)
         .chain(trials(BEHIND_FAULTS, "", Group::BehindFaults, !asked))
+        .chain(trials(ONE_FAULT, "", Group::BehindFaults, false).filter(named))
         .chain(trials(ALONE, "", Group::Alone, !asked))
         .chain(trials(SIZED, "", Group::Alone, !asked))
         .chain(trials(SIZED, BIG, Group::Alone, !big_asked))

@@ -65,7 +65,7 @@ pub struct Rule {
     pub fault: Fault,
     /// Of each call, or of each event of a watch, that the rule is about: from 0 to 1.
     pub chance: f64,
-    /// Only calls in this namespace.
+    /// Only calls in this namespace; empty: those about the whole cluster.
     pub namespace: Option<String>,
     /// Only these verbs, as the audit log has them.
     pub verbs: &'static [&'static str],

@@ -30,11 +30,14 @@ fn after(start: Timestamp, time: SignedDuration) -> Timestamp {
     start.checked_add(time).unwrap_or(Timestamp::MAX)
 }
 
-/// Takes over the failures known, without those that are over: a sandbox of the revision came up since and has
-/// stayed for as long as the pause was, or for [`PROOF`]. So one that is ready for a moment and then dies ends no
-/// row of failures.
+/// Takes over the failures known, without those of revisions that nothing is made from any more, and without those that
+/// are over: a sandbox of the revision came up since and has stayed for as long as the pause was, or for [`PROOF`]. So
+/// one that is ready for a moment and then dies ends no row of failures.
 pub(super) fn recall(draft: &mut Draft) {
     for (revision, failures) in &draft.view.failures {
+        if !is_used(draft, revision) {
+            continue;
+        }
         // The API tells when in whole seconds.
         let since = |at: &Timestamp| at.as_second() >= failures.last.as_second();
         let up = draft
@@ -49,6 +52,14 @@ pub(super) fn recall(draft: &mut Draft) {
             draft.wake(at);
         }
     }
+}
+
+/// Sandboxes are made from the revision, or there are some that have yet to come up.
+fn is_used(draft: &Draft, revision: &str) -> bool {
+    let previous = draft.revisions.previous.as_ref();
+    draft.revisions.update.hash == revision
+        || previous.is_some_and(|previous| previous.hash == revision)
+        || draft.idle.iter().any(|idle| idle.sandbox.revision == revision)
 }
 
 /// Gives up unclaimed sandboxes that had `warmUpDeadlineSeconds` and are not available: of each revision as

@@ -175,6 +175,20 @@ fn one_that_comes_up_ends_the_pauses() {
 }
 
 #[test]
+fn the_failures_of_a_template_are_forgotten_once_it_is_replaced() {
+    let mut world = World::new(4, json!({"warmUpDeadlineSeconds": 10}));
+    let broken = world.update();
+    endure(&mut world, 60, &broken, true);
+    assert!(progressing(&world).2.contains("failed"));
+    world.set_image("image:2");
+    let mended = world.update();
+    endure(&mut world, 60, &broken, true);
+    assert!(world.sandboxes.values().all(|s| s.revision == mended));
+    assert!(!progressing(&world).2.contains("failed"));
+    assert!(world.failures.is_empty());
+}
+
+#[test]
 fn a_rollout_to_a_template_that_dies_at_once_leaves_the_old_sandboxes_alone() {
     for fields in [
         json!({"maxUnavailable": 2}),

@@ -40,7 +40,7 @@ impl Idle {
 pub(super) enum Limit {
     /// `replicas - maxUnavailable` stay available.
     Budget,
-    /// The user asked for all at once.
+    /// The user asked for all at once, or `maxTotal` leaves no choice.
     None,
 }
 

@@ -28,6 +28,9 @@ pub(super) fn run(draft: &mut Draft, surge: usize) {
         .saturating_sub(draft.within_total(draft.upper() + rollout.surge));
     if excess > 0 {
         trim(draft, &rollout, excess);
+        // `maxTotal` is a bound on what the pool costs, and no budget stands above it.
+        let over_total = draft.active().saturating_sub(draft.within_total(usize::MAX));
+        draft.remove(Phase::Scale, "AboveMaxTotal", over_total, Limit::None, |_| true);
     } else {
         create(draft, &rollout);
     }

@@ -153,7 +153,11 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
     }
     if freed > 0 {
         let left = available - freed - bound;
-        let reachable = targets.replicas.min(targets.max_total.unwrap_or(usize::MAX));
+        let claimed = world.sandboxes.len() - world.unclaimed().count();
+        let room = targets
+            .max_total
+            .map_or(usize::MAX, |max| max.saturating_sub(claimed));
+        let reachable = targets.replicas.min(room);
         prop_assert!(
             left + targets.max_unavailable >= reachable,
             "I4: {left} left of {reachable}"

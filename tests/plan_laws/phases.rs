@@ -75,6 +75,24 @@ fn max_total_bounds_every_pod_terminating_ones_included() {
 }
 
 #[test]
+fn what_is_above_a_lowered_max_total_goes_whatever_the_budget_says() {
+    let mut world = World::full(3, json!({"updateStrategy": {"maxUnavailable": 0, "maxSurge": 1}}));
+    for name in ["one", "two"] {
+        world.sandbox(name, "old", |s| {
+            s.owner = Owner::Claim {
+                name: name.into(),
+                uid: name.into(),
+            };
+            s.state = labels::CLAIMED.into();
+        });
+    }
+    world.set(json!({"capacity": {"maxTotal": 3}}));
+    world.step();
+    let left = world.unclaimed().filter(|s| !s.terminating).count();
+    assert_eq!(left, 1, "beside two claimed ones");
+}
+
+#[test]
 fn min_total_counts_claimed_and_unclaimed_together() {
     let mut world = World::new(
         1,

@@ -321,6 +321,12 @@ impl World {
         count(self.pods.values(), |p| p.counts(pool))
     }
 
+    pub fn claimed(&self, pool: &str) -> i64 {
+        count(self.pods.values(), |p| {
+            p.pool == pool && matches!(p.owner, Owner::Claim { .. }) && !p.terminating
+        })
+    }
+
     /// Every pod of the pool, claimed and terminating ones included.
     pub fn total(&self, pool: &str) -> i64 {
         count(self.pods.values(), |p| {

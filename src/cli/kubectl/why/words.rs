@@ -69,6 +69,7 @@ pub(super) fn place(index: usize, of: usize) -> String {
 pub(super) fn because(reason: &str) -> String {
     let words = match reason {
         "OldRevision" => "because it runs an old revision",
+        "AboveMaxTotal" => "because the pool has more than capacity.maxTotal allows",
         "AboveMaxWarm" => "because the pool has more than it is to keep",
         "WarmUpDeadline" => "because it did not become available within warmUpDeadlineSeconds",
         "PodFailed" => "because it has failed",

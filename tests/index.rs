@@ -6,11 +6,12 @@
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use serde_json::json;
+use std::collections::{BTreeMap, HashSet};
 use warmpool::api::claim::Phase;
 use warmpool::observe::Key;
 use warmpool::observe::index::Index;
 use warmpool::observe::stored::{StoredClaim, StoredPool};
-use warmpool::observe::view::{Creation, PoolView};
+use warmpool::observe::view::{Creation, PoolView, WarmUpFailures};
 
 fn index() -> Index {
     let mut index = Index::default();
@@ -107,4 +108,24 @@ fn a_late_event_does_not_take_a_revision_back() {
     assert_eq!(view(&index).revisions[0].number, 3);
     assert!(!index.apply_revision(&revision(4)).is_empty());
     assert_eq!(view(&index).revisions[0].number, 4);
+}
+
+#[test]
+fn what_a_list_does_not_have_any_more_leaves_nothing_behind() {
+    let mut index = index();
+    let claim = view(&index).claims[0].claim.clone();
+    let failures = WarmUpFailures {
+        count: 1,
+        last: Timestamp::UNIX_EPOCH,
+        obstacle: None,
+    };
+    let failed = BTreeMap::from([("abc".to_string(), failures)]);
+    index.failures.note("pool", &failed);
+    index.takings.note("pool", Timestamp::UNIX_EPOCH);
+    index.published_claim(&claim, Some(Phase::Pending), Some("11"));
+    index.retain_claims(&HashSet::new());
+    index.retain_pools(&HashSet::new());
+    assert!(index.failures.of("pool").is_empty());
+    assert!(index.takings.lately("pool", Timestamp::UNIX_EPOCH).is_empty());
+    assert!(!index.awaits("claim"));
 }

@@ -86,13 +86,17 @@ impl Index {
     /// A pool is gone.
     pub fn delete_pool(&mut self, stored: &StoredPool) -> Vec<Trigger> {
         let key = stored::key(&stored.metadata);
-        self.templates.detach(&key);
-        if let Some(pool) = self.pools.remove(&key) {
+        self.remove_pool(&key);
+        self.waiting_on(&key)
+    }
+
+    fn remove_pool(&mut self, key: &Key) {
+        self.templates.detach(key);
+        if let Some(pool) = self.pools.remove(key) {
             self.published.remove(&pool.uid);
             self.failures.forget(&pool.uid);
             self.takings.forget(&pool.uid);
         }
-        self.waiting_on(&key)
     }
 
     /// A claim was created or changed. `live` tells an event of the watch from an entry of a list, whose
@@ -133,9 +137,12 @@ impl Index {
 
     /// A claim is gone. Its pods go by garbage collection.
     pub fn delete_claim(&mut self, stored: &StoredClaim) -> Vec<Trigger> {
-        let key = stored::key(&stored.metadata);
-        let triggers = self.unlist(&key);
-        if let Some(claim) = self.claims.remove(&key) {
+        self.remove_claim(&stored::key(&stored.metadata))
+    }
+
+    fn remove_claim(&mut self, key: &Key) -> Vec<Trigger> {
+        let triggers = self.unlist(key);
+        if let Some(claim) = self.claims.remove(key) {
             self.queue.forget(&claim.uid);
             self.published.remove(&claim.uid);
         }
@@ -233,33 +240,21 @@ impl Index {
 
     /// After a list: pools that are not in it are gone.
     pub fn retain_pools(&mut self, listed: &HashSet<Key>) {
-        self.pools.retain(|key, _| listed.contains(key));
-        self.templates.retain_pools(listed);
+        for key in absent(self.pools.keys(), listed) {
+            self.remove_pool(&key);
+        }
     }
 
     /// After a list: claims that are not in it are gone.
     pub fn retain_claims(&mut self, listed: &HashSet<Key>) {
-        let gone: Vec<_> = self
-            .claims
-            .keys()
-            .filter(|key| !listed.contains(key))
-            .cloned()
-            .collect();
-        for key in gone {
-            self.unlist(&key);
-            self.claims.remove(&key);
+        for key in absent(self.claims.keys(), listed) {
+            self.remove_claim(&key);
         }
     }
 
     /// After a list: pods that are not in it are gone.
     pub fn retain_pods(&mut self, listed: &HashSet<Key>) {
-        let gone: Vec<_> = self
-            .pool_of
-            .keys()
-            .filter(|key| !listed.contains(key))
-            .cloned()
-            .collect();
-        for key in gone {
+        for key in absent(self.pool_of.keys(), listed) {
             if let Some(sandbox) = self.pod(&key) {
                 self.pending.gone(&key, &sandbox.uid);
             }
@@ -336,4 +331,9 @@ impl Index {
 fn newer(a: &str, b: &str) -> bool {
     let number = |version: &str| version.parse::<u64>().ok();
     matches!((number(a), number(b)), (Some(a), Some(b)) if a > b)
+}
+
+/// Those of `known` that a list does not have.
+fn absent<'a>(known: impl Iterator<Item = &'a Key>, listed: &HashSet<Key>) -> Vec<Key> {
+    known.filter(|key| !listed.contains(key)).cloned().collect()
 }

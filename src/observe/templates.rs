@@ -63,17 +63,6 @@ impl Templates {
         }
     }
 
-    /// Only the pools in `listed` are left.
-    pub(super) fn retain_pools(&mut self, listed: &HashSet<Key>) {
-        let gone: Vec<_> = self
-            .named
-            .keys()
-            .filter(|pool| !listed.contains(pool))
-            .cloned()
-            .collect();
-        gone.iter().for_each(|pool| self.detach(pool));
-    }
-
     /// Takes over the PodTemplate `key`, or that there is none. Answers the pools that use it when that changes
     /// anything for them, with what they have to use now.
     fn put(&mut self, key: &Key, content: Option<Box<str>>) -> Option<(BTreeSet<Key>, Found)> {

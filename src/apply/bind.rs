@@ -124,11 +124,11 @@ async fn give(writer: &Writer, order: &Order, sandbox: &Arc<Sandbox>) -> Given {
 async fn publish(writer: &Writer, order: &Order, bound: &[Arc<Sandbox>]) -> Result<(), CallError> {
     let claim = &order.claim;
     let terms = claim.terms(Some(&order.pool.claim_defaults));
-    // Since the claim came, its turn may have been a while off. The API tells readiness in whole seconds.
+    // The API tells readiness in whole seconds. In the second in which the claim came, one that had to wait had nothing.
     let came = claim.arrived.as_second();
     let gate = &order.pool.targets.gate;
-    let was_there = |sandbox: &Sandbox| sandbox.up_at(gate).is_some_and(|at| at.as_second() <= came);
-    let warm = |sandbox: &Sandbox| order.warm && was_there(sandbox);
+    let latest = if order.warm { came } else { came - 1 };
+    let warm = |sandbox: &Sandbox| sandbox.up_at(gate).is_some_and(|at| at.as_second() <= latest);
     let status = plan::claim::binding(claim, &terms, bound, warm, Timestamp::now());
     let published = super::publish::claim_status(writer, claim, &status).await;
     match &published {

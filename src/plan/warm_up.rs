@@ -14,6 +14,8 @@ const FIRST: SignedDuration = SignedDuration::from_secs(1);
 const LONGEST: SignedDuration = SignedDuration::from_secs(300);
 /// How long a sandbox has to stay available to end a row of failures.
 const PROOF: SignedDuration = SignedDuration::from_secs(10);
+/// The API tells in whole seconds when a sandbox became ready, so it may have been ready for that much less.
+const PRECISION: SignedDuration = SignedDuration::from_secs(1);
 
 /// The pause that `failures` ask for.
 fn pause(failures: &WarmUpFailures) -> SignedDuration {
@@ -38,13 +40,13 @@ pub(super) fn recall(draft: &mut Draft) {
         if !is_used(draft, revision) {
             continue;
         }
-        // The API tells when in whole seconds.
         let since = |at: &Timestamp| at.as_second() >= failures.last.as_second();
         let up = draft
             .came_up
             .iter()
             .filter(|(of, at)| of == revision && since(at));
-        let proven_at = up.map(|(_, at)| after(*at, pause(failures).min(PROOF))).min();
+        let proof = pause(failures).min(PROOF) + PRECISION;
+        let proven_at = up.map(|(_, at)| after(*at, proof)).min();
         if proven_at.is_none_or(|at| at > draft.view.now) {
             draft.failures.insert(revision.clone(), failures.clone());
         }

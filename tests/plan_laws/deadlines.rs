@@ -161,6 +161,25 @@ fn one_that_is_ready_for_a_moment_ends_no_row_of_failures() {
 }
 
 #[test]
+fn one_that_is_ready_at_the_turn_of_a_second_ends_no_row_of_failures() {
+    let mut world = World::new(1, json!({}));
+    world.step();
+    change(&mut world, |s| s.phase = PodPhase::Failed);
+    world.step();
+    later(&mut world, 1);
+    world.step();
+    // Ready for 40 ms, which the API tells as a second.
+    let ready_since = world.now;
+    world.pass(|_| true);
+    change(&mut world, |s| s.ready_since = s.ready_since.map(|_| ready_since));
+    world.now = ready_since + SignedDuration::from_millis(1040);
+    assert_eq!(world.available(), 1);
+    assert!(progressing(&world).2.contains("failed to become available once"));
+    world.now = ready_since + SignedDuration::from_millis(2000);
+    assert!(!progressing(&world).2.contains("failed"));
+}
+
+#[test]
 fn one_that_comes_up_ends_the_pauses() {
     let mut world = World::new(4, json!({"warmUpDeadlineSeconds": 10}));
     let broken = world.update();

@@ -30,10 +30,10 @@ type Spec = (String, i64);
 pub struct Backoff(Arc<Mutex<HashMap<Spec, Refusal>>>);
 
 impl Backoff {
-    /// Notes a failure and answers the pause, which is as long as the API server asks for at least. Failures within one
+    /// Notes a failure at `now` and answers the pause, which is as long as the API server asks for at least. Failures within one
     /// pause are one.
-    pub fn failed(&self, pool: &Pool, error: &CallError) -> SignedDuration {
-        let (now, message) = (Timestamp::now(), error.message());
+    pub fn failed(&self, pool: &Pool, error: &CallError, now: Timestamp) -> SignedDuration {
+        let message = error.message();
         let asked = match error.class() {
             Class::Throttled(pause) => SignedDuration::try_from(pause).unwrap_or(LONGEST),
             _ => FIRST,

@@ -16,15 +16,16 @@ use crate::observe::stored::StoredPod;
 use crate::observe::terms::pod_metadata;
 use crate::plan;
 use futures::future::join_all;
-use jiff::Timestamp;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// One claim and the sandboxes that it is to get now.
-pub(super) struct Order {
-    pub(super) claim: Arc<Claim>,
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// The claim as last seen.
+    pub claim: Arc<Claim>,
     pub(super) pool: Arc<Pool>,
     pub(super) sandboxes: Vec<Arc<Sandbox>>,
     /// Those that it holds already: the last attempt was left half done.
@@ -46,17 +47,27 @@ enum Given {
 /// Binds the sandboxes of `order` to its claim, and publishes them when it has all that it wants. Whatever happens, none
 /// is left bound to anything else: for one that is refused the next plan takes the next sandbox; if W2 does not
 /// arrive, the claim's own reconcile repeats it.
-pub(super) async fn run(writer: Writer, order: Order) {
+pub(super) async fn run(writer: Writer, order: Arc<Order>) {
+    serve(&writer, &order).await;
+    let pool = &order.pool.key;
+    let mut index = writer.shared.lock();
+    if index.turns.give_back(pool, order.sandboxes.len()) {
+        drop(index);
+        writer.trigger(vec![Trigger::Pool(pool.clone())]);
+    }
+}
+
+async fn serve(writer: &Writer, order: &Order) {
     let claim = &order.claim;
     let mut permit = None;
     // A claim for one keeps its place among the writes from its first to its second.
     let given = if let [sandbox] = &order.sandboxes[..] {
         permit = writer.bindings.acquire().await.ok();
-        vec![give(&writer, &order, sandbox).await]
+        vec![give(writer, order, sandbox).await]
     } else {
         let all = order.sandboxes.iter().map(async |sandbox| {
             let _permit = writer.bindings.acquire().await;
-            give(&writer, &order, sandbox).await
+            give(writer, order, sandbox).await
         });
         join_all(all).await
     };
@@ -74,7 +85,7 @@ pub(super) async fn run(writer: Writer, order: Order) {
     let published = if bound.len() < claim.wanted() {
         None
     } else {
-        Some(publish(&writer, &order, &bound).await)
+        Some(publish(writer, order, &bound).await)
     };
     drop(permit);
     writer.shared.lock().pending.end_serving(&claim.uid);
@@ -129,7 +140,7 @@ async fn publish(writer: &Writer, order: &Order, bound: &[Arc<Sandbox>]) -> Resu
     let gate = &order.pool.targets.gate;
     let latest = if order.warm { came } else { came - 1 };
     let warm = |sandbox: &Sandbox| sandbox.up_at(gate).is_some_and(|at| at.as_second() <= latest);
-    let status = plan::claim::binding(claim, &terms, bound, warm, Timestamp::now());
+    let status = plan::claim::binding(claim, &terms, bound, warm, writer.shared.now());
     let published = super::publish::claim_status(writer, claim, &status).await;
     match &published {
         Ok(()) => tell(writer, claim, &status),

@@ -2,6 +2,7 @@
 
 use super::Writer;
 use super::outcome::{CallError, Class, call, pauses, settle};
+use super::task::Task;
 use crate::api::{API_VERSION, labels};
 use crate::observe::Key;
 use crate::observe::index::Trigger;
@@ -17,7 +18,8 @@ use kube::core::Request;
 use serde_json::{Map, Value, json};
 use std::future::Future;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// How long the decision to create a pod stands while its outcome is unknown. What is needed may have changed since.
 const STANDS: Duration = Duration::from_secs(2);
@@ -63,12 +65,8 @@ pub(super) async fn run(writer: Writer, pool: Arc<Pool>, orders: Vec<Order>) {
         Err(error) => return refuse(&writer, &pool, &orders, &error),
     }
     for order in rest {
-        let (task, pool, order) = (writer.clone(), Arc::clone(&pool), order.clone());
-        writer.spawn(async move {
-            if let Err(error) = create(&task, &pool, &order).await {
-                refuse(&task, &pool, std::slice::from_ref(&order), &error);
-            }
-        });
+        let (pool, orders) = (Arc::clone(&pool), vec![order.clone()]);
+        writer.start(Task::Create { pool, orders });
     }
 }
 
@@ -154,7 +152,7 @@ fn refuse(writer: &Writer, pool: &Pool, orders: &[Order], error: &CallError) {
         index.pending.created(&order.pod);
     }
     drop(index);
-    let pause = writer.backoff.failed(pool, error);
+    let pause = writer.backoff.failed(pool, error, writer.shared.now());
     if !error.is_told() {
         tracing::warn!(pool = %pool.key, message, retry_in = ?pause, "a pod could not be created");
     }

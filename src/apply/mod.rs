@@ -11,9 +11,10 @@ pub mod events;
 pub mod outcome;
 mod patch;
 pub mod publish;
+pub mod reread;
 pub mod revise;
+pub mod task;
 mod tell;
-mod turns;
 
 use crate::metrics::Metrics;
 use crate::observe::Key;
@@ -22,25 +23,21 @@ use crate::observe::feed::{Shared, Triggers};
 use crate::observe::index::Trigger;
 use crate::observe::pool::Pool;
 use crate::observe::sandbox::{Owner, Sandbox};
-use crate::observe::view::{Creation, OwnWrite, PoolView};
+use crate::observe::turns;
+use crate::observe::view::{Creation, PoolView};
 use crate::plan::{Plan, Step};
 use backoff::Backoff;
 use events::Events;
 use kube::Client;
-use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
+use task::Task;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
-use turns::Turns;
 
-/// Bindings under way at once. More would only queue in the API server, which answers slower the more it
-/// holds; they start in order of service.
-const BINDINGS: usize = 32;
+/// Bindings under way at once; they start in order of service.
+const BINDINGS: usize = turns::AT_ONCE;
 /// Creations and deletions under way at once, apart from the bindings so that none of those waits for them.
 const CHANGES: usize = 32;
-/// How soon a refused or failed write may be tried again when nothing about its object changes.
-const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// What every write needs. Cheap to clone.
 #[derive(Clone)]
@@ -52,9 +49,10 @@ pub struct Writer {
     pub(crate) events: Events,
     pub(crate) metrics: Metrics,
     bindings: Arc<Semaphore>,
-    turns: Turns,
     changes: Arc<Semaphore>,
     tasks: TaskTracker,
+    /// Who starts tasks in place of the runtime.
+    starter: Option<Arc<dyn Fn(Task) + Send + Sync>>,
 }
 
 impl Writer {
@@ -65,12 +63,21 @@ impl Writer {
             metrics,
             client,
             shared,
-            turns: Turns::new(triggers.clone()),
             triggers,
             backoff: Backoff::default(),
             bindings: Arc::new(Semaphore::new(BINDINGS)),
             changes: Arc::new(Semaphore::new(CHANGES)),
             tasks: TaskTracker::new(),
+            starter: None,
+        }
+    }
+
+    /// The same writer, whose tasks are handed to `starter` and left to it.
+    #[must_use]
+    pub fn handing_tasks_to(self, starter: impl Fn(Task) + Send + Sync + 'static) -> Self {
+        Self {
+            starter: Some(Arc::new(starter)),
+            ..self
         }
     }
 
@@ -91,9 +98,9 @@ impl Writer {
                 continue;
             }
             // Those behind it must not pass it.
-            let Some(turn) = self.turns.take(view.key(), sandboxes.len()) else {
+            if !index.turns.take(view.key(), sandboxes.len()) {
                 break;
-            };
+            }
             index.pending.serving(&claim.uid);
             for sandbox in &sandboxes {
                 index.pending.binding(sandbox, &claim.uid);
@@ -106,11 +113,7 @@ impl Writer {
                 pool: Arc::clone(&view.pool),
                 sandboxes,
             };
-            let binding = bind::run(self.clone(), order);
-            self.spawn(async move {
-                binding.await;
-                drop(turn);
-            });
+            self.start(Task::Bind(Arc::new(order)));
         }
         for action in &plan.actions {
             match &action.step {
@@ -118,22 +121,34 @@ impl Writer {
                 Step::BindClaim { .. } => {}
                 Step::FailClaim { claim, message } => {
                     index.pending.serving(&claim.uid);
-                    let (claim, message) = (index.as_written(claim), message.clone());
-                    self.spawn(publish::fail_claim(self.clone(), claim, action.reason, message));
+                    self.start(Task::FailClaim {
+                        claim: index.as_written(claim),
+                        reason: action.reason,
+                        message: message.clone(),
+                    });
                 }
                 Step::DeletePod { sandbox } => {
                     index.pending.deleting(sandbox);
-                    self.spawn(delete::run(self.clone(), Arc::clone(sandbox), action.reason));
+                    let sandbox = Arc::clone(sandbox);
+                    let reason = action.reason;
+                    self.start(Task::Delete { sandbox, reason });
                 }
                 Step::DrainPod { sandbox } => {
                     index.pending.draining(sandbox);
-                    self.spawn(drain::mark(self.clone(), Arc::clone(sandbox), action.reason));
+                    let sandbox = Arc::clone(sandbox);
+                    let reason = action.reason;
+                    self.start(Task::Drain { sandbox, reason });
                 }
                 Step::RestorePod { sandbox } => {
                     index.pending.restoring(sandbox);
+                    let sandbox = Arc::clone(sandbox);
                     let hook = view.pool.targets.pre_delete.clone();
-                    let restored = drain::restore(self.clone(), Arc::clone(sandbox), hook, action.reason);
-                    self.spawn(restored);
+                    let reason = action.reason;
+                    self.start(Task::Restore {
+                        sandbox,
+                        hook,
+                        reason,
+                    });
                 }
                 // No pod is made from a template that is not on record yet.
                 Step::CreatePod { .. } if plan.revisions.store.is_some() => {}
@@ -147,15 +162,15 @@ impl Writer {
             }
         }
         if revise::due(view, plan) && index.pending.start_revising(&view.pool.uid) {
-            self.spawn(revise::run(
-                self.clone(),
-                Arc::clone(&view.pool),
-                plan.revisions.clone(),
-            ));
+            let pool = Arc::clone(&view.pool);
+            let revisions = plan.revisions.clone();
+            self.start(Task::Revise { pool, revisions });
         }
         drop(index);
         if !creations.is_empty() {
-            self.spawn(create::run(self.clone(), Arc::clone(&view.pool), creations));
+            let pool = Arc::clone(&view.pool);
+            let orders = creations;
+            self.start(Task::Create { pool, orders });
         }
     }
 
@@ -174,8 +189,13 @@ impl Writer {
         self.triggers.send(triggers);
     }
 
-    pub(crate) fn spawn(&self, write: impl Future<Output = ()> + Send + 'static) {
-        self.tasks.spawn(write);
+    /// Starts a task. One that only waits does not hold up a shutdown.
+    pub(crate) fn start(&self, task: Task) {
+        match &self.starter {
+            Some(starter) => starter(task),
+            None if task.waits() => drop(tokio::spawn(task.run(self.clone()))),
+            None => drop(self.tasks.spawn(task.run(self.clone()))),
+        }
     }
 
     /// Deletes a pod that a claim owns but may not keep, unless that is under way.
@@ -183,7 +203,7 @@ impl Writer {
         let mut index = self.shared.lock();
         if index.pending.on(&sandbox.uid).is_none() {
             index.pending.deleting(&sandbox);
-            self.spawn(delete::run(self.clone(), sandbox, reason));
+            self.start(Task::Delete { sandbox, reason });
         }
     }
 
@@ -198,30 +218,18 @@ impl Writer {
         self.triggers.send(triggers);
     }
 
-    /// Has `claim` looked at again after a while. What waits so does not hold up a shutdown.
+    /// Has `claim` looked at again after a while.
     pub(crate) fn revisit(&self, claim: &Claim) {
-        let triggers = self.triggers.clone();
         let mut again = self.shared.lock().pools_for(claim);
         again.push(Trigger::Claim(claim.key.clone()));
-        tokio::spawn(async move {
-            tokio::time::sleep(RETRY_AFTER).await;
-            triggers.send(again);
-        });
+        self.start(Task::LookAgain { again });
     }
 
     /// Leaves `sandbox` alone until the watch shows a change of it, or for a while when none comes.
     pub(crate) fn set_aside(&self, sandbox: &Arc<Sandbox>) {
         self.shared.lock().pending.refused(sandbox);
         self.look_again(sandbox);
-        let (writer, sandbox) = (self.clone(), Arc::clone(sandbox));
-        tokio::spawn(async move {
-            tokio::time::sleep(RETRY_AFTER).await;
-            let mut index = writer.shared.lock();
-            if index.pending.on(&sandbox.uid) == Some(OwnWrite::Refused) {
-                index.pending.forget(&sandbox.uid);
-                drop(index);
-                writer.look_again(&sandbox);
-            }
-        });
+        let sandbox = Arc::clone(sandbox);
+        self.start(Task::TryAgain { sandbox });
     }
 }

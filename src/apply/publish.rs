@@ -3,6 +3,7 @@
 use super::Writer;
 use super::delete::only;
 use super::outcome::{CallError, Class, call, settle};
+use super::task::Task;
 use super::tell::tell;
 use crate::api::claim::Phase;
 use crate::api::{PoolStatus, SandboxClaimStatus};
@@ -11,7 +12,6 @@ use crate::observe::index::Trigger;
 use crate::observe::pool::Pool;
 use crate::observe::stored::{StoredClaim, StoredPool};
 use crate::plan;
-use jiff::Timestamp;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde::Serialize;
@@ -36,11 +36,8 @@ pub(crate) async fn pool_status(writer: Writer, pool: Arc<Pool>, status: PoolSta
             if !error.is_told() {
                 tracing::warn!(pool = %pool.key, error = error.message(), "the status could not be written");
             }
-            let triggers = writer.triggers.clone();
-            tokio::spawn(async move {
-                tokio::time::sleep(super::RETRY_AFTER).await;
-                triggers.send([Trigger::Pool(pool.key.clone())]);
-            });
+            let again = vec![Trigger::Pool(pool.key.clone())];
+            writer.start(Task::LookAgain { again });
         }
     }
 }
@@ -107,7 +104,7 @@ pub(crate) async fn claim_status(
 
 /// Ends a claim without a sandbox.
 pub(crate) async fn fail_claim(writer: Writer, claim: Arc<Claim>, reason: &'static str, message: String) {
-    let status = plan::claim::failure(&claim, reason, &message, Timestamp::now());
+    let status = plan::claim::failure(&claim, reason, &message, writer.shared.now());
     claim_update(&writer, &claim, status).await;
     writer.shared.lock().pending.end_serving(&claim.uid);
 }

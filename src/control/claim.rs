@@ -2,23 +2,16 @@
 //! follows its sandbox, and what was left half done is finished.
 
 use super::{Context, requeue};
-use crate::api::claim::{BoundSandbox, Phase};
-use crate::apply::outcome::{Class, call};
-use crate::apply::publish;
-use crate::observe::claim::Claim;
+use crate::api::claim::Phase;
+use crate::apply::task::Task;
+use crate::observe::Key;
 use crate::observe::index::Trigger;
-use crate::observe::sandbox::{Owner, Sandbox};
-use crate::observe::stored::{self, StoredClaim, StoredPod};
+use crate::observe::stored::{self, StoredClaim};
 use crate::plan::claim::{ClaimPlan, plan};
 use jiff::Timestamp;
-use kube::Api;
 use kube::runtime::controller::Action;
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// How soon a live read that failed is tried again.
-const RETRY: Duration = Duration::from_secs(5);
 
 /// Brings a claim's status up to date.
 ///
@@ -27,13 +20,22 @@ const RETRY: Duration = Duration::from_secs(5);
 pub async fn reconcile(claim: Arc<StoredClaim>, context: Arc<Context>) -> Result<Action, Infallible> {
     let key = stored::key(&claim.metadata);
     let _timed = context.writer.metrics.reconciling(Trigger::Claim(key.clone()));
-    if !context.shared.synced() {
-        return Ok(Action::await_change());
+    let now = context.shared.now();
+    let (task, next) = step(&context, &key, now);
+    if let Some(task) = task {
+        task.run(context.writer.clone()).await;
     }
-    let now = Timestamp::now();
-    let view = context.shared.lock().claim_view(&key, now);
-    let Some(view) = view else {
-        return Ok(Action::await_change());
+    Ok(requeue(now, next))
+}
+
+/// Decides on one claim and starts what need not be waited for. Answers the task after which the claim may be looked at
+/// again, and when time alone will have changed something.
+pub fn step(context: &Context, key: &Key, now: Timestamp) -> (Option<Task>, Option<Timestamp>) {
+    if !context.shared.synced() {
+        return (None, None);
+    }
+    let Some(view) = context.shared.lock().claim_view(key, now) else {
+        return (None, None);
     };
     let ClaimPlan {
         status,
@@ -49,42 +51,14 @@ pub async fn reconcile(claim: Arc<StoredClaim>, context: Arc<Context>) -> Result
     release
         .into_iter()
         .for_each(|sandbox| context.writer.release(sandbox, why));
+    let claim = view.claim;
     if delete {
-        publish::delete_claim(&context.writer, &view.claim).await;
-        return Ok(Action::await_change());
+        return (Some(Task::DeleteClaim { claim }), None);
     }
-    let Some(status) = status else {
-        return Ok(requeue(now, next));
+    let update = |status| Task::UpdateClaim {
+        claim,
+        status,
+        confirm_loss,
     };
-    for published in &confirm_loss {
-        match is_lost(&context, &view.claim, published).await {
-            Some(true) => {}
-            Some(false) => return Ok(Action::await_change()),
-            None => return Ok(Action::requeue(RETRY)),
-        }
-    }
-    publish::claim_update(&context.writer, &view.claim, *status).await;
-    Ok(requeue(now, next))
-}
-
-/// Whether the published sandbox is gone indeed; `None` when nobody can tell now. A pod whose labels were
-/// taken off by hand leaves the watch and is still its tenant's.
-async fn is_lost(context: &Context, claim: &Claim, published: &BoundSandbox) -> Option<bool> {
-    let pods: Api<StoredPod> = Api::namespaced(context.writer.client.clone(), &claim.key.namespace);
-    match call(pods.get(&published.name)).await {
-        Ok(pod) => {
-            let held = pod
-                .metadata
-                .owner_references
-                .iter()
-                .flatten()
-                .any(|o| o.uid == claim.uid);
-            let labelled = Sandbox::read(&pod).is_some_and(|s| matches!(s.owner, Owner::Claim { .. }));
-            if held && labelled {
-                context.shared.lock().apply_pod(&pod);
-            }
-            Some(!held || stored::uid(&pod.metadata) != published.uid)
-        }
-        Err(error) => (error.class() == Class::Gone).then_some(true),
-    }
+    (status.map(update), next)
 }

@@ -2,7 +2,7 @@
 
 use super::{Context, requeue};
 use crate::api::PoolStatus;
-use crate::apply::publish;
+use crate::apply::task::Task;
 use crate::observe::Key;
 use crate::observe::index::Trigger;
 use crate::observe::stored::{self, StoredPool};
@@ -22,6 +22,13 @@ const STATUS_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
 #[derive(Debug, Default)]
 pub struct Statuses(Mutex<HashMap<String, Timestamp>>);
 
+impl Clone for Statuses {
+    fn clone(&self) -> Self {
+        let written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Self(Mutex::new(written.clone()))
+    }
+}
+
 /// Brings a pool one step nearer to its goal. It sends no request itself and waits for none.
 ///
 /// # Errors
@@ -29,32 +36,36 @@ pub struct Statuses(Mutex<HashMap<String, Timestamp>>);
 pub async fn reconcile(pool: Arc<StoredPool>, context: Arc<Context>) -> Result<Action, Infallible> {
     let key = stored::key(&pool.metadata);
     let _timed = context.writer.metrics.reconciling(Trigger::Pool(key.clone()));
-    let Some(view) = observe(&context, &key) else {
-        return Ok(Action::await_change());
-    };
-    let plan = context.writer.metrics.planning(|| plan::plan(&view));
-    Ok(apply(&context, &view, plan))
+    let now = context.shared.now();
+    let next = step(&context, &key, now);
+    Ok(requeue(now, next))
 }
 
-fn observe(context: &Context, key: &Key) -> Option<PoolView> {
+/// Decides on one pool and starts all that follows. Answers when time alone will have changed something.
+pub fn step(context: &Context, key: &Key, now: Timestamp) -> Option<Timestamp> {
+    let view = observe(context, key, now)?;
+    let plan = context.writer.metrics.planning(|| plan::plan(&view));
+    apply(context, &view, plan)
+}
+
+fn observe(context: &Context, key: &Key, now: Timestamp) -> Option<PoolView> {
     if !context.shared.synced() {
         return None;
     }
     let index = context.shared.lock();
     let pool = index.pool(key).filter(|p| !p.terminating)?;
     let creation = context.writer.creation(&pool);
-    index.pool_view(key, Timestamp::now(), rand::random(), creation)
+    index.pool_view(key, now, (context.shared.inputs.seed)(), creation)
 }
 
-fn apply(context: &Context, view: &PoolView, plan: Plan) -> Action {
+fn apply(context: &Context, view: &PoolView, plan: Plan) -> Option<Timestamp> {
     context.writer.dispatch(view, &plan);
     let changed_verdicts = context.shared.lock().judge(view, plan.waiting);
     context.writer.trigger(changed_verdicts);
     let elsewhere = view.elsewhere.iter().cloned().map(Trigger::Pool);
     context.writer.trigger(elsewhere.collect());
     let due = publish(context, view, plan.status);
-    let next = [plan.next, due].into_iter().flatten().min();
-    requeue(view.now, next)
+    [plan.next, due].into_iter().flatten().min()
 }
 
 /// Writes the status if it says something new, but not more often than [`STATUS_INTERVAL`]. Answers when to
@@ -74,10 +85,9 @@ fn publish(context: &Context, view: &PoolView, status: PoolStatus) -> Option<Tim
     }
     written.retain(|_, last| view.now.duration_since(*last) < STATUS_INTERVAL);
     written.insert(pool.uid.clone(), view.now);
-    context.writer.spawn(publish::pool_status(
-        context.writer.clone(),
-        Arc::clone(pool),
-        status,
-    ));
+    context.writer.start(Task::PublishPool {
+        pool: Arc::clone(pool),
+        status: Box::new(status),
+    });
     None
 }

@@ -3,12 +3,8 @@
 //! is dropped, also when nobody asks for it.
 
 use super::Context;
-use crate::apply::outcome::{Class, call};
-use crate::observe::Key;
-use crate::observe::index::Trigger;
-use crate::observe::stored::StoredPod;
+use crate::apply::task::Task;
 use jiff::{SignedDuration, Timestamp};
-use kube::Api;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -30,9 +26,9 @@ pub async fn run(context: Arc<Context>) {
         }
         let pools = context.shared.lock().pool_keys();
         context.writer.metrics.meters.keep(&pools);
-        let overdue = context.shared.lock().pending.overdue();
+        let overdue = context.shared.lock().pending.overdue(Instant::now());
         for pod in overdue {
-            settle(&context, &pod).await;
+            Task::Reread { pod }.run(context.writer.clone()).await;
         }
     }
 }
@@ -42,23 +38,4 @@ pub fn clock_step(before: Timestamp, after: Timestamp, passed: Duration) -> Opti
     let passed = SignedDuration::try_from(passed).unwrap_or(SignedDuration::MAX);
     let step = after.duration_since(before).saturating_sub(passed);
     (step.abs() > STEP).then_some(step)
-}
-
-async fn settle(context: &Context, key: &Key) {
-    let pods: Api<StoredPod> = Api::namespaced(context.writer.client.clone(), &key.namespace);
-    let answer = call(pods.get(&key.name)).await;
-    let mut index = context.shared.lock();
-    let touched: Vec<Trigger> = match answer {
-        Ok(pod) => index.settle(key, Some(&pod)),
-        Err(error) if error.class() == Class::Gone => index.settle(key, None),
-        Err(error) => {
-            if !error.is_told() {
-                tracing::warn!(pod = %key, error = error.message(), "an own write is unseen, and the pod cannot be read");
-            }
-            return;
-        }
-    };
-    drop(index);
-    tracing::warn!(pod = %key, "an own write was not seen in time and was settled by a live read");
-    context.writer.trigger(touched);
 }

@@ -5,7 +5,7 @@ use super::view::WarmUpFailures;
 use std::collections::{BTreeMap, HashMap};
 
 /// Failures in a row, by UID of the pool, then by revision.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Failures(HashMap<String, BTreeMap<String, WarmUpFailures>>);
 
 impl Failures {

@@ -25,7 +25,25 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 /// Number of watches that have to be complete before anything is planned.
-const KINDS: usize = 5;
+pub const KINDS: usize = 5;
+
+/// What plans are made from and no watch brings. Whoever replays a run hands in its own.
+#[derive(Clone, Copy, Debug)]
+pub struct Inputs {
+    /// The moment.
+    pub now: fn() -> Timestamp,
+    /// A seed of fresh pod names.
+    pub seed: fn() -> u64,
+}
+
+impl Default for Inputs {
+    fn default() -> Self {
+        Self {
+            now: Timestamp::now,
+            seed: rand::random,
+        }
+    }
+}
 
 /// How long one watch lasts, in seconds; the next goes on where it ended, which costs the API server one request. An API
 /// server that is silent for longer has gone, or what is between has.
@@ -43,9 +61,24 @@ pub struct Shared {
     index: Arc<Mutex<Index>>,
     /// How many watches have delivered their first list.
     complete: Arc<watch::Sender<usize>>,
+    /// Moments and seeds.
+    pub inputs: Inputs,
 }
 
 impl Shared {
+    /// An empty index with these inputs.
+    pub fn new(inputs: Inputs) -> Self {
+        Self {
+            inputs,
+            ..Self::default()
+        }
+    }
+
+    /// The moment.
+    pub fn now(&self) -> Timestamp {
+        (self.inputs.now)()
+    }
+
     /// Locks the index. It is held for single look-ups and changes, never across a request.
     pub fn lock(&self) -> MutexGuard<'_, Index> {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
@@ -64,7 +97,8 @@ impl Shared {
         let _ = complete.wait_for(|complete| *complete >= KINDS).await;
     }
 
-    fn one_more_is_complete(&self) {
+    /// One more watch has delivered its first list.
+    pub fn one_more_is_complete(&self) {
         self.complete.send_modify(|complete| *complete += 1);
     }
 }

@@ -13,6 +13,7 @@ use super::sandbox::{Owner, Sandbox};
 use super::stored::{self, StoredClaim, StoredPod, StoredPool};
 use super::takings::Takings;
 use super::templates::Templates;
+use super::turns::Turns;
 use crate::api::claim::Phase;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
@@ -29,7 +30,7 @@ pub enum Trigger {
 }
 
 /// A status written and not yet seen.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Written {
     /// Resource version of the object after the write.
     pub(super) version: String,
@@ -38,7 +39,7 @@ pub(super) struct Written {
 }
 
 /// Everything this process knows of the cluster.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Index {
     pub(super) pools: HashMap<Key, Arc<Pool>>,
     pub(super) claims: HashMap<Key, Arc<Claim>>,
@@ -62,6 +63,8 @@ pub struct Index {
     pub pending: Pending,
     /// Failures to bring up sandboxes.
     pub failures: Failures,
+    /// Bindings that are decided on and not done.
+    pub turns: Turns,
     /// When claims took sandboxes.
     pub takings: Takings,
 }

@@ -114,6 +114,13 @@ impl Index {
             .cloned()
     }
 
+    /// Keys of all pods, sorted.
+    pub fn pod_keys(&self) -> Vec<Key> {
+        let mut keys: Vec<_> = self.pool_of.keys().cloned().collect();
+        keys.sort();
+        keys
+    }
+
     /// Keys of all claims, sorted.
     pub fn claim_keys(&self) -> Vec<Key> {
         let mut keys: Vec<_> = self.claims.keys().cloned().collect();

@@ -22,6 +22,7 @@ pub mod targets;
 mod templates;
 pub mod terms;
 pub mod trouble;
+pub mod turns;
 pub mod view;
 pub mod watches;
 

@@ -31,7 +31,7 @@ struct Creation {
 }
 
 /// The own writes not yet seen. Every entry is noted before its request is sent.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Pending {
     creations: HashMap<Key, Creation>,
     writes: HashMap<String, (Key, Write)>,
@@ -198,10 +198,9 @@ impl Pending {
         creating
     }
 
-    /// Pods whose own write has been unseen for too long, each to be settled by a live read. The clock of
+    /// Pods whose own write has been unseen for too long at `now`, each to be settled by a live read. The clock of
     /// each starts anew.
-    pub fn overdue(&mut self) -> Vec<Key> {
-        let now = Instant::now();
+    pub fn overdue(&mut self, now: Instant) -> Vec<Key> {
         let late = |since: &mut Instant| {
             let late = now.duration_since(*since) >= SETTLE_AFTER;
             if late {
@@ -220,6 +219,26 @@ impl Pending {
                 .filter_map(|(key, w)| late(&mut w.since).then(|| key.clone())),
         );
         keys
+    }
+
+    /// The entries in words, sorted, without their age: for tests.
+    pub fn told(&self) -> Vec<String> {
+        let creations = self
+            .creations
+            .iter()
+            .map(|(key, c)| format!("create {key} of {}", c.revision));
+        let writes = self
+            .writes
+            .iter()
+            .map(|(uid, (_, w))| format!("{:?} {uid} at {} for {:?}", w.what, w.resource_version, w.claim));
+        let serving = self
+            .serving
+            .iter()
+            .map(|(uid, count)| format!("serve {uid} {count}"));
+        let revising = self.revising.iter().map(|uid| format!("revise {uid}"));
+        let mut told: Vec<_> = creations.chain(writes).chain(serving).chain(revising).collect();
+        told.sort();
+        told
     }
 
     /// Number of entries, for tests and gauges: it is zero at rest.

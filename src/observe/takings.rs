@@ -10,7 +10,7 @@ pub const LATELY: SignedDuration = SignedDuration::from_secs(10);
 const MOST: usize = 1_000;
 
 /// Moments of takings, by UID of the pool, oldest first.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Takings(HashMap<String, VecDeque<Timestamp>>);
 
 impl Takings {

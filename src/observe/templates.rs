@@ -15,7 +15,7 @@ use std::sync::Arc;
 type Found = Result<Arc<Template>, Fault>;
 
 /// PodTemplates and the pools that use them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Templates {
     /// Every PodTemplate, as compact JSON of what reaches a pod: most of them may be nobody's.
     stored: HashMap<Key, Box<str>>,
@@ -26,7 +26,7 @@ pub(super) struct Templates {
 }
 
 /// A PodTemplate that pools name.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Use {
     pools: BTreeSet<Key>,
     found: Found,

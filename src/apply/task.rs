@@ -1,0 +1,168 @@
+//! The tasks that plans come to. A task holds what it was decided on and learns everything else from the answers of
+//! the API server, so the same answers lead it the same way again.
+
+use super::{Writer, bind, create, delete, drain, publish, reread, revise};
+use crate::api::claim::BoundSandbox;
+use crate::api::{PoolStatus, SandboxClaimStatus};
+use crate::observe::Key;
+use crate::observe::claim::Claim;
+use crate::observe::hooks::Hook;
+use crate::observe::index::Trigger;
+use crate::observe::pool::Pool;
+use crate::observe::sandbox::Sandbox;
+use crate::observe::view::OwnWrite;
+use crate::plan::revision::Revisions;
+use futures::future::{BoxFuture, FutureExt};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How soon a refused or failed write may be tried again when nothing about its object changes.
+const RETRY_AFTER: Duration = Duration::from_secs(5);
+
+/// One thing to be carried out, in as many requests as it takes. Each ends by itself.
+#[derive(Clone, Debug)]
+pub enum Task {
+    /// Bind sandboxes to a claim and publish them.
+    Bind(Arc<bind::Order>),
+    /// End a claim without a sandbox.
+    FailClaim {
+        /// The claim as last seen.
+        claim: Arc<Claim>,
+        /// CamelCase reason.
+        reason: &'static str,
+        /// Why, for a person.
+        message: String,
+    },
+    /// Bring a claim's status up to date.
+    UpdateClaim {
+        /// The claim as last seen.
+        claim: Arc<Claim>,
+        /// Its new status.
+        status: Box<SandboxClaimStatus>,
+        /// Sandboxes that a live read has to show lost first.
+        confirm_loss: Vec<BoundSandbox>,
+    },
+    /// Delete a claim that has ended.
+    DeleteClaim {
+        /// The claim as last seen.
+        claim: Arc<Claim>,
+    },
+    /// Create pods.
+    Create {
+        /// The pool that they are for.
+        pool: Arc<Pool>,
+        /// The pods.
+        orders: Vec<create::Order>,
+    },
+    /// Delete a pod.
+    Delete {
+        /// The pod as last seen.
+        sandbox: Arc<Sandbox>,
+        /// CamelCase reason.
+        reason: &'static str,
+    },
+    /// Mark a warm pod as draining.
+    Drain {
+        /// The pod as last seen.
+        sandbox: Arc<Sandbox>,
+        /// CamelCase reason.
+        reason: &'static str,
+    },
+    /// Mark a draining pod as warm.
+    Restore {
+        /// The pod as last seen.
+        sandbox: Arc<Sandbox>,
+        /// The pool's preDelete hooks.
+        hook: Hook,
+        /// CamelCase reason.
+        reason: &'static str,
+    },
+    /// Write the stored revisions of a pool.
+    Revise {
+        /// The pool.
+        pool: Arc<Pool>,
+        /// What to write.
+        revisions: Revisions,
+    },
+    /// Write the status of a pool.
+    PublishPool {
+        /// The pool as last seen.
+        pool: Arc<Pool>,
+        /// Its new status.
+        status: Box<PoolStatus>,
+    },
+    /// Read a pod live, on which an own write was not seen in time.
+    Reread {
+        /// The pod.
+        pod: Key,
+    },
+    /// After a while, look at objects again.
+    LookAgain {
+        /// The objects.
+        again: Vec<Trigger>,
+    },
+    /// After a while, take a sandbox into account again whose last write was refused.
+    TryAgain {
+        /// The sandbox.
+        sandbox: Arc<Sandbox>,
+    },
+}
+
+impl Task {
+    /// It sends no request, and only waits.
+    pub fn waits(&self) -> bool {
+        matches!(self, Self::LookAgain { .. } | Self::TryAgain { .. })
+    }
+
+    /// Carries the task out.
+    pub fn run(self, writer: Writer) -> BoxFuture<'static, ()> {
+        match self {
+            Self::Bind(order) => bind::run(writer, order).boxed(),
+            Self::FailClaim {
+                claim,
+                reason,
+                message,
+            } => publish::fail_claim(writer, claim, reason, message).boxed(),
+            Self::UpdateClaim {
+                claim,
+                status,
+                confirm_loss,
+            } => async move {
+                if reread::all_lost(&writer, &claim, &confirm_loss).await {
+                    publish::claim_update(&writer, &claim, *status).await;
+                }
+            }
+            .boxed(),
+            Self::DeleteClaim { claim } => {
+                async move { publish::delete_claim(&writer, &claim).await }.boxed()
+            }
+            Self::Create { pool, orders } => create::run(writer, pool, orders).boxed(),
+            Self::Delete { sandbox, reason } => delete::run(writer, sandbox, reason).boxed(),
+            Self::Drain { sandbox, reason } => drain::mark(writer, sandbox, reason).boxed(),
+            Self::Restore {
+                sandbox,
+                hook,
+                reason,
+            } => drain::restore(writer, sandbox, hook, reason).boxed(),
+            Self::Revise { pool, revisions } => revise::run(writer, pool, revisions).boxed(),
+            Self::PublishPool { pool, status } => publish::pool_status(writer, pool, *status).boxed(),
+            Self::Reread { pod } => async move { reread::settle(&writer, &pod).await }.boxed(),
+            Self::LookAgain { again } => async move {
+                tokio::time::sleep(RETRY_AFTER).await;
+                writer.trigger(again);
+            }
+            .boxed(),
+            Self::TryAgain { sandbox } => try_again(writer, sandbox).boxed(),
+        }
+    }
+}
+
+async fn try_again(writer: Writer, sandbox: Arc<Sandbox>) {
+    tokio::time::sleep(RETRY_AFTER).await;
+    let mut index = writer.shared.lock();
+    if index.pending.on(&sandbox.uid) == Some(OwnWrite::Refused) {
+        index.pending.forget(&sandbox.uid);
+        drop(index);
+        writer.look_again(&sandbox);
+    }
+}

@@ -130,6 +130,25 @@ impl Targets {
     pub fn min_available(&self) -> usize {
         self.replicas.saturating_sub(self.max_unavailable)
     }
+
+    /// The same beside `claimed` sandboxes. Where `maxTotal` leaves no room for `replicas`, one at a time may go of those
+    /// that there is room for, if any may: [`Targets::min_available`] could never be exceeded there, and what is old
+    /// or shall go would take up the room for good.
+    pub fn min_available_beside(&self, claimed: usize) -> usize {
+        let room = self.room_beside(claimed);
+        let least = room.saturating_sub(self.max_unavailable.min(1));
+        if room < self.replicas {
+            self.min_available().min(least)
+        } else {
+            self.min_available()
+        }
+    }
+
+    /// Unclaimed sandboxes that `maxTotal` has room for beside `claimed` ones; `usize::MAX` without a bound.
+    pub fn room_beside(&self, claimed: usize) -> usize {
+        self.max_total
+            .map_or(usize::MAX, |max| max.saturating_sub(claimed))
+    }
 }
 
 fn count(field: &str, value: i32) -> Result<usize, String> {

@@ -1,7 +1,5 @@
 //! How many available sandboxes may still be taken away.
 
-use crate::observe::targets::Targets;
-
 /// How many available sandboxes may still be taken away in this plan. Every phase draws on the same one.
 #[derive(Clone, Debug)]
 pub struct Budget {
@@ -10,11 +8,11 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// A budget over `available` sandboxes.
-    pub fn new(available: usize, targets: &Targets) -> Self {
+    /// A budget over `available` sandboxes, of which `min_available` have to stay.
+    pub fn new(available: usize, min_available: usize) -> Self {
         Self {
             available,
-            min_available: targets.min_available(),
+            min_available,
         }
     }
 
@@ -24,7 +22,7 @@ impl Budget {
         self.available = self.available.saturating_sub(1);
     }
 
-    /// Takes one available sandbox away if the rest still reaches `replicas - maxUnavailable`.
+    /// Takes one available sandbox away if enough of them stay.
     #[must_use]
     pub fn take(&mut self) -> bool {
         let allowed = self.available > self.min_available;

@@ -105,7 +105,7 @@ impl<'a> Draft<'a> {
             demand_latest: 0,
             forbidden: 0,
             shortfall: Shortfall::default(),
-            budget: Budget::new(0, &view.pool.targets),
+            budget: Budget::new(0, 0),
             actions: Vec::new(),
             next: None,
         };
@@ -140,7 +140,8 @@ impl<'a> Draft<'a> {
         warm_up::recall(&mut draft);
         draft.proven = draft.claimed.contains(&true) || draft.idle.iter().any(|i| i.updated && i.available);
         let available = draft.idle.iter().filter(|i| i.available).count();
-        draft.budget = Budget::new(available, &view.pool.targets);
+        let min_available = view.pool.targets.min_available_beside(draft.claimed.len());
+        draft.budget = Budget::new(available, min_available);
         draft
     }
 
@@ -240,12 +241,7 @@ impl<'a> Draft<'a> {
 
     /// `unclaimed` sandboxes, as far as `maxTotal` leaves room for them beside the claimed ones.
     pub(super) fn within_total(&self, unclaimed: usize) -> usize {
-        let room = |max: usize| max.saturating_sub(self.claimed.len());
-        self.view
-            .pool
-            .targets
-            .max_total
-            .map_or(unclaimed, |max| unclaimed.min(room(max)))
+        unclaimed.min(self.view.pool.targets.room_beside(self.claimed.len()))
     }
 
     /// Discards up to `count` of the idle sandboxes that `of` selects, in order of removal: not available ones

@@ -79,10 +79,10 @@ impl Progress {
         } else {
             (Truth::True, progressing::PROGRESSING, so_far)
         };
-        // With maxUnavailable 0 a rollout needs room for one more than are wanted.
-        let needed = wanted + usize::from(targets.max_unavailable == 0);
+        // With maxUnavailable 0 a rollout needs room for one more than are wanted; else it goes on within what room there is.
+        let needed = wanted + 1;
         let room = draft.within_total(needed);
-        if !self.complete && room < needed {
+        if !self.complete && targets.max_unavailable == 0 && room < needed {
             message = format!(
                 "{message}; held back, capacity.maxTotal leaves room for {room} beside the claimed ones and {needed} are needed"
             );
@@ -112,7 +112,7 @@ fn complete(draft: &Draft, counts: &Counts) -> bool {
         || (pool.fault.is_none()
             && counts.updated == counts.replicas
             && draft.view.creating.len() == draft.creating_updated()
-            && counts.updated_available + taken >= pool.targets.replicas)
+            && counts.updated_available + taken >= draft.within_total(pool.targets.replicas))
 }
 
 /// When the rollout made progress last; `None` while none is under way, and while it waits for somebody: paused,
@@ -153,7 +153,8 @@ fn warm_up_failures(draft: &Draft) -> Option<String> {
 
 /// All but the `kept` sandboxes run the update revision, now or as the status has said.
 fn at_partition(draft: &Draft, counts: &Counts, kept: usize) -> bool {
-    let enough = counts.updated_available + kept >= draft.view.pool.targets.replicas;
+    let wanted = draft.within_total(draft.view.pool.targets.replicas);
+    let enough = counts.updated_available + kept >= wanted;
     kept > 0 && (enough || reached_partition(draft, kept))
 }
 

@@ -29,7 +29,7 @@ pub(super) fn run(draft: &mut Draft) -> usize {
 /// - the new ones not yet available, with those being replaced now, reach `maxUnavailable` and what is there
 ///   above the wanted number (so that a revision that never becomes ready cannot eat the pool, not even
 ///   sandboxes that are broken already), or
-/// - taking an available one would leave fewer than `replicas - maxUnavailable`.
+/// - taking an available one would leave fewer than have to stay ([`crate::observe::targets::Targets::min_available_beside`]).
 fn roll(draft: &mut Draft) -> usize {
     let rollout = Rollout::of(draft);
     let desired = draft.within_total(draft.desired());

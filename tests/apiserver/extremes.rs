@@ -91,14 +91,14 @@ impl Gauge {
                 .pods
                 .get(event.uid())
                 .is_some_and(|p| matches!(p.owner, Owner::Claim { .. }));
-        let asked = usize::try_from(pool.floor - self.floor).unwrap_or(0);
+        let asked = usize::try_from(pool.floor(0) - self.floor).unwrap_or(0);
         self.lent
             .extend(std::iter::repeat_n(event.at, asked + usize::from(taken)));
-        self.floor = pool.floor;
+        self.floor = pool.floor(0);
         let free = world.pods.values().filter(|p| p.is_available(pool, event.at));
         self.available = free.map(|p| p.uid.clone()).collect();
         let available = world.available(pool, event.at);
-        if available >= pool.floor {
+        if available >= pool.floor(0) {
             self.lent.retain(|at| event.at.duration_since(*at) < AT_ONCE);
         }
         if !counts {
@@ -110,10 +110,10 @@ impl Gauge {
         let seen = &mut self.seen;
         seen.taken += usize::from(taken);
         seen.least = seen.least.min(available);
-        seen.margin = seen.margin.min(available + lent - pool.floor);
+        seen.margin = seen.margin.min(available + lent - pool.floor(0));
         seen.most = seen.most.max(unclaimed);
         seen.excess = seen.excess.max(unclaimed - allowed);
-        if available >= pool.floor {
+        if available >= pool.floor(0) {
             self.below_since = None;
         } else {
             let since = *self.below_since.get_or_insert(event.at);

@@ -294,11 +294,9 @@ proptest! {
         let claimed = world.sandboxes.len() - world.unclaimed().count();
         let room = targets.max_total.map_or(targets.replicas, |max| targets.replicas.min(max.saturating_sub(claimed)));
         prop_assert!(world.available() >= room, "{} of {room} available", world.available());
-        // No room for `replicas` beside the claimed ones, or for a surge where nothing may be unavailable, holds
-        // a rollout back: I4 comes before I5.
-        let surge = usize::from(targets.max_unavailable == 0);
-        let fits = targets.max_total.is_none_or(|max| targets.replicas + surge + claimed <= max);
-        if fits || (surge == 0 && room == targets.replicas.min(targets.max_total.unwrap_or(usize::MAX))) {
+        // Where nothing may be unavailable, no room for a surge holds a rollout back: I4 comes before I5.
+        let fits = targets.max_total.is_none_or(|max| targets.replicas + 1 + claimed <= max);
+        if fits || targets.max_unavailable > 0 {
             let old = world.unclaimed().filter(|s| s.revision != update).count();
             prop_assert!(old <= targets.partition, "I5: {old} old sandboxes left, {} may stay", targets.partition);
         }

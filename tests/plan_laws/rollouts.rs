@@ -158,6 +158,50 @@ fn an_eviction_surges_when_the_budget_has_no_room() {
     assert_eq!(world.unclaimed().count(), 3);
 }
 
+/// A pool of five whose `maxTotal` of six is half taken up by a claim for three.
+fn half_claimed(update_strategy: &Value) -> World {
+    let fields = json!({"capacity": {"maxTotal": 6}, "updateStrategy": update_strategy});
+    let mut world = World::full(5, fields);
+    world.claim("tenant", json!({"replicas": 3}));
+    world.rest();
+    world.follow("tenant");
+    world.rest();
+    assert_eq!((world.sandboxes.len(), world.available()), (6, 3));
+    world
+}
+
+#[test]
+fn a_rollout_goes_one_at_a_time_where_max_total_has_no_room_for_all_replicas() {
+    let mut world = half_claimed(&json!({"maxUnavailable": 2}));
+    world.set_image("image:2");
+    while old(&world) > 0 {
+        assert!(world.available() >= 2);
+        world.step();
+        world.pass(|_| true);
+    }
+    world.rest();
+    assert_eq!(progressing(&world), ("True".into(), "RolloutComplete".into()));
+}
+
+#[test]
+fn sandboxes_to_be_evicted_make_room_for_a_claim_where_max_total_has_none() {
+    let mut world = half_claimed(&json!({"maxUnavailable": 1}));
+    world.sandboxes.values_mut().for_each(|s| s.evict = true);
+    world.claim("late", json!({}));
+    world.rest();
+    assert!(world.bound_to("late").is_some());
+}
+
+#[test]
+fn nothing_old_goes_where_none_may_be_unavailable_and_max_total_has_no_room_for_another() {
+    let mut world = half_claimed(&json!({"maxUnavailable": 0, "maxSurge": 1}));
+    world.set_image("image:2");
+    world.rest();
+    assert_eq!((old(&world), world.available()), (3, 3));
+    let conditions = world.plan().status.conditions;
+    assert!(conditions.iter().any(|c| c.message.contains("held back")));
+}
+
 #[test]
 fn a_partition_keeps_exactly_that_many_and_lost_old_ones_are_made_again_from_the_old_template() {
     let mut world = rolling(5, json!({"partition": 3, "maxUnavailable": 1}));

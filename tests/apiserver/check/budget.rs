@@ -29,9 +29,7 @@ impl Budget {
     pub fn note(&mut self, world: &World, now: Timestamp) {
         for (name, pool) in &world.pools {
             let counts = self.0.entry(name.clone()).or_default();
-            // What `maxTotal` leaves no room for beside the claimed ones has to go.
-            let room = pool.max_total.map_or(i64::MAX, |max| max - world.claimed(name));
-            counts.floor.push(now, pool.floor.min(room));
+            counts.floor.push(now, pool.floor(world.claimed(name)));
             counts.wanted.push(now, pool.replicas + pool.max_surge);
             counts.waiting.push(now, world.waiting(name));
             counts.max_total.push(now, pool.max_total.unwrap_or(i64::MAX));

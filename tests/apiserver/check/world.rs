@@ -154,8 +154,8 @@ pub struct Pool {
     pub update_revision: String,
     pub current_revision: String,
     pub replicas: i64,
-    /// How many must stay available in a rollout; with strategy Recreate none.
-    pub floor: i64,
+    /// How many may be unavailable in a rollout; with strategy Recreate all.
+    max_unavailable: i64,
     pub max_surge: i64,
     pub min_total: i64,
     pub max_total: Option<i64>,
@@ -168,6 +168,18 @@ pub struct Pool {
 }
 
 impl Pool {
+    /// How many must stay available in a rollout beside `claimed` sandboxes. Where `maxTotal` leaves no room for all the
+    /// replicas, one of those that it has room for may go.
+    pub fn floor(&self, claimed: i64) -> i64 {
+        let floor = self.replicas - self.max_unavailable;
+        let room = self.max_total.map_or(i64::MAX, |max| max - claimed);
+        if room < self.replicas {
+            floor.min(room - self.max_unavailable.min(1))
+        } else {
+            floor
+        }
+    }
+
     fn read(event: &Event) -> Self {
         let spec = &event.object["spec"];
         let replicas = spec["replicas"].as_i64().unwrap_or(0);
@@ -186,7 +198,7 @@ impl Pool {
             current_revision: text(&event.object, "/status/currentRevision").into(),
             update_revision: text(&event.object, "/status/updateRevision").into(),
             replicas,
-            floor: if all_at_once { 0 } else { replicas - may_be_missing },
+            max_unavailable: if all_at_once { replicas } else { may_be_missing },
             max_surge,
             min_total: spec["capacity"]["minTotal"].as_i64().unwrap_or(0),
             max_total: spec["capacity"]["maxTotal"].as_i64(),

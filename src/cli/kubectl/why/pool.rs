@@ -155,6 +155,7 @@ fn hold(outlook: &Outlook, reason: &str) -> Option<String> {
     let (pool, plan) = (&outlook.view.pool, &outlook.plan);
     let targets = &pool.targets;
     let old = count(plan.status.replicas - plan.status.updated);
+    let stay = targets.min_available_beside(count(plan.status.claimed));
     let replaces = plan.actions.iter().any(|a| a.reason == "OldRevision");
     match reason {
         progressing::COMPLETE | progressing::PARTITION_COMPLETE => None,
@@ -166,12 +167,12 @@ fn hold(outlook: &Outlook, reason: &str) -> Option<String> {
         _ if targets.strategy == UpdateStrategyType::OnReplenish => {
             Some("By its strategy OnReplenish old sandboxes are replaced only as claims take them.".into())
         }
-        _ if count(plan.status.available) <= targets.min_available() => Some(format!(
+        _ if count(plan.status.available) <= stay => Some(format!(
             "No old sandbox may go now: {} {} available, and updateStrategy.maxUnavailable ({}) asks for {} to stay.",
             plan.status.available,
             are(count(plan.status.available)),
             targets.max_unavailable,
-            targets.min_available()
+            stay
         )),
         _ => Some(
             "No further old sandbox is replaced before new ones become available: as many as maxUnavailable allows \

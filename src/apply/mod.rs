@@ -16,6 +16,7 @@ pub mod revise;
 pub mod task;
 mod tell;
 
+use crate::api::claim::Phase;
 use crate::metrics::Metrics;
 use crate::observe::Key;
 use crate::observe::claim::Claim;
@@ -198,13 +199,23 @@ impl Writer {
         }
     }
 
-    /// Deletes a pod that a claim owns but may not keep, unless that is under way.
-    pub(crate) fn release(&self, sandbox: Arc<Sandbox>, reason: &'static str) {
+    /// Deletes a pod that `claim` owns but may not keep, unless that is under way. What a claim lists that has not ended
+    /// may be more by now than is seen.
+    pub(crate) fn release(&self, claim: &Arc<Claim>, sandbox: Arc<Sandbox>, reason: &'static str) {
         let mut index = self.shared.lock();
-        if index.pending.on(&sandbox.uid).is_none() {
-            index.pending.deleting(&sandbox);
-            self.start(Task::Delete { sandbox, reason });
+        if index.pending.on(&sandbox.uid).is_some() {
+            return;
         }
+        index.pending.deleting(&sandbox);
+        let claim = Arc::clone(claim);
+        self.start(match claim.status.phase {
+            Some(Phase::Failed | Phase::Expired) => Task::Delete { sandbox, reason },
+            Some(Phase::Pending | Phase::Bound) | None => Task::Release {
+                claim,
+                sandbox,
+                reason,
+            },
+        });
     }
 
     /// Has the pool of `sandbox` and the claim that owns it by now looked at again.

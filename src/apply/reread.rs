@@ -1,13 +1,14 @@
-//! Live reads of pods, where the watch alone cannot tell what is true.
+//! Live reads, where the watch alone cannot tell what is true.
 
-use super::Writer;
 use super::outcome::{Class, call};
+use super::{Writer, delete};
 use crate::api::claim::BoundSandbox;
 use crate::observe::Key;
 use crate::observe::claim::Claim;
 use crate::observe::sandbox::{Owner, Sandbox};
-use crate::observe::stored::{self, StoredPod};
+use crate::observe::stored::{self, StoredClaim, StoredPod};
 use kube::Api;
+use std::sync::Arc;
 
 /// Reads a pod on which an own write was not seen in time.
 pub(super) async fn settle(writer: &Writer, key: &Key) {
@@ -43,6 +44,25 @@ pub(super) async fn all_lost(writer: &Writer, claim: &Claim, published: &[BoundS
         }
     }
     true
+}
+
+/// Deletes a sandbox that `claim` holds and does not list, if that is so indeed: another leader may have published it a
+/// moment ago, or be about to while the claim waits. When nobody can tell now, the claim is looked at again later.
+pub(super) async fn release(writer: Writer, claim: Arc<Claim>, sandbox: Arc<Sandbox>, reason: &'static str) {
+    let claims: Api<StoredClaim> = Api::namespaced(writer.client.clone(), &claim.key.namespace);
+    let unlisted = match call(claims.get(&claim.key.name)).await {
+        Ok(stored) => {
+            let now = Claim::read(&stored, claim.sequence, claim.arrived);
+            let listed = now.status.sandboxes.iter().any(|s| s.uid == sandbox.uid);
+            now.uid != claim.uid || (!listed && (sandbox.finished() || !now.waiting()))
+        }
+        Err(error) => error.class() == Class::Gone,
+    };
+    if unlisted {
+        return delete::run(writer, sandbox, reason).await;
+    }
+    writer.shared.lock().pending.forget(&sandbox.uid);
+    writer.revisit(&claim);
 }
 
 /// Whether the published sandbox is gone indeed; `None` when nobody can tell now. A pod whose labels were

@@ -61,6 +61,15 @@ pub enum Task {
         /// CamelCase reason.
         reason: &'static str,
     },
+    /// Delete a pod that a claim holds, unless the claim lists it by now.
+    Release {
+        /// The claim as last seen.
+        claim: Arc<Claim>,
+        /// The pod as last seen.
+        sandbox: Arc<Sandbox>,
+        /// CamelCase reason.
+        reason: &'static str,
+    },
     /// Mark a warm pod as draining.
     Drain {
         /// The pod as last seen.
@@ -138,6 +147,11 @@ impl Task {
             }
             Self::Create { pool, orders } => create::run(writer, pool, orders).boxed(),
             Self::Delete { sandbox, reason } => delete::run(writer, sandbox, reason).boxed(),
+            Self::Release {
+                claim,
+                sandbox,
+                reason,
+            } => reread::release(writer, claim, sandbox, reason).boxed(),
             Self::Drain { sandbox, reason } => drain::mark(writer, sandbox, reason).boxed(),
             Self::Restore {
                 sandbox,

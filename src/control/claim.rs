@@ -50,7 +50,7 @@ pub fn step(context: &Context, key: &Key, now: Timestamp) -> (Option<Task>, Opti
     };
     release
         .into_iter()
-        .for_each(|sandbox| context.writer.release(sandbox, why));
+        .for_each(|sandbox| context.writer.release(&view.claim, sandbox, why));
     let claim = view.claim;
     if delete {
         return (Some(Task::DeleteClaim { claim }), None);

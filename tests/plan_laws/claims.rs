@@ -232,6 +232,17 @@ fn a_second_sandbox_of_a_bound_claim_is_released_and_the_published_one_never() {
 }
 
 #[test]
+fn of_too_many_sandboxes_none_is_released_before_the_status_tells_which_are_kept() {
+    let mut world = World::full(2, json!({}));
+    world.claim("one", json!({}));
+    half_bind(&mut world, "one");
+    half_bind(&mut world, "one");
+    let plan = plan::claim::plan(&world.claim_view("one"));
+    assert_eq!(plan.status.unwrap().sandboxes.len(), 1);
+    assert!(plan.release.is_empty());
+}
+
+#[test]
 fn a_sandbox_bound_while_its_claim_failed_is_released() {
     let mut world = World::full(1, json!({}));
     world.claim("one", json!({}));

@@ -29,10 +29,9 @@ pub(super) fn plan(view: &ClaimView) -> ClaimPlan {
     } else {
         wait(view)
     };
-    // What has died before it was published is nobody's.
+    // What has died before it was published is nobody's. What is too many is known once the status tells which are kept.
     let dead = view.sandboxes.iter().filter(|s| s.finished() && !s.terminating);
-    let too_many = usable.into_iter().skip(wanted);
-    plan.release = dead.cloned().chain(too_many).collect();
+    plan.release = dead.cloned().collect();
     plan.next = [plan.next, shutdown].into_iter().flatten().min();
     plan
 }

@@ -79,7 +79,8 @@ async fn is_lost(writer: &Writer, claim: &Claim, published: &BoundSandbox) -> Op
                 .any(|o| o.uid == claim.uid);
             let labelled = Sandbox::read(&pod).is_some_and(|s| matches!(s.owner, Owner::Claim { .. }));
             if held && labelled {
-                writer.shared.lock().apply_pod(&pod);
+                let touched = writer.shared.lock().apply_pod(&pod);
+                writer.trigger(touched);
             }
             Some(!held || stored::uid(&pod.metadata) != published.uid)
         }

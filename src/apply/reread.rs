@@ -25,9 +25,14 @@ pub(super) async fn settle(writer: &Writer, key: &Key) {
             return;
         }
     };
+    let pod = index.pod(key);
     drop(index);
     tracing::warn!(pod = %key, "an own write was not seen in time and was settled by a live read");
     writer.trigger(touched);
+    // Also where the pod is as it was: the write has not happened, and may be due again.
+    if let Some(pod) = pod {
+        writer.look_again(&pod);
+    }
 }
 
 /// Whether all the `published` sandboxes of a claim are gone indeed. When nobody can tell now, the claim is looked at

@@ -82,6 +82,26 @@ test: lint unit e2e ## Everything a change has to pass: lint, unit and e2e (what
 unit: ## Unit and property tests: no cluster needed
 	@e2e/need.sh cargo cc
 	cargo test --locked
+	$(EXPLORE)
+
+EXPLORE := cargo test --locked --profile explore --test explore
+
+.PHONY: explore
+explore: ## Search the larger worlds of tests/explore for a schedule that breaks an invariant (EXPLORE_STATES=100000 of each)
+	@e2e/need.sh cargo cc
+	$(EXPLORE) -- --ignored --nocapture --test-threads 1
+
+WALKS ?= 1000000
+
+.PHONY: soak
+soak: ## Walk at random through worlds full of faults (WALKS=1000000)
+	@e2e/need.sh cargo cc
+	WALKS=$(WALKS) $(EXPLORE) -- --nocapture walks
+
+.PHONY: mutants
+mutants: ## Take the operator's safeguards away one by one, and see each loss caught
+	@e2e/need.sh cargo cc python3
+	e2e/mutants/mutants.py
 
 .PHONY: e2e
 e2e: ## Tests against a real control plane, which is built on first use and started by the tests

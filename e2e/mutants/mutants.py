@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Applies the mutants of mutants.toml one by one to a copy of the source and runs the suite named with each.
+
+Exit code 1 when one survives. Arguments are parts of names: only those mutants are run.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+COPY = ROOT / "target" / "mutants"
+PARTS = ["Cargo.toml", "Cargo.lock", "clippy.toml", "src", "tests", "benches"]
+# The dependencies are built once for the source and its copy.
+ENVIRONMENT = {**os.environ, "CARGO_TARGET_DIR": str(ROOT / "target")}
+
+
+def copy_source():
+    """The source as it is now. Files that are as they were keep their times, so that they are not built anew."""
+    COPY.mkdir(parents=True, exist_ok=True)
+    for part in PARTS:
+        source, copy = ROOT / part, COPY / part
+        if source.is_dir():
+            shutil.rmtree(copy, ignore_errors=True)
+            shutil.copytree(source, copy)
+        else:
+            shutil.copy2(source, copy)
+
+
+def mutate(change):
+    """Makes one replacement in the copy. Answers the file and what it held before."""
+    path = COPY / change["file"]
+    before = path.read_text()
+    found = before.count(change["from"])
+    if found != 1:
+        sys.exit(f"{change['file']}: {found} places for {change['from'].strip()!r}, and there must be 1")
+    path.write_text(before.replace(change["from"], change["to"]))
+    return path, before
+
+
+def judge(mutant):
+    """What caught the mutant, or None when it survived."""
+    suite = mutant["suite"]
+    build = ["cargo", "test", "--locked", "--profile", "explore", "--test", "explore"]
+    built = subprocess.run([*build, "--no-run"], cwd=COPY, capture_output=True, text=True, env=ENVIRONMENT)
+    if built.returncode != 0:
+        sys.exit(f"the mutant does not build:\n{built.stderr[-3000:]}")
+    test = [*build, "--", "--include-ignored", "--exact", f"suites::{suite}"]
+    run = subprocess.run(test, cwd=COPY, capture_output=True, text=True, env=ENVIRONMENT)
+    if "running 1 test" not in run.stdout:
+        sys.exit(f"there is no test {suite}:\n{run.stdout[-3000:]}{run.stderr[-3000:]}")
+    if run.returncode == 0:
+        return None
+    law = re.search(r"^(I\d+: .*)$", run.stdout + run.stderr, re.MULTILINE)
+    return law.group(1) if law else "a panic of the operator"
+
+
+def main():
+    mutants = tomllib.loads((HERE / "mutants.toml").read_text())["mutant"]
+    wanted = [m for m in mutants if not sys.argv[1:] or any(part in m["name"] for part in sys.argv[1:])]
+    survivors = 0
+    for mutant in wanted:
+        copy_source()
+        for change in mutant["change"]:
+            mutate(change)
+        caught = judge(mutant)
+        survivors += caught is None
+        verdict = f"caught by {mutant['suite']}: {caught}" if caught else f"SURVIVED {mutant['suite']}"
+        print(f"{mutant['name']}: {verdict}", flush=True)
+    print(f"{len(wanted) - survivors} of {len(wanted)} mutants were caught")
+    sys.exit(1 if survivors or not wanted else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,244 @@
+//! Runs the operator's own code, one step at a time. A task is a future and cannot be copied, but it does nothing that
+//! what it was started with and its answers do not lead it to. So a task that is under way is kept as these, and is led
+//! there again when the next answer comes. Only on the last part of the way is the index the real one; before, it is that
+//! of the task's start.
+
+use crate::request::{Answer, Request};
+use futures::channel::mpsc::{UnboundedReceiver, unbounded};
+use futures::channel::oneshot;
+use jiff::Timestamp;
+use kube::Client;
+use kube::client::Body;
+use std::cell::{Cell, RefCell};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+use warmpool::apply::Writer;
+use warmpool::apply::task::Task;
+use warmpool::control::pool::Statuses;
+use warmpool::control::{Context, claim, pool};
+use warmpool::metrics::Metrics;
+use warmpool::observe::Key;
+use warmpool::observe::feed::{Inputs, Shared, Triggers};
+use warmpool::observe::index::{Index, Trigger};
+
+/// Longer than the pauses between the first tries of a write, and far shorter than the deadline of a request.
+const IDLE: Duration = Duration::from_millis(500);
+
+/// A request under way and whom to answer.
+type Open = (Request, Option<oneshot::Sender<Answer>>);
+
+thread_local! {
+    static OPEN: RefCell<Vec<Open>> = const { RefCell::new(Vec::new()) };
+    static NOW: Cell<Timestamp> = const { Cell::new(Timestamp::UNIX_EPOCH) };
+    static SEED: Cell<u64> = const { Cell::new(0) };
+    static LAB: Lab = Lab::new();
+}
+
+/// A runtime whose clock stands still while anything can be done, and a client whose requests wait to be answered.
+struct Lab {
+    runtime: Runtime,
+    client: Client,
+    metrics: Metrics,
+}
+
+impl Lab {
+    fn new() -> Self {
+        let runtime = Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        let guard = runtime.enter();
+        let service = tower::service_fn(async |request: http::Request<Body>| serve(request).await);
+        let client = Client::new(service, "default");
+        drop(guard);
+        Self {
+            runtime,
+            client,
+            metrics: Metrics::default(),
+        }
+    }
+}
+
+async fn serve(request: http::Request<Body>) -> Result<http::Response<Body>, std::io::Error> {
+    let (parts, body) = request.into_parts();
+    let content_type = parts.headers.get(http::header::CONTENT_TYPE);
+    let content_type = content_type.map_or("", |value| value.to_str().unwrap());
+    let body = body.collect_bytes().await.unwrap();
+    let broken = || std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+    let Some(request) = Request::read(&parts.method, parts.uri.path(), content_type, &body) else {
+        return Err(broken());
+    };
+    let (sender, answer) = oneshot::channel();
+    OPEN.with_borrow_mut(|open| open.push((request, Some(sender))));
+    let answer = answer
+        .await
+        .ok()
+        .filter(|answer| answer.code != 0)
+        .ok_or_else(broken)?;
+    let body = Body::from(answer.body.text.clone().into_bytes());
+    Ok(http::Response::builder().status(answer.code).body(body).unwrap())
+}
+
+/// What the operator's code runs on in one step.
+pub struct Bench<'a> {
+    pub index: &'a mut Index,
+    pub statuses: &'a mut Statuses,
+    /// Watches that have delivered their first list.
+    pub synced: usize,
+    pub now: Timestamp,
+    pub seed: u64,
+}
+
+/// What a step led to.
+#[derive(Default)]
+pub struct Outcome {
+    /// Objects to be looked at again.
+    pub triggers: Vec<Trigger>,
+    /// Tasks to be carried out.
+    pub started: Vec<Task>,
+    /// When time alone will have changed something.
+    pub next: Option<Timestamp>,
+    /// Of a claim: the task before whose end the claim is not looked at again.
+    pub awaited: Option<Task>,
+}
+
+/// How far a task is.
+pub struct Progress {
+    pub outcome: Outcome,
+    /// Requests to be answered, by their number in the order of sending.
+    pub open: Vec<(usize, Request)>,
+    pub done: bool,
+}
+
+struct Rig {
+    shared: Shared,
+    context: Context,
+    pools: UnboundedReceiver<Key>,
+    claims: UnboundedReceiver<Key>,
+    started: Arc<Mutex<Vec<Task>>>,
+}
+
+impl Rig {
+    fn new(bench: &Bench, lab: &Lab) -> Self {
+        NOW.set(bench.now);
+        SEED.set(bench.seed);
+        let shared = Shared::new(Inputs {
+            now: || NOW.get(),
+            seed: || SEED.get(),
+        });
+        (0..bench.synced).for_each(|_| shared.one_more_is_complete());
+        let ((pools, pool_receiver), (claims, claim_receiver)) = (unbounded(), unbounded());
+        let started: Arc<Mutex<Vec<Task>>> = Arc::default();
+        let starter = Arc::clone(&started);
+        let writer = Writer::new(
+            lab.client.clone(),
+            shared.clone(),
+            Triggers { pools, claims },
+            lab.metrics.clone(),
+        )
+        .handing_tasks_to(move |task| starter.lock().unwrap().push(task));
+        let context = Context {
+            shared: shared.clone(),
+            writer,
+            statuses: bench.statuses.clone(),
+        };
+        Self {
+            shared,
+            context,
+            pools: pool_receiver,
+            claims: claim_receiver,
+            started,
+        }
+    }
+
+    /// Puts the real index in, or takes it out again.
+    fn swap(&self, index: &mut Index) {
+        std::mem::swap(&mut *self.shared.lock(), index);
+    }
+
+    fn outcome(&mut self) -> Outcome {
+        let pools = std::iter::from_fn(|| self.pools.try_recv().ok()).map(Trigger::Pool);
+        let claims = std::iter::from_fn(|| self.claims.try_recv().ok()).map(Trigger::Claim);
+        Outcome {
+            triggers: pools.chain(claims).collect(),
+            started: std::mem::take(&mut self.started.lock().unwrap()),
+            ..Outcome::default()
+        }
+    }
+}
+
+/// One reconcile: observe, plan, and start what follows.
+pub fn reconcile(bench: Bench, trigger: &Trigger) -> Outcome {
+    LAB.with(|lab| {
+        let _guard = lab.runtime.enter();
+        let mut rig = Rig::new(&bench, lab);
+        rig.swap(bench.index);
+        let (awaited, next) = match trigger {
+            Trigger::Pool(key) => (None, pool::step(&rig.context, key, bench.now)),
+            Trigger::Claim(key) => claim::step(&rig.context, key, bench.now),
+        };
+        rig.swap(bench.index);
+        *bench.statuses = rig.context.statuses.clone();
+        Outcome {
+            next,
+            awaited,
+            ..rig.outcome()
+        }
+    })
+}
+
+/// Leads a task that was started with the index `begun` to where the answers, each to the request of that number, take it.
+pub fn run(bench: Bench, begun: &Index, task: &Task, answers: &[(usize, Answer)]) -> Progress {
+    LAB.with(|lab| {
+        lab.runtime.block_on(async {
+            OPEN.with_borrow_mut(Vec::clear);
+            let mut rig = Rig::new(&bench, lab);
+            let mut future = task.clone().run(rig.context.writer.clone());
+            let mut done = false;
+            if answers.is_empty() {
+                rig.swap(bench.index);
+            } else {
+                rig.swap(&mut begun.clone());
+            }
+            advance(&mut future, &mut done).await;
+            for (position, (number, answer)) in answers.iter().enumerate() {
+                if position + 1 == answers.len() {
+                    rig.outcome();
+                    rig.swap(bench.index);
+                }
+                let sender = OPEN.with_borrow_mut(|open| open[*number].1.take());
+                let _ = sender.unwrap().send(answer.clone());
+                advance(&mut future, &mut done).await;
+            }
+            rig.swap(bench.index);
+            let open = OPEN.with_borrow(|open| {
+                let open = open
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, (_, sender))| sender.is_some());
+                open.map(|(number, (request, _))| (number, request.clone()))
+                    .collect()
+            });
+            let outcome = rig.outcome();
+            Progress { outcome, open, done }
+        })
+    })
+}
+
+/// Lets the future go on until it has ended or waits for answers.
+async fn advance(future: &mut (impl Future<Output = ()> + Unpin), done: &mut bool) {
+    while !*done {
+        tokio::select! {
+            biased;
+            () = &mut *future => *done = true,
+            () = tokio::time::sleep(IDLE) => {
+                let waits = OPEN.with_borrow(|open| open.iter().any(|(_, sender)| sender.is_some()));
+                if waits {
+                    return;
+                }
+            }
+        }
+    }
+}

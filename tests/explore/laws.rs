@@ -1,0 +1,239 @@
+//! The invariants of the design, judged on what the API server holds and on what each write has changed there.
+
+use crate::operator::Operator;
+use crate::request::Request;
+use crate::scene::Scene;
+use crate::server::{Event, Kind, Object, Server};
+use crate::state::State;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+use warmpool::api::claim::RevisionPolicy;
+use warmpool::apply::task::Task;
+use warmpool::observe::claim::Claim;
+
+/// A law that does not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Breach {
+    pub law: &'static str,
+    pub what: String,
+}
+
+impl fmt::Display for Breach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.law, self.what)
+    }
+}
+
+pub fn breach(law: &'static str, what: impl Into<String>) -> Result<(), Breach> {
+    let what = what.into();
+    Err(Breach { law, what })
+}
+
+/// What has happened, as far as the laws ask for it and the objects do not tell it any more.
+#[derive(Clone, Debug, Default)]
+pub struct Ghost {
+    /// Bindings carried out.
+    pub bindings: usize,
+    /// A request was carried out after its sender had given it up.
+    pub late: bool,
+    /// UIDs of pods that a user deleted.
+    pub removed: BTreeSet<String>,
+    /// The claim whose status has listed a pod, by UIDs.
+    pub published: BTreeMap<String, String>,
+}
+
+pub fn claimed(pod: &Object) -> bool {
+    pod.owner().0 == "SandboxClaim"
+}
+
+/// A claim could take it.
+pub fn available(pod: &Object) -> bool {
+    let warm = !claimed(pod) && pod.label("state") == "warm";
+    warm && !pod.terminating() && pod.runs() && pod.ready()
+}
+
+/// The sandboxes that a claim holds and may keep.
+pub fn held<'a>(server: &'a Server, claim: &str) -> impl Iterator<Item = &'a Arc<Object>> {
+    let of_claim = move |pod: &&Arc<Object>| pod.owner() == ("SandboxClaim", claim);
+    server
+        .list(Kind::Pods)
+        .filter(of_claim)
+        .filter(|pod| !pod.terminating() && !pod.ended())
+        .collect::<Vec<_>>()
+        .into_iter()
+}
+
+/// Judges what an operator has just decided: no claim is passed over in favour of a younger one (I7).
+pub fn planned(scene: &Scene, operator: &Operator, started: &[Task]) -> Result<(), Breach> {
+    let index = &operator.index;
+    let place = |claim: &Claim| (-claim.terms(None).priority, claim.created, claim.sequence);
+    let waits = |claim: &Claim| {
+        let picky = claim.terms(None).revision_policy == RevisionPolicy::Latest;
+        let coming = index.pending.bound_to().filter(|uid| *uid == claim.uid).count();
+        let needs = !picky && claim.waiting() && index.held_by(claim).count() + coming < claim.wanted();
+        needs && !index.is_busy(claim) && claim.wanted() <= scene.most()
+    };
+    for task in started {
+        let Task::Bind(order) = task else { continue };
+        let keys = index.claim_keys();
+        let claims = keys.iter().filter_map(|key| index.claim(key));
+        let passed = claims
+            .filter(|c| waits(c))
+            .find(|c| place(c) < place(&order.claim));
+        if let Some(passed) = passed {
+            let (older, younger) = (&passed.key.name, &order.claim.key.name);
+            return breach(
+                "I7",
+                format!("{younger} is served before {older}, which waits for longer"),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Judges what a request of an operator has just changed. `taken_since` counts the bindings since it was decided on.
+pub fn served(
+    state: &mut State,
+    before: &Server,
+    _request: &Request,
+    taken_since: usize,
+) -> Result<(), Breach> {
+    let news = state.server.news.clone();
+    for event in news {
+        let earlier = before.get(event.kind, event.object.name());
+        match (event.kind, earlier) {
+            (Kind::Pods, None) => creation(state)?,
+            (Kind::Pods, Some(earlier)) => {
+                let earlier = Arc::clone(earlier);
+                pod_write(state, &earlier, &event, taken_since)?;
+            }
+            (Kind::Claims, Some(earlier)) if !event.gone => claim_write(state, earlier, &event.object)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn creation(state: &State) -> Result<(), Breach> {
+    let (scene, server) = (state.scene, &state.server);
+    if !scene.strict {
+        return Ok(());
+    }
+    let pods: Vec<_> = server.list(Kind::Pods).collect();
+    if scene.max_total().is_some_and(|most| pods.len() > most) {
+        return breach("I4", format!("{} pods exist, more than maxTotal", pods.len()));
+    }
+    let idle = pods.iter().filter(|pod| !claimed(pod) && !pod.terminating());
+    let (width, most) = (scene.width(), scene.replicas() + scene.surge());
+    if scene.left.claims.is_empty() && idle.clone().count() > most {
+        return breach(
+            "I4",
+            format!("{} unclaimed sandboxes exist, more than {most}", idle.count()),
+        );
+    }
+    let broken = idle.filter(|pod| pod.is_broken()).count();
+    if broken > width {
+        return breach(
+            "I5",
+            format!("{broken} sandboxes of a revision that never comes up, more than {width}"),
+        );
+    }
+    Ok(())
+}
+
+fn pod_write(state: &mut State, before: &Object, event: &Event, taken_since: usize) -> Result<(), Breach> {
+    let (pod, name) = (&event.object, event.object.name());
+    let (was, is) = (before.owner(), pod.owner());
+    if was != is {
+        if claimed(before) {
+            return breach("I1", format!("pod {name} is taken from its claim"));
+        }
+        state.ghost.bindings += 1;
+        return bound(state, before, pod);
+    }
+    let goes = !before.terminating() && (event.gone || pod.terminating());
+    // Of two leaders one may publish what the other has just found dead.
+    let dead = state.scene.operators > 1 && before.ended();
+    if goes && claimed(before) && !dead {
+        let claim = state.server.uid(Kind::Claims, was.1);
+        let keeps = claim.is_some_and(|claim| {
+            let ended = matches!(claim.at("/status/phase"), "Failed" | "Expired");
+            !ended && claim.listed().contains(&before.uid())
+        });
+        if keeps {
+            return breach("I2", format!("pod {name} is deleted while its claim has it"));
+        }
+    }
+    let leaves = goes || before.label("state") != pod.label("state");
+    if state.scene.strict && leaves && available(before) {
+        let left = state.server.list(Kind::Pods).filter(|pod| available(pod)).count();
+        let least = state.scene.replicas().saturating_sub(state.scene.unavailable());
+        if left.saturating_add(taken_since) < least {
+            return breach(
+                "I4",
+                format!("without pod {name} only {left} are available, fewer than {least}"),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// I3, and that a claim holds no more than it wants.
+fn bound(state: &State, before: &Object, pod: &Object) -> Result<(), Breach> {
+    let name = pod.name();
+    let why = if before.label("state") != "warm" {
+        "not warm"
+    } else if before.terminating() {
+        "being deleted"
+    } else if !before.runs() || !before.ready() {
+        "not Ready"
+    } else {
+        ""
+    };
+    if !why.is_empty() {
+        return breach("I3", format!("a claim is given pod {name}, which is {why}"));
+    }
+    let alone = state.scene.operators == 1 && !state.ghost.late;
+    if let Some(claim) = state.server.uid(Kind::Claims, pod.owner().1).filter(|_| alone) {
+        let count = held(&state.server, claim.uid()).count();
+        if count > claim.wanted() {
+            return breach("I1", format!("claim {} holds {count} sandboxes", claim.name()));
+        }
+    }
+    Ok(())
+}
+
+fn claim_write(state: &mut State, before: &Object, claim: &Object) -> Result<(), Breach> {
+    let (name, listed) = (claim.name(), claim.listed());
+    if listed.len() > claim.wanted() {
+        return breach("I1", format!("claim {name} lists {} sandboxes", listed.len()));
+    }
+    if claim.at("/status/phase") == "Bound" && listed.len() != claim.wanted() {
+        return breach(
+            "I1",
+            format!("claim {name} is Bound to {} sandboxes", listed.len()),
+        );
+    }
+    if before.at("/status/phase") == "Bound" && before.listed() != listed {
+        return breach("I1", format!("claim {name} is Bound and its sandboxes change"));
+    }
+    for uid in listed {
+        let known = state.ghost.published.get(uid);
+        if known.is_some_and(|claims| claims != claim.uid()) {
+            return breach(
+                "I1",
+                format!("claim {name} lists a pod that another claim has listed"),
+            );
+        }
+        if known.is_none() {
+            let pod = state.server.uid(Kind::Pods, uid);
+            if pod.is_some_and(|pod| pod.owner() != ("SandboxClaim", claim.uid())) {
+                return breach("I1", format!("claim {name} lists a pod that it does not hold"));
+            }
+            let entry = (uid.to_string(), claim.uid().to_string());
+            state.ghost.published.extend([entry]);
+        }
+    }
+    Ok(())
+}

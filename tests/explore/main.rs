@@ -1,0 +1,28 @@
+//! The operator's own planner, index and tasks, against a model of the API server in which everything that can go wrong
+//! does: every order of events, lost answers, crashes and other operators. Small worlds are searched through; larger
+//! ones are walked at random.
+
+// A test may panic: that is how it fails.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+mod action;
+mod goal;
+mod key;
+mod lab;
+mod laws;
+mod operator;
+mod outside;
+mod request;
+mod scene;
+mod scenes;
+mod search;
+mod server;
+mod state;
+mod story;
+mod suites;
+mod walk;

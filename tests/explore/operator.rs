@@ -1,0 +1,250 @@
+//! One operator: its index, the events on their way to it, what it has to look at, and its tasks.
+
+use crate::lab::{self, Bench, Outcome};
+use crate::request::{Answer, Request};
+use crate::server::{Event, Kind, Object, Server};
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Instant;
+use warmpool::apply::task::Task;
+use warmpool::control::pool::Statuses;
+use warmpool::observe::Key;
+use warmpool::observe::feed::{Indexed, KINDS, take_over_list};
+use warmpool::observe::index::{Index, Trigger};
+use warmpool::observe::pending::SETTLE_AFTER;
+use warmpool::observe::stored::{StoredClaim, StoredPod, StoredPool};
+
+/// An object that is to be looked at again.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Due {
+    Pool(String),
+    Claim(String),
+}
+
+impl Due {
+    fn trigger(&self) -> Trigger {
+        match self {
+            Self::Pool(name) => Trigger::Pool(Key::new("default", name)),
+            Self::Claim(name) => Trigger::Claim(Key::new("default", name)),
+        }
+    }
+}
+
+impl From<Trigger> for Due {
+    fn from(trigger: Trigger) -> Self {
+        match trigger {
+            Trigger::Pool(key) => Self::Pool(key.name),
+            Trigger::Claim(key) => Self::Claim(key.name),
+        }
+    }
+}
+
+/// A request under way, with its answer once the API server has carried it out.
+#[derive(Clone, Debug)]
+pub struct Open {
+    pub number: usize,
+    pub request: Request,
+    pub answer: Option<Answer>,
+}
+
+/// A task under way.
+#[derive(Clone, Debug)]
+pub struct Running {
+    pub task: Task,
+    /// The index when the task was started.
+    pub begun: Arc<Index>,
+    pub answers: Vec<(usize, Answer)>,
+    pub open: Vec<Open>,
+    /// The claim that is not looked at again before the end of the task.
+    pub holds: Option<String>,
+    /// Bindings that the API server had carried out when the task was started.
+    pub bindings_before: usize,
+}
+
+/// What the operator's steps need to know of the world.
+#[derive(Clone, Copy)]
+pub struct Moment {
+    pub now: Timestamp,
+    pub seed: u64,
+    pub bindings: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Operator {
+    pub index: Arc<Index>,
+    /// When statuses of pools were written last.
+    pub statuses: Statuses,
+    /// Events not delivered yet, of each kind that has been listed.
+    pub inbox: BTreeMap<Kind, VecDeque<Event>>,
+    pub due: BTreeSet<Due>,
+    pub wakes: BTreeMap<Due, Timestamp>,
+    pub running: Vec<Arc<Running>>,
+}
+
+impl Operator {
+    fn synced(&self) -> usize {
+        // PodTemplates, of which there are none, are listed at once.
+        self.inbox.len() + (KINDS - Kind::ALL.len())
+    }
+
+    fn bench(&mut self, moment: Moment) -> Bench<'_> {
+        Bench {
+            synced: self.synced(),
+            index: Arc::make_mut(&mut self.index),
+            statuses: &mut self.statuses,
+            now: moment.now,
+            seed: moment.seed,
+        }
+    }
+
+    pub fn is_up(&self) -> bool {
+        self.inbox.len() == Kind::ALL.len()
+    }
+
+    fn note(&mut self, triggers: impl IntoIterator<Item = Trigger>) {
+        self.due.extend(triggers.into_iter().map(Due::from));
+    }
+
+    /// A complete list of a kind. What was on its way is never told.
+    pub fn list(&mut self, kind: Kind, server: &Server) {
+        let index = Arc::make_mut(&mut self.index);
+        match kind {
+            Kind::Pools => take_over_list(index, listed::<StoredPool>(server, kind)),
+            Kind::Claims => take_over_list(index, listed::<StoredClaim>(server, kind)),
+            Kind::Pods => take_over_list(index, listed::<StoredPod>(server, kind)),
+            Kind::Revisions => take_over_list(index, listed::<ControllerRevision>(server, kind)),
+        }
+        self.inbox.insert(kind, VecDeque::new());
+        if self.is_up() {
+            let all = self.index.all();
+            self.note(all);
+        }
+    }
+
+    /// The next event of a kind.
+    pub fn deliver(&mut self, kind: Kind, now: Timestamp) {
+        let Some(event) = self.inbox.get_mut(&kind).and_then(VecDeque::pop_front) else {
+            return;
+        };
+        let index = Arc::make_mut(&mut self.index);
+        let triggers = match kind {
+            Kind::Pools => told(index, &event, StoredPool::apply),
+            Kind::Claims => told(index, &event, |claim: &StoredClaim, index, _| {
+                index.apply_claim(claim, true, now)
+            }),
+            Kind::Pods => told(index, &event, StoredPod::apply),
+            Kind::Revisions => told(index, &event, ControllerRevision::apply),
+        };
+        self.note(triggers);
+    }
+
+    /// Looks at one object. Answers the tasks that it started.
+    pub fn reconcile(&mut self, due: &Due, moment: Moment) -> Vec<Task> {
+        self.due.remove(due);
+        self.wakes.remove(due);
+        let mut outcome = lab::reconcile(self.bench(moment), &due.trigger());
+        if let Some(next) = outcome.next {
+            self.wakes.insert(due.clone(), next);
+        }
+        let mut started = outcome.started.clone();
+        if let (Some(task), Due::Claim(name)) = (outcome.awaited.take(), due) {
+            started.push(task.clone());
+            self.begin(task, Some(name.clone()), moment);
+        }
+        self.take_over(outcome, moment);
+        started
+    }
+
+    fn take_over(&mut self, outcome: Outcome, moment: Moment) {
+        self.note(outcome.triggers);
+        for task in outcome.started {
+            self.begin(task, None, moment);
+        }
+    }
+
+    fn begin(&mut self, task: Task, holds: Option<String>, moment: Moment) {
+        let running = Running {
+            task,
+            begun: Arc::clone(&self.index),
+            answers: Vec::new(),
+            open: Vec::new(),
+            holds,
+            bindings_before: moment.bindings,
+        };
+        if running.task.waits() {
+            self.running.push(Arc::new(running));
+        } else {
+            self.go_on(running, moment);
+        }
+    }
+
+    /// Leads a task to its next requests, or to its end.
+    fn go_on(&mut self, mut running: Running, moment: Moment) {
+        let progress = lab::run(
+            self.bench(moment),
+            &running.begun,
+            &running.task,
+            &running.answers,
+        );
+        let mut known = std::mem::take(&mut running.open).into_iter().peekable();
+        for (number, request) in progress.open {
+            let open = known.next_if(|open| open.number == number).unwrap_or(Open {
+                number,
+                request,
+                answer: None,
+            });
+            running.open.push(open);
+        }
+        if !progress.done {
+            self.running.push(Arc::new(running));
+        }
+        self.take_over(progress.outcome, moment);
+    }
+
+    /// The answer to a request of a task arrives.
+    pub fn answer(&mut self, task: usize, open: usize, answer: Answer, moment: Moment) {
+        let mut running = Running::clone(&self.running.remove(task));
+        let open = running.open.remove(open);
+        running.answers.push((open.number, answer));
+        self.go_on(running, moment);
+    }
+
+    /// The wait of a task is over.
+    pub fn wake(&mut self, task: usize, moment: Moment) {
+        let running = Running::clone(&self.running.remove(task));
+        self.go_on(running, moment);
+    }
+
+    /// Own writes have been unseen for too long.
+    pub fn settle(&mut self, moment: Moment) {
+        let late = Instant::now() + 2 * SETTLE_AFTER;
+        for pod in Arc::make_mut(&mut self.index).pending.overdue(late) {
+            self.begin(Task::Reread { pod }, None, moment);
+        }
+    }
+}
+
+fn decoded<K: DeserializeOwned>(object: &Object) -> K {
+    serde_json::from_str(&object.text).unwrap()
+}
+
+fn listed<K: DeserializeOwned>(server: &Server, kind: Kind) -> Vec<K> {
+    server.list(kind).map(|object| decoded(object)).collect()
+}
+
+fn told<K: Indexed>(
+    index: &mut Index,
+    event: &Event,
+    apply: impl Fn(&K, &mut Index, bool) -> Vec<Trigger>,
+) -> Vec<Trigger> {
+    let object: K = decoded(&event.object);
+    if event.gone {
+        object.delete(index)
+    } else {
+        apply(&object, index, true)
+    }
+}

@@ -1,0 +1,76 @@
+//! What others do: kubelets, the garbage collector and users.
+
+use crate::action::Action;
+use crate::server::Kind;
+use crate::state::State;
+use serde_json::json;
+
+impl State {
+    /// What others than operators do; `None` when `action` is none of that, or cannot happen now.
+    pub fn outside(&mut self, action: &Action, now: &str) -> Option<()> {
+        let server = &mut self.server;
+        let condition =
+            |status: &str| json!([{"type": "Ready", "status": status, "lastTransitionTime": now}]);
+        match action {
+            Action::Ready(name) => server.edit(Kind::Pods, name, |pod| {
+                pod["spec"]["nodeName"] = json!("node");
+                let ready = condition("True");
+                pod["status"] = json!({"phase": "Running", "podIP": "10.0.0.1", "conditions": ready});
+            }),
+            Action::Unready(name) => {
+                self.left.unready = self.left.unready.checked_sub(1)?;
+                server.edit(Kind::Pods, name, |pod| {
+                    pod["status"]["conditions"] = condition("False")
+                });
+            }
+            Action::Die(name) => {
+                self.left.deaths = self.left.deaths.checked_sub(1)?;
+                server.edit(Kind::Pods, name, |pod| {
+                    pod["status"]["phase"] = json!("Failed");
+                    pod["status"]["conditions"] = condition("False");
+                });
+            }
+            Action::End(name) => {
+                server.get(Kind::Pods, name).filter(|pod| pod.terminating())?;
+                server.remove(Kind::Pods, name.clone());
+            }
+            Action::Collect(name) => server.delete(Kind::Pods, name.clone(), now),
+            Action::Claim => {
+                let (name, spec) = self.left.claims.first()?.clone();
+                server.get(Kind::Claims, &name).is_none().then_some(())?;
+                self.left.claims = &self.left.claims[1..];
+                server.create(
+                    Kind::Claims,
+                    json!({"metadata": {"name": name}, "spec": spec}),
+                    now,
+                );
+            }
+            Action::Unclaim(name) => {
+                self.left.unclaims = self.left.unclaims.checked_sub(1)?;
+                server.delete(Kind::Claims, name.clone(), now);
+            }
+            Action::Edit => {
+                let edit = self.left.edits.first()?;
+                self.left.edits = &self.left.edits[1..];
+                server.edit(Kind::Pools, "pl", |pool| {
+                    json_patch::merge(&mut pool["spec"], edit)
+                });
+            }
+            Action::Evict(name) => {
+                self.left.evictions = self.left.evictions.checked_sub(1)?;
+                server.edit(Kind::Pods, name, |pod| {
+                    pod["metadata"]["labels"]["warmpool.dev/evict"] = json!("true");
+                });
+            }
+            Action::Remove(name) => {
+                self.left.removals = self.left.removals.checked_sub(1)?;
+                self.ghost
+                    .removed
+                    .insert(server.get(Kind::Pods, name)?.uid().to_string());
+                server.delete(Kind::Pods, name.clone(), now);
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+}

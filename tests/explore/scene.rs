@@ -1,0 +1,181 @@
+//! Small worlds: the pool they begin with, and how many disturbances of each kind may come.
+
+use crate::operator::Operator;
+use crate::server::{Kind, Server};
+use crate::state::State;
+use serde_json::{Value, json};
+
+/// What may still come from outside.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Left {
+    /// Claims to be created, in this order: name and fields of the spec.
+    pub claims: &'static [(String, Value)],
+    /// Edits of the pool's spec, in this order, as merge patches.
+    pub edits: &'static [Value],
+    /// Operators to be killed.
+    pub crashes: u8,
+    /// Requests or answers to be lost.
+    pub losses: u8,
+    /// Watches to be broken.
+    pub relists: u8,
+    /// Times that watches are silent for half a minute.
+    pub stalls: u8,
+    /// Times that something becomes due because nothing happens for long.
+    pub passes: u8,
+    /// Claims to be deleted.
+    pub unclaims: u8,
+    /// Pods to be evicted by label.
+    pub evictions: u8,
+    /// Pods to fail.
+    pub deaths: u8,
+    /// Pods to become not Ready.
+    pub unready: u8,
+    /// Pods to be deleted by a user.
+    pub removals: u8,
+}
+
+/// A world and what may happen in it.
+#[derive(Debug)]
+pub struct Scene {
+    pub name: &'static str,
+    pub operators: usize,
+    /// Spec of the pool.
+    pub pool: Value,
+    pub left: Left,
+    /// A request that was given up may be carried out at any later time.
+    pub late: bool,
+    /// Kinds of whose events an operator is told at any later time, and not at once.
+    pub lagging: &'static [Kind],
+    /// The status of the pool is written at the moment it is planned: it decides nothing here.
+    pub quiet: bool,
+    /// Nothing happens between the carrying out of a request and its answer.
+    pub prompt: bool,
+    /// One operator, which knows of every change that takes sandboxes away: budgets hold at every moment.
+    pub strict: bool,
+}
+
+impl Scene {
+    /// A pool `pl` that keeps `replicas` warm, one operator, and nothing that disturbs.
+    pub fn new(name: &'static str, replicas: usize) -> Self {
+        // Nothing times out in a world in which no time passes.
+        let never = i32::MAX;
+        Self {
+            name,
+            operators: 1,
+            pool: json!({
+                "replicas": replicas,
+                "warmUpDeadlineSeconds": never, "progressDeadlineSeconds": never,
+                "updateStrategy": {"maxUnavailable": 1, "maxSurge": 0},
+                "claimDefaults": {"waitTimeoutSeconds": never},
+                "template": {"spec": {"containers": [{"name": "sandbox", "image": "one"}]}},
+            }),
+            left: Left::default(),
+            late: false,
+            lagging: &Kind::ALL,
+            quiet: false,
+            prompt: false,
+            strict: false,
+        }
+    }
+
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> &'static Self {
+        change(&mut self);
+        Box::leak(Box::new(self))
+    }
+
+    /// Fields of the pool's spec that differ.
+    pub fn pool(&mut self, fields: Value) {
+        json_patch::merge(&mut self.pool, &fields);
+    }
+
+    /// Claims with these fields, named `a`, `b` and so on, to be created one after the other.
+    pub fn claims(&mut self, specs: impl IntoIterator<Item = Value>) {
+        let claim = |(name, fields): (char, Value)| {
+            let mut spec = json!({"poolRef": {"name": "pl"}});
+            json_patch::merge(&mut spec, &fields);
+            (name.to_string(), spec)
+        };
+        let claims: Vec<_> = ('a'..='z').zip(specs).map(claim).collect();
+        self.left.claims = claims.leak();
+    }
+
+    pub fn edits(&mut self, edits: impl IntoIterator<Item = Value>) {
+        self.left.edits = edits.into_iter().collect::<Vec<_>>().leak();
+    }
+
+    /// The pool is warm and at rest, and every operator knows it.
+    pub fn begin(&'static self) -> State {
+        let mut state = State {
+            scene: self,
+            server: Server::default(),
+            operators: vec![Operator::default()],
+            late: Vec::new(),
+            left: Left::default(),
+            seconds: 0,
+            ghost: crate::laws::Ghost::default(),
+        };
+        let pool = json!({"metadata": {"name": "pl"}, "spec": self.pool});
+        state.server.create(Kind::Pools, pool, &state.now().to_string());
+        state.server.news.clear();
+        state = rest(state);
+        state.operators.resize_with(self.operators, Operator::default);
+        state = rest(state);
+        state.left = self.left.clone();
+        state
+    }
+
+    fn count(&self, path: &str) -> usize {
+        let count = self.pool.pointer(path).and_then(Value::as_u64).unwrap_or(0);
+        usize::try_from(count).unwrap()
+    }
+
+    pub fn replicas(&self) -> usize {
+        self.count("/replicas")
+    }
+
+    pub fn unavailable(&self) -> usize {
+        self.count("/updateStrategy/maxUnavailable")
+    }
+
+    pub fn surge(&self) -> usize {
+        self.count("/updateStrategy/maxSurge")
+    }
+
+    pub fn width(&self) -> usize {
+        (self.unavailable() + self.surge()).max(1)
+    }
+
+    pub fn max_total(&self) -> Option<usize> {
+        self.pool
+            .pointer("/capacity/maxTotal")
+            .map(|_| self.count("/capacity/maxTotal"))
+    }
+
+    /// The most sandboxes that one claim could ever have.
+    pub fn most(&self) -> usize {
+        self.max_total().unwrap_or(usize::MAX)
+    }
+
+    /// Sandboxes may be lost under their claims.
+    pub fn loses_pods(&self) -> bool {
+        self.left.deaths > 0 || self.left.removals > 0
+    }
+
+    /// An edit brings a template whose pods never become Ready.
+    pub fn breaks(&self) -> bool {
+        self.left
+            .edits
+            .iter()
+            .any(|edit| edit.to_string().contains("broken"))
+    }
+}
+
+fn rest(mut state: State) -> State {
+    while let Some(action) = state.undisturbed() {
+        state = state
+            .after(&action)
+            .expect("it is enabled")
+            .expect("no law is broken");
+    }
+    state
+}

@@ -1,0 +1,191 @@
+//! The small worlds that are searched through. Each is there for what may happen in it.
+
+use crate::scene::Scene;
+use crate::server::Kind;
+use serde_json::{Value, json};
+
+const PODS_AND_CLAIMS: &[Kind] = &[Kind::Pods, Kind::Claims];
+const PODS_AND_POOLS: &[Kind] = &[Kind::Pods, Kind::Pools];
+
+/// A world in which the status of the pool decides nothing.
+fn binding(name: &'static str, replicas: usize, change: impl FnOnce(&mut Scene)) -> &'static Scene {
+    Scene::new(name, replicas).with(|scene| {
+        scene.quiet = true;
+        scene.lagging = PODS_AND_CLAIMS;
+        change(scene);
+    })
+}
+
+/// A world in which the pool is edited.
+fn rolling(name: &'static str, replicas: usize, change: impl FnOnce(&mut Scene)) -> &'static Scene {
+    Scene::new(name, replicas).with(|scene| {
+        scene.prompt = true;
+        scene.lagging = PODS_AND_POOLS;
+        change(scene);
+    })
+}
+
+fn image(image: &str) -> Value {
+    json!({"template": {"spec": {"containers": [{"name": "sandbox", "image": image}]}}})
+}
+
+pub fn a_claim_and_a_crash() -> &'static Scene {
+    binding("a claim and a crash", 1, |scene| {
+        scene.claims([json!({})]);
+        scene.left.crashes = 1;
+        scene.late = true;
+    })
+}
+
+pub fn a_claim_and_a_lost_answer() -> &'static Scene {
+    binding("a claim and a lost answer", 2, |scene| {
+        scene.claims([json!({})]);
+        scene.left.losses = 1;
+        scene.late = true;
+    })
+}
+
+pub fn two_claims_on_one_sandbox() -> &'static Scene {
+    binding("two claims on one sandbox", 1, |scene| {
+        scene.claims([json!({}), json!({})]);
+        scene.prompt = true;
+    })
+}
+
+pub fn a_claim_and_two_operators() -> &'static Scene {
+    binding("a claim and two operators", 1, |scene| {
+        scene.claims([json!({})]);
+        scene.operators = 2;
+        scene.prompt = true;
+    })
+}
+
+pub fn a_sandbox_that_fails_or_falters() -> &'static Scene {
+    binding("a sandbox that fails or falters", 1, |scene| {
+        scene.claims([json!({})]);
+        scene.left.deaths = 1;
+        scene.left.unready = 1;
+        scene.prompt = true;
+    })
+}
+
+pub fn a_claim_that_is_given_up() -> &'static Scene {
+    binding("a claim that is given up", 1, |scene| {
+        scene.claims([json!({})]);
+        scene.left.unclaims = 1;
+        scene.left.crashes = 1;
+        scene.prompt = true;
+    })
+}
+
+pub fn a_broken_watch() -> &'static Scene {
+    binding("a broken watch", 1, |scene| {
+        scene.claims([json!({})]);
+        scene.left.relists = 1;
+        scene.left.removals = 1;
+        scene.prompt = true;
+    })
+}
+
+pub fn a_batch_and_a_crash() -> &'static Scene {
+    binding("a batch and a crash", 2, |scene| {
+        scene.claims([json!({"replicas": 2})]);
+        scene.left.crashes = 1;
+        scene.prompt = true;
+    })
+}
+
+pub fn a_full_pool_and_a_crash() -> &'static Scene {
+    binding("a full pool and a crash", 1, |scene| {
+        scene.pool(json!({"capacity": {"maxTotal": 2}}));
+        scene.claims([json!({})]);
+        scene.left.crashes = 1;
+        scene.left.removals = 1;
+        scene.prompt = true;
+        scene.strict = true;
+    })
+}
+
+pub fn a_rollout_and_a_crash() -> &'static Scene {
+    rolling("a rollout and a crash", 2, |scene| {
+        scene.edits([image("two")]);
+        scene.left.crashes = 1;
+        scene.strict = true;
+    })
+}
+
+pub fn a_rollout_and_a_claim() -> &'static Scene {
+    rolling("a rollout and a claim", 2, |scene| {
+        scene.edits([image("two")]);
+        scene.claims([json!({})]);
+        scene.quiet = true;
+        scene.strict = true;
+        scene.lagging = &[Kind::Pods];
+    })
+}
+
+pub fn a_rollout_that_never_comes_up() -> &'static Scene {
+    rolling("a rollout that never comes up", 2, |scene| {
+        scene.edits([image("broken")]);
+        scene.left.crashes = 1;
+        scene.strict = true;
+        scene.quiet = true;
+    })
+}
+
+pub fn a_scale_down_and_a_claim() -> &'static Scene {
+    rolling("a scale down and a claim", 2, |scene| {
+        scene.edits([json!({"replicas": 1})]);
+        scene.claims([json!({})]);
+        scene.quiet = true;
+        scene.lagging = PODS_AND_CLAIMS;
+        scene.prompt = false;
+    })
+}
+
+pub fn an_eviction_and_a_claim() -> &'static Scene {
+    binding("an eviction and a claim", 1, |scene| {
+        scene.claims([json!({})]);
+        scene.left.evictions = 1;
+        scene.prompt = true;
+    })
+}
+
+pub fn two_claims_a_crash_and_a_lost_answer() -> &'static Scene {
+    binding("two claims, a crash and a lost answer", 2, |scene| {
+        scene.claims([json!({}), json!({})]);
+        scene.left.crashes = 1;
+        scene.left.losses = 1;
+        scene.late = true;
+        scene.prompt = true;
+    })
+}
+
+pub fn two_claims_and_two_operators() -> &'static Scene {
+    binding("two claims and two operators", 2, |scene| {
+        scene.claims([json!({}), json!({})]);
+        scene.operators = 2;
+        scene.prompt = true;
+    })
+}
+
+pub fn a_claim_two_operators_and_a_crash() -> &'static Scene {
+    binding("a claim, two operators and a crash", 1, |scene| {
+        scene.claims([json!({})]);
+        scene.operators = 2;
+        scene.left.crashes = 1;
+        scene.late = true;
+        scene.prompt = true;
+    })
+}
+
+pub fn two_rollouts_a_crash_and_a_claim() -> &'static Scene {
+    rolling("two rollouts, a crash and a claim", 3, |scene| {
+        scene.edits([image("two"), image("three")]);
+        scene.claims([json!({})]);
+        scene.left.crashes = 1;
+        scene.strict = true;
+        scene.quiet = true;
+        scene.lagging = &[Kind::Pods];
+    })
+}

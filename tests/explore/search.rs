@@ -1,0 +1,184 @@
+//! Every world that a scene can come to, the nearest first, so that the first breach found is the shortest story.
+
+use crate::action::Action;
+use crate::goal;
+use crate::key;
+use crate::laws::Breach;
+use crate::scene::Scene;
+use crate::state::State;
+use crate::story::Story;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// More steps than any undisturbed world needs to come to rest.
+pub const RESTLESS: usize = 1_000;
+
+/// How a world was come to.
+struct Step {
+    action: Action,
+    before: Option<Arc<Step>>,
+}
+
+type Way = Option<Arc<Step>>;
+
+/// What a search has covered.
+#[derive(Clone, Debug, Default)]
+pub struct Coverage {
+    pub states: usize,
+    pub transitions: usize,
+    /// The most steps from the beginning.
+    pub depth: usize,
+    pub time: Duration,
+    /// Nothing is left out.
+    pub complete: bool,
+}
+
+impl std::fmt::Display for Coverage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let all = if self.complete { "all" } else { "the nearest" };
+        let (states, transitions, depth) = (self.states, self.transitions, self.depth);
+        let seconds = self.time.as_secs_f64();
+        write!(
+            f,
+            "{all} {states} states, {transitions} transitions, depth {depth}, {seconds:.1} s"
+        )
+    }
+}
+
+/// Bounds of a search.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    pub states: usize,
+    pub threads: usize,
+}
+
+/// A world that was come to, or the breach on the way to it.
+struct Found {
+    way: Way,
+    /// It is what the undisturbed course of this world goes on with.
+    course_of: Option<u128>,
+    state: Result<(State, u128), Breach>,
+}
+
+/// A world to go on from.
+struct Open {
+    state: State,
+    key: u128,
+    way: Way,
+}
+
+/// Visits every world that the scene can come to, up to `bounds`.
+///
+/// # Errors
+/// The shortest story that breaks a law.
+pub fn explore(scene: &'static Scene, bounds: Bounds) -> Result<Coverage, Box<Story>> {
+    let start = Instant::now();
+    let begin = scene.begin();
+    let key = key::of(&begin);
+    let mut seen = HashSet::from([key]);
+    let mut courses = HashMap::new();
+    let mut coverage = Coverage::default();
+    let (state, way) = (begin.clone(), None);
+    let mut layer = vec![Open { state, key, way }];
+    while !layer.is_empty() && coverage.states < bounds.states {
+        coverage.states += layer.len();
+        coverage.depth += 1;
+        let found = expand_all(&layer, bounds.threads);
+        layer = Vec::new();
+        for one in found {
+            coverage.transitions += 1;
+            let (state, key) = match one.state {
+                Err(breach) => return Err(Box::new(Story::new(&begin, actions(&one.way), breach))),
+                Ok(state_and_key) => state_and_key,
+            };
+            courses.extend(one.course_of.map(|before| (before, key)));
+            if seen.insert(key) {
+                let way = one.way;
+                layer.push(Open { state, key, way });
+            }
+        }
+    }
+    coverage.complete = layer.is_empty();
+    coverage.time = start.elapsed();
+    // Every course ends at rest, where it was judged; one that does not runs in a circle.
+    let circle = courses.keys().find(|key| {
+        let course = std::iter::successors(Some(**key), |key| courses.get(key).copied());
+        course.take(RESTLESS).count() == RESTLESS
+    });
+    if circle.is_some() {
+        let (law, what) = ("I8", "a course comes to no rest".to_string());
+        return Err(Box::new(Story::new(&begin, Vec::new(), Breach { law, what })));
+    }
+    Ok(coverage)
+}
+
+fn actions(way: &Way) -> Vec<Action> {
+    let steps = std::iter::successors(way.as_ref(), |step| step.before.as_ref());
+    let mut actions: Vec<_> = steps.map(|step| step.action.clone()).collect();
+    actions.reverse();
+    actions
+}
+
+fn expand_all(layer: &[Open], threads: usize) -> Vec<Found> {
+    let share = layer.len().div_ceil(threads);
+    std::thread::scope(|scope| {
+        let chunk = |open: &[Open]| open.iter().flat_map(expand).collect::<Vec<_>>();
+        if threads == 1 || share < 16 {
+            return chunk(layer);
+        }
+        let chunks = layer.chunks(share).map(|open| scope.spawn(move || chunk(open)));
+        let threads: Vec<_> = chunks.collect();
+        let found = threads.into_iter().flat_map(|thread| thread.join().unwrap());
+        found.collect()
+    })
+}
+
+/// All that may happen next, and what follows when nothing disturbs.
+fn expand(open: &Open) -> Vec<Found> {
+    let Open { state, key, way } = open;
+    let found = |action: &Action, after: Result<State, Breach>, course: bool| {
+        let (before, action) = (way.clone(), action.clone());
+        let state = after.map(|state| {
+            let key = key::of(&state);
+            (state, key)
+        });
+        let way = Some(Arc::new(Step { action, before }));
+        let course_of = course.then_some(*key);
+        Found {
+            way,
+            course_of,
+            state,
+        }
+    };
+    let undisturbed = state.undisturbed();
+    let mut all: Vec<_> = state.enabled();
+    // What happens by itself only when nothing else does is no disturbance there.
+    all.extend(
+        undisturbed
+            .clone()
+            .filter(|action| !action.is_course() && !all.contains(action)),
+    );
+    let mut next: Vec<_> = all
+        .iter()
+        .filter_map(|action| {
+            Some(found(
+                action,
+                state.after(action)?,
+                undisturbed.as_ref() == Some(action),
+            ))
+        })
+        .collect();
+    if undisturbed.is_none()
+        && let Err(breach) = goal::reached(state)
+    {
+        let way = way.clone();
+        let state = Err(breach);
+        next.push(Found {
+            way,
+            course_of: None,
+            state,
+        });
+    }
+    next
+}

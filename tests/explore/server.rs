@@ -1,0 +1,298 @@
+//! The API server, as far as it decides: object versions, conditional writes and the order of events. It knows objects
+//! only as JSON, and shares no code with the operator.
+
+use crate::request::{Answer, Request, Verb};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Versions start here, so that a number of ten digits is a version and nothing else.
+const FIRST_VERSION: u64 = 1_000_000_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Kind {
+    Pools,
+    Claims,
+    Pods,
+    Revisions,
+}
+
+impl Kind {
+    pub const ALL: [Self; 4] = [Self::Pools, Self::Claims, Self::Pods, Self::Revisions];
+
+    pub fn of(plural: &str) -> Option<Self> {
+        match plural {
+            "pools" => Some(Self::Pools),
+            "sandboxclaims" => Some(Self::Claims),
+            "pods" => Some(Self::Pods),
+            "controllerrevisions" => Some(Self::Revisions),
+            _ => None,
+        }
+    }
+}
+
+/// One version of an object.
+#[derive(Debug)]
+pub struct Object {
+    pub value: Value,
+    pub text: String,
+}
+
+impl Object {
+    pub fn new(value: Value) -> Arc<Self> {
+        let text = value.to_string();
+        Arc::new(Self { value, text })
+    }
+
+    pub fn at(&self, path: &str) -> &str {
+        self.value.pointer(path).and_then(Value::as_str).unwrap_or("")
+    }
+
+    pub fn name(&self) -> &str {
+        self.at("/metadata/name")
+    }
+
+    pub fn uid(&self) -> &str {
+        self.at("/metadata/uid")
+    }
+
+    pub fn terminating(&self) -> bool {
+        self.value.pointer("/metadata/deletionTimestamp").is_some()
+    }
+
+    /// Kind and UID of the controller.
+    pub fn owner(&self) -> (&str, &str) {
+        let of = |field: &str| self.at(&format!("/metadata/ownerReferences/0/{field}"));
+        (of("kind"), of("uid"))
+    }
+
+    pub fn label(&self, name: &str) -> &str {
+        self.at(&format!("/metadata/labels/warmpool.dev~1{name}"))
+    }
+
+    pub fn number(&self, path: &str) -> usize {
+        let number = self.value.pointer(path).and_then(Value::as_u64);
+        number.map_or(0, |n| usize::try_from(n).unwrap())
+    }
+
+    pub fn runs(&self) -> bool {
+        self.at("/status/phase") == "Running"
+    }
+
+    pub fn ended(&self) -> bool {
+        matches!(self.at("/status/phase"), "Failed" | "Succeeded")
+    }
+
+    pub fn ready(&self) -> bool {
+        self.at("/status/conditions/0/status") == "True"
+    }
+
+    /// A pod of an image that never becomes Ready.
+    pub fn is_broken(&self) -> bool {
+        self.at("/spec/containers/0/image") == "broken"
+    }
+
+    /// UIDs of the sandboxes that a claim's status lists.
+    pub fn listed(&self) -> Vec<&str> {
+        let listed = self.value.pointer("/status/sandboxes").and_then(Value::as_array);
+        let uids = listed.into_iter().flatten().map(|s| s["uid"].as_str().unwrap());
+        uids.collect()
+    }
+
+    pub fn waits(&self) -> bool {
+        !self.terminating() && matches!(self.at("/status/phase"), "" | "Pending")
+    }
+
+    pub fn wanted(&self) -> usize {
+        self.number("/spec/replicas").max(1)
+    }
+}
+
+/// What a watch is told: that an object is now this, or that it was last this and is gone.
+#[derive(Clone, Debug)]
+pub struct Event {
+    pub kind: Kind,
+    pub gone: bool,
+    pub object: Arc<Object>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Server {
+    objects: BTreeMap<(Kind, String), Arc<Object>>,
+    version: u64,
+    uids: u64,
+    /// Events that no watch has taken over yet.
+    pub news: Vec<Event>,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            objects: BTreeMap::new(),
+            version: FIRST_VERSION,
+            uids: 0,
+            news: Vec::new(),
+        }
+    }
+}
+
+impl Server {
+    pub fn all(&self) -> impl Iterator<Item = (Kind, &Arc<Object>)> {
+        self.objects.iter().map(|((kind, _), object)| (*kind, object))
+    }
+
+    pub fn list(&self, kind: Kind) -> impl Iterator<Item = &Arc<Object>> {
+        self.all()
+            .filter(move |(k, _)| *k == kind)
+            .map(|(_, object)| object)
+    }
+
+    pub fn get(&self, kind: Kind, name: &str) -> Option<&Arc<Object>> {
+        self.objects.get(&(kind, name.to_string()))
+    }
+
+    pub fn uid(&self, kind: Kind, uid: &str) -> Option<&Arc<Object>> {
+        self.list(kind).find(|object| object.uid() == uid)
+    }
+
+    /// The owner of a pod is gone.
+    pub fn is_orphan(&self, pod: &Object) -> bool {
+        let (kind, uid) = pod.owner();
+        let kind = if kind == "Pool" { Kind::Pools } else { Kind::Claims };
+        self.uid(kind, uid).is_none()
+    }
+
+    /// Objects created so far: the seed of fresh names.
+    pub fn seed(&self) -> u64 {
+        self.uids
+    }
+
+    /// Carries out a request.
+    pub fn serve(&mut self, request: &Request, now: &str) -> Answer {
+        let stored = self.get(request.kind, &request.name).cloned();
+        match (request.verb, stored) {
+            (Verb::Create, Some(_)) => Answer::refusal(409, "AlreadyExists"),
+            (Verb::Create, None) => {
+                let created = self.create(request.kind, request.body.clone(), now);
+                Answer::object(&created)
+            }
+            (_, None) => Answer::refusal(404, "NotFound"),
+            (Verb::Get, Some(stored)) => Answer::object(&stored),
+            (Verb::Delete, Some(stored)) => self.conditional_delete(request, &stored, now),
+            (Verb::JsonPatch, Some(stored)) => match json_patched(&stored.value, &request.body) {
+                Some(value) => Answer::object(&self.put(request.kind, value)),
+                None => Answer::refusal(422, "Invalid"),
+            },
+            (Verb::MergePatch, Some(stored)) => {
+                if !is_as_in(&request.body["metadata"], &stored) {
+                    return Answer::refusal(409, "Conflict");
+                }
+                let mut value = stored.value.clone();
+                let change = if request.status {
+                    json!({"status": request.body["status"]})
+                } else {
+                    request.body.clone()
+                };
+                json_patch::merge(&mut value, &change);
+                Answer::object(&self.put(request.kind, value))
+            }
+        }
+    }
+
+    fn conditional_delete(&mut self, request: &Request, stored: &Arc<Object>, now: &str) -> Answer {
+        if !is_as_in(&request.body["preconditions"], stored) {
+            return Answer::refusal(409, "Conflict");
+        }
+        self.delete(request.kind, request.name.clone(), now);
+        Answer::object(stored)
+    }
+
+    pub fn create(&mut self, kind: Kind, mut value: Value, now: &str) -> Arc<Object> {
+        self.uids += 1;
+        let metadata = value["metadata"].as_object_mut().unwrap();
+        metadata.insert("uid".into(), json!(format!("uid-{:05}", self.uids)));
+        metadata.insert("namespace".into(), json!("default"));
+        metadata.insert("generation".into(), json!(1));
+        metadata.entry("creationTimestamp").or_insert_with(|| json!(now));
+        if kind == Kind::Pods {
+            value["status"] = json!({"phase": "Pending"});
+        }
+        self.put(kind, value)
+    }
+
+    /// Stores `value` as a new version, unless it changes nothing.
+    fn put(&mut self, kind: Kind, mut value: Value) -> Arc<Object> {
+        let name = value["metadata"]["name"].as_str().unwrap().to_string();
+        if let Some(stored) = self.get(kind, &name).filter(|stored| stored.value == value) {
+            return Arc::clone(stored);
+        }
+        self.version += 1;
+        value["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        let object = Object::new(value);
+        self.objects.insert((kind, name), Arc::clone(&object));
+        self.tell(kind, false, &object);
+        object
+    }
+
+    fn tell(&mut self, kind: Kind, gone: bool, object: &Arc<Object>) {
+        let object = Arc::clone(object);
+        self.news.push(Event { kind, gone, object });
+    }
+
+    /// A change by somebody other than the operator.
+    pub fn edit(&mut self, kind: Kind, name: &str, change: impl FnOnce(&mut Value)) {
+        if let Some(stored) = self.get(kind, name) {
+            let mut value = stored.value.clone();
+            change(&mut value);
+            if value["spec"] != stored.value["spec"] {
+                let generation = value["metadata"]["generation"].as_u64().unwrap();
+                value["metadata"]["generation"] = json!(generation + 1);
+            }
+            self.put(kind, value);
+        }
+    }
+
+    /// A pod is told to end, and stays for a while; all else goes at once.
+    pub fn delete(&mut self, kind: Kind, name: String, now: &str) {
+        if kind == Kind::Pods {
+            self.edit(kind, &name, |pod| {
+                let metadata = pod["metadata"].as_object_mut().unwrap();
+                metadata.entry("deletionTimestamp").or_insert_with(|| json!(now));
+            });
+        } else {
+            self.remove(kind, name);
+        }
+    }
+
+    /// The object is gone. A deletion has a version of its own.
+    pub fn remove(&mut self, kind: Kind, name: String) {
+        if let Some(stored) = self.objects.remove(&(kind, name)) {
+            self.version += 1;
+            let mut value = stored.value.clone();
+            value["metadata"]["resourceVersion"] = json!(self.version.to_string());
+            self.tell(kind, true, &Object::new(value));
+        }
+    }
+}
+
+/// Whether the UID and the resource version in `conditions`, where they are given, are those of `stored`.
+fn is_as_in(conditions: &Value, stored: &Object) -> bool {
+    let given = |field: &str| conditions[field].as_str();
+    let same = |field: &str| given(field).is_none_or(|v| v == stored.at(&format!("/metadata/{field}")));
+    same("uid") && same("resourceVersion")
+}
+
+/// `value` after a JSON Patch; `None` when one of its tests fails. For the API server a `test` of an absent member
+/// against null holds; the library does not see it so.
+fn json_patched(value: &Value, patch: &Value) -> Option<Value> {
+    let absent = |operation: &Value| {
+        let path = operation["path"].as_str().unwrap();
+        operation["op"] == "test" && operation["value"].is_null() && value.pointer(path).is_none()
+    };
+    let operations = patch.as_array().unwrap().iter().filter(|o| !absent(o)).cloned();
+    let patch: json_patch::Patch = serde_json::from_value(operations.collect()).unwrap();
+    let mut patched = value.clone();
+    json_patch::patch(&mut patched, &patch).ok()?;
+    Some(patched)
+}

@@ -1,0 +1,79 @@
+//! What `make test`, `make explore` and `make soak` run.
+
+use crate::scene::Scene;
+use crate::search::{Bounds, Coverage, explore};
+use crate::{scenes, walk};
+
+/// Searches through all of a small scene.
+fn exhaust(scene: &'static Scene) {
+    let coverage = search(scene, usize::MAX, 1);
+    assert!(coverage.complete);
+}
+
+/// Searches through the nearest worlds of a scene, and tells whether that was all.
+fn search(scene: &'static Scene, states: usize, threads: usize) -> Coverage {
+    match explore(scene, Bounds { states, threads }) {
+        Ok(coverage) => {
+            println!("{}: {coverage}", scene.name);
+            coverage
+        }
+        Err(story) => panic!("{story}"),
+    }
+}
+
+/// A number out of the environment.
+fn number<N: std::str::FromStr>(name: &str, default: N) -> N {
+    let given = std::env::var(name).ok();
+    given.map_or(default, |text| {
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name}={text} is no number"))
+    })
+}
+
+macro_rules! suite {
+    ($how:expr, $when:literal, $condition:meta, $($scene:ident)*) => {
+        $(#[test]
+        #[cfg_attr($condition, ignore = $when)]
+        fn $scene() {
+            $how(scenes::$scene());
+        })*
+    };
+}
+
+suite! {
+    exhaust, "slow when not optimized; `make unit` runs it optimized", debug_assertions,
+    a_claim_and_a_lost_answer
+    two_claims_on_one_sandbox
+    a_batch_and_a_crash
+    a_rollout_and_a_crash
+    a_rollout_that_never_comes_up
+    an_eviction_and_a_claim
+}
+
+suite! {
+    |scene| search(scene, number("EXPLORE_STATES", 100_000), 2), "takes minutes; `make explore` runs it", all(),
+    a_claim_and_a_crash
+    a_claim_and_two_operators
+    a_sandbox_that_fails_or_falters
+    a_claim_that_is_given_up
+    a_broken_watch
+    a_full_pool_and_a_crash
+    a_rollout_and_a_claim
+    a_scale_down_and_a_claim
+    two_claims_a_crash_and_a_lost_answer
+    two_claims_and_two_operators
+    a_claim_two_operators_and_a_crash
+    two_rollouts_a_crash_and_a_claim
+}
+
+#[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "slow when not optimized; `make unit` runs it optimized"
+)]
+fn walks_through_larger_worlds() {
+    match std::env::var("WALK_SEED") {
+        Ok(_) => walk::walks(number("WALK_SEED", 0), 1, 1),
+        Err(_) => walk::walks(0, number("WALKS", 5_000), 2),
+    }
+}

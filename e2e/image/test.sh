@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Builds the Dockerfile with buildah, without a docker engine, and checks what comes out: make image-test
 #
-# Everything is kept in a folder that goes with the script.
+# What cargo has built stays in .cluster/image, for the next time and for `make e2e-node`; the rest goes with the script.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 limit_bytes=$((25 * 1000 * 1000))
 image=localhost/warmpool
+archive=.cluster/image/test.tar
 
 say() { printf '%s\n' "$*" >&2; }
 fail() { say "FAILED: $*"; exit 1; }
@@ -20,12 +21,13 @@ command -v buildah >/dev/null || {
 
 work=$(mktemp -d)
 buildah=(buildah --root "$work/storage" --runroot "$work/run" --storage-driver vfs)
-trap '"${buildah[@]}" rm --all >/dev/null 2>&1 || true; rm -rf "$work"' EXIT
-e2e/image/build.sh "$work/image.tar" "$image"
+trap '"${buildah[@]}" rm --all >/dev/null 2>&1 || true; rm -rf "$work" "$archive"' EXIT
+mkdir -p "$(dirname "$archive")"
+e2e/image/build.sh "$archive" "$image"
 
 # ---- what it is --------------------------------------------------------------------------------------
 
-id=$("${buildah[@]}" pull --quiet "oci-archive:$work/image.tar")
+id=$("${buildah[@]}" pull --quiet "oci-archive:$archive")
 container=$("${buildah[@]}" from "$id")
 root=$("${buildah[@]}" mount "$container")
 "${buildah[@]}" inspect --type image "$id" >"$work/image.json"

@@ -142,6 +142,8 @@ pub fn claims_live_through_upgrade_rollback_and_uninstall(plane: &Plane) -> Resu
     keeps(plane, "first", &first)?;
     keeps(plane, "second", &second)?;
 
+    // Helm takes the roles away first, and an operator that is still there would say that it misses them.
+    operator.stop()?;
     plane.helm(&[
         "uninstall",
         "warmpool",
@@ -151,7 +153,6 @@ pub fn claims_live_through_upgrade_rollback_and_uninstall(plane: &Plane) -> Resu
         "--timeout",
         "60s",
     ])?;
-    operator.stop()?;
     let gone = plane.cluster.kubectl(
         &[
             "get",

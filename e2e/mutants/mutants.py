@@ -4,7 +4,6 @@
 Exit code 1 when one survives. Arguments are parts of names: only those mutants are run.
 """
 
-import os
 import pathlib
 import re
 import shutil
@@ -16,12 +15,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 COPY = ROOT / "target" / "mutants"
 PARTS = ["Cargo.toml", "Cargo.lock", "clippy.toml", "src", "tests", "benches"]
-# The dependencies are built once for the source and its copy.
-ENVIRONMENT = {**os.environ, "CARGO_TARGET_DIR": str(ROOT / "target")}
 
 
 def copy_source():
-    """The source as it is now. Files that are as they were keep their times, so that they are not built anew."""
+    """The source as it is now. The build beside it stays from run to run, apart from that of the source itself."""
     COPY.mkdir(parents=True, exist_ok=True)
     for part in PARTS:
         source, copy = ROOT / part, COPY / part
@@ -47,11 +44,11 @@ def judge(mutant):
     """What caught the mutant, or None when it survived."""
     suite = mutant["suite"]
     build = ["cargo", "test", "--locked", "--profile", "explore", "--test", "explore"]
-    built = subprocess.run([*build, "--no-run"], cwd=COPY, capture_output=True, text=True, env=ENVIRONMENT)
+    built = subprocess.run([*build, "--no-run"], cwd=COPY, capture_output=True, text=True)
     if built.returncode != 0:
         sys.exit(f"the mutant does not build:\n{built.stderr[-3000:]}")
     test = [*build, "--", "--include-ignored", "--exact", f"suites::{suite}"]
-    run = subprocess.run(test, cwd=COPY, capture_output=True, text=True, env=ENVIRONMENT)
+    run = subprocess.run(test, cwd=COPY, capture_output=True, text=True)
     if "running 1 test" not in run.stdout:
         sys.exit(f"there is no test {suite}:\n{run.stdout[-3000:]}{run.stderr[-3000:]}")
     if run.returncode == 0:

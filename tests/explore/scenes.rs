@@ -143,6 +143,15 @@ pub fn a_scale_down_and_a_claim() -> &'static Scene {
     })
 }
 
+pub fn two_evictions() -> &'static Scene {
+    binding("two evictions", 2, |scene| {
+        scene.left.evictions = 2;
+        scene.left.crashes = 1;
+        scene.prompt = true;
+        scene.strict = true;
+    })
+}
+
 pub fn an_eviction_and_a_claim() -> &'static Scene {
     binding("an eviction and a claim", 1, |scene| {
         scene.claims([json!({})]);

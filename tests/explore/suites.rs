@@ -48,6 +48,7 @@ suite! {
     a_rollout_and_a_crash
     a_rollout_that_never_comes_up
     an_eviction_and_a_claim
+    two_evictions
 }
 
 suite! {
@@ -74,6 +75,6 @@ suite! {
 fn walks_through_larger_worlds() {
     match std::env::var("WALK_SEED") {
         Ok(_) => walk::walks(number("WALK_SEED", 0), 1, 1),
-        Err(_) => walk::walks(0, number("WALKS", 5_000), 2),
+        Err(_) => walk::walks(0, number("WALKS", 3_000), 2),
     }
 }

@@ -30,8 +30,8 @@ type Spec = (String, i64);
 pub struct Backoff(Arc<Mutex<HashMap<Spec, Refusal>>>);
 
 impl Backoff {
-    /// Notes a failure at `now` and answers the pause, which is as long as the API server asks for at least. Failures within one
-    /// pause are one.
+    /// Notes a failure at `now` and answers the pause, which is as long as the API server asks for at least. Failures
+    /// within one pause are one.
     pub fn failed(&self, pool: &Pool, error: &CallError, now: Timestamp) -> SignedDuration {
         let message = error.message();
         let asked = match error.class() {

@@ -117,6 +117,7 @@ impl Writer {
             self.start(Task::Bind(Arc::new(order)));
         }
         for action in &plan.actions {
+            let reason = action.reason;
             match &action.step {
                 // Those of one claim are bound together, above.
                 Step::BindClaim { .. } => {}
@@ -124,27 +125,24 @@ impl Writer {
                     index.pending.serving(&claim.uid);
                     self.start(Task::FailClaim {
                         claim: index.as_written(claim),
-                        reason: action.reason,
+                        reason,
                         message: message.clone(),
                     });
                 }
                 Step::DeletePod { sandbox } => {
                     index.pending.deleting(sandbox);
                     let sandbox = Arc::clone(sandbox);
-                    let reason = action.reason;
                     self.start(Task::Delete { sandbox, reason });
                 }
                 Step::DrainPod { sandbox } => {
                     index.pending.draining(sandbox);
                     let sandbox = Arc::clone(sandbox);
-                    let reason = action.reason;
                     self.start(Task::Drain { sandbox, reason });
                 }
                 Step::RestorePod { sandbox } => {
                     index.pending.restoring(sandbox);
                     let sandbox = Arc::clone(sandbox);
                     let hook = view.pool.targets.pre_delete.clone();
-                    let reason = action.reason;
                     self.start(Task::Restore {
                         sandbox,
                         hook,
@@ -154,7 +152,7 @@ impl Writer {
                 // No pod is made from a template that is not on record yet.
                 Step::CreatePod { .. } if plan.revisions.store.is_some() => {}
                 Step::CreatePod { name, revision } => {
-                    let order = create::Order::new(view, plan, name, revision, action.reason);
+                    let order = create::Order::new(view, plan, name, revision, reason);
                     index
                         .pending
                         .creating(order.pod.clone(), view.key().clone(), revision.clone());

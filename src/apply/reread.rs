@@ -76,12 +76,7 @@ async fn is_lost(writer: &Writer, claim: &Claim, published: &BoundSandbox) -> Op
     let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &claim.key.namespace);
     match call(pods.get(&published.name)).await {
         Ok(pod) => {
-            let held = pod
-                .metadata
-                .owner_references
-                .iter()
-                .flatten()
-                .any(|o| o.uid == claim.uid);
+            let held = stored::is_owned_by(&pod.metadata, &claim.uid);
             let labelled = Sandbox::read(&pod).is_some_and(|s| matches!(s.owner, Owner::Claim { .. }));
             if held && labelled {
                 let touched = writer.shared.lock().apply_pod(&pod);

@@ -7,6 +7,7 @@ use crate::api::{API_VERSION, labels};
 use crate::observe::index::Trigger;
 use crate::observe::pool::Pool;
 use crate::observe::revision::{HASH_VERSION, Revision};
+use crate::observe::stored;
 use crate::observe::view::{Creation, PoolView};
 use crate::plan::Plan;
 use crate::plan::revision::{Revisions, Store};
@@ -100,13 +101,11 @@ async fn create(
         // garbage is still to be collected. The first two are seen soon; the last goes soon.
         Err(error) if error.class() == Class::Stale => {
             let existing = settle(|| call(api.get(&name))).await?;
-            let ours = existing
-                .metadata
-                .owner_references
-                .iter()
-                .flatten()
-                .any(|o| o.uid == pool.uid);
-            if ours { Ok(existing) } else { Err(error) }
+            if stored::is_owned_by(&existing.metadata, &pool.uid) {
+                Ok(existing)
+            } else {
+                Err(error)
+            }
         }
         Err(error) => Err(error),
     }

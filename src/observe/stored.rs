@@ -146,6 +146,12 @@ pub fn uid(metadata: &ObjectMeta) -> String {
     metadata.uid.clone().unwrap_or_default()
 }
 
+/// Whether the object with UID `owner` is one of the owners.
+pub fn is_owned_by(metadata: &ObjectMeta, owner: &str) -> bool {
+    let mut owners = metadata.owner_references.iter().flatten();
+    owners.any(|reference| reference.uid == owner)
+}
+
 /// Resource version out of metadata.
 pub fn resource_version(metadata: &ObjectMeta) -> String {
     metadata.resource_version.clone().unwrap_or_default()

@@ -27,7 +27,7 @@ fn write(text: &mut String, state: &State) -> std::fmt::Result {
         "{:?} {} {:?}",
         state.left,
         state.seconds,
-        (ghost.late, &ghost.removed, &ghost.published)
+        (ghost.late, &ghost.published)
     )?;
     state
         .operators

@@ -1,11 +1,10 @@
 //! The invariants of the design, judged on what the API server holds and on what each write has changed there.
 
 use crate::operator::Operator;
-use crate::request::Request;
 use crate::scene::Scene;
 use crate::server::{Event, Kind, Object, Server};
 use crate::state::State;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use warmpool::api::claim::RevisionPolicy;
@@ -37,8 +36,6 @@ pub struct Ghost {
     pub bindings: usize,
     /// A request was carried out after its sender had given it up.
     pub late: bool,
-    /// UIDs of pods that a user deleted.
-    pub removed: BTreeSet<String>,
     /// The claim whose status has listed a pod, by UIDs.
     pub published: BTreeMap<String, String>,
 }
@@ -93,12 +90,7 @@ pub fn planned(scene: &Scene, operator: &Operator, started: &[Task]) -> Result<(
 }
 
 /// Judges what a request of an operator has just changed. `taken_since` counts the bindings since it was decided on.
-pub fn served(
-    state: &mut State,
-    before: &Server,
-    _request: &Request,
-    taken_since: usize,
-) -> Result<(), Breach> {
+pub fn served(state: &mut State, before: &Server, taken_since: usize) -> Result<(), Breach> {
     let news = state.server.news.clone();
     for event in news {
         let earlier = before.get(event.kind, event.object.name());

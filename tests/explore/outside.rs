@@ -64,9 +64,6 @@ impl State {
             }
             Action::Remove(name) => {
                 self.left.removals = self.left.removals.checked_sub(1)?;
-                self.ghost
-                    .removed
-                    .insert(server.get(Kind::Pods, name)?.uid().to_string());
                 server.delete(Kind::Pods, name.clone(), now);
             }
             _ => return None,

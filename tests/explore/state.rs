@@ -2,7 +2,7 @@
 
 use crate::action::Action;
 use crate::laws::{self, Breach, Ghost};
-use crate::operator::{Due, Moment, Operator, Running};
+use crate::operator::{Due, Moment, Open, Operator, Running};
 use crate::request::{Answer, Request, Verb};
 use crate::scene::{Left, Scene};
 use crate::server::{Kind, Server};
@@ -148,17 +148,20 @@ impl State {
     /// What happens when nobody disturbs and nothing fails. `None` at rest.
     pub fn undisturbed(&self) -> Option<Action> {
         let first = self.course().into_iter().next();
-        let unseen = |o: &usize| !self.operators[*o].index.pending.is_empty();
         first
-            .or_else(|| (0..self.operators.len()).find(unseen).map(Action::Settle))
+            .or_else(|| self.unseen())
             .or_else(|| self.wake_at().map(|_| Action::Pass))
     }
 
     /// What happens in the end although the operators are busy.
     pub fn slowest(&self) -> Option<Action> {
-        let unseen = |o: &usize| !self.operators[*o].index.pending.is_empty();
-        let settle = (0..self.operators.len()).rev().find(unseen).map(Action::Settle);
-        settle.or_else(|| self.course().pop())
+        self.unseen().or_else(|| self.course().pop())
+    }
+
+    /// Own writes of an operator are unseen, and half a minute later it reads live.
+    fn unseen(&self) -> Option<Action> {
+        let waits = |operator: &Operator| !operator.index.pending.is_empty();
+        self.operators.iter().position(waits).map(Action::Settle)
     }
 
     /// The world after `action`; `None` when it cannot happen now.
@@ -197,7 +200,7 @@ impl State {
                 let answer = self.server.serve(&request, &now);
                 open.answer = Some(answer.clone());
                 let prompt = self.scene.prompt || matches!(running.task, Task::PublishPool { .. });
-                judged = laws::served(self, &before, &request, taken_since);
+                judged = laws::served(self, &before, taken_since);
                 self.spread();
                 if prompt || request.verb == Verb::Get {
                     let moment = self.moment();
@@ -211,12 +214,9 @@ impl State {
             }
             Action::Lose(o, t, r) => {
                 self.left.losses = self.left.losses.checked_sub(1)?;
-                let operator = self.operators.get_mut(*o)?;
-                let open = operator.running.get(*t)?.open.get(*r)?;
-                if open.answer.is_none() && self.scene.late && open.request.verb != Verb::Get {
-                    self.late.push(open.request.clone());
-                }
-                operator.answer(*t, *r, Answer::lost(), moment);
+                let open = self.operators.get(*o)?.running.get(*t)?.open.get(*r)?.clone();
+                self.give_up([&open]);
+                self.operators[*o].answer(*t, *r, Answer::lost(), moment);
             }
             Action::ServeLate(n) => {
                 if *n >= self.late.len() {
@@ -225,7 +225,7 @@ impl State {
                 let request = self.late.remove(*n);
                 self.server.serve(&request, &now);
                 self.ghost.late |= !self.server.news.is_empty();
-                judged = laws::served(self, &before, &request, usize::MAX);
+                judged = laws::served(self, &before, usize::MAX);
             }
             Action::Wake(o, t) => {
                 let operator = self.operators.get_mut(*o)?;
@@ -239,11 +239,11 @@ impl State {
             Action::Crash(o) => {
                 self.left.crashes = self.left.crashes.checked_sub(1)?;
                 let operator = std::mem::take(self.operators.get_mut(*o)?);
-                self.give_up(&operator);
+                self.give_up(operator.running.iter().flat_map(|task| &task.open));
             }
             Action::Retire => {
                 let operator = self.operators.pop()?;
-                self.give_up(&operator);
+                self.give_up(operator.running.iter().flat_map(|task| &task.open));
             }
             Action::Pass => {
                 self.seconds = self.wake_at()?;
@@ -264,10 +264,11 @@ impl State {
         Some(judged)
     }
 
-    /// What an operator that ends has asked for may still be carried out.
-    fn give_up(&mut self, operator: &Operator) {
-        let open = operator.running.iter().flat_map(|task| &task.open);
-        let unserved = open.filter(|o| o.answer.is_none() && o.request.verb != Verb::Get);
+    /// What nobody waits for any more may still be carried out.
+    fn give_up<'a>(&mut self, open: impl IntoIterator<Item = &'a Open>) {
+        let unserved = open
+            .into_iter()
+            .filter(|o| o.answer.is_none() && o.request.verb != Verb::Get);
         if self.scene.late {
             self.late.extend(unserved.map(|open| open.request.clone()));
         }

@@ -98,14 +98,13 @@ fn walk(seed: u64, begin: &State) -> Option<Story> {
             break;
         };
         actions.push(action.clone());
-        match state.after(action)? {
+        match state.after(action).expect("it is enabled") {
             Ok(next) => state = next,
-            Err(_) => return tell(begin, &actions).map(|story| shorter(begin, story)),
+            Err(breach) => return Some(shorter(begin, Story::new(begin, actions, breach))),
         }
     }
-    let fails = settle(state, &mut Vec::new()).is_err();
-    let story = if fails { tell(begin, &actions) } else { None };
-    story.map(|story| shorter(begin, story))
+    let breach = settle(state, &mut actions).err()?;
+    Some(shorter(begin, Story::new(begin, actions, breach)))
 }
 
 /// The story without the actions that it does not need (delta debugging, Zeller 1999), as far as [`CUTTING`] suffices.

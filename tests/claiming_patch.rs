@@ -136,6 +136,10 @@ fn a_pod_that_has_changed_is_refused() {
         ),
         ("not ready", change("/status/conditions/1/status", json!("False"))),
         (
+            "failed, and Ready as it was",
+            change("/status/phase", json!("Failed")),
+        ),
+        (
             "ready is unknown",
             change("/status/conditions/1/status", json!("Unknown")),
         ),

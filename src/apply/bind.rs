@@ -187,7 +187,8 @@ fn is_held(pod: &StoredPod, claim: &Claim, sandbox: &Sandbox) -> bool {
 }
 
 /// The JSON Patch of W1. It holds no resource version, so that status updates of the kubelet do not get in its
-/// way; instead it tests everything that makes the pod claimable. A failed test answers 422 and changes nothing.
+/// way; instead it tests everything that makes the pod claimable. A failed test answers 422 and changes nothing. The phase
+/// is tested beside Ready, which the pod garbage collector leaves True on a pod that it marks Failed.
 pub fn claiming_patch(claim: &Claim, sandbox: &Sandbox, pool: &Pool) -> Value {
     let Owner::Pool { uid: owning_pool } = &sandbox.owner else {
         return json!([{"op": "test", "path": "/kind", "value": null}]);
@@ -199,6 +200,7 @@ pub fn claiming_patch(claim: &Claim, sandbox: &Sandbox, pool: &Pool) -> Value {
         test(label(labels::STATE), json!(labels::WARM)),
         test("/metadata/deletionTimestamp".into(), Value::Null),
         test(format!("{owner}/uid"), json!(owning_pool)),
+        test("/status/phase".into(), json!("Running")),
         test(format!("{ready}/type"), json!("Ready")),
         test(format!("{ready}/status"), json!("True")),
     ];

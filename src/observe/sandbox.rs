@@ -179,10 +179,11 @@ impl Sandbox {
         Some(since.checked_add(gate.min_ready).unwrap_or(Timestamp::MAX))
     }
 
-    /// The phase is final, and the pod came to it before its time to become available was over.
+    /// The phase is final, and the pod came to it before its time to become available was over. A kubelet takes Ready away
+    /// from what ends; where it stands still, the pod was ended from outside, as on a node that is gone.
     pub fn came_to_nothing(&self, warm_up: SignedDuration) -> bool {
         let ended = self.ready_changed.unwrap_or(self.created);
-        self.finished() && ended.duration_since(self.created) <= warm_up
+        self.finished() && self.ready_since.is_none() && ended.duration_since(self.created) <= warm_up
     }
 
     /// When an unclaimed sandbox that is not available has had its time: `warm_up` after its creation, or after it

@@ -35,7 +35,7 @@ pub enum Action {
     Ready(String),
     /// The kubelet reports a pod not Ready.
     Unready(String),
-    /// The kubelet reports a pod Failed.
+    /// A pod is marked Failed.
     Die(String),
     /// A pod that is being deleted is gone.
     End(String),

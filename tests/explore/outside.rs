@@ -25,10 +25,8 @@ impl State {
             }
             Action::Die(name) => {
                 self.left.deaths = self.left.deaths.checked_sub(1)?;
-                server.edit(Kind::Pods, name, |pod| {
-                    pod["status"]["phase"] = json!("Failed");
-                    pod["status"]["conditions"] = condition("False");
-                });
+                // Ready stays as it was, as on what the pod garbage collector marks so.
+                server.edit(Kind::Pods, name, |pod| pod["status"]["phase"] = json!("Failed"));
             }
             Action::End(name) => {
                 server.get(Kind::Pods, name).filter(|pod| pod.terminating())?;

@@ -45,8 +45,18 @@ impl Object {
         Arc::new(Self { value, text })
     }
 
+    /// What stands at a path none of whose parts is escaped: `Value::pointer` unescapes each, and most of the search would
+    /// be spent on that.
+    fn find(&self, path: &str) -> Option<&Value> {
+        let mut parts = path.split('/').skip(1);
+        parts.try_fold(&self.value, |value, part| match value {
+            Value::Array(items) => items.get(part.parse::<usize>().ok()?),
+            object => object.get(part),
+        })
+    }
+
     pub fn at(&self, path: &str) -> &str {
-        self.value.pointer(path).and_then(Value::as_str).unwrap_or("")
+        self.find(path).and_then(Value::as_str).unwrap_or("")
     }
 
     pub fn name(&self) -> &str {
@@ -58,21 +68,26 @@ impl Object {
     }
 
     pub fn terminating(&self) -> bool {
-        self.value.pointer("/metadata/deletionTimestamp").is_some()
+        self.find("/metadata/deletionTimestamp").is_some()
     }
 
     /// Kind and UID of the controller.
     pub fn owner(&self) -> (&str, &str) {
-        let of = |field: &str| self.at(&format!("/metadata/ownerReferences/0/{field}"));
-        (of("kind"), of("uid"))
+        (
+            self.at("/metadata/ownerReferences/0/kind"),
+            self.at("/metadata/ownerReferences/0/uid"),
+        )
     }
 
     pub fn label(&self, name: &str) -> &str {
-        self.at(&format!("/metadata/labels/warmpool.dev~1{name}"))
+        let labels = self.find("/metadata/labels").and_then(Value::as_object);
+        let ours = |label: &String| label.strip_prefix("warmpool.dev/") == Some(name);
+        let value = labels.and_then(|labels| labels.iter().find(|(label, _)| ours(label)));
+        value.and_then(|(_, value)| value.as_str()).unwrap_or("")
     }
 
     pub fn number(&self, path: &str) -> usize {
-        let number = self.value.pointer(path).and_then(Value::as_u64);
+        let number = self.find(path).and_then(Value::as_u64);
         number.map_or(0, |n| usize::try_from(n).unwrap())
     }
 
@@ -95,7 +110,7 @@ impl Object {
 
     /// UIDs of the sandboxes that a claim's status lists.
     pub fn listed(&self) -> Vec<&str> {
-        let listed = self.value.pointer("/status/sandboxes").and_then(Value::as_array);
+        let listed = self.find("/status/sandboxes").and_then(Value::as_array);
         let uids = listed.into_iter().flatten().map(|s| s["uid"].as_str().unwrap());
         uids.collect()
     }
@@ -119,7 +134,8 @@ pub struct Event {
 
 #[derive(Clone, Debug)]
 pub struct Server {
-    objects: BTreeMap<(Kind, String), Arc<Object>>,
+    /// By kind and name.
+    objects: [Arc<BTreeMap<String, Arc<Object>>>; Kind::ALL.len()],
     version: u64,
     uids: u64,
     /// Events that no watch has taken over yet.
@@ -129,7 +145,7 @@ pub struct Server {
 impl Default for Server {
     fn default() -> Self {
         Self {
-            objects: BTreeMap::new(),
+            objects: Default::default(),
             version: FIRST_VERSION,
             uids: 0,
             news: Vec::new(),
@@ -139,17 +155,20 @@ impl Default for Server {
 
 impl Server {
     pub fn all(&self) -> impl Iterator<Item = (Kind, &Arc<Object>)> {
-        self.objects.iter().map(|((kind, _), object)| (*kind, object))
+        let kinds = Kind::ALL.into_iter();
+        kinds.flat_map(|kind| self.list(kind).map(move |object| (kind, object)))
     }
 
     pub fn list(&self, kind: Kind) -> impl Iterator<Item = &Arc<Object>> {
-        self.all()
-            .filter(move |(k, _)| *k == kind)
-            .map(|(_, object)| object)
+        self.objects[kind as usize].values()
     }
 
     pub fn get(&self, kind: Kind, name: &str) -> Option<&Arc<Object>> {
-        self.objects.get(&(kind, name.to_string()))
+        self.objects[kind as usize].get(name)
+    }
+
+    fn objects_mut(&mut self, kind: Kind) -> &mut BTreeMap<String, Arc<Object>> {
+        Arc::make_mut(&mut self.objects[kind as usize])
     }
 
     pub fn uid(&self, kind: Kind, uid: &str) -> Option<&Arc<Object>> {
@@ -230,7 +249,7 @@ impl Server {
         self.version += 1;
         value["metadata"]["resourceVersion"] = json!(self.version.to_string());
         let object = Object::new(value);
-        self.objects.insert((kind, name), Arc::clone(&object));
+        self.objects_mut(kind).insert(name, Arc::clone(&object));
         self.tell(kind, false, &object);
         object
     }
@@ -267,7 +286,7 @@ impl Server {
 
     /// The object is gone. A deletion has a version of its own.
     pub fn remove(&mut self, kind: Kind, name: String) {
-        if let Some(stored) = self.objects.remove(&(kind, name)) {
+        if let Some(stored) = self.objects_mut(kind).remove(&name) {
             self.version += 1;
             let mut value = stored.value.clone();
             value["metadata"]["resourceVersion"] = json!(self.version.to_string());

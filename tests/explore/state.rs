@@ -174,7 +174,11 @@ impl State {
         Some(judged.map(|()| next))
     }
 
-    fn happen(&mut self, action: &Action) -> Option<Result<(), Breach>> {
+    /// Lets `action` happen in this world, which is of no use any more when it cannot.
+    ///
+    /// # Errors
+    /// The law that it breaks.
+    pub fn happen(&mut self, action: &Action) -> Option<Result<(), Breach>> {
         let before = self.server.clone();
         let moment = self.moment();
         let now = moment.now.to_string();

@@ -51,10 +51,7 @@ pub fn tell(begin: &State, actions: &[Action]) -> Option<Story> {
 pub fn settle(mut state: State, told: &mut Vec<Action>) -> Result<(), Breach> {
     while state.operators.len() > 1 {
         told.push(Action::Retire);
-        state = state
-            .after(&Action::Retire)
-            .transpose()?
-            .expect("there are several");
+        state.happen(&Action::Retire).expect("there are several")?;
     }
     for step in 1..=RESTLESS {
         let Some(next) = state.undisturbed() else {
@@ -63,7 +60,7 @@ pub fn settle(mut state: State, told: &mut Vec<Action>) -> Result<(), Breach> {
         let meanwhile = (step % BUSY == 0).then(|| state.slowest()).flatten();
         let action = meanwhile.unwrap_or(next);
         told.push(action.clone());
-        state = state.after(&action).transpose()?.expect("it is enabled");
+        state.happen(&action).expect("it is enabled")?;
     }
     breach("I8", format!("no rest after {RESTLESS} undisturbed steps"))
 }

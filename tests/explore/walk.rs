@@ -98,9 +98,8 @@ fn walk(seed: u64, begin: &State) -> Option<Story> {
             break;
         };
         actions.push(action.clone());
-        match state.after(action).expect("it is enabled") {
-            Ok(next) => state = next,
-            Err(breach) => return Some(shorter(begin, Story::new(begin, actions, breach))),
+        if let Err(breach) = state.happen(action).expect("it is enabled") {
+            return Some(shorter(begin, Story::new(begin, actions, breach)));
         }
     }
     let breach = settle(state, &mut actions).err()?;

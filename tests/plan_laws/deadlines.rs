@@ -180,6 +180,19 @@ fn one_that_is_ready_at_the_turn_of_a_second_ends_no_row_of_failures() {
 }
 
 #[test]
+fn what_is_ended_from_outside_is_replaced_at_once() {
+    let mut world = World::full(4, json!({}));
+    for _ in 0..10 {
+        // As the pod garbage collector leaves what was on a node that is gone.
+        change(&mut world, |s| s.phase = PodPhase::Failed);
+        assert_eq!(lines(&world.step(), Phase::Eviction).len(), 4);
+        assert!(!progressing(&world).2.contains("failed"));
+        world.rest();
+        assert_eq!(world.available(), 4);
+    }
+}
+
+#[test]
 fn one_that_comes_up_ends_the_pauses() {
     let mut world = World::new(4, json!({"warmUpDeadlineSeconds": 10}));
     let broken = world.update();

@@ -7,7 +7,7 @@ use crate::cluster::{OPERATOR, Recorded};
 use crate::history::Watcher;
 use crate::lab::Lab;
 use crate::{objects, wait};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use std::cell::RefCell;
 
@@ -44,6 +44,14 @@ pub fn play(lab: &'static Lab, name: &str, story: Story) -> Result<(), String> {
     ))
 }
 
+/// What holds unless a story declares otherwise. A machine that has more to do than it can takes seconds for a single write.
+fn rules() -> Rules {
+    Rules {
+        same_moment: SignedDuration::from_secs(5),
+        ..Rules::default()
+    }
+}
+
 impl Scene {
     fn open(lab: &'static Lab, name: &str) -> Result<Self, String> {
         let short = name.rsplit("::").next().unwrap_or(name).replace('_', "-");
@@ -61,7 +69,7 @@ impl Scene {
             name: name.to_string(),
             large: name.starts_with(BIG),
             watcher,
-            rules: RefCell::default(),
+            rules: RefCell::new(rules()),
         })
     }
 

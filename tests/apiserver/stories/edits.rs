@@ -48,7 +48,10 @@ fn left_alone_and_replaced(scene: &Scene, victim: &str) -> Result<(), String> {
     wait::throughout("the edited pod is left alone", 4, || {
         let pod = scene.pod(victim)?;
         let same = pod["metadata"]["uid"] == uid && pod["metadata"]["deletionTimestamp"].is_null();
-        wait::ensure(same, || pod["metadata"].to_string())?;
+        wait::ensure(same, || pod["metadata"].to_string())
+    })?;
+    // The status may have told of the edited pod still when the new one was there already.
+    wait::until("the pool stayed full without the edited pod", 30, || {
         is_full_without_it(scene)
     })?;
     let made = scene

@@ -135,8 +135,6 @@ fn warm_ones_are_given_and_told_of(services: &[Service], warm: i64) -> Result<()
 
 pub fn a_burst_is_served_in_order_and_each_claim_once(scene: &Scene) -> Result<(), String> {
     let size = scene.sized(size(40, 120), size(300, 1000));
-    // A thousand keep a small machine so busy that a single write may take seconds.
-    scene.declare(|rules| rules.same_moment = SignedDuration::from_secs(scene.sized(2, 5)));
     let operator = scene.lab.start_operator()?;
     warm_pool(scene, size.warm, &json!({}))?;
     burst(scene, "run", size.claims, "python", &json!({}))?;

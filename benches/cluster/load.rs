@@ -1,4 +1,4 @@
-//! Claims as users make them: at a steady rate, each deleted a while after it was served, or all at once.
+//! Claims as users make them: at a steady rate, each kept or deleted a while after it was served, or all at once.
 
 use crate::Outcome;
 use crate::phases::steady::Rate;
@@ -42,13 +42,16 @@ where
 {
     let board = &scene.claims.board;
     board.with(Claims::forget);
-    let releases = JoinSet::from_iter([release_each(Arc::clone(board), claims(scene))]);
+    let mut releases = JoinSet::new();
+    if rate.replaced {
+        releases.spawn(release_each(Arc::clone(board), claims(scene)));
+    }
     let mut ticks = tokio::time::interval(Duration::from_secs(1) / rate.claims_a_second);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
     let mut submitting = JoinSet::new();
     for number in 0..rate.claims_a_second * rate.seconds {
         ticks.tick().await;
-        let name = format!("steady-{number}");
+        let name = format!("{}-{number}", rate.times);
         let submitted = submit(name.clone());
         submitting.spawn(async move {
             let from = Instant::now();
@@ -61,9 +64,11 @@ where
         posted.insert(name, from);
     }
     let served = all_ready(board, &posted).await?;
-    board
-        .until(|claims| claims.present.is_empty().then_some(()))
-        .await;
+    if rate.replaced {
+        board
+            .until(|claims| claims.present.is_empty().then_some(()))
+            .await;
+    }
     drop(releases);
     Ok(served)
 }

@@ -82,6 +82,19 @@ const ROWS: &[Row] = &[
         &["passed", "passed_by"],
         "",
     ),
+    row("stock50", "50 claims/s from stock: p50 / p99 / max ms", TIMES, ""),
+    row(
+        "stock50",
+        "50 claims/s from stock: p99 / p50",
+        &["p99_by_p50"],
+        "",
+    ),
+    row(
+        "stock50",
+        "50 claims/s from stock: claims that a later one passed / by ms at most",
+        &["passed", "passed_by"],
+        "",
+    ),
     row(
         "batch",
         "one claim for 100 on 120 warm: p50 / max ms",
@@ -108,6 +121,7 @@ const ROWS: &[Row] = &[
         "",
     ),
     row("rate50_writes", "CPU s per 1,000 claims at 50/s", CPU, ""),
+    row("stock50_writes", "own writes per claim from stock", PER_CLAIM, ""),
     row("burst_writes", "CPU s per 1,000 claims in the burst", CPU, ""),
     row("rate20_writes", "at 20/s answered 409 / 422", &["409", "422"], ""),
     row(

@@ -87,8 +87,8 @@ impl Scene {
         Ok(self.pools().create(&PostParams::default(), &pool).await?)
     }
 
-    pub async fn change_template(&self, template: Value) -> Outcome<()> {
-        let patch = Patch::Merge(json!({"spec": {"template": template}}));
+    pub async fn change_pool(&self, spec: Value) -> Outcome<()> {
+        let patch = Patch::Merge(json!({"spec": spec}));
         self.pools().patch(POOL, &PatchParams::default(), &patch).await?;
         Ok(())
     }

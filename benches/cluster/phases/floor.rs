@@ -2,7 +2,7 @@
 
 use super::burst::CLAIMS;
 use super::fill::WARM;
-use super::steady::{BUSY, HEAVY, SLOW};
+use super::steady::{BUSY, HEAVY, SLOW, STOCK};
 use crate::Outcome;
 use crate::by_hand::Hand;
 use crate::lab::Lab;
@@ -30,15 +30,18 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
     lab.record("in_a_row", Side::Floor, times);
     remove_claims(&scene).await?;
 
-    for rate in [SLOW, BUSY, HEAVY] {
-        let served = load::steady(&scene, &rate, hand.submit(true)).await?;
+    for rate in [SLOW, BUSY, HEAVY, STOCK] {
+        let served = load::steady(&scene, &rate, hand.submit(rate.replaced)).await?;
         let times = milliseconds(&served);
-        println!(
-            "  {} claims a second, each pod replaced, in ms: {times}",
-            rate.claims_a_second
-        );
+        let so = if rate.replaced {
+            "each pod replaced"
+        } else {
+            "from stock"
+        };
+        println!("  {} claims a second, {so}, in ms: {times}", rate.claims_a_second);
         lab.record(rate.times, Side::Floor, times);
     }
+    remove_claims(&scene).await?;
 
     let burst = load::burst(&scene, CLAIMS, hand.submit(false)).await?;
     let times = seconds(&burst);

@@ -28,6 +28,8 @@ pub enum Phase {
     Rate20,
     /// 50 claims a second for 15 s on a pool of 200
     Rate50,
+    /// 50 claims a second for 10 s, served from 500 warm and kept
+    Stock50,
     /// 300 claims at once on 320 warm
     Burst,
     /// One claim for 100 sandboxes on 120 warm, six times
@@ -56,7 +58,7 @@ impl Phase {
         Duration::from_secs(match self {
             Self::Floor | Self::Timers => 400,
             Self::Rate5 | Self::Rate20 | Self::Burst | Self::Batch | Self::Roll => 180,
-            Self::Rate50 | Self::Idle | Self::Fill | Self::Roll1000 => 300,
+            Self::Rate50 | Self::Stock50 | Self::Idle | Self::Fill | Self::Roll1000 => 300,
         })
     }
 
@@ -66,6 +68,7 @@ impl Phase {
             Self::Rate5 => steady::run(lab, &steady::SLOW).await,
             Self::Rate20 => steady::run(lab, &steady::BUSY).await,
             Self::Rate50 => steady::run(lab, &steady::HEAVY).await,
+            Self::Stock50 => steady::run(lab, &steady::STOCK).await,
             Self::Burst => burst::run(lab).await,
             Self::Batch => batch::run(lab).await,
             Self::Idle => idle::run(lab).await,

@@ -20,7 +20,7 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
         .ok_or("the pool is empty")?;
     pods.with(|pods| pods.least = pods.available.len());
     let began = Instant::now();
-    scene.change_template(slow("image:2")).await?;
+    scene.change_pool(json!({"template": slow("image:2")})).await?;
     let most = pods
         .until(|pods| {
             let rolled = pods.available.len() == WARM

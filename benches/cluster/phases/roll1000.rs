@@ -29,7 +29,9 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
     pods.with(|pods| pods.least = pods.available.len());
     let cpu = |scene: &Scene| scene.operator.as_ref().map_or(Ok(0.0), |o| o.cpu_seconds());
     let (audit, cpu_before, began) = (lab.audit()?, cpu(&scene)?, Instant::now());
-    scene.change_template(template("image:2")).await?;
+    scene
+        .change_pool(json!({"template": template("image:2")}))
+        .await?;
     let least = pods
         .until(|pods| {
             let rolled = pods.available.len() == WARM

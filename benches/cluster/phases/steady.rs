@@ -1,4 +1,5 @@
-//! Claims at a steady rate, each deleted after a while: how long they take and what the operator writes for them.
+//! Claims at a steady rate: how long they take and what the operator writes for them. Each is deleted after a while and
+//! its sandbox replaced, or all are kept and served from stock, which leaves the machine to the bindings alone.
 
 use crate::Outcome;
 use crate::audit::OPERATOR;
@@ -6,8 +7,7 @@ use crate::lab::Lab;
 use crate::load;
 use crate::report::{Side, milliseconds, writes};
 use crate::scene::Scene;
-
-const WARM: usize = 200;
+use serde_json::json;
 
 /// One steady load, and under which names its figures are kept.
 pub struct Rate {
@@ -15,6 +15,10 @@ pub struct Rate {
     pub writes: &'static str,
     pub claims_a_second: u32,
     pub seconds: u32,
+    /// Sandboxes that are warm before it.
+    warm: usize,
+    /// Claims are deleted again and sandboxes replaced.
+    pub replaced: bool,
 }
 
 const fn rate(times: &'static str, writes: &'static str, claims_a_second: u32, seconds: u32) -> Rate {
@@ -23,20 +27,35 @@ const fn rate(times: &'static str, writes: &'static str, claims_a_second: u32, s
         writes,
         claims_a_second,
         seconds,
+        warm: 200,
+        replaced: true,
     }
 }
 
 pub const SLOW: Rate = rate("rate5", "rate5_writes", 5, 20);
 pub const BUSY: Rate = rate("rate20", "rate20_writes", 20, 20);
 pub const HEAVY: Rate = rate("rate50", "rate50_writes", 50, 15);
+pub const STOCK: Rate = Rate {
+    warm: 500,
+    replaced: false,
+    ..rate("stock50", "stock50_writes", 50, 10)
+};
 
 pub async fn run(lab: &Lab<'_>, rate: &Rate) -> Outcome<()> {
-    let mut scene = Scene::at_rest(lab, rate.times, WARM).await?;
+    let mut scene = Scene::at_rest(lab, rate.times, rate.warm).await?;
+    if !rate.replaced {
+        scene
+            .change_pool(json!({"capacity": {"maxTotal": rate.warm}}))
+            .await?;
+        scene.rest().await?;
+    }
     let cpu = |scene: &Scene| scene.operator.as_ref().map_or(Ok(0.0), |o| o.cpu_seconds());
     let (audit, cpu_before) = (lab.audit()?, cpu(&scene)?);
     let served = load::steady(&scene, rate, load::submit(&scene)).await?;
-    // The refill and the last status belong to the claims, too.
-    scene.rest().await?;
+    if rate.replaced {
+        // The refill and the last status belong to the claims, too.
+        scene.rest().await?;
+    }
     let (count, written, cpu) = (
         served.latencies.len(),
         audit.writes_of(OPERATOR)?,

@@ -83,6 +83,8 @@ pub struct Operator {
     pub due: BTreeSet<Due>,
     pub wakes: BTreeMap<Due, Timestamp>,
     pub running: Vec<Arc<Running>>,
+    /// What a look at it would start something for, as far as that is known and nothing has changed since.
+    busy: BTreeSet<Due>,
 }
 
 impl Operator {
@@ -91,7 +93,14 @@ impl Operator {
         self.inbox.len() + (KINDS - Kind::ALL.len())
     }
 
+    /// The index, to be changed.
+    fn index_mut(&mut self) -> &mut Index {
+        self.busy.clear();
+        Arc::make_mut(&mut self.index)
+    }
+
     fn bench(&mut self, moment: Moment) -> Bench<'_> {
+        self.busy.clear();
         Bench {
             synced: self.synced(),
             index: Arc::make_mut(&mut self.index),
@@ -111,7 +120,7 @@ impl Operator {
 
     /// A complete list of a kind. What was on its way is never told.
     pub fn list(&mut self, kind: Kind, server: &Server) {
-        let index = Arc::make_mut(&mut self.index);
+        let index = self.index_mut();
         match kind {
             Kind::Pools => take_over_list(index, listed::<StoredPool>(server, kind)),
             Kind::Claims => take_over_list(index, listed::<StoredClaim>(server, kind)),
@@ -130,7 +139,7 @@ impl Operator {
         let Some(event) = self.inbox.get_mut(&kind).and_then(VecDeque::pop_front) else {
             return;
         };
-        let index = Arc::make_mut(&mut self.index);
+        let index = self.index_mut();
         let triggers = match kind {
             Kind::Pools => told(index, &event, StoredPool::apply),
             Kind::Claims => told(index, &event, |claim: &StoredClaim, index, _| {
@@ -140,6 +149,37 @@ impl Operator {
             Kind::Revisions => told(index, &event, ControllerRevision::apply),
         };
         self.note(triggers);
+    }
+
+    /// Whether a look at an object starts nothing but tasks that are `left_out`.
+    pub fn is_idle(&mut self, due: &Due, moment: Moment, left_out: impl Fn(&Task) -> bool) -> bool {
+        if self.busy.contains(due) {
+            return false;
+        }
+        let (mut index, mut statuses) = (Index::clone(&self.index), self.statuses.clone());
+        let bench = Bench {
+            index: &mut index,
+            statuses: &mut statuses,
+            synced: self.synced(),
+            now: moment.now,
+            seed: moment.seed,
+        };
+        let outcome = lab::reconcile(bench, &due.trigger());
+        let idle = outcome.started.iter().chain(&outcome.awaited).all(left_out);
+        if !idle {
+            self.busy.insert(due.clone());
+        }
+        idle
+    }
+
+    /// Time has passed: what was waited for may be due.
+    pub fn wake_up(&mut self, now: Timestamp) {
+        self.busy.clear();
+        let (woken, asleep) = std::mem::take(&mut self.wakes)
+            .into_iter()
+            .partition::<BTreeMap<_, _>, _>(|(_, at)| *at <= now);
+        self.due.extend(woken.into_keys());
+        self.wakes = asleep;
     }
 
     /// Looks at one object. Answers the tasks that it started.
@@ -222,7 +262,7 @@ impl Operator {
     /// Own writes have been unseen for too long.
     pub fn settle(&mut self, moment: Moment) {
         let late = Instant::now() + 2 * SETTLE_AFTER;
-        for pod in Arc::make_mut(&mut self.index).pending.overdue(late) {
+        for pod in self.index_mut().pending.overdue(late) {
             self.begin(Task::Reread { pod }, None, moment);
         }
     }

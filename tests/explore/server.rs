@@ -32,62 +32,69 @@ impl Kind {
     }
 }
 
-/// One version of an object.
+/// One version of an object, with what is asked of it at every step.
 #[derive(Debug)]
 pub struct Object {
     pub value: Value,
     pub text: String,
+    name: String,
+    uid: String,
+    /// Kind and UID of the controller.
+    owner: (String, String),
+    terminating: bool,
 }
 
 impl Object {
     pub fn new(value: Value) -> Arc<Self> {
-        let text = value.to_string();
-        Arc::new(Self { value, text })
-    }
-
-    /// What stands at a path none of whose parts is escaped: `Value::pointer` unescapes each, and most of the search would
-    /// be spent on that.
-    fn find(&self, path: &str) -> Option<&Value> {
-        let mut parts = path.split('/').skip(1);
-        parts.try_fold(&self.value, |value, part| match value {
-            Value::Array(items) => items.get(part.parse::<usize>().ok()?),
-            object => object.get(part),
+        let string = |path| {
+            found(&value, path)
+                .and_then(Value::as_str)
+                .unwrap_or("")
+                .to_string()
+        };
+        Arc::new(Self {
+            text: value.to_string(),
+            name: string("/metadata/name"),
+            uid: string("/metadata/uid"),
+            owner: (
+                string("/metadata/ownerReferences/0/kind"),
+                string("/metadata/ownerReferences/0/uid"),
+            ),
+            terminating: found(&value, "/metadata/deletionTimestamp").is_some(),
+            value,
         })
     }
 
     pub fn at(&self, path: &str) -> &str {
-        self.find(path).and_then(Value::as_str).unwrap_or("")
+        found(&self.value, path).and_then(Value::as_str).unwrap_or("")
     }
 
     pub fn name(&self) -> &str {
-        self.at("/metadata/name")
+        &self.name
     }
 
     pub fn uid(&self) -> &str {
-        self.at("/metadata/uid")
+        &self.uid
     }
 
     pub fn terminating(&self) -> bool {
-        self.find("/metadata/deletionTimestamp").is_some()
+        self.terminating
     }
 
     /// Kind and UID of the controller.
     pub fn owner(&self) -> (&str, &str) {
-        (
-            self.at("/metadata/ownerReferences/0/kind"),
-            self.at("/metadata/ownerReferences/0/uid"),
-        )
+        (&self.owner.0, &self.owner.1)
     }
 
     pub fn label(&self, name: &str) -> &str {
-        let labels = self.find("/metadata/labels").and_then(Value::as_object);
+        let labels = found(&self.value, "/metadata/labels").and_then(Value::as_object);
         let ours = |label: &String| label.strip_prefix("warmpool.dev/") == Some(name);
         let value = labels.and_then(|labels| labels.iter().find(|(label, _)| ours(label)));
         value.and_then(|(_, value)| value.as_str()).unwrap_or("")
     }
 
     pub fn number(&self, path: &str) -> usize {
-        let number = self.find(path).and_then(Value::as_u64);
+        let number = found(&self.value, path).and_then(Value::as_u64);
         number.map_or(0, |n| usize::try_from(n).unwrap())
     }
 
@@ -110,7 +117,7 @@ impl Object {
 
     /// UIDs of the sandboxes that a claim's status lists.
     pub fn listed(&self) -> Vec<&str> {
-        let listed = self.find("/status/sandboxes").and_then(Value::as_array);
+        let listed = found(&self.value, "/status/sandboxes").and_then(Value::as_array);
         let uids = listed.into_iter().flatten().map(|s| s["uid"].as_str().unwrap());
         uids.collect()
     }
@@ -122,6 +129,16 @@ impl Object {
     pub fn wanted(&self) -> usize {
         self.number("/spec/replicas").max(1)
     }
+}
+
+/// What stands at a path none of whose parts is escaped: `Value::pointer` unescapes each, and much of the search would be
+/// spent on that.
+fn found<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
+    let mut parts = path.split('/').skip(1);
+    parts.try_fold(value, |value, part| match value {
+        Value::Array(items) => items.get(part.parse::<usize>().ok()?),
+        object => object.get(part),
+    })
 }
 
 /// What a watch is told: that an object is now this, or that it was last this and is gone.

@@ -7,7 +7,6 @@ use crate::request::{Answer, Request, Verb};
 use crate::scene::{Left, Scene};
 use crate::server::{Kind, Server};
 use jiff::{SignedDuration, Timestamp};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use warmpool::apply::task::Task;
 
@@ -253,13 +252,9 @@ impl State {
                 self.seconds = self.wake_at()?;
                 self.left.passes = self.left.passes.saturating_sub(1);
                 let now = self.now();
-                for operator in &mut self.operators {
-                    let (woken, asleep) = std::mem::take(&mut operator.wakes)
-                        .into_iter()
-                        .partition::<BTreeMap<_, _>, _>(|(_, at)| *at <= now);
-                    operator.due.extend(woken.into_keys());
-                    operator.wakes = asleep;
-                }
+                self.operators
+                    .iter_mut()
+                    .for_each(|operator| operator.wake_up(now));
             }
             _ => self.outside(action, &now)?,
         }
@@ -282,8 +277,8 @@ impl State {
     fn reconcile(&mut self, o: usize, due: &Due) -> Vec<Task> {
         let moment = self.moment();
         let mut started = self.operators[o].reconcile(due, moment);
+        started.retain(|task| !self.scene.has_written(task));
         if self.scene.quiet {
-            started.retain(|task| !matches!(task, Task::PublishPool { .. }));
             self.write_statuses(o);
         }
         started
@@ -293,20 +288,17 @@ impl State {
     /// again.
     fn look_at_the_idle(&mut self) {
         for o in 0..self.operators.len() {
-            while let Some(next) = self.with_one_idle_seen(o) {
-                *self = next;
+            while let Some(due) = self.idle(o) {
+                self.reconcile(o, &due);
             }
         }
     }
 
-    fn with_one_idle_seen(&self, o: usize) -> Option<Self> {
-        let due = self.reconcilable(o).into_iter();
-        let seen = due.map(|due| {
-            let mut next = self.clone();
-            let started = next.reconcile(o, &due);
-            started.is_empty().then_some(next)
-        });
-        seen.flatten().next()
+    /// What an operator may look at now, and needs nothing.
+    fn idle(&mut self, o: usize) -> Option<Due> {
+        let (moment, scene) = (self.moment(), self.scene);
+        let mut due = self.reconcilable(o).into_iter();
+        due.find(|due| self.operators[o].is_idle(due, moment, |task| scene.has_written(task)))
     }
 
     /// What an operator may look at now.

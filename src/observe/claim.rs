@@ -2,6 +2,7 @@
 
 use super::Key;
 use super::pool::Pool;
+use super::sandbox::{PodPhase, Sandbox};
 use super::stored::{self, StoredClaim};
 use super::terms::Terms;
 use crate::api::claim::Phase;
@@ -145,6 +146,14 @@ impl Claim {
     pub fn shutdown(&self) -> Option<Timestamp> {
         let time = self.spec.as_ref().ok()?.shutdown_time.as_ref()?;
         Some(time.0)
+    }
+
+    /// Whether it may keep a sandbox that it holds. One that its status lists may have ended with success: that is its tenant's
+    /// doing.
+    pub fn keeps(&self, sandbox: &Sandbox) -> bool {
+        let listed = || self.status.sandboxes.iter().any(|s| s.uid == sandbox.uid);
+        let succeeded = sandbox.phase == PodPhase::Succeeded;
+        !sandbox.terminating && (!sandbox.finished() || succeeded && listed())
     }
 
     /// Neither bound, ended nor being deleted, as far as its status says.

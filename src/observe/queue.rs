@@ -144,7 +144,7 @@ impl Index {
         let owned = self.owned.get(&claim.uid).into_iter().flatten();
         owned
             .filter_map(|key| self.pod(key))
-            .filter(|pod| !pod.terminating && !pod.finished())
+            .filter(|pod| claim.keeps(pod))
     }
 
     /// The pool that is to serve a claim; `None` when none that will do is there.

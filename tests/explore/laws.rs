@@ -208,7 +208,13 @@ fn claim_write(state: &mut State, before: &Object, claim: &Object) -> Result<(),
         );
     }
     if before.at("/status/phase") == "Bound" && before.listed() != listed {
-        return breach("I1", format!("claim {name} is Bound and its sandboxes change"));
+        let replaces = claim.at("/spec/onSandboxLost") == "Replace";
+        let pod = |uid: &str| state.server.uid(Kind::Pods, uid);
+        let lost = |uid: &&str| pod(uid).is_none_or(|pod| pod.ended() || pod.terminating());
+        let mut dropped = before.listed().into_iter().filter(|uid| !listed.contains(uid));
+        if !replaces || !dropped.all(|uid| lost(&uid)) {
+            return breach("I1", format!("claim {name} is Bound and its sandboxes change"));
+        }
     }
     for uid in listed {
         let known = state.ghost.published.get(uid);

@@ -35,7 +35,8 @@ fn scene(seed: u64) -> &'static Scene {
             scene.pool(json!({"capacity": {"maxTotal": random.random_range(replicas + 1..=replicas + 4)}}));
         }
         let claims = random.random_range(1..=8);
-        let claims: Vec<_> = (0..claims).map(|_| claim(&mut random)).collect();
+        scene.operators = random.random_range(1..=2);
+        let claims: Vec<_> = (0..claims).map(|_| claim(&mut random, scene.operators)).collect();
         scene.claims(claims);
         let images = if rolls {
             ["one", "two", "three"]
@@ -60,17 +61,19 @@ fn scene(seed: u64) -> &'static Scene {
             ..scene.left.clone()
         };
         scene.late = random.random_bool(0.5);
-        scene.operators = random.random_range(1..=2);
     })
 }
 
-fn claim(random: &mut StdRng) -> Value {
+fn claim(random: &mut StdRng, operators: usize) -> Value {
     let replicas = [1, 1, 1, 2, 3].choose(random).copied().unwrap();
     let policy = ["PreferLatest", "PreferLatest", "Latest", "Any"]
         .choose(random)
         .unwrap();
     let priority = random.random_range(0..=2);
-    json!({"replicas": replicas, "priority": priority, "revisionPolicy": policy})
+    // What two leaders at once may do to a claim that has lost sandboxes replaced is in docs/guarantees.md.
+    let replaces = operators == 1 && random.random_bool(0.3);
+    let lost = if replaces { "Replace" } else { "Fail" };
+    json!({"replicas": replicas, "priority": priority, "revisionPolicy": policy, "onSandboxLost": lost})
 }
 
 fn edit(random: &mut StdRng, images: &[&str]) -> Value {

@@ -241,3 +241,43 @@ fn a_replacement_that_does_not_come_fails_the_claim_in_its_time() {
     world.step();
     assert_eq!(phase(&world), Phase::Failed);
 }
+
+#[test]
+fn a_claim_that_loses_more_while_it_waits_lists_what_it_has_left() {
+    for how in ["gone", "failed", "terminating"] {
+        let mut world = bound(json!({"onSandboxLost": "Replace", "replicas": 2}), json!({}));
+        world.set(json!({"replicas": 0, "capacity": {"maxTotal": 2}}));
+        world.rest();
+        lose(&mut world, "gone");
+        world.follow("run");
+        assert_eq!(world.claims["run"].status.sandboxes.len(), 1);
+        lose(&mut world, how);
+        world.follow("run");
+        assert!(world.claims["run"].status.sandboxes.is_empty(), "{how}");
+        let view = world.claim_view("run");
+        let dead = view.sandboxes.iter().filter(|s| !s.terminating).count();
+        assert_eq!(
+            plan(&view).release.len(),
+            dead,
+            "{how}: what it lists no more goes"
+        );
+        world.follow("run");
+        world.sandboxes.retain(|_, sandbox| !sandbox.terminating);
+        world.rest();
+        assert_eq!(phase(&world), Phase::Bound, "{how}: there is room for both again");
+    }
+}
+
+#[test]
+fn a_completed_sandbox_stays_its_claims_while_another_is_replaced() {
+    let mut world = bound(json!({"onSandboxLost": "Replace", "replicas": 2}), json!({}));
+    let completed = world.claims["run"].status.sandboxes[1].clone();
+    world.sandboxes.get_mut(&completed.name).unwrap().phase = PodPhase::Succeeded;
+    lose(&mut world, "failed");
+    world.follow("run");
+    assert_eq!(phase(&world), Phase::Pending);
+    world.rest();
+    assert_eq!(phase(&world), Phase::Bound);
+    let listed = &world.claims["run"].status.sandboxes;
+    assert!(listed.len() == 2 && listed.contains(&completed), "{listed:?}");
+}

@@ -18,14 +18,7 @@ pub(super) fn plan(view: &ClaimView) -> ClaimPlan {
         let message = format!("the lifetime of the claim ended at {expired}");
         return write(claim, expiry(claim, &message, view.now));
     }
-    let seen: HashMap<&str, &Arc<Sandbox>> = view.sandboxes.iter().map(|s| (s.uid.as_str(), s)).collect();
-    let (mut kept, mut lost) = (Vec::new(), Vec::new());
-    for entry in &claim.status.sandboxes {
-        match seen.get(entry.uid.as_str()) {
-            Some(sandbox) if !is_lost(view, sandbox) => kept.push((entry, Arc::clone(sandbox))),
-            sandbox => lost.push((entry, sandbox.copied())),
-        }
-    }
+    let (kept, lost) = kept_and_lost(view);
     let mut plan = if lost.is_empty() && !kept.is_empty() {
         write(claim, following(view, &kept, expiration))
     } else {
@@ -34,6 +27,24 @@ pub(super) fn plan(view: &ClaimView) -> ClaimPlan {
     plan.release = unpublished(view);
     plan.next = expiration;
     plan
+}
+
+/// A published sandbox that the claim has, as its status lists it and as it is.
+type Kept<'a> = (&'a BoundSandbox, Arc<Sandbox>);
+/// One that it has lost, as it is unless it is gone.
+type Lost<'a> = (&'a BoundSandbox, Option<&'a Arc<Sandbox>>);
+
+/// The sandboxes that the status lists.
+pub(super) fn kept_and_lost(view: &ClaimView) -> (Vec<Kept<'_>>, Vec<Lost<'_>>) {
+    let seen: HashMap<&str, &Arc<Sandbox>> = view.sandboxes.iter().map(|s| (s.uid.as_str(), s)).collect();
+    let (mut kept, mut lost) = (Vec::new(), Vec::new());
+    for entry in &view.claim.status.sandboxes {
+        match seen.get(entry.uid.as_str()) {
+            Some(sandbox) if !is_lost(view, sandbox) => kept.push((entry, Arc::clone(sandbox))),
+            sandbox => lost.push((entry, sandbox.copied())),
+        }
+    }
+    (kept, lost)
 }
 
 /// Whether a sandbox that is still there is lost. On a node that does not answer, one that is being deleted may stay so
@@ -59,11 +70,7 @@ fn expiration(view: &ClaimView) -> Option<Timestamp> {
     }
 }
 
-fn following(
-    view: &ClaimView,
-    kept: &[(&BoundSandbox, Arc<Sandbox>)],
-    expiration: Option<Timestamp>,
-) -> SandboxClaimStatus {
+fn following(view: &ClaimView, kept: &[Kept<'_>], expiration: Option<Timestamp>) -> SandboxClaimStatus {
     let claim = &view.claim;
     let sandboxes: Vec<_> = kept.iter().map(|(_, sandbox)| Arc::clone(sandbox)).collect();
     let status = SandboxClaimStatus {
@@ -88,11 +95,7 @@ fn with_ip(entry: &BoundSandbox, sandbox: &Sandbox) -> BoundSandbox {
 }
 
 /// Sandboxes of the claim are gone or have failed: it ends, or it waits again for as many others.
-fn lose(
-    view: &ClaimView,
-    kept: &[(&BoundSandbox, Arc<Sandbox>)],
-    lost: &[(&BoundSandbox, Option<&Arc<Sandbox>>)],
-) -> ClaimPlan {
+pub(super) fn lose(view: &ClaimView, kept: &[Kept<'_>], lost: &[Lost<'_>]) -> ClaimPlan {
     let claim = &view.claim;
     let what = match lost {
         [(entry, Some(sandbox)), ..] if sandbox.terminating => {

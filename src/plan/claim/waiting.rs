@@ -1,6 +1,6 @@
 //! A claim without all its sandboxes: it is published once it holds them, and says meanwhile why it waits.
 
-use super::{ClaimPlan, binding, expiry, failure, say, write};
+use super::{ClaimPlan, binding, bound, expiry, failure, say, unpublished, write};
 use crate::api::SandboxClaimStatus;
 use crate::api::claim::{OnEmpty, Phase};
 use crate::api::conditions::{self, claim as reasons};
@@ -23,15 +23,19 @@ pub(super) fn plan(view: &ClaimView) -> ClaimPlan {
     }
     let usable = usable(view);
     let wanted = claim.wanted();
-    let mut plan = if let Some(whole) = usable.get(..wanted) {
+    let (kept, lost) = bound::kept_and_lost(view);
+    let mut plan = if !lost.is_empty() {
+        // One that waits for what it has lost to be replaced has lost more.
+        bound::lose(view, &kept, &lost)
+    } else if let Some(whole) = usable.get(..wanted) {
         let warm = |sandbox: &Sandbox| ready_before(sandbox, claim);
         write(claim, binding(claim, &view.terms, whole, warm, view.now))
     } else {
         wait(view)
     };
     // What has died before it was published is nobody's. What is too many is known once the status tells which are kept.
-    let dead = view.sandboxes.iter().filter(|s| s.finished() && !s.terminating);
-    plan.release = dead.cloned().collect();
+    plan.release = unpublished(view);
+    plan.release.retain(|sandbox| sandbox.finished());
     plan.next = [plan.next, shutdown].into_iter().flatten().min();
     plan
 }
@@ -39,7 +43,7 @@ pub(super) fn plan(view: &ClaimView) -> ClaimPlan {
 /// The pods that the claim holds and may keep, those that its status names and then those that run first, and always in
 /// the same order.
 fn usable(view: &ClaimView) -> Vec<Arc<Sandbox>> {
-    let usable = view.sandboxes.iter().filter(|s| !s.terminating && !s.finished());
+    let usable = view.sandboxes.iter().filter(|s| view.claim.keeps(s));
     let mut usable: Vec<_> = usable.cloned().collect();
     let named = |s: &Sandbox| view.claim.status.sandboxes.iter().any(|b| b.uid == s.uid);
     usable.sort_by_cached_key(|s| (!named(s), s.ready_since.is_none(), s.key.name.clone()));

@@ -57,16 +57,36 @@ fn claim_is_told(state: &State, claim: &Object) -> Result<(), Breach> {
             "I8",
             format!("at rest claim {name} is Bound and holds {} pods", held.len()),
         ),
+        "Expired" if claim.at("/spec/releasePolicy") == "Delete" && !held.is_empty() => breach(
+            "I8",
+            format!("at rest claim {name} has Expired and holds {} pods", held.len()),
+        ),
         "Bound" | "Expired" => Ok(()),
-        "Failed" if state.scene.loses_pods() => Ok(()),
+        "Failed" if state.scene.loses_pods() || fails(claim) => Ok(()),
         "Failed" => breach("I8", format!("claim {name} has Failed, and no pod was lost")),
         _ if may_be_served(state, claim) => breach(
             "I7",
             format!("at rest claim {name} waits, and a sandbox is available"),
         ),
         _ if state.scene.max_total().is_some() || state.scene.breaks() => Ok(()),
+        // Nothing is made for it, and the pool may keep nothing.
+        _ if claim.at("/spec/onEmpty") == "Wait" => Ok(()),
+        _ if claim.at("/spec/revisionPolicy") == "Latest" && is_paused(pool(state)) => Ok(()),
         _ => breach("I8", format!("at rest claim {name} waits")),
     }
+}
+
+fn pool(state: &State) -> &Object {
+    state.server.get(Kind::Pools, "pl").expect("nobody deletes it")
+}
+
+fn is_paused(pool: &Object) -> bool {
+    pool.value["spec"]["updateStrategy"]["paused"] == true
+}
+
+/// It rather fails than waits.
+fn fails(claim: &Object) -> bool {
+    claim.at("/spec/onEmpty") == "Fail"
 }
 
 /// A sandbox is available that no older claim for several may be waiting for.
@@ -74,12 +94,10 @@ fn may_be_served(state: &State, claim: &Object) -> bool {
     let server = &state.server;
     let waiting = server.list(Kind::Claims).filter(|claim| claim.waits());
     let reserved = state.scene.max_total().is_some() && waiting.into_iter().any(|c| c.wanted() > 1);
-    let update = server
-        .get(Kind::Pools, "pl")
-        .map(|pool| image(pool, "/spec/template/spec"));
+    let update = image(pool(state), "/spec/template/spec");
     let latest = claim.at("/spec/revisionPolicy") == "Latest";
     let suits = |pod: &&Arc<Object>| {
-        available(pod) && pod.label("evict").is_empty() && (!latest || Some(image(pod, "/spec")) == update)
+        available(pod) && pod.label("evict").is_empty() && (!latest || image(pod, "/spec") == update)
     };
     !reserved && server.list(Kind::Pods).any(|pod| suits(&pod))
 }
@@ -89,10 +107,7 @@ fn image(object: &Object, path: &str) -> String {
 }
 
 fn pool_is_full(state: &State) -> Result<(), Breach> {
-    let (server, scene) = (&state.server, state.scene);
-    let Some(pool) = server.get(Kind::Pools, "pl") else {
-        return Ok(());
-    };
+    let (server, scene, pool) = (&state.server, state.scene, pool(state));
     let wanted = pool.number("/spec/replicas");
     let pods = server.list(Kind::Pods);
     let (with_claims, idle): (Vec<_>, Vec<_>) = pods.partition(|pod| claimed(pod));
@@ -134,7 +149,7 @@ fn pool_is_full(state: &State) -> Result<(), Breach> {
 /// No unclaimed sandbox is there that was to be replaced.
 fn nothing_is_left_over(pool: &Object, idle: &[&Arc<Object>]) -> Result<(), Breach> {
     let update = image(pool, "/spec/template/spec");
-    let rolls = pool.at("/spec/updateStrategy/type") != "OnReplenish";
+    let rolls = pool.at("/spec/updateStrategy/type") != "OnReplenish" && !is_paused(pool);
     for pod in idle {
         if rolls && image(pod, "/spec") != update {
             return breach("I5", format!("at rest pod {} is of an old revision", pod.name()));
@@ -148,10 +163,7 @@ fn nothing_is_left_over(pool: &Object, idle: &[&Arc<Object>]) -> Result<(), Brea
 
 /// The counts of the pool's status, counted again.
 fn status_is_true(state: &State) -> Result<(), Breach> {
-    let server = &state.server;
-    let Some(pool) = server.get(Kind::Pools, "pl") else {
-        return Ok(());
-    };
+    let (server, pool) = (&state.server, pool(state));
     let pods = || server.list(Kind::Pods).filter(|pod| !pod.terminating());
     let counts = [
         ("available", pods().filter(|pod| available(pod)).count()),

@@ -150,8 +150,10 @@ fn pod_write(state: &mut State, before: &Object, event: &Event, taken_since: usi
     if goes && claimed(before) && !dead {
         let claim = state.server.uid(Kind::Claims, was.1);
         let keeps = claim.is_some_and(|claim| {
-            let ended = matches!(claim.at("/status/phase"), "Failed" | "Expired");
-            !ended && claim.listed().contains(&before.uid())
+            // One that has failed keeps what its tenant knows of.
+            let given_back =
+                claim.at("/status/phase") == "Expired" && claim.at("/spec/releasePolicy") != "Retain";
+            !given_back && claim.listed().contains(&before.uid())
         });
         if keeps {
             return breach("I2", format!("pod {name} is deleted while its claim has it"));

@@ -32,7 +32,11 @@ impl State {
                 server.get(Kind::Pods, name).filter(|pod| pod.terminating())?;
                 server.remove(Kind::Pods, name.clone());
             }
-            Action::Collect(name) => server.delete(Kind::Pods, name.clone(), now),
+            Action::Collect(name) => {
+                let pod = server.get(Kind::Pods, name)?;
+                server.is_orphan(pod).then_some(())?;
+                server.delete(Kind::Pods, name.clone(), now);
+            }
             Action::Claim => {
                 let (name, spec) = self.left.claims.first()?.clone();
                 server.get(Kind::Claims, &name).is_none().then_some(())?;

@@ -95,6 +95,15 @@ pub fn a_batch_and_a_crash() -> &'static Scene {
     })
 }
 
+pub fn two_claims_that_fill_a_pool() -> &'static Scene {
+    binding("two claims that fill a pool", 2, |scene| {
+        scene.pool(json!({"capacity": {"maxTotal": 3}}));
+        scene.claims([json!({}), json!({})]);
+        scene.prompt = true;
+        scene.strict = true;
+    })
+}
+
 pub fn a_full_pool_and_a_crash() -> &'static Scene {
     binding("a full pool and a crash", 1, |scene| {
         scene.pool(json!({"capacity": {"maxTotal": 2}}));

@@ -49,6 +49,7 @@ suite! {
     a_rollout_that_never_comes_up
     an_eviction_and_a_claim
     two_evictions
+    two_claims_that_fill_a_pool
 }
 
 suite! {

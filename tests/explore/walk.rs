@@ -73,12 +73,32 @@ fn claim(random: &mut StdRng, operators: usize) -> Value {
     // What two leaders at once may do to a claim that has lost sandboxes replaced is in docs/guarantees.md.
     let replaces = operators == 1 && random.random_bool(0.3);
     let lost = if replaces { "Replace" } else { "Fail" };
-    json!({"replicas": replicas, "priority": priority, "revisionPolicy": policy, "onSandboxLost": lost})
+    // For several that wait for more than the pool keeps nobody else waits, which the laws do not know.
+    let on_empty = if replicas == 1 {
+        ["Create", "Create", "Create", "Wait", "Fail"]
+    } else {
+        ["Create"; 5]
+    };
+    let on_empty = on_empty.choose(random).unwrap();
+    let release = ["Delete", "Retain"].choose(random).unwrap();
+    let mut claim = json!({
+        "replicas": replicas, "priority": priority, "revisionPolicy": policy, "onSandboxLost": lost,
+        "onEmpty": on_empty, "releasePolicy": release,
+    });
+    if random.random_bool(0.2) {
+        claim["lifetimeSeconds"] = json!(60);
+    }
+    if random.random_bool(0.2) {
+        claim["ttlSecondsAfterFinished"] = json!(30);
+    }
+    claim
 }
 
 fn edit(random: &mut StdRng, images: &[&str]) -> Value {
-    if random.random_bool(0.5) {
-        return json!({"replicas": random.random_range(0..=6)});
+    match random.random_range(0..=5) {
+        0..=2 => return json!({"replicas": random.random_range(0..=6)}),
+        3 => return json!({"updateStrategy": {"paused": random.random_bool(0.6)}}),
+        _ => {}
     }
     let image = images.choose(random).unwrap();
     json!({"template": {"spec": {"containers": [{"name": "sandbox", "image": image}]}}})

@@ -26,7 +26,7 @@ pub enum Phase {
     Rate5,
     /// 20 claims a second for 20 s on a pool of 200
     Rate20,
-    /// 50 claims a second for 15 s on a pool of 200
+    /// 50 claims a second for 15 s on a pool of 800
     Rate50,
     /// 50 claims a second for 10 s, served from 500 warm and kept
     Stock50,

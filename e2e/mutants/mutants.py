@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Applies the mutants of mutants.toml one by one to a copy of the source and runs the suite named with each.
+"""Applies the mutants of mutants.toml one by one to a copy of the source and runs the suite named with each, and the random
+walks on those that survive it.
 
-Exit code 1 when one survives. Arguments are parts of names: only those mutants are run.
+Exit code 1 when one survives both. Arguments are parts of names: only those mutants are run.
 """
 
+import os
 import pathlib
 import re
 import shutil
@@ -15,6 +17,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 COPY = ROOT / "target" / "mutants"
 PARTS = ["Cargo.toml", "Cargo.lock", "clippy.toml", "src", "tests", "benches"]
+BUILD = ["cargo", "test", "--locked", "--profile", "explore", "--test", "explore"]
+WALKS = "walks_through_larger_worlds"
+# The nearest worlds of a large scene. A mutant that needs more to be seen is left to the walks.
+ENVIRONMENT = {"EXPLORE_STATES": "30000", **os.environ}
 
 
 def copy_source():
@@ -40,21 +46,31 @@ def mutate(change):
     return path, before
 
 
-def judge(mutant):
-    """What caught the mutant, or None when it survived."""
-    suite = mutant["suite"]
-    build = ["cargo", "test", "--locked", "--profile", "explore", "--test", "explore"]
-    built = subprocess.run([*build, "--no-run"], cwd=COPY, capture_output=True, text=True)
+def build():
+    built = subprocess.run([*BUILD, "--no-run"], cwd=COPY, capture_output=True, text=True)
     if built.returncode != 0:
         sys.exit(f"the mutant does not build:\n{built.stderr[-3000:]}")
-    test = [*build, "--", "--include-ignored", "--exact", f"suites::{suite}"]
-    run = subprocess.run(test, cwd=COPY, capture_output=True, text=True)
+
+
+def breach(suite):
+    """What the suite says of the mutant, or None when it sees nothing."""
+    test = [*BUILD, "--", "--include-ignored", "--exact", f"suites::{suite}"]
+    run = subprocess.run(test, cwd=COPY, capture_output=True, text=True, env=ENVIRONMENT)
     if "running 1 test" not in run.stdout:
         sys.exit(f"there is no test {suite}:\n{run.stdout[-3000:]}{run.stderr[-3000:]}")
     if run.returncode == 0:
         return None
-    law = re.search(r"^(I\d+: .*)$", run.stdout + run.stderr, re.MULTILINE)
+    law = re.search(r"(?:^|: )(I\d+: [^;{]*)", run.stdout + run.stderr, re.MULTILINE)
     return law.group(1) if law else "a panic of the operator"
+
+
+def judge(mutant):
+    """What caught the mutant, and how, or None when it survived."""
+    build()
+    for suite in dict.fromkeys([mutant["suite"], WALKS]):
+        if said := breach(suite):
+            return f"{suite}: {said}"
+    return None
 
 
 def main():
@@ -67,7 +83,7 @@ def main():
             mutate(change)
         caught = judge(mutant)
         survivors += caught is None
-        verdict = f"caught by {mutant['suite']}: {caught}" if caught else f"SURVIVED {mutant['suite']}"
+        verdict = f"caught by {caught}" if caught else "SURVIVED"
         print(f"{mutant['name']}: {verdict}", flush=True)
     print(f"{len(wanted) - survivors} of {len(wanted)} mutants were caught")
     sys.exit(1 if survivors or not wanted else 0)

@@ -7,9 +7,12 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use serde_json::json;
 use std::collections::{BTreeMap, HashSet};
+use std::time::Instant;
 use warmpool::api::claim::Phase;
 use warmpool::observe::Key;
 use warmpool::observe::index::Index;
+use warmpool::observe::pending::{Pending, SETTLE_AFTER};
+use warmpool::observe::sandbox::Sandbox;
 use warmpool::observe::stored::{StoredClaim, StoredPool};
 use warmpool::observe::view::{Creation, PoolView, WarmUpFailures};
 
@@ -128,4 +131,42 @@ fn what_a_list_does_not_have_any_more_leaves_nothing_behind() {
     assert!(index.failures.of("pool").is_empty());
     assert!(index.takings.lately("pool", Timestamp::UNIX_EPOCH).is_empty());
     assert!(!index.awaits("claim"));
+}
+
+#[test]
+fn a_live_read_tells_nothing_of_a_write_under_way() {
+    let mut pending = Pending::default();
+    let sandbox = Sandbox::read(
+        &serde_json::from_value(json!({
+            "metadata": {
+                "namespace": "default", "name": "python-1", "uid": "pod-1", "resourceVersion": "1",
+                "labels": {"warmpool.dev/pool": "python"},
+            },
+        }))
+        .unwrap(),
+    )
+    .unwrap();
+    let late = Instant::now() + 2 * SETTLE_AFTER;
+    pending.binding(&sandbox, "claim-1");
+    pending.creating(
+        Key::new("default", "python-2"),
+        Key::new("default", "python"),
+        "abc".into(),
+    );
+    assert_eq!(pending.overdue(late), []);
+    pending.settled(&sandbox.key);
+    assert_eq!(pending.len(), 2);
+
+    pending.answered(&sandbox.uid);
+    pending.create_answered(&Key::new("default", "python-2"));
+    pending.settled(&sandbox.key);
+    assert_eq!(
+        pending.len(),
+        2,
+        "a read that was asked for before tells nothing of it"
+    );
+    let asked = ["python-1", "python-2"].map(|name| Key::new("default", name));
+    assert_eq!(pending.overdue(late), asked);
+    asked.iter().for_each(|pod| pending.settled(pod));
+    assert!(pending.is_empty());
 }

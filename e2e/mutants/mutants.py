@@ -60,7 +60,7 @@ def breach(suite):
         sys.exit(f"there is no test {suite}:\n{run.stdout[-3000:]}{run.stderr[-3000:]}")
     if run.returncode == 0:
         return None
-    law = re.search(r"(?:^|: )(I\d+: [^;{]*)", run.stdout + run.stderr, re.MULTILINE)
+    law = re.search(r"(?:^|: )(I\d+: [^;{\n]*)", run.stdout + run.stderr, re.MULTILINE)
     return law.group(1) if law else "a panic of the operator"
 
 

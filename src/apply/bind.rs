@@ -110,7 +110,10 @@ async fn serve(writer: &Writer, order: &Order) {
 async fn give(writer: &Writer, order: &Order, sandbox: &Arc<Sandbox>) -> Given {
     let claim = &order.claim;
     match exclude(writer, &order.pool, claim, sandbox).await {
-        Ok(pod) => Given::Held(Arc::new(pod)),
+        Ok(pod) => {
+            writer.shared.lock().pending.answered(&sandbox.uid);
+            Given::Held(Arc::new(pod))
+        }
         Err(error) => {
             match error.class() {
                 Class::Invalid(message) => {

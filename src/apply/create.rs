@@ -90,6 +90,7 @@ async fn create(writer: &Writer, pool: &Pool, order: &Order) -> Result<bool, Cal
         })
     };
     let answer = while_it_stands(&pods, &order.pod.name, post).await;
+    writer.shared.lock().pending.create_answered(&order.pod);
     match answer {
         Ok(_) => {
             let (pod, reason) = (&order.pod, order.reason);

@@ -65,11 +65,14 @@ async fn write(writer: &Writer, sandbox: &Arc<Sandbox>, patch: Value) -> bool {
         Err(error) => Err(CallError::Kube(kube::Error::SerdeError(error))),
     };
     drop(permit);
-    if let Err(error) = &answer {
-        if let Class::Refused(message) = error.class() {
-            tracing::error!(pod = %sandbox.key, message, "the state of the pod could not be changed");
+    match &answer {
+        Ok(_) => writer.shared.lock().pending.answered(&sandbox.uid),
+        Err(error) => {
+            if let Class::Refused(message) = error.class() {
+                tracing::error!(pod = %sandbox.key, message, "the state of the pod could not be changed");
+            }
+            writer.set_aside(sandbox);
         }
-        writer.set_aside(sandbox);
     }
     answer.is_ok()
 }

@@ -8,8 +8,52 @@ use crate::api::labels;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-/// How long an own write may stay unseen before a live read settles whether it happened.
+/// How long an own write that is answered may stay unseen before a live read settles whether it happened.
 pub const SETTLE_AFTER: Duration = Duration::from_secs(30);
+
+/// The same for one that is not answered: far longer than a task queues for its turn and tries again. While it is under way a
+/// read tells nothing, since the write may be carried out right after it.
+const GIVE_UP_AFTER: Duration = Duration::from_secs(600);
+
+/// How far an own write is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// A task has it.
+    UnderWay,
+    /// The API server has answered it.
+    Answered,
+    /// A live read is to tell what became of it.
+    Asked,
+}
+
+/// How far an own write is, and since when.
+#[derive(Clone, Copy, Debug)]
+struct Progress {
+    stage: Stage,
+    since: Instant,
+}
+
+impl Progress {
+    fn at(stage: Stage) -> Self {
+        Self {
+            stage,
+            since: Instant::now(),
+        }
+    }
+
+    /// Whether a live read is due at `now`; then it is taken for asked.
+    fn is_due(&mut self, now: Instant) -> bool {
+        let patience = match self.stage {
+            Stage::UnderWay => GIVE_UP_AFTER,
+            Stage::Answered | Stage::Asked => SETTLE_AFTER,
+        };
+        let due = now.duration_since(self.since) >= patience;
+        if due {
+            (self.stage, self.since) = (Stage::Asked, now);
+        }
+        due
+    }
+}
 
 /// A write on an existing pod.
 #[derive(Clone, Debug)]
@@ -19,7 +63,7 @@ struct Write {
     resource_version: String,
     /// UID of the claim, of a binding.
     claim: String,
-    since: Instant,
+    progress: Progress,
 }
 
 /// A pod on its way.
@@ -27,7 +71,7 @@ struct Write {
 struct Creation {
     pool: Key,
     revision: String,
-    since: Instant,
+    progress: Progress,
 }
 
 /// The own writes not yet seen. Every entry is noted before its request is sent.
@@ -49,7 +93,7 @@ impl Pending {
             Creation {
                 pool,
                 revision,
-                since: Instant::now(),
+                progress: Progress::at(Stage::UnderWay),
             },
         );
     }
@@ -57,6 +101,13 @@ impl Pending {
     /// The create was refused, or the pod has been seen.
     pub fn created(&mut self, pod: &Key) {
         self.creations.remove(pod);
+    }
+
+    /// The API server has answered the create of pod `pod`.
+    pub fn create_answered(&mut self, pod: &Key) {
+        if let Some(creation) = self.creations.get_mut(pod) {
+            creation.progress = Progress::at(Stage::Answered);
+        }
     }
 
     /// Notes the binding of `sandbox` to the claim with UID `claim`, by a task that is noted as serving it.
@@ -105,16 +156,25 @@ impl Pending {
         self.note(sandbox, OwnWrite::Restore, "");
     }
 
+    /// The API server has answered the last write on the pod with UID `uid`.
+    pub fn answered(&mut self, uid: &str) {
+        if let Some((_, write)) = self.writes.get_mut(uid) {
+            write.progress = Progress::at(Stage::Answered);
+        }
+    }
+
     /// The API server has accepted the deletion of the pod with UID `uid`.
     pub fn deleted(&mut self, uid: &str) {
         if let Some((_, write)) = self.writes.get_mut(uid) {
             write.what = OwnWrite::Deleted;
         }
+        self.answered(uid);
     }
 
     /// The API server has refused the last write on `sandbox`: the pod is not what it was taken for.
     pub fn refused(&mut self, sandbox: &Sandbox) {
         self.note(sandbox, OwnWrite::Refused, "");
+        self.answered(&sandbox.uid);
     }
 
     /// The last write on the pod with UID `uid` did not happen, and the pod may be tried again.
@@ -128,7 +188,7 @@ impl Pending {
             what,
             resource_version,
             claim: claim.to_string(),
-            since: Instant::now(),
+            progress: Progress::at(Stage::UnderWay),
         };
         self.writes
             .insert(sandbox.uid.clone(), (sandbox.key.clone(), write));
@@ -161,10 +221,13 @@ impl Pending {
         self.writes.remove(uid);
     }
 
-    /// A live read of the pod `key` has told what became of the writes on it.
+    /// A live read of the pod `key` has told what became of the writes on it that it was to tell of.
     pub fn settled(&mut self, key: &Key) {
-        self.creations.remove(key);
-        self.writes.retain(|_, (pod, _)| pod != key);
+        let asked = |progress: &Progress| progress.stage == Stage::Asked;
+        self.creations
+            .retain(|pod, creation| pod != key || !asked(&creation.progress));
+        self.writes
+            .retain(|_, (pod, write)| pod != key || !asked(&write.progress));
     }
 
     /// The own write on the pod with UID `uid` that is not seen yet.
@@ -198,26 +261,16 @@ impl Pending {
         creating
     }
 
-    /// Pods whose own write has been unseen for too long at `now`, each to be settled by a live read. The clock of
+    /// Pods whose own write has been unseen for too long at `now`, each to be settled by a live read, sorted. The clock of
     /// each starts anew.
     pub fn overdue(&mut self, now: Instant) -> Vec<Key> {
-        let late = |since: &mut Instant| {
-            let late = now.duration_since(*since) >= SETTLE_AFTER;
-            if late {
-                *since = now;
-            }
-            late
-        };
-        let creations = self
-            .creations
-            .iter_mut()
-            .filter_map(|(key, c)| late(&mut c.since).then(|| key.clone()));
-        let mut keys: Vec<Key> = creations.collect();
-        keys.extend(
-            self.writes
-                .values_mut()
-                .filter_map(|(key, w)| late(&mut w.since).then(|| key.clone())),
-        );
+        let creations = self.creations.iter_mut().map(|(key, c)| (key, &mut c.progress));
+        let writes = self.writes.values_mut().map(|(key, w)| (&*key, &mut w.progress));
+        let due = creations
+            .chain(writes)
+            .filter_map(|(key, progress)| progress.is_due(now).then_some(key));
+        let mut keys: Vec<Key> = due.cloned().collect();
+        keys.sort();
         keys
     }
 
@@ -226,11 +279,15 @@ impl Pending {
         let creations = self
             .creations
             .iter()
-            .map(|(key, c)| format!("create {key} of {}", c.revision));
-        let writes = self
-            .writes
-            .iter()
-            .map(|(uid, (_, w))| format!("{:?} {uid} at {} for {:?}", w.what, w.resource_version, w.claim));
+            .map(|(key, c)| format!("create {key} of {} {:?}", c.revision, c.progress.stage));
+        let write = |(uid, (_, w)): (&String, &(Key, Write))| {
+            let stage = w.progress.stage;
+            format!(
+                "{:?} {uid} at {} for {:?} {stage:?}",
+                w.what, w.resource_version, w.claim
+            )
+        };
+        let writes = self.writes.iter().map(write);
         let serving = self
             .serving
             .iter()

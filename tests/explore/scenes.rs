@@ -104,6 +104,17 @@ pub fn two_claims_that_fill_a_pool() -> &'static Scene {
     })
 }
 
+/// The pool is the first that the new operator is told of.
+pub fn an_edit_and_a_crash() -> &'static Scene {
+    binding("an edit and a crash", 2, |scene| {
+        scene.pool(json!({"capacity": {"maxTotal": 2}}));
+        scene.edits([json!({"revisionHistoryLimit": 5})]);
+        scene.left.crashes = 1;
+        scene.left.removals = 1;
+        scene.strict = true;
+    })
+}
+
 pub fn a_full_pool_and_a_crash() -> &'static Scene {
     binding("a full pool and a crash", 1, |scene| {
         scene.pool(json!({"capacity": {"maxTotal": 2}}));

@@ -50,6 +50,7 @@ suite! {
     an_eviction_and_a_claim
     two_evictions
     two_claims_that_fill_a_pool
+    an_edit_and_a_crash
 }
 
 suite! {

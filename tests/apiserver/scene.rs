@@ -1,15 +1,17 @@
 //! One test's own namespace, watched from before its first object to the end, and judged.
 
 use crate::api::{ACCOUNTS, CLAIMS, NAMESPACES, PODS, POOLS, Resource};
-use crate::check::event::{Event, Kind};
+use crate::check::event::{Event, Kind, text};
 use crate::check::{self, Rules};
 use crate::cluster::{OPERATOR, Recorded};
 use crate::history::Watcher;
 use crate::lab::Lab;
+use crate::rest::Census;
 use crate::{objects, wait};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use std::cell::RefCell;
+use std::collections::HashSet;
 
 pub struct Scene {
     pub lab: &'static Lab,
@@ -129,9 +131,26 @@ impl Scene {
             .collect())
     }
 
-    /// The history so far.
+    /// The history so far. The watches may be a moment behind what the API server tells.
     pub fn history(&self) -> Vec<Event> {
         self.watcher.so_far()
+    }
+
+    /// The history with everything in it that the API server tells of now.
+    pub fn history_up_to_now(&self) -> Result<Vec<Event>, String> {
+        let census = Census::take(self)?;
+        let objects = [census.pools, census.claims, census.pods].concat();
+        wait::until("the watches told what the API server tells", 10, || {
+            let events = self.watcher.so_far();
+            let seen: HashSet<(&str, u64)> = events.iter().map(|e| (e.uid(), e.rv)).collect();
+            let version = |object: &Value| text(object, "/metadata/resourceVersion").parse().unwrap_or(0);
+            let is_seen = |object: &&Value| seen.contains(&(text(object, "/metadata/uid"), version(object)));
+            let unseen = objects.iter().find(|object| !is_seen(object));
+            wait::ensure(unseen.is_none(), || {
+                unseen.map_or(String::new(), |o| o["metadata"].to_string())
+            })?;
+            Ok(events)
+        })
     }
 
     /// How many objects of a kind there are, as far as the watcher has seen. It costs the API server nothing.

@@ -106,7 +106,7 @@ pub fn a_claim_not_bound_in_time_fails_for_good(scene: &Scene) -> Result<(), Str
         in_phase(scene, name, "Failed", 30)?;
         says(scene, name, "Bound", "WaitTimeout")?;
     }
-    let events = scene.history();
+    let events = scene.history_up_to_now()?;
     let first = |failed: bool| {
         let of_it = |e: &&crate::check::event::Event| {
             e.kind == Kind::Claim
@@ -159,7 +159,7 @@ pub fn the_claims_metadata_comes_with_the_binding(scene: &Scene) -> Result<(), S
     let extra = json!({"podMetadata": {"labels": {"team": "red"}, "annotations": {"example.com/run": "42"}}});
     scene.create_claim("run", "python", &extra)?;
     let (pod, _) = sandbox(&bound(scene, "run")?);
-    let events = scene.history();
+    let events = scene.history_up_to_now()?;
     let taken = events
         .iter()
         .find(|e| e.name() == pod && label(&e.object, "state") == "claimed");

@@ -222,13 +222,13 @@ pub fn a_pool_made_smaller_while_it_fills_gets_no_more_than_it_wants(scene: &Sce
         let pods = history.iter().filter(|e| e.kind.name() == "Pod");
         pods.filter(|e| e.change.name() == "ADDED").count()
     };
-    scene.create_pool(&objects::pool("python", 400, &json!({})))?;
+    scene.create_pool(&objects::pool("python", 2000, &json!({})))?;
     wait::until("40 pods were made", 60, || {
         let count = made();
         wait::ensure(count >= 40, || format!("{count} were"))
     })?;
     scene.patch_pool("python", &json!({"spec": {"replicas": 5}}))?;
-    settle(scene, 60)?;
+    settle(scene, 120)?;
     let count = made();
-    wait::ensure(count < 200, || format!("{count} pods were made"))
+    wait::ensure(count < 1000, || format!("{count} pods were made"))
 }

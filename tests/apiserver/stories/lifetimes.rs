@@ -144,7 +144,7 @@ pub fn waiting_and_finished_claims_keep_their_time_over_a_restart(scene: &Scene)
         let left = scene.claims()?.len();
         wait::ensure(left == 1, || format!("{left} claims are there"))
     })?;
-    let events = scene.history();
+    let events = scene.history_up_to_now()?;
     let of = |name: &'static str| events.iter().filter(move |e| e.name() == name);
     let came = |name| of(name).next().map(|e| e.at);
     let failed = |name| {

@@ -101,7 +101,7 @@ fn every_change_is_told(scene: &Scene, lines: &[Value]) -> Result<(), String> {
             format!("{told} lines for two rollouts are {wanted} in {lines:#?}")
         })?;
     }
-    let history = scene.history();
+    let history = scene.history_up_to_now()?;
     let made = history
         .iter()
         .filter(|e| e.kind.name() == "Pod" && e.change.name() == "ADDED")

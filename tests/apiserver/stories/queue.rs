@@ -19,7 +19,7 @@ fn served_in_order(scene: &Scene, expected: &[String]) -> Result<(), String> {
     expected
         .iter()
         .try_for_each(|claim| in_phase(scene, claim, "Bound", 60).map(drop))?;
-    let order = order_of_service(&scene.history());
+    let order = order_of_service(&scene.history_up_to_now()?);
     wait::ensure(order == expected, || {
         format!("served in order {order:?} instead of {expected:?}")
     })?;

@@ -80,7 +80,9 @@ impl Index {
             before.is_some_and(|b| b.uid == pool.uid && b.fault == pool.fault && b.labels == pool.labels);
         let mut triggers = vec![Trigger::Pool(key.clone())];
         if !known {
-            pool.warn_of_fault();
+            if self.templates.knows_that_of(&pool) {
+                pool.warn_of_fault();
+            }
             triggers.extend(self.waiting_on(&key));
         }
         triggers

@@ -23,6 +23,8 @@ pub(super) struct Templates {
     used: HashMap<Key, Use>,
     /// The PodTemplate that a pool names, by pool.
     named: HashMap<Key, Key>,
+    /// They have been listed: one that is not here does not exist.
+    listed: bool,
 }
 
 /// A PodTemplate that pools name.
@@ -48,6 +50,11 @@ impl Templates {
         });
         user.pools.insert(pool.key.clone());
         pool.with_template(user.found.clone())
+    }
+
+    /// Whether what `pool` has for a template is what there is.
+    pub(super) fn knows_that_of(&self, pool: &Pool) -> bool {
+        self.listed || pool.template_ref.is_none()
     }
 
     /// The pool `pool` uses no PodTemplate any more.
@@ -104,6 +111,17 @@ impl Index {
             .collect();
         for key in gone {
             self.put_template(&key, None);
+        }
+        if !std::mem::replace(&mut self.templates.listed, true) {
+            let missing = |pool: &&Arc<Pool>| {
+                pool.template_ref
+                    .as_ref()
+                    .is_some_and(|name| !listed.contains(name))
+            };
+            self.pools
+                .values()
+                .filter(missing)
+                .for_each(|pool| pool.warn_of_fault());
         }
     }
 

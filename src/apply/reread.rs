@@ -58,8 +58,7 @@ pub(super) async fn release(writer: Writer, claim: Arc<Claim>, sandbox: Arc<Sand
     let unlisted = match call(claims.get(&claim.key.name)).await {
         Ok(stored) => {
             let now = Claim::read(&stored, claim.sequence, claim.arrived);
-            let listed = now.status.sandboxes.iter().any(|s| s.uid == sandbox.uid);
-            now.uid != claim.uid || (!listed && (sandbox.finished() || !now.waiting()))
+            now.uid != claim.uid || (!now.lists(&sandbox) && (sandbox.finished() || !now.waiting()))
         }
         Err(error) => error.class() == Class::Gone,
     };

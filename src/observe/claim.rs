@@ -151,9 +151,13 @@ impl Claim {
     /// Whether it may keep a sandbox that it holds. One that its status lists may have ended with success: that is its tenant's
     /// doing.
     pub fn keeps(&self, sandbox: &Sandbox) -> bool {
-        let listed = || self.status.sandboxes.iter().any(|s| s.uid == sandbox.uid);
         let succeeded = sandbox.phase == PodPhase::Succeeded;
-        !sandbox.terminating && (!sandbox.finished() || succeeded && listed())
+        !sandbox.terminating && (!sandbox.finished() || succeeded && self.lists(sandbox))
+    }
+
+    /// Whether its status lists the sandbox.
+    pub fn lists(&self, sandbox: &Sandbox) -> bool {
+        self.status.sandboxes.iter().any(|s| s.uid == sandbox.uid)
     }
 
     /// Neither bound, ended nor being deleted, as far as its status says.

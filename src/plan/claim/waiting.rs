@@ -45,8 +45,7 @@ pub(super) fn plan(view: &ClaimView) -> ClaimPlan {
 fn usable(view: &ClaimView) -> Vec<Arc<Sandbox>> {
     let usable = view.sandboxes.iter().filter(|s| view.claim.keeps(s));
     let mut usable: Vec<_> = usable.cloned().collect();
-    let named = |s: &Sandbox| view.claim.status.sandboxes.iter().any(|b| b.uid == s.uid);
-    usable.sort_by_cached_key(|s| (!named(s), s.ready_since.is_none(), s.key.name.clone()));
+    usable.sort_by_cached_key(|s| (!view.claim.lists(s), s.ready_since.is_none(), s.key.name.clone()));
     usable
 }
 

@@ -92,11 +92,12 @@ explore: ## Search the larger worlds of tests/explore for a schedule that breaks
 	$(EXPLORE) -- --ignored --nocapture --test-threads 1
 
 WALKS ?= 1000000
+FROM ?= 0
 
 .PHONY: soak
-soak: ## Walk at random through worlds full of faults (WALKS=1000000)
+soak: ## Walk at random through worlds full of faults (WALKS=1000000 FROM=0, the first seed)
 	@e2e/need.sh cargo cc
-	WALKS=$(WALKS) $(EXPLORE) -- --nocapture walks
+	WALKS=$(WALKS) FROM=$(FROM) $(EXPLORE) -- --nocapture walks
 
 .PHONY: mutants
 mutants: ## Take the operator's safeguards away one by one, and see each loss caught

@@ -151,10 +151,15 @@ impl Operator {
         self.note(triggers);
     }
 
-    /// Whether a look at an object starts nothing but tasks that are `left_out`.
-    pub fn is_idle(&mut self, due: &Due, moment: Moment, left_out: impl Fn(&Task) -> bool) -> bool {
+    /// Looks at one object, unless that starts any task but those `left_out`. Answers the tasks that it started.
+    pub fn look_if_idle(
+        &mut self,
+        due: &Due,
+        moment: Moment,
+        left_out: impl Fn(&Task) -> bool,
+    ) -> Option<Vec<Task>> {
         if self.busy.contains(due) {
-            return false;
+            return None;
         }
         let (mut index, mut statuses) = (Index::clone(&self.index), self.statuses.clone());
         let bench = Bench {
@@ -165,11 +170,14 @@ impl Operator {
             seed: moment.seed,
         };
         let outcome = lab::reconcile(bench, &due.trigger());
-        let idle = outcome.started.iter().chain(&outcome.awaited).all(left_out);
-        if !idle {
+        if !outcome.started.iter().chain(&outcome.awaited).all(left_out) {
             self.busy.insert(due.clone());
+            return None;
         }
-        idle
+        self.busy.clear();
+        self.index = Arc::new(index);
+        self.statuses = statuses;
+        Some(self.follow(due, outcome, moment))
     }
 
     /// Time has passed: what was waited for may be due.
@@ -184,9 +192,14 @@ impl Operator {
 
     /// Looks at one object. Answers the tasks that it started.
     pub fn reconcile(&mut self, due: &Due, moment: Moment) -> Vec<Task> {
+        let outcome = lab::reconcile(self.bench(moment), &due.trigger());
+        self.follow(due, outcome, moment)
+    }
+
+    /// What follows from a look at an object.
+    fn follow(&mut self, due: &Due, mut outcome: Outcome, moment: Moment) -> Vec<Task> {
         self.due.remove(due);
         self.wakes.remove(due);
-        let mut outcome = lab::reconcile(self.bench(moment), &due.trigger());
         if let Some(next) = outcome.next {
             self.wakes.insert(due.clone(), next);
         }

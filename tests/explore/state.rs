@@ -276,29 +276,39 @@ impl State {
     /// Looks at one object. Answers the tasks that were started.
     fn reconcile(&mut self, o: usize, due: &Due) -> Vec<Task> {
         let moment = self.moment();
-        let mut started = self.operators[o].reconcile(due, moment);
-        started.retain(|task| !self.scene.has_written(task));
-        if self.scene.quiet {
-            self.write_statuses(o);
-        }
-        started
+        let started = self.operators[o].reconcile(due, moment);
+        self.looked(o, started)
     }
 
     /// Looks at every object that needs nothing now. To do so later is the same, or there is an event that has it done
     /// again.
     fn look_at_the_idle(&mut self) {
         for o in 0..self.operators.len() {
-            while let Some(due) = self.idle(o) {
-                self.reconcile(o, &due);
-            }
+            while self.look_at_an_idle(o) {}
         }
     }
 
-    /// What an operator may look at now, and needs nothing.
-    fn idle(&mut self, o: usize) -> Option<Due> {
-        let (moment, scene) = (self.moment(), self.scene);
-        let mut due = self.reconcilable(o).into_iter();
-        due.find(|due| self.operators[o].is_idle(due, moment, |task| scene.has_written(task)))
+    /// Looks at one object that needs nothing, if there is one.
+    fn look_at_an_idle(&mut self, o: usize) -> bool {
+        let (moment, scene, due) = (self.moment(), self.scene, self.reconcilable(o));
+        let operator = &mut self.operators[o];
+        let mut looks = due
+            .iter()
+            .map(|due| operator.look_if_idle(due, moment, |task| scene.has_written(task)));
+        let Some(started) = looks.find_map(|started| started) else {
+            return false;
+        };
+        self.looked(o, started);
+        true
+    }
+
+    /// What a look at an object has started, but for what is written at once.
+    fn looked(&mut self, o: usize, mut started: Vec<Task>) -> Vec<Task> {
+        started.retain(|task| !self.scene.has_written(task));
+        if self.scene.quiet {
+            self.write_statuses(o);
+        }
+        started
     }
 
     /// What an operator may look at now.

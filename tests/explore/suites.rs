@@ -77,6 +77,6 @@ suite! {
 fn walks_through_larger_worlds() {
     match std::env::var("WALK_SEED") {
         Ok(_) => walk::walks(number("WALK_SEED", 0), 1, 1),
-        Err(_) => walk::walks(0, number("WALKS", 5_000), 2),
+        Err(_) => walk::walks(number("FROM", 0), number("WALKS", 5_000), 2),
     }
 }

@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 const SCENES: u64 = 256;
 /// Steps after which nothing disturbs any more.
 const STEPS: usize = 160;
+/// Walks after each of which it is told how far they are.
+const TOLD: u64 = 10_000;
 /// Longest time in which a story is cut down.
 const CUTTING: Duration = Duration::from_secs(60);
 
@@ -166,6 +168,10 @@ pub fn walks(first: u64, count: u64, threads: usize) {
             let seed = next.fetch_add(1, Ordering::Relaxed);
             if seed >= first + count {
                 return None;
+            }
+            if seed > first && (seed - first).is_multiple_of(TOLD) {
+                let seconds = start.elapsed().as_secs_f64();
+                eprintln!("{} of {count} walks, {seconds:.0} s", seed - first);
             }
             let number = seed % SCENES;
             let begin = begun.entry(number).or_insert_with(|| scene(number).begin());

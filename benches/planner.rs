@@ -5,7 +5,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::hint::black_box;
 use std::sync::Arc;
@@ -154,7 +154,7 @@ fn at_rest(size: usize, complete: &str) -> Outcome<PoolView> {
         sandboxes: (0..size).map(seen).collect(),
         creating: Vec::new(),
         claims: Vec::new(),
-        elsewhere: BTreeSet::new(),
+        chosen: BTreeMap::new(),
         revisions: revisions.into(),
         creation: Creation::Open,
         failures: BTreeMap::new(),

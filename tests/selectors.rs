@@ -149,9 +149,33 @@ fn every_pool_that_will_do_is_looked_at_when_it_comes_and_no_other() {
 }
 
 #[test]
-fn a_pool_that_leaves_a_claim_to_another_has_that_one_looked_at() {
-    let index = with([0, 2, 0]);
-    let left = view(&index, "a").elsewhere;
-    assert_eq!(left.into_iter().collect::<Vec<_>>(), [Key::new("default", "b")]);
-    assert!(view(&index, "b").elsewhere.is_empty());
+fn a_pool_that_leaves_a_claim_to_another_has_that_one_looked_at_once() {
+    let mut index = with([0, 2, 0]);
+    let b = [Trigger::Pool(Key::new("default", "b"))];
+    let chosen = view(&index, "a").chosen;
+    assert_eq!(index.choose(chosen.clone()), b);
+    assert_eq!(index.choose(chosen), []);
+    let chosen = view(&index, "b").chosen;
+    assert_eq!(index.choose(chosen), []);
+}
+
+#[test]
+fn another_pool_is_chosen_when_the_one_that_was_is_being_deleted_or_gone() {
+    let mut index = with([1, 0, 0]);
+    let waiting = index.claim(&Key::new("default", "run")).unwrap();
+    let a = [Trigger::Pool(Key::new("default", "a"))];
+    assert_eq!(index.choose_for(&waiting, now()), a);
+    let deleted = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
+    let triggers = pool(&mut index, "a", deleted);
+    assert!(triggers.contains(&Trigger::Claim(waiting.key.clone())));
+    let b = [Trigger::Pool(Key::new("default", "b"))];
+    assert_eq!(index.choose_for(&waiting, now()), b);
+}
+
+#[test]
+fn one_that_can_never_have_enough_goes_after_one_that_can() {
+    let mut index = with([2, 0, 0]);
+    pool(&mut index, "a", json!({"spec": {"capacity": {"maxTotal": 2}}}));
+    claim(&mut index, json!({"spec": {"replicas": 3}}));
+    assert_eq!(servers(&index), ["b"]);
 }

@@ -76,8 +76,10 @@ impl Index {
         self.forget_published(&pool.uid, &pool.resource_version);
         let key = pool.key.clone();
         let before = self.pools.insert(key.clone(), Arc::clone(&pool));
-        let known =
-            before.is_some_and(|b| b.uid == pool.uid && b.fault == pool.fault && b.labels == pool.labels);
+        let known = before.is_some_and(|b| {
+            (&b.uid, &b.fault, &b.labels, b.terminating)
+                == (&pool.uid, &pool.fault, &pool.labels, pool.terminating)
+        });
         let mut triggers = vec![Trigger::Pool(key.clone())];
         if !known {
             if self.templates.knows_that_of(&pool) {

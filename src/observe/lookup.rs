@@ -30,7 +30,7 @@ impl Index {
     pub fn pool_view(&self, key: &Key, now: Timestamp, seed: u64, creation: Creation) -> Option<PoolView> {
         let pool = Arc::clone(self.pools.get(key)?);
         let sandboxes = self.sandboxes.get(key).into_iter().flat_map(BTreeMap::values);
-        let (claims, elsewhere) = self.claims_of(&pool, now);
+        let (claims, chosen) = self.claims_of(&pool, now);
         Some(PoolView {
             now,
             seed,
@@ -42,7 +42,7 @@ impl Index {
                 .collect(),
             creating: self.pending.creations_of(key),
             claims,
-            elsewhere,
+            chosen,
             revisions: self
                 .revisions
                 .get(key)

@@ -21,6 +21,8 @@ pub(super) struct Queue {
     lines: HashMap<Key, BTreeSet<Key>>,
     /// Why they wait, by UID, as the last plan of the pool that is to serve them had it.
     verdicts: HashMap<String, Verdict>,
+    /// The pool that is to serve each claim that leaves the choice, by UID, as it was told last.
+    servers: HashMap<String, Key>,
 }
 
 /// The line that a claim waits in: that of the pool it asks for, or the one that all pools of its namespace share,
@@ -44,6 +46,7 @@ impl Queue {
     /// The claim with UID `uid` waits no more.
     pub(super) fn forget(&mut self, uid: &str) {
         self.verdicts.remove(uid);
+        self.servers.remove(uid);
     }
 
     fn line<'a>(&'a self, line: &Key) -> impl Iterator<Item = &'a Key> + use<'a> {
@@ -97,8 +100,9 @@ impl Index {
         keys.cloned().map(Trigger::Claim).collect()
     }
 
-    /// The waiting claims that `pool` is to serve, and the other pools that are to serve some that it might.
-    pub(super) fn claims_of(&self, pool: &Pool, now: Timestamp) -> (Vec<Waiting>, BTreeSet<Key>) {
+    /// The waiting claims that `pool` is to serve, and of those that leave the choice, and that it would do for, the
+    /// pool that is to serve each.
+    pub(super) fn claims_of(&self, pool: &Pool, now: Timestamp) -> (Vec<Waiting>, BTreeMap<Key, Key>) {
         let mut being_bound: HashMap<&str, usize> = HashMap::new();
         for uid in self.pending.bound_to() {
             *being_bound.entry(uid).or_default() += 1;
@@ -114,17 +118,45 @@ impl Index {
         };
         let claims = |line: &Key| self.queue.line(line).filter_map(move |key| self.claims.get(key));
         let mut waiting: Vec<_> = claims(&pool.key).map(view).collect();
-        let (mut elsewhere, mut stock) = (BTreeSet::new(), HashMap::new());
+        let (mut chosen, mut stock) = (BTreeMap::new(), HashMap::new());
         let shared = shared_line(&pool.key.namespace);
         for claim in claims(&shared).filter(|claim| claim.accepts(pool)) {
-            match self.server_of(claim, now, &mut stock) {
-                Some(server) if server != pool.key => {
-                    elsewhere.insert(server);
-                }
-                _ => waiting.push(view(claim)),
+            let Some(server) = self.server_of(claim, now, &mut stock) else {
+                continue;
+            };
+            if server == pool.key {
+                waiting.push(view(claim));
+            }
+            chosen.insert(claim.key.clone(), server);
+        }
+        (waiting, chosen)
+    }
+
+    /// Takes over which pools are to serve claims that leave the choice. Answers those that are to serve one that another
+    /// was to serve before. To have a pool looked at every time would have two pools, each with a claim that is
+    /// the other's, look in turns for ever.
+    pub fn choose(&mut self, chosen: BTreeMap<Key, Key>) -> Vec<Trigger> {
+        let mut triggers = BTreeSet::new();
+        for (claim, server) in chosen {
+            let Some(claim) = self.claims.get(&claim).filter(|claim| claim.waiting()) else {
+                continue;
+            };
+            let known = self.queue.servers.insert(claim.uid.clone(), server.clone());
+            if known.as_ref() != Some(&server) {
+                triggers.insert(server);
             }
         }
-        (waiting, elsewhere)
+        triggers.into_iter().map(Trigger::Pool).collect()
+    }
+
+    /// Chooses the pool that is to serve the claim anew, if it leaves the choice and waits. Answers that pool if it is
+    /// another than before.
+    pub fn choose_for(&mut self, claim: &Claim, now: Timestamp) -> Vec<Trigger> {
+        if claim.named_pool().is_some() || !claim.waiting() {
+            return Vec::new();
+        }
+        let server = self.server(claim, now).map(|pool| (claim.key.clone(), pool));
+        self.choose(server.into_iter().collect())
     }
 
     /// Every claim that waits and is not being served just now.
@@ -152,9 +184,8 @@ impl Index {
         self.server_of(claim, now, &mut HashMap::new())
     }
 
-    /// Of several pools the one that is to serve a claim: the one whose sandboxes it holds already, or else the one
-    /// with the most available sandboxes that will do; when none has any, one that may create some; ties by
-    /// name.
+    /// Of several pools the one that is to serve a claim: the one whose sandboxes it holds already, or else, of those that
+    /// can ever have as many as it wants, the one with the most available that will do; ties by name.
     pub(super) fn server_of<'a>(
         &'a self,
         claim: &Claim,
@@ -170,14 +201,16 @@ impl Index {
         let candidate = |pool: &'a Arc<Pool>| {
             let stock = stock.entry(&pool.key).or_insert_with(|| self.stock(pool, now));
             let policy = claim.terms(Some(&pool.claim_defaults)).revision_policy;
-            let available = match policy {
+            let supply = match policy {
                 RevisionPolicy::Latest => stock.updated,
-                RevisionPolicy::PreferLatest | RevisionPolicy::Any => stock.available,
+                RevisionPolicy::PreferLatest | RevisionPolicy::Any => stock.any,
             };
-            ((Reverse(available), !stock.creates, &pool.key.name), &pool.key)
+            let too_few = supply.most < claim.wanted();
+            ((too_few, Reverse(supply.available), &pool.key.name), &pool.key)
         };
         let best = self
             .accepted_by(claim)
+            .filter(|pool| !pool.terminating)
             .map(candidate)
             .min_by(|a, b| a.0.cmp(&b.0));
         best.map(|(_, key)| key.clone())
@@ -185,21 +218,41 @@ impl Index {
 
     fn stock(&self, pool: &Pool, now: Timestamp) -> Stock {
         let sandboxes = self.sandboxes.get(&pool.key);
+        let unclaimed = |s: &&Arc<Sandbox>| matches!(&s.owner, Owner::Pool { uid } if *uid == pool.uid);
         let free = |s: &&Arc<Sandbox>| {
-            let unclaimed = matches!(&s.owner, Owner::Pool { uid } if *uid == pool.uid);
             let available = s.available_at(&pool.targets.gate).is_some_and(|at| at <= now);
-            unclaimed && available && !s.evict && self.pending.on(&s.uid).is_none()
+            available && self.pending.on(&s.uid).is_none()
         };
-        let mut stock = Stock::default();
+        let updated = |s: &&Arc<Sandbox>| s.revision == pool.status.update_revision;
         let all = sandboxes.into_iter().flat_map(BTreeMap::values);
-        for sandbox in all.clone().filter(free) {
-            stock.available += 1;
-            stock.updated += usize::from(sandbox.revision == pool.status.update_revision);
-        }
+        let coming = all.clone().filter(|s| unclaimed(s) && !s.terminating && !s.evict);
+        let available = coming.clone().filter(free);
         let refused = conditions::find(&pool.status.conditions, conditions::REPLICA_FAILURE).is_some();
-        let room = pool.targets.max_total.is_none_or(|max| all.count() < max);
-        stock.creates = pool.fault.is_none() && !pool.terminating && !refused && room;
-        stock
+        let creates = pool.fault.is_none() && !refused;
+        let most = |coming: usize| {
+            let room = pool.targets.room_beside(all.clone().count());
+            if creates {
+                coming.saturating_add(room)
+            } else {
+                coming
+            }
+        };
+        let rolls = pool.status.current_revision != pool.status.update_revision;
+        let stands_still = pool.targets.paused && rolls;
+        Stock {
+            any: Supply {
+                available: available.clone().count(),
+                most: most(coming.clone().count()),
+            },
+            updated: Supply {
+                available: available.filter(updated).count(),
+                most: if stands_still {
+                    coming.filter(updated).count()
+                } else {
+                    most(coming.count())
+                },
+            },
+        }
     }
 
     /// Takes over why the claims of a view wait. Answers the claims whose reason is new.
@@ -230,11 +283,17 @@ impl Index {
 }
 
 /// What a pool has for claims.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub(super) struct Stock {
+    any: Supply,
+    /// Of the update revision.
+    updated: Supply,
+}
+
+/// Unclaimed sandboxes that will do for a claim.
+#[derive(Clone, Copy)]
+struct Supply {
     available: usize,
-    /// Of those, the ones of the update revision.
-    updated: usize,
-    /// It may create sandboxes.
-    creates: bool,
+    /// The most that there may be, when those that warm up are available and those that may be created are created.
+    most: usize,
 }

@@ -8,7 +8,7 @@ use super::sandbox::Sandbox;
 use super::terms::Terms;
 use jiff::Timestamp;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// One pool and all that belongs to it, at one moment.
@@ -26,8 +26,8 @@ pub struct PoolView {
     pub creating: Vec<Creating>,
     /// Claims that are neither bound nor ended, and that this pool is to serve.
     pub claims: Vec<Waiting>,
-    /// Other pools that are to serve claims which this one might.
-    pub elsewhere: BTreeSet<Key>,
+    /// Of each claim that leaves the choice of the pool, and that this one would do for, the pool that is to serve it.
+    pub chosen: BTreeMap<Key, Key>,
     /// The pool's stored revisions.
     pub revisions: Vec<Arc<Revision>>,
     /// Whether pods may be created now.

@@ -64,9 +64,11 @@ fn create(draft: &mut Draft, rollout: &Rollout) {
     let targets = &draft.view.pool.targets;
     let present = draft.active() + draft.leaving;
     let missing = (draft.desired() + rollout.surge).saturating_sub(present);
-    let of_old = missing.min(rollout.old_missing());
+    // One above `maxTotal` would be trimmed again at once.
+    let fit = draft.within_total(usize::MAX).saturating_sub(draft.active());
+    let of_old = missing.min(fit).min(rollout.old_missing());
     let old_back = restore(draft, of_old, |updated| !updated);
-    let back = old_back + restore(draft, missing - of_old, |updated| updated);
+    let back = old_back + restore(draft, missing.min(fit) - of_old, |updated| updated);
     let (missing, present) = (missing - back, present + back);
     let room = targets
         .max_total

@@ -119,11 +119,14 @@ const TOGETHER: &[Named] = told![
     stories::batches::{
         a_batch_is_bound_all_together_and_younger_claims_wait_for_it,
         two_hundred_sandboxes_in_one_claim,
+        what_a_pool_says_for_its_claims_holds_where_they_say_nothing,
+        a_batch_given_up_leaves_nothing_behind,
+    },
+    stories::selectors::{
         a_selector_takes_from_the_pool_with_the_most,
         a_selector_moves_to_the_pool_that_can_serve_first,
         a_selector_that_fits_no_pool_says_so_until_one_comes,
-        what_a_pool_says_for_its_claims_holds_where_they_say_nothing,
-        a_batch_given_up_leaves_nothing_behind,
+        a_waiting_claim_goes_to_another_pool_when_its_own_is_deleted,
     },
     stories::lost::{
         a_claimed_sandbox_whose_node_is_gone_is_lost,
@@ -276,6 +279,7 @@ const ALONE: &[Named] = told![
         the_api_server_crashes_in_a_burst_of_claims,
     },
     stories::metrics::{ every_query_of_the_dashboard_and_every_alert_has_data_under_load },
+    stories::selectors::{ pools_with_a_claim_for_each_other_are_looked_at_no_more_than_need_be },
     stories::logs::{ the_log_has_a_line_for_each_change_and_none_at_rest },
     stories::half::{
         a_batch_whose_operator_dies_half_way_is_finished,

@@ -158,6 +158,19 @@ fn a_draining_sandbox_wanted_again_is_restored_unless_something_was_released() {
 }
 
 #[test]
+fn what_drains_because_max_total_was_lowered_is_not_restored_for_a_claim() {
+    let mut world = held(3, json!({}));
+    world.set(json!({"replicas": 1}));
+    world.claim("both", json!({"replicas": 2}));
+    world.step();
+    world.set(json!({"capacity": {"maxTotal": 2}}));
+    world.step();
+    assert_eq!(draining(&world).len(), 1);
+    world.claim("third", json!({}));
+    assert!(world.step().actions.is_empty());
+}
+
+#[test]
 fn a_claim_on_an_empty_pool_restores_rather_than_creates() {
     let mut world = held(1, json!({}));
     world.set(json!({"replicas": 0}));

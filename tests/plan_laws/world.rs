@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use warmpool::api::labels;
 use warmpool::observe::Key;
@@ -169,7 +169,7 @@ impl World {
         PoolView {
             now: self.now,
             seed: self.counter,
-            elsewhere: BTreeSet::new(),
+            chosen: BTreeMap::new(),
             sandboxes: self
                 .sandboxes
                 .values()

@@ -1,4 +1,4 @@
-//! Claims for several sandboxes, claims that any of several pools may serve, and what a pool says for its claims.
+//! Claims for several sandboxes, and what a pool says for its claims.
 
 use super::{bound, burst};
 use crate::check::event::{items, text};
@@ -40,55 +40,6 @@ pub fn two_hundred_sandboxes_in_one_claim(scene: &Scene) -> Result<(), String> {
     wait::ensure(sandboxes(&many) == 200, || {
         format!("{} are listed", sandboxes(&many))
     })?;
-    settle(scene, 60)
-}
-
-fn labelled(name: &str, replicas: i64) -> Value {
-    let mut pool = pool(name, replicas, &json!({}));
-    pool["metadata"]["labels"] = json!({"lang": "python"});
-    pool
-}
-
-fn roaming(scene: &Scene, name: &str, more: &Value) -> Result<(), String> {
-    let mut claim = crate::objects::claim(name, "", more);
-    claim["spec"]["poolRef"] = Value::Null;
-    claim["spec"]["poolSelector"] = json!({"matchLabels": {"lang": "python"}});
-    if let Some(spec) = claim["spec"].as_object_mut() {
-        spec.remove("poolRef");
-    }
-    scene.create(crate::api::CLAIMS, &claim).map(drop)
-}
-
-pub fn a_selector_takes_from_the_pool_with_the_most(scene: &Scene) -> Result<(), String> {
-    scene.create_pool(&labelled("few", 1))?;
-    scene.create_pool(&labelled("many", 5))?;
-    scene.create_pool(&pool("other", 9, &json!({})))?;
-    settle(scene, 60)?;
-    roaming(scene, "run", &json!({}))?;
-    let run = bound(scene, "run")?;
-    wait::ensure(run["status"]["pool"] == "many", || run["status"].to_string())?;
-    settle(scene, 60)
-}
-
-pub fn a_selector_moves_to_the_pool_that_can_serve_first(scene: &Scene) -> Result<(), String> {
-    let mut held = labelled("a-held", 1);
-    held["spec"]["template"]["metadata"]["annotations"] = json!({"sim.warmpool.dev/hold": "true"});
-    scene.create_pool(&held)?;
-    roaming(scene, "run", &json!({}))?;
-    super::says(scene, "run", "Bound", "NoneAvailable")?;
-    scene.create_pool(&labelled("b-works", 1))?;
-    let run = bound(scene, "run")?;
-    wait::ensure(run["status"]["pool"] == "b-works", || run["status"].to_string())?;
-    scene.patch_pool("a-held", &json!({"spec": {"replicas": 0}}))?;
-    settle(scene, 60)
-}
-
-pub fn a_selector_that_fits_no_pool_says_so_until_one_comes(scene: &Scene) -> Result<(), String> {
-    roaming(scene, "run", &json!({}))?;
-    let why = super::says(scene, "run", "Bound", "PoolNotFound")?;
-    wait::ensure(why.contains("lang=python"), || why.clone())?;
-    scene.create_pool(&labelled("python", 1))?;
-    bound(scene, "run")?;
     settle(scene, 60)
 }
 

@@ -20,7 +20,8 @@ const DASHBOARD: &str = "charts/warmpool/dashboards/warmpool.json";
 const RULE_TESTS: &str = "charts/warmpool/rules/warmpool_test.yaml";
 const RUNBOOK: &str = "docs/runbook.md";
 
-fn served(operator: &Operator, flag: &str) -> Result<String, String> {
+/// The address at which the operator serves what `flag` is about.
+pub(super) fn served(operator: &Operator, flag: &str) -> Result<String, String> {
     let words = format!("serving --{flag}");
     wait::until("the operator served it", 30, || {
         http::address_after(&operator.text(), &words).ok_or_else(|| operator.text())

@@ -32,6 +32,7 @@ pub mod queue;
 pub mod removals;
 pub mod revisions;
 pub mod rollouts;
+pub mod selectors;
 pub mod starts;
 pub mod storm;
 pub mod strategies;

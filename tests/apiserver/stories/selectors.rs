@@ -1,0 +1,119 @@
+//! Claims that leave the choice among several pools.
+
+use super::metrics::served;
+use super::{bound, says};
+use crate::api::{CLAIMS, POOLS};
+use crate::http;
+use crate::objects::{claim, pool};
+use crate::rest::settle;
+use crate::scene::Scene;
+use crate::wait;
+use serde_json::{Value, json};
+use std::thread::sleep;
+use std::time::Duration;
+
+fn labelled(name: &str, replicas: i64) -> Value {
+    let mut pool = pool(name, replicas, &json!({}));
+    pool["metadata"]["labels"] = json!({"lang": "python"});
+    pool
+}
+
+/// One whose sandboxes never become ready.
+fn held(name: &str, replicas: i64) -> Value {
+    let mut pool = labelled(name, replicas);
+    pool["spec"]["template"]["metadata"]["annotations"] = json!({"sim.warmpool.dev/hold": "true"});
+    pool
+}
+
+fn roaming(scene: &Scene, name: &str, more: &Value) -> Result<(), String> {
+    let mut claim = claim(name, "", more);
+    claim["spec"]["poolSelector"] = json!({"matchLabels": {"lang": "python"}});
+    if let Some(spec) = claim["spec"].as_object_mut() {
+        spec.remove("poolRef");
+    }
+    scene.create(CLAIMS, &claim).map(drop)
+}
+
+pub fn a_selector_takes_from_the_pool_with_the_most(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&labelled("few", 1))?;
+    scene.create_pool(&labelled("many", 5))?;
+    scene.create_pool(&pool("other", 9, &json!({})))?;
+    settle(scene, 60)?;
+    roaming(scene, "run", &json!({}))?;
+    let run = bound(scene, "run")?;
+    wait::ensure(run["status"]["pool"] == "many", || run["status"].to_string())?;
+    settle(scene, 60)
+}
+
+pub fn a_selector_moves_to_the_pool_that_can_serve_first(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&held("a-held", 1))?;
+    roaming(scene, "run", &json!({}))?;
+    says(scene, "run", "Bound", "NoneAvailable")?;
+    scene.create_pool(&labelled("b-works", 1))?;
+    let run = bound(scene, "run")?;
+    wait::ensure(run["status"]["pool"] == "b-works", || run["status"].to_string())?;
+    scene.patch_pool("a-held", &json!({"spec": {"replicas": 0}}))?;
+    settle(scene, 60)
+}
+
+pub fn a_selector_that_fits_no_pool_says_so_until_one_comes(scene: &Scene) -> Result<(), String> {
+    roaming(scene, "run", &json!({}))?;
+    let why = says(scene, "run", "Bound", "PoolNotFound")?;
+    wait::ensure(why.contains("lang=python"), || why.clone())?;
+    scene.create_pool(&labelled("python", 1))?;
+    bound(scene, "run")?;
+    settle(scene, 60)
+}
+
+pub fn a_waiting_claim_goes_to_another_pool_when_its_own_is_deleted(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&held("a-held", 1))?;
+    scene.create_pool(&labelled("b-empty", 0))?;
+    roaming(scene, "run", &json!({}))?;
+    says(scene, "run", "Bound", "NoneAvailable")?;
+    scene.lab.api.delete(POOLS, &scene.namespace, "a-held")?;
+    let run = bound(scene, "run")?;
+    wait::ensure(run["status"]["pool"] == "b-empty", || run["status"].to_string())?;
+    settle(scene, 60)
+}
+
+pub fn pools_with_a_claim_for_each_other_are_looked_at_no_more_than_need_be(
+    scene: &Scene,
+) -> Result<(), String> {
+    let operator = scene
+        .lab
+        .start_operator_with(&["--metrics-bind-address=127.0.0.1:0"])?;
+    let address = served(&operator, "metrics-bind-address")?;
+    let mut full = held("a-full", 0);
+    full["spec"]["capacity"] = json!({"maxTotal": 1});
+    scene.create_pool(&full)?;
+    scene.create_pool(&held("b-roomy", 0))?;
+    roaming(scene, "one", &json!({}))?;
+    roaming(scene, "two", &json!({"replicas": 2}))?;
+    for claim in ["one", "two"] {
+        says(scene, claim, "Bound", "NoneAvailable")?;
+    }
+    // The statuses may still have to follow.
+    sleep(Duration::from_secs(3));
+    let before = reconciles(&address)?;
+    sleep(Duration::from_secs(5));
+    let more = reconciles(&address)? - before;
+    wait::ensure(more < 50.0, || format!("{more} reconciles in 5 s at rest"))?;
+    for claim in ["one", "two"] {
+        scene.delete_claim(claim)?;
+    }
+    settle(scene, 60)?;
+    operator.stop()
+}
+
+/// Reconciles so far, of both controllers.
+fn reconciles(metrics: &str) -> Result<f64, String> {
+    let (_, text) = http::get(metrics, "/metrics")?;
+    let name = "warmpool_reconcile_duration_seconds_count";
+    let counts: Vec<f64> = text
+        .lines()
+        .filter(|line| line.starts_with(name))
+        .filter_map(|line| line.rsplit(' ').next()?.parse().ok())
+        .collect();
+    wait::ensure(!counts.is_empty(), || format!("no {name} in {text}"))?;
+    Ok(counts.iter().sum())
+}

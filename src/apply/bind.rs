@@ -26,7 +26,8 @@ use std::sync::Arc;
 pub struct Order {
     /// The claim as last seen.
     pub claim: Arc<Claim>,
-    pub(super) pool: Arc<Pool>,
+    /// The pool that serves it.
+    pub pool: Arc<Pool>,
     pub(super) sandboxes: Vec<Arc<Sandbox>>,
     /// Those that it holds already: the last attempt was left half done.
     pub(super) held: Vec<Arc<Sandbox>>,

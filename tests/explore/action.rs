@@ -35,8 +35,14 @@ pub enum Action {
     Ready(String),
     /// The kubelet reports a pod not Ready.
     Unready(String),
+    /// The handler of preNormal takes back that a pod may be available.
+    Revoke(String),
     /// A pod is marked Failed.
     Die(String),
+    /// The handler of preNormal lets a pod that is Ready be available.
+    Admit(String),
+    /// The handler of preDelete lets a pod that drains go.
+    Release(String),
     /// A pod that is being deleted is gone.
     End(String),
     /// The garbage collector deletes a pod whose owner is gone.
@@ -67,6 +73,7 @@ impl Action {
                 | Self::Crash(_)
                 | Self::Retire
                 | Self::Unready(_)
+                | Self::Revoke(_)
                 | Self::Die(_)
                 | Self::Claim
                 | Self::Unclaim(_)

@@ -12,8 +12,11 @@ pub fn reached(state: &State) -> Result<(), Breach> {
         .server
         .list(Kind::Claims)
         .try_for_each(|claim| claim_is_told(state, claim))?;
-    pool_is_full(state)?;
-    status_is_true(state)
+    for pool in state.server.list(Kind::Pools) {
+        pool_is_full(state, pool)?;
+        status_is_true(state, pool)?;
+    }
+    Ok(())
 }
 
 fn nothing_is_planned(state: &State) -> Result<(), Breach> {
@@ -68,20 +71,51 @@ fn claim_is_told(state: &State, claim: &Object) -> Result<(), Breach> {
             "I7",
             format!("at rest claim {name} waits, and a sandbox is available"),
         ),
-        _ if state.scene.max_total().is_some() || state.scene.breaks() => Ok(()),
         // Nothing is made for it, and the pool may keep nothing.
-        _ if claim.at("/spec/onEmpty") == "Wait" => Ok(()),
-        _ if claim.at("/spec/revisionPolicy") == "Latest" && is_paused(pool(state)) => Ok(()),
+        _ if state.scene.breaks() || claim.at("/spec/onEmpty") == "Wait" => Ok(()),
+        _ if !pools_for(state, claim).any(|pool| may_make_one(pool, claim)) => Ok(()),
         _ => breach("I8", format!("at rest claim {name} waits")),
     }
 }
 
-fn pool(state: &State) -> &Object {
-    state.server.get(Kind::Pools, "pl").expect("nobody deletes it")
+/// The pools that will do for a claim: one that holds some sandboxes already gets the others from the same pool.
+fn pools_for<'a>(state: &'a State, claim: &'a Object) -> impl Iterator<Item = &'a Arc<Object>> {
+    let holds_of = held(&state.server, claim.uid())
+        .map(|pod| pod.label("pool"))
+        .next();
+    let pools = state.server.list(Kind::Pools);
+    pools.filter(move |pool| accepts(claim, pool) && holds_of.is_none_or(|name| name == pool.name()))
+}
+
+fn accepts(claim: &Object, pool: &Object) -> bool {
+    ["", pool.name()].contains(&claim.at("/spec/poolRef/name"))
+}
+
+/// Nothing forbids `pool` to make what `claim` needs.
+fn may_make_one(pool: &Object, claim: &Object) -> bool {
+    let waits_for_rollout = claim.at("/spec/revisionPolicy") == "Latest" && is_paused(pool);
+    max_total(pool).is_none() && !waits_for_rollout
+}
+
+fn max_total(pool: &Object) -> Option<usize> {
+    let given = pool.value.pointer("/spec/capacity/maxTotal")?;
+    given.as_u64().and_then(|max| usize::try_from(max).ok())
 }
 
 fn is_paused(pool: &Object) -> bool {
     pool.value["spec"]["updateStrategy"]["paused"] == true
+}
+
+/// The pods that `pool` has made.
+fn pods_of<'a>(state: &'a State, pool: &'a Object) -> impl Iterator<Item = &'a Arc<Object>> {
+    let pods = state.server.list(Kind::Pods);
+    pods.filter(|pod| pod.label("pool") == pool.name())
+}
+
+/// The claims that wait, and that `pool` would do for.
+fn waiting_for<'a>(state: &'a State, pool: &'a Object) -> impl Iterator<Item = &'a Arc<Object>> {
+    let claims = state.server.list(Kind::Claims);
+    claims.filter(|claim| claim.waits() && accepts(claim, pool))
 }
 
 /// It rather fails than waits.
@@ -89,52 +123,46 @@ fn fails(claim: &Object) -> bool {
     claim.at("/spec/onEmpty") == "Fail"
 }
 
-/// A sandbox is available that no older claim for several may be waiting for.
+/// As many sandboxes as it misses are available, and no older claim for several may be waiting for them.
 fn may_be_served(state: &State, claim: &Object) -> bool {
-    let server = &state.server;
-    let waiting = server.list(Kind::Claims).filter(|claim| claim.waits());
-    let reserved = state.scene.max_total().is_some() && waiting.into_iter().any(|c| c.wanted() > 1);
-    let update = image(pool(state), "/spec/template/spec");
     let latest = claim.at("/spec/revisionPolicy") == "Latest";
-    let suits = |pod: &&Arc<Object>| {
-        available(pod) && pod.label("evict").is_empty() && (!latest || image(pod, "/spec") == update)
-    };
-    !reserved && server.list(Kind::Pods).any(|pod| suits(&pod))
+    pools_for(state, claim).any(|pool| {
+        let reserved = max_total(pool).is_some() && waiting_for(state, pool).any(|c| c.wanted() > 1);
+        let update = image(pool, "/spec/template/spec");
+        let suits = |pod: &Arc<Object>| {
+            available(pod) && pod.label("evict").is_empty() && (!latest || image(pod, "/spec") == update)
+        };
+        let missing = claim.wanted() - held(&state.server, claim.uid()).count().min(claim.wanted());
+        !reserved && pods_of(state, pool).filter(|pod| suits(pod)).count() >= missing
+    })
 }
 
 fn image(object: &Object, path: &str) -> String {
     object.at(&format!("{path}/containers/0/image")).to_string()
 }
 
-fn pool_is_full(state: &State) -> Result<(), Breach> {
-    let (server, scene, pool) = (&state.server, state.scene, pool(state));
+fn pool_is_full(state: &State, pool: &Object) -> Result<(), Breach> {
     let wanted = pool.number("/spec/replicas");
-    let pods = server.list(Kind::Pods);
-    let (with_claims, idle): (Vec<_>, Vec<_>) = pods.partition(|pod| claimed(pod));
+    let unavailable = pool.number("/spec/updateStrategy/maxUnavailable");
+    let (with_claims, idle): (Vec<_>, Vec<_>) = pods_of(state, pool).partition(|pod| claimed(pod));
     let full = idle.iter().filter(|pod| available(pod)).count();
-    if scene.breaks() {
-        let least = wanted.saturating_sub(scene.unavailable());
+    if state.scene.breaks() {
+        let least = wanted.saturating_sub(unavailable);
         if full < least {
             return breach("I4", format!("at rest {full} are available, fewer than {least}"));
         }
         return Ok(());
     }
     // What may only be replaced beforehand stays where there is no room for that.
-    let surges = scene.max_total().is_some() && scene.unavailable() == 0;
+    let surges = max_total(pool).is_some() && unavailable == 0;
     if !surges {
         nothing_is_left_over(pool, &idle)?;
     }
-    let waiting: usize = server
-        .list(Kind::Claims)
-        .filter(|c| c.waits())
-        .map(|c| c.wanted())
-        .sum();
-    if scene.max_total().is_some() && waiting > 0 {
+    let waiting: usize = waiting_for(state, pool).map(|claim| claim.wanted()).sum();
+    if max_total(pool).is_some() && waiting > 0 {
         return Ok(());
     }
-    let room = scene
-        .max_total()
-        .map_or(usize::MAX, |most| most.saturating_sub(with_claims.len()));
+    let room = max_total(pool).map_or(usize::MAX, |most| most.saturating_sub(with_claims.len()));
     let due = wanted.min(room);
     if full < due || idle.len() > (wanted + waiting).min(room).max(due) {
         let all = idle.len();
@@ -162,23 +190,28 @@ fn nothing_is_left_over(pool: &Object, idle: &[&Arc<Object>]) -> Result<(), Brea
 }
 
 /// The counts of the pool's status, counted again.
-fn status_is_true(state: &State) -> Result<(), Breach> {
-    let (server, pool) = (&state.server, pool(state));
-    let pods = || server.list(Kind::Pods).filter(|pod| !pod.terminating());
+fn status_is_true(state: &State, pool: &Object) -> Result<(), Breach> {
+    let pods = || pods_of(state, pool).filter(|pod| !pod.terminating());
     let counts = [
         ("available", pods().filter(|pod| available(pod)).count()),
         ("claimed", pods().filter(|pod| claimed(pod)).count()),
-        (
-            "pendingClaims",
-            server.list(Kind::Claims).filter(|claim| claim.waits()).count(),
-        ),
+        ("pendingClaims", waiting_for(state, pool).count()),
     ];
+    // Of several pools one is to serve a claim that any will do for.
+    let shared = |claim: &Arc<Object>| claim.at("/spec/poolRef/name").is_empty();
+    let chooses = waiting_for(state, pool).any(shared);
     for (field, count) in counts {
+        if chooses && field == "pendingClaims" {
+            continue;
+        }
         let said = pool.number(&format!("/status/{field}"));
         if said != count {
             return breach(
                 "I9",
-                format!("at rest the status says {field} {said}, and it is {count}"),
+                format!(
+                    "at rest the status of pool {} says {field} {said}, and it is {count}",
+                    pool.name()
+                ),
             );
         }
     }

@@ -99,8 +99,11 @@ fn write_index(text: &mut String, state: &State, operator: &Operator) -> std::fm
             .and_then(|view| view.verdict);
         writeln!(text, "{:?}", verdict.map(|verdict| verdict.reason))?;
     }
-    let view = index.pool_view(&Key::new("default", "pl"), state.now(), 0, Creation::Open);
-    if let Some(view) = view {
+    for (pool, _) in &state.scene.pools {
+        let key = Key::new("default", *pool);
+        let Some(view) = index.pool_view(&key, state.now(), 0, Creation::Open) else {
+            continue;
+        };
         writeln!(text, "{:?} {:?}", view.pool, index.awaits(&view.pool.uid))?;
         writeln!(text, "{:?} {:?}", view.failures, view.takings)?;
         for revision in &view.revisions {
@@ -139,7 +142,10 @@ struct Name<'a> {
 impl<'a> Name<'a> {
     fn of(word: &'a str) -> Option<Self> {
         let is_version = || word.len() == 10 && word.bytes().all(|b| b.is_ascii_digit());
-        let is_pod = || word.starts_with("pl-") && word.len() == "pl-".len() + 10 + "-".len() + 5;
+        let is_pod = || {
+            (word.starts_with("pl-") || word.starts_with("po-"))
+                && word.len() == "pl-".len() + 10 + "-".len() + 5
+        };
         let kept = match word.as_bytes().first()? {
             b'1' if is_version() => "",
             b'u' if word.starts_with("uid-") => "uid",

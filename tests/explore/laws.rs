@@ -4,6 +4,7 @@ use crate::operator::Operator;
 use crate::scene::Scene;
 use crate::server::{Event, Kind, Object, Server};
 use crate::state::State;
+use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -47,7 +48,7 @@ pub fn claimed(pod: &Object) -> bool {
 /// A claim could take it.
 pub fn available(pod: &Object) -> bool {
     let warm = !claimed(pod) && pod.label("state") == "warm";
-    warm && !pod.terminating() && pod.runs() && pod.ready()
+    warm && !pod.terminating() && pod.runs() && pod.ready() && pod.is_admitted()
 }
 
 /// The sandboxes that a claim holds and may keep.
@@ -62,7 +63,7 @@ pub fn held<'a>(server: &'a Server, claim: &str) -> impl Iterator<Item = &'a Arc
 }
 
 /// Judges what an operator has just decided: no claim is passed over in favour of a younger one (I7).
-pub fn planned(scene: &Scene, operator: &Operator, started: &[Task]) -> Result<(), Breach> {
+pub fn planned(scene: &Scene, operator: &Operator, started: &[Task], now: Timestamp) -> Result<(), Breach> {
     let index = &operator.index;
     let place = |claim: &Claim| (-claim.terms(None).priority, claim.created, claim.sequence);
     let waits = |claim: &Claim| {
@@ -75,8 +76,9 @@ pub fn planned(scene: &Scene, operator: &Operator, started: &[Task]) -> Result<(
         let Task::Bind(order) = task else { continue };
         let keys = index.claim_keys();
         let claims = keys.iter().filter_map(|key| index.claim(key));
+        let pool = Some(order.pool.key.clone());
         let passed = claims
-            .filter(|c| waits(c))
+            .filter(|c| waits(c) && index.server(c, now) == pool)
             .find(|c| place(c) < place(&order.claim));
         if let Some(passed) = passed {
             let (older, younger) = (&passed.key.name, &order.claim.key.name);
@@ -159,6 +161,12 @@ fn pod_write(state: &mut State, before: &Object, event: &Event, taken_since: usi
             return breach("I2", format!("pod {name} is deleted while its claim has it"));
         }
     }
+    if goes && !claimed(before) && before.is_held_back() && !before.ended() {
+        return breach(
+            "hook",
+            format!("pod {name} is deleted although its preDelete handler is on it"),
+        );
+    }
     let leaves = goes || before.label("state") != pod.label("state");
     if state.scene.strict && leaves && available(before) {
         let left = state.server.list(Kind::Pods).filter(|pod| available(pod)).count();
@@ -182,6 +190,8 @@ fn bound(state: &State, before: &Object, pod: &Object) -> Result<(), Breach> {
         "being deleted"
     } else if !before.runs() || !before.ready() {
         "not Ready"
+    } else if !before.is_admitted() {
+        "not admitted"
     } else {
         ""
     };

@@ -28,6 +28,18 @@ impl State {
                 // Ready stays as it was, as on what the pod garbage collector marks so.
                 server.edit(Kind::Pods, name, |pod| pod["status"]["phase"] = json!("Failed"));
             }
+            Action::Admit(name) => server.edit(Kind::Pods, name, |pod| {
+                pod["metadata"]["labels"]["admitted"] = json!("yes");
+            }),
+            Action::Revoke(name) => {
+                self.left.unready = self.left.unready.checked_sub(1)?;
+                server.edit(Kind::Pods, name, |pod| {
+                    pod["metadata"]["labels"]["admitted"] = json!("no");
+                });
+            }
+            Action::Release(name) => server.edit(Kind::Pods, name, |pod| {
+                pod["metadata"]["labels"]["hold"] = json!("no");
+            }),
             Action::End(name) => {
                 server.get(Kind::Pods, name).filter(|pod| pod.terminating())?;
                 server.remove(Kind::Pods, name.clone());
@@ -52,9 +64,9 @@ impl State {
                 server.delete(Kind::Claims, name.clone(), now);
             }
             Action::Edit => {
-                let edit = self.left.edits.first()?;
+                let (pool, edit) = self.left.edits.first()?;
                 self.left.edits = &self.left.edits[1..];
-                server.edit(Kind::Pools, "pl", |pool| {
+                server.edit(Kind::Pools, pool, |pool| {
                     json_patch::merge(&mut pool["spec"], edit)
                 });
             }

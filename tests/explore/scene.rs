@@ -1,6 +1,7 @@
 //! Small worlds: the pool they begin with, and how many disturbances of each kind may come.
 
 use crate::operator::Operator;
+use crate::search::RESTLESS;
 use crate::server::{Kind, Server};
 use crate::state::State;
 use serde_json::{Value, json};
@@ -11,8 +12,8 @@ use warmpool::apply::task::Task;
 pub struct Left {
     /// Claims to be created, in this order: name and fields of the spec.
     pub claims: &'static [(String, Value)],
-    /// Edits of the pool's spec, in this order, as merge patches.
-    pub edits: &'static [Value],
+    /// Edits of pools' specs, in this order: the pool, and a merge patch.
+    pub edits: &'static [(&'static str, Value)],
     /// Operators to be killed.
     pub crashes: u8,
     /// Requests or answers to be lost.
@@ -29,7 +30,7 @@ pub struct Left {
     pub evictions: u8,
     /// Pods to fail.
     pub deaths: u8,
-    /// Pods to become not Ready.
+    /// Pods to become not Ready, or to be admitted no more.
     pub unready: u8,
     /// Pods to be deleted by a user.
     pub removals: u8,
@@ -40,8 +41,8 @@ pub struct Left {
 pub struct Scene {
     pub name: &'static str,
     pub operators: usize,
-    /// Spec of the pool.
-    pub pool: Value,
+    /// Pools and their specs. The first is `pl`; the laws on budgets know only of that.
+    pub pools: Vec<(&'static str, Value)>,
     pub left: Left,
     /// A request that was given up may be carried out at any later time.
     pub late: bool,
@@ -61,20 +62,23 @@ impl Scene {
         self.quiet && matches!(task, Task::PublishPool { .. })
     }
 
-    /// A pool `pl` that keeps `replicas` warm, one operator, and nothing that disturbs.
+    /// A pool `pl` with the label `lang: any` that keeps `replicas` warm, one operator, and nothing that disturbs.
     pub fn new(name: &'static str, replicas: usize) -> Self {
         // Nothing times out in a world in which no time passes.
         let never = i32::MAX;
         Self {
             name,
             operators: 1,
-            pool: json!({
-                "replicas": replicas,
-                "warmUpDeadlineSeconds": never, "progressDeadlineSeconds": never,
-                "updateStrategy": {"maxUnavailable": 1, "maxSurge": 0},
-                "claimDefaults": {"waitTimeoutSeconds": never},
-                "template": {"spec": {"containers": [{"name": "sandbox", "image": "one"}]}},
-            }),
+            pools: vec![(
+                "pl",
+                json!({
+                    "replicas": replicas,
+                    "warmUpDeadlineSeconds": never, "progressDeadlineSeconds": never,
+                    "updateStrategy": {"maxUnavailable": 1, "maxSurge": 0},
+                    "claimDefaults": {"waitTimeoutSeconds": never},
+                    "template": {"spec": {"containers": [{"name": "sandbox", "image": "one"}]}},
+                }),
+            )],
             left: Left::default(),
             late: false,
             lagging: &Kind::ALL,
@@ -89,12 +93,23 @@ impl Scene {
         Box::leak(Box::new(self))
     }
 
-    /// Fields of the pool's spec that differ.
-    pub fn pool(&mut self, fields: Value) {
-        json_patch::merge(&mut self.pool, &fields);
+    fn first(&self) -> &Value {
+        &self.pools[0].1
     }
 
-    /// Claims with these fields, named `a`, `b` and so on, to be created one after the other.
+    /// Fields of the first pool's spec that differ.
+    pub fn pool(&mut self, fields: Value) {
+        json_patch::merge(&mut self.pools[0].1, &fields);
+    }
+
+    /// A second pool, `po`, with the label of the first and a spec that differs in these fields.
+    pub fn another_pool(&mut self, fields: Value) {
+        let mut spec = self.first().clone();
+        json_patch::merge(&mut spec, &fields);
+        self.pools.push(("po", spec));
+    }
+
+    /// Claims on the first pool but for these fields, named `a`, `b` and so on, to be created one after the other.
     pub fn claims(&mut self, specs: impl IntoIterator<Item = Value>) {
         let claim = |(name, fields): (char, Value)| {
             let mut spec = json!({"poolRef": {"name": "pl"}});
@@ -106,7 +121,11 @@ impl Scene {
     }
 
     pub fn edits(&mut self, edits: impl IntoIterator<Item = Value>) {
-        self.left.edits = edits.into_iter().collect::<Vec<_>>().leak();
+        self.left.edits = edits
+            .into_iter()
+            .map(|edit| ("pl", edit))
+            .collect::<Vec<_>>()
+            .leak();
     }
 
     /// The pool is warm and at rest, and every operator knows it.
@@ -120,8 +139,10 @@ impl Scene {
             seconds: 0,
             ghost: crate::laws::Ghost::default(),
         };
-        let pool = json!({"metadata": {"name": "pl"}, "spec": self.pool});
-        state.server.create(Kind::Pools, pool, &state.now().to_string());
+        for (name, spec) in &self.pools {
+            let pool = json!({"metadata": {"name": name, "labels": {"lang": "any"}}, "spec": spec});
+            state.server.create(Kind::Pools, pool, &state.now().to_string());
+        }
         state.server.news.clear();
         state = rest(state);
         state.operators.resize_with(self.operators, Operator::default);
@@ -131,7 +152,7 @@ impl Scene {
     }
 
     fn count(&self, path: &str) -> usize {
-        let count = self.pool.pointer(path).and_then(Value::as_u64).unwrap_or(0);
+        let count = self.first().pointer(path).and_then(Value::as_u64).unwrap_or(0);
         usize::try_from(count).unwrap()
     }
 
@@ -152,7 +173,7 @@ impl Scene {
     }
 
     pub fn max_total(&self) -> Option<usize> {
-        self.pool
+        self.first()
             .pointer("/capacity/maxTotal")
             .map(|_| self.count("/capacity/maxTotal"))
     }
@@ -172,16 +193,19 @@ impl Scene {
         self.left
             .edits
             .iter()
-            .any(|edit| edit.to_string().contains("broken"))
+            .any(|(_, edit)| edit.to_string().contains("broken"))
     }
 }
 
 fn rest(mut state: State) -> State {
-    while let Some(action) = state.undisturbed() {
+    for _ in 0..RESTLESS {
+        let Some(action) = state.undisturbed() else {
+            return state;
+        };
         state = state
             .after(&action)
             .expect("it is enabled")
             .expect("no law is broken");
     }
-    state
+    panic!("no rest at the beginning: {:#?}", state.scene)
 }

@@ -115,6 +115,16 @@ impl Object {
         self.at("/spec/containers/0/image") == "broken"
     }
 
+    /// The handler of preNormal is on it, or there is none.
+    pub fn is_admitted(&self) -> bool {
+        self.at("/metadata/labels/admitted") != "no"
+    }
+
+    /// The handler of preDelete is on it.
+    pub fn is_held_back(&self) -> bool {
+        self.at("/metadata/labels/hold") == "yes"
+    }
+
     /// UIDs of the sandboxes that a claim's status lists.
     pub fn listed(&self) -> Vec<&str> {
         let listed = found(&self.value, "/status/sandboxes").and_then(Value::as_array);

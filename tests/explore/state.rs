@@ -1,10 +1,11 @@
 //! A world at one moment, and what may happen next.
 
 use crate::action::Action;
-use crate::laws::{self, Breach, Ghost};
+use crate::laws::{self, Breach, Ghost, breach};
 use crate::operator::{Due, Moment, Open, Operator, Running};
 use crate::request::{Answer, Request, Verb};
 use crate::scene::{Left, Scene};
+use crate::search::RESTLESS;
 use crate::server::{Kind, Server};
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
@@ -71,6 +72,10 @@ impl State {
                 actions.push(Action::Collect(name));
             } else if !pod.ended() && !pod.ready() && !pod.is_broken() {
                 actions.push(Action::Ready(name));
+            } else if pod.ready() && !pod.is_admitted() {
+                actions.push(Action::Admit(name));
+            } else if pod.label("state") == "draining" && pod.is_held_back() {
+                actions.push(Action::Release(name));
             }
         }
         for (o, operator) in self.operators.iter().enumerate() {
@@ -112,6 +117,8 @@ impl State {
                 (count > 0 && !pod.ended()).then(|| action(pod.name().to_string()))
             };
             actions.extend(may(left.unready, Action::Unready).filter(|_| pod.ready()));
+            let admitted = pod.at("/metadata/labels/admitted") == "yes";
+            actions.extend(may(left.unready, Action::Revoke).filter(|_| admitted));
             actions.extend(may(left.deaths, Action::Die).filter(|_| pod.runs()));
             let warm = pod.label("state") == "warm";
             let evict = may(left.evictions, Action::Evict);
@@ -192,7 +199,7 @@ impl State {
             Action::Reconcile(o, due) => {
                 self.operators.get(*o)?.due.contains(due).then_some(())?;
                 let started = self.reconcile(*o, due);
-                judged = laws::planned(self.scene, &self.operators[*o], &started);
+                judged = laws::planned(self.scene, &self.operators[*o], &started, moment.now);
             }
             Action::Serve(o, t, r) => {
                 let running = self.operators.get_mut(*o)?.running.get_mut(*t)?;
@@ -259,8 +266,8 @@ impl State {
             _ => self.outside(action, &now)?,
         }
         self.spread();
-        self.look_at_the_idle();
-        Some(judged)
+        let looked = self.look_at_the_idle();
+        Some(judged.and(looked))
     }
 
     /// What nobody waits for any more may still be carried out.
@@ -282,10 +289,17 @@ impl State {
 
     /// Looks at every object that needs nothing now. To do so later is the same, or there is an event that has it done
     /// again.
-    fn look_at_the_idle(&mut self) {
+    ///
+    /// # Errors
+    /// I8 when there is no end to that.
+    fn look_at_the_idle(&mut self) -> Result<(), Breach> {
         for o in 0..self.operators.len() {
-            while self.look_at_an_idle(o) {}
+            if (0..RESTLESS).all(|_| self.look_at_an_idle(o)) {
+                let due = format!("{:?}", self.operators[o].due);
+                return breach("I8", format!("an operator looks at {due} again and again"));
+            }
         }
+        Ok(())
     }
 
     /// Looks at one object that needs nothing, if there is one.

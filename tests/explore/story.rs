@@ -130,7 +130,10 @@ pub fn sentence(state: &State, action: &Action) -> String {
         Action::Retire => format!("operator {} ends, it leads no more", state.operators.len()),
         Action::Ready(pod) => format!("pod {pod} becomes Ready"),
         Action::Unready(pod) => format!("pod {pod} ceases to be Ready"),
+        Action::Revoke(pod) => format!("the handler of preNormal admits pod {pod} no more"),
         Action::Die(pod) => format!("pod {pod} fails"),
+        Action::Admit(pod) => format!("the handler of preNormal admits pod {pod}"),
+        Action::Release(pod) => format!("the handler of preDelete lets pod {pod} go"),
         Action::End(pod) => format!("pod {pod} has ended and is gone"),
         Action::Collect(pod) => format!("the garbage collector deletes pod {pod}"),
         Action::Claim => {
@@ -138,7 +141,10 @@ pub fn sentence(state: &State, action: &Action) -> String {
             format!("a user creates claim {next}")
         }
         Action::Unclaim(name) => format!("a user deletes claim {name}"),
-        Action::Edit => format!("a user edits the pool: {}", state.left.edits[0]),
+        Action::Edit => match state.left.edits.first() {
+            Some((pool, edit)) => format!("a user edits pool {pool}: {edit}"),
+            None => "a user edits nothing".to_string(),
+        },
         Action::Evict(pod) => format!("a user labels pod {pod} for eviction"),
         Action::Remove(pod) => format!("a user deletes pod {pod}"),
         Action::Pass => "time passes".to_string(),

@@ -36,9 +36,29 @@ fn scene(seed: u64) -> &'static Scene {
         if random.random_bool(0.3) {
             scene.pool(json!({"capacity": {"maxTotal": random.random_range(replicas + 1..=replicas + 4)}}));
         }
+        // The handlers are labels that the template gives and that somebody changes later.
+        if random.random_bool(0.2) {
+            scene.pool(json!({
+                "lifecycle": {"preNormal": {"labelsHandler": {"admitted": "yes"}}},
+                "template": {"metadata": {"labels": {"admitted": "no"}}},
+            }));
+        }
+        if random.random_bool(0.2) {
+            scene.pool(json!({
+                "lifecycle": {"preDelete": {"labelsHandler": {"hold": "yes"}}},
+                "template": {"metadata": {"labels": {"hold": "yes"}}},
+            }));
+        }
+        if random.random_bool(0.3) {
+            let replicas = random.random_range(0..=3);
+            scene.another_pool(json!({"replicas": replicas, "capacity": {"maxTotal": null}}));
+        }
+        let pools = scene.pools.len();
         let claims = random.random_range(1..=8);
         scene.operators = random.random_range(1..=2);
-        let claims: Vec<_> = (0..claims).map(|_| claim(&mut random, scene.operators)).collect();
+        let claims: Vec<_> = (0..claims)
+            .map(|_| claim(&mut random, scene.operators, pools))
+            .collect();
         scene.claims(claims);
         let images = if rolls {
             ["one", "two", "three"]
@@ -46,8 +66,11 @@ fn scene(seed: u64) -> &'static Scene {
             ["one"; 3]
         };
         let edits = random.random_range(0..=3);
-        let edits: Vec<_> = (0..edits).map(|_| edit(&mut random, &images)).collect();
-        scene.edits(edits);
+        let pool = |random: &mut StdRng| scene.pools.choose(random).map_or("", |(name, _)| *name);
+        let edits: Vec<_> = (0..edits)
+            .map(|_| (pool(&mut random), edit(&mut random, &images)))
+            .collect();
+        scene.left.edits = edits.leak();
         let mut up_to = |most: u8| random.random_range(0..=most);
         scene.left = Left {
             crashes: up_to(2),
@@ -66,7 +89,7 @@ fn scene(seed: u64) -> &'static Scene {
     })
 }
 
-fn claim(random: &mut StdRng, operators: usize) -> Value {
+fn claim(random: &mut StdRng, operators: usize, pools: usize) -> Value {
     let replicas = [1, 1, 1, 2, 3].choose(random).copied().unwrap();
     let policy = ["PreferLatest", "PreferLatest", "Latest", "Any"]
         .choose(random)
@@ -87,6 +110,13 @@ fn claim(random: &mut StdRng, operators: usize) -> Value {
         "replicas": replicas, "priority": priority, "revisionPolicy": policy, "onSandboxLost": lost,
         "onEmpty": on_empty, "releasePolicy": release,
     });
+    if pools > 1 && random.random_bool(0.6) {
+        claim["poolRef"] = json!({"name": "po"});
+        if random.random_bool(0.6) {
+            claim["poolRef"] = Value::Null;
+            claim["poolSelector"] = json!({"matchLabels": {"lang": "any"}});
+        }
+    }
     if random.random_bool(0.2) {
         claim["lifetimeSeconds"] = json!(60);
     }

@@ -164,12 +164,42 @@ fn another_pool_is_chosen_when_the_one_that_was_is_being_deleted_or_gone() {
     let mut index = with([1, 0, 0]);
     let waiting = index.claim(&Key::new("default", "run")).unwrap();
     let a = [Trigger::Pool(Key::new("default", "a"))];
-    assert_eq!(index.choose_for(&waiting, now()), a);
+    let chosen = view(&index, "a").chosen;
+    assert_eq!(index.choose(chosen), a);
+    assert_eq!(index.choose_again(&waiting, now()), []);
     let deleted = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
     let triggers = pool(&mut index, "a", deleted);
     assert!(triggers.contains(&Trigger::Claim(waiting.key.clone())));
     let b = [Trigger::Pool(Key::new("default", "b"))];
-    assert_eq!(index.choose_for(&waiting, now()), b);
+    assert_eq!(index.choose_again(&waiting, now()), b);
+}
+
+#[test]
+fn what_an_earlier_claim_waits_for_is_none_that_a_later_one_could_have() {
+    let mut index = with([2, 1, 0]);
+    claim(
+        &mut index,
+        json!({"metadata": {"creationTimestamp": "2026-01-31T12:00:01Z"}}),
+    );
+    assert_eq!(servers(&index), ["a"]);
+    let batch = json!({"metadata": {"name": "batch", "uid": "batch"},
+        "spec": {"poolRef": {"name": "a"}, "poolSelector": null, "replicas": 3}});
+    claim(&mut index, batch);
+    let chosen = view(&index, "b").chosen;
+    assert_eq!(
+        chosen.into_values().collect::<Vec<_>>(),
+        [Key::new("default", "b")]
+    );
+}
+
+#[test]
+fn claims_that_come_together_spread_over_what_there_is() {
+    let mut index = with([2, 1, 0]);
+    for name in ["second", "third"] {
+        claim(&mut index, json!({"metadata": {"name": name, "uid": name}}));
+    }
+    let served = |pool: &str| view(&index, pool).claims.len();
+    assert_eq!((served("a"), served("b"), served("c")), (2, 1, 0));
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub fn step(context: &Context, key: &Key, now: Timestamp) -> (Option<Task>, Opti
     let Some(view) = context.shared.lock().claim_view(key, now) else {
         return (None, None);
     };
-    let newly_chosen = context.shared.lock().choose_for(&view.claim, now);
+    let newly_chosen = context.shared.lock().choose_again(&view.claim, now);
     context.writer.trigger(newly_chosen);
     let ClaimPlan {
         status,

@@ -74,9 +74,16 @@ impl Index {
             }
             all.insert(key.clone(), census);
         }
-        let mut stock = HashMap::new();
+        let mut chosen: HashMap<&str, BTreeMap<Key, Key>> = HashMap::new();
         for claim in self.waiting_claims() {
-            let server = self.server_of(claim, now, &mut stock);
+            let namespace = claim.key.namespace.as_str();
+            let mut choice = || {
+                let chosen = chosen
+                    .entry(namespace)
+                    .or_insert_with(|| self.chosen(namespace, now));
+                chosen.get(&claim.key).cloned()
+            };
+            let server = claim.named_pool().or_else(&mut choice);
             let pool = server.filter(|key| self.pools.contains_key(key));
             all.entry(pool.unwrap_or_default()).or_default().count(claim);
         }

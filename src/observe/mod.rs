@@ -2,6 +2,7 @@
 //! seen come back, and the view of one pool or claim that the planner reads.
 
 pub mod census;
+mod choice;
 pub mod claim;
 pub mod failures;
 pub mod fault;

@@ -5,7 +5,9 @@ use super::claim::Claim;
 use super::pool::Pool;
 use super::revision::Revision;
 use super::sandbox::Sandbox;
+use super::targets::Targets;
 use super::terms::Terms;
+use crate::api::claim::OnEmpty;
 use jiff::Timestamp;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -105,6 +107,20 @@ impl Waiting {
         } else {
             self.claim.wanted().saturating_sub(self.held)
         }
+    }
+
+    /// Whether a pool with these targets could ever hold as many sandboxes as a claim for several needs. For one that it
+    /// cannot, nobody else shall wait.
+    pub fn may_ever_be_served_by(&self, targets: &Targets) -> bool {
+        if self.claim.wanted() == 1 {
+            return true;
+        }
+        let unclaimed = match self.terms.on_empty {
+            OnEmpty::Create => usize::MAX,
+            OnEmpty::Wait | OnEmpty::Fail => targets.max_warm,
+        };
+        let total = targets.max_total.unwrap_or(usize::MAX);
+        self.needs() <= unclaimed && self.claim.wanted() <= total
     }
 
     /// Order of service: higher priority first, then older first.

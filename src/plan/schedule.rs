@@ -84,19 +84,8 @@ fn wait(draft: &mut Draft, one: &Waiting) {
     draft.unserved.push(one.clone());
 }
 
-/// Whether the pool could ever hold as many sandboxes as a claim for several needs. For one that it cannot, nobody
-/// else shall wait.
 fn can_ever_have(draft: &Draft, one: &Waiting) -> bool {
-    if one.claim.wanted() == 1 {
-        return true;
-    }
-    let targets = &draft.view.pool.targets;
-    let unclaimed = match one.terms.on_empty {
-        OnEmpty::Create => usize::MAX,
-        OnEmpty::Wait | OnEmpty::Fail => targets.max_warm,
-    };
-    let total = targets.max_total.unwrap_or(usize::MAX);
-    one.needs() <= unclaimed && one.claim.wanted() <= total
+    one.may_ever_be_served_by(&draft.view.pool.targets)
 }
 
 /// Positions of the sandboxes that claims may take, the last to be removed last.

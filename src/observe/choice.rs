@@ -1,0 +1,187 @@
+//! Which of several pools is to serve a claim that leaves the choice.
+
+use super::Key;
+use super::claim::Claim;
+use super::index::{Index, Trigger};
+use super::pool::Pool;
+use super::queue::shared_line;
+use super::sandbox::{Owner, Sandbox};
+use super::view::Waiting;
+use crate::api::ClaimDefaults;
+use crate::api::claim::RevisionPolicy;
+use crate::api::conditions;
+use jiff::Timestamp;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+impl Index {
+    /// The pool that is to serve a claim; `None` when none that will do is there.
+    pub fn server(&self, claim: &Claim, now: Timestamp) -> Option<Key> {
+        claim
+            .named_pool()
+            .or_else(|| self.chosen(&claim.key.namespace, now).remove(&claim.key))
+    }
+
+    /// For each claim of a namespace that leaves the choice, the pool that is to serve it: the one whose sandboxes it holds
+    /// already, or else, of those that may come to have as many as it needs, the one with the most available that
+    /// will do; ties by name. Claims choose in the order of service, and what those before one are waiting for is
+    /// none that it could have.
+    pub(super) fn chosen(&self, namespace: &str, now: Timestamp) -> BTreeMap<Key, Key> {
+        let roaming: Vec<_> = self.in_line(&shared_line(namespace)).collect();
+        if roaming.is_empty() {
+            return BTreeMap::new();
+        }
+        let will_do =
+            |pool: &&Arc<Pool>| !pool.terminating && roaming.iter().any(|claim| claim.accepts(pool));
+        let pools = self.pools.values().filter(will_do);
+        let mut candidates: BTreeMap<&Key, Candidate> =
+            pools.map(|pool| (&pool.key, self.candidate(pool, now))).collect();
+        let being_bound = self.being_bound();
+        let named = candidates.iter().flat_map(|(key, candidate)| {
+            let waiting = |claim| self.waiting(claim, &candidate.pool.claim_defaults, &being_bound);
+            self.in_line(key).map(waiting).map(|one| (one, Some(*key)))
+        });
+        // The defaults of a pool hold only once it is chosen.
+        let none = ClaimDefaults::default();
+        let roaming = roaming.into_iter().map(|claim| {
+            let holds_of = self.held_by(claim).next();
+            let at = holds_of.map(|pod| Key::new(namespace, pod.pool.clone()));
+            (self.waiting(claim, &none, &being_bound), at)
+        });
+        let mut line: Vec<(Waiting, Option<Key>)> =
+            named.map(|(one, at)| (one, at.cloned())).chain(roaming).collect();
+        line.sort_by_cached_key(|(one, _)| one.service_order());
+        let mut chosen = BTreeMap::new();
+        for (one, at) in line {
+            let best = || {
+                let fit = candidates.values().filter(|c| one.claim.accepts(c.pool));
+                fit.min_by_key(|c| c.rank_for(&one)).map(|c| c.pool.key.clone())
+            };
+            let Some(server) = at.or_else(best) else {
+                continue;
+            };
+            if let Some(candidate) = candidates.get_mut(&server) {
+                candidate.reserve(&one);
+            }
+            if one.claim.named_pool().is_none() {
+                chosen.insert(one.claim.key.clone(), server);
+            }
+        }
+        chosen
+    }
+
+    fn candidate<'a>(&self, pool: &'a Pool, now: Timestamp) -> Candidate<'a> {
+        let sandboxes = self.sandboxes.get(&pool.key);
+        let all = sandboxes.into_iter().flat_map(BTreeMap::values);
+        let unclaimed = |s: &&Arc<Sandbox>| matches!(&s.owner, Owner::Pool { uid } if *uid == pool.uid);
+        let coming = all.clone().filter(|s| unclaimed(s) && !s.terminating && !s.evict);
+        let free = |s: &&Arc<Sandbox>| {
+            let available = s.available_at(&pool.targets.gate).is_some_and(|at| at <= now);
+            available && self.pending.on(&s.uid).is_none()
+        };
+        let updated = |s: &&Arc<Sandbox>| s.revision == pool.status.update_revision;
+        let refused = conditions::find(&pool.status.conditions, conditions::REPLICA_FAILURE).is_some();
+        let room = if refused || pool.fault.is_some() {
+            0
+        } else {
+            pool.targets.room_beside(all.count())
+        };
+        let rolls = pool.status.current_revision != pool.status.update_revision;
+        let stands_still = pool.targets.paused && rolls;
+        let most = coming.clone().count().saturating_add(room);
+        Candidate {
+            pool,
+            any: Supply {
+                available: coming.clone().filter(free).count(),
+                most,
+            },
+            updated: Supply {
+                available: coming.clone().filter(free).filter(updated).count(),
+                most: if stands_still {
+                    coming.filter(updated).count()
+                } else {
+                    most
+                },
+            },
+        }
+    }
+
+    /// Takes over which pools are to serve claims that leave the choice. Answers those that are to serve one that another
+    /// was to serve before. To have a pool looked at every time would have two pools, each with a claim that is
+    /// the other's, look in turns for ever.
+    pub fn choose(&mut self, chosen: BTreeMap<Key, Key>) -> Vec<Trigger> {
+        let mut triggers = BTreeSet::new();
+        for (claim, server) in chosen {
+            let Some(claim) = self.claims.get(&claim).filter(|claim| claim.waiting()) else {
+                continue;
+            };
+            let known = self.queue.servers.insert(claim.uid.clone(), server.clone());
+            if known.as_ref() != Some(&server) {
+                triggers.insert(server);
+            }
+        }
+        triggers.into_iter().map(Trigger::Pool).collect()
+    }
+
+    /// Has the claim choose anew if it leaves the choice and the pool that was to serve it is being deleted or gone. Answers
+    /// the pool that is to serve it now.
+    pub fn choose_again(&mut self, claim: &Claim, now: Timestamp) -> Vec<Trigger> {
+        let serves = |key: &Key| self.pools.get(key).is_some_and(|pool| !pool.terminating);
+        let known = self.queue.servers.get(&claim.uid);
+        if known.is_none_or(serves) {
+            return Vec::new();
+        }
+        let server = self.server(claim, now).map(|pool| (claim.key.clone(), pool));
+        self.choose(server.into_iter().collect())
+    }
+}
+
+/// A pool and what it has for claims that are still to choose.
+struct Candidate<'a> {
+    pool: &'a Pool,
+    any: Supply,
+    /// Of the update revision.
+    updated: Supply,
+}
+
+/// Unclaimed sandboxes that will do for a claim.
+#[derive(Clone, Copy)]
+struct Supply {
+    available: usize,
+    /// The most that there may be, when those that warm up are available and those that may be created are created.
+    most: usize,
+}
+
+impl Supply {
+    fn less(self, count: usize) -> Self {
+        Self {
+            available: self.available.saturating_sub(count),
+            most: self.most.saturating_sub(count),
+        }
+    }
+}
+
+impl<'a> Candidate<'a> {
+    /// The least is the best.
+    fn rank_for(&self, one: &Waiting) -> (bool, Reverse<usize>, &'a str) {
+        let supply = match one.terms.revision_policy {
+            RevisionPolicy::Latest => self.updated,
+            RevisionPolicy::PreferLatest | RevisionPolicy::Any => self.any,
+        };
+        let too_few = supply.most < one.needs();
+        (too_few, Reverse(supply.available), &self.pool.key.name)
+    }
+
+    /// What `one` takes, or waits for, is nobody else's.
+    fn reserve(&mut self, one: &Waiting) {
+        if !one.may_ever_be_served_by(&self.pool.targets) {
+            return;
+        }
+        self.any = self.any.less(one.needs());
+        if one.terms.revision_policy != RevisionPolicy::Any {
+            self.updated = self.updated.less(one.needs());
+        }
+        self.updated.available = self.updated.available.min(self.any.available);
+    }
+}

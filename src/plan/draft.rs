@@ -228,10 +228,31 @@ impl<'a> Draft<'a> {
     }
 
     /// Unclaimed sandboxes wanted: `replicas` and a sandbox for each waiting claim that creation may serve,
-    /// and never fewer than `minTotal` leaves to the unclaimed ones.
+    /// and never fewer than `minTotal` leaves to the unclaimed ones. What a claim for the update revision waits for comes on
+    /// top of the old ones that stay.
     pub(super) fn desired(&self) -> usize {
+        let beside_old = match self.demand_latest {
+            0 => 0,
+            latest => self.old().min(self.upper_of_old()) + latest,
+        };
+        self.desired_for(self.demand).max(beside_old)
+    }
+
+    fn desired_for(&self, demand: usize) -> usize {
         let targets = &self.view.pool.targets;
-        (targets.replicas + self.demand).max(targets.min_total.saturating_sub(self.claimed.len()))
+        (targets.replicas + demand).max(targets.min_total.saturating_sub(self.claimed.len()))
+    }
+
+    /// Unclaimed sandboxes of old revisions, creations on their way included.
+    pub(super) fn old(&self) -> usize {
+        let new = self.idle.iter().filter(|i| i.updated).count() + self.creating_updated();
+        self.active() - new
+    }
+
+    /// Sandboxes of old revisions that would be there without the claims that they cannot serve.
+    pub(super) fn upper_of_old(&self) -> usize {
+        let desired = self.desired_for(self.demand - self.demand_latest);
+        self.within_total(self.view.pool.targets.max_warm.max(desired))
     }
 
     /// Unclaimed sandboxes above which the pool is trimmed.

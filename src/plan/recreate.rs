@@ -14,7 +14,7 @@ pub(super) fn run(draft: &mut Draft) -> usize {
     match draft.view.pool.targets.strategy {
         UpdateStrategyType::RollingUpdate => roll(draft),
         UpdateStrategyType::Recreate => {
-            let count = Rollout::of(draft).old_too_many();
+            let count = Rollout::of(draft).too_many;
             draft.remove(Phase::Recreate, "OldRevision", count, Limit::None, |idle| {
                 !idle.updated
             });

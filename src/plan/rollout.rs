@@ -14,6 +14,8 @@ pub(super) struct Rollout {
     pub(super) new: usize,
     /// Sandboxes that shall stay on an old revision.
     pub(super) kept: usize,
+    /// Old sandboxes that are more than shall stay, those to be evicted aside that go by themselves.
+    pub(super) too_many: usize,
     /// Sandboxes wanted, surge not included: as many as there are, between the wanted number and the one
     /// above which the pool is trimmed.
     pub(super) wanted: usize,
@@ -27,9 +29,8 @@ impl Rollout {
     /// The rollout as the draft stands now.
     pub(super) fn of(draft: &Draft) -> Self {
         let targets = &draft.view.pool.targets;
-        let active = draft.active();
-        let new = draft.idle.iter().filter(|i| i.updated).count() + draft.creating_updated();
-        let old = active - new;
+        let (active, old) = (draft.active(), draft.old());
+        let new = active - old;
         let evicting = draft
             .idle
             .iter()
@@ -44,7 +45,10 @@ impl Rollout {
             (true, false) => targets.partition,
         };
         let missing = wanted.saturating_sub(kept).saturating_sub(new);
-        let too_many = old.saturating_sub(kept);
+        // Beside those that shall stay, one to be evicted goes by itself: to replace one more would take away what was made
+        // in its place.
+        let going = if kept > 0 { evicting } else { 0 };
+        let too_many = old.saturating_sub(kept + going);
         // The claims of the next while are served from the new ones, as those of the last while were: as many new ones
         // replace no old one.
         let taken = draft.view.takings.len();
@@ -65,15 +69,11 @@ impl Rollout {
             evicting,
             new,
             kept,
+            too_many,
             wanted,
             to_replace,
             surge,
         }
-    }
-
-    /// Old sandboxes that are more than shall stay.
-    pub(super) fn old_too_many(&self) -> usize {
-        self.old.saturating_sub(self.kept)
     }
 
     /// Sandboxes that are to be made from the old revision, because fewer are left than shall stay, or will be once

@@ -26,7 +26,16 @@ pub(super) fn run(draft: &mut Draft, surge: usize) {
     let excess = draft
         .active()
         .saturating_sub(draft.within_total(draft.upper() + rollout.surge));
-    if excess > 0 {
+    // They would take the place of what claims for the update revision wait for.
+    let stale = match draft.demand_latest {
+        0 => 0,
+        _ => draft.old().saturating_sub(draft.upper_of_old() + rollout.surge),
+    };
+    if stale > excess {
+        draft.remove(Phase::Scale, "AboveMaxWarm", stale, Limit::Budget, |idle| {
+            !idle.updated
+        });
+    } else if excess > 0 {
         trim(draft, &rollout, excess);
         // `maxTotal` is a bound on what the pool costs, and no budget stands above it.
         let over_total = draft.active().saturating_sub(draft.within_total(usize::MAX));
@@ -39,7 +48,7 @@ pub(super) fn run(draft: &mut Draft, surge: usize) {
 /// Old sandboxes that shall not stay go first, then new ones while a partition keeps the old. An old one that
 /// the budget does not let go yet is waited for: a new one that is still warming is not deleted in its place.
 fn trim(draft: &mut Draft, rollout: &Rollout, excess: usize) {
-    let of_old = excess.min(rollout.old_too_many());
+    let of_old = excess.min(rollout.old.saturating_sub(rollout.kept));
     draft.remove(Phase::Scale, "AboveMaxWarm", of_old, Limit::Budget, |idle| {
         !idle.updated
     });

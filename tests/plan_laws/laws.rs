@@ -166,7 +166,16 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
     if created + restored > 0 {
         let warm = world.unclaimed().filter(|s| s.state == labels::WARM).count();
         let unclaimed = warm - deleted - bound + created + restored;
-        let wanted = (targets.replicas + asked).max(targets.min_total) + targets.max_surge;
+        // What a claim for the update revision waits for is made beside the old ones that stay.
+        let latest = plan.waiting.iter().filter_map(|v| claim_of(&v.uid));
+        let latest = latest.filter(|c| policy_of(c) == RevisionPolicy::Latest);
+        let update = world.update();
+        let beside_old = match latest.map(Claim::wanted).sum() {
+            0 => 0,
+            latest => world.unclaimed().filter(|s| s.revision != update).count() + latest,
+        };
+        let wanted = (targets.replicas + asked).max(targets.min_total).max(beside_old);
+        let wanted = wanted + targets.max_surge;
         prop_assert!(unclaimed <= wanted, "I4: {unclaimed} unclaimed of {wanted}");
         prop_assert!(
             targets.max_total.is_none_or(|max| total + created <= max),

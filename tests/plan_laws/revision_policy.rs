@@ -134,3 +134,21 @@ fn nothing_old_is_made_for_a_claim_that_only_takes_the_latest() {
     assert!(world.unclaimed().filter(|s| s.revision != broken).count() <= 4);
     assert_eq!(world.available(), 4);
 }
+
+#[test]
+fn an_old_sandbox_that_nothing_replaces_keeps_no_claim_for_the_latest_waiting() {
+    let spared = [
+        json!({"replicas": 0, "capacity": {"maxWarm": 1}}),
+        json!({"replicas": 0, "capacity": {"minTotal": 1}}),
+        json!({"replicas": 0}),
+    ];
+    for fields in spared {
+        let mut world = World::full(1, json!({"updateStrategy": {"type": "OnReplenish"}}));
+        world.set(fields.clone());
+        world.set_image("image:2");
+        world.claim("latest", json!({"revisionPolicy": "Latest"}));
+        world.rest();
+        let given = world.bound_to("latest").map(|s| s.revision.clone());
+        assert_eq!(given, Some(world.update()), "{fields}");
+    }
+}

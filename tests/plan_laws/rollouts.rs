@@ -361,3 +361,25 @@ fn an_evicted_sandbox_that_a_partition_keeps_comes_back_from_the_old_template() 
     world.rest();
     assert_eq!((world.unclaimed().count(), old(&world)), (5, 3));
 }
+
+#[test]
+fn what_replaces_an_evicted_sandbox_of_the_partition_stays() {
+    for kind in ["RollingUpdate", "Recreate"] {
+        let mut world = rolling(
+            4,
+            json!({"type": kind, "partition": 1, "maxUnavailable": 0, "maxSurge": 1}),
+        );
+        world.rest();
+        let kept = |world: &World| {
+            let update = world.update();
+            let old = world.unclaimed().find(|s| s.revision != update);
+            old.map(|s| s.key.name.clone()).unwrap()
+        };
+        let evicted = kept(&world);
+        world.sandboxes.get_mut(&evicted).unwrap().evict = true;
+        world.claim("one", json!({}));
+        world.rest();
+        assert_eq!((old(&world), world.unclaimed().count()), (1, 4), "{kind}");
+        assert_ne!(kept(&world), evicted, "{kind}");
+    }
+}

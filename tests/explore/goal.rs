@@ -65,7 +65,7 @@ fn claim_is_told(state: &State, claim: &Object) -> Result<(), Breach> {
             format!("at rest claim {name} has Expired and holds {} pods", held.len()),
         ),
         "Bound" | "Expired" => Ok(()),
-        "Failed" if state.scene.loses_pods() || fails(claim) => Ok(()),
+        "Failed" if may_fail(state, claim) => Ok(()),
         "Failed" => breach("I8", format!("claim {name} has Failed, and no pod was lost")),
         _ if may_be_served(state, claim) => breach(
             "I7",
@@ -98,8 +98,8 @@ fn may_make_one(pool: &Object, claim: &Object) -> bool {
 }
 
 fn max_total(pool: &Object) -> Option<usize> {
-    let given = pool.value.pointer("/spec/capacity/maxTotal")?;
-    given.as_u64().and_then(|max| usize::try_from(max).ok())
+    pool.value.pointer("/spec/capacity/maxTotal")?;
+    Some(pool.number("/spec/capacity/maxTotal"))
 }
 
 fn is_paused(pool: &Object) -> bool {
@@ -118,9 +118,10 @@ fn waiting_for<'a>(state: &'a State, pool: &'a Object) -> impl Iterator<Item = &
     claims.filter(|claim| claim.waits() && accepts(claim, pool))
 }
 
-/// It rather fails than waits.
-fn fails(claim: &Object) -> bool {
-    claim.at("/spec/onEmpty") == "Fail"
+/// It may have lost a sandbox, or it rather fails than waits for long. One whose pool is gone has no default from it.
+fn may_fail(state: &State, claim: &Object) -> bool {
+    let impatient = claim.at("/spec/onEmpty") == "Fail" || claim.number("/spec/waitTimeoutSeconds") > 0;
+    impatient || state.scene.loses_pods() || pools_for(state, claim).next().is_none()
 }
 
 /// As many sandboxes as it misses are available, and no older claim for several may be waiting for them.
@@ -142,9 +143,13 @@ fn image(object: &Object, path: &str) -> String {
 }
 
 fn pool_is_full(state: &State, pool: &Object) -> Result<(), Breach> {
-    let wanted = pool.number("/spec/replicas");
-    let unavailable = pool.number("/spec/updateStrategy/maxUnavailable");
     let (with_claims, idle): (Vec<_>, Vec<_>) = pods_of(state, pool).partition(|pod| claimed(pod));
+    let for_total = pool
+        .number("/spec/capacity/minTotal")
+        .saturating_sub(with_claims.len());
+    let wanted = pool.number("/spec/replicas").max(for_total);
+    let most = wanted.max(pool.number("/spec/capacity/maxWarm"));
+    let unavailable = pool.number("/spec/updateStrategy/maxUnavailable");
     let full = idle.iter().filter(|pod| available(pod)).count();
     if state.scene.breaks() {
         let least = wanted.saturating_sub(unavailable);
@@ -164,7 +169,7 @@ fn pool_is_full(state: &State, pool: &Object) -> Result<(), Breach> {
     }
     let room = max_total(pool).map_or(usize::MAX, |most| most.saturating_sub(with_claims.len()));
     let due = wanted.min(room);
-    if full < due || idle.len() > (wanted + waiting).min(room).max(due) {
+    if full < due || idle.len() > (most + waiting).min(room).max(due) {
         let all = idle.len();
         return breach(
             "I8",
@@ -178,10 +183,11 @@ fn pool_is_full(state: &State, pool: &Object) -> Result<(), Breach> {
 fn nothing_is_left_over(pool: &Object, idle: &[&Arc<Object>]) -> Result<(), Breach> {
     let update = image(pool, "/spec/template/spec");
     let rolls = pool.at("/spec/updateStrategy/type") != "OnReplenish" && !is_paused(pool);
+    let old = idle.iter().filter(|pod| image(pod, "/spec") != update).count();
+    if rolls && old > pool.number("/spec/updateStrategy/partition") {
+        return breach("I5", format!("at rest {old} sandboxes are of an old revision"));
+    }
     for pod in idle {
-        if rolls && image(pod, "/spec") != update {
-            return breach("I5", format!("at rest pod {} is of an old revision", pod.name()));
-        }
         if !pod.label("evict").is_empty() {
             return breach("I5", format!("at rest pod {} is still to be evicted", pod.name()));
         }

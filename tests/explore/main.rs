@@ -26,6 +26,7 @@ mod state;
 mod story;
 mod suites;
 mod walk;
+mod worlds;
 
 // A third of a search's time goes into the allocator of the C library.
 #[global_allocator]

@@ -3,7 +3,7 @@
 use crate::action::Action;
 use crate::server::Kind;
 use crate::state::State;
-use serde_json::json;
+use serde_json::{Value, json};
 
 impl State {
     /// What others than operators do; `None` when `action` is none of that, or cannot happen now.
@@ -66,9 +66,16 @@ impl State {
             Action::Edit => {
                 let (pool, edit) = self.left.edits.first()?;
                 self.left.edits = &self.left.edits[1..];
-                server.edit(Kind::Pools, pool, |pool| {
-                    json_patch::merge(&mut pool["spec"], edit)
-                });
+                match edit {
+                    Value::Null => server.delete_pool(pool),
+                    Value::Bool(_) if server.get(Kind::Pools, pool).is_none() => {
+                        server.create(Kind::Pools, self.scene.object(pool), now);
+                    }
+                    Value::Bool(_) => {}
+                    change => server.edit(Kind::Pools, pool, |pool| {
+                        json_patch::merge(&mut pool["spec"], change);
+                    }),
+                }
             }
             Action::Evict(name) => {
                 self.left.evictions = self.left.evictions.checked_sub(1)?;

@@ -12,7 +12,8 @@ use warmpool::apply::task::Task;
 pub struct Left {
     /// Claims to be created, in this order: name and fields of the spec.
     pub claims: &'static [(String, Value)],
-    /// Edits of pools' specs, in this order: the pool, and a merge patch.
+    /// What users do to pools, in this order: the pool, and a merge patch of its spec, or null to delete it, or true to
+    /// create it anew.
     pub edits: &'static [(&'static str, Value)],
     /// Operators to be killed.
     pub crashes: u8,
@@ -139,9 +140,10 @@ impl Scene {
             seconds: 0,
             ghost: crate::laws::Ghost::default(),
         };
-        for (name, spec) in &self.pools {
-            let pool = json!({"metadata": {"name": name, "labels": {"lang": "any"}}, "spec": spec});
-            state.server.create(Kind::Pools, pool, &state.now().to_string());
+        for (name, _) in &self.pools {
+            state
+                .server
+                .create(Kind::Pools, self.object(name), &state.now().to_string());
         }
         state.server.news.clear();
         state = rest(state);
@@ -149,6 +151,16 @@ impl Scene {
         state = rest(state);
         state.left = self.left.clone();
         state
+    }
+
+    /// The pool of that name as it is at the beginning.
+    pub fn object(&self, name: &str) -> Value {
+        let spec = self
+            .pools
+            .iter()
+            .find(|(pool, _)| *pool == name)
+            .map(|(_, spec)| spec);
+        json!({"metadata": {"name": name, "labels": {"lang": "any"}}, "spec": spec})
     }
 
     fn count(&self, path: &str) -> usize {

@@ -311,6 +311,19 @@ impl Server {
         }
     }
 
+    /// A pool goes, and its revisions with it; its pods are left to the garbage collector.
+    pub fn delete_pool(&mut self, name: &str) {
+        let Some(pool) = self.get(Kind::Pools, name).cloned() else {
+            return;
+        };
+        self.remove(Kind::Pools, name.to_string());
+        let revisions = self.list(Kind::Revisions).filter(|r| r.owner().1 == pool.uid());
+        let names: Vec<_> = revisions.map(|revision| revision.name().to_string()).collect();
+        names
+            .into_iter()
+            .for_each(|name| self.remove(Kind::Revisions, name));
+    }
+
     /// The object is gone. A deletion has a version of its own.
     pub fn remove(&mut self, kind: Kind, name: String) {
         if let Some(stored) = self.objects_mut(kind).remove(&name) {

@@ -7,6 +7,7 @@ use crate::request::Answer;
 use crate::search::RESTLESS;
 use crate::server::{Event, Kind};
 use crate::state::State;
+use serde_json::Value;
 use std::fmt;
 
 /// Undisturbed steps in which half a minute passes.
@@ -142,6 +143,8 @@ pub fn sentence(state: &State, action: &Action) -> String {
         }
         Action::Unclaim(name) => format!("a user deletes claim {name}"),
         Action::Edit => match state.left.edits.first() {
+            Some((pool, Value::Null)) => format!("a user deletes pool {pool}"),
+            Some((pool, Value::Bool(_))) => format!("a user creates pool {pool} anew"),
             Some((pool, edit)) => format!("a user edits pool {pool}: {edit}"),
             None => "a user edits nothing".to_string(),
         },

@@ -1,13 +1,12 @@
 //! Random walks through larger worlds. A seed gives the world and the walk; a breach is cut down to the actions that it
 //! needs before it is told.
 
-use crate::scene::{Left, Scene};
 use crate::state::State;
 use crate::story::{Story, settle, tell};
+use crate::worlds;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
-use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -20,121 +19,6 @@ const STEPS: usize = 160;
 const TOLD: u64 = 10_000;
 /// Longest time in which a story is cut down.
 const CUTTING: Duration = Duration::from_secs(60);
-
-/// The world number `seed`.
-fn scene(seed: u64) -> &'static Scene {
-    let mut random = StdRng::seed_from_u64(seed);
-    let replicas = random.random_range(2..=6);
-    Scene::new("a walk", replicas).with(|scene| {
-        let unavailable = random.random_range(0..=2usize);
-        let surge = random.random_range(usize::from(unavailable == 0)..=2);
-        let strategy = ["RollingUpdate", "RollingUpdate", "RollingUpdate", "OnReplenish"];
-        let strategy = strategy.choose(&mut random).unwrap();
-        let rolls = *strategy == "RollingUpdate";
-        let update = json!({"maxUnavailable": unavailable, "maxSurge": surge, "type": strategy});
-        scene.pool(json!({"updateStrategy": update}));
-        if random.random_bool(0.3) {
-            scene.pool(json!({"capacity": {"maxTotal": random.random_range(replicas + 1..=replicas + 4)}}));
-        }
-        // The handlers are labels that the template gives and that somebody changes later.
-        if random.random_bool(0.2) {
-            scene.pool(json!({
-                "lifecycle": {"preNormal": {"labelsHandler": {"admitted": "yes"}}},
-                "template": {"metadata": {"labels": {"admitted": "no"}}},
-            }));
-        }
-        if random.random_bool(0.2) {
-            scene.pool(json!({
-                "lifecycle": {"preDelete": {"labelsHandler": {"hold": "yes"}}},
-                "template": {"metadata": {"labels": {"hold": "yes"}}},
-            }));
-        }
-        if random.random_bool(0.3) {
-            let replicas = random.random_range(0..=3);
-            scene.another_pool(json!({"replicas": replicas, "capacity": {"maxTotal": null}}));
-        }
-        let pools = scene.pools.len();
-        let claims = random.random_range(1..=8);
-        scene.operators = random.random_range(1..=2);
-        let claims: Vec<_> = (0..claims)
-            .map(|_| claim(&mut random, scene.operators, pools))
-            .collect();
-        scene.claims(claims);
-        let images = if rolls {
-            ["one", "two", "three"]
-        } else {
-            ["one"; 3]
-        };
-        let edits = random.random_range(0..=3);
-        let pool = |random: &mut StdRng| scene.pools.choose(random).map_or("", |(name, _)| *name);
-        let edits: Vec<_> = (0..edits)
-            .map(|_| (pool(&mut random), edit(&mut random, &images)))
-            .collect();
-        scene.left.edits = edits.leak();
-        let mut up_to = |most: u8| random.random_range(0..=most);
-        scene.left = Left {
-            crashes: up_to(2),
-            losses: up_to(3),
-            relists: up_to(2),
-            stalls: up_to(1),
-            passes: up_to(3),
-            unclaims: up_to(3),
-            evictions: up_to(2),
-            deaths: up_to(2),
-            unready: up_to(2),
-            removals: up_to(1),
-            ..scene.left.clone()
-        };
-        scene.late = random.random_bool(0.5);
-    })
-}
-
-fn claim(random: &mut StdRng, operators: usize, pools: usize) -> Value {
-    let replicas = [1, 1, 1, 2, 3].choose(random).copied().unwrap();
-    let policy = ["PreferLatest", "PreferLatest", "Latest", "Any"]
-        .choose(random)
-        .unwrap();
-    let priority = random.random_range(0..=2);
-    // What two leaders at once may do to a claim that has lost sandboxes replaced is in docs/guarantees.md.
-    let replaces = operators == 1 && random.random_bool(0.3);
-    let lost = if replaces { "Replace" } else { "Fail" };
-    // For several that wait for more than the pool keeps nobody else waits, which the laws do not know.
-    let on_empty = if replicas == 1 {
-        ["Create", "Create", "Create", "Wait", "Fail"]
-    } else {
-        ["Create"; 5]
-    };
-    let on_empty = on_empty.choose(random).unwrap();
-    let release = ["Delete", "Retain"].choose(random).unwrap();
-    let mut claim = json!({
-        "replicas": replicas, "priority": priority, "revisionPolicy": policy, "onSandboxLost": lost,
-        "onEmpty": on_empty, "releasePolicy": release,
-    });
-    if pools > 1 && random.random_bool(0.6) {
-        claim["poolRef"] = json!({"name": "po"});
-        if random.random_bool(0.6) {
-            claim["poolRef"] = Value::Null;
-            claim["poolSelector"] = json!({"matchLabels": {"lang": "any"}});
-        }
-    }
-    if random.random_bool(0.2) {
-        claim["lifetimeSeconds"] = json!(60);
-    }
-    if random.random_bool(0.2) {
-        claim["ttlSecondsAfterFinished"] = json!(30);
-    }
-    claim
-}
-
-fn edit(random: &mut StdRng, images: &[&str]) -> Value {
-    match random.random_range(0..=5) {
-        0..=2 => return json!({"replicas": random.random_range(0..=6)}),
-        3 => return json!({"updateStrategy": {"paused": random.random_bool(0.6)}}),
-        _ => {}
-    }
-    let image = images.choose(random).unwrap();
-    json!({"template": {"spec": {"containers": [{"name": "sandbox", "image": image}]}}})
-}
 
 /// Walks through the world number `seed % SCENES` as `seed` has it.
 fn walk(seed: u64, begin: &State) -> Option<Story> {
@@ -204,7 +88,9 @@ pub fn walks(first: u64, count: u64, threads: usize) {
                 eprintln!("{} of {count} walks, {seconds:.0} s", seed - first);
             }
             let number = seed % SCENES;
-            let begin = begun.entry(number).or_insert_with(|| scene(number).begin());
+            let begin = begun
+                .entry(number)
+                .or_insert_with(|| worlds::scene(number).begin());
             if let Some(story) = walk(seed, begin) {
                 eprintln!("seed {seed}: {}", story.breach);
                 next.store(first + count, Ordering::Relaxed);

@@ -1,0 +1,156 @@
+//! The larger worlds that are walked through at random, each drawn by its number.
+
+use crate::scene::{Left, Scene};
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use rand::{RngExt, SeedableRng};
+use serde_json::{Value, json};
+
+/// The world number `seed`.
+pub fn scene(seed: u64) -> &'static Scene {
+    let mut random = StdRng::seed_from_u64(seed);
+    let replicas = random.random_range(2..=6);
+    Scene::new("a walk", replicas).with(|scene| {
+        let unavailable = random.random_range(0..=2usize);
+        let surge = random.random_range(usize::from(unavailable == 0)..=2);
+        let strategy = [
+            "RollingUpdate",
+            "RollingUpdate",
+            "RollingUpdate",
+            "OnReplenish",
+            "Recreate",
+        ];
+        let strategy = strategy.choose(&mut random).unwrap();
+        let update = json!({"maxUnavailable": unavailable, "maxSurge": surge, "type": strategy});
+        scene.pool(json!({"updateStrategy": update}));
+        for (chance, field) in [
+            (
+                0.3,
+                json!({"capacity": {"maxTotal": random.random_range(replicas + 1..=replicas + 4)}}),
+            ),
+            (
+                0.2,
+                json!({"capacity": {"maxWarm": replicas + random.random_range(0..=2)}}),
+            ),
+            (
+                0.2,
+                json!({"capacity": {"minTotal": random.random_range(0..=replicas + 1)}}),
+            ),
+            (
+                0.2,
+                json!({"updateStrategy": {"partition": random.random_range(0..=2)}}),
+            ),
+            (
+                0.2,
+                json!({"scaleStrategy": {"maxUnavailable": random.random_range(1..=2)}}),
+            ),
+            (0.2, json!({"minReadySeconds": random.random_range(1..=20)})),
+            (0.2, json!({"revisionHistoryLimit": random.random_range(0..=1)})),
+        ] {
+            if random.random_bool(chance) {
+                scene.pool(field);
+            }
+        }
+        // The handlers are labels that the template gives and that somebody changes later.
+        if random.random_bool(0.2) {
+            scene.pool(json!({
+                "lifecycle": {"preNormal": {"labelsHandler": {"admitted": "yes"}}},
+                "template": {"metadata": {"labels": {"admitted": "no"}}},
+            }));
+        }
+        if random.random_bool(0.2) {
+            scene.pool(json!({
+                "lifecycle": {"preDelete": {"labelsHandler": {"hold": "yes"}}},
+                "template": {"metadata": {"labels": {"hold": "yes"}}},
+            }));
+        }
+        if random.random_bool(0.3) {
+            let replicas = random.random_range(0..=3);
+            scene.another_pool(json!({"replicas": replicas, "capacity": null}));
+        }
+        let pools = scene.pools.len();
+        let claims = random.random_range(1..=8);
+        scene.operators = random.random_range(1..=2);
+        let claims: Vec<_> = (0..claims)
+            .map(|_| claim(&mut random, scene.operators, pools))
+            .collect();
+        scene.claims(claims);
+        let images = ["one", "two", "three"];
+        let edits = random.random_range(0..=3);
+        let pool = |random: &mut StdRng| scene.pools.choose(random).map_or("", |(name, _)| *name);
+        let mut edits: Vec<_> = (0..edits)
+            .map(|_| (pool(&mut random), edit(&mut random, &images)))
+            .collect();
+        if pools > 1 && random.random_bool(0.5) {
+            edits.push(("po", Value::Null));
+            edits.extend(random.random_bool(0.5).then_some(("po", Value::Bool(true))));
+        }
+        scene.left.edits = edits.leak();
+        let mut up_to = |most: u8| random.random_range(0..=most);
+        scene.left = Left {
+            crashes: up_to(2),
+            losses: up_to(3),
+            relists: up_to(2),
+            stalls: up_to(1),
+            passes: up_to(3),
+            unclaims: up_to(3),
+            evictions: up_to(2),
+            deaths: up_to(2),
+            unready: up_to(2),
+            removals: up_to(1),
+            ..scene.left.clone()
+        };
+        scene.late = random.random_bool(0.5);
+    })
+}
+
+fn claim(random: &mut StdRng, operators: usize, pools: usize) -> Value {
+    let replicas = [1, 1, 1, 2, 3].choose(random).copied().unwrap();
+    let policy = ["PreferLatest", "PreferLatest", "Latest", "Any"]
+        .choose(random)
+        .unwrap();
+    let priority = random.random_range(0..=2);
+    // What two leaders at once may do to a claim that has lost sandboxes replaced is in docs/guarantees.md.
+    let replaces = operators == 1 && random.random_bool(0.3);
+    let lost = if replaces { "Replace" } else { "Fail" };
+    // For several that wait for more than the pool keeps nobody else waits, which the laws do not know.
+    let on_empty = if replicas == 1 {
+        ["Create", "Create", "Create", "Wait", "Fail"]
+    } else {
+        ["Create"; 5]
+    };
+    let on_empty = on_empty.choose(random).unwrap();
+    let release = ["Delete", "Retain"].choose(random).unwrap();
+    let mut claim = json!({
+        "replicas": replicas, "priority": priority, "revisionPolicy": policy, "onSandboxLost": lost,
+        "onEmpty": on_empty, "releasePolicy": release,
+    });
+    if pools > 1 && random.random_bool(0.6) {
+        claim["poolRef"] = json!({"name": "po"});
+        if random.random_bool(0.6) {
+            claim["poolRef"] = Value::Null;
+            claim["poolSelector"] = json!({"matchLabels": {"lang": "any"}});
+        }
+    }
+    if random.random_bool(0.2) {
+        claim["lifetimeSeconds"] = json!(60);
+    }
+    if random.random_bool(0.2) {
+        claim["ttlSecondsAfterFinished"] = json!(30);
+    }
+    if random.random_bool(0.2) {
+        claim["waitTimeoutSeconds"] = json!(30);
+    }
+    claim
+}
+
+/// What a user does to the spec of a pool.
+fn edit(random: &mut StdRng, images: &[&str]) -> Value {
+    match random.random_range(0..=5) {
+        0..=2 => return json!({"replicas": random.random_range(0..=6)}),
+        3 => return json!({"updateStrategy": {"paused": random.random_bool(0.6)}}),
+        _ => {}
+    }
+    let image = images.choose(random).unwrap();
+    json!({"template": {"spec": {"containers": [{"name": "sandbox", "image": image}]}}})
+}

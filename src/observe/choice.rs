@@ -28,7 +28,11 @@ impl Index {
     /// will do; ties by name. Claims choose in the order of service, and what those before one are waiting for is
     /// none that it could have.
     pub(super) fn chosen(&self, namespace: &str, now: Timestamp) -> BTreeMap<Key, Key> {
-        let roaming: Vec<_> = self.in_line(&shared_line(namespace)).collect();
+        // One that is being served has chosen.
+        let roaming: Vec<_> = self
+            .in_line(&shared_line(namespace))
+            .filter(|claim| !self.is_busy(claim))
+            .collect();
         if roaming.is_empty() {
             return BTreeMap::new();
         }

@@ -4,7 +4,6 @@ use crate::operator::Operator;
 use crate::scene::Scene;
 use crate::server::{Event, Kind, Object, Server};
 use crate::state::State;
-use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -63,7 +62,7 @@ pub fn held<'a>(server: &'a Server, claim: &str) -> impl Iterator<Item = &'a Arc
 }
 
 /// Judges what an operator has just decided: no claim is passed over in favour of a younger one (I7).
-pub fn planned(scene: &Scene, operator: &Operator, started: &[Task], now: Timestamp) -> Result<(), Breach> {
+pub fn planned(scene: &Scene, operator: &Operator, started: &[Task]) -> Result<(), Breach> {
     let index = &operator.index;
     let place = |claim: &Claim| (-claim.terms(None).priority, claim.created, claim.sequence);
     let waits = |claim: &Claim| {
@@ -72,13 +71,19 @@ pub fn planned(scene: &Scene, operator: &Operator, started: &[Task], now: Timest
         let needs = !picky && claim.waiting() && index.held_by(claim).count() + coming < claim.wanted();
         needs && !index.is_busy(claim) && claim.wanted() <= scene.most()
     };
+    let fails = |claim: &Claim| {
+        let fails =
+            |task: &Task| matches!(task, Task::FailClaim { claim: failed, .. } if failed.uid == claim.uid);
+        started.iter().any(fails)
+    };
     for task in started {
         let Task::Bind(order) = task else { continue };
         let keys = index.claim_keys();
         let claims = keys.iter().filter_map(|key| index.claim(key));
+        // One that leaves the choice may have been another pool's to serve.
         let pool = Some(order.pool.key.clone());
         let passed = claims
-            .filter(|c| waits(c) && index.server(c, now) == pool)
+            .filter(|c| waits(c) && !fails(c) && c.named_pool() == pool)
             .find(|c| place(c) < place(&order.claim));
         if let Some(passed) = passed {
             let (older, younger) = (&passed.key.name, &order.claim.key.name);

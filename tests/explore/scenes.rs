@@ -52,6 +52,18 @@ pub fn two_claims_on_one_sandbox() -> &'static Scene {
     })
 }
 
+pub fn a_claim_on_either_of_two_pools() -> &'static Scene {
+    binding("a claim on either of two pools", 0, |scene| {
+        scene.another_pool(json!({"replicas": 1}));
+        let any = json!({"poolRef": null, "poolSelector": {"matchLabels": {"lang": "any"}}});
+        scene.claims([any]);
+        scene.left.edits = vec![("po", Value::Null)].leak();
+        scene.left.crashes = 1;
+        scene.prompt = true;
+        scene.lagging = &[Kind::Pods, Kind::Claims, Kind::Pools];
+    })
+}
+
 pub fn a_claim_and_two_operators() -> &'static Scene {
     binding("a claim and two operators", 1, |scene| {
         scene.claims([json!({})]);

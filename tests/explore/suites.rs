@@ -57,6 +57,7 @@ suite! {
     |scene| search(scene, number("EXPLORE_STATES", 100_000), 2), "takes minutes; `make explore` runs it", all(),
     a_claim_and_a_crash
     a_claim_and_two_operators
+    a_claim_on_either_of_two_pools
     a_sandbox_that_fails_or_falters
     a_claim_that_is_given_up
     a_broken_watch

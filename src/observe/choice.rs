@@ -41,23 +41,8 @@ impl Index {
         let pools = self.pools.values().filter(will_do);
         let mut candidates: BTreeMap<&Key, Candidate> =
             pools.map(|pool| (&pool.key, self.candidate(pool, now))).collect();
-        let being_bound = self.being_bound();
-        let named = candidates.iter().flat_map(|(key, candidate)| {
-            let waiting = |claim| self.waiting(claim, &candidate.pool.claim_defaults, &being_bound);
-            self.in_line(key).map(waiting).map(|one| (one, Some(*key)))
-        });
-        // The defaults of a pool hold only once it is chosen.
-        let none = ClaimDefaults::default();
-        let roaming = roaming.into_iter().map(|claim| {
-            let holds_of = self.held_by(claim).next();
-            let at = holds_of.map(|pod| Key::new(namespace, pod.pool.clone()));
-            (self.waiting(claim, &none, &being_bound), at)
-        });
-        let mut line: Vec<(Waiting, Option<Key>)> =
-            named.map(|(one, at)| (one, at.cloned())).chain(roaming).collect();
-        line.sort_by_cached_key(|(one, _)| one.service_order());
         let mut chosen = BTreeMap::new();
-        for (one, at) in line {
+        for (one, at) in self.line_before(&candidates, &roaming) {
             let best = || {
                 let fit = candidates.values().filter(|c| one.claim.accepts(c.pool));
                 fit.min_by_key(|c| c.rank_for(&one)).map(|c| c.pool.key.clone())
@@ -73,6 +58,32 @@ impl Index {
             }
         }
         chosen
+    }
+
+    /// All that wait for one of these pools, in the order of service, each with the pool that it cannot change any more.
+    fn line_before(
+        &self,
+        candidates: &BTreeMap<&Key, Candidate>,
+        roaming: &[&Arc<Claim>],
+    ) -> Vec<(Waiting, Option<Key>)> {
+        let being_bound = self.being_bound();
+        let mut line = Vec::new();
+        for (key, candidate) in candidates {
+            let waiting = |claim| self.waiting(claim, &candidate.pool.claim_defaults, &being_bound);
+            line.extend(
+                self.in_line(key)
+                    .map(|claim| (waiting(claim), Some((*key).clone()))),
+            );
+        }
+        // The defaults of a pool hold only once it is chosen.
+        let none = ClaimDefaults::default();
+        for claim in roaming {
+            let holds_of = self.held_by(claim).next();
+            let at = holds_of.map(|pod| Key::new(claim.key.namespace.clone(), pod.pool.clone()));
+            line.push((self.waiting(claim, &none, &being_bound), at));
+        }
+        line.sort_by_cached_key(|(one, _)| one.service_order());
+        line
     }
 
     fn candidate<'a>(&self, pool: &'a Pool, now: Timestamp) -> Candidate<'a> {

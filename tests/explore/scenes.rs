@@ -64,6 +64,29 @@ pub fn a_claim_on_either_of_two_pools() -> &'static Scene {
     })
 }
 
+/// The first claim takes what the second one misses, and so the third had better not wait there.
+pub fn a_claim_beside_a_batch_that_waits() -> &'static Scene {
+    binding("a claim beside a batch that waits", 2, |scene| {
+        scene.pool(json!({"capacity": {"maxTotal": 3}}));
+        scene.another_pool(json!({"replicas": 1, "capacity": null}));
+        let any = json!({"poolRef": null, "poolSelector": {"matchLabels": {"lang": "any"}}});
+        scene.claims([json!({}), json!({"replicas": 3}), any]);
+        scene.prompt = true;
+        scene.lagging = &[];
+    })
+}
+
+pub fn an_eviction_of_the_partition() -> &'static Scene {
+    rolling("an eviction of the partition", 1, |scene| {
+        scene.pool(json!({"updateStrategy": {"partition": 1, "maxUnavailable": 0, "maxSurge": 1}}));
+        scene.edits([image("two")]);
+        scene.claims([json!({})]);
+        scene.left.evictions = 1;
+        scene.quiet = true;
+        scene.lagging = &[];
+    })
+}
+
 pub fn a_claim_and_two_operators() -> &'static Scene {
     binding("a claim and two operators", 1, |scene| {
         scene.claims([json!({})]);

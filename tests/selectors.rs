@@ -153,10 +153,10 @@ fn a_pool_that_leaves_a_claim_to_another_has_that_one_looked_at_once() {
     let mut index = with([0, 2, 0]);
     let b = [Trigger::Pool(Key::new("default", "b"))];
     let chosen = view(&index, "a").chosen;
-    assert_eq!(index.choose(chosen.clone()), b);
-    assert_eq!(index.choose(chosen), []);
+    assert_eq!(index.choose(&chosen), b);
+    assert_eq!(index.choose(&chosen), []);
     let chosen = view(&index, "b").chosen;
-    assert_eq!(index.choose(chosen), []);
+    assert_eq!(index.choose(&chosen), []);
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn another_pool_is_chosen_when_the_one_that_was_is_being_deleted_or_gone() {
     let waiting = index.claim(&Key::new("default", "run")).unwrap();
     let a = [Trigger::Pool(Key::new("default", "a"))];
     let chosen = view(&index, "a").chosen;
-    assert_eq!(index.choose(chosen), a);
+    assert_eq!(index.choose(&chosen), a);
     assert_eq!(index.choose_again(&waiting, now()), []);
     let deleted = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
     let triggers = pool(&mut index, "a", deleted);

@@ -62,7 +62,7 @@ fn apply(context: &Context, view: &PoolView, plan: Plan) -> Option<Timestamp> {
     context.writer.dispatch(view, &plan);
     let changed_verdicts = context.shared.lock().judge(view, plan.waiting);
     context.writer.trigger(changed_verdicts);
-    let mut newly_chosen = context.shared.lock().choose(view.chosen.clone());
+    let mut newly_chosen = context.shared.lock().choose(&view.chosen);
     newly_chosen.retain(|other| *other != Trigger::Pool(view.key().clone()));
     context.writer.trigger(newly_chosen);
     let due = publish(context, view, plan.status);

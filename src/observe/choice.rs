@@ -125,15 +125,15 @@ impl Index {
     /// Takes over which pools are to serve claims that leave the choice. Answers those that are to serve one that another
     /// was to serve before. To have a pool looked at every time would have two pools, each with a claim that is
     /// the other's, look in turns for ever.
-    pub fn choose(&mut self, chosen: BTreeMap<Key, Key>) -> Vec<Trigger> {
+    pub fn choose(&mut self, chosen: &BTreeMap<Key, Key>) -> Vec<Trigger> {
         let mut triggers = BTreeSet::new();
         for (claim, server) in chosen {
-            let Some(claim) = self.claims.get(&claim).filter(|claim| claim.waiting()) else {
+            let Some(claim) = self.claims.get(claim).filter(|claim| claim.waiting()) else {
                 continue;
             };
             let known = self.queue.servers.insert(claim.uid.clone(), server.clone());
-            if known.as_ref() != Some(&server) {
-                triggers.insert(server);
+            if known.as_ref() != Some(server) {
+                triggers.insert(server.clone());
             }
         }
         triggers.into_iter().map(Trigger::Pool).collect()
@@ -148,7 +148,7 @@ impl Index {
             return Vec::new();
         }
         let server = self.server(claim, now).map(|pool| (claim.key.clone(), pool));
-        self.choose(server.into_iter().collect())
+        self.choose(&server.into_iter().collect())
     }
 }
 

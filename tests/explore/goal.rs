@@ -55,7 +55,7 @@ fn claim_is_told(state: &State, claim: &Object) -> Result<(), Breach> {
             format!("at rest claim {name} holds a pod that its status does not list"),
         );
     }
-    match claim.at("/status/phase") {
+    match claim.phase() {
         "Bound" if held.len() != claim.wanted() => breach(
             "I8",
             format!("at rest claim {name} is Bound and holds {} pods", held.len()),
@@ -80,9 +80,7 @@ fn claim_is_told(state: &State, claim: &Object) -> Result<(), Breach> {
 
 /// The pools that will do for a claim: one that holds some sandboxes already gets the others from the same pool.
 fn pools_for<'a>(state: &'a State, claim: &'a Object) -> impl Iterator<Item = &'a Arc<Object>> {
-    let holds_of = held(&state.server, claim.uid())
-        .map(|pod| pod.label("pool"))
-        .next();
+    let holds_of = held(&state.server, claim.uid()).map(|pod| pod.pool()).next();
     let pools = state.server.list(Kind::Pools);
     pools.filter(move |pool| accepts(claim, pool) && holds_of.is_none_or(|name| name == pool.name()))
 }
@@ -109,7 +107,7 @@ fn is_paused(pool: &Object) -> bool {
 /// The pods that `pool` has made.
 fn pods_of<'a>(state: &'a State, pool: &'a Object) -> impl Iterator<Item = &'a Arc<Object>> {
     let pods = state.server.list(Kind::Pods);
-    pods.filter(|pod| pod.label("pool") == pool.name())
+    pods.filter(|pod| pod.pool() == pool.name())
 }
 
 /// The claims that wait, and that `pool` would do for.
@@ -131,7 +129,7 @@ fn may_be_served(state: &State, claim: &Object) -> bool {
         let reserved = max_total(pool).is_some() && waiting_for(state, pool).any(|c| c.wanted() > 1);
         let update = image(pool, "/spec/template/spec");
         let suits = |pod: &Arc<Object>| {
-            available(pod) && pod.label("evict").is_empty() && (!latest || image(pod, "/spec") == update)
+            available(pod) && !pod.is_to_be_evicted() && (!latest || image(pod, "/spec") == update)
         };
         let missing = claim.wanted() - held(&state.server, claim.uid()).count().min(claim.wanted());
         !reserved && pods_of(state, pool).filter(|pod| suits(pod)).count() >= missing
@@ -188,7 +186,7 @@ fn nothing_is_left_over(pool: &Object, idle: &[&Arc<Object>]) -> Result<(), Brea
         return breach("I5", format!("at rest {old} sandboxes are of an old revision"));
     }
     for pod in idle {
-        if !pod.label("evict").is_empty() {
+        if pod.is_to_be_evicted() {
             return breach("I5", format!("at rest pod {} is still to be evicted", pod.name()));
         }
     }

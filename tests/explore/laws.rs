@@ -46,7 +46,7 @@ pub fn claimed(pod: &Object) -> bool {
 
 /// A claim could take it.
 pub fn available(pod: &Object) -> bool {
-    let warm = !claimed(pod) && pod.label("state") == "warm";
+    let warm = !claimed(pod) && pod.state() == "warm";
     warm && !pod.terminating() && pod.runs() && pod.ready() && pod.is_admitted()
 }
 
@@ -158,8 +158,7 @@ fn pod_write(state: &mut State, before: &Object, event: &Event, taken_since: usi
         let claim = state.server.uid(Kind::Claims, was.1);
         let keeps = claim.is_some_and(|claim| {
             // One that has failed keeps what its tenant knows of.
-            let given_back =
-                claim.at("/status/phase") == "Expired" && claim.at("/spec/releasePolicy") != "Retain";
+            let given_back = claim.phase() == "Expired" && claim.at("/spec/releasePolicy") != "Retain";
             !given_back && claim.listed().contains(&before.uid())
         });
         if keeps {
@@ -172,7 +171,7 @@ fn pod_write(state: &mut State, before: &Object, event: &Event, taken_since: usi
             format!("pod {name} is deleted although its preDelete handler is on it"),
         );
     }
-    let leaves = goes || before.label("state") != pod.label("state");
+    let leaves = goes || before.state() != pod.state();
     if state.scene.strict && leaves && available(before) {
         let left = state.server.list(Kind::Pods).filter(|pod| available(pod)).count();
         let least = state.scene.replicas().saturating_sub(state.scene.unavailable());
@@ -189,7 +188,7 @@ fn pod_write(state: &mut State, before: &Object, event: &Event, taken_since: usi
 /// I3, and that a claim holds no more than it wants.
 fn bound(state: &State, before: &Object, pod: &Object) -> Result<(), Breach> {
     let name = pod.name();
-    let why = if before.label("state") != "warm" {
+    let why = if before.state() != "warm" {
         "not warm"
     } else if before.terminating() {
         "being deleted"
@@ -218,13 +217,13 @@ fn claim_write(state: &mut State, before: &Object, claim: &Object) -> Result<(),
     if listed.len() > claim.wanted() {
         return breach("I1", format!("claim {name} lists {} sandboxes", listed.len()));
     }
-    if claim.at("/status/phase") == "Bound" && listed.len() != claim.wanted() {
+    if claim.phase() == "Bound" && listed.len() != claim.wanted() {
         return breach(
             "I1",
             format!("claim {name} is Bound to {} sandboxes", listed.len()),
         );
     }
-    if before.at("/status/phase") == "Bound" && before.listed() != listed {
+    if before.phase() == "Bound" && before.listed() != listed {
         let replaces = claim.at("/spec/onSandboxLost") == "Replace";
         let pod = |uid: &str| state.server.uid(Kind::Pods, uid);
         let lost = |uid: &&str| pod(uid).is_none_or(|pod| pod.ended() || pod.terminating());

@@ -41,26 +41,37 @@ pub struct Object {
     uid: String,
     /// Kind and UID of the controller.
     owner: (String, String),
+    /// The labels of the operator that say what a pod is.
+    pool: String,
+    state: String,
+    phase: String,
     terminating: bool,
+    ready: bool,
+    broken: bool,
+    admitted: bool,
+    held_back: bool,
 }
 
 impl Object {
     pub fn new(value: Value) -> Arc<Self> {
-        let string = |path| {
-            found(&value, path)
-                .and_then(Value::as_str)
-                .unwrap_or("")
-                .to_string()
-        };
+        let string = |path| found(&value, path).and_then(Value::as_str).unwrap_or("");
+        let owned = |path| string(path).to_string();
         Arc::new(Self {
             text: value.to_string(),
-            name: string("/metadata/name"),
-            uid: string("/metadata/uid"),
+            name: owned("/metadata/name"),
+            uid: owned("/metadata/uid"),
             owner: (
-                string("/metadata/ownerReferences/0/kind"),
-                string("/metadata/ownerReferences/0/uid"),
+                owned("/metadata/ownerReferences/0/kind"),
+                owned("/metadata/ownerReferences/0/uid"),
             ),
+            pool: label(&value, "pool").to_string(),
+            state: label(&value, "state").to_string(),
+            phase: owned("/status/phase"),
             terminating: found(&value, "/metadata/deletionTimestamp").is_some(),
+            ready: string("/status/conditions/0/status") == "True",
+            broken: string("/spec/containers/0/image") == "broken",
+            admitted: string("/metadata/labels/admitted") != "no",
+            held_back: string("/metadata/labels/hold") == "yes",
             value,
         })
     }
@@ -86,11 +97,23 @@ impl Object {
         (&self.owner.0, &self.owner.1)
     }
 
-    pub fn label(&self, name: &str) -> &str {
-        let labels = found(&self.value, "/metadata/labels").and_then(Value::as_object);
-        let ours = |label: &String| label.strip_prefix("warmpool.dev/") == Some(name);
-        let value = labels.and_then(|labels| labels.iter().find(|(label, _)| ours(label)));
-        value.and_then(|(_, value)| value.as_str()).unwrap_or("")
+    /// The pool that made a pod.
+    pub fn pool(&self) -> &str {
+        &self.pool
+    }
+
+    /// What a pod is to its pool.
+    pub fn state(&self) -> &str {
+        &self.state
+    }
+
+    pub fn phase(&self) -> &str {
+        &self.phase
+    }
+
+    /// Somebody wants the pod replaced.
+    pub fn is_to_be_evicted(&self) -> bool {
+        !label(&self.value, "evict").is_empty()
     }
 
     pub fn number(&self, path: &str) -> usize {
@@ -99,30 +122,30 @@ impl Object {
     }
 
     pub fn runs(&self) -> bool {
-        self.at("/status/phase") == "Running"
+        self.phase == "Running"
     }
 
     pub fn ended(&self) -> bool {
-        matches!(self.at("/status/phase"), "Failed" | "Succeeded")
+        matches!(self.phase(), "Failed" | "Succeeded")
     }
 
     pub fn ready(&self) -> bool {
-        self.at("/status/conditions/0/status") == "True"
+        self.ready
     }
 
     /// A pod of an image that never becomes Ready.
     pub fn is_broken(&self) -> bool {
-        self.at("/spec/containers/0/image") == "broken"
+        self.broken
     }
 
     /// The handler of preNormal is on it, or there is none.
     pub fn is_admitted(&self) -> bool {
-        self.at("/metadata/labels/admitted") != "no"
+        self.admitted
     }
 
     /// The handler of preDelete is on it.
     pub fn is_held_back(&self) -> bool {
-        self.at("/metadata/labels/hold") == "yes"
+        self.held_back
     }
 
     /// UIDs of the sandboxes that a claim's status lists.
@@ -133,12 +156,20 @@ impl Object {
     }
 
     pub fn waits(&self) -> bool {
-        !self.terminating() && matches!(self.at("/status/phase"), "" | "Pending")
+        !self.terminating() && matches!(self.phase(), "" | "Pending")
     }
 
     pub fn wanted(&self) -> usize {
         self.number("/spec/replicas").max(1)
     }
+}
+
+/// A label of the operator's own.
+fn label<'a>(value: &'a Value, name: &str) -> &'a str {
+    let labels = found(value, "/metadata/labels").and_then(Value::as_object);
+    let ours = |label: &String| label.strip_prefix("warmpool.dev/") == Some(name);
+    let value = labels.and_then(|labels| labels.iter().find(|(label, _)| ours(label)));
+    value.and_then(|(_, value)| value.as_str()).unwrap_or("")
 }
 
 /// What stands at a path none of whose parts is escaped: `Value::pointer` unescapes each, and much of the search would be

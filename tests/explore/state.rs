@@ -23,13 +23,16 @@ pub struct State {
     pub ghost: Ghost,
 }
 
+/// When every world begins: with the year 2026.
+const BEGIN: Timestamp = Timestamp::constant(1_767_225_600, 0);
 /// Moments later than this are not waited for.
 const SOON: i64 = 3600;
 
 impl State {
     pub fn now(&self) -> Timestamp {
-        let base: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
-        base.checked_add(SignedDuration::from_secs(self.seconds)).unwrap()
+        BEGIN
+            .checked_add(SignedDuration::from_secs(self.seconds))
+            .unwrap()
     }
 
     pub fn moment(&self) -> Moment {
@@ -74,7 +77,7 @@ impl State {
                 actions.push(Action::Ready(name));
             } else if pod.ready() && !pod.is_admitted() {
                 actions.push(Action::Admit(name));
-            } else if pod.label("state") == "draining" && pod.is_held_back() {
+            } else if pod.state() == "draining" && pod.is_held_back() {
                 actions.push(Action::Release(name));
             }
         }
@@ -120,9 +123,9 @@ impl State {
             let admitted = pod.at("/metadata/labels/admitted") == "yes";
             actions.extend(may(left.unready, Action::Revoke).filter(|_| admitted));
             actions.extend(may(left.deaths, Action::Die).filter(|_| pod.runs()));
-            let warm = pod.label("state") == "warm";
+            let warm = pod.state() == "warm";
             let evict = may(left.evictions, Action::Evict);
-            actions.extend(evict.filter(|_| warm && pod.label("evict").is_empty()));
+            actions.extend(evict.filter(|_| warm && !pod.is_to_be_evicted()));
             actions.extend(may(left.removals, Action::Remove));
         }
         let next = left.claims.first();

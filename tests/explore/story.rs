@@ -165,13 +165,9 @@ fn news(event: &Event) -> String {
             } else {
                 ""
             };
-            format!(
-                "{} {}{ready}{ending}",
-                object.label("state"),
-                object.at("/status/phase")
-            )
+            format!("{} {}{ready}{ending}", object.state(), object.phase())
         }
-        (false, Kind::Claims) => match object.at("/status/phase") {
+        (false, Kind::Claims) => match object.phase() {
             "" => "new".to_string(),
             phase => phase.to_string(),
         },

@@ -86,3 +86,12 @@ fn walks_through_larger_worlds() {
         Err(_) => walk::walks(number("FROM", 0), number("WALKS", 5_000), 2),
     }
 }
+
+#[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "slow when not optimized; `make unit` runs it optimized"
+)]
+fn a_seed_gives_the_same_walk_each_time() {
+    walk::repeat_themselves(0..256);
+}

@@ -1,6 +1,8 @@
 //! Random walks through larger worlds. A seed gives the world and the walk; a breach is cut down to the actions that it
 //! needs before it is told.
 
+use crate::action::Action;
+use crate::laws::Breach;
 use crate::state::State;
 use crate::story::{Story, settle, tell};
 use crate::worlds;
@@ -8,6 +10,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -20,8 +23,8 @@ const TOLD: u64 = 10_000;
 /// Longest time in which a story is cut down.
 const CUTTING: Duration = Duration::from_secs(60);
 
-/// Walks through the world number `seed % SCENES` as `seed` has it.
-fn walk(seed: u64, begin: &State) -> Option<Story> {
+/// Walks from `begin` on as `seed` has it. Tells what has happened, and the law that the last of it breaks.
+fn walk(seed: u64, begin: &State) -> (Vec<Action>, Result<(), Breach>) {
     let mut random = StdRng::seed_from_u64(seed);
     let (mut state, mut actions) = (begin.clone(), Vec::new());
     for _ in 0..STEPS {
@@ -38,11 +41,29 @@ fn walk(seed: u64, begin: &State) -> Option<Story> {
         };
         actions.push(action.clone());
         if let Err(breach) = state.happen(action).expect("it is enabled") {
-            return Some(shorter(begin, Story::new(begin, actions, breach)));
+            return (actions, Err(breach));
         }
     }
-    let breach = settle(state, &mut actions).err()?;
-    Some(shorter(begin, Story::new(begin, actions, breach)))
+    let settled = settle(state, &mut actions);
+    (actions, settled)
+}
+
+/// Where the walk of a seed begins: in the world number `seed % SCENES`.
+fn beginning(seed: u64) -> State {
+    worlds::scene(seed % SCENES).begin()
+}
+
+/// Walks as each of `seeds` has it, twice, and sees that it goes the same way: otherwise a breach could not be repeated.
+pub fn repeat_themselves(seeds: Range<u64>) {
+    for seed in seeds {
+        let ways = [(); 2].map(|()| walk(seed, &beginning(seed)).0);
+        let apart = ways[0].iter().zip(&ways[1]).position(|(one, other)| one != other);
+        let lengths = ways.each_ref().map(Vec::len);
+        assert!(
+            apart.is_none() && lengths[0] == lengths[1],
+            "seed {seed}: of {lengths:?} actions number {apart:?} differs"
+        );
+    }
 }
 
 /// The story without the actions that it does not need (delta debugging, Zeller 1999), as far as [`CUTTING`] suffices.
@@ -87,14 +108,11 @@ pub fn walks(first: u64, count: u64, threads: usize) {
                 let seconds = start.elapsed().as_secs_f64();
                 eprintln!("{} of {count} walks, {seconds:.0} s", seed - first);
             }
-            let number = seed % SCENES;
-            let begin = begun
-                .entry(number)
-                .or_insert_with(|| worlds::scene(number).begin());
-            if let Some(story) = walk(seed, begin) {
-                eprintln!("seed {seed}: {}", story.breach);
+            let begin = begun.entry(seed % SCENES).or_insert_with(|| beginning(seed));
+            if let (actions, Err(breach)) = walk(seed, begin) {
+                eprintln!("seed {seed}: {breach}");
                 next.store(first + count, Ordering::Relaxed);
-                return Some((seed, story));
+                return Some((seed, shorter(begin, Story::new(begin, actions, breach))));
             }
         }
     };

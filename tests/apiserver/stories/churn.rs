@@ -19,7 +19,7 @@ const AT_ONCE: usize = 16;
 /// Claims until everything that is ever allocated has been.
 const FIRST: u64 = 2_000;
 /// Between two looks at a claim that waits.
-const LOOK: Duration = Duration::from_millis(30);
+const LOOK: Duration = Duration::from_millis(100);
 /// A claim that waits longer than this has been forgotten.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// What the allocator may hold more at the end than after the first claims. A leak of 200 bytes a claim is more.

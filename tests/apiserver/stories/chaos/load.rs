@@ -22,11 +22,14 @@ const HELD: Duration = Duration::from_secs(3);
 /// A claim that waits longer than this has been forgotten: no blow lasts half as long.
 const PATIENCE: Duration = Duration::from_secs(180);
 /// While so many are there no more come, as anybody would do whose claims are not served.
-const MOST: usize = 150;
+const MOST: usize = 600;
 
 /// What has become of the claims.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
+    /// Claims that came, and how many did not since too many waited.
+    came: usize,
+    held_back: usize,
     served: usize,
     /// Creations that were not answered and did not happen.
     unheard: usize,
@@ -37,13 +40,16 @@ pub struct Tally {
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
+            came,
+            held_back,
             served,
             unheard,
             longest,
         } = self;
         write!(
             f,
-            "{served} claims were bound, {unheard} never arrived, longest wait {longest:.1} s"
+            "{came} claims came, {held_back} were held back, {unheard} never arrived, {served} were bound, longest wait \
+             {longest:.1} s"
         )
     }
 }
@@ -63,13 +69,12 @@ impl Load {
             namespace: scene.namespace.clone(),
             live: Vec::new(),
             tally: Arc::clone(&tally),
-            made: 0,
         };
         let stopped = Arc::clone(&stop);
         let thread = spawn(move || {
             let (mut next, mut looked) = (Instant::now(), Instant::now());
             while !stopped.load(Ordering::SeqCst) || !crowd.live.is_empty() {
-                if !stopped.load(Ordering::SeqCst) && crowd.live.len() < MOST {
+                if !stopped.load(Ordering::SeqCst) {
                     crowd.one_comes();
                 }
                 if looked.elapsed() > LOOK {
@@ -113,20 +118,26 @@ struct Crowd {
     namespace: String,
     live: Vec<Live>,
     tally: Arc<Mutex<Tally>>,
-    made: usize,
 }
 
 impl Crowd {
     /// Nobody waits for the answer: the next one comes in its time.
     fn one_comes(&mut self) {
+        let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.live.len() >= MOST {
+            tally.held_back += 1;
+            return;
+        }
+        let number = tally.came;
+        tally.came += 1;
+        drop(tally);
         let (api, path) = (self.api.clone(), CLAIMS.path(&self.namespace));
-        let (name, pool) = (format!("run-{}", self.made), POOLS[self.made % POOLS.len()]);
+        let (name, pool) = (format!("run-{number}"), POOLS[number % POOLS.len()]);
         let object = claim(&name, pool, &json!({}));
         let creation = self.api.runtime().spawn(async move {
             let answer = api.call_async("POST", &path, Some(("application/json", &object)));
             answer.await.is_ok()
         });
-        self.made += 1;
         self.live.push(Live {
             name,
             since: Instant::now(),

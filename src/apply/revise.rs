@@ -27,26 +27,27 @@ pub(super) fn due(view: &PoolView, plan: &Plan) -> bool {
 /// Stores the update revision as the newest and deletes those over the history limit.
 pub(super) async fn run(writer: Writer, pool: Arc<Pool>, revisions: Revisions) {
     let api: Api<ControllerRevision> = Api::namespaced(writer.client.clone(), &pool.key.namespace);
+    let mut missing = Vec::new();
     let stored = match &revisions.store {
         None => Ok(None),
         Some(Store::Create(number)) => create(&api, &pool, &revisions, *number).await.map(Some),
         Some(Store::Renumber(revision, number)) => {
-            let annotations = json!({(labels::CHANGE_CAUSE): pool.change_cause});
-            let metadata = json!({"uid": revision.uid, "annotations": annotations});
-            let patch = Patch::Merge(json!({"metadata": metadata, "revision": number}));
-            let parameters = PatchParams::default();
-            settle(|| call(api.patch(&revision.key.name, &parameters, &patch)))
-                .await
-                .map(Some)
+            let renumbered = renumber(&api, &pool, revision, *number).await;
+            missing.extend(is_missing(&renumbered).then_some(revision));
+            renumbered.map(Some)
         }
     };
     for revision in &revisions.trim {
-        trim(&api, revision).await;
+        let trimmed = trim(&api, revision).await;
+        missing.extend(is_missing(&trimmed).then_some(revision));
     }
     let mut index = writer.shared.lock();
     index.pending.end_revising(&pool.uid);
+    missing
+        .into_iter()
+        .for_each(|revision| index.forget_revision(revision));
     match stored {
-        Ok(None) => return,
+        Ok(None) => {}
         Ok(Some(revision)) => drop(index.apply_revision(&revision)),
         Err(error) => {
             let message = error.message();
@@ -111,9 +112,30 @@ async fn create(
     }
 }
 
+async fn renumber(
+    api: &Api<ControllerRevision>,
+    pool: &Pool,
+    revision: &Revision,
+    number: i64,
+) -> Result<ControllerRevision, CallError> {
+    let annotations = json!({(labels::CHANGE_CAUSE): pool.change_cause});
+    let metadata = json!({"uid": revision.uid, "annotations": annotations});
+    let patch = Patch::Merge(json!({"metadata": metadata, "revision": number}));
+    let parameters = PatchParams::default();
+    settle(|| call(api.patch(&revision.key.name, &parameters, &patch))).await
+}
+
 /// Deleting history is house-keeping: what fails now is planned again.
-async fn trim(api: &Api<ControllerRevision>, revision: &Revision) {
-    if let Err(error) = call(api.delete(&revision.key.name, &only(&revision.uid, None))).await {
+async fn trim(api: &Api<ControllerRevision>, revision: &Revision) -> Result<(), CallError> {
+    let deleted = call(api.delete(&revision.key.name, &only(&revision.uid, None))).await;
+    if let Err(error) = &deleted {
         tracing::debug!(revision = %revision.key, error = error.message(), "an old revision could not be deleted");
     }
+    deleted.map(drop)
+}
+
+/// There is no such revision any more, or another one has its name.
+fn is_missing<T>(answer: &Result<T, CallError>) -> bool {
+    let class = answer.as_ref().err().map(CallError::class);
+    matches!(class, Some(Class::Gone | Class::Stale))
 }

@@ -245,6 +245,16 @@ impl Index {
         vec![Trigger::Pool(pool)]
     }
 
+    /// A request has found that this revision is not there: what was known of it last came after its end.
+    pub fn forget_revision(&mut self, revision: &Revision) {
+        let pool = Key::new(revision.key.namespace.clone(), revision.pool.clone());
+        remove_from(&mut self.revisions, &pool, |of_pool| {
+            let known = of_pool.get(&revision.key.name);
+            known.is_some_and(|known| known.uid == revision.uid)
+                && of_pool.remove(&revision.key.name).is_some()
+        });
+    }
+
     /// After a list: pools that are not in it are gone.
     pub fn retain_pools(&mut self, listed: &HashSet<Key>) {
         for key in absent(self.pools.keys(), listed) {

@@ -57,6 +57,8 @@ pub enum Action {
     Evict(String),
     /// A user deletes a pod.
     Remove(String),
+    /// A user deletes a revision.
+    Prune(String),
     /// So much time passes that something becomes due.
     Pass,
 }
@@ -80,6 +82,7 @@ impl Action {
                 | Self::Edit
                 | Self::Evict(_)
                 | Self::Remove(_)
+                | Self::Prune(_)
                 | Self::Pass
         )
     }

@@ -87,6 +87,10 @@ impl State {
                 self.left.removals = self.left.removals.checked_sub(1)?;
                 server.delete(Kind::Pods, name.clone(), now);
             }
+            Action::Prune(name) => {
+                self.left.prunes = self.left.prunes.checked_sub(1)?;
+                server.delete(Kind::Revisions, name.clone(), now);
+            }
             _ => return None,
         }
         Some(())

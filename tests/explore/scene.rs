@@ -35,6 +35,8 @@ pub struct Left {
     pub unready: u8,
     /// Pods to be deleted by a user.
     pub removals: u8,
+    /// Revisions to be deleted by a user.
+    pub prunes: u8,
 }
 
 /// A world and what may happen in it.

@@ -150,6 +150,17 @@ pub fn an_edit_and_a_crash() -> &'static Scene {
     })
 }
 
+/// What is told last of a revision may be that it was stored.
+pub fn two_edits_and_a_deleted_revision() -> &'static Scene {
+    Scene::new("two edits and a deleted revision", 0).with(|scene| {
+        scene.pool(json!({"revisionHistoryLimit": 0}));
+        scene.edits([image("two"), image("three")]);
+        scene.left.prunes = 1;
+        scene.quiet = true;
+        scene.lagging = &[Kind::Revisions];
+    })
+}
+
 pub fn a_full_pool_and_a_crash() -> &'static Scene {
     binding("a full pool and a crash", 1, |scene| {
         scene.pool(json!({"capacity": {"maxTotal": 2}}));

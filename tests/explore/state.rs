@@ -137,6 +137,10 @@ impl State {
             let claims = self.server.list(Kind::Claims);
             actions.extend(claims.map(|claim| Action::Unclaim(claim.name().to_string())));
         }
+        if left.prunes > 0 {
+            let revisions = self.server.list(Kind::Revisions);
+            actions.extend(revisions.map(|revision| Action::Prune(revision.name().to_string())));
+        }
         if !left.edits.is_empty() {
             actions.push(Action::Edit);
         }

@@ -150,6 +150,7 @@ pub fn sentence(state: &State, action: &Action) -> String {
         },
         Action::Evict(pod) => format!("a user labels pod {pod} for eviction"),
         Action::Remove(pod) => format!("a user deletes pod {pod}"),
+        Action::Prune(revision) => format!("a user deletes revision {revision}"),
         Action::Pass => "time passes".to_string(),
     }
 }

@@ -54,6 +54,7 @@ suite! {
     two_evictions
     two_claims_that_fill_a_pool
     an_edit_and_a_crash
+    two_edits_and_a_deleted_revision
     a_claim_beside_a_batch_that_waits
     an_eviction_of_the_partition
 }

@@ -98,6 +98,7 @@ pub fn scene(seed: u64) -> &'static Scene {
             deaths: up_to(2),
             unready: up_to(2),
             removals: up_to(1),
+            prunes: up_to(1),
             ..scene.left.clone()
         };
         scene.late = random.random_bool(0.5);

@@ -90,7 +90,7 @@ async fn create(writer: &Writer, pool: &Pool, order: &Order) -> Result<bool, Cal
         })
     };
     let answer = while_it_stands(&pods, &order.pod.name, post).await;
-    writer.shared.lock().pending.create_answered(&order.pod);
+    let unseen = writer.shared.lock().pending.create_answered(&order.pod);
     match answer {
         Ok(_) => {
             let (pod, reason) = (&order.pod, order.reason);
@@ -107,6 +107,8 @@ async fn create(writer: &Writer, pool: &Pool, order: &Order) -> Result<bool, Cal
             }
             Ok(true)
         }
+        // Its answer is lost, and the watch has shown it. It may have served a claim and be gone by now.
+        Err(error) if error.class() == Class::Ambiguous && !unseen => Ok(true),
         Err(error) => Err(error),
     }
 }

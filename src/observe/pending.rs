@@ -103,11 +103,13 @@ impl Pending {
         self.creations.remove(pod);
     }
 
-    /// The API server has answered the create of pod `pod`.
-    pub fn create_answered(&mut self, pod: &Key) {
-        if let Some(creation) = self.creations.get_mut(pod) {
-            creation.progress = Progress::at(Stage::Answered);
-        }
+    /// The create of pod `pod` has its answer, or will have none. Tells whether the pod was not seen yet.
+    pub fn create_answered(&mut self, pod: &Key) -> bool {
+        let Some(creation) = self.creations.get_mut(pod) else {
+            return false;
+        };
+        creation.progress = Progress::at(Stage::Answered);
+        true
     }
 
     /// Notes the binding of `sandbox` to the claim with UID `claim`, by a task that is noted as serving it.

@@ -150,15 +150,10 @@ fn restore(draft: &mut Draft, count: usize, of: impl Fn(bool) -> bool) -> usize 
 }
 
 /// After a refusal nothing is created until the backoff ends, then one pod to find out.
-fn allowed_now(draft: &mut Draft, count: usize) -> usize {
+fn allowed_now(draft: &Draft, count: usize) -> usize {
     match draft.view.creation {
         Creation::Open => count,
-        Creation::BackOff { until, .. } if until > draft.view.now => {
-            if count > 0 {
-                draft.wake(until);
-            }
-            0
-        }
+        Creation::BackOff { until, .. } if until > draft.view.now => 0,
         Creation::BackOff { .. } if draft.view.creating.is_empty() => count.min(1),
         Creation::BackOff { .. } => 0,
     }

@@ -35,12 +35,12 @@ pub(super) fn run(draft: &mut Draft) -> PoolStatus {
         pool.status.current_revision.clone()
     };
     let mut statements = vec![availability(draft, &counts), progress.statement(draft, &counts)];
-    if let Creation::BackOff { message, .. } = &draft.view.creation {
+    if let Some(message) = refusal(draft) {
         statements.push(Statement {
             type_: conditions::REPLICA_FAILURE,
             status: Truth::True,
             reason: replica_failure::FAILED_CREATE,
-            message: message.clone(),
+            message,
         });
     }
     let max = pool.targets.max_total.unwrap_or(usize::MAX);
@@ -79,6 +79,22 @@ pub(super) fn run(draft: &mut Draft) -> PoolStatus {
         ),
         conditions: statements.into_iter().map(set).collect(),
     }
+}
+
+/// Why the API server refuses what the pool wants, in its words. Once nothing is wanted any more that is over with the
+/// pause, and not before: claims that leave the choice would come back at once.
+fn refusal(draft: &mut Draft) -> Option<String> {
+    let view = draft.view;
+    let Creation::BackOff { until, message } = &view.creation else {
+        return None;
+    };
+    let pauses = *until > view.now;
+    let missing = draft.shortfall.missing.min(draft.shortfall.room);
+    let wanted = missing > 0 || !view.creating.is_empty() || draft.revisions.store.is_some();
+    if pauses {
+        draft.wake(*until);
+    }
+    (pauses || wanted).then(|| message.clone())
 }
 
 fn count(draft: &Draft) -> Counts {

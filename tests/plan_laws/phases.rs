@@ -6,7 +6,7 @@ use serde_json::json;
 use warmpool::api::labels;
 use warmpool::observe::sandbox::{Owner, PodPhase};
 use warmpool::observe::view::Creation;
-use warmpool::plan::Phase;
+use warmpool::plan::{Phase, Plan};
 
 fn created(world: &World) -> usize {
     lines(&world.plan(), Phase::Scale)
@@ -326,6 +326,21 @@ fn nothing_is_created_while_the_api_server_refuses_and_then_one_to_find_out() {
     );
     world.now = until;
     assert_eq!(created(&world), 1);
+}
+
+#[test]
+fn a_refusal_of_what_nobody_wants_any_more_is_told_of_until_its_pause_is_over() {
+    let mut world = World::full(3, json!({}));
+    let until = world.now.checked_add(SignedDuration::from_secs(5)).unwrap();
+    world.creation = Creation::BackOff {
+        until,
+        message: "exceeded quota".into(),
+    };
+    let told = |plan: &Plan| plan.status.conditions.iter().any(|c| c.type_ == "ReplicaFailure");
+    let plan = world.plan();
+    assert_eq!((told(&plan), plan.next), (true, Some(until)));
+    world.now = until;
+    assert!(!told(&world.plan()));
 }
 
 #[test]

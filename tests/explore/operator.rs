@@ -83,6 +83,8 @@ pub struct Operator {
     pub due: BTreeSet<Due>,
     pub wakes: BTreeMap<Due, Timestamp>,
     pub running: Vec<Arc<Running>>,
+    /// How often own writes have been unseen for too long: each time is that much later than the one before.
+    settled: u32,
     /// What a look at it would start something for, as far as that is known and nothing has changed since.
     busy: BTreeSet<Due>,
 }
@@ -274,7 +276,8 @@ impl Operator {
 
     /// Own writes have been unseen for too long.
     pub fn settle(&mut self, moment: Moment) {
-        let late = Instant::now() + 2 * SETTLE_AFTER;
+        self.settled += 1;
+        let late = Instant::now() + self.settled * SETTLE_AFTER;
         for pod in self.index_mut().pending.overdue(late) {
             self.begin(Task::Reread { pod }, None, moment);
         }

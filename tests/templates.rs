@@ -272,7 +272,7 @@ fn a_pool_with_both_sources_or_neither_stored_under_a_looser_schema_is_a_fault_o
 
 #[test]
 fn a_refusal_of_one_template_does_not_hold_up_the_mended_one() {
-    let (mut index, backoff) = (index(), Backoff::default());
+    let (mut index, mut backoff) = (index(), Backoff::default());
     let refused = seen(&index, "a");
     backoff.failed(&refused, &CallError::NoAnswer, jiff::Timestamp::now());
     assert!(matches!(backoff.of(&refused), Creation::BackOff { .. }));

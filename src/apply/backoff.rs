@@ -5,8 +5,8 @@ use crate::observe::pool::Pool;
 use crate::observe::revision::Template;
 use crate::observe::view::Creation;
 use jiff::{SignedDuration, Timestamp};
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// First pause; each further refusal doubles it.
 const FIRST: SignedDuration = SignedDuration::from_secs(1);
@@ -25,30 +25,30 @@ struct Refusal {
 /// A pool as its user wrote it last: UID and generation. A changed spec is tried at once.
 type Spec = (String, i64);
 
-/// Pools whose pods were refused. Shared between the tasks that create and the controller that plans.
+/// Pools whose pods were refused.
 #[derive(Clone, Debug, Default)]
-pub struct Backoff(Arc<Mutex<HashMap<Spec, Refusal>>>);
+pub struct Backoff(BTreeMap<Spec, Refusal>);
 
 impl Backoff {
     /// Notes a failure at `now` and answers the pause, which is as long as the API server asks for at least. Failures
     /// within one pause are one.
-    pub fn failed(&self, pool: &Pool, error: &CallError, now: Timestamp) -> SignedDuration {
+    pub fn failed(&mut self, pool: &Pool, error: &CallError, now: Timestamp) -> SignedDuration {
         let message = error.message();
         let asked = match error.class() {
             Class::Throttled(pause) => SignedDuration::try_from(pause).unwrap_or(LONGEST),
             _ => FIRST,
         };
-        let mut refusals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let pause = match refusals.get(&spec(pool)).filter(|r| r.is_of(pool)) {
+        let pause = match self.0.get(&spec(pool)).filter(|r| r.is_of(pool)) {
             Some(earlier) if earlier.until > now => return earlier.pause,
             Some(earlier) => (earlier.pause + earlier.pause).min(LONGEST),
             None => FIRST,
         }
         .max(asked.min(LONGEST));
         // What is long over belongs to pools that are gone or were changed.
-        refusals.retain(|_, r| now.duration_since(r.until) < LONGEST + LONGEST);
+        self.0
+            .retain(|_, r| now.duration_since(r.until) < LONGEST + LONGEST);
         let until = now.checked_add(pause).unwrap_or(Timestamp::MAX);
-        refusals.insert(
+        self.0.insert(
             spec(pool),
             Refusal {
                 template: Arc::clone(&pool.template),
@@ -61,17 +61,13 @@ impl Backoff {
     }
 
     /// A pod was created.
-    pub fn succeeded(&self, pool: &Pool) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&spec(pool));
+    pub fn succeeded(&mut self, pool: &Pool) {
+        self.0.remove(&spec(pool));
     }
 
     /// Whether pods of `pool` may be created.
     pub fn of(&self, pool: &Pool) -> Creation {
-        let refusals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        refusals
+        self.0
             .get(&spec(pool))
             .filter(|r| r.is_of(pool))
             .map_or(Creation::Open, |r| Creation::BackOff {

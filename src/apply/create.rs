@@ -60,7 +60,7 @@ pub(super) async fn run(writer: Writer, pool: Arc<Pool>, orders: Vec<Order>) {
         return;
     };
     match create(&writer, &pool, first).await {
-        Ok(true) => writer.backoff.succeeded(&pool),
+        Ok(true) => writer.backoff().succeeded(&pool),
         Ok(false) => {}
         Err(error) => return refuse(&writer, &pool, &orders, &error),
     }
@@ -155,7 +155,7 @@ fn refuse(writer: &Writer, pool: &Pool, orders: &[Order], error: &CallError) {
         index.pending.created(&order.pod);
     }
     drop(index);
-    let pause = writer.backoff.failed(pool, error, writer.shared.now());
+    let pause = writer.backoff().failed(pool, error, writer.shared.now());
     if !error.is_told() {
         tracing::warn!(pool = %pool.key, message, retry_in = ?pause, "a pod could not be created");
     }

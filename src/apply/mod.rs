@@ -22,15 +22,14 @@ use crate::observe::Key;
 use crate::observe::claim::Claim;
 use crate::observe::feed::{Shared, Triggers};
 use crate::observe::index::Trigger;
-use crate::observe::pool::Pool;
 use crate::observe::sandbox::{Owner, Sandbox};
 use crate::observe::turns;
-use crate::observe::view::{Creation, PoolView};
+use crate::observe::view::PoolView;
 use crate::plan::{Plan, Step};
 use backoff::Backoff;
 use events::Events;
 use kube::Client;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use task::Task;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
@@ -46,9 +45,10 @@ pub struct Writer {
     pub(crate) client: Client,
     pub(crate) shared: Shared,
     pub(crate) triggers: Triggers,
-    pub(crate) backoff: Backoff,
     pub(crate) events: Events,
     pub(crate) metrics: Metrics,
+    /// Shared between the tasks that create and the controller that plans.
+    backoff: Arc<Mutex<Backoff>>,
     bindings: Arc<Semaphore>,
     changes: Arc<Semaphore>,
     tasks: TaskTracker,
@@ -65,7 +65,7 @@ impl Writer {
             client,
             shared,
             triggers,
-            backoff: Backoff::default(),
+            backoff: Arc::default(),
             bindings: Arc::new(Semaphore::new(BINDINGS)),
             changes: Arc::new(Semaphore::new(CHANGES)),
             tasks: TaskTracker::new(),
@@ -179,9 +179,9 @@ impl Writer {
         self.tasks.wait().await;
     }
 
-    /// Whether pods of `pool` may be created, after what the API server said to the last ones.
-    pub(crate) fn creation(&self, pool: &Pool) -> Creation {
-        self.backoff.of(pool)
+    /// Which pools create nothing for a while.
+    pub fn backoff(&self) -> MutexGuard<'_, Backoff> {
+        self.backoff.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn trigger(&self, triggers: Vec<Trigger>) {

@@ -51,7 +51,7 @@ pub(super) async fn run(writer: Writer, pool: Arc<Pool>, revisions: Revisions) {
         Ok(Some(revision)) => drop(index.apply_revision(&revision)),
         Err(error) => {
             let message = error.message();
-            let pause = writer.backoff.failed(&pool, &error, writer.shared.now());
+            let pause = writer.backoff().failed(&pool, &error, writer.shared.now());
             if !error.is_told() {
                 tracing::warn!(pool = %pool.key, message, retry_in = ?pause, "the revision could not be stored");
             }

@@ -59,6 +59,10 @@ pub enum Action {
     Remove(String),
     /// A user deletes a revision.
     Prune(String),
+    /// A quota has no room for another pod.
+    Forbid,
+    /// There is room again.
+    Allow,
     /// So much time passes that something becomes due.
     Pass,
 }
@@ -83,6 +87,7 @@ impl Action {
                 | Self::Evict(_)
                 | Self::Remove(_)
                 | Self::Prune(_)
+                | Self::Forbid
                 | Self::Pass
         )
     }

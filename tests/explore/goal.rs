@@ -201,6 +201,16 @@ fn status_is_true(state: &State, pool: &Object) -> Result<(), Breach> {
         ("claimed", pods().filter(|pod| claimed(pod)).count()),
         ("pendingClaims", waiting_for(state, pool).count()),
     ];
+    let mut conditions = pool.value["status"]["conditions"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    if conditions.any(|condition| condition["type"] == "ReplicaFailure") {
+        return breach(
+            "I9",
+            format!("at rest pool {} says that pods are refused", pool.name()),
+        );
+    }
     // Of several pools one is to serve a claim that any will do for.
     let shared = |claim: &Arc<Object>| claim.at("/spec/poolRef/name").is_empty();
     let chooses = waiting_for(state, pool).any(shared);

@@ -24,9 +24,10 @@ fn write(text: &mut String, state: &State) -> std::fmt::Result {
     let ghost = &state.ghost;
     writeln!(
         text,
-        "{:?} {} {:?}",
+        "{:?} {} {} {:?}",
         state.left,
         state.seconds,
+        state.server.quota,
         (ghost.late, &ghost.published)
     )?;
     state
@@ -39,8 +40,8 @@ fn write_operator(text: &mut String, state: &State, operator: &Operator) -> std:
     let statuses = &operator.statuses;
     writeln!(
         text,
-        "operator {:?} {:?} {statuses:?}",
-        operator.due, operator.wakes
+        "operator {:?} {:?} {statuses:?} {:?}",
+        operator.due, operator.wakes, operator.backoff
     )?;
     for (kind, events) in &operator.inbox {
         writeln!(text, "to come {kind:?}")?;

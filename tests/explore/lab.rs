@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use warmpool::apply::Writer;
+use warmpool::apply::backoff::Backoff;
 use warmpool::apply::task::Task;
 use warmpool::control::pool::Statuses;
 use warmpool::control::{Context, claim, pool};
@@ -85,6 +86,7 @@ async fn serve(request: http::Request<Body>) -> Result<http::Response<Body>, std
 pub struct Bench<'a> {
     pub index: &'a mut Index,
     pub statuses: &'a mut Statuses,
+    pub backoff: &'a mut Backoff,
     /// Watches that have delivered their first list.
     pub synced: usize,
     pub now: Timestamp,
@@ -153,9 +155,10 @@ impl Rig {
         }
     }
 
-    /// Puts the real index in, or takes it out again.
-    fn swap(&self, index: &mut Index) {
-        std::mem::swap(&mut *self.shared.lock(), index);
+    /// Puts the real index and the real backoff in, or takes them out again.
+    fn swap(&self, bench: &mut Bench) {
+        std::mem::swap(&mut *self.shared.lock(), bench.index);
+        std::mem::swap(&mut *self.context.writer.backoff(), bench.backoff);
     }
 
     fn outcome(&mut self) -> Outcome {
@@ -170,16 +173,16 @@ impl Rig {
 }
 
 /// One reconcile: observe, plan, and start what follows.
-pub fn reconcile(bench: Bench, trigger: &Trigger) -> Outcome {
+pub fn reconcile(mut bench: Bench, trigger: &Trigger) -> Outcome {
     LAB.with(|lab| {
         let _guard = lab.runtime.enter();
         let mut rig = Rig::new(&bench, lab);
-        rig.swap(bench.index);
+        rig.swap(&mut bench);
         let (awaited, next) = match trigger {
             Trigger::Pool(key) => (None, pool::step(&rig.context, key, bench.now)),
             Trigger::Claim(key) => claim::step(&rig.context, key, bench.now),
         };
-        rig.swap(bench.index);
+        rig.swap(&mut bench);
         *bench.statuses = rig.context.statuses.clone();
         Outcome {
             next,
@@ -190,7 +193,7 @@ pub fn reconcile(bench: Bench, trigger: &Trigger) -> Outcome {
 }
 
 /// Leads a task that was started with the index `begun` to where the answers, each to the request of that number, take it.
-pub fn run(bench: Bench, begun: &Index, task: &Task, answers: &[(usize, Answer)]) -> Progress {
+pub fn run(mut bench: Bench, begun: &Index, task: &Task, answers: &[(usize, Answer)]) -> Progress {
     LAB.with(|lab| {
         lab.runtime.block_on(async {
             OPEN.with_borrow_mut(Vec::clear);
@@ -198,21 +201,21 @@ pub fn run(bench: Bench, begun: &Index, task: &Task, answers: &[(usize, Answer)]
             let mut future = task.clone().run(rig.context.writer.clone());
             let mut done = false;
             if answers.is_empty() {
-                rig.swap(bench.index);
+                rig.swap(&mut bench);
             } else {
-                rig.swap(&mut begun.clone());
+                *rig.shared.lock() = begun.clone();
             }
             advance(&mut future, &mut done).await;
             for (position, (number, answer)) in answers.iter().enumerate() {
                 if position + 1 == answers.len() {
                     rig.outcome();
-                    rig.swap(bench.index);
+                    rig.swap(&mut bench);
                 }
                 let sender = OPEN.with_borrow_mut(|open| open[*number].1.take());
                 let _ = sender.unwrap().send(answer.clone());
                 advance(&mut future, &mut done).await;
             }
-            rig.swap(bench.index);
+            rig.swap(&mut bench);
             let open = OPEN.with_borrow(|open| {
                 let open = open
                     .iter()

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
+use warmpool::apply::backoff::Backoff;
 use warmpool::apply::task::Task;
 use warmpool::control::pool::Statuses;
 use warmpool::observe::Key;
@@ -78,6 +79,8 @@ pub struct Operator {
     pub index: Arc<Index>,
     /// When statuses of pools were written last.
     pub statuses: Statuses,
+    /// Pools that create nothing for a while.
+    pub backoff: Backoff,
     /// Events not delivered yet, of each kind that has been listed.
     pub inbox: BTreeMap<Kind, VecDeque<Event>>,
     pub due: BTreeSet<Due>,
@@ -107,6 +110,7 @@ impl Operator {
             synced: self.synced(),
             index: Arc::make_mut(&mut self.index),
             statuses: &mut self.statuses,
+            backoff: &mut self.backoff,
             now: moment.now,
             seed: moment.seed,
         }
@@ -164,9 +168,11 @@ impl Operator {
             return None;
         }
         let (mut index, mut statuses) = (Index::clone(&self.index), self.statuses.clone());
+        let mut backoff = self.backoff.clone();
         let bench = Bench {
             index: &mut index,
             statuses: &mut statuses,
+            backoff: &mut backoff,
             synced: self.synced(),
             now: moment.now,
             seed: moment.seed,
@@ -179,6 +185,7 @@ impl Operator {
         self.busy.clear();
         self.index = Arc::new(index);
         self.statuses = statuses;
+        self.backoff = backoff;
         Some(self.follow(due, outcome, moment))
     }
 

@@ -91,6 +91,11 @@ impl State {
                 self.left.prunes = self.left.prunes.checked_sub(1)?;
                 server.delete(Kind::Revisions, name.clone(), now);
             }
+            Action::Forbid => {
+                self.left.quotas = self.left.quotas.checked_sub(1)?;
+                server.quota = true;
+            }
+            Action::Allow => server.quota = false,
             _ => return None,
         }
         Some(())

@@ -37,6 +37,8 @@ pub struct Left {
     pub removals: u8,
     /// Revisions to be deleted by a user.
     pub prunes: u8,
+    /// Times that a quota forbids pods for a while.
+    pub quotas: u8,
 }
 
 /// A world and what may happen in it.

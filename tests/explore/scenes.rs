@@ -150,6 +150,17 @@ pub fn an_edit_and_a_crash() -> &'static Scene {
     })
 }
 
+/// What was refused may be wanted no more when there is room for it.
+pub fn a_claim_and_a_quota() -> &'static Scene {
+    binding("a claim and a quota", 1, |scene| {
+        scene.claims([json!({})]);
+        scene.left.quotas = 1;
+        scene.left.unclaims = 1;
+        scene.lagging = &[Kind::Pods];
+        scene.prompt = true;
+    })
+}
+
 /// What is told last of a revision may be that it was stored.
 pub fn two_edits_and_a_deleted_revision() -> &'static Scene {
     Scene::new("two edits and a deleted revision", 0).with(|scene| {

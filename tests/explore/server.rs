@@ -196,6 +196,8 @@ pub struct Server {
     objects: [Arc<BTreeMap<String, Arc<Object>>>; Kind::ALL.len()],
     version: u64,
     uids: u64,
+    /// A quota has no room for another pod.
+    pub quota: bool,
     /// Events that no watch has taken over yet.
     pub news: Vec<Event>,
 }
@@ -206,6 +208,7 @@ impl Default for Server {
             objects: Default::default(),
             version: FIRST_VERSION,
             uids: 0,
+            quota: false,
             news: Vec::new(),
         }
     }
@@ -250,6 +253,9 @@ impl Server {
         let stored = self.get(request.kind, &request.name).cloned();
         match (request.verb, stored) {
             (Verb::Create, Some(_)) => Answer::refusal(409, "AlreadyExists"),
+            (Verb::Create, None) if request.kind == Kind::Pods && self.quota => {
+                Answer::refusal(403, "Forbidden")
+            }
             (Verb::Create, None) => {
                 let created = self.create(request.kind, request.body.clone(), now);
                 Answer::object(&created)

@@ -89,6 +89,7 @@ impl State {
                 .filter(|(_, t)| t.task.waits());
             actions.extend(waiting.map(|(t, _)| Action::Wake(o, t)));
         }
+        actions.extend(self.server.quota.then_some(Action::Allow));
         actions
     }
 
@@ -136,6 +137,9 @@ impl State {
         if left.unclaims > 0 {
             let claims = self.server.list(Kind::Claims);
             actions.extend(claims.map(|claim| Action::Unclaim(claim.name().to_string())));
+        }
+        if left.quotas > 0 && !self.server.quota {
+            actions.push(Action::Forbid);
         }
         if left.prunes > 0 {
             let revisions = self.server.list(Kind::Revisions);

@@ -151,6 +151,8 @@ pub fn sentence(state: &State, action: &Action) -> String {
         Action::Evict(pod) => format!("a user labels pod {pod} for eviction"),
         Action::Remove(pod) => format!("a user deletes pod {pod}"),
         Action::Prune(revision) => format!("a user deletes revision {revision}"),
+        Action::Forbid => "a quota has no room for another pod".to_string(),
+        Action::Allow => "the quota has room again".to_string(),
         Action::Pass => "time passes".to_string(),
     }
 }

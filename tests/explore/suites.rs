@@ -55,6 +55,7 @@ suite! {
     two_claims_that_fill_a_pool
     an_edit_and_a_crash
     two_edits_and_a_deleted_revision
+    a_claim_and_a_quota
     a_claim_beside_a_batch_that_waits
     an_eviction_of_the_partition
 }

@@ -99,6 +99,7 @@ pub fn scene(seed: u64) -> &'static Scene {
             unready: up_to(2),
             removals: up_to(1),
             prunes: up_to(1),
+            quotas: up_to(1),
             ..scene.left.clone()
         };
         scene.late = random.random_bool(0.5);

@@ -13,11 +13,12 @@ use std::sync::Arc;
 /// Reads a pod on which an own write was not seen in time.
 pub(super) async fn settle(writer: &Writer, key: &Key) {
     let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &key.namespace);
+    let asked = writer.shared.lock().told().pods;
     let answer = call(pods.get(&key.name)).await;
     let mut index = writer.shared.lock();
     let touched = match answer {
-        Ok(pod) => index.settle(key, Some(&pod)),
-        Err(error) if error.class() == Class::Gone => index.settle(key, None),
+        Ok(pod) => index.settle(key, Some(&pod), asked),
+        Err(error) if error.class() == Class::Gone => index.settle(key, None, asked),
         Err(error) => {
             if !error.is_told() {
                 tracing::warn!(pod = %key, error = error.message(), "an own write is unseen, and the pod cannot be read");
@@ -78,7 +79,7 @@ async fn is_lost(writer: &Writer, claim: &Claim, published: &BoundSandbox) -> Op
             let held = stored::is_owned_by(&pod.metadata, &claim.uid);
             let labelled = Sandbox::read(&pod).is_some_and(|s| matches!(s.owner, Owner::Claim { .. }));
             if held && labelled {
-                let touched = writer.shared.lock().apply_pod(&pod);
+                let touched = writer.shared.lock().learn_pod(&pod);
                 writer.trigger(touched);
             }
             Some(!held || stored::uid(&pod.metadata) != published.uid)

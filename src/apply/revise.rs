@@ -48,7 +48,7 @@ pub(super) async fn run(writer: Writer, pool: Arc<Pool>, revisions: Revisions) {
         .for_each(|revision| index.forget_revision(revision));
     match stored {
         Ok(None) => {}
-        Ok(Some(revision)) => drop(index.apply_revision(&revision)),
+        Ok(Some(revision)) => index.learn_revision(&revision),
         Err(error) => {
             let message = error.message();
             let pause = writer.backoff().failed(&pool, &error, writer.shared.now());

@@ -2,6 +2,7 @@
 //! answers which pools and claims have to be looked at again.
 
 use super::Key;
+use super::answers::Told;
 use super::claim::Claim;
 use super::failures::Failures;
 use super::grouped::remove_from;
@@ -14,7 +15,6 @@ use super::stored::{self, StoredClaim, StoredPod, StoredPool};
 use super::takings::Takings;
 use super::templates::Templates;
 use super::turns::Turns;
-use crate::api::claim::Phase;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -55,6 +55,8 @@ pub struct Index {
     pub(super) revisions: HashMap<Key, BTreeMap<String, Arc<Revision>>>,
     /// PodTemplates and the pools that use them.
     pub(super) templates: Templates,
+    /// How far the watches have told.
+    pub(super) told: Told,
     /// Number given to the last claim that came.
     sequence: u64,
     /// Statuses written and not yet seen, by UID.
@@ -158,6 +160,12 @@ impl Index {
 
     /// A pod was created or changed.
     pub fn apply_pod(&mut self, stored: &StoredPod) -> Vec<Trigger> {
+        self.told.pods.up_to(&stored.metadata);
+        self.take_over_pod(stored)
+    }
+
+    /// Takes over a pod, from a watch or from an answer.
+    pub(super) fn take_over_pod(&mut self, stored: &StoredPod) -> Vec<Trigger> {
         let key = stored::key(&stored.metadata);
         let Some(sandbox) = Sandbox::read(stored) else {
             return self.remove_pod(&key);
@@ -196,29 +204,20 @@ impl Index {
 
     /// A pod is gone.
     pub fn delete_pod(&mut self, stored: &StoredPod) -> Vec<Trigger> {
+        self.told.pods.up_to(&stored.metadata);
         let key = stored::key(&stored.metadata);
         self.pending.gone(&key, &stored::uid(&stored.metadata));
         self.remove_pod(&key)
     }
 
-    /// A live read of the pod `key` tells what became of an own write on it.
-    pub fn settle(&mut self, key: &Key, live: Option<&StoredPod>) -> Vec<Trigger> {
-        let known = self.pod(key);
-        self.pending.settled(key);
-        match (live, known) {
-            (Some(pod), _) => self.apply_pod(pod),
-            (None, Some(_)) => self.remove_pod(key),
-            (None, None) => self
-                .pool_keys()
-                .into_iter()
-                .filter(|p| p.namespace == key.namespace)
-                .map(Trigger::Pool)
-                .collect(),
-        }
-    }
-
     /// A ControllerRevision was created or changed.
     pub fn apply_revision(&mut self, stored: &ControllerRevision) -> Vec<Trigger> {
+        self.told.revisions.up_to(&stored.metadata);
+        self.take_over_revision(stored)
+    }
+
+    /// Takes over a revision, from a watch or from an answer.
+    pub(super) fn take_over_revision(&mut self, stored: &ControllerRevision) -> Vec<Trigger> {
         let Some(revision) = Revision::read(stored) else {
             return Vec::new();
         };
@@ -235,6 +234,7 @@ impl Index {
 
     /// A ControllerRevision is gone.
     pub fn delete_revision(&mut self, stored: &ControllerRevision) -> Vec<Trigger> {
+        self.told.revisions.up_to(&stored.metadata);
         let Some(revision) = Revision::read(stored) else {
             return Vec::new();
         };
@@ -243,16 +243,6 @@ impl Index {
             of_pool.remove(&revision.key.name).is_some()
         });
         vec![Trigger::Pool(pool)]
-    }
-
-    /// A request has found that this revision is not there: what was known of it last came after its end.
-    pub fn forget_revision(&mut self, revision: &Revision) {
-        let pool = Key::new(revision.key.namespace.clone(), revision.pool.clone());
-        remove_from(&mut self.revisions, &pool, |of_pool| {
-            let known = of_pool.get(&revision.key.name);
-            known.is_some_and(|known| known.uid == revision.uid)
-                && of_pool.remove(&revision.key.name).is_some()
-        });
     }
 
     /// After a list: pools that are not in it are gone.
@@ -287,34 +277,7 @@ impl Index {
         self.revisions.retain(|_, of_pool| !of_pool.is_empty());
     }
 
-    /// The status of a pool was written; until the watch shows it, it is not written again.
-    pub fn published_pool(&mut self, pool: &Pool, resource_version: Option<&str>) {
-        let stored = self.pools.get(&pool.key).filter(|p| p.uid == pool.uid);
-        let seen = stored.map(|p| p.resource_version.clone());
-        self.note_published(&pool.uid, resource_version, seen, false);
-    }
-
-    /// The status of a claim was written, with this phase. Until the watch shows it, its status is not written
-    /// again; a claim that still waits may be bound all the same, or younger ones would overtake it.
-    pub fn published_claim(&mut self, claim: &Claim, phase: Option<Phase>, resource_version: Option<&str>) {
-        let stored = self.claims.get(&claim.key).filter(|c| c.uid == claim.uid);
-        let seen = stored.map(|c| c.resource_version.clone());
-        let settled = matches!(phase, Some(Phase::Bound | Phase::Failed | Phase::Expired));
-        self.note_published(&claim.uid, resource_version, seen, settled);
-    }
-
-    /// The watch may be faster than the answer: what it has shown already, or shown gone, needs no note.
-    fn note_published(&mut self, uid: &str, written: Option<&str>, seen: Option<String>, settled: bool) {
-        if let (Some(written), Some(seen)) = (written, seen)
-            && newer(written, &seen)
-        {
-            let version = written.to_string();
-            self.published
-                .insert(uid.to_string(), Written { version, settled });
-        }
-    }
-
-    fn remove_pod(&mut self, key: &Key) -> Vec<Trigger> {
+    pub(super) fn remove_pod(&mut self, key: &Key) -> Vec<Trigger> {
         let Some(pool) = self.pool_of.remove(key) else {
             return Vec::new();
         };
@@ -345,7 +308,7 @@ impl Index {
 
 /// Whether resource version `a` is newer than `b`. Versions of one resource may be compared as numbers
 /// (KEP-5504); what is not a number is never newer.
-fn newer(a: &str, b: &str) -> bool {
+pub(super) fn newer(a: &str, b: &str) -> bool {
     let number = |version: &str| version.parse::<u64>().ok();
     matches!((number(a), number(b)), (Some(a), Some(b)) if a > b)
 }

@@ -1,6 +1,7 @@
 //! From watches to plain data: what is stored in the cluster, what this process has written and not yet
 //! seen come back, and the view of one pool or claim that the planner reads.
 
+pub mod answers;
 pub mod census;
 mod choice;
 pub mod claim;

@@ -5,9 +5,16 @@ use crate::operator::Due;
 use crate::server::{Kind, Object};
 use crate::state::State;
 use std::sync::Arc;
+use warmpool::observe::Key;
+use warmpool::observe::index::Index;
+use warmpool::observe::view::Creation;
 
 pub fn reached(state: &State) -> Result<(), Breach> {
     nothing_is_planned(state)?;
+    state
+        .operators
+        .iter()
+        .try_for_each(|operator| knows_what_is(state, &operator.index))?;
     state
         .server
         .list(Kind::Claims)
@@ -39,6 +46,32 @@ fn nothing_is_planned(state: &State) -> Result<(), Breach> {
             if let Some(task) = started.first() {
                 return breach("I9", format!("at rest there is still something to do: {task:?}"));
             }
+        }
+    }
+    Ok(())
+}
+
+/// What an operator knows of pods and revisions is what there is.
+fn knows_what_is(state: &State, index: &Index) -> Result<(), Breach> {
+    let server = &state.server;
+    let is = |kind, key: &Key, uid: &str| server.get(kind, &key.name).is_some_and(|o| o.uid() == uid);
+    let pods: Vec<_> = index.pod_keys().iter().filter_map(|key| index.pod(key)).collect();
+    if let Some(pod) = pods.iter().find(|pod| !is(Kind::Pods, &pod.key, &pod.uid)) {
+        return breach("I8", format!("at rest the operator still knows pod {}", pod.key));
+    }
+    let missing = server.list(Kind::Pods).count() - pods.len();
+    if missing > 0 {
+        return breach("I8", format!("at rest the operator does not know {missing} pods"));
+    }
+    for pool in server.list(Kind::Pools) {
+        let key = Key::new("default", pool.name());
+        let view = index.pool_view(&key, state.now(), 0, Creation::Open);
+        let mut revisions = view.into_iter().flat_map(|view| view.revisions);
+        if let Some(gone) = revisions.find(|r| !is(Kind::Revisions, &r.key, &r.uid)) {
+            return breach(
+                "I8",
+                format!("at rest the operator still knows revision {}", gone.key),
+            );
         }
     }
     Ok(())

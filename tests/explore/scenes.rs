@@ -152,7 +152,7 @@ pub fn an_edit_and_a_crash() -> &'static Scene {
 
 /// What was refused may be wanted no more when there is room for it.
 pub fn a_claim_and_a_quota() -> &'static Scene {
-    binding("a claim and a quota", 1, |scene| {
+    binding("a claim and a quota", 0, |scene| {
         scene.claims([json!({})]);
         scene.left.quotas = 1;
         scene.left.unclaims = 1;

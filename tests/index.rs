@@ -13,7 +13,7 @@ use warmpool::observe::Key;
 use warmpool::observe::index::Index;
 use warmpool::observe::pending::{Pending, SETTLE_AFTER};
 use warmpool::observe::sandbox::Sandbox;
-use warmpool::observe::stored::{StoredClaim, StoredPool};
+use warmpool::observe::stored::{StoredClaim, StoredPod, StoredPool};
 use warmpool::observe::view::{Creation, PoolView, WarmUpFailures};
 
 fn index() -> Index {
@@ -88,29 +88,80 @@ fn a_write_that_the_watch_has_shown_before_the_answer_came_is_not_waited_for() {
     assert!(!index.awaits("claim"));
 }
 
+fn revision(number: u32, version: u32) -> ControllerRevision {
+    serde_json::from_value(json!({
+        "metadata": {
+            "namespace": "default", "name": "python-abc", "uid": "revision", "resourceVersion": version.to_string(),
+            "labels": {"warmpool.dev/pool": "python", "warmpool.dev/revision": "abc"},
+            "ownerReferences": [{
+                "apiVersion": "warmpool.dev/v1alpha1", "kind": "Pool", "name": "python", "uid": "pool",
+                "controller": true,
+            }],
+        },
+        "revision": number,
+        "data": {"spec": {"template": {"spec": {"containers": []}}}},
+    }))
+    .unwrap()
+}
+
+fn pod(version: u32) -> StoredPod {
+    serde_json::from_value(json!({
+        "metadata": {
+            "namespace": "default", "name": "python-1", "uid": "pod-1", "resourceVersion": version.to_string(),
+            "labels": {"warmpool.dev/pool": "python"},
+        },
+    }))
+    .unwrap()
+}
+
 #[test]
 fn a_late_event_does_not_take_a_revision_back() {
     let mut index = index();
-    let revision = |number: u32| {
-        serde_json::from_value::<ControllerRevision>(json!({
-            "metadata": {
-                "namespace": "default", "name": "python-abc", "uid": "revision",
-                "labels": {"warmpool.dev/pool": "python", "warmpool.dev/revision": "abc"},
-                "ownerReferences": [{
-                    "apiVersion": "warmpool.dev/v1alpha1", "kind": "Pool", "name": "python", "uid": "pool",
-                    "controller": true,
-                }],
-            },
-            "revision": number,
-            "data": {"spec": {"template": {"spec": {"containers": []}}}},
-        }))
-        .unwrap()
-    };
-    assert!(!index.apply_revision(&revision(3)).is_empty());
-    assert!(index.apply_revision(&revision(1)).is_empty());
+    assert!(!index.apply_revision(&revision(3, 30)).is_empty());
+    assert!(index.apply_revision(&revision(1, 20)).is_empty());
     assert_eq!(view(&index).revisions[0].number, 3);
-    assert!(!index.apply_revision(&revision(4)).is_empty());
+    assert!(!index.apply_revision(&revision(4, 40)).is_empty());
     assert_eq!(view(&index).revisions[0].number, 4);
+}
+
+#[test]
+fn a_late_answer_does_not_bring_back_a_revision_that_is_gone() {
+    let mut index = index();
+    let before = index.before();
+    index.learn_revision(&revision(1, 20), before);
+    assert_eq!(view(&index).revisions.len(), 1, "the answer came first");
+    index.apply_revision(&revision(1, 20));
+    index.delete_revision(&revision(1, 21));
+    index.learn_revision(&revision(1, 20), before);
+    assert!(view(&index).revisions.is_empty());
+}
+
+#[test]
+fn a_late_read_does_not_bring_back_a_pod_that_is_gone() {
+    let (mut index, key) = (index(), Key::new("default", "python-1"));
+    let asked = index.before();
+    index.apply_pod(&pod(20));
+    index.delete_pod(&pod(21));
+    index.learn_pod(&pod(20), asked);
+    index.settle(&key, Some(&pod(20)), asked);
+    assert!(index.pod(&key).is_none());
+    index.learn_pod(&pod(22), asked);
+    assert!(index.pod(&key).is_some(), "the watch has not told of that yet");
+    index.retain_pods(&HashSet::new());
+    index.learn_pod(&pod(23), asked);
+    assert!(index.pod(&key).is_none(), "it may have gone before the list");
+}
+
+#[test]
+fn a_late_read_does_not_take_away_a_pod_that_came_after_it() {
+    let (mut index, key) = (index(), Key::new("default", "python-1"));
+    let before = index.before();
+    index.apply_pod(&pod(20));
+    index.settle(&key, None, before);
+    assert!(index.pod(&key).is_some());
+    let after = index.before();
+    index.settle(&key, None, after);
+    assert!(index.pod(&key).is_none());
 }
 
 #[test]
@@ -136,16 +187,7 @@ fn what_a_list_does_not_have_any_more_leaves_nothing_behind() {
 #[test]
 fn a_live_read_tells_nothing_of_a_write_under_way() {
     let mut pending = Pending::default();
-    let sandbox = Sandbox::read(
-        &serde_json::from_value(json!({
-            "metadata": {
-                "namespace": "default", "name": "python-1", "uid": "pod-1", "resourceVersion": "1",
-                "labels": {"warmpool.dev/pool": "python"},
-            },
-        }))
-        .unwrap(),
-    )
-    .unwrap();
+    let sandbox = Sandbox::read(&pod(1)).unwrap();
     let late = Instant::now() + 2 * SETTLE_AFTER;
     pending.binding(&sandbox, "claim-1");
     pending.creating(

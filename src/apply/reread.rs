@@ -13,12 +13,12 @@ use std::sync::Arc;
 /// Reads a pod on which an own write was not seen in time.
 pub(super) async fn settle(writer: &Writer, key: &Key) {
     let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &key.namespace);
-    let asked = writer.shared.lock().told().pods;
+    let before = writer.shared.lock().before();
     let answer = call(pods.get(&key.name)).await;
     let mut index = writer.shared.lock();
     let touched = match answer {
-        Ok(pod) => index.settle(key, Some(&pod), asked),
-        Err(error) if error.class() == Class::Gone => index.settle(key, None, asked),
+        Ok(pod) => index.settle(key, Some(&pod), before),
+        Err(error) if error.class() == Class::Gone => index.settle(key, None, before),
         Err(error) => {
             if !error.is_told() {
                 tracing::warn!(pod = %key, error = error.message(), "an own write is unseen, and the pod cannot be read");
@@ -74,12 +74,13 @@ pub(super) async fn release(writer: Writer, claim: Arc<Claim>, sandbox: Arc<Sand
 /// taken off by hand leaves the watch and is still its tenant's.
 async fn is_lost(writer: &Writer, claim: &Claim, published: &BoundSandbox) -> Option<bool> {
     let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &claim.key.namespace);
+    let before = writer.shared.lock().before();
     match call(pods.get(&published.name)).await {
         Ok(pod) => {
             let held = stored::is_owned_by(&pod.metadata, &claim.uid);
             let labelled = Sandbox::read(&pod).is_some_and(|s| matches!(s.owner, Owner::Claim { .. }));
             if held && labelled {
-                let touched = writer.shared.lock().learn_pod(&pod);
+                let touched = writer.shared.lock().learn_pod(&pod, before);
                 writer.trigger(touched);
             }
             Some(!held || stored::uid(&pod.metadata) != published.uid)

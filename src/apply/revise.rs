@@ -3,6 +3,7 @@
 use super::Writer;
 use super::delete::only;
 use super::outcome::{CallError, Class, call, settle};
+use super::task::Task;
 use crate::api::{API_VERSION, labels};
 use crate::observe::index::Trigger;
 use crate::observe::pool::Pool;
@@ -27,28 +28,24 @@ pub(super) fn due(view: &PoolView, plan: &Plan) -> bool {
 /// Stores the update revision as the newest and deletes those over the history limit.
 pub(super) async fn run(writer: Writer, pool: Arc<Pool>, revisions: Revisions) {
     let api: Api<ControllerRevision> = Api::namespaced(writer.client.clone(), &pool.key.namespace);
-    let mut missing = Vec::new();
+    let before = writer.shared.lock().before();
     let stored = match &revisions.store {
         None => Ok(None),
         Some(Store::Create(number)) => create(&api, &pool, &revisions, *number).await.map(Some),
-        Some(Store::Renumber(revision, number)) => {
-            let renumbered = renumber(&api, &pool, revision, *number).await;
-            missing.extend(is_missing(&renumbered).then_some(revision));
-            renumbered.map(Some)
-        }
+        Some(Store::Renumber(revision, number)) => renumber(&api, &pool, revision, *number).await.map(Some),
     };
+    let mut gone = Vec::new();
     for revision in &revisions.trim {
-        let trimmed = trim(&api, revision).await;
-        missing.extend(is_missing(&trimmed).then_some(revision));
+        gone.extend(trim(&api, revision).await.then_some(revision));
     }
+    let all_gone = gone.len() == revisions.trim.len();
     let mut index = writer.shared.lock();
     index.pending.end_revising(&pool.uid);
-    missing
-        .into_iter()
+    gone.into_iter()
         .for_each(|revision| index.forget_revision(revision));
     match stored {
         Ok(None) => {}
-        Ok(Some(revision)) => index.learn_revision(&revision),
+        Ok(Some(revision)) => index.learn_revision(&revision, before),
         Err(error) => {
             let message = error.message();
             let pause = writer.backoff().failed(&pool, &error, writer.shared.now());
@@ -58,7 +55,13 @@ pub(super) async fn run(writer: Writer, pool: Arc<Pool>, revisions: Revisions) {
         }
     }
     drop(index);
-    writer.triggers.send([Trigger::Pool(pool.key.clone())]);
+    // What came meanwhile is seen to now, unless that would ask at once for what has just failed.
+    let again = vec![Trigger::Pool(pool.key.clone())];
+    if all_gone {
+        writer.trigger(again);
+    } else {
+        writer.start(Task::LookAgain { again });
+    }
 }
 
 async fn create(
@@ -125,17 +128,13 @@ async fn renumber(
     settle(|| call(api.patch(&revision.key.name, &parameters, &patch))).await
 }
 
-/// Deleting history is house-keeping: what fails now is planned again.
-async fn trim(api: &Api<ControllerRevision>, revision: &Revision) -> Result<(), CallError> {
-    let deleted = call(api.delete(&revision.key.name, &only(&revision.uid, None))).await;
-    if let Err(error) = &deleted {
-        tracing::debug!(revision = %revision.key, error = error.message(), "an old revision could not be deleted");
+/// Answers whether the revision is gone. Deleting history is house-keeping: what fails now is planned again.
+async fn trim(api: &Api<ControllerRevision>, revision: &Revision) -> bool {
+    match call(api.delete(&revision.key.name, &only(&revision.uid, None))).await {
+        Err(error) if error.class() != Class::Gone => {
+            tracing::debug!(revision = %revision.key, error = error.message(), "an old revision could not be deleted");
+            false
+        }
+        _ => true,
     }
-    deleted.map(drop)
-}
-
-/// There is no such revision any more, or another one has its name.
-fn is_missing<T>(answer: &Result<T, CallError>) -> bool {
-    let class = answer.as_ref().err().map(CallError::class);
-    matches!(class, Some(Class::Gone | Class::Stale))
 }

@@ -4,72 +4,78 @@
 use super::Key;
 use super::claim::Claim;
 use super::grouped::remove_from;
-use super::index::{Index, Trigger, Written, newer};
+use super::index::{Index, Trigger, Written, newer, number};
 use super::pool::Pool;
 use super::revision::Revision;
-use super::stored::StoredPod;
+use super::stored::{self, StoredPod};
 use crate::api::claim::Phase;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-/// The newest resource version that a watch has told of, the ends of objects among it. The versions of one kind grow
-/// (KEP-5504), and a watch tells of them in their order.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Version(u64);
+/// How far the watch of one kind has told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// The newest resource version that it has told of, the ends of objects among them. The versions of one kind grow
+    /// (KEP-5504), and a watch tells of them in their order.
+    version: u64,
+    /// Complete lists so far. What is not in one may have come and gone before it, and is never told.
+    lists: u64,
+}
 
-impl Version {
-    fn read(version: &str) -> Option<u64> {
-        version.parse().ok()
-    }
-
+impl Told {
     /// The watch has told of this object.
     pub(super) fn up_to(&mut self, metadata: &ObjectMeta) {
-        let version = metadata.resource_version.as_deref().and_then(Self::read);
-        self.0 = self.0.max(version.unwrap_or(0));
+        let version = metadata.resource_version.as_deref().and_then(number);
+        self.version = self.version.max(version.unwrap_or(0));
     }
 
-    /// The watch has told of this version of an object, or of a later one, or that it is gone.
-    fn covers(self, metadata: &ObjectMeta) -> bool {
-        let version = metadata.resource_version.as_deref();
-        version.is_some_and(|version| self.covers_version(version))
+    /// The watch has begun anew, with a complete list.
+    pub(super) fn by_list(&mut self) {
+        self.lists += 1;
     }
 
-    fn covers_version(self, version: &str) -> bool {
-        Self::read(version).is_some_and(|version| version <= self.0)
+    /// Whether the watch tells more of an object than an answer that shows this version of it, to a request sent when the
+    /// watch had told `before`.
+    fn knows_better(self, version: &str, before: Self) -> bool {
+        self.lists != before.lists || self.covers(version)
+    }
+
+    fn covers(self, version: &str) -> bool {
+        number(version).is_some_and(|version| version <= self.version)
     }
 }
 
-/// How far the watches have told.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Told {
-    /// Of pods.
-    pub pods: Version,
-    /// Of revisions.
-    pub revisions: Version,
+/// How far the watches had told when a request was sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Before {
+    pub(super) pods: Told,
+    pub(super) revisions: Told,
 }
 
 impl Index {
-    /// How far the watches have told.
-    pub fn told(&self) -> Told {
+    /// How far the watches have told, to be noted before a request whose answer this index is to learn from.
+    pub fn before(&self) -> Before {
         self.told
     }
 
-    /// A read has shown this pod.
-    pub fn learn_pod(&mut self, stored: &StoredPod) -> Vec<Trigger> {
-        if self.told.pods.covers(&stored.metadata) {
+    /// A read sent `before` has shown this pod.
+    pub fn learn_pod(&mut self, stored: &StoredPod, before: Before) -> Vec<Trigger> {
+        let version = stored::resource_version(&stored.metadata);
+        if self.told.pods.knows_better(&version, before.pods) {
             return Vec::new();
         }
         self.take_over_pod(stored)
     }
 
-    /// The answer to a write, or a read, has shown this revision.
-    pub fn learn_revision(&mut self, stored: &ControllerRevision) {
-        if !self.told.revisions.covers(&stored.metadata) {
+    /// The answer to a request sent `before` has shown this revision.
+    pub fn learn_revision(&mut self, stored: &ControllerRevision, before: Before) {
+        let version = stored::resource_version(&stored.metadata);
+        if !self.told.revisions.knows_better(&version, before.revisions) {
             self.take_over_revision(stored);
         }
     }
 
-    /// A request has found that this revision is not there: what was known of it last came after its end.
+    /// A deletion has been answered: the revision is gone.
     pub fn forget_revision(&mut self, revision: &Revision) {
         let pool = Key::new(revision.key.namespace.clone(), revision.pool.clone());
         remove_from(&mut self.revisions, &pool, |of_pool| {
@@ -79,20 +85,21 @@ impl Index {
         });
     }
 
-    /// A live read of the pod `key`, asked for when the watch had told up to `asked`, tells what became of an own write on it.
-    pub fn settle(&mut self, key: &Key, live: Option<&StoredPod>, asked: Version) -> Vec<Trigger> {
+    /// A live read of the pod `key`, sent `before`, tells what became of an own write on it.
+    pub fn settle(&mut self, key: &Key, live: Option<&StoredPod>, before: Before) -> Vec<Trigger> {
         self.pending.settled(key);
-        match (live, self.pod(key)) {
-            (Some(pod), _) if !self.told.pods.covers(&pod.metadata) => self.take_over_pod(pod),
+        let Some(known) = self.pod(key) else {
+            let learnt = live.map(|pod| self.learn_pod(pod, before)).unwrap_or_default();
+            let pools = self.pool_keys().into_iter();
+            let here = pools.filter(|pool| pool.namespace == key.namespace);
+            return learnt.into_iter().chain(here.map(Trigger::Pool)).collect();
+        };
+        match live {
+            Some(pod) => self.learn_pod(pod, before),
             // It may have come after the read.
-            (None, Some(known)) if asked.covers_version(&known.resource_version) => self.remove_pod(key),
-            (_, Some(_)) => Vec::new(),
-            (_, None) => self
-                .pool_keys()
-                .into_iter()
-                .filter(|p| p.namespace == key.namespace)
-                .map(Trigger::Pool)
-                .collect(),
+            None if self.told.pods.lists != before.pods.lists => Vec::new(),
+            None if before.pods.covers(&known.resource_version) => self.remove_pod(key),
+            None => Vec::new(),
         }
     }
 

@@ -2,7 +2,7 @@
 //! answers which pools and claims have to be looked at again.
 
 use super::Key;
-use super::answers::Told;
+use super::answers::Before;
 use super::claim::Claim;
 use super::failures::Failures;
 use super::grouped::remove_from;
@@ -56,7 +56,7 @@ pub struct Index {
     /// PodTemplates and the pools that use them.
     pub(super) templates: Templates,
     /// How far the watches have told.
-    pub(super) told: Told,
+    pub(super) told: Before,
     /// Number given to the last claim that came.
     sequence: u64,
     /// Statuses written and not yet seen, by UID.
@@ -261,6 +261,7 @@ impl Index {
 
     /// After a list: pods that are not in it are gone.
     pub fn retain_pods(&mut self, listed: &HashSet<Key>) {
+        self.told.pods.by_list();
         for key in absent(self.pool_of.keys(), listed) {
             if let Some(sandbox) = self.pod(&key) {
                 self.pending.gone(&key, &sandbox.uid);
@@ -271,6 +272,7 @@ impl Index {
 
     /// After a list: revisions that are not in it are gone.
     pub fn retain_revisions(&mut self, listed: &HashSet<Key>) {
+        self.told.revisions.by_list();
         self.revisions
             .values_mut()
             .for_each(|of_pool| of_pool.retain(|_, r| listed.contains(&r.key)));
@@ -309,8 +311,12 @@ impl Index {
 /// Whether resource version `a` is newer than `b`. Versions of one resource may be compared as numbers
 /// (KEP-5504); what is not a number is never newer.
 pub(super) fn newer(a: &str, b: &str) -> bool {
-    let number = |version: &str| version.parse::<u64>().ok();
     matches!((number(a), number(b)), (Some(a), Some(b)) if a > b)
+}
+
+/// A resource version as a number.
+pub(super) fn number(version: &str) -> Option<u64> {
+    version.parse().ok()
 }
 
 /// Those of `known` that a list does not have.

@@ -120,7 +120,7 @@ fn write_index(text: &mut String, state: &State, operator: &Operator) -> std::fm
     for key in operator.index.pod_keys() {
         writeln!(text, "{:?}", index.pod(&key))?;
     }
-    writeln!(text, "{:?} {:?}", index.told(), index.pending.told())
+    writeln!(text, "{:?} {:?}", index.before(), index.pending.told())
 }
 
 /// Claims are told apart by the order in which they came, not by a number that a restart changes.

@@ -167,6 +167,7 @@ pub fn two_edits_and_a_deleted_revision() -> &'static Scene {
         scene.pool(json!({"revisionHistoryLimit": 0}));
         scene.edits([image("two"), image("three")]);
         scene.left.prunes = 1;
+        scene.left.relists = 1;
         scene.quiet = true;
         scene.lagging = &[Kind::Revisions];
     })

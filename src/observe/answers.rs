@@ -29,9 +29,12 @@ impl Told {
         self.version = self.version.max(version.unwrap_or(0));
     }
 
-    /// The watch has begun anew, with a complete list.
+    /// The watch begins anew, with a complete list. After the data of the API server was restored, its versions are lower.
     pub(super) fn by_list(&mut self) {
-        self.lists += 1;
+        *self = Self {
+            version: 0,
+            lists: self.lists + 1,
+        };
     }
 
     /// Whether the watch tells more of an object than an answer that shows this version of it, to a request sent when the

@@ -112,7 +112,9 @@ def client_flags(cluster: Cluster, name: str) -> list[str]:
 
 def kcm_flags(cluster: Cluster) -> list[str]:
     """The request limits are raised: with the defaults, under load, the control plane
-    would be what a test measures."""
+    would be what a test measures. And no node is given up because nobody could say for a
+    while that it lives: its pods would cease to be Ready, and what simulates them never
+    says again that they are."""
     return [
         *client_flags(cluster, "kcm"),
         f"--service-account-private-key-file={cluster.dir / 'sa.key'}",
@@ -122,6 +124,7 @@ def kcm_flags(cluster: Cluster) -> list[str]:
         "--kube-api-burst=1000",
         "--concurrent-gc-syncs=20",
         "--concurrent-namespace-syncs=10",
+        "--node-monitor-grace-period=1h",
     ]
 
 

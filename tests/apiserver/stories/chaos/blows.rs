@@ -142,9 +142,12 @@ impl<'a> Stage<'a> {
     }
 
     fn kill_operator(&mut self) -> Result<(), String> {
-        self.operator.take().map_or(Ok(()), Operator::kill)?;
-        sleep(Duration::from_secs(1));
-        self.start_operator()
+        let scene = self.scene;
+        scene.while_away(|| {
+            self.operator.take().map_or(Ok(()), Operator::kill)?;
+            sleep(Duration::from_secs(1));
+            self.start_operator()
+        })
     }
 
     fn control_plane(&self, verb: &str, part: &str) -> Result<(), String> {
@@ -172,10 +175,13 @@ impl<'a> Stage<'a> {
 
     fn crash_both(&mut self) -> Result<(), String> {
         let before = self.bound()?;
-        self.control_plane("kill", "etcd")?;
-        self.operator.take().map_or(Ok(()), Operator::kill)?;
-        self.control_plane("start", "etcd")?;
-        self.start_operator()?;
+        let scene = self.scene;
+        scene.while_away(|| {
+            self.control_plane("kill", "etcd")?;
+            self.operator.take().map_or(Ok(()), Operator::kill)?;
+            self.control_plane("start", "etcd")?;
+            self.start_operator()
+        })?;
         self.is_still_bound(&before)
     }
 

@@ -97,11 +97,12 @@ impl Index {
             let here = pools.filter(|pool| pool.namespace == key.namespace);
             return learnt.into_iter().chain(here.map(Trigger::Pool)).collect();
         };
+        let known_before =
+            self.told.pods.lists == before.pods.lists && before.pods.covers(&known.resource_version);
         match live {
             Some(pod) => self.learn_pod(pod, before),
+            None if known_before => self.remove_pod(key),
             // It may have come after the read.
-            None if self.told.pods.lists != before.pods.lists => Vec::new(),
-            None if before.pods.covers(&known.resource_version) => self.remove_pod(key),
             None => Vec::new(),
         }
     }

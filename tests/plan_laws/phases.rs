@@ -1,7 +1,7 @@
 //! Tables for the phases, named as claims.
 
 use crate::world::{World, lines};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use warmpool::api::labels;
 use warmpool::observe::sandbox::{Owner, PodPhase};
@@ -304,14 +304,20 @@ fn removal_follows_the_documented_order() {
     assert_eq!(order.iter().collect::<String>(), "012345678");
 }
 
-#[test]
-fn nothing_is_created_while_the_api_server_refuses_and_then_one_to_find_out() {
-    let mut world = World::new(10, json!({}));
+/// A quota has just refused a pod. Answers the end of the pause.
+fn refused_for_5_s(world: &mut World) -> Timestamp {
     let until = world.now.checked_add(SignedDuration::from_secs(5)).unwrap();
     world.creation = Creation::BackOff {
         until,
         message: "exceeded quota".into(),
     };
+    until
+}
+
+#[test]
+fn nothing_is_created_while_the_api_server_refuses_and_then_one_to_find_out() {
+    let mut world = World::new(10, json!({}));
+    let until = refused_for_5_s(&mut world);
     let plan = world.plan();
     assert_eq!((created(&world), plan.next), (0, Some(until)));
     let failure = plan
@@ -331,11 +337,7 @@ fn nothing_is_created_while_the_api_server_refuses_and_then_one_to_find_out() {
 #[test]
 fn a_refusal_of_what_nobody_wants_any_more_is_told_of_until_its_pause_is_over() {
     let mut world = World::full(3, json!({}));
-    let until = world.now.checked_add(SignedDuration::from_secs(5)).unwrap();
-    world.creation = Creation::BackOff {
-        until,
-        message: "exceeded quota".into(),
-    };
+    let until = refused_for_5_s(&mut world);
     let told = |plan: &Plan| plan.status.conditions.iter().any(|c| c.type_ == "ReplicaFailure");
     let plan = world.plan();
     assert_eq!((told(&plan), plan.next), (true, Some(until)));

@@ -19,8 +19,9 @@ const PACE: Duration = Duration::from_millis(100);
 const LOOK: Duration = Duration::from_millis(500);
 /// How long a claim is kept at least.
 const HELD: Duration = Duration::from_secs(3);
-/// A claim that waits longer than this has been forgotten: no blow lasts half as long.
-const PATIENCE: Duration = Duration::from_secs(180);
+/// A claim that waits longer than this has been forgotten: the last of [`MOST`] waits for a third of it where six are
+/// served in a second, and no blow lasts a tenth of it.
+const PATIENCE: Duration = Duration::from_secs(300);
 /// While so many are there no more come, as anybody would do whose claims are not served.
 const MOST: usize = 600;
 
@@ -57,7 +58,7 @@ impl fmt::Display for Tally {
 pub struct Load {
     stop: Arc<AtomicBool>,
     tally: Arc<Mutex<Tally>>,
-    thread: thread::JoinHandle<Result<(), String>>,
+    thread: Option<thread::JoinHandle<Result<(), String>>>,
 }
 
 impl Load {
@@ -71,7 +72,7 @@ impl Load {
             tally: Arc::clone(&tally),
         };
         let stopped = Arc::clone(&stop);
-        let thread = spawn(move || {
+        let thread = Some(spawn(move || {
             let (mut next, mut looked) = (Instant::now(), Instant::now());
             while !stopped.load(Ordering::SeqCst) || !crowd.live.is_empty() {
                 if !stopped.load(Ordering::SeqCst) {
@@ -86,23 +87,30 @@ impl Load {
                 sleep(next.saturating_duration_since(Instant::now()));
             }
             Ok(())
-        });
+        }));
         Self { stop, tally, thread }
     }
 
     /// What has become of them up to now; an error as soon as one was forgotten.
-    pub fn so_far(&self) -> Result<Tally, String> {
-        wait::ensure(!self.thread.is_finished(), || "the load has ended early".into())
-            .map(|()| self.tally.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    pub fn so_far(&mut self) -> Result<Tally, String> {
+        if let Some(thread) = self.thread.take_if(|thread| thread.is_finished()) {
+            ended(thread)?;
+            return Err("the load has ended early".into());
+        }
+        Ok(self.tally.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
     /// No more come; those that are there leave once they were served.
     pub fn leaves(self) -> Result<Tally, String> {
         self.stop.store(true, Ordering::SeqCst);
-        let ended = self.thread.join();
-        ended.unwrap_or_else(|_| Err("the load panicked".into()))?;
+        self.thread.map_or(Ok(()), ended)?;
         Ok(self.tally.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
+}
+
+/// How the thread of a load ended.
+fn ended(thread: thread::JoinHandle<Result<(), String>>) -> Result<(), String> {
+    thread.join().unwrap_or_else(|_| Err("the load panicked".into()))
 }
 
 struct Live {

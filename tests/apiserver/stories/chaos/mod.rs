@@ -47,7 +47,7 @@ pub fn nothing_is_lost_while_everything_fails_in_turn(scene: &Scene) -> Result<(
         scene.create_pool(&pool(name, 15, &sim(&[("ready-after", "300ms")])))?;
     }
     settle(scene, 60)?;
-    let load = Load::comes(scene);
+    let mut load = Load::comes(scene);
     let (began, mut struck) = (Instant::now(), BTreeMap::<Blow, usize>::new());
     for blow in Blow::ALL.into_iter().cycle() {
         if began.elapsed() >= Duration::from_secs(60 * minutes) {

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use kube::Client;
 use kube::client::Body;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
@@ -41,6 +42,8 @@ struct Lab {
     runtime: Runtime,
     client: Client,
     metrics: Metrics,
+    /// What earlier steps ran on, by the number of complete watches.
+    rigs: RefCell<BTreeMap<usize, Rig>>,
 }
 
 impl Lab {
@@ -58,8 +61,25 @@ impl Lab {
             runtime,
             client,
             metrics: Metrics::default(),
+            rigs: RefCell::default(),
         }
     }
+}
+
+/// Has a step run on a rig that nothing of earlier steps is left in.
+fn on_a_rig<T>(bench: &mut Bench, step: impl FnOnce(&Lab, &mut Rig, &mut Bench) -> T) -> T {
+    NOW.set(bench.now);
+    SEED.set(bench.seed);
+    LAB.with(|lab| {
+        let idle = lab.rigs.borrow_mut().remove(&bench.synced);
+        let mut rig = idle.unwrap_or_else(|| Rig::new(bench.synced, lab));
+        rig.context.statuses = bench.statuses.clone();
+        let result = step(lab, &mut rig, bench);
+        *rig.shared.lock() = Index::default();
+        *rig.context.writer.backoff() = Backoff::default();
+        lab.rigs.borrow_mut().insert(bench.synced, rig);
+        result
+    })
 }
 
 async fn serve(request: http::Request<Body>) -> Result<http::Response<Body>, std::io::Error> {
@@ -123,14 +143,12 @@ struct Rig {
 }
 
 impl Rig {
-    fn new(bench: &Bench, lab: &Lab) -> Self {
-        NOW.set(bench.now);
-        SEED.set(bench.seed);
+    fn new(synced: usize, lab: &Lab) -> Self {
         let shared = Shared::new(Inputs {
             now: || NOW.get(),
             seed: || SEED.get(),
         });
-        (0..bench.synced).for_each(|_| shared.one_more_is_complete());
+        (0..synced).for_each(|_| shared.one_more_is_complete());
         let ((pools, pool_receiver), (claims, claim_receiver)) = (unbounded(), unbounded());
         let started: Arc<Mutex<Vec<Task>>> = Arc::default();
         let starter = Arc::clone(&started);
@@ -144,7 +162,7 @@ impl Rig {
         let context = Context {
             shared: shared.clone(),
             writer,
-            statuses: bench.statuses.clone(),
+            statuses: Statuses::default(),
         };
         Self {
             shared,
@@ -174,15 +192,14 @@ impl Rig {
 
 /// One reconcile: observe, plan, and start what follows.
 pub fn reconcile(mut bench: Bench, trigger: &Trigger) -> Outcome {
-    LAB.with(|lab| {
+    on_a_rig(&mut bench, |lab, rig, bench| {
         let _guard = lab.runtime.enter();
-        let mut rig = Rig::new(&bench, lab);
-        rig.swap(&mut bench);
+        rig.swap(bench);
         let (awaited, next) = match trigger {
             Trigger::Pool(key) => (None, pool::step(&rig.context, key, bench.now)),
             Trigger::Claim(key) => claim::step(&rig.context, key, bench.now),
         };
-        rig.swap(&mut bench);
+        rig.swap(bench);
         *bench.statuses = rig.context.statuses.clone();
         Outcome {
             next,
@@ -194,39 +211,39 @@ pub fn reconcile(mut bench: Bench, trigger: &Trigger) -> Outcome {
 
 /// Leads a task that was started with the index `begun` to where the answers, each to the request of that number, take it.
 pub fn run(mut bench: Bench, begun: &Index, task: &Task, answers: &[(usize, Answer)]) -> Progress {
-    LAB.with(|lab| {
-        lab.runtime.block_on(async {
-            OPEN.with_borrow_mut(Vec::clear);
-            let mut rig = Rig::new(&bench, lab);
-            let mut future = task.clone().run(rig.context.writer.clone());
-            let mut done = false;
-            if answers.is_empty() {
-                rig.swap(&mut bench);
-            } else {
-                *rig.shared.lock() = begun.clone();
+    let led = async |rig: &mut Rig, bench: &mut Bench| {
+        OPEN.with_borrow_mut(Vec::clear);
+        let mut future = task.clone().run(rig.context.writer.clone());
+        let mut done = false;
+        if answers.is_empty() {
+            rig.swap(bench);
+        } else {
+            *rig.shared.lock() = begun.clone();
+        }
+        advance(&mut future, &mut done).await;
+        for (position, (number, answer)) in answers.iter().enumerate() {
+            if position + 1 == answers.len() {
+                rig.outcome();
+                rig.swap(bench);
             }
+            let sender = OPEN.with_borrow_mut(|open| open[*number].1.take());
+            let _ = sender.unwrap().send(answer.clone());
             advance(&mut future, &mut done).await;
-            for (position, (number, answer)) in answers.iter().enumerate() {
-                if position + 1 == answers.len() {
-                    rig.outcome();
-                    rig.swap(&mut bench);
-                }
-                let sender = OPEN.with_borrow_mut(|open| open[*number].1.take());
-                let _ = sender.unwrap().send(answer.clone());
-                advance(&mut future, &mut done).await;
-            }
-            rig.swap(&mut bench);
-            let open = OPEN.with_borrow(|open| {
-                let open = open
-                    .iter()
-                    .enumerate()
-                    .filter(|(_, (_, sender))| sender.is_some());
-                open.map(|(number, (request, _))| (number, request.clone()))
-                    .collect()
-            });
-            let outcome = rig.outcome();
-            Progress { outcome, open, done }
-        })
+        }
+        rig.swap(bench);
+        let open = OPEN.with_borrow(|open| {
+            let open = open
+                .iter()
+                .enumerate()
+                .filter(|(_, (_, sender))| sender.is_some());
+            open.map(|(number, (request, _))| (number, request.clone()))
+                .collect()
+        });
+        let outcome = rig.outcome();
+        Progress { outcome, open, done }
+    };
+    on_a_rig(&mut bench, |lab, rig, bench| {
+        lab.runtime.block_on(led(rig, bench))
     })
 }
 

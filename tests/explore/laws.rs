@@ -152,8 +152,8 @@ fn pod_write(state: &mut State, before: &Object, event: &Event, taken_since: usi
         return bound(state, before, pod);
     }
     let goes = !before.terminating() && (event.gone || pod.terminating());
-    // Of two leaders one may publish what the other has just found dead.
-    let dead = state.scene.operators > 1 && before.ended();
+    // Of two leaders one may publish what the other has just found dead, and so may what a killed one had sent.
+    let dead = (state.scene.operators > 1 || state.ghost.late) && before.ended();
     if goes && claimed(before) && !dead {
         let claim = state.server.uid(Kind::Claims, was.1);
         let keeps = claim.is_some_and(|claim| {

@@ -89,7 +89,7 @@ async fn create(writer: &Writer, pool: &Pool, order: &Order) -> Result<bool, Cal
             writer.client.request::<StoredPod>(request).await
         })
     };
-    let answer = while_it_stands(&pods, &order.pod.name, post).await;
+    let answer = while_it_stands(&pods, pool, &order.pod.name, post).await;
     let unseen = writer.shared.lock().pending.create_answered(&order.pod);
     match answer {
         Ok(_) => {
@@ -98,17 +98,8 @@ async fn create(writer: &Writer, pool: &Pool, order: &Order) -> Result<bool, Cal
             writer.metrics.created(&pool.key, reason);
             Ok(true)
         }
-        // The name is taken: by an earlier try of this very request, or by a stranger.
-        Err(error) if is_conflict(&error) => {
-            let existing = settle(|| call(pods.get(&order.pod.name))).await?;
-            let ours = |s: Sandbox| matches!(s.owner, Owner::Pool { uid } if uid == pool.uid);
-            if !Sandbox::read(&existing).is_some_and(ours) {
-                forget(writer, pool, order);
-            }
-            Ok(true)
-        }
         // Its answer is lost, and the watch has shown it. It may have served a claim and be gone by now.
-        Err(error) if error.class() == Class::Ambiguous && !unseen => Ok(true),
+        Err(_) if !unseen => Ok(true),
         Err(error) => Err(error),
     }
 }
@@ -119,32 +110,53 @@ fn forget(writer: &Writer, pool: &Pool, order: &Order) {
     writer.triggers.send([Trigger::Pool(pool.key.clone())]);
 }
 
-/// Sends a creation until its outcome is known, but not for longer than the decision to create stands: then a live read
-/// tells whether the pod is there, and when it is not, what is needed by now is decided anew.
+/// Sends a creation until its outcome is known, but not for longer than the decision to create stands. Once an answer is
+/// lost, a live read tells whether the pod is there, whatever is said of a later try: a quota refuses it before its name is
+/// looked at. When it is not there, what is needed by now is decided anew.
 async fn while_it_stands<F: Future<Output = Result<StoredPod, CallError>>>(
     pods: &Api<StoredPod>,
+    pool: &Pool,
     name: &str,
     mut post: impl FnMut() -> F,
 ) -> Result<StoredPod, CallError> {
-    let decided = Instant::now();
+    let (decided, mut lost) = (Instant::now(), false);
     for pause in pauses() {
         let error = match post().await {
-            Err(error) if error.class() == Class::Ambiguous => error,
-            answer => return answer,
+            Ok(pod) => return Ok(pod),
+            Err(error) => error,
         };
-        if decided.elapsed() >= STANDS {
-            return match settle(|| call(pods.get(name))).await {
-                Err(missing) if missing.class() == Class::Gone => Err(error),
-                answer => answer,
-            };
+        if error.class() == Class::Ambiguous {
+            lost = true;
+            if decided.elapsed() < STANDS {
+                tokio::time::sleep(pause).await;
+                continue;
+            }
         }
-        tokio::time::sleep(pause).await;
+        if !lost && !is_taken(&error) {
+            return Err(error);
+        }
+        return match settle(|| call(pods.get(name))).await {
+            Ok(existing) if is_of(pool, &existing) => Ok(existing),
+            Err(unreadable) if unreadable.class() != Class::Gone => Err(unreadable),
+            // A stranger's, or none.
+            Ok(_) | Err(_) => Err(error),
+        };
     }
     Err(CallError::NoAnswer)
 }
 
-fn is_conflict(error: &CallError) -> bool {
-    matches!(error, CallError::Kube(kube::Error::Api(status)) if status.code == 409)
+/// The name is a stranger's, or that of an earlier try.
+fn is_taken(error: &CallError) -> bool {
+    matches!(error, CallError::Kube(kube::Error::Api(status)) if status.is_already_exists())
+}
+
+/// The pod was made for `pool`; a claim may have it by now.
+fn is_of(pool: &Pool, pod: &StoredPod) -> bool {
+    Sandbox::read(pod).is_some_and(|sandbox| match &sandbox.owner {
+        Owner::Pool { uid } => *uid == pool.uid,
+        Owner::Claim { .. } => sandbox.pool == pool.key.name,
+        Owner::Other => false,
+    })
 }
 
 /// Nothing of `orders` will come: no more pods are created for a while, and the pool says why.

@@ -246,6 +246,8 @@ const BEHIND_FAULTS: &[Named] = told![
         refusals_and_errors_leave_no_trace,
         a_server_that_asks_to_wait_is_waited_for,
         writes_whose_outcome_is_unknown_are_not_made_twice,
+        a_creation_that_conflicts_is_told_of_in_the_api_servers_words,
+        a_creation_is_made_although_a_later_try_is_refused,
     },
     stories::watches::{ watches_that_break_expire_and_have_no_bookmarks_miss_nothing },
 ];

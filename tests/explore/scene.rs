@@ -51,6 +51,8 @@ pub struct Scene {
     pub left: Left,
     /// A request that was given up may be carried out at any later time.
     pub late: bool,
+    /// Time passes also while something else can still happen.
+    pub hasty: bool,
     /// Kinds of whose events an operator is told at any later time, and not at once.
     pub lagging: &'static [Kind],
     /// The status of the pool is written at the moment it is planned: it decides nothing here.
@@ -86,6 +88,7 @@ impl Scene {
             )],
             left: Left::default(),
             late: false,
+            hasty: false,
             lagging: &Kind::ALL,
             quiet: false,
             prompt: false,

@@ -252,10 +252,11 @@ impl Server {
     pub fn serve(&mut self, request: &Request, now: &str) -> Answer {
         let stored = self.get(request.kind, &request.name).cloned();
         match (request.verb, stored) {
-            (Verb::Create, Some(_)) => Answer::refusal(409, "AlreadyExists"),
-            (Verb::Create, None) if request.kind == Kind::Pods && self.quota => {
+            // A quota is asked before the name is looked at.
+            (Verb::Create, _) if request.kind == Kind::Pods && self.quota => {
                 Answer::refusal(403, "Forbidden")
             }
+            (Verb::Create, Some(_)) => Answer::refusal(409, "AlreadyExists"),
             (Verb::Create, None) => {
                 let created = self.create(request.kind, request.body.clone(), now);
                 Answer::object(&created)

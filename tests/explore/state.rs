@@ -148,7 +148,7 @@ impl State {
         if !left.edits.is_empty() {
             actions.push(Action::Edit);
         }
-        if still && left.passes > 0 && self.wake_at().is_some() {
+        if (still || self.scene.hasty) && left.passes > 0 && self.wake_at().is_some() {
             actions.push(Action::Pass);
         }
         actions

@@ -103,6 +103,7 @@ pub fn scene(seed: u64) -> &'static Scene {
             ..scene.left.clone()
         };
         scene.late = random.random_bool(0.5);
+        scene.hasty = random.random_bool(0.5);
     })
 }
 

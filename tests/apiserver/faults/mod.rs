@@ -109,6 +109,13 @@ impl Faults {
         guard(&self.0.rules).retain(|rule| namespace.is_some() && rule.namespace.as_deref() != namespace);
     }
 
+    /// In the place of the rules about one namespace these hold.
+    pub fn replace(&self, namespace: &str, rules: impl IntoIterator<Item = Rule>) {
+        let mut all = guard(&self.0.rules);
+        all.retain(|rule| rule.namespace.as_deref() != Some(namespace));
+        all.extend(rules);
+    }
+
     /// Nothing more comes through the watches that are open now; they stay open.
     pub fn silence(&self) {
         self.0.silences.fetch_add(1, Ordering::SeqCst);
@@ -162,6 +169,11 @@ impl Rule {
             namespace: Some(namespace.into()),
             ..self
         }
+    }
+
+    /// The same for one resource only.
+    pub fn on(self, resource: &'static str) -> Self {
+        Self { resource, ..self }
     }
 
     fn is_about(&self, call: &Call) -> bool {

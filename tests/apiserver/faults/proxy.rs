@@ -128,6 +128,7 @@ fn refusal(code: u16) -> Reply {
 /// A `Status` as the API server words its refusals.
 pub fn status(code: u16) -> Value {
     let (reason, message) = match code {
+        403 => ("Forbidden", "exceeded quota: narrow"),
         409 => ("Conflict", "the object has been modified"),
         410 => ("Expired", "too old resource version"),
         422 => ("Invalid", "the patch cannot be applied"),

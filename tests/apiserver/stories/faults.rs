@@ -1,7 +1,9 @@
 //! Faults of one kind strike the operator's requests in a namespace while claims come to a pool there, its
 //! template changes and it is scaled; then the faults stop and everything has to come true.
 
+use super::pool_says;
 use super::rollouts::everything_unclaimed_runs;
+use crate::check::event::condition;
 use crate::claimants::Claimants;
 use crate::extremes::AT_ONCE;
 use crate::faults::{Fault, Rule, WRITES};
@@ -122,4 +124,50 @@ pub fn a_write_that_hangs_after_it_was_made_is_not_made_twice(scene: &Scene) -> 
 
 pub fn a_server_slow_by_seconds_delays_and_no_more(scene: &Scene) -> Result<(), String> {
     nothing_is_broken_by(scene, &[Fault::Late(Duration::from_secs(2))], OFTEN)
+}
+
+fn creations_meet(fault: Fault, scene: &Scene) -> [Rule; 1] {
+    [Rule::of(fault, 1.0, &["create"])
+        .on("pods")
+        .within(&scene.namespace)]
+}
+
+/// A quota that others change at the same moment answers so.
+pub fn a_creation_that_conflicts_is_told_of_in_the_api_servers_words(scene: &Scene) -> Result<(), String> {
+    faults_are_to_come(scene);
+    let faults = &scene.lab.proxy()?.faults;
+    faults.add(creations_meet(Fault::Refused(409), scene));
+    scene.create_pool(&pool("python", 2, &json!({})))?;
+    let message = pool_says(scene, "python", "ReplicaFailure", "FailedCreate");
+    faults.stop(Some(&scene.namespace));
+    let message = message?;
+    wait::ensure(message.contains("the object has been modified"), || {
+        format!("the server's own words, not: {message}")
+    })?;
+    settle(scene, 60)
+}
+
+/// A quota is asked before the name is looked at: with its last place taken by a try whose answer was lost, it refuses
+/// the next.
+pub fn a_creation_is_made_although_a_later_try_is_refused(scene: &Scene) -> Result<(), String> {
+    faults_are_to_come(scene);
+    let faults = &scene.lab.proxy()?.faults;
+    let struck = |fault: Fault| {
+        let so_far = faults.struck(&scene.namespace);
+        wait::ensure(so_far.contains_key(&fault.to_string()), || format!("{so_far:?}"))
+    };
+    faults.add(creations_meet(Fault::ReplyLost, scene));
+    scene.create_pool(&pool("python", 1, &json!({})))?;
+    let lost = wait::until("a reply was lost", 10, || struck(Fault::ReplyLost));
+    faults.replace(&scene.namespace, creations_meet(Fault::Refused(403), scene));
+    let refused = lost.and_then(|()| wait::until("a try was refused", 10, || struck(Fault::Refused(403))));
+    let told = refused.and_then(|()| {
+        wait::throughout("no creation was said to have failed", 3, || {
+            let pool = scene.pool("python")?;
+            condition(&pool, "ReplicaFailure").map_or(Ok(()), |c| Err(c.to_string()))
+        })
+    });
+    faults.stop(Some(&scene.namespace));
+    told?;
+    settle(scene, 60)
 }

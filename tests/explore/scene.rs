@@ -53,6 +53,8 @@ pub struct Scene {
     pub late: bool,
     /// Time passes also while something else can still happen.
     pub hasty: bool,
+    /// A pod that does not run yet has no node, and goes at once when it is deleted.
+    pub nodeless: bool,
     /// Kinds of whose events an operator is told at any later time, and not at once.
     pub lagging: &'static [Kind],
     /// The status of the pool is written at the moment it is planned: it decides nothing here.
@@ -89,6 +91,7 @@ impl Scene {
             left: Left::default(),
             late: false,
             hasty: false,
+            nodeless: false,
             lagging: &Kind::ALL,
             quiet: false,
             prompt: false,
@@ -147,6 +150,7 @@ impl Scene {
             seconds: 0,
             ghost: crate::laws::Ghost::default(),
         };
+        state.server.nodeless = self.nodeless;
         for (name, _) in &self.pools {
             state
                 .server

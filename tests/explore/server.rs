@@ -198,6 +198,8 @@ pub struct Server {
     uids: u64,
     /// A quota has no room for another pod.
     pub quota: bool,
+    /// No pod has a node before it runs.
+    pub nodeless: bool,
     /// Events that no watch has taken over yet.
     pub news: Vec<Event>,
 }
@@ -209,6 +211,7 @@ impl Default for Server {
             version: FIRST_VERSION,
             uids: 0,
             quota: false,
+            nodeless: false,
             news: Vec::new(),
         }
     }
@@ -337,9 +340,10 @@ impl Server {
         }
     }
 
-    /// A pod is told to end, and stays for a while; all else goes at once.
+    /// A pod is told to end, and stays for a while, if a node has it; all else goes at once.
     pub fn delete(&mut self, kind: Kind, name: String, now: &str) {
-        if kind == Kind::Pods {
+        let has_node = |pod: &Arc<Object>| !self.nodeless || pod.phase() != "Pending";
+        if kind == Kind::Pods && self.get(kind, &name).is_some_and(has_node) {
             self.edit(kind, &name, |pod| {
                 let metadata = pod["metadata"].as_object_mut().unwrap();
                 metadata.entry("deletionTimestamp").or_insert_with(|| json!(now));

@@ -104,6 +104,7 @@ pub fn scene(seed: u64) -> &'static Scene {
         };
         scene.late = random.random_bool(0.5);
         scene.hasty = random.random_bool(0.5);
+        scene.nodeless = random.random_bool(0.3);
     })
 }
 

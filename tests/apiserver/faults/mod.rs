@@ -106,13 +106,13 @@ impl Faults {
 
     /// The rules about one namespace hold no longer; with none, all of them.
     pub fn stop(&self, namespace: Option<&str>) {
-        guard(&self.0.rules).retain(|rule| namespace.is_some() && rule.namespace.as_deref() != namespace);
+        self.replace(namespace, []);
     }
 
-    /// In the place of the rules about one namespace these hold.
-    pub fn replace(&self, namespace: &str, rules: impl IntoIterator<Item = Rule>) {
+    /// In the place of the rules that [`Faults::stop`] would end these hold, without a moment in between.
+    pub fn replace(&self, namespace: Option<&str>, rules: impl IntoIterator<Item = Rule>) {
         let mut all = guard(&self.0.rules);
-        all.retain(|rule| rule.namespace.as_deref() != Some(namespace));
+        all.retain(|rule| namespace.is_some() && rule.namespace.as_deref() != namespace);
         all.extend(rules);
     }
 

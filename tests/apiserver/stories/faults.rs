@@ -159,7 +159,7 @@ pub fn a_creation_is_made_although_a_later_try_is_refused(scene: &Scene) -> Resu
     faults.add(creations_meet(Fault::ReplyLost, scene));
     scene.create_pool(&pool("python", 1, &json!({})))?;
     let lost = wait::until("a reply was lost", 10, || struck(Fault::ReplyLost));
-    faults.replace(&scene.namespace, creations_meet(Fault::Refused(403), scene));
+    faults.replace(Some(&scene.namespace), creations_meet(Fault::Refused(403), scene));
     let refused = lost.and_then(|()| wait::until("a try was refused", 10, || struck(Fault::Refused(403))));
     let told = refused.and_then(|()| {
         wait::throughout("no creation was said to have failed", 3, || {

@@ -262,7 +262,14 @@ impl<'a> Draft<'a> {
 
     /// `unclaimed` sandboxes, as far as `maxTotal` leaves room for them beside the claimed ones.
     pub(super) fn within_total(&self, unclaimed: usize) -> usize {
-        unclaimed.min(self.view.pool.targets.room_beside(self.claimed.len()))
+        unclaimed.min(self.view.pool.targets.room_beside(self.claimed))
+    }
+
+    /// Sandboxes that may start to warm up now, under `scaleStrategy.maxUnavailable`.
+    pub(super) fn ceiling(&self) -> usize {
+        let warming = self.idle.iter().filter(|i| !i.available).count() + self.view.creating.len();
+        let targets = &self.view.pool.targets;
+        targets.warming_ceiling(self.desired()).saturating_sub(warming)
     }
 
     /// Discards up to `count` of the idle sandboxes that `of` selects, in order of removal: not available ones

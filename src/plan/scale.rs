@@ -82,8 +82,7 @@ fn create(draft: &mut Draft, rollout: &Rollout) {
     let room = targets
         .max_total
         .map_or(usize::MAX, |max| max.saturating_sub(draft.existing));
-    let warming = draft.idle.iter().filter(|i| !i.available).count() + draft.view.creating.len();
-    let ceiling = targets.warming_ceiling(draft.desired()).saturating_sub(warming);
+    let ceiling = draft.ceiling();
     draft.shortfall = Shortfall {
         missing,
         room,

@@ -4,7 +4,7 @@
 use super::Phase;
 use super::draft::{Draft, Idle, Limit};
 use crate::observe::sandbox::Sandbox;
-use crate::observe::view::WarmUpFailures;
+use crate::observe::view::{Creation, WarmUpFailures};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeSet;
 
@@ -70,9 +70,7 @@ pub(super) fn give_up_overdue(draft: &mut Draft) {
     let overdue = draft.idle.iter().filter(|i| i.overdue);
     let revisions: BTreeSet<String> = overdue.map(|i| i.sandbox.revision.clone()).collect();
     for revision in revisions {
-        // Those given up before are replaced first.
-        let missing = draft.desired().saturating_sub(draft.active());
-        let rest = width(draft, &revision).saturating_sub(missing);
+        let rest = width(draft, &revision).saturating_sub(to_be_replaced(draft));
         let room = room(draft, &revision).min(rest);
         let of = |idle: &Idle| idle.overdue && idle.sandbox.revision == revision;
         let mut overdue = draft.idle.iter().filter(|idle| of(idle));
@@ -81,6 +79,16 @@ pub(super) fn give_up_overdue(draft: &mut Draft) {
             note_failure(draft, &revision, obstacle);
         }
     }
+}
+
+/// Sandboxes given up before, which are replaced first. What nothing lets be created is no reason to keep one that is
+/// overdue: it may be what takes up the room.
+fn to_be_replaced(draft: &Draft) -> usize {
+    if draft.view.creation != Creation::Open {
+        return 0;
+    }
+    let missing = draft.within_total(draft.desired()).saturating_sub(draft.active());
+    missing.min(draft.ceiling())
 }
 
 /// A sandbox of `revision` has failed or was given up, for what `obstacle` says. Failures within one pause are one.

@@ -1,0 +1,77 @@
+//! Sandboxes that never come up, where nothing lets another be created beside them: they go all the same.
+
+use crate::world::{World, lines};
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+use warmpool::observe::view::Creation;
+use warmpool::plan::Phase;
+
+/// A pool that nothing comes up in, as it stands when the time of its first sandboxes is over.
+fn broken(replicas: usize, fields: Value) -> World {
+    let mut world = World::new(replicas, json!({"warmUpDeadlineSeconds": 30}));
+    world.set(fields);
+    world.step();
+    world.now += SignedDuration::from_secs(31);
+    world
+}
+
+fn given_up(world: &World) -> usize {
+    let lines = lines(&world.plan(), Phase::Eviction);
+    lines
+        .iter()
+        .filter(|line| line.ends_with("WarmUpDeadline"))
+        .count()
+}
+
+#[test]
+fn where_claims_have_filled_max_total_the_broken_ones_are_replaced() {
+    let mut world = World::full(
+        8,
+        json!({"warmUpDeadlineSeconds": 30, "capacity": {"maxTotal": 10}}),
+    );
+    (0..8).for_each(|n| {
+        world.claim(&format!("run-{n}"), json!({}));
+    });
+    world.step();
+    world.set(json!({"replicas": 10}));
+    world.step();
+    assert_eq!(world.unclaimed().count(), 2, "maxTotal has room for no more");
+    world.now += SignedDuration::from_secs(31);
+    assert_eq!(given_up(&world), 2);
+    world.rest();
+    assert_eq!(world.available(), 2);
+}
+
+#[test]
+fn where_one_at_a_time_may_warm_the_broken_one_is_replaced() {
+    let mut world = broken(10, json!({"scaleStrategy": {"maxUnavailable": 1}}));
+    assert_eq!(given_up(&world), 1);
+    world.rest();
+    assert_eq!(world.available(), 10);
+}
+
+#[test]
+fn where_a_claim_waits_for_it_the_only_sandbox_is_replaced_when_it_is_broken() {
+    let mut world = broken(1, json!({}));
+    world.claim("run", json!({}));
+    assert_eq!(given_up(&world), 1);
+}
+
+#[test]
+fn where_a_quota_refuses_the_others_the_broken_ones_are_replaced() {
+    let mut world = broken(8, json!({}));
+    world.set(json!({"replicas": 40}));
+    world.creation = Creation::BackOff {
+        until: world.now + SignedDuration::from_secs(60),
+        message: "exceeded quota".into(),
+    };
+    assert_eq!(given_up(&world), 8);
+}
+
+#[test]
+fn what_was_given_up_is_replaced_before_more_is_given_up() {
+    let mut world = broken(8, json!({}));
+    assert_eq!(given_up(&world), 2, "a quarter of eight");
+    world.step();
+    assert_eq!(given_up(&world), 0);
+}

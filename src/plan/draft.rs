@@ -138,9 +138,10 @@ impl<'a> Draft<'a> {
             .draining
             .sort_by(|a, b| (a.ready_since.is_none(), &a.key).cmp(&(b.ready_since.is_none(), &b.key)));
         warm_up::recall(&mut draft);
-        draft.proven = draft.claimed.contains(&true) || draft.idle.iter().any(|i| i.updated && i.available);
-        let available = draft.idle.iter().filter(|i| i.available).count();
-        let min_available = view.pool.targets.min_available_beside(draft.claimed.len());
+        draft.proven = draft.taken > 0 || draft.idle.iter().any(|i| i.updated && i.available);
+        // One that has changed in a way not seen yet may be going: the answer to a deletion was lost, and the next try refused.
+        let available = draft.idle.iter().filter(|i| i.available && !i.refused).count();
+        let min_available = view.pool.targets.min_available_beside(draft.claimed);
         draft.budget = Budget::new(available, min_available);
         draft
     }

@@ -19,6 +19,7 @@ mod laws;
 mod life;
 mod lifetimes;
 mod phases;
+mod refused;
 mod revision_policy;
 mod revisions;
 

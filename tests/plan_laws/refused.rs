@@ -1,0 +1,16 @@
+//! What a refused write leaves unknown.
+
+use crate::world::{World, lines};
+use serde_json::json;
+use warmpool::observe::view::OwnWrite;
+use warmpool::plan::{Phase, plan};
+
+#[test]
+fn one_whose_deletion_was_refused_is_not_counted_on() {
+    let mut world = World::full(2, json!({"updateStrategy": {"maxUnavailable": 1}}));
+    world.sandboxes.values_mut().for_each(|s| s.evict = true);
+    let mut view = world.view();
+    assert_eq!(lines(&plan(&view), Phase::Eviction).len(), 1);
+    view.sandboxes[0].pending = Some(OwnWrite::Refused);
+    assert!(lines(&plan(&view), Phase::Eviction).is_empty(), "it may be going");
+}

@@ -316,7 +316,7 @@ pub struct PoolStatus {
     pub draining: i32,
     /// Claims that wait for a sandbox of this pool.
     pub pending_claims: i32,
-    /// Revision that was complete last; equals `updateRevision` when no rollout is under way.
+    /// Revision that was complete last; equals `updateRevision` when no rollout is under way, and while one back to it is.
     pub current_revision: String,
     /// Revision of the present template.
     pub update_revision: String,
@@ -324,6 +324,9 @@ pub struct PoolStatus {
     /// available. Absent while none is under way, and while it waits for somebody.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_progress_time: Option<Time>,
+    /// When the template last became another one, by going on to a new revision or back to an old one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rollout_start_time: Option<Time>,
     /// Number of hash collisions met when naming revisions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collision_count: Option<i32>,

@@ -5,7 +5,7 @@ use super::order;
 use super::revision::Revisions;
 use super::scale::Shortfall;
 use super::{Action, Phase, Step, warm_up};
-use crate::api::labels;
+use crate::api::{conditions, labels};
 use crate::observe::revision::letter;
 use crate::observe::sandbox::{Owner, Sandbox};
 use crate::observe::takings::LATELY;
@@ -59,8 +59,12 @@ pub(super) struct Draft<'a> {
     /// Unclaimed sandboxes on their way out: being bound or deleted, not confirmed yet. No replacement is
     /// made before the API server has confirmed, so that a refused write leaves no sandbox too many.
     pub(super) leaving: usize,
-    /// Sandboxes of claims, and whether each is of the update revision.
-    pub(super) claimed: Vec<bool>,
+    /// Sandboxes of claims.
+    pub(super) claimed: usize,
+    /// Of those, the ones of the update revision that were made since the rollout to it began.
+    pub(super) taken: usize,
+    /// When the rollout to the update revision began; `None` when nobody knows any more.
+    pub(super) rollout_start: Option<Timestamp>,
     /// A sandbox of the update revision has become available, and may have been claimed since.
     pub(super) proven: bool,
     /// Since when each available sandbox and each claimed one is available, with its revision.
@@ -95,7 +99,9 @@ impl<'a> Draft<'a> {
             draining: Vec::new(),
             returning: 0,
             leaving: 0,
-            claimed: Vec::new(),
+            claimed: 0,
+            taken: 0,
+            rollout_start: rollout_start(view, revisions),
             proven: false,
             came_up: Vec::new(),
             failures: BTreeMap::new(),
@@ -114,11 +120,14 @@ impl<'a> Draft<'a> {
             match &sandbox.owner {
                 Owner::Claim { .. } => {
                     draft.existing += 1;
-                    draft
-                        .came_up
-                        .extend(sandbox.ready_since.map(|at| (sandbox.revision.as_str(), at)));
+                    // What was claimed before says nothing of this rollout, whenever its tenant makes it Ready again.
+                    let since = |start: Timestamp| sandbox.created.as_second() >= start.as_second();
+                    let new = draft.rollout_start.is_none_or(since);
+                    let up = sandbox.ready_since.filter(|_| new);
+                    draft.came_up.extend(up.map(|at| (sandbox.revision.as_str(), at)));
                     if !sandbox.terminating {
-                        draft.claimed.push(sandbox.revision == revisions.update.hash);
+                        draft.claimed += 1;
+                        draft.taken += usize::from(new && sandbox.revision == revisions.update.hash);
                     }
                 }
                 Owner::Pool { uid } if *uid == view.pool.uid => {
@@ -241,7 +250,7 @@ impl<'a> Draft<'a> {
 
     fn desired_for(&self, demand: usize) -> usize {
         let targets = &self.view.pool.targets;
-        (targets.replicas + demand).max(targets.min_total.saturating_sub(self.claimed.len()))
+        (targets.replicas + demand).max(targets.min_total.saturating_sub(self.claimed))
     }
 
     /// Unclaimed sandboxes of old revisions, creations on their way included.
@@ -320,6 +329,16 @@ impl<'a> Draft<'a> {
                 return name;
             }
         }
+    }
+}
+
+/// When the rollout to the update revision began, as the status says: now, if that speaks of another one.
+fn rollout_start(view: &PoolView, revisions: &Revisions) -> Option<Timestamp> {
+    let status = &view.pool.status;
+    if status.update_revision == revisions.update.hash {
+        status.rollout_start_time.as_ref().map(|time| time.0)
+    } else {
+        Some(conditions::whole_seconds(view.now))
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) struct Progress {
 impl Progress {
     pub(super) fn of(draft: &Draft, counts: &Counts) -> Self {
         let complete = complete(draft, counts);
-        let kept = kept(draft, complete);
+        let kept = kept(draft, counts, complete);
         let at_partition = at_partition(draft, counts, kept);
         let last = last_progress(draft, complete, at_partition);
         let time: SignedDuration = draft.view.pool.targets.progress;
@@ -107,12 +107,28 @@ impl Progress {
 /// take sandboxes and the pool refills.
 fn complete(draft: &Draft, counts: &Counts) -> bool {
     let pool = &draft.view.pool;
-    let taken = draft.claimed.iter().filter(|updated| **updated).count();
-    pool.status.current_revision == draft.revisions.update.hash
-        || (pool.fault.is_none()
-            && counts.updated == counts.replicas
-            && draft.view.creating.len() == draft.creating_updated()
-            && counts.updated_available + taken >= draft.within_total(pool.targets.replicas))
+    let none_is_old =
+        counts.updated == counts.replicas && draft.view.creating.len() == draft.creating_updated();
+    let enough = counts.updated_available + draft.taken >= draft.within_total(pool.targets.replicas);
+    none_is_old && (was_complete(draft) || (pool.fault.is_none() && enough))
+}
+
+/// The status says of this revision that it is complete, or was before the pool had its fault. That it was complete once
+/// is not enough: a rollout to another one that was undone has to be made good.
+fn was_complete(draft: &Draft) -> bool {
+    let status = &draft.view.pool.status;
+    let update = &draft.revisions.update.hash;
+    let said = conditions::find(&status.conditions, conditions::PROGRESSING);
+    let at_rest = said.is_some_and(|c| {
+        matches!(
+            c.reason.as_str(),
+            progressing::COMPLETE
+                | progressing::INVALID_SPEC
+                | progressing::TEMPLATE_NOT_FOUND
+                | progressing::TEMPLATE_INVALID
+        )
+    });
+    at_rest && status.current_revision == *update && status.update_revision == *update
 }
 
 /// When the rollout made progress last; `None` while none is under way, and while it waits for somebody: paused,
@@ -183,9 +199,9 @@ fn stopped(fault: &Fault) -> Statement {
 }
 
 /// Unclaimed sandboxes that the partition keeps on the old revision.
-fn kept(draft: &Draft, complete: bool) -> usize {
-    let rolling = !complete && !draft.view.pool.status.current_revision.is_empty();
-    if rolling {
+fn kept(draft: &Draft, counts: &Counts, complete: bool) -> usize {
+    let rolling = counts.updated < counts.replicas || draft.revisions.previous.is_some();
+    if rolling && !complete {
         draft.view.pool.targets.partition
     } else {
         0

@@ -22,7 +22,7 @@ mod phases;
 mod refused;
 mod revision_policy;
 mod revisions;
-
 mod rollouts;
 mod templates;
+mod undone;
 mod world;

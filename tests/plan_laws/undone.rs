@@ -1,0 +1,107 @@
+//! A rollout that is undone is a rollout: it is complete when the pool runs what it is to run, and not before.
+
+use crate::world::World;
+use jiff::SignedDuration;
+use serde_json::json;
+use warmpool::api::PoolStatus;
+
+fn reason(world: &World) -> String {
+    let status: PoolStatus = serde_json::from_value(world.status.clone()).unwrap();
+    let progressing = status.conditions.iter().find(|c| c.type_ == "Progressing");
+    progressing.unwrap().reason.clone()
+}
+
+#[test]
+fn an_undo_in_mid_rollout_is_not_complete_while_something_else_runs() {
+    let mut world = World::full(4, json!({}));
+    world.set_image("image:2").step();
+    world.pass(|_| true);
+    world.step();
+    assert!(world.unclaimed().any(|s| s.revision == world.update()));
+    world.set_image("image:1").step();
+    assert_eq!(reason(&world), "Progressing");
+    world.rest();
+    assert_eq!(reason(&world), "RolloutComplete");
+    assert!(world.unclaimed().all(|s| s.revision == world.update()));
+}
+
+#[test]
+fn an_undone_recreate_is_complete_only_when_the_pool_is_full_again() {
+    let mut world = World::full(4, json!({"updateStrategy": {"type": "Recreate"}}));
+    (0..4).for_each(|n| {
+        world.claim(&format!("run-{n}"), json!({}));
+    });
+    world.rest();
+    world.set_image("image:2");
+    world.rest();
+    world.set_image("image:1").step();
+    world.step();
+    assert_eq!(world.available(), 0);
+    assert_ne!(
+        reason(&world),
+        "RolloutComplete",
+        "what claims took before is no proof"
+    );
+    world.rest();
+    assert_eq!(
+        (world.available(), reason(&world).as_str()),
+        (4, "RolloutComplete")
+    );
+}
+
+#[test]
+fn an_undo_to_what_comes_up_no_more_is_stuck_in_the_end() {
+    let mut world = World::full(2, json!({"updateStrategy": {"type": "Recreate"}}));
+    world.set_image("image:2").step();
+    world.set_image("image:1").step();
+    world.rest_but(|_| false);
+    world.now += SignedDuration::from_secs(601);
+    world.step();
+    assert_eq!(reason(&world), "ProgressDeadlineExceeded");
+}
+
+#[test]
+fn what_a_partition_keeps_after_an_undo_is_told() {
+    let mut world = World::full(8, json!({"updateStrategy": {"partition": 4}}));
+    world.set_image("image:2");
+    world.rest();
+    world.set_image("image:1");
+    world.rest();
+    assert_eq!(
+        (
+            world.status["updated"].as_u64(),
+            world.status["expectedUpdated"].as_u64()
+        ),
+        (Some(4), Some(4))
+    );
+    assert_eq!(reason(&world), "PartitionComplete");
+}
+
+#[test]
+fn a_template_changed_before_the_first_fill_comes_to_its_partition() {
+    let mut world = World::new(4, json!({"updateStrategy": {"partition": 2}}));
+    world.step();
+    world.pass(|_| true);
+    let first = world.update();
+    world
+        .sandboxes
+        .values_mut()
+        .skip(3)
+        .for_each(|s| s.ready_since = None);
+    world.set_image("image:2");
+    world.rest();
+    assert_eq!(world.unclaimed().filter(|s| s.revision == first).count(), 2);
+    assert_eq!(reason(&world), "PartitionComplete");
+}
+
+#[test]
+fn a_complete_pool_stays_so_while_it_is_emptied_and_while_it_stands_still() {
+    let mut world = World::full(4, json!({}));
+    world.sandboxes.clear();
+    world.step();
+    assert_eq!(reason(&world), "RolloutComplete");
+    world.set(json!({"replicas": -1})).step();
+    assert_eq!(reason(&world), "InvalidSpec");
+    world.set(json!({"replicas": 4})).step();
+    assert_eq!(reason(&world), "RolloutComplete");
+}

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use warmpool::observe::Key;
 use warmpool::observe::index::{Index, Trigger};
 use warmpool::observe::stored::{StoredClaim, StoredPod, StoredPool};
-use warmpool::observe::view::{Creation, PoolView};
+use warmpool::observe::view::{Creation, PoolView, Supplier};
 
 fn now() -> Timestamp {
     "2026-01-31T12:00:00Z".parse().unwrap()
@@ -207,5 +207,75 @@ fn one_that_can_never_have_enough_goes_after_one_that_can() {
     let mut index = with([2, 0, 0]);
     pool(&mut index, "a", json!({"spec": {"capacity": {"maxTotal": 2}}}));
     claim(&mut index, json!({"spec": {"replicas": 3}}));
+    assert_eq!(servers(&index), ["b"]);
+}
+
+#[test]
+fn another_pool_is_chosen_when_the_labels_of_the_one_that_was_are_changed() {
+    let mut index = with([1, 0, 0]);
+    let waiting = index.claim(&Key::new("default", "run")).unwrap();
+    let chosen = view(&index, "a").chosen;
+    index.choose(&chosen);
+    let triggers = pool(&mut index, "a", json!({"metadata": {"labels": {"lang": "ruby"}}}));
+    assert!(triggers.contains(&Trigger::Claim(waiting.key.clone())));
+    let b = [Trigger::Pool(Key::new("default", "b"))];
+    assert_eq!(index.choose_again(&waiting, now()), b);
+    assert_eq!(servers(&index), ["b"]);
+}
+
+#[test]
+fn one_that_holds_sandboxes_of_a_pool_stays_with_it_whatever_labels_the_pool_has_by_now() {
+    let mut index = with([0, 5, 0]);
+    claim(&mut index, json!({"spec": {"replicas": 2}}));
+    pod(&mut index, "a", "a-0", "new", Some("run"));
+    pool(&mut index, "a", json!({"metadata": {"labels": {"lang": "ruby"}}}));
+    assert_eq!(servers(&index), ["a"]);
+}
+
+fn supplier(index: &Index) -> Supplier {
+    let claim = Key::new("default", "run");
+    index.claim_view(&claim, now()).unwrap().supplier
+}
+
+#[test]
+fn a_pool_that_is_being_deleted_serves_nobody() {
+    let mut index = with([1, 1, 1]);
+    let deleted = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
+    for name in ["a", "b"] {
+        pool(&mut index, name, deleted.clone());
+    }
+    assert_eq!(supplier(&index), Supplier::Present);
+    pool(&mut index, "c", deleted);
+    assert_eq!(supplier(&index), Supplier::Terminating);
+}
+
+#[test]
+fn one_that_holds_sandboxes_of_a_pool_that_is_gone_is_served_by_no_other() {
+    let mut index = with([0, 1, 0]);
+    claim(&mut index, json!({"spec": {"replicas": 2}}));
+    pod(&mut index, "gone", "gone-0", "new", Some("run"));
+    assert_eq!(supplier(&index), Supplier::Absent);
+}
+
+#[test]
+fn the_defaults_of_a_pool_tell_what_will_do_there() {
+    let mut index = with([0, 0, 1]);
+    for number in 0..3 {
+        pod(&mut index, "a", &format!("a-{number}"), "old", None);
+    }
+    pool(
+        &mut index,
+        "a",
+        json!({"spec": {"claimDefaults": {"revisionPolicy": "Latest"}}}),
+    );
+    assert_eq!(servers(&index), ["c"]);
+}
+
+#[test]
+fn one_for_more_than_a_pool_ever_keeps_warm_goes_to_another() {
+    let mut index = with([1, 0, 0]);
+    claim(&mut index, json!({"spec": {"replicas": 2, "onEmpty": "Wait"}}));
+    assert_eq!(servers(&index), ["a"], "no pool keeps two warm");
+    pool(&mut index, "b", json!({"spec": {"capacity": {"minTotal": 2}}}));
     assert_eq!(servers(&index), ["b"]);
 }

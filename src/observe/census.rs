@@ -99,8 +99,7 @@ fn state(pool: &Pool, sandbox: &Sandbox, now: Timestamp) -> Option<State> {
         Owner::Pool { uid } if there && *uid == pool.uid => match sandbox.state.as_str() {
             labels::DRAINING => Some(State::Draining),
             labels::WARM => {
-                let at = sandbox.available_at(&pool.targets.gate);
-                let available = at.is_some_and(|at| at <= now);
+                let available = sandbox.is_available(&pool.targets.gate, now);
                 Some(if available {
                     State::Available
                 } else {

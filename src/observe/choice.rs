@@ -91,10 +91,8 @@ impl Index {
         let all = sandboxes.into_iter().flat_map(BTreeMap::values);
         let unclaimed = |s: &&Arc<Sandbox>| matches!(&s.owner, Owner::Pool { uid } if *uid == pool.uid);
         let coming = all.clone().filter(|s| unclaimed(s) && !s.terminating && !s.evict);
-        let free = |s: &&Arc<Sandbox>| {
-            let available = s.available_at(&pool.targets.gate).is_some_and(|at| at <= now);
-            available && self.pending.on(&s.uid).is_none()
-        };
+        let free =
+            |s: &&Arc<Sandbox>| s.is_available(&pool.targets.gate, now) && self.pending.on(&s.uid).is_none();
         let updated = |s: &&Arc<Sandbox>| s.revision == pool.status.update_revision;
         let refused = conditions::find(&pool.status.conditions, conditions::REPLICA_FAILURE).is_some();
         let room = if refused || pool.fault.is_some() {
@@ -139,10 +137,11 @@ impl Index {
         triggers.into_iter().map(Trigger::Pool).collect()
     }
 
-    /// Has the claim choose anew if it leaves the choice and the pool that was to serve it is being deleted or gone. Answers
-    /// the pool that is to serve it now.
+    /// Has the claim choose anew if it leaves the choice and the pool that was to serve it is being deleted or gone, or has
+    /// other labels. Answers the pool that is to serve it now.
     pub fn choose_again(&mut self, claim: &Claim, now: Timestamp) -> Vec<Trigger> {
-        let serves = |key: &Key| self.pools.get(key).is_some_and(|pool| !pool.terminating);
+        let will_do = |pool: &Arc<Pool>| !pool.terminating && claim.accepts(pool);
+        let serves = |key: &Key| self.pools.get(key).is_some_and(will_do);
         let known = self.queue.servers.get(&claim.uid);
         if known.is_none_or(serves) {
             return Vec::new();
@@ -180,16 +179,18 @@ impl Supply {
 impl<'a> Candidate<'a> {
     /// The least is the best.
     fn rank_for(&self, one: &Waiting) -> (bool, Reverse<usize>, &'a str) {
+        let one = one.on(self.pool);
         let supply = match one.terms.revision_policy {
             RevisionPolicy::Latest => self.updated,
             RevisionPolicy::PreferLatest | RevisionPolicy::Any => self.any,
         };
-        let too_few = supply.most < one.needs();
+        let too_few = supply.most < one.needs() || !one.may_ever_be_served_by(&self.pool.targets);
         (too_few, Reverse(supply.available), &self.pool.key.name)
     }
 
     /// What `one` takes, or waits for, is nobody else's.
     fn reserve(&mut self, one: &Waiting) {
+        let one = one.on(self.pool);
         if !one.may_ever_be_served_by(&self.pool.targets) {
             return;
         }

@@ -5,7 +5,7 @@ use super::claim::Claim;
 use super::index::{Index, Trigger};
 use super::pool::Pool;
 use super::sandbox::Sandbox;
-use super::view::{ClaimView, Creation, PoolView, Seen};
+use super::view::{ClaimView, Creation, PoolView, Seen, Supplier};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -74,10 +74,25 @@ impl Index {
             sandboxes: owned.filter_map(|k| self.pod(k)).collect(),
             binding: self.pending.is_serving(&claim.uid)
                 || self.pending.bound_to().any(|uid| uid == claim.uid),
-            pool_exists: self.accepted_by(claim).next().is_some(),
+            supplier: self.supplier(claim),
             terms: claim.terms(pool.map(|p| &p.claim_defaults)),
             verdict: self.queue.verdict(&claim.uid).cloned(),
         })
+    }
+
+    fn supplier(&self, claim: &Claim) -> Supplier {
+        let all_from = self.held_by(claim).next().map(|pod| pod.pool_key());
+        let pools: Vec<_> = match all_from {
+            Some(pool) => self.pools.get(&pool).into_iter().collect(),
+            None => self.accepted_by(claim).collect(),
+        };
+        if pools.iter().any(|pool| !pool.terminating) {
+            Supplier::Present
+        } else if pools.is_empty() {
+            Supplier::Absent
+        } else {
+            Supplier::Terminating
+        }
     }
 
     /// Whether a plan has left the claim without a sandbox.

@@ -106,8 +106,10 @@ impl Index {
         let mut waiting: Vec<_> = self.in_line(&pool.key).map(view).collect();
         let mut chosen = self.chosen(&pool.key.namespace, now);
         chosen.retain(|claim, server| {
-            let claim = self.claims.get(claim).filter(|claim| claim.accepts(pool));
-            let served_here = claim.filter(|_| *server == pool.key);
+            // One that holds sandboxes of this pool stays with it, whatever labels the pool has by now.
+            let here = *server == pool.key;
+            let claim = self.claims.get(claim).filter(|claim| here || claim.accepts(pool));
+            let served_here = claim.filter(|_| here);
             waiting.extend(served_here.map(view));
             claim.is_some()
         });

@@ -164,6 +164,13 @@ impl Sandbox {
         matches!(self.phase, PodPhase::Succeeded | PodPhase::Failed)
     }
 
+    /// A claim could take it `now`. One that need not stay Ready for any time is available as soon as it is, whatever the
+    /// clock of its node says.
+    pub fn is_available(&self, gate: &Gate, now: Timestamp) -> bool {
+        self.available_at(gate)
+            .is_some_and(|at| at <= now || gate.min_ready.is_zero())
+    }
+
     /// When the pod will be available if it stays as it is; `None` when it will not.
     pub fn available_at(&self, gate: &Gate) -> Option<Timestamp> {
         self.up_at(gate).filter(|_| self.state == labels::WARM)

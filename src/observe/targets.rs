@@ -110,6 +110,11 @@ impl Targets {
         })
     }
 
+    /// The most unclaimed sandboxes that are ever kept where no claim asks for more.
+    pub fn most_warm(&self) -> usize {
+        self.max_warm.max(self.min_total)
+    }
+
     /// Sandboxes that may be warming at once when `desired` are wanted; at least 1. A percentage is of `replicas`,
     /// and of what is wanted in a pool that keeps none, since it would serve its claims one by one otherwise.
     pub fn warming_ceiling(&self, desired: usize) -> usize {

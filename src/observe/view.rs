@@ -109,6 +109,15 @@ impl Waiting {
         }
     }
 
+    /// The same claim as it would wait for `pool`.
+    #[must_use]
+    pub fn on(&self, pool: &Pool) -> Self {
+        Self {
+            terms: self.claim.terms(Some(&pool.claim_defaults)),
+            ..self.clone()
+        }
+    }
+
     /// Whether a pool with these targets could ever hold as many sandboxes as a claim for several needs. For one that it
     /// cannot, nobody else shall wait.
     pub fn may_ever_be_served_by(&self, targets: &Targets) -> bool {
@@ -117,7 +126,7 @@ impl Waiting {
         }
         let unclaimed = match self.terms.on_empty {
             OnEmpty::Create => usize::MAX,
-            OnEmpty::Wait | OnEmpty::Fail => targets.max_warm,
+            OnEmpty::Wait | OnEmpty::Fail => targets.most_warm(),
         };
         let total = targets.max_total.unwrap_or(usize::MAX);
         self.needs() <= unclaimed && self.claim.wanted() <= total
@@ -166,12 +175,23 @@ pub struct ClaimView {
     pub sandboxes: Vec<Arc<Sandbox>>,
     /// This process is binding a sandbox to it just now.
     pub binding: bool,
-    /// Whether a pool that will do exists.
-    pub pool_exists: bool,
+    /// Whether there is a pool to serve it.
+    pub supplier: Supplier,
     /// What holds for it on its pool.
     pub terms: Terms,
     /// Why the pool's last plan left the claim waiting.
     pub verdict: Option<Verdict>,
+}
+
+/// Whether there is a pool to serve a claim: the one whose sandboxes it holds, or else any that will do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Supplier {
+    /// One is there.
+    Present,
+    /// One is there, but it is being deleted.
+    Terminating,
+    /// None is there.
+    Absent,
 }
 
 /// Why a claim waits.

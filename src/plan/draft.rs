@@ -180,7 +180,7 @@ impl<'a> Draft<'a> {
         let at = sandbox.available_at(&targets.gate);
         let overdue_at = sandbox.overdue_at(targets.warm_up);
         self.wake(at.unwrap_or(overdue_at));
-        let available = at.is_some_and(|at| at <= self.view.now);
+        let available = sandbox.is_available(&targets.gate, self.view.now);
         self.came_up
             .extend(at.filter(|_| available).map(|at| (sandbox.revision.as_str(), at)));
         self.idle.push(Idle {

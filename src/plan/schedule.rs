@@ -204,7 +204,7 @@ fn never_enough(draft: &Draft, one: &Waiting) -> String {
         Some(max) if wanted > max => format!("{wanted} sandboxes are wanted, and capacity.maxTotal is {max}"),
         _ => format!(
             "{wanted} sandboxes are wanted, and with onEmpty Wait the pool never keeps more than {} warm",
-            targets.max_warm
+            targets.most_warm()
         ),
     }
 }

@@ -113,9 +113,7 @@ fn count(draft: &Draft) -> Counts {
         {
             continue;
         }
-        let available = sandbox
-            .available_at(&draft.view.pool.targets.gate)
-            .is_some_and(|at| at <= draft.view.now);
+        let available = sandbox.is_available(&draft.view.pool.targets.gate, draft.view.now);
         let updated = sandbox.revision == draft.revisions.update.hash;
         counts.replicas += 1;
         counts.ready += usize::from(sandbox.ready_since.is_some());

@@ -6,7 +6,7 @@ use serde_json::json;
 use warmpool::api::claim::Phase as ClaimPhase;
 use warmpool::api::labels;
 use warmpool::observe::sandbox::{Owner, PodPhase};
-use warmpool::observe::view::OwnWrite;
+use warmpool::observe::view::{OwnWrite, Supplier};
 use warmpool::plan::{self, Phase, Step};
 
 fn served(world: &World) -> Vec<String> {
@@ -316,7 +316,7 @@ fn a_claim_of_a_missing_pool_waits_and_says_so_once() {
     let mut world = World::new(0, json!({}));
     world.claim("one", json!({}));
     let mut view = world.claim_view("one");
-    view.pool_exists = false;
+    view.supplier = Supplier::Absent;
     assert_eq!(
         plan::claim::plan(&view).status,
         None,
@@ -328,6 +328,31 @@ fn a_claim_of_a_missing_pool_waits_and_says_so_once() {
     assert_eq!(status.conditions[0].reason, "PoolNotFound");
     world.claims.get_mut("one").unwrap().status = status;
     let mut view = world.claim_view("one");
-    view.pool_exists = false;
+    view.supplier = Supplier::Absent;
     assert_eq!(plan::claim::plan(&view).status, None);
+}
+
+#[test]
+fn a_claim_that_is_not_understood_is_looked_at_again_only_when_something_changes() {
+    let mut world = World::new(0, json!({}));
+    world.claim("one", json!({"priority": "high"}));
+    world.now += SignedDuration::from_secs(301);
+    let mut view = world.claim_view("one");
+    view.supplier = Supplier::Absent;
+    let plan = plan::claim::plan(&view);
+    assert_eq!(plan.status.unwrap().conditions[0].reason, "InvalidSpec");
+    assert_eq!(plan.next, None);
+}
+
+#[test]
+fn a_sandbox_on_a_node_whose_clock_is_ahead_is_available_as_soon_as_it_is_ready() {
+    let mut world = World::full(1, json!({}));
+    let ahead = world.now + SignedDuration::from_secs(30);
+    world
+        .sandboxes
+        .values_mut()
+        .for_each(|s| s.ready_since = Some(ahead));
+    world.claim("run", json!({}));
+    let plan = world.plan();
+    assert_eq!((plan.status.available, plan.bindings().len()), (1, 1));
 }

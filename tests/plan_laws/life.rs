@@ -6,7 +6,7 @@ use std::sync::Arc;
 use warmpool::api::claim::Phase as ClaimPhase;
 use warmpool::api::labels;
 use warmpool::observe::sandbox::{Owner, Sandbox};
-use warmpool::observe::view::ClaimView;
+use warmpool::observe::view::{ClaimView, Supplier};
 use warmpool::plan::{self, Action, Step};
 
 impl World {
@@ -82,7 +82,7 @@ impl World {
             now: self.now,
             sandboxes: owned.map(|s| Arc::new(s.clone())).collect(),
             binding: false,
-            pool_exists: true,
+            supplier: Supplier::Present,
             terms: claim.terms(Some(&self.pool().claim_defaults)),
             verdict: None,
             claim,

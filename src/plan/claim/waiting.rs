@@ -6,7 +6,7 @@ use crate::api::claim::{OnEmpty, Phase};
 use crate::api::conditions::{self, claim as reasons};
 use crate::observe::claim::{Claim, Target};
 use crate::observe::sandbox::Sandbox;
-use crate::observe::view::ClaimView;
+use crate::observe::view::{ClaimView, Supplier};
 use jiff::SignedDuration;
 use std::sync::Arc;
 
@@ -65,8 +65,8 @@ fn wait(view: &ClaimView) -> ClaimPlan {
     let deadline = claim.deadline(&view.terms);
     let (reason, message) = match (&claim.spec, &view.verdict) {
         (Err(fault), _) => (reasons::INVALID_SPEC, fault.clone()),
-        (Ok(_), _) if !view.pool_exists => {
-            let missing = missing(claim);
+        (Ok(_), _) if view.supplier != Supplier::Present => {
+            let missing = missing(view);
             if deadline.is_some_and(|deadline| deadline <= now) {
                 let message = format!("{missing}, and none appeared within waitTimeoutSeconds");
                 return write(claim, failure(claim, reasons::WAIT_TIMEOUT, &message, now));
@@ -87,7 +87,8 @@ fn wait(view: &ClaimView) -> ClaimPlan {
             ..Default::default()
         };
     }
-    let next = deadline.filter(|_| !view.pool_exists);
+    // The pool that is there fails the claim in its time, and one that is not understood fails of itself never.
+    let next = deadline.filter(|_| claim.spec.is_ok() && view.supplier != Supplier::Present);
     let said =
         conditions::find(&claim.status.conditions, conditions::BOUND).is_some_and(|c| c.reason == reason);
     if said && claim.status.observed_generation == claim.generation {
@@ -109,15 +110,26 @@ fn wait(view: &ClaimView) -> ClaimPlan {
     }
 }
 
-fn missing(claim: &Claim) -> String {
-    let namespace = &claim.key.namespace;
-    match &claim.target {
+fn missing(view: &ClaimView) -> String {
+    let namespace = &view.claim.key.namespace;
+    match &view.claim.target {
+        Target::Pool(name) if view.supplier == Supplier::Terminating => {
+            format!("pool {name} in namespace {namespace} is being deleted")
+        }
         Target::Pool(name) => format!("pool {name} does not exist in namespace {namespace}"),
         Target::AnyWith(labels) => {
             let labels: Vec<_> = labels
                 .iter()
                 .map(|(key, value)| format!("{key}={value}"))
                 .collect();
+        Target::AnyWith(_) if !view.sandboxes.is_empty() => {
+            format!(
+                "the pool in namespace {namespace} whose sandboxes the claim holds is gone or being deleted"
+            )
+        }
+        Target::AnyWith(_) if view.supplier == Supplier::Terminating => {
+            format!("every pool in namespace {namespace} that would do is being deleted")
+        }
             format!(
                 "no pool in namespace {namespace} has the labels {}",
                 labels.join(",")

@@ -1,5 +1,6 @@
 //! The `SandboxClaim`: one sandbox or several, for as long as the claim lives.
 
+use super::claim_defaults::BoundDefaults;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
@@ -252,6 +253,9 @@ pub struct SandboxClaimStatus {
     /// When the claim became Failed or Expired.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finish_time: Option<Time>,
+    /// What the pool's `claimDefaults` said at the binding; it holds on when the pool is gone.
+    #[serde(skip_serializing_if = "BoundDefaults::is_empty")]
+    pub defaults: BoundDefaults,
 }
 
 /// One sandbox of a claim.

@@ -2,6 +2,7 @@
 
 use super::claim::{OnEmpty, OnSandboxLost, PodMetadata, ReleasePolicy, RevisionPolicy};
 use kube::KubeSchema;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What holds for claims on the pool that leave the field of the same name out.
@@ -38,4 +39,52 @@ pub struct ClaimDefaults {
     /// Labels and annotations added to claimed sandboxes, where the claim has no such key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_metadata: Option<PodMetadata>,
+}
+
+/// The part of a pool's `claimDefaults` that matters to a claim that is bound.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct BoundDefaults {
+    /// Seconds after the binding when the claim expires.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lifetime_seconds: Option<i32>,
+    /// Seconds after which a claim that has Failed or Expired is deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ttl_seconds_after_finished: Option<i32>,
+    /// What becomes of the sandboxes when the claim expires.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub release_policy: Option<ReleasePolicy>,
+    /// What happens when a bound sandbox is lost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_sandbox_lost: Option<OnSandboxLost>,
+}
+
+impl BoundDefaults {
+    /// Nothing is said.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl From<&ClaimDefaults> for BoundDefaults {
+    fn from(defaults: &ClaimDefaults) -> Self {
+        Self {
+            lifetime_seconds: defaults.lifetime_seconds,
+            ttl_seconds_after_finished: defaults.ttl_seconds_after_finished,
+            release_policy: defaults.release_policy,
+            on_sandbox_lost: defaults.on_sandbox_lost,
+        }
+    }
+}
+
+impl From<BoundDefaults> for ClaimDefaults {
+    fn from(defaults: BoundDefaults) -> Self {
+        Self {
+            lifetime_seconds: defaults.lifetime_seconds,
+            ttl_seconds_after_finished: defaults.ttl_seconds_after_finished,
+            release_policy: defaults.release_policy,
+            on_sandbox_lost: defaults.on_sandbox_lost,
+            ..Self::default()
+        }
+    }
 }

@@ -5,10 +5,10 @@ use super::pool::Pool;
 use super::sandbox::{PodPhase, Sandbox};
 use super::stored::{self, StoredClaim};
 use super::terms::Terms;
-use crate::api::claim::Phase;
+use crate::api::claim::{Phase, ReleasePolicy};
 use crate::api::conditions;
 use crate::api::{ClaimDefaults, SandboxClaimSpec, SandboxClaimStatus};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 
 /// A SandboxClaim as decisions need it.
@@ -117,14 +117,16 @@ impl Claim {
         usize::try_from(replicas).unwrap_or(1)
     }
 
-    /// The terms of the claim on a pool with these defaults.
+    /// The terms of the claim on a pool with these defaults; without a pool, those of the binding hold on. One that is not
+    /// understood loses nothing.
     pub fn terms(&self, defaults: Option<&ClaimDefaults>) -> Terms {
-        let Ok(spec) = &self.spec else {
-            return Terms::default();
-        };
-        match defaults {
-            Some(defaults) => Terms::of(spec, defaults),
-            None => Terms::of(spec, &ClaimDefaults::default()),
+        match (&self.spec, defaults) {
+            (Err(_), _) => Terms {
+                release_policy: ReleasePolicy::Retain,
+                ..Terms::default()
+            },
+            (Ok(spec), Some(defaults)) => Terms::of(spec, defaults),
+            (Ok(spec), None) => Terms::of(spec, &self.status.defaults.clone().into()),
         }
     }
 
@@ -146,6 +148,27 @@ impl Claim {
     pub fn shutdown(&self) -> Option<Timestamp> {
         let time = self.spec.as_ref().ok()?.shutdown_time.as_ref()?;
         Some(time.0)
+    }
+
+    /// When it expires: at its `shutdownTime`, bound or not, or `lifetimeSeconds` after its binding. The default of the pool
+    /// counts as it was at the binding, until the claim's spec is changed.
+    pub fn expiration(&self, terms: &Terms) -> Option<Timestamp> {
+        self.spec.as_ref().ok()?;
+        let unchanged = self.status.observed_generation == self.generation;
+        let stored = || self.status.expiration_time.as_ref().map(|time| time.0);
+        let after_binding = || self.bound_at()?.checked_add(terms.lifetime?).ok();
+        match self.shutdown() {
+            Some(time) => Some(time),
+            None if unchanged => stored(),
+            None => after_binding(),
+        }
+    }
+
+    /// When it was bound, as far as its sandboxes tell, or else how long it waited.
+    fn bound_at(&self) -> Option<Timestamp> {
+        let waited = SignedDuration::try_from_secs_f64(self.status.wait_seconds?).ok()?;
+        let first = self.status.sandboxes.iter().map(|s| s.bound_time.0).min();
+        first.or_else(|| self.created.checked_add(waited).ok())
     }
 
     /// Whether it may keep a sandbox that it holds. One that its status lists may have ended with success: that is its tenant's

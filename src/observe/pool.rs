@@ -36,7 +36,7 @@ pub struct Pool {
     pub template: Arc<Template>,
     /// Why the template is what it is, in the user's words.
     pub change_cause: Option<String>,
-    /// What the spec comes to. With a [`Fault::Spec`] only its gate means anything.
+    /// What the spec comes to. With a [`Fault::Spec`] only its gate means anything, and of the spec the `claimDefaults` count.
     pub targets: Targets,
     /// Why the pool is left as it is: it creates and deletes nothing; what is warm may still be claimed.
     pub fault: Option<Fault>,
@@ -52,7 +52,14 @@ impl Pool {
         let understood = stored::decode("spec", &pool.spec).and_then(|spec: PoolSpec| {
             Ok((Source::of(&spec)?, Targets::resolve(&spec)?, spec.claim_defaults))
         });
-        let claim_defaults = understood.as_ref().ok().map(|(_, _, defaults)| defaults.clone());
+        let claim_defaults = match &understood {
+            Ok((_, _, defaults)) => defaults.clone(),
+            // A fault elsewhere changes nothing for claims.
+            Err(_) => pool
+                .spec
+                .get("claimDefaults")
+                .and_then(|d| stored::decode("spec.claimDefaults", d).ok()),
+        };
         let (template_ref, template, targets, fault) = match understood {
             Ok((Source::Inline(template), targets, _)) => (None, Arc::new(template), targets, None),
             Ok((Source::Named(name), targets, _)) => {
@@ -74,7 +81,7 @@ impl Pool {
             resource_version: stored::resource_version(&pool.metadata),
             generation: pool.metadata.generation.unwrap_or_default(),
             labels: pool.metadata.labels.clone().unwrap_or_default(),
-            claim_defaults: claim_defaults.flatten().unwrap_or_default(),
+            claim_defaults: claim_defaults.unwrap_or_default(),
             created: stored::created(&pool.metadata),
             terminating: pool.metadata.deletion_timestamp.is_some(),
             template_ref,

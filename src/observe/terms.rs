@@ -2,6 +2,7 @@
 //! of the API.
 
 use crate::api::claim::{OnEmpty, OnSandboxLost, PodMetadata, ReleasePolicy, RevisionPolicy};
+use crate::api::claim_defaults::BoundDefaults;
 use crate::api::{ClaimDefaults, SandboxClaimSpec};
 use jiff::SignedDuration;
 
@@ -27,6 +28,8 @@ pub struct Terms {
     pub release_policy: ReleasePolicy,
     /// What happens when a bound sandbox is lost.
     pub on_sandbox_lost: OnSandboxLost,
+    /// What the pool says of claims that are bound.
+    pub defaults: BoundDefaults,
 }
 
 impl Terms {
@@ -58,6 +61,7 @@ impl Terms {
                 .on_sandbox_lost
                 .or(defaults.on_sandbox_lost)
                 .unwrap_or_default(),
+            defaults: defaults.into(),
         }
     }
 }

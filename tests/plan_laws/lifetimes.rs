@@ -3,10 +3,11 @@
 use crate::world::World;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use warmpool::api::claim::Phase;
+use warmpool::api::claim::{Phase, ReleasePolicy};
 use warmpool::observe::claim::Claim;
 use warmpool::observe::sandbox::PodPhase;
 use warmpool::observe::stored::StoredClaim;
+use warmpool::observe::view::{ClaimView, Supplier};
 use warmpool::plan::claim::plan;
 
 /// A pool of two with the bound claim `run`.
@@ -280,4 +281,101 @@ fn a_completed_sandbox_stays_its_claims_while_another_is_replaced() {
     assert_eq!(phase(&world), Phase::Bound);
     let listed = &world.claims["run"].status.sandboxes;
     assert!(listed.len() == 2 && listed.contains(&completed), "{listed:?}");
+}
+
+/// A claim of three that has lost one and waits for another, which the pool does not make.
+fn bereft(claim: Value, defaults: Value) -> World {
+    let mut world = World::full(3, json!({"claimDefaults": defaults}));
+    let mut fields = json!({"replicas": 3, "onSandboxLost": "Replace", "onEmpty": "Wait"});
+    fields
+        .as_object_mut()
+        .unwrap()
+        .extend(claim.as_object().unwrap().clone());
+    world.claim("run", fields);
+    world.step();
+    world.follow("run");
+    assert_eq!(phase(&world), Phase::Bound);
+    let name = world.bound_to("run").unwrap().key.name.clone();
+    world.sandboxes.remove(&name);
+    world.follow("run");
+    assert_eq!((phase(&world), pods(&world)), (Phase::Pending, 2));
+    world
+}
+
+#[test]
+fn a_claim_that_waits_for_what_it_has_lost_expires_in_its_time() {
+    let mut world = bereft(json!({"lifetimeSeconds": 60}), json!({}));
+    let end = expires(&world).unwrap();
+    assert_eq!(plan(&world.claim_view("run")).next, Some(end));
+    world.now = end;
+    assert!(
+        world.plan().bindings().is_empty(),
+        "a sandbox given to it would go with it"
+    );
+    world.follow("run");
+    assert_eq!(phase(&world), Phase::Expired);
+    world.follow("run");
+    assert_eq!(pods(&world), 0);
+}
+
+#[test]
+fn a_lifetime_changed_while_a_claim_waits_for_what_it_has_lost_holds_when_it_is_bound_again() {
+    let mut world = bereft(json!({"lifetimeSeconds": 60}), json!({}));
+    let before = expires(&world).unwrap();
+    edit(&mut world, json!({"lifetimeSeconds": 100}));
+    later(&mut world, 61);
+    world.follow("run");
+    assert_eq!(phase(&world), Phase::Pending, "its user has given it more time");
+    world.rest();
+    assert_eq!(phase(&world), Phase::Bound);
+    assert_eq!(expires(&world), Some(before + SignedDuration::from_secs(40)));
+}
+
+/// What the claim's controller sees once its pool is gone.
+fn without_pool(world: &World) -> ClaimView {
+    let view = world.claim_view("run");
+    ClaimView {
+        supplier: Supplier::Absent,
+        terms: view.claim.terms(None),
+        ..view
+    }
+}
+
+#[test]
+fn a_sandbox_that_the_pool_had_retained_survives_the_pool() {
+    let defaults = json!({"lifetimeSeconds": 60, "releasePolicy": "Retain", "ttlSecondsAfterFinished": 600});
+    let mut world = bound(json!({}), defaults);
+    later(&mut world, 60);
+    world.follow("run");
+    assert_eq!(phase(&world), Phase::Expired);
+    let plan = plan(&without_pool(&world));
+    assert!(plan.release.is_empty());
+    assert_eq!(plan.next, Some(world.now + SignedDuration::from_secs(600)));
+}
+
+#[test]
+fn the_lifetime_that_the_pool_gave_a_claim_survives_the_pool_and_an_edit() {
+    let mut world = bound(json!({}), json!({"lifetimeSeconds": 60}));
+    let end = expires(&world);
+    edit(&mut world, json!({"ttlSecondsAfterFinished": 5}));
+    let status = plan(&without_pool(&world)).status.unwrap();
+    assert_eq!(status.expiration_time.map(|time| time.0), end);
+}
+
+#[test]
+fn a_claim_that_is_not_understood_any_more_keeps_its_sandbox() {
+    let mut world = bound(json!({"lifetimeSeconds": 60}), json!({}));
+    later(&mut world, 60);
+    world.follow("run");
+    edit(&mut world, json!({"priority": "high"}));
+    let plan = plan(&world.claim_view("run"));
+    assert_eq!((phase(&world), plan.release.len()), (Phase::Expired, 0));
+}
+
+#[test]
+fn what_a_pool_says_of_claims_holds_on_while_the_rest_of_its_spec_is_not_understood() {
+    let mut world = bound(json!({}), json!({"releasePolicy": "Retain"}));
+    world.set(json!({"replicas": "many"}));
+    let terms = world.claim_view("run").terms;
+    assert_eq!(terms.release_policy, ReleasePolicy::Retain);
 }

@@ -13,10 +13,9 @@ use std::sync::Arc;
 
 pub(super) fn plan(view: &ClaimView) -> ClaimPlan {
     let claim = &view.claim;
-    let expiration = expiration(view);
-    if let Some(expired) = expiration.filter(|at| *at <= view.now) {
-        let message = format!("the lifetime of the claim ended at {expired}");
-        return write(claim, expiry(claim, &message, view.now));
+    let expiration = claim.expiration(&view.terms);
+    if let Some(end) = expiration.filter(|at| *at <= view.now) {
+        return write(claim, expiry(claim, &lifetime_ended(end), view.now));
     }
     let (kept, lost) = kept_and_lost(view);
     let mut plan = if lost.is_empty() && !kept.is_empty() {
@@ -54,20 +53,8 @@ fn is_lost(view: &ClaimView, sandbox: &Sandbox) -> bool {
     sandbox.phase == PodPhase::Failed || (sandbox.terminating && replaced)
 }
 
-/// When the claim expires: at its `shutdownTime`, or `lifetimeSeconds` after its binding. The default of the pool counts
-/// as it was at the binding, until the claim's spec is changed.
-fn expiration(view: &ClaimView) -> Option<Timestamp> {
-    let claim = &view.claim;
-    let spec = claim.spec.as_ref().ok()?;
-    let bound = claim.status.sandboxes.iter().map(|s| s.bound_time.0).min();
-    let after_binding = |lifetime| bound.and_then(|at: Timestamp| at.checked_add(lifetime).ok());
-    let unchanged = claim.status.observed_generation == claim.generation;
-    let stored = || claim.status.expiration_time.as_ref().map(|time| time.0);
-    match &spec.shutdown_time {
-        Some(time) => Some(time.0),
-        None if unchanged => stored(),
-        None => view.terms.lifetime.and_then(after_binding),
-    }
+pub(super) fn lifetime_ended(end: Timestamp) -> String {
+    format!("the lifetime of the claim ended at {end}")
 }
 
 fn following(view: &ClaimView, kept: &[Kept<'_>], expiration: Option<Timestamp>) -> SandboxClaimStatus {
@@ -123,6 +110,7 @@ pub(super) fn lose(view: &ClaimView, kept: &[Kept<'_>], lost: &[Lost<'_>]) -> Cl
                 phase: Some(Phase::Pending),
                 observed_generation: claim.generation,
                 sandboxes: kept.iter().map(|(entry, _)| (*entry).clone()).collect(),
+                expiration_time: claim.expiration(&view.terms).map(Time),
                 ..claim.status.clone()
             };
             let message = format!("{what} and is being replaced");

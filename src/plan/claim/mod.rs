@@ -74,7 +74,11 @@ pub fn binding(
     };
     let first = before.wait_seconds.is_none();
     let lifetime = terms.lifetime.and_then(|lifetime| now.checked_add(lifetime).ok());
-    let expiration = claim.shutdown().or(lifetime);
+    let expiration = if first {
+        claim.shutdown().or(lifetime)
+    } else {
+        claim.expiration(terms)
+    };
     let status = SandboxClaimStatus {
         phase: Some(Phase::Bound),
         observed_generation: claim.generation,
@@ -88,10 +92,11 @@ pub fn binding(
         } else {
             before.wait.clone()
         },
-        expiration_time: if first {
-            expiration.map(Time)
+        expiration_time: expiration.map(Time),
+        defaults: if first {
+            terms.defaults.clone()
         } else {
-            before.expiration_time.clone()
+            before.defaults.clone()
         },
         finish_time: None,
         conditions: Vec::new(),

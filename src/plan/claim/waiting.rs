@@ -8,6 +8,7 @@ use crate::observe::claim::{Claim, Target};
 use crate::observe::sandbox::Sandbox;
 use crate::observe::view::{ClaimView, Supplier};
 use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use std::sync::Arc;
 
 /// How long a claim waits before its status says so. Most wait less, and a write saved here is a binding
@@ -16,9 +17,12 @@ const PATIENCE: SignedDuration = SignedDuration::from_millis(500);
 
 pub(super) fn plan(view: &ClaimView) -> ClaimPlan {
     let claim = &view.claim;
-    let shutdown = claim.shutdown();
-    if let Some(shutdown) = shutdown.filter(|time| *time <= view.now) {
-        let message = format!("shutdownTime {shutdown} came before the claim was bound");
+    let expiration = claim.expiration(&view.terms);
+    if let Some(end) = expiration.filter(|time| *time <= view.now) {
+        let message = match claim.status.wait_seconds {
+            None => format!("shutdownTime {end} came before the claim was bound"),
+            Some(_) => bound::lifetime_ended(end),
+        };
         return write(claim, expiry(claim, &message, view.now));
     }
     let usable = usable(view);
@@ -36,7 +40,7 @@ pub(super) fn plan(view: &ClaimView) -> ClaimPlan {
     // What has died before it was published is nobody's. What is too many is known once the status tells which are kept.
     plan.release = unpublished(view);
     plan.release.retain(|sandbox| sandbox.finished());
-    plan.next = [plan.next, shutdown].into_iter().flatten().min();
+    plan.next = [plan.next, expiration].into_iter().flatten().min();
     plan
 }
 
@@ -101,6 +105,7 @@ fn wait(view: &ClaimView) -> ClaimPlan {
         phase: Some(Phase::Pending),
         observed_generation: claim.generation,
         pool: claim.pool().to_string(),
+        expiration_time: claim.expiration(&view.terms).map(Time),
         ..claim.status.clone()
     };
     let status = say::with_conditions(claim, status, say::unbound(reason, &message), now);
@@ -117,11 +122,6 @@ fn missing(view: &ClaimView) -> String {
             format!("pool {name} in namespace {namespace} is being deleted")
         }
         Target::Pool(name) => format!("pool {name} does not exist in namespace {namespace}"),
-        Target::AnyWith(labels) => {
-            let labels: Vec<_> = labels
-                .iter()
-                .map(|(key, value)| format!("{key}={value}"))
-                .collect();
         Target::AnyWith(_) if !view.sandboxes.is_empty() => {
             format!(
                 "the pool in namespace {namespace} whose sandboxes the claim holds is gone or being deleted"
@@ -130,6 +130,11 @@ fn missing(view: &ClaimView) -> String {
         Target::AnyWith(_) if view.supplier == Supplier::Terminating => {
             format!("every pool in namespace {namespace} that would do is being deleted")
         }
+        Target::AnyWith(labels) => {
+            let labels: Vec<_> = labels
+                .iter()
+                .map(|(key, value)| format!("{key}={value}"))
+                .collect();
             format!(
                 "no pool in namespace {namespace} has the labels {}",
                 labels.join(",")

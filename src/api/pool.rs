@@ -1,6 +1,7 @@
 //! The `Pool`: how many unclaimed sandboxes to keep warm, from which template, changed how fast.
 
 use super::ClaimDefaults;
+use super::conditions::{self, progressing};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -334,6 +335,22 @@ pub struct PoolStatus {
     pub selector: String,
     /// Conditions: Available, Progressing, ReplicaFailure, Exhausted.
     pub conditions: Vec<Condition>,
+}
+
+impl PoolStatus {
+    /// The update revision, when it is complete, or was before the pool had its fault.
+    pub fn completed(&self) -> Option<&str> {
+        let said = conditions::find(&self.conditions, conditions::PROGRESSING)?;
+        let complete = matches!(
+            said.reason.as_str(),
+            progressing::COMPLETE
+                | progressing::INVALID_SPEC
+                | progressing::TEMPLATE_NOT_FOUND
+                | progressing::TEMPLATE_INVALID
+        );
+        let same = self.current_revision == self.update_revision;
+        Some(self.update_revision.as_str()).filter(|_| complete && same)
+    }
 }
 
 fn one() -> i32 {

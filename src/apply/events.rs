@@ -147,7 +147,7 @@ fn rollout(pool: &Pool, before: &PoolStatus, status: &PoolStatus) -> Vec<Event> 
         tell(progressing::PARTITION_COMPLETE, message);
     }
     // A pool whose fault is mended says again that it is complete, and nothing was rolled out.
-    if becomes(progressing::COMPLETE) && completed(status) != completed(before) {
+    if becomes(progressing::COMPLETE) && status.completed() != before.completed() {
         tell(progressing::COMPLETE, message);
     }
     events
@@ -155,12 +155,6 @@ fn rollout(pool: &Pool, before: &PoolStatus, status: &PoolStatus) -> Vec<Event> 
 
 fn progress(status: &PoolStatus) -> Option<&Condition> {
     conditions::find(&status.conditions, conditions::PROGRESSING)
-}
-
-/// The update revision, when it is complete.
-fn completed(status: &PoolStatus) -> Option<&str> {
-    let complete = status.current_revision == status.update_revision;
-    complete.then_some(status.update_revision.as_str())
 }
 
 /// What else is concerned by a rollout that makes no progress. It also keeps apart what is counted up.

@@ -110,25 +110,9 @@ fn complete(draft: &Draft, counts: &Counts) -> bool {
     let none_is_old =
         counts.updated == counts.replicas && draft.view.creating.len() == draft.creating_updated();
     let enough = counts.updated_available + draft.taken >= draft.within_total(pool.targets.replicas);
-    none_is_old && (was_complete(draft) || (pool.fault.is_none() && enough))
-}
-
-/// The status says of this revision that it is complete, or was before the pool had its fault. That it was complete once
-/// is not enough: a rollout to another one that was undone has to be made good.
-fn was_complete(draft: &Draft) -> bool {
-    let status = &draft.view.pool.status;
-    let update = &draft.revisions.update.hash;
-    let said = conditions::find(&status.conditions, conditions::PROGRESSING);
-    let at_rest = said.is_some_and(|c| {
-        matches!(
-            c.reason.as_str(),
-            progressing::COMPLETE
-                | progressing::INVALID_SPEC
-                | progressing::TEMPLATE_NOT_FOUND
-                | progressing::TEMPLATE_INVALID
-        )
-    });
-    at_rest && status.current_revision == *update && status.update_revision == *update
+    // That it was complete once is not enough: a rollout to another revision that was undone has to be made good.
+    let was_complete = pool.status.completed() == Some(&draft.revisions.update.hash);
+    none_is_old && (was_complete || (pool.fault.is_none() && enough))
 }
 
 /// When the rollout made progress last; `None` while none is under way, and while it waits for somebody: paused,

@@ -97,6 +97,16 @@ fn each_transition_is_told_in_its_own_event() {
                 format!("Normal RolloutComplete {}: revision is complete", of("a")),
             ],
         ),
+        // Back to it, with some of the other one still to go.
+        (rolling(), status("a", "a", &[ROLLING]), vec![rolling_out("a")]),
+        (
+            status("a", "a", &[ROLLING]),
+            status("a", "a", &[COMPLETE]),
+            vec![format!(
+                "Normal RolloutComplete {}: revision is complete",
+                of("a")
+            )],
+        ),
         (
             rolling(),
             status("a", "b", &[PARTITION]),

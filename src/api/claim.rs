@@ -94,7 +94,9 @@ pub struct SandboxClaimSpec {
     pub pod_metadata: Option<PodMetadata>,
 }
 
-/// While a claim is bound these fields of its spec stay as they are; one that is absent before and after is the same.
+/// Once a claim was bound, these fields of its spec stay as they are, also while it waits for what it has lost to be
+/// replaced and after its end; one that is absent before and after is the same. `waitSeconds` comes with the first
+/// binding and stays.
 fn immutable_once_bound() -> String {
     let fields = [
         "poolRef",
@@ -111,8 +113,8 @@ fn immutable_once_bound() -> String {
         let (new, old) = (format!("self.spec.{field}"), format!("oldSelf.spec.{field}"));
         format!("has({new}) == has({old}) && (!has({new}) || {new} == {old})")
     });
-    let bound = "has(oldSelf.status) && has(oldSelf.status.phase) && oldSelf.status.phase == 'Bound'";
-    format!("!({bound}) || ({})", same.join(" && "))
+    let was_bound = "has(oldSelf.status) && has(oldSelf.status.waitSeconds)";
+    format!("!({was_bound}) || ({})", same.join(" && "))
 }
 
 /// Selects pools of the claim's namespace by their labels.

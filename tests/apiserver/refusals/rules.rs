@@ -1,12 +1,12 @@
 //! Every rule of the schemas refuses what it should, with its sentence, and every rule has a case.
 
 use super::{Case, claim_cases, pool_cases};
-use crate::api::{CLAIMS, POOLS, Resource};
+use crate::api::{CLAIMS, PODS, POOLS, Refusal, Resource};
 use crate::cluster::repository;
 use crate::objects::{NEW_IMAGE, claim, pool};
 use crate::rest::settle;
 use crate::scene::Scene;
-use crate::stories::bound;
+use crate::stories::{bound, in_phase, sandbox};
 use crate::wait;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -143,32 +143,54 @@ fn collect(kind: &str, schema: &Value, at: String, rules: &mut BTreeSet<Rule>) {
     }
 }
 
-pub fn a_bound_claims_spec_cannot_be_changed(scene: &Scene) -> Result<(), String> {
-    scene.create_claim("run", "python", &json!({"priority": 1}))?;
-    let patch = |value: Value| {
-        scene
-            .lab
-            .api
-            .merge(CLAIMS, &scene.namespace, "run", &json!({"spec": value}))
-    };
-    // While it waits it may be changed.
-    patch(json!({"priority": 2, "waitTimeoutSeconds": 600}))?;
-    scene.create_pool(&pool("python", 1, &json!({})))?;
-    bound(scene, "run")?;
-    for change in [
-        json!({"priority": 3}),
-        json!({"poolRef": {"name": "other"}}),
-        json!({"onEmpty": "Fail"}),
+fn patch(scene: &Scene, name: &str, spec: Value) -> Result<Value, Refusal> {
+    let api = &scene.lab.api;
+    api.merge(CLAIMS, &scene.namespace, name, &json!({"spec": spec}))
+}
+
+/// What a binding settles stays as it is.
+fn is_settled(scene: &Scene, name: &str) -> Result<(), String> {
+    for (change, sentence) in [
+        (json!({"priority": 3}), claim_cases::IMMUTABLE),
+        (json!({"poolRef": {"name": "other"}}), claim_cases::IMMUTABLE),
+        (json!({"onEmpty": "Fail"}), claim_cases::IMMUTABLE),
+        (json!({"replicas": 2}), claim_cases::REPLICAS_IMMUTABLE),
     ] {
-        let refusal = patch(change).map_or_else(|r| r.message, |_| "nothing".into());
-        wait::ensure(refusal.contains(claim_cases::IMMUTABLE), || {
-            format!("the server said {refusal}")
+        let refusal = patch(scene, name, change).map_or_else(|r| r.message, |_| "nothing".into());
+        wait::ensure(refusal.contains(sentence), || {
+            format!("of {name} the server said {refusal}")
         })?;
     }
-    let refusal = patch(json!({"replicas": 2})).map_or_else(|r| r.message, |_| "nothing".into());
-    wait::ensure(refusal.contains(claim_cases::REPLICAS_IMMUTABLE), || {
-        format!("the server said {refusal}")
-    })?;
+    // How long it lives is not settled.
+    let longer = json!({"lifetimeSeconds": 3600, "ttlSecondsAfterFinished": 3600});
+    patch(scene, name, longer).map_err(|r| r.to_string())?;
+    Ok(())
+}
+
+pub fn a_bound_claims_spec_cannot_be_changed(scene: &Scene) -> Result<(), String> {
+    scene.create_claim("run", "python", &json!({"priority": 1, "onSandboxLost": "Fail"}))?;
+    // While it waits it may be changed.
+    let change =
+        json!({"priority": 2, "waitTimeoutSeconds": 600, "onSandboxLost": "Replace", "onEmpty": "Wait"});
+    patch(scene, "run", change).map_err(|r| r.to_string())?;
+    scene.create_pool(&pool("python", 1, &json!({})))?;
+    let first = sandbox(&bound(scene, "run")?).0;
+    is_settled(scene, "run")?;
+    // Nor while it waits for another sandbox in place of one that it has lost.
+    scene.patch_pool("python", &json!({"spec": {"replicas": 0}}))?;
+    settle(scene, 30)?;
+    scene.lab.api.delete(PODS, &scene.namespace, &first)?;
+    in_phase(scene, "run", "Pending", 30)?;
+    is_settled(scene, "run")?;
+    scene.patch_pool("python", &json!({"spec": {"replicas": 2}}))?;
+    bound(scene, "run")?;
+    // Nor after its end.
+    scene.create_claim("ends", "python", &json!({}))?;
+    let lost = sandbox(&bound(scene, "ends")?).0;
+    scene.lab.api.delete(PODS, &scene.namespace, &lost)?;
+    in_phase(scene, "ends", "Failed", 30)?;
+    is_settled(scene, "ends")?;
+    scene.delete_claim("ends")?;
     settle(scene, 30)
 }
 

@@ -75,6 +75,10 @@ pub struct SandboxClaimSpec {
     pub lifetime_seconds: Option<i32>,
     /// The moment when the claim expires, bound or not. May be changed while it is bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[x_kube(
+        validation = kube::core::Rule::new("self < timestamp('9999-12-30T00:00:00Z')")
+            .message("shutdownTime must be before 9999-12-30T00:00:00Z; leave it out for a claim that never expires")
+    )]
     pub shutdown_time: Option<Time>,
     /// Seconds after which a claim that has Failed or Expired is deleted. Default: the pool's `claimDefaults`, else
     /// never.

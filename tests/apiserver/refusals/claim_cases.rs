@@ -96,6 +96,11 @@ pub fn cases() -> Vec<Case> {
             json!({"shutdownTime": "tomorrow"}),
         ),
         cel(
+            "spec.shutdownTime",
+            "shutdownTime must be before 9999-12-30T00:00:00Z; leave it out for a claim that never expires",
+            json!({"shutdownTime": "9999-12-31T23:59:59Z"}),
+        ),
+        cel(
             "spec.replicas",
             "replicas must be from 1 to 1000",
             json!({"replicas": 0}),

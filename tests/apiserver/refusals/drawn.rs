@@ -35,7 +35,7 @@ const WORDS: [&str; 12] = [
 const TIMES: [&str; 3] = [
     "2020-01-01T00:00:00Z",
     "2100-01-01T00:00:00Z",
-    "9999-12-31T23:59:59Z",
+    "9999-12-29T23:59:59Z",
 ];
 
 /// Draws values for a part of an OpenAPI schema.

@@ -158,7 +158,9 @@ pub struct UpdateStrategy {
     #[serde(default = "quarter")]
     #[x_kube(
         validation = kube::core::Rule::new("type(self) == string ? self.matches('^(100|[0-9]{1,2})%$') : self >= 0")
-            .message("maxUnavailable must be a number of 0 or more, or a percentage from \"0%\" to \"100%\"")
+            .message("maxUnavailable must be a number of 0 or more, or a percentage from \"0%\" to \"100%\""),
+        validation = kube::core::Rule::new("type(self) == string || self <= 2147483647")
+            .message("maxUnavailable must not be above 2147483647")
     )]
     pub max_unavailable: IntOrString,
     /// How many sandboxes above `replicas` a rollout may create: a number, or a percentage of `replicas`
@@ -166,7 +168,9 @@ pub struct UpdateStrategy {
     #[serde(default = "zero")]
     #[x_kube(
         validation = kube::core::Rule::new("type(self) == string ? self.matches('^[0-9]{1,4}%$') : self >= 0")
-            .message("maxSurge must be a number of 0 or more, or a percentage like \"25%\"")
+            .message("maxSurge must be a number of 0 or more, or a percentage like \"25%\""),
+        validation = kube::core::Rule::new("type(self) == string || self <= 2147483647")
+            .message("maxSurge must not be above 2147483647")
     )]
     pub max_surge: IntOrString,
     /// How many unclaimed sandboxes stay on the old revision (a canary): a number, or a percentage of
@@ -174,7 +178,9 @@ pub struct UpdateStrategy {
     #[serde(default = "zero")]
     #[x_kube(
         validation = kube::core::Rule::new("type(self) == string ? self.matches('^(100|[0-9]{1,2})%$') : self >= 0")
-            .message("partition must be a number of 0 or more, or a percentage from \"0%\" to \"100%\"")
+            .message("partition must be a number of 0 or more, or a percentage from \"0%\" to \"100%\""),
+        validation = kube::core::Rule::new("type(self) == string || self <= 2147483647")
+            .message("partition must not be above 2147483647")
     )]
     pub partition: IntOrString,
     /// Stops the rollout only: the pool is kept full, with the old revision, and claims are served.
@@ -215,7 +221,9 @@ pub struct ScaleStrategy {
     #[serde(default = "all")]
     #[x_kube(
         validation = kube::core::Rule::new("type(self) == string ? self.matches('^[0-9]{1,4}%$') : self >= 0")
-            .message("maxUnavailable must be a number of 0 or more, or a percentage like \"100%\"")
+            .message("maxUnavailable must be a number of 0 or more, or a percentage like \"100%\""),
+        validation = kube::core::Rule::new("type(self) == string || self <= 2147483647")
+            .message("maxUnavailable must not be above 2147483647")
     )]
     pub max_unavailable: IntOrString,
 }

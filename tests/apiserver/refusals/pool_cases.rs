@@ -222,6 +222,31 @@ fn budgets() -> Vec<Case> {
         let spec = json!({"updateStrategy": {"partition": value}});
         all.push(cel("spec.updateStrategy.partition", PARTITION, spec));
     }
+    const HUGE: i64 = 3_000_000_000;
+    for (at, says, spec) in [
+        (
+            "spec.updateStrategy.maxUnavailable",
+            "maxUnavailable must not be above 2147483647",
+            json!({"updateStrategy": {"maxUnavailable": HUGE}}),
+        ),
+        (
+            "spec.updateStrategy.maxSurge",
+            "maxSurge must not be above 2147483647",
+            json!({"updateStrategy": {"maxSurge": HUGE}}),
+        ),
+        (
+            "spec.updateStrategy.partition",
+            "partition must not be above 2147483647",
+            json!({"updateStrategy": {"partition": HUGE}}),
+        ),
+        (
+            "spec.scaleStrategy.maxUnavailable",
+            "maxUnavailable must not be above 2147483647",
+            json!({"scaleStrategy": {"maxUnavailable": HUGE}}),
+        ),
+    ] {
+        all.push(cel(at, says, spec));
+    }
     all.push(keyword(
         "spec.updateStrategy.maxUnavailable",
         "type",

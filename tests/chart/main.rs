@@ -96,7 +96,7 @@ const STORIES: &[(&str, Story)] = named![
         a_protected_pool_with_claims_cannot_be_deleted,
         nobody_but_the_operator_writes_the_labels_of_sandboxes,
     },
-    roles::{ view_edit_and_admin_take_in_pools_and_claims },
+    roles::{ view_edit_and_admin_take_in_pools_claims_and_their_templates },
     kustomize::{ kubectl_apply_k_installs_it },
 ];
 

@@ -1,10 +1,10 @@
-//! What Kubernetes' own roles let people do with pools and claims.
+//! What Kubernetes' own roles let people do with pools, claims and PodTemplates.
 
 use crate::neighbours::may;
 use crate::plane::{CHART, Plane, TEAM};
 use crate::wait::{ensure, until};
 
-pub fn view_edit_and_admin_take_in_pools_and_claims(plane: &Plane) -> Result<(), String> {
+pub fn view_edit_and_admin_take_in_pools_claims_and_their_templates(plane: &Plane) -> Result<(), String> {
     plane.team()?;
     plane.install(CHART, &["--create-namespace"])?;
     for role in ["view", "edit", "admin"] {
@@ -15,23 +15,28 @@ pub fn view_edit_and_admin_take_in_pools_and_claims(plane: &Plane) -> Result<(),
     }
     let everybody = ["viewer", "editer", "adminer"];
     let writers = ["editer", "adminer"];
-    let rights: [(&str, &str, &[&str]); 11] = [
-        ("get", "pools", &everybody),
-        ("watch", "sandboxclaims", &everybody),
-        ("get", "pools/status", &everybody),
-        ("get", "pools/scale", &everybody),
-        ("create", "pools", &writers),
-        ("delete", "pools", &writers),
-        ("create", "sandboxclaims", &writers),
-        ("deletecollection", "sandboxclaims", &writers),
-        ("patch", "pools/scale", &writers),
-        ("patch", "pools/status", &[]),
-        ("update", "sandboxclaims/status", &[]),
+    let (ours, core) = ("warmpool.dev", "");
+    let rights: [(&str, &str, &str, &[&str]); 15] = [
+        ("get", ours, "pools", &everybody),
+        ("watch", ours, "sandboxclaims", &everybody),
+        ("get", ours, "pools/status", &everybody),
+        ("get", ours, "pools/scale", &everybody),
+        ("create", ours, "pools", &writers),
+        ("delete", ours, "pools", &writers),
+        ("create", ours, "sandboxclaims", &writers),
+        ("deletecollection", ours, "sandboxclaims", &writers),
+        ("patch", ours, "pools/scale", &writers),
+        ("patch", ours, "pools/status", &[]),
+        ("update", ours, "sandboxclaims/status", &[]),
+        ("list", core, "podtemplates", &everybody),
+        ("watch", core, "podtemplates", &everybody),
+        ("create", core, "podtemplates", &writers),
+        ("delete", core, "podtemplates", &writers),
     ];
     until("the roles were aggregated", 30, || {
-        for (verb, resource, allowed) in rights {
+        for (verb, group, resource, allowed) in rights {
             for user in everybody {
-                let found = may(plane, user, TEAM, verb, "warmpool.dev", resource)?;
+                let found = may(plane, user, TEAM, verb, group, resource)?;
                 ensure(found == allowed.contains(&user), || {
                     format!("{user} may {verb} {resource}: {found}")
                 })?;

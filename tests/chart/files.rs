@@ -1,10 +1,11 @@
 //! What can be said of the chart's files without Helm.
 
-use crate::cluster::repository;
+use crate::cluster::{output_of, repository};
 use crate::wait::ensure;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
+use std::process::Command;
 
 fn text(path: &str) -> Result<String, String> {
     fs::read_to_string(repository().join(path)).map_err(|e| format!("{path}: {e}"))
@@ -94,6 +95,23 @@ pub fn every_object_of_the_schema_refuses_what_it_does_not_know() -> Result<(), 
     let open = open(&yaml("charts/warmpool/values.schema.json")?, "");
     ensure(open.is_empty(), || {
         format!("values.schema.json takes any field at {open:?}")
+    })
+}
+
+pub fn the_chart_logs_what_the_binary_logs_by_itself() -> Result<(), String> {
+    let values = yaml("charts/warmpool/values.yaml")?;
+    let filter = values["log"]["filter"].as_str().unwrap_or_default();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_warmpool"));
+    command.args(["controller", "--help"]);
+    let help = output_of(command, None)?;
+    ensure(help.contains(&format!("[default: {filter}]")), || {
+        format!(
+            "log.filter of the chart is {filter}, and not what `warmpool controller --help` tells:\n{help}"
+        )
+    })?;
+    let row = format!("| `log.filter` | `{filter}` |");
+    ensure(text("charts/warmpool/README.md")?.contains(&row), || {
+        format!("the table in the chart's README.md lacks {row}")
     })
 }
 

@@ -60,6 +60,7 @@ const FILES: &[(&str, Check)] = named![
         every_value_is_in_the_table_and_in_the_schema,
         every_object_of_the_schema_refuses_what_it_does_not_know,
         chart_and_image_carry_the_version_of_the_binary,
+        the_chart_logs_what_the_binary_logs_by_itself,
     },
 ];
 

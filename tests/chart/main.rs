@@ -68,12 +68,13 @@ const FILES: &[(&str, Check)] = named![
 const RENDERED: &[(&str, Check)] = named![
     rendered::{
         helm_finds_nothing_to_complain_of,
-        a_misspelt_value_is_refused_by_its_name,
+        a_value_that_is_misspelt_or_cannot_be_is_refused_by_its_name,
         the_crds_are_those_of_the_repository,
         kustomize_gives_what_the_chart_gives,
         the_manifests_are_what_make_config_writes,
         crds_can_be_left_out_and_need_not_be_kept,
         a_service_account_that_is_neither_made_nor_named_is_refused,
+        a_service_monitor_without_a_service_is_refused,
     },
 ];
 

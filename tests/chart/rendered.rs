@@ -22,7 +22,7 @@ pub fn helm_finds_nothing_to_complain_of() -> Result<(), String> {
     helm(&["lint", "--strict", CHART]).map(drop)
 }
 
-pub fn a_misspelt_value_is_refused_by_its_name() -> Result<(), String> {
+pub fn a_value_that_is_misspelt_or_cannot_be_is_refused_by_its_name() -> Result<(), String> {
     for (value, complaint) in [
         ("replcas=1", "additional properties 'replcas' not allowed"),
         (
@@ -35,6 +35,10 @@ pub fn a_misspelt_value_is_refused_by_its_name() -> Result<(), String> {
         (
             "leaderElection.leaseDuration=15",
             "at '/leaderElection/leaseDuration'",
+        ),
+        (
+            "admissionPolicies.validationActions={Deny,Warn}",
+            "at '/admissionPolicies/validationActions/1': value must be one of 'Deny', 'Audit'",
         ),
         ("watchNamespace=Team", "at '/watchNamespace'"),
         ("image.digest=sha256:12", "at '/image/digest'"),
@@ -100,6 +104,14 @@ pub fn a_service_account_that_is_neither_made_nor_named_is_refused() -> Result<(
         deployment[0]["spec"]["template"]["spec"]["serviceAccountName"] == "mine",
         || deployment[0].to_string(),
     )
+}
+
+pub fn a_service_monitor_without_a_service_is_refused() -> Result<(), String> {
+    let values = "metrics.serviceMonitor.enabled=true,metrics.service.enabled=false";
+    let said = chart(&["--set", values]).err().unwrap_or_default();
+    ensure(said.contains("there is no Service to scrape"), || {
+        format!("Helm said {said:?}")
+    })
 }
 
 /// By kind and name, without what says that Helm made it.

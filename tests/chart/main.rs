@@ -75,6 +75,7 @@ const RENDERED: &[(&str, Check)] = named![
         crds_can_be_left_out_and_need_not_be_kept,
         a_service_account_that_is_neither_made_nor_named_is_refused,
         a_service_monitor_without_a_service_is_refused,
+        names_that_are_digits_stay_names,
     },
 ];
 

@@ -114,6 +114,36 @@ pub fn a_service_monitor_without_a_service_is_refused() -> Result<(), String> {
     })
 }
 
+/// Where numbers stand in an object.
+fn numbers(value: &Value, at: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Number(number) => found.push(format!("{at}: {number}")),
+        Value::Array(items) => items.iter().for_each(|item| numbers(item, at, found)),
+        Value::Object(fields) => {
+            for (key, field) in fields {
+                numbers(field, &format!("{at}.{key}"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+pub fn names_that_are_digits_stay_names() -> Result<(), String> {
+    let names = "nameOverride=2024,watchNamespace=2024,serviceAccount.name=2024,priorityClass.name=2024";
+    let all = "tests/chart/values/everything.yaml";
+    let mut read = Vec::new();
+    for full in ["", "2024"] {
+        let names = format!("{names},fullnameOverride={full}");
+        let values = ["-f", all, "--set-string", &names];
+        let rendered = helm(&[&["template", "2024", CHART, "-n", "2024"][..], &values].concat())?;
+        for object in documents(&rendered)? {
+            numbers(&object, object["kind"].as_str().unwrap_or_default(), &mut read);
+        }
+    }
+    read.retain(|place| place.ends_with(": 2024"));
+    ensure(read.is_empty(), || format!("2024 is read as a number: {read:?}"))
+}
+
 /// By kind and name, without what says that Helm made it.
 fn plain(objects: Vec<Value>) -> BTreeMap<String, Value> {
     let named = objects.into_iter().map(|mut object| {

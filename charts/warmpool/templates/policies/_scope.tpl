@@ -4,6 +4,6 @@
 matchResources:
   namespaceSelector:
     matchLabels:
-      kubernetes.io/metadata.name: {{ . }}
+      kubernetes.io/metadata.name: {{ . | quote }}
 {{- end }}
 {{- end }}

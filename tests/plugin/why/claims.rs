@@ -156,3 +156,26 @@ fn a_claim_that_has_failed_waits_for_nothing() {
          It waits for nothing any more; 'kubectl delete sandboxclaim run -n ns' removes it."
     );
 }
+
+#[test]
+fn a_claim_on_a_pool_that_is_being_deleted_is_promised_nothing() {
+    let mut world = plain(1)
+        .pod("p1", "image:2", &json!({}))
+        .claim("run", &json!({}), &json!({}));
+    world.0[0]["metadata"]["deletionTimestamp"] = json!(ago(5));
+    assert_eq!(
+        world.said("run").unwrap(),
+        [
+            "Claim run has waited 30s. Pool python is being deleted, so nothing is made for it and no sandbox of the \
+             pool is given away any more.",
+            "It fails at 2026-01-31T12:04:30Z, in 4m30s, unless it is bound by then (waitTimeoutSeconds).",
+        ]
+    );
+    assert_eq!(
+        world.said("pod/p1").unwrap(),
+        [
+            "Sandbox p1 of pool python is unclaimed.",
+            "Its pool is being deleted, and Kubernetes' garbage collector deletes it, too.",
+        ]
+    );
+}

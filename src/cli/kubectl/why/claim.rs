@@ -106,6 +106,14 @@ fn waiting(index: &Index, claim: &Claim, status: &SandboxClaimStatus, now: Times
         return said;
     };
     let pool = &outlook.view.pool.key.name;
+    if outlook.view.pool.terminating {
+        let mut said = vec![format!(
+            "Claim {name} has waited {age}. Pool {pool} is being deleted, so nothing is made for it and no sandbox of the \
+             pool is given away any more."
+        )];
+        said.extend(deadline(claim, Some(&outlook), now));
+        return said;
+    }
     let verdict = outlook.plan.waiting.iter().find(|v| v.uid == claim.uid);
     let Some(verdict) = verdict else {
         return vec![decided(&outlook, claim)];
@@ -120,11 +128,7 @@ fn waiting(index: &Index, claim: &Claim, status: &SandboxClaimStatus, now: Times
             "It would take from {others} other pools too, if one of them can serve it sooner."
         ));
     }
-    if outlook.view.pool.terminating {
-        said.push(format!(
-            "Pool {pool} is being deleted, so nothing is made for it."
-        ));
-    } else if outlook.view.pool.fault.is_none() {
+    if outlook.view.pool.fault.is_none() {
         if outlook.view.pool.targets.replicas == 0 {
             said.push(format!("Pool {pool} keeps none warm: its spec.replicas is 0."));
         }

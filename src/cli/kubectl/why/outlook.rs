@@ -23,7 +23,11 @@ impl Outlook {
             message,
         });
         let view = index.pool_view(key, now, 0, creation)?;
-        let plan = plan::plan(&view);
+        let mut plan = plan::plan(&view);
+        if view.pool.terminating {
+            // The operator leaves it to the garbage collector.
+            plan.actions.clear();
+        }
         Some(Self { view, plan })
     }
 

@@ -71,6 +71,10 @@ fn unclaimed(sandbox: &Arc<Sandbox>, outlook: &Outlook, now: Timestamp) -> Vec<S
         said.push("It is being deleted.".into());
         return said;
     }
+    if outlook.view.pool.terminating {
+        said.push("Its pool is being deleted, and Kubernetes' garbage collector deletes it, too.".into());
+        return said;
+    }
     said.push(condition(sandbox, targets, now));
     said.extend(deadline(sandbox, outlook, now));
     if sandbox.evict {

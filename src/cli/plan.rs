@@ -3,9 +3,14 @@
 use super::documents::{DocumentError, Documents};
 use super::live;
 use crate::api::PoolStatus;
+use crate::api::claim::Phase as ClaimPhase;
+use crate::api::conditions;
 use crate::observe::Key;
+use crate::observe::claim::Claim;
 use crate::observe::index::Index;
-use crate::observe::view::{Creation, PoolView};
+use crate::observe::sandbox::Sandbox;
+use crate::observe::view::{ClaimView, Creation, PoolView};
+use crate::plan::claim::release_reason;
 use crate::plan::{self, Action, Phase, Plan, Step};
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
@@ -14,6 +19,7 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use std::io::{Read, Write as _};
 use std::path::PathBuf;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// Arguments of `warmpool plan`.
@@ -99,7 +105,7 @@ struct ActionReport {
     pod: Option<String>,
     claim: Option<String>,
     revision: Option<String>,
-    reason: &'static str,
+    reason: String,
 }
 
 /// Prints the plan.
@@ -160,8 +166,13 @@ async fn from_cluster() -> Result<Index, PlanError> {
 
 fn report(index: &Index, key: &Key, now: Timestamp) -> Option<PoolReport> {
     let view = index.pool_view(key, now, 0, Creation::Open)?;
-    let Plan { actions, status, .. } = plan::plan(&view);
-    let mut actions: Vec<_> = actions.iter().map(action).collect();
+    let (mut actions, status) = if view.pool.terminating {
+        // The operator leaves it to the garbage collector.
+        (Vec::new(), view.pool.status.clone())
+    } else {
+        let Plan { actions, status, .. } = plan::plan(&view);
+        (actions.iter().map(action).collect(), status)
+    };
     actions.extend(recovery(index, &view));
     Some(PoolReport {
         namespace: key.namespace.clone(),
@@ -201,51 +212,68 @@ fn action(action: &Action) -> ActionReport {
         pod: pod.cloned(),
         claim: claim.cloned(),
         revision: revision.cloned(),
-        reason: action.reason,
+        reason: action.reason.to_string(),
     }
 }
 
-/// What the controller of claims would finish or release among the sandboxes of this pool.
+/// What the controller of claims would finish, end or release among the claims of this pool.
 fn recovery(index: &Index, view: &PoolView) -> Vec<ActionReport> {
+    let views = index.claim_keys();
+    let views = views.iter().filter_map(|key| index.claim_view(key, view.now));
+    views
+        .filter(|claim| is_of(claim, &view.pool.key))
+        .flat_map(|claim| of_claim(&claim))
+        .collect()
+}
+
+/// By the sandboxes that the claim holds; one that has lost them all is of the pool that its status names.
+fn is_of(claim: &ClaimView, pool: &Key) -> bool {
+    let mut holds = claim.sandboxes.iter().map(|s| &s.pool);
+    let here = if claim.sandboxes.is_empty() {
+        claim.claim.status.pool == pool.name
+    } else {
+        holds.any(|holds| *holds == pool.name)
+    };
+    here && claim.claim.key.namespace == pool.namespace
+}
+
+fn of_claim(view: &ClaimView) -> Vec<ActionReport> {
+    let plan = plan::claim::plan(view);
+    let one = |action, sandbox: Option<(&str, &str)>, reason: &str| ActionReport {
+        phase: Phase::Scheduling,
+        action,
+        pod: sandbox.map(|(pod, _)| pod.to_string()),
+        claim: Some(view.claim.key.name.clone()),
+        revision: sandbox.map(|(_, revision)| revision.to_string()),
+        reason: reason.to_string(),
+    };
+    let release = |sandbox: &Arc<Sandbox>, claim: &Claim| {
+        let named = (sandbox.key.name.as_str(), sandbox.revision.as_str());
+        one("ReleaseClaim", Some(named), release_reason(claim))
+    };
     let mut reports = Vec::new();
-    for claim in index
-        .claim_keys()
-        .iter()
-        .filter_map(|key| index.claim_view(key, view.now))
-    {
-        let pool = &view.pool.key;
-        let holds_of_it = claim.sandboxes.iter().any(|s| s.pool == pool.name);
-        if claim.claim.key.namespace != pool.namespace || !holds_of_it {
-            continue;
-        }
-        let plan = plan::claim::plan(&claim);
-        let mut add = |action, pod: &str, revision: &str, reason| {
-            reports.push(ActionReport {
-                phase: Phase::Scheduling,
-                action,
-                pod: Some(pod.to_string()),
-                claim: Some(claim.claim.key.name.clone()),
-                revision: Some(revision.to_string()),
-                reason,
-            });
-        };
-        let bound = plan
-            .status
-            .as_ref()
-            .filter(|_| claim.claim.waiting())
-            .and_then(|s| s.sandboxes.first());
-        if let Some(sandbox) = bound {
-            add("BindClaim", &sandbox.name, &sandbox.revision, "HalfBound");
-        }
-        for sandbox in &plan.release {
-            add(
-                "ReleaseClaim",
-                &sandbox.key.name,
-                &sandbox.revision,
-                "NotPublished",
-            );
+    if let Some(status) = &plan.status {
+        match status.phase {
+            Some(ClaimPhase::Bound) if view.claim.waiting() => {
+                let sandbox = status.sandboxes.first();
+                let named = sandbox.map(|s| (s.name.as_str(), s.revision.as_str()));
+                reports.push(one("BindClaim", named, "HalfBound"));
+            }
+            Some(ClaimPhase::Failed) => {
+                let why = conditions::find(&status.conditions, conditions::BOUND);
+                reports.push(one("FailClaim", None, why.map_or("", |c| &c.reason)));
+            }
+            Some(ClaimPhase::Expired) => {
+                // As soon as that is written its sandboxes go, unless they are retained.
+                let mut expired = view.clone();
+                Arc::make_mut(&mut expired.claim).status = (**status).clone();
+                let released = plan::claim::plan(&expired).release;
+                reports.extend(released.iter().map(|s| release(s, &expired.claim)));
+            }
+            _ => {}
         }
     }
+    reports.extend(plan.release.iter().map(|s| release(s, &view.claim)));
     reports
 }
 
@@ -297,7 +325,7 @@ fn table(pools: &Vec<PoolReport>) -> Result<String, std::fmt::Error> {
                     &pod,
                     &claim,
                     &revision,
-                    action.reason,
+                    &action.reason,
                 ]));
             }
             let rows = written.and(

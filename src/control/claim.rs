@@ -2,12 +2,11 @@
 //! follows its sandbox, and what was left half done is finished.
 
 use super::{Context, requeue};
-use crate::api::claim::Phase;
 use crate::apply::task::Task;
 use crate::observe::Key;
 use crate::observe::index::Trigger;
 use crate::observe::stored::{self, StoredClaim};
-use crate::plan::claim::{ClaimPlan, plan};
+use crate::plan::claim::{ClaimPlan, plan, release_reason};
 use jiff::Timestamp;
 use kube::runtime::controller::Action;
 use std::convert::Infallible;
@@ -46,10 +45,7 @@ pub fn step(context: &Context, key: &Key, now: Timestamp) -> (Option<Task>, Opti
         delete,
         next,
     } = plan(&view);
-    let why = match view.claim.status.phase {
-        Some(Phase::Expired) => "ClaimExpired",
-        _ => "NotPublished",
-    };
+    let why = release_reason(&view.claim);
     release
         .into_iter()
         .for_each(|sandbox| context.writer.release(&view.claim, sandbox, why));

@@ -34,6 +34,14 @@ pub struct ClaimPlan {
     pub next: Option<Timestamp>,
 }
 
+/// Why pods of the claim that it may not keep are released.
+pub fn release_reason(claim: &Claim) -> &'static str {
+    match claim.status.phase {
+        Some(Phase::Expired) => "ClaimExpired",
+        _ => "NotPublished",
+    }
+}
+
 /// Plans the next writes for the claim of `view`.
 pub fn plan(view: &ClaimView) -> ClaimPlan {
     if view.claim.terminating {

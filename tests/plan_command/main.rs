@@ -8,6 +8,8 @@
     clippy::panic
 )]
 
+mod ends;
+
 use serde_json::Value;
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -330,6 +332,21 @@ fn a_missing_template_is_told_in_the_plan_and_is_no_bad_input() {
                 .contains("PodTemplate python-3.13")
         );
     }
+}
+
+#[test]
+fn nothing_is_planned_for_a_pool_that_is_being_deleted() {
+    let going = POOL.replace(
+        "generation: 3",
+        "generation: 3, deletionTimestamp: '2026-01-31T11:59:00Z'",
+    );
+    let plan = plan(&stream(&[&going, &warm("a"), CLAIM]));
+    let pool = &plan["pools"][0];
+    assert_eq!(pool["actions"], Value::Array(Vec::new()));
+    assert_eq!(
+        pool["status"]["observedGeneration"], 0,
+        "its status is not written any more"
+    );
 }
 
 #[test]

@@ -1,0 +1,84 @@
+//! Claims that end or wait again, and what becomes of their sandboxes.
+
+use super::{CLAIM, POOL, plan, pod, stream};
+use serde_json::Value;
+
+/// A claim with sandbox `held`; `spec` and `status` are more of both.
+fn claim_with(spec: &str, status: &str) -> String {
+    let named = CLAIM.replace(
+        "{poolRef: {name: python}}",
+        &format!("{{poolRef: {{name: python}}, {spec}}}"),
+    );
+    format!(
+        "{named}status:
+  {{pool: python, waitSeconds: 0.1, {status}, sandboxes: [
+    {{name: held, uid: uid-held, revision: oldrevision, boundTime: '2026-01-31T11:59:59Z'}}]}}
+"
+    )
+}
+
+fn held() -> String {
+    pod("held", "claimed", "SandboxClaim, name: run-42, uid: claim-uid")
+}
+
+/// Action, pod and reason of what is planned for the claim.
+fn for_the_claim(plan: &Value) -> Vec<String> {
+    let actions = plan["pools"][0]["actions"].as_array().unwrap();
+    let of_it = actions.iter().filter(|a| a["claim"] == "run-42");
+    of_it
+        .map(|a| {
+            let pod = a["pod"].as_str().unwrap_or("-");
+            format!(
+                "{} {pod} {}",
+                a["action"].as_str().unwrap(),
+                a["reason"].as_str().unwrap()
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn a_claim_that_ends_is_shown_with_what_it_gives_back_and_why() {
+    let failed = held().replace("phase: Running", "phase: Failed");
+    let expires = "phase: Bound, expirationTime: '2026-01-31T11:59:59Z'";
+    for (spec, status, pod, expected) in [
+        ("", "phase: Bound", held(), vec![]),
+        (
+            "",
+            "phase: Bound",
+            failed.clone(),
+            vec!["FailClaim - SandboxLost"],
+        ),
+        ("", "phase: Bound", String::new(), vec!["FailClaim - SandboxLost"]),
+        ("onSandboxLost: Replace", "phase: Bound", failed, vec![]),
+        ("", expires, held(), vec!["ReleaseClaim held ClaimExpired"]),
+        ("releasePolicy: Retain", expires, held(), vec![]),
+        (
+            "",
+            "phase: Expired",
+            held(),
+            vec!["ReleaseClaim held ClaimExpired"],
+        ),
+    ] {
+        let claim = claim_with(spec, status);
+        let planned = for_the_claim(&plan(&stream(&[POOL, &claim, &pod])));
+        assert_eq!(planned, expected, "{spec} {status}");
+    }
+    let second = held().replace("held", "second");
+    let two = plan(&stream(&[
+        POOL,
+        &claim_with("", "phase: Bound"),
+        &held(),
+        &second,
+    ]));
+    assert_eq!(for_the_claim(&two), ["ReleaseClaim second NotPublished"]);
+}
+
+#[test]
+fn a_claim_that_loses_another_sandbox_while_it_waits_is_not_half_bound() {
+    let claim = claim_with("replicas: 2, onSandboxLost: Replace", "phase: Pending");
+    let gone = "{name: gone, uid: uid-gone, revision: oldrevision, boundTime: '2026-01-31T11:59:59Z'}";
+    let claim = claim.replace("sandboxes: [", &format!("sandboxes: [{gone}, "));
+    let planned = for_the_claim(&plan(&stream(&[POOL, &claim, &held()])));
+    assert!(planned.is_empty(), "{planned:?}");
+}

@@ -350,6 +350,16 @@ fn nothing_is_planned_for_a_pool_that_is_being_deleted() {
 }
 
 #[test]
+fn nodes_are_read_without_a_word() {
+    let output = plan_with(
+        &[],
+        &stream(&[POOL, "apiVersion: v1\nkind: Node\nmetadata: {name: node-1}"]),
+    );
+    assert!(output.status.success());
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+}
+
+#[test]
 fn other_kinds_are_passed_over_with_a_warning() {
     let output = plan_with(
         &[],

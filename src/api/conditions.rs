@@ -74,7 +74,8 @@ pub mod claim {
     pub const NONE_AVAILABLE: &str = "NoneAvailable";
     /// The claim wants the update revision, and the pool's rollout to it is paused.
     pub const POOL_PAUSED: &str = "PoolPaused";
-    /// No sandbox is available and `capacity.maxTotal` forbids more.
+    /// No sandbox is available and `capacity.maxTotal` forbids more; or the claim waits for the refill alone and wants
+    /// more than the pool ever keeps warm.
     pub const EXHAUSTED: &str = "Exhausted";
     /// Not bound within `waitTimeoutSeconds`.
     pub const WAIT_TIMEOUT: &str = "WaitTimeout";

@@ -284,8 +284,9 @@ pub struct TemplateRef {
     pub name: String,
 }
 
-/// A pod template exactly as the user wrote it. It is held as JSON and not as a typed struct, so that no
-/// field that a newer API server knows is lost, and no library upgrade can move the revision hash.
+/// A pod template exactly as the API server stores it. It is held as JSON and not as a typed struct, so that nothing
+/// of that is lost, and no library upgrade can move the revision hash. An inline one is stored by the schema of this
+/// CRD, which has the fields of Kubernetes 1.33; a PodTemplate keeps all that its API server knows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PodTemplate(pub serde_json::Value);

@@ -1,25 +1,42 @@
 #!/usr/bin/env bash
-# need.sh TOOL...: ends with 1 and says how to install what is missing, before anything long begins.
+# need.sh TOOL...: sees that the tools are there before anything long begins. Where it can (root and apt-get) it installs
+# what any distribution has in a good version; else it says how to install what is missing, and ends with 1.
 set -euo pipefail
 
-packages=() missing=()
-for tool in "$@"; do
-  command -v "$tool" >/dev/null && continue
-  missing+=("$tool")
-  case $tool in
-    cc) packages+=(gcc libc6-dev) ;;
-    go) packages+=(golang-go) ;;
-    *) packages+=("$tool") ;;
-  esac
-done
+look() {
+  packages=() missing=() current=()
+  local tool
+  for tool in "$@"; do
+    command -v "$tool" >/dev/null && continue
+    missing+=("$tool")
+    case $tool in
+      cargo) current+=(cargo) ;;
+      go) current+=(golang-go) ;;
+      cc) packages+=(gcc libc6-dev) ;;
+      *) packages+=("$tool") ;;
+    esac
+  done
+}
+
+install() {
+  echo "Installing ${packages[*]} with apt-get" >&2
+  apt-get update -qq &&
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}"
+}
+
+look "$@"
+if [ ${#packages[@]} -gt 0 ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+  install >&2 || true
+  hash -r
+  look "$@"
+fi
 [ ${#missing[@]} -gt 0 ] || exit 0
 
+all=("${current[@]}" "${packages[@]}")
 {
   echo "Missing on this machine: ${missing[*]}. Install with"
-  echo "    apt-get install ${packages[*]}"
-  case " ${missing[*]} " in
-    *" cargo "* | *" go "*)
-      echo "Your distribution may carry too old a Rust or Go; the current ones are at https://rustup.rs and https://go.dev/dl." ;;
-  esac
+  echo "    apt-get install ${all[*]}"
+  [ ${#current[@]} = 0 ] ||
+    echo "Your distribution may carry too old a Rust or Go; the current ones are at https://rustup.rs and https://go.dev/dl."
 } >&2
 exit 1

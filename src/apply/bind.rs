@@ -1,8 +1,9 @@
 //! Binding: W1 gives the pod to the claim and excludes every other claim, W2 publishes it.
 
 use super::Writer;
-use super::outcome::{CallError, Class, call, settle};
+use super::outcome::{CallError, Class, Tries, call, settle};
 use super::patch::{add, annotation, handlers_are_on, label, test};
+use super::place::Place;
 use super::publish::fail_claim;
 use super::tell::{names, tell};
 use crate::api::claim::PodMetadata;
@@ -45,6 +46,22 @@ enum Given {
     Invalid(String),
 }
 
+/// Why W1 was not made.
+enum NotGiven {
+    /// The API server's last word.
+    For(CallError),
+    /// The claim waits no more. Every try was answered, so the sandbox is as it was.
+    Free,
+    /// The claim waits no more, and a try whose answer was lost may have been carried out.
+    Unknown,
+}
+
+impl From<CallError> for NotGiven {
+    fn from(error: CallError) -> Self {
+        Self::For(error)
+    }
+}
+
 /// Binds the sandboxes of `order` to its claim, and publishes them when it has all that it wants. Whatever happens, none
 /// is left bound to anything else: for one that is refused the next plan takes the next sandbox; if W2 does not
 /// arrive, the claim's own reconcile repeats it.
@@ -60,15 +77,14 @@ pub(super) async fn run(writer: Writer, order: Arc<Order>) {
 
 async fn serve(writer: &Writer, order: &Order) {
     let claim = &order.claim;
-    let mut permit = None;
+    let mut place = writer.bindings.place();
     // A claim for one keeps its place among the writes from its first to its second.
     let given = if let [sandbox] = &order.sandboxes[..] {
-        permit = writer.bindings.acquire().await.ok();
-        vec![give(writer, order, sandbox).await]
+        vec![give(writer, &mut place, order, sandbox).await]
     } else {
         let all = order.sandboxes.iter().map(async |sandbox| {
-            let _permit = writer.bindings.acquire().await;
-            give(writer, order, sandbox).await
+            let mut place = writer.bindings.place();
+            give(writer, &mut place, order, sandbox).await
         });
         join_all(all).await
     };
@@ -86,9 +102,9 @@ async fn serve(writer: &Writer, order: &Order) {
     let published = if bound.len() < claim.wanted() {
         None
     } else {
-        Some(publish(writer, order, &bound).await)
+        Some(publish(writer, &mut place, order, &bound).await)
     };
-    drop(permit);
+    drop(place);
     writer.shared.lock().pending.end_serving(&claim.uid);
     match published {
         Some(Err(error)) if error.class() != Class::Gone => {
@@ -108,35 +124,48 @@ async fn serve(writer: &Writer, order: &Order) {
 }
 
 /// W1 for one sandbox.
-async fn give(writer: &Writer, order: &Order, sandbox: &Arc<Sandbox>) -> Given {
+async fn give(writer: &Writer, place: &mut Place<'_>, order: &Order, sandbox: &Arc<Sandbox>) -> Given {
     let claim = &order.claim;
-    match exclude(writer, &order.pool, claim, sandbox).await {
+    match exclude(writer, place, order, sandbox).await {
         Ok(pod) => {
             writer.shared.lock().pending.answered(&sandbox.uid);
-            Given::Held(Arc::new(pod))
+            return Given::Held(Arc::new(pod));
         }
-        Err(error) => {
-            match error.class() {
-                Class::Invalid(message) => {
-                    writer.shared.lock().pending.forget(&sandbox.uid);
-                    writer.look_again(sandbox);
-                    return Given::Invalid(message);
-                }
-                Class::Refused(message) => {
-                    tracing::error!(claim = %claim.key, pod = %sandbox.key, message, "the binding was refused");
-                }
-                class => {
-                    tracing::debug!(claim = %claim.key, pod = %sandbox.key, ?class, "the sandbox was taken or has changed")
-                }
+        Err(NotGiven::Unknown) => {
+            // A live read is to tell, unless the watch does before.
+            writer.shared.lock().pending.answered(&sandbox.uid);
+            return Given::Missed;
+        }
+        Err(NotGiven::Free) => {
+            writer.shared.lock().pending.forget(&sandbox.uid);
+            writer.look_again(sandbox);
+            return Given::Missed;
+        }
+        Err(NotGiven::For(error)) => match error.class() {
+            Class::Invalid(message) => {
+                writer.shared.lock().pending.forget(&sandbox.uid);
+                writer.look_again(sandbox);
+                return Given::Invalid(message);
             }
-            writer.set_aside(sandbox);
-            Given::Missed
-        }
+            Class::Refused(message) => {
+                tracing::error!(claim = %claim.key, pod = %sandbox.key, message, "the binding was refused");
+            }
+            class => {
+                tracing::debug!(claim = %claim.key, pod = %sandbox.key, ?class, "the sandbox was taken or has changed")
+            }
+        },
     }
+    writer.set_aside(sandbox);
+    Given::Missed
 }
 
 /// W2.
-async fn publish(writer: &Writer, order: &Order, bound: &[Arc<Sandbox>]) -> Result<(), CallError> {
+async fn publish(
+    writer: &Writer,
+    place: &mut Place<'_>,
+    order: &Order,
+    bound: &[Arc<Sandbox>],
+) -> Result<(), CallError> {
     let claim = &order.claim;
     let terms = claim.terms(Some(&order.pool.claim_defaults));
     // The API tells readiness in whole seconds. In the second in which the claim came, one that had to wait had nothing.
@@ -145,7 +174,7 @@ async fn publish(writer: &Writer, order: &Order, bound: &[Arc<Sandbox>]) -> Resu
     let latest = if order.warm { came } else { came - 1 };
     let warm = |sandbox: &Sandbox| sandbox.up_at(gate).is_some_and(|at| at.as_second() <= latest);
     let status = plan::claim::binding(claim, &terms, bound, warm, writer.shared.now());
-    let published = super::publish::claim_status(writer, claim, &status).await;
+    let published = super::publish::claim_status(writer, place, claim, &status).await;
     match &published {
         Ok(()) => tell(writer, claim, &status),
         Err(error) if error.class() == Class::Gone => {
@@ -157,31 +186,52 @@ async fn publish(writer: &Writer, order: &Order, bound: &[Arc<Sandbox>]) -> Resu
     published
 }
 
-/// W1. Answers the pod as it is now.
+/// W1. Answers the pod as it is now. It is tried no more once the claim has no use for it.
 async fn exclude(
     writer: &Writer,
-    pool: &Pool,
-    claim: &Claim,
+    place: &mut Place<'_>,
+    order: &Order,
     sandbox: &Sandbox,
-) -> Result<Sandbox, CallError> {
+) -> Result<Sandbox, NotGiven> {
+    let (claim, pool) = (&order.claim, &order.pool);
     let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &sandbox.key.namespace);
     let name = &sandbox.key.name;
     let patch: json_patch::Patch = serde_json::from_value(claiming_patch(claim, sandbox, pool))
         .map_err(|e| CallError::Kube(kube::Error::SerdeError(e)))?;
     let (parameters, patch) = (PatchParams::default(), Patch::Json::<()>(patch));
-    let answer = settle(|| call(pods.patch(name, &parameters, &patch))).await;
+    let mut tries = Tries::new();
+    let answer = loop {
+        let answer = place.call(pods.patch(name, &parameters, &patch)).await;
+        let Some(pause) = answer.as_ref().err().and_then(|error| tries.pause_after(error)) else {
+            break answer;
+        };
+        place.pause(pause).await;
+        if !still_waits(writer, claim) {
+            return Err(if tries.lost {
+                NotGiven::Unknown
+            } else {
+                NotGiven::Free
+            });
+        }
+    };
     let pod = match answer {
         // An earlier try whose answer was lost may be the one that changed the pod.
         Err(error) if error.class() == Class::Stale => {
-            let now = settle(|| call(pods.get(name))).await?;
+            let now = settle(place, || call(pods.get(name))).await?;
             if !is_held(&now, claim, sandbox) {
-                return Err(error);
+                return Err(NotGiven::For(error));
             }
             now
         }
         answer => answer?,
     };
     Ok(Sandbox::read(&pod).unwrap_or_else(|| sandbox.clone()))
+}
+
+/// Whether the claim is still there and has nothing, as far as is seen.
+fn still_waits(writer: &Writer, claim: &Claim) -> bool {
+    let now = writer.shared.lock().claim(&claim.key);
+    now.is_some_and(|now| now.uid == claim.uid && now.waiting())
 }
 
 fn is_held(pod: &StoredPod, claim: &Claim, sandbox: &Sandbox) -> bool {

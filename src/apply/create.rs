@@ -2,6 +2,7 @@
 
 use super::Writer;
 use super::outcome::{CallError, Class, call, pauses, settle};
+use super::place::Place;
 use super::task::Task;
 use crate::api::{API_VERSION, labels};
 use crate::observe::Key;
@@ -73,7 +74,8 @@ pub(super) async fn run(writer: Writer, pool: Arc<Pool>, orders: Vec<Order>) {
 /// Answers whether the pod was created. It is not when the pool was changed while the order waited for its turn: then the
 /// next plan says what is needed.
 async fn create(writer: &Writer, pool: &Pool, order: &Order) -> Result<bool, CallError> {
-    let _permit = writer.changes.acquire().await;
+    let mut place = writer.changes.place();
+    place.take().await;
     let now = writer.shared.lock().pool(&pool.key);
     if now.is_none_or(|now| (&now.uid, now.generation) != (&pool.uid, pool.generation)) {
         forget(writer, pool, order);
@@ -89,7 +91,7 @@ async fn create(writer: &Writer, pool: &Pool, order: &Order) -> Result<bool, Cal
             writer.client.request::<StoredPod>(request).await
         })
     };
-    let answer = while_it_stands(&pods, pool, &order.pod.name, post).await;
+    let answer = while_it_stands(&mut place, &pods, pool, &order.pod.name, post).await;
     let unseen = writer.shared.lock().pending.create_answered(&order.pod);
     match answer {
         Ok(_) => {
@@ -114,6 +116,7 @@ fn forget(writer: &Writer, pool: &Pool, order: &Order) {
 /// lost, a live read tells whether the pod is there, whatever is said of a later try: a quota refuses it before its name is
 /// looked at. When it is not there, what is needed by now is decided anew.
 async fn while_it_stands<F: Future<Output = Result<StoredPod, CallError>>>(
+    place: &mut Place<'_>,
     pods: &Api<StoredPod>,
     pool: &Pool,
     name: &str,
@@ -121,6 +124,7 @@ async fn while_it_stands<F: Future<Output = Result<StoredPod, CallError>>>(
 ) -> Result<StoredPod, CallError> {
     let (decided, mut lost) = (Instant::now(), false);
     for pause in pauses() {
+        place.take().await;
         let error = match post().await {
             Ok(pod) => return Ok(pod),
             Err(error) => error,
@@ -128,14 +132,14 @@ async fn while_it_stands<F: Future<Output = Result<StoredPod, CallError>>>(
         if error.class() == Class::Ambiguous {
             lost = true;
             if decided.elapsed() < STANDS {
-                tokio::time::sleep(pause).await;
+                place.pause(pause).await;
                 continue;
             }
         }
         if !lost && !is_taken(&error) {
             return Err(error);
         }
-        return match settle(|| call(pods.get(name))).await {
+        return match settle(place, || call(pods.get(name))).await {
             Ok(existing) if is_of(pool, &existing) => Ok(existing),
             Err(unreadable) if unreadable.class() != Class::Gone => Err(unreadable),
             // A stranger's, or none.

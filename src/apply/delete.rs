@@ -11,10 +11,7 @@ use std::sync::Arc;
 /// Deletes a sandbox as it was when that was decided. A claim that took it meanwhile has changed its resource
 /// version, and then nothing is deleted.
 pub(super) async fn run(writer: Writer, sandbox: Arc<Sandbox>, reason: &'static str) {
-    let permit = writer.changes.acquire().await;
-    let outcome = delete(&writer, &sandbox).await;
-    drop(permit);
-    match outcome {
+    match delete(&writer, &sandbox).await {
         Ok(()) => {
             let pool = sandbox.pool_key();
             tracing::info!(%pool, pod = %sandbox.key, reason, "sandbox deleted");
@@ -35,7 +32,8 @@ pub(super) async fn run(writer: Writer, sandbox: Arc<Sandbox>, reason: &'static 
 async fn delete(writer: &Writer, sandbox: &Sandbox) -> Result<(), CallError> {
     let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &sandbox.key.namespace);
     let parameters = only(&sandbox.uid, Some(&sandbox.resource_version));
-    match settle(|| call(pods.delete(&sandbox.key.name, &parameters))).await {
+    let mut place = writer.changes.place();
+    match settle(&mut place, || call(pods.delete(&sandbox.key.name, &parameters))).await {
         Ok(_) => Ok(()),
         Err(error) if error.class() == Class::Gone => Ok(()),
         Err(error) => Err(error),

@@ -54,17 +54,20 @@ fn relabelling(sandbox: &Sandbox, from: &str, to: &str, conditions: Vec<Value>) 
 
 /// Sends the patch until its outcome is known. Answers whether it was made.
 async fn write(writer: &Writer, sandbox: &Arc<Sandbox>, patch: Value) -> bool {
-    let permit = writer.changes.acquire().await;
+    let mut place = writer.changes.place();
     let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &sandbox.key.namespace);
     let parameters = PatchParams::default();
     let answer = match serde_json::from_value(patch) {
         Ok(patch) => {
             let patch = Patch::Json::<()>(patch);
-            settle(|| call(pods.patch(&sandbox.key.name, &parameters, &patch))).await
+            settle(&mut place, || {
+                call(pods.patch(&sandbox.key.name, &parameters, &patch))
+            })
+            .await
         }
         Err(error) => Err(CallError::Kube(kube::Error::SerdeError(error))),
     };
-    drop(permit);
+    drop(place);
     match &answer {
         Ok(_) => writer.shared.lock().pending.answered(&sandbox.uid),
         Err(error) => {

@@ -10,6 +10,7 @@ pub mod drain;
 pub mod events;
 pub mod outcome;
 mod patch;
+mod place;
 pub mod publish;
 pub mod reread;
 pub mod revise;
@@ -29,9 +30,9 @@ use crate::plan::{Plan, Step};
 use backoff::Backoff;
 use events::Events;
 use kube::Client;
+use place::Places;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use task::Task;
-use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 /// Bindings under way at once; they start in order of service.
@@ -49,8 +50,8 @@ pub struct Writer {
     pub(crate) metrics: Metrics,
     /// Shared between the tasks that create and the controller that plans.
     backoff: Arc<Mutex<Backoff>>,
-    bindings: Arc<Semaphore>,
-    changes: Arc<Semaphore>,
+    bindings: Arc<Places>,
+    changes: Arc<Places>,
     tasks: TaskTracker,
     /// Who starts tasks in place of the runtime.
     starter: Option<Arc<dyn Fn(Task) + Send + Sync>>,
@@ -66,8 +67,8 @@ impl Writer {
             shared,
             triggers,
             backoff: Arc::default(),
-            bindings: Arc::new(Semaphore::new(BINDINGS)),
-            changes: Arc::new(Semaphore::new(CHANGES)),
+            bindings: Arc::new(Places::new(BINDINGS)),
+            changes: Arc::new(Places::new(CHANGES)),
             tasks: TaskTracker::new(),
             starter: None,
         }

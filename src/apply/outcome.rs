@@ -1,5 +1,6 @@
 //! What an answer of the API server means. The one place where errors are sorted into classes.
 
+use super::place::Place;
 use crate::observe::trouble::{self, MissingRight};
 use std::future::Future;
 use std::time::Duration;
@@ -103,30 +104,61 @@ pub fn pauses() -> impl Iterator<Item = Duration> {
     })
 }
 
-/// Repeats a write until its outcome is known. `ask` must be a write that can be repeated safely.
-///
-/// # Errors
-/// The first error that says the write did not happen.
-pub async fn settle<T, F: Future<Output = Result<T, CallError>>>(
-    mut ask: impl FnMut() -> F,
-) -> Result<T, CallError> {
-    let mut pauses = pauses();
-    loop {
-        let error = match ask().await {
-            Ok(answer) => return Ok(answer),
-            Err(error) => error,
-        };
+/// The tries of one write.
+pub(super) struct Tries<P> {
+    pauses: P,
+    /// The answer of one of them was lost: it may have been carried out.
+    pub(super) lost: bool,
+}
+
+impl Tries<()> {
+    pub(super) fn new() -> Tries<impl Iterator<Item = Duration>> {
+        Tries {
+            pauses: pauses(),
+            lost: false,
+        }
+    }
+}
+
+impl<P: Iterator<Item = Duration>> Tries<P> {
+    /// How long to wait before the next try; `None` when the API server has answered that there is no use in one.
+    pub(super) fn pause_after(&mut self, error: &CallError) -> Option<Duration> {
         let pause = match error.class() {
-            Class::Ambiguous => pauses.next().unwrap_or(DEADLINE),
+            Class::Ambiguous => {
+                self.lost = true;
+                self.pauses.next().unwrap_or(DEADLINE)
+            }
             Class::Throttled(pause) => pause,
             Class::Stale | Class::Gone | Class::Invalid(_) | Class::Refused(_) | Class::Denied => {
-                return Err(error);
+                return None;
             }
         };
         tracing::debug!(
             error = error.message(),
             "the write is repeated, its outcome is not known"
         );
-        tokio::time::sleep(pause).await;
+        Some(pause)
+    }
+}
+
+/// Repeats a write from `place` until its outcome is known. `ask` must be a write that can be repeated safely.
+///
+/// # Errors
+/// The first error that says the write did not happen.
+pub(crate) async fn settle<T, F: Future<Output = Result<T, CallError>>>(
+    place: &mut Place<'_>,
+    mut ask: impl FnMut() -> F,
+) -> Result<T, CallError> {
+    let mut tries = Tries::new();
+    loop {
+        place.take().await;
+        let error = match ask().await {
+            Ok(answer) => return Ok(answer),
+            Err(error) => error,
+        };
+        match tries.pause_after(&error) {
+            Some(pause) => place.pause(pause).await,
+            None => return Err(error),
+        }
     }
 }

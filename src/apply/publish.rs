@@ -3,6 +3,7 @@
 use super::Writer;
 use super::delete::only;
 use super::outcome::{CallError, Class, call, settle};
+use super::place::Place;
 use super::task::Task;
 use super::tell::tell;
 use crate::api::claim::Phase;
@@ -59,13 +60,14 @@ fn claim_patch(claim: &Claim, version: &str, status: &SandboxClaimStatus) -> Pat
     Patch::Merge(json!({"metadata": metadata, "status": changed(&claim.status, status)}))
 }
 
-/// W2: writes the status of a claim, on the version of it that was decided on. When another write came
+/// W2: writes the status of a claim from `place`, on the version of it that was decided on. When another write came
 /// between, the claim is read again and the write repeated, as long as the claim still waits.
 ///
 /// # Errors
 /// When the claim has been bound or ended by somebody else, or the write failed.
 pub(crate) async fn claim_status(
     writer: &Writer,
+    place: &mut Place<'_>,
     claim: &Claim,
     status: &SandboxClaimStatus,
 ) -> Result<(), CallError> {
@@ -74,7 +76,10 @@ pub(crate) async fn claim_status(
     let mut version = claim.resource_version.clone();
     loop {
         let patch = claim_patch(claim, &version, status);
-        let answer = settle(|| call(api.patch_status(&claim.key.name, &parameters, &patch))).await;
+        let answer = settle(place, || {
+            call(api.patch_status(&claim.key.name, &parameters, &patch))
+        })
+        .await;
         let error = match answer {
             Ok(answer) => {
                 writer.shared.lock().published_claim(
@@ -87,7 +92,7 @@ pub(crate) async fn claim_status(
             Err(error) if error.class() == Class::Stale => error,
             Err(error) => return Err(error),
         };
-        let stored = settle(|| call(api.get(&claim.key.name))).await?;
+        let stored = settle(place, || call(api.get(&claim.key.name))).await?;
         let now = Claim::read(&stored, claim.sequence, claim.arrived);
         if now.uid == claim.uid
             && now.status.phase == Some(Phase::Bound)

@@ -3,6 +3,7 @@
 use super::Writer;
 use super::delete::only;
 use super::outcome::{CallError, Class, call, settle};
+use super::place::Place;
 use super::task::Task;
 use crate::api::{API_VERSION, labels};
 use crate::observe::index::Trigger;
@@ -96,7 +97,11 @@ async fn create(
     }))
     .map_err(|e| CallError::Kube(kube::Error::SerdeError(e)))?;
     let parameters = PostParams::default();
-    match settle(|| call(api.create(&parameters, &revision))).await {
+    match settle(&mut Place::anywhere(), || {
+        call(api.create(&parameters, &revision))
+    })
+    .await
+    {
         Ok(stored) => {
             tracing::debug!(pool = %pool.key, revision = hash, number, "revision stored");
             Ok(stored)
@@ -104,7 +109,7 @@ async fn create(
         // Stored already: by an earlier try, by another operator, or for an earlier pool of this name, whose
         // garbage is still to be collected. The first two are seen soon; the last goes soon.
         Err(error) if error.class() == Class::Stale => {
-            let existing = settle(|| call(api.get(&name))).await?;
+            let existing = settle(&mut Place::anywhere(), || call(api.get(&name))).await?;
             if stored::is_owned_by(&existing.metadata, &pool.uid) {
                 Ok(existing)
             } else {
@@ -125,7 +130,10 @@ async fn renumber(
     let metadata = json!({"uid": revision.uid, "annotations": annotations});
     let patch = Patch::Merge(json!({"metadata": metadata, "revision": number}));
     let parameters = PatchParams::default();
-    settle(|| call(api.patch(&revision.key.name, &parameters, &patch))).await
+    settle(&mut Place::anywhere(), || {
+        call(api.patch(&revision.key.name, &parameters, &patch))
+    })
+    .await
 }
 
 /// Answers whether the revision is gone. Deleting history is house-keeping: what fails now is planned again.

@@ -1,0 +1,101 @@
+//! Bindings that fail again and again: whom they keep waiting, and when they are given up.
+
+use crate::world::{Asked, Reply, World};
+use serde_json::json;
+use std::time::Duration;
+
+/// More than there are places.
+const MANY: usize = 40;
+
+fn binds_in(asked: &Asked, namespace: &str) -> bool {
+    asked.verb == "PATCH" && asked.what == "pods" && asked.namespace == namespace
+}
+
+/// A world in whose namespace `sick` many bindings meet `reply`.
+fn sick(reply: Reply) -> World {
+    let rule = move |asked: &Asked| {
+        if binds_in(asked, "sick") {
+            reply
+        } else {
+            Reply::Done
+        }
+    };
+    let mut world = World::new(rule);
+    world.pool("sick", "python", MANY);
+    for n in 0..MANY {
+        world.claim("sick", &format!("run-{n}"), "python", &json!({}));
+    }
+    world
+}
+
+async fn another_namespace_is_served(world: &mut World) {
+    world.pool("well", "python", 1);
+    world.claim("well", "run", "python", &json!({}));
+    world.go_on(Duration::from_secs(1)).await;
+    assert_eq!(world.bound("well"), ["run"], "{:#?}", world.tally());
+}
+
+#[tokio::test(start_paused = true)]
+async fn bindings_that_fail_in_one_namespace_keep_no_other_waiting() {
+    for code in [429, 500, 503] {
+        let mut world = sick(Reply::Code(code));
+        world.go_on(Duration::from_secs(3)).await;
+        another_namespace_is_served(&mut world).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn bindings_that_are_never_answered_keep_others_waiting_once_and_no_more() {
+    let mut world = sick(Reply::Never);
+    // Their first tries have come to their deadline.
+    world.go_on(Duration::from_secs(16)).await;
+    another_namespace_is_served(&mut world).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn deletions_that_fail_in_one_namespace_keep_no_creation_of_another_waiting() {
+    let rule = |asked: &Asked| match (asked.verb.as_str(), asked.namespace.as_str()) {
+        ("DELETE", "sick") => Reply::Code(503),
+        _ => Reply::Done,
+    };
+    let mut world = World::new(rule);
+    world.pool("sick", "python", MANY);
+    world.pool_is_scaled("sick", "python", 0);
+    world.go_on(Duration::from_secs(3)).await;
+    world.pool("well", "python", 0);
+    world.pool_is_scaled("well", "python", 1);
+    world.go_on(Duration::from_secs(1)).await;
+    assert_eq!(
+        world.asked("well", "POST", "pods").len(),
+        1,
+        "{:#?}",
+        world.tally()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_binding_is_given_up_when_its_claim_has_gone() {
+    for (code, left) in [(503, "Answered"), (429, "")] {
+        let mut world = World::new(move |asked| {
+            if binds_in(asked, "sick") {
+                Reply::Code(code)
+            } else {
+                Reply::Done
+            }
+        });
+        world.pool("sick", "python", 1);
+        world.claim("sick", "run", "python", &json!({}));
+        world.go_on(Duration::from_secs(40)).await;
+        world.claim_goes("sick", "run");
+        world.go_on(Duration::from_secs(40)).await;
+        let tries = world.asked("sick", "PATCH", "pods").len();
+        world.go_on(Duration::from_secs(600)).await;
+        assert_eq!(world.asked("sick", "PATCH", "pods").len(), tries, "{code}");
+        let pending = world.pending().join("; ");
+        assert_eq!(pending.is_empty(), left.is_empty(), "{code}: {pending}");
+        assert!(
+            pending.contains(left),
+            "one that may be made is settled by a live read: {pending}"
+        );
+    }
+}

@@ -1,0 +1,7 @@
+//! What is written, when, and what becomes of it when the API server answers with errors.
+
+// A test may panic: that is how it fails.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+mod failing_bindings;
+mod world;

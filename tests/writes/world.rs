@@ -1,0 +1,286 @@
+//! The operator's own index, planner and writes against an API server that answers as a test says, on a clock that goes
+//! on when all wait.
+
+use futures::channel::mpsc::{UnboundedReceiver, unbounded};
+use http::Method;
+use jiff::Timestamp;
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::time::Instant;
+use warmpool::apply::Writer;
+use warmpool::control::pool::Statuses;
+use warmpool::control::{Context, claim, pool};
+use warmpool::metrics::Metrics;
+use warmpool::observe::Key;
+use warmpool::observe::feed::{Inputs, KINDS, Shared, Triggers};
+use warmpool::observe::index::Trigger;
+use warmpool::observe::stored::StoredPool;
+
+/// The moment at which every world begins, and at which its wall clock stands.
+pub const BEGIN: Timestamp = Timestamp::constant(1_767_225_600, 0);
+const BORN: &str = "2025-12-31T23:00:00Z";
+
+/// A request as it came.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    pub verb: String,
+    pub namespace: String,
+    /// `pods`, `sandboxclaims/status`.
+    pub what: String,
+    pub name: String,
+    pub body: Value,
+}
+
+/// What becomes of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// It is carried out.
+    Done,
+    /// It is answered with this code.
+    Code(u16),
+    /// It is never answered.
+    Never,
+}
+
+type Rule = Arc<Mutex<dyn FnMut(&Asked) -> Reply + Send>>;
+
+pub struct World {
+    pub context: Context,
+    log: Arc<Mutex<Vec<Asked>>>,
+    pools: UnboundedReceiver<Key>,
+    claims: UnboundedReceiver<Key>,
+}
+
+impl World {
+    /// A world without any object, whose API server answers by `rule`.
+    pub fn new(rule: impl FnMut(&Asked) -> Reply + Send + 'static) -> Self {
+        let log: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let (rule, kept): (Rule, _) = (Arc::new(Mutex::new(rule)), Arc::clone(&log));
+        let service = tower::service_fn(move |request: http::Request<Body>| {
+            let (rule, log) = (Arc::clone(&rule), Arc::clone(&kept));
+            async move {
+                let asked = read(request).await;
+                log.lock().unwrap().push(asked.clone());
+                let reply = (rule.lock().unwrap())(&asked);
+                answer(&asked, reply).await
+            }
+        });
+        let shared = Shared::new(Inputs {
+            now: || BEGIN,
+            seed: || 1,
+        });
+        (0..KINDS).for_each(|_| shared.one_more_is_complete());
+        let ((pools, pool_receiver), (claims, claim_receiver)) = (unbounded(), unbounded());
+        let client = Client::new(service, "default");
+        let triggers = Triggers { pools, claims };
+        let writer = Writer::new(client, shared.clone(), triggers, Metrics::default());
+        Self {
+            context: Context {
+                shared,
+                writer,
+                statuses: Statuses::default(),
+            },
+            log,
+            pools: pool_receiver,
+            claims: claim_receiver,
+        }
+    }
+
+    pub fn trigger(&mut self, triggers: Vec<Trigger>) {
+        for trigger in triggers {
+            self.look_at(&trigger);
+        }
+    }
+
+    fn look_at(&mut self, trigger: &Trigger) {
+        match trigger {
+            Trigger::Pool(key) => drop(pool::step(&self.context, key, BEGIN)),
+            Trigger::Claim(key) => {
+                let (task, _) = claim::step(&self.context, key, BEGIN);
+                if let Some(task) = task {
+                    tokio::spawn(task.run(self.context.writer.clone()));
+                }
+            }
+        }
+    }
+
+    /// Lets so much time pass, and looks at what is to be looked at.
+    pub async fn go_on(&mut self, time: Duration) {
+        let end = Instant::now() + time;
+        while Instant::now() < end {
+            while let Ok(key) = self.pools.try_recv() {
+                self.look_at(&Trigger::Pool(key));
+            }
+            while let Ok(key) = self.claims.try_recv() {
+                self.look_at(&Trigger::Claim(key));
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// A pool is seen, with that many warm sandboxes `NAME-0`, `NAME-1`, ...
+    pub fn pool(&self, namespace: &str, name: &str, sandboxes: usize) {
+        let mut index = self.context.shared.lock();
+        index.apply_pool(&pool_of(namespace, name, sandboxes));
+        for n in 0..sandboxes {
+            let stored = warm(namespace, name, &format!("{name}-{n}"));
+            index.apply_pod(&serde_json::from_value(stored).unwrap());
+        }
+    }
+
+    /// A pool is seen to want that many sandboxes.
+    pub fn pool_is_scaled(&mut self, namespace: &str, name: &str, replicas: usize) {
+        let stored = pool_of(namespace, name, replicas);
+        let triggers = self.context.shared.lock().apply_pool(&stored);
+        self.trigger(triggers);
+    }
+
+    /// A claim is seen, with more of its spec.
+    pub fn claim(&mut self, namespace: &str, name: &str, pool: &str, more: &Value) {
+        let mut stored = json!({"metadata": metadata(namespace, name), "spec": {"poolRef": {"name": pool}}});
+        stored["metadata"]["creationTimestamp"] = json!(BEGIN);
+        let spec = stored["spec"].as_object_mut().unwrap();
+        spec.extend(more.as_object().unwrap().clone());
+        let stored = serde_json::from_value(stored).unwrap();
+        let triggers = self.context.shared.lock().apply_claim(&stored, true, BEGIN);
+        self.trigger(triggers);
+    }
+
+    /// A claim is seen gone.
+    pub fn claim_goes(&mut self, namespace: &str, name: &str) {
+        let stored = json!({"metadata": metadata(namespace, name)});
+        let stored = serde_json::from_value(stored).unwrap();
+        let triggers = self.context.shared.lock().delete_claim(&stored);
+        self.trigger(triggers);
+    }
+
+    /// The requests so far of one verb on one resource in a namespace.
+    pub fn asked(&self, namespace: &str, verb: &str, what: &str) -> Vec<Asked> {
+        let log = self.log.lock().unwrap();
+        let such = |a: &&Asked| a.namespace == namespace && a.verb == verb && a.what == what;
+        log.iter().filter(such).cloned().collect()
+    }
+
+    /// The claims of a namespace whose binding was written.
+    pub fn bound(&self, namespace: &str) -> Vec<String> {
+        let written = self.asked(namespace, "PATCH", "sandboxclaims/status").into_iter();
+        let bound = written.filter(|a| a.body["status"]["phase"] == "Bound");
+        bound.map(|a| a.name).collect()
+    }
+
+    /// How often each was asked, in words.
+    pub fn tally(&self) -> BTreeMap<String, usize> {
+        let mut tally = BTreeMap::new();
+        for asked in self.log.lock().unwrap().iter() {
+            let told = format!("{} {} in {}", asked.verb, asked.what, asked.namespace);
+            *tally.entry(told).or_default() += 1;
+        }
+        tally
+    }
+
+    pub fn pending(&self) -> Vec<String> {
+        self.context.shared.lock().pending.told()
+    }
+}
+
+fn metadata(namespace: &str, name: &str) -> Value {
+    json!({
+        "namespace": namespace, "name": name, "uid": format!("uid-{namespace}-{name}"), "resourceVersion": "1",
+        "generation": 1, "creationTimestamp": BORN,
+    })
+}
+
+fn pool_of(namespace: &str, name: &str, replicas: usize) -> StoredPool {
+    let stored = json!({
+        "metadata": metadata(namespace, name),
+        "spec": {
+            "replicas": replicas, "updateStrategy": {"paused": true}, "template": {"spec": {"containers": []}},
+        },
+    });
+    serde_json::from_value(stored).unwrap()
+}
+
+/// A warm sandbox as it is stored.
+pub fn warm(namespace: &str, pool: &str, name: &str) -> Value {
+    let mut stored = json!({
+        "metadata": metadata(namespace, name),
+        "spec": {"nodeName": "node", "containers": []},
+        "status": {"phase": "Running", "podIP": "10.0.0.1", "conditions": [
+            {"type": "Ready", "status": "True", "lastTransitionTime": BORN},
+        ]},
+    });
+    stored["metadata"]["labels"] = json!({
+        "warmpool.dev/pool": pool, "warmpool.dev/revision": "1", "warmpool.dev/state": "warm",
+    });
+    stored["metadata"]["ownerReferences"] = owner("Pool", pool, &format!("uid-{namespace}-{pool}"));
+    stored
+}
+
+/// The owner references of a sandbox.
+pub fn owner(kind: &str, name: &str, uid: &str) -> Value {
+    json!([{
+        "apiVersion": "warmpool.dev/v1alpha1", "kind": kind, "name": name, "uid": uid, "controller": true,
+    }])
+}
+
+async fn read(request: http::Request<Body>) -> Asked {
+    let (parts, body) = request.into_parts();
+    let body = body.collect_bytes().await.unwrap();
+    let mut path = parts
+        .uri
+        .path()
+        .split('/')
+        .skip_while(|part| *part != "namespaces")
+        .skip(1);
+    let namespace = path.next().unwrap_or_default().to_string();
+    let mut what = path.next().unwrap_or_default().to_string();
+    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let name = path.next().or_else(|| body["metadata"]["name"].as_str());
+    let name = name.unwrap_or_default().to_string();
+    if let Some(part) = path.next() {
+        what = format!("{what}/{part}");
+    }
+    Asked {
+        verb: parts.method.to_string(),
+        namespace,
+        what,
+        name,
+        body,
+    }
+}
+
+async fn answer(asked: &Asked, reply: Reply) -> io::Result<http::Response<Body>> {
+    let (code, body) = match reply {
+        Reply::Never => return std::future::pending().await,
+        Reply::Done if asked.verb == Method::DELETE.as_str() => (
+            200,
+            json!({"kind": "Status", "status": "Success", "metadata": {}}),
+        ),
+        Reply::Done => {
+            let mut stored = json!({"metadata": metadata(&asked.namespace, &asked.name)});
+            stored["metadata"]["resourceVersion"] = json!("2");
+            if asked.verb == Method::POST.as_str() {
+                let made = stored;
+                stored = asked.body.clone();
+                let metadata = stored["metadata"].as_object_mut().unwrap();
+                metadata.extend(made["metadata"].as_object().unwrap().clone());
+            }
+            (200, stored)
+        }
+        Reply::Code(code) => {
+            let status = json!({
+                "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": code,
+                "reason": "Refused", "message": format!("answered with {code}"),
+                "details": {"retryAfterSeconds": if code == 429 { 30 } else { 0 }},
+            });
+            (code, status)
+        }
+    };
+    let body = Body::from(body.to_string().into_bytes());
+    Ok(http::Response::builder().status(code).body(body).unwrap())
+}

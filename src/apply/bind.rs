@@ -1,7 +1,7 @@
 //! Binding: W1 gives the pod to the claim and excludes every other claim, W2 publishes it.
 
 use super::Writer;
-use super::outcome::{CallError, Class, Tries, call, settle};
+use super::outcome::{CallError, Class, Tries, call, pauses, settle};
 use super::patch::{add, annotation, handlers_are_on, label, test};
 use super::place::Place;
 use super::publish::fail_claim;
@@ -215,9 +215,9 @@ async fn exclude(
         }
     };
     let pod = match answer {
-        // An earlier try whose answer was lost may be the one that changed the pod.
-        Err(error) if error.class() == Class::Stale => {
-            let now = settle(place, || call(pods.get(name))).await?;
+        // An earlier try whose answer was lost may be the one that changed the pod, whatever is said of a later one.
+        Err(error) if is_open(&error, tries.lost) => {
+            let now = live(writer, place, claim, &pods, name).await?;
             if !is_held(&now, claim, sandbox) {
                 return Err(NotGiven::For(error));
             }
@@ -226,6 +226,35 @@ async fn exclude(
         answer => answer?,
     };
     Ok(Sandbox::read(&pod).unwrap_or_else(|| sandbox.clone()))
+}
+
+/// Whether `error` leaves open who has the pod.
+fn is_open(error: &CallError, lost: bool) -> bool {
+    match error.class() {
+        Class::Stale => true,
+        Class::Gone => false,
+        _ => lost,
+    }
+}
+
+/// The pod as it is, read as often as it takes.
+async fn live(
+    writer: &Writer,
+    place: &mut Place<'_>,
+    claim: &Claim,
+    pods: &Api<StoredPod>,
+    name: &str,
+) -> Result<StoredPod, NotGiven> {
+    for pause in pauses() {
+        match settle(place, || call(pods.get(name))).await {
+            Err(error) if error.class() != Class::Gone => place.pause(pause).await,
+            answer => return Ok(answer?),
+        }
+        if !still_waits(writer, claim) {
+            break;
+        }
+    }
+    Err(NotGiven::Unknown)
 }
 
 /// Whether the claim is still there and has nothing, as far as is seen.

@@ -63,7 +63,9 @@ pub(super) async fn run(writer: Writer, pool: Arc<Pool>, orders: Vec<Order>) {
     match create(&writer, &pool, first).await {
         Ok(true) => writer.backoff().succeeded(&pool),
         Ok(false) => {}
-        Err(error) => return refuse(&writer, &pool, &orders, &error),
+        Err(NotCreated::For(error)) => return refuse(&writer, &pool, &orders, &error),
+        // The pod of `first` may come.
+        Err(NotCreated::Unknown(error)) => return refuse(&writer, &pool, rest, &error),
     }
     for order in rest {
         let (pool, orders) = (Arc::clone(&pool), vec![order.clone()]);
@@ -71,9 +73,17 @@ pub(super) async fn run(writer: Writer, pool: Arc<Pool>, orders: Vec<Order>) {
     }
 }
 
+/// Why a pod was not created.
+enum NotCreated {
+    /// The API server's last word.
+    For(CallError),
+    /// It may have been, and the API server does not show it: a later live read is to tell.
+    Unknown(CallError),
+}
+
 /// Answers whether the pod was created. It is not when the pool was changed while the order waited for its turn: then the
 /// next plan says what is needed.
-async fn create(writer: &Writer, pool: &Pool, order: &Order) -> Result<bool, CallError> {
+async fn create(writer: &Writer, pool: &Pool, order: &Order) -> Result<bool, NotCreated> {
     let mut place = writer.changes.place();
     place.take().await;
     let now = writer.shared.lock().pool(&pool.key);
@@ -82,8 +92,8 @@ async fn create(writer: &Writer, pool: &Pool, order: &Order) -> Result<bool, Cal
         return Ok(false);
     }
     let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &order.pod.namespace);
-    let body =
-        serde_json::to_vec(&pod(pool, order)).map_err(|e| CallError::Kube(kube::Error::SerdeError(e)))?;
+    let body = serde_json::to_vec(&pod(pool, order))
+        .map_err(|e| NotCreated::For(CallError::Kube(kube::Error::SerdeError(e))))?;
     let post = || {
         let request = Request::new(pods.resource_url()).create(&PostParams::default(), body.clone());
         call(async {
@@ -121,7 +131,7 @@ async fn while_it_stands<F: Future<Output = Result<StoredPod, CallError>>>(
     pool: &Pool,
     name: &str,
     mut post: impl FnMut() -> F,
-) -> Result<StoredPod, CallError> {
+) -> Result<StoredPod, NotCreated> {
     let (decided, mut lost) = (Instant::now(), false);
     for pause in pauses() {
         place.take().await;
@@ -137,16 +147,16 @@ async fn while_it_stands<F: Future<Output = Result<StoredPod, CallError>>>(
             }
         }
         if !lost && !is_taken(&error) {
-            return Err(error);
+            return Err(NotCreated::For(error));
         }
         return match settle(place, || call(pods.get(name))).await {
             Ok(existing) if is_of(pool, &existing) => Ok(existing),
-            Err(unreadable) if unreadable.class() != Class::Gone => Err(unreadable),
+            Err(unreadable) if unreadable.class() != Class::Gone => Err(NotCreated::Unknown(unreadable)),
             // A stranger's, or none.
-            Ok(_) | Err(_) => Err(error),
+            Ok(_) | Err(_) => Err(NotCreated::For(error)),
         };
     }
-    Err(CallError::NoAnswer)
+    Err(NotCreated::Unknown(CallError::NoAnswer))
 }
 
 /// The name is a stranger's, or that of an earlier try.

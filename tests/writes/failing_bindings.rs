@@ -15,7 +15,7 @@ fn binds_in(asked: &Asked, namespace: &str) -> bool {
 fn sick(reply: Reply) -> World {
     let rule = move |asked: &Asked| {
         if binds_in(asked, "sick") {
-            reply
+            reply.clone()
         } else {
             Reply::Done
         }

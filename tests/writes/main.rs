@@ -4,4 +4,5 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 mod failing_bindings;
+mod lost_answers;
 mod world;

@@ -37,10 +37,12 @@ pub struct Asked {
 }
 
 /// What becomes of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Reply {
     /// It is carried out.
     Done,
+    /// It is answered with this object.
+    Object(Value),
     /// It is answered with this code.
     Code(u16),
     /// It is never answered.
@@ -256,6 +258,7 @@ async fn read(request: http::Request<Body>) -> Asked {
 
 async fn answer(asked: &Asked, reply: Reply) -> io::Result<http::Response<Body>> {
     let (code, body) = match reply {
+        Reply::Object(object) => (200, object),
         Reply::Never => return std::future::pending().await,
         Reply::Done if asked.verb == Method::DELETE.as_str() => (
             200,

@@ -1,0 +1,63 @@
+//! An answer is lost, and a later try is refused: what became of the first is asked for.
+
+use crate::world::{Asked, Reply, World, owner, warm};
+use serde_json::json;
+use std::time::Duration;
+
+fn is_of_pods(asked: &Asked, verb: &str) -> bool {
+    asked.verb == verb && asked.what == "pods"
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_binding_refused_after_a_lost_answer_is_asked_for_until_it_can_be_read() {
+    let (mut tries, mut reads) = (0, 0);
+    let mut world = World::new(move |asked| match asked.verb.as_str() {
+        // The first is carried out and its answer lost.
+        "PATCH" if asked.what == "pods" => {
+            tries += 1;
+            Reply::Code(if tries == 1 { 504 } else { 403 })
+        }
+        "GET" => {
+            reads += 1;
+            if reads <= 3 {
+                return Reply::Code(403);
+            }
+            let mut pod = warm("default", "python", &asked.name);
+            pod["metadata"]["labels"]["warmpool.dev/state"] = json!("claimed");
+            pod["metadata"]["ownerReferences"] = owner("SandboxClaim", "run", "uid-default-run");
+            Reply::Object(pod)
+        }
+        _ => Reply::Done,
+    });
+    world.pool("default", "python", 3);
+    world.claim("default", "run", "python", &json!({}));
+    world.go_on(Duration::from_secs(20)).await;
+    let tried = world.asked("default", "PATCH", "pods");
+    let first = &tried[0].name;
+    assert!(tried.iter().all(|a| a.name == *first), "one sandbox and no other");
+    assert_eq!(world.bound("default"), ["run"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_creation_that_cannot_be_read_after_a_lost_answer_is_not_made_again() {
+    let mut tries = 0;
+    let mut world = World::new(move |asked| match asked.verb.as_str() {
+        "POST" if is_of_pods(asked, "POST") => {
+            tries += 1;
+            Reply::Code(if tries == 1 { 504 } else { 403 })
+        }
+        "GET" => Reply::Code(403),
+        _ => Reply::Done,
+    });
+    world.pool("default", "python", 0);
+    world.pool_is_scaled("default", "python", 1);
+    world.go_on(Duration::from_secs(20)).await;
+    let made = world.asked("default", "POST", "pods");
+    assert!(!made.is_empty());
+    assert!(made.iter().all(|a| a.name == made[0].name), "{made:?}");
+    let pending = world.pending().join("; ");
+    assert!(
+        pending.contains("Answered"),
+        "a live read settles it later: {pending}"
+    );
+}

@@ -99,6 +99,9 @@ async fn serve(writer: &Writer, order: &Order) {
             }
         }
     }
+    // Those that its status lists stay, and what is too many is released once the status tells so.
+    bound.sort_by_key(|sandbox| !claim.lists(sandbox));
+    bound.truncate(claim.wanted());
     let published = if bound.len() < claim.wanted() {
         None
     } else {

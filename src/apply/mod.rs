@@ -94,11 +94,16 @@ impl Writer {
             }
         }
         index.failures.note(&view.pool.uid, &plan.failures);
-        for (claim, sandboxes) in plan.bindings() {
+        for (claim, mut sandboxes) in plan.bindings() {
             // Another pool may have begun to serve a claim that several may, or be done with it.
-            if index.is_busy(claim) || index.claim(&claim.key).is_none_or(|now| !now.waiting()) {
+            let now = index.claim(&claim.key);
+            let waits = now.is_some_and(|now| now.uid == claim.uid && now.waiting());
+            if index.is_busy(claim) || !waits {
                 continue;
             }
+            // The watch may have shown more of what it holds.
+            let held: Vec<_> = index.held_by(claim).collect();
+            sandboxes.truncate(claim.wanted().saturating_sub(held.len()));
             // Those behind it must not pass it.
             if !index.turns.take(view.key(), sandboxes.len()) {
                 break;
@@ -110,7 +115,7 @@ impl Writer {
             }
             let order = bind::Order {
                 warm: !index.has_waited(claim),
-                held: index.held_by(claim).collect(),
+                held,
                 claim: index.as_written(claim),
                 pool: Arc::clone(&view.pool),
                 sandboxes,

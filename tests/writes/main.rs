@@ -5,4 +5,5 @@
 
 mod failing_bindings;
 mod lost_answers;
+mod surplus;
 mod world;

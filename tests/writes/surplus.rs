@@ -1,0 +1,58 @@
+//! A claim turns out to hold more than was known when it was decided on.
+
+use crate::world::{BEGIN, Reply, World, owner, warm};
+use serde_json::json;
+use std::time::Duration;
+use warmpool::observe::Key;
+use warmpool::observe::view::{Creation, PoolView};
+use warmpool::plan;
+
+/// A world with a claim for one, and the view of its pool.
+fn a_claim() -> (World, PoolView) {
+    let mut world = World::new(|_| Reply::Done);
+    world.pool("default", "python", 2);
+    world.context.shared.lock().pending.serving("uid-default-run");
+    world.claim("default", "run", "python", &json!({}));
+    world.context.shared.lock().pending.end_serving("uid-default-run");
+    let key = Key::new("default", "python");
+    let view = world
+        .context
+        .shared
+        .lock()
+        .pool_view(&key, BEGIN, 0, Creation::Open);
+    (world, view.unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_turns_out_to_hold_a_sandbox_is_given_no_other() {
+    let (mut world, view) = a_claim();
+    let planned = plan::plan(&view);
+    let mut held = warm("default", "python", "python-7");
+    held["metadata"]["labels"]["warmpool.dev/state"] = json!("claimed");
+    held["metadata"]["ownerReferences"] = owner("SandboxClaim", "run", "uid-default-run");
+    let held = serde_json::from_value(held).unwrap();
+    world.context.shared.lock().apply_pod(&held);
+    world.context.writer.dispatch(&view, &planned);
+    world.go_on(Duration::from_secs(1)).await;
+    assert!(world.asked("default", "PATCH", "pods").is_empty());
+    let published = world.asked("default", "PATCH", "sandboxclaims/status");
+    let listed = &published[0].body["status"]["sandboxes"];
+    assert_eq!(listed.as_array().unwrap().len(), 1);
+    assert_eq!(listed[0]["name"], "python-7");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_decided_for_a_claim_is_not_done_for_another_of_its_name() {
+    let (mut world, view) = a_claim();
+    let planned = plan::plan(&view);
+    let another = json!({
+        "metadata": {"namespace": "default", "name": "run", "uid": "another", "resourceVersion": "3"},
+        "spec": {"poolRef": {"name": "python"}},
+    });
+    let another = serde_json::from_value(another).unwrap();
+    world.context.shared.lock().apply_claim(&another, true, BEGIN);
+    world.context.writer.dispatch(&view, &planned);
+    world.go_on(Duration::from_secs(1)).await;
+    let tried = world.asked("default", "PATCH", "pods");
+    assert!(tried.is_empty(), "{tried:?}");
+}

@@ -3,6 +3,7 @@
 //! is dropped, also when nobody asks for it.
 
 use super::Context;
+use crate::apply::backoff::Backoff;
 use crate::apply::task::Task;
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
@@ -21,8 +22,7 @@ pub async fn run(context: Arc<Context>) {
         tokio::time::sleep(INTERVAL).await;
         if let Some(step) = clock_step(wall, Timestamp::now(), passed.elapsed()) {
             tracing::info!(?step, "the clock was set");
-            let all = context.shared.lock().all();
-            context.writer.trigger(all);
+            clock_was_set(&context, step);
         }
         let pools = context.shared.lock().pool_keys();
         context.writer.metrics.meters.keep(&pools);
@@ -31,6 +31,19 @@ pub async fn run(context: Arc<Context>) {
             Task::Reread { pod }.run(context.writer.clone()).await;
         }
     }
+}
+
+/// Has everything looked at again. After a step backwards what is remembered of failures and claims lies in the future: it
+/// would be waited for as long as the step was.
+pub fn clock_was_set(context: &Context, step: SignedDuration) {
+    let mut index = context.shared.lock();
+    if step.is_negative() {
+        (index.failures, index.takings) = Default::default();
+        *context.writer.backoff() = Backoff::default();
+    }
+    let all = index.all();
+    drop(index);
+    context.writer.trigger(all);
 }
 
 /// By how much the clock was set, forwards or backwards, if it went from `before` to `after` while `passed` went by.

@@ -3,6 +3,7 @@
 // A test may panic: that is how it fails.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
+mod clock;
 mod failing_bindings;
 mod lost_answers;
 mod surplus;

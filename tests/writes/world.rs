@@ -3,10 +3,11 @@
 
 use futures::channel::mpsc::{UnboundedReceiver, unbounded};
 use http::Method;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -14,6 +15,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use warmpool::apply::Writer;
 use warmpool::control::pool::Statuses;
+use warmpool::control::settle::clock_was_set;
 use warmpool::control::{Context, claim, pool};
 use warmpool::metrics::Metrics;
 use warmpool::observe::Key;
@@ -21,7 +23,7 @@ use warmpool::observe::feed::{Inputs, KINDS, Shared, Triggers};
 use warmpool::observe::index::Trigger;
 use warmpool::observe::stored::StoredPool;
 
-/// The moment at which every world begins, and at which its wall clock stands.
+/// The moment at which every world begins, and at which its wall clock stands unless it is set.
 pub const BEGIN: Timestamp = Timestamp::constant(1_767_225_600, 0);
 const BORN: &str = "2025-12-31T23:00:00Z";
 
@@ -49,6 +51,14 @@ pub enum Reply {
     Never,
 }
 
+thread_local! {
+    static NOW: Cell<Timestamp> = const { Cell::new(BEGIN) };
+}
+
+fn now() -> Timestamp {
+    NOW.get()
+}
+
 type Rule = Arc<Mutex<dyn FnMut(&Asked) -> Reply + Send>>;
 
 pub struct World {
@@ -72,10 +82,7 @@ impl World {
                 answer(&asked, reply).await
             }
         });
-        let shared = Shared::new(Inputs {
-            now: || BEGIN,
-            seed: || 1,
-        });
+        let shared = Shared::new(Inputs { now, seed: || 1 });
         (0..KINDS).for_each(|_| shared.one_more_is_complete());
         let ((pools, pool_receiver), (claims, claim_receiver)) = (unbounded(), unbounded());
         let client = Client::new(service, "default");
@@ -93,6 +100,13 @@ impl World {
         }
     }
 
+    /// The wall clock is set.
+    pub fn set_clock(&self, seconds: i64) {
+        let step = SignedDuration::from_secs(seconds);
+        NOW.set(now() + step);
+        clock_was_set(&self.context, step);
+    }
+
     pub fn trigger(&mut self, triggers: Vec<Trigger>) {
         for trigger in triggers {
             self.look_at(&trigger);
@@ -101,9 +115,9 @@ impl World {
 
     fn look_at(&mut self, trigger: &Trigger) {
         match trigger {
-            Trigger::Pool(key) => drop(pool::step(&self.context, key, BEGIN)),
+            Trigger::Pool(key) => drop(pool::step(&self.context, key, now())),
             Trigger::Claim(key) => {
-                let (task, _) = claim::step(&self.context, key, BEGIN);
+                let (task, _) = claim::step(&self.context, key, now());
                 if let Some(task) = task {
                     tokio::spawn(task.run(self.context.writer.clone()));
                 }

@@ -1,0 +1,61 @@
+//! The clock is set back: what was noted before then lies in the future.
+
+use crate::world::{BEGIN, Reply, World};
+use jiff::SignedDuration;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use warmpool::observe::Key;
+use warmpool::observe::view::{Creation, WarmUpFailures};
+
+const HOUR: i64 = 3600;
+
+#[tokio::test(start_paused = true)]
+async fn a_pool_whose_pods_were_refused_is_tried_at_once_when_the_clock_is_set_back() {
+    let mut refuses = true;
+    let mut world = World::new(move |asked| {
+        if asked.verb == "POST" && asked.what == "pods" && std::mem::take(&mut refuses) {
+            return Reply::Code(403);
+        }
+        Reply::Done
+    });
+    world.pool("default", "python", 0);
+    world.pool_is_scaled("default", "python", 1);
+    world.go_on(Duration::from_secs(1)).await;
+    assert_eq!(world.asked("default", "POST", "pods").len(), 1);
+    world.set_clock(-HOUR);
+    world.go_on(Duration::from_secs(1)).await;
+    assert_eq!(world.asked("default", "POST", "pods").len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_and_takings_are_forgotten_when_the_clock_is_set_back_and_kept_otherwise() {
+    let world = World::new(|_| Reply::Done);
+    world.pool("default", "python", 0);
+    let key = Key::new("default", "python");
+    let failures = WarmUpFailures {
+        count: 5,
+        last: BEGIN,
+        obstacle: None,
+    };
+    let pool = world.context.shared.lock().pool(&key).unwrap();
+    let mut index = world.context.shared.lock();
+    index
+        .failures
+        .note(&pool.uid, &BTreeMap::from([("1".to_string(), failures)]));
+    index.takings.note(&pool.uid, BEGIN);
+    drop(index);
+    let known = |seconds| {
+        let now = BEGIN + SignedDuration::from_secs(seconds);
+        let view = world
+            .context
+            .shared
+            .lock()
+            .pool_view(&key, now, 0, Creation::Open);
+        let view = view.unwrap();
+        (view.failures.len(), view.takings.len())
+    };
+    world.set_clock(5);
+    assert_eq!(known(5), (1, 1));
+    world.set_clock(-HOUR);
+    assert_eq!(known(5 - HOUR), (0, 0));
+}

@@ -5,6 +5,7 @@ use super::outcome::{CallError, Class, Tries, call, pauses, settle};
 use super::patch::{add, annotation, handlers_are_on, label, test};
 use super::place::Place;
 use super::publish::fail_claim;
+use super::task::RETRY_AFTER;
 use super::tell::{names, tell};
 use crate::api::claim::PodMetadata;
 use crate::api::conditions::claim as reasons;
@@ -42,6 +43,8 @@ enum Given {
     Held(Arc<Sandbox>),
     /// Not this one: it has changed, or is another's.
     Missed,
+    /// The API server will not have it. That may be for what the claim adds, so no other claim is to miss the sandbox.
+    Refused,
     /// No pod can have the metadata that the claim wants for it; the API server's words.
     Invalid(String),
 }
@@ -63,8 +66,8 @@ impl From<CallError> for NotGiven {
 }
 
 /// Binds the sandboxes of `order` to its claim, and publishes them when it has all that it wants. Whatever happens, none
-/// is left bound to anything else: for one that is refused the next plan takes the next sandbox; if W2 does not
-/// arrive, the claim's own reconcile repeats it.
+/// is left bound to anything else: for one that has changed the next plan takes the next sandbox; a claim for which one is
+/// refused pauses; if W2 does not arrive, the claim's own reconcile repeats it.
 pub(super) async fn run(writer: Writer, order: Arc<Order>) {
     serve(&writer, &order).await;
     let pool = &order.pool.key;
@@ -89,10 +92,12 @@ async fn serve(writer: &Writer, order: &Order) {
         join_all(all).await
     };
     let mut bound = order.held.clone();
+    let mut refused = false;
     for given in given {
         match given {
             Given::Held(pod) => bound.push(pod),
             Given::Missed => {}
+            Given::Refused => refused = true,
             Given::Invalid(message) => {
                 let message = format!("podMetadata cannot be added to a sandbox: {message}");
                 return fail_claim(writer.clone(), Arc::clone(claim), reasons::INVALID_SPEC, message).await;
@@ -108,6 +113,9 @@ async fn serve(writer: &Writer, order: &Order) {
         Some(publish(writer, &mut place, order, &bound).await)
     };
     drop(place);
+    if refused && published.is_none() {
+        return writer.pause(Arc::clone(claim), RETRY_AFTER);
+    }
     writer.shared.lock().pending.end_serving(&claim.uid);
     match published {
         Some(Err(error)) if error.class() != Class::Gone => {
@@ -137,29 +145,34 @@ async fn give(writer: &Writer, place: &mut Place<'_>, order: &Order, sandbox: &A
         Err(NotGiven::Unknown) => {
             // A live read is to tell, unless the watch does before.
             writer.shared.lock().pending.answered(&sandbox.uid);
-            return Given::Missed;
         }
-        Err(NotGiven::Free) => {
-            writer.shared.lock().pending.forget(&sandbox.uid);
-            writer.look_again(sandbox);
-            return Given::Missed;
-        }
+        Err(NotGiven::Free) => free(writer, sandbox),
         Err(NotGiven::For(error)) => match error.class() {
             Class::Invalid(message) => {
-                writer.shared.lock().pending.forget(&sandbox.uid);
-                writer.look_again(sandbox);
+                free(writer, sandbox);
                 return Given::Invalid(message);
             }
-            Class::Refused(message) => {
-                tracing::error!(claim = %claim.key, pod = %sandbox.key, message, "the binding was refused");
+            class @ (Class::Refused(_) | Class::Denied) => {
+                if let Class::Refused(message) = class {
+                    tracing::error!(claim = %claim.key, pod = %sandbox.key, message, "the binding was refused");
+                }
+                writer.shared.lock().refusers.note(&claim.uid, sandbox);
+                free(writer, sandbox);
+                return Given::Refused;
             }
             class => {
-                tracing::debug!(claim = %claim.key, pod = %sandbox.key, ?class, "the sandbox was taken or has changed")
+                tracing::debug!(claim = %claim.key, pod = %sandbox.key, ?class, "the sandbox was taken or has changed");
+                writer.set_aside(sandbox);
             }
         },
     }
-    writer.set_aside(sandbox);
     Given::Missed
+}
+
+/// The sandbox was not given, and is as it was.
+fn free(writer: &Writer, sandbox: &Sandbox) {
+    writer.shared.lock().pending.forget(&sandbox.uid);
+    writer.look_again(sandbox);
 }
 
 /// W2.

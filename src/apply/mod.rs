@@ -32,7 +32,8 @@ use events::Events;
 use kube::Client;
 use place::Places;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use task::Task;
+use std::time::Duration;
+use task::{RETRY_AFTER, Task};
 use tokio_util::task::TaskTracker;
 
 /// Bindings under way at once; they start in order of service.
@@ -245,6 +246,12 @@ impl Writer {
         self.shared.lock().pending.refused(sandbox);
         self.look_again(sandbox);
         let sandbox = Arc::clone(sandbox);
-        self.start(Task::TryAgain { sandbox });
+        let after = RETRY_AFTER;
+        self.start(Task::TryAgain { sandbox, after });
+    }
+
+    /// Leaves `claim`, which is noted as being served, alone for a while, and others are served meanwhile.
+    pub(crate) fn pause(&self, claim: Arc<Claim>, after: Duration) {
+        self.start(Task::ServeAgain { claim, after });
     }
 }

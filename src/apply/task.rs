@@ -17,7 +17,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How soon a refused or failed write may be tried again when nothing about its object changes.
-const RETRY_AFTER: Duration = Duration::from_secs(5);
+pub(super) const RETRY_AFTER: Duration = Duration::from_secs(5);
+
+/// How long a claim is offered others than the sandboxes that were refused to it: long enough for the next plan.
+const OTHERS_FIRST: Duration = Duration::from_millis(500);
 
 /// One thing to be carried out, in as many requests as it takes. Each ends by itself.
 #[derive(Clone, Debug)]
@@ -114,13 +117,25 @@ pub enum Task {
     TryAgain {
         /// The sandbox.
         sandbox: Arc<Sandbox>,
+        /// The while.
+        after: Duration,
+    },
+    /// After a while, serve a claim again whose last write was refused or failed. Until then it is noted as being served.
+    ServeAgain {
+        /// The claim as last seen.
+        claim: Arc<Claim>,
+        /// The while.
+        after: Duration,
     },
 }
 
 impl Task {
     /// It sends no request, and only waits.
     pub fn waits(&self) -> bool {
-        matches!(self, Self::LookAgain { .. } | Self::TryAgain { .. })
+        matches!(
+            self,
+            Self::LookAgain { .. } | Self::TryAgain { .. } | Self::ServeAgain { .. }
+        )
     }
 
     /// Carries the task out.
@@ -166,13 +181,31 @@ impl Task {
                 writer.trigger(again);
             }
             .boxed(),
-            Self::TryAgain { sandbox } => try_again(writer, sandbox).boxed(),
+            Self::TryAgain { sandbox, after } => try_again(writer, sandbox, after).boxed(),
+            Self::ServeAgain { claim, after } => serve_again(writer, claim, after).boxed(),
         }
     }
 }
 
-async fn try_again(writer: Writer, sandbox: Arc<Sandbox>) {
-    tokio::time::sleep(RETRY_AFTER).await;
+async fn serve_again(writer: Writer, claim: Arc<Claim>, after: Duration) {
+    tokio::time::sleep(after).await;
+    let mut index = writer.shared.lock();
+    for sandbox in index.refusers_of(&claim) {
+        index.pending.refused(&sandbox);
+        writer.start(Task::TryAgain {
+            sandbox,
+            after: OTHERS_FIRST,
+        });
+    }
+    index.pending.end_serving(&claim.uid);
+    let mut again = index.pools_for(&claim);
+    drop(index);
+    again.push(Trigger::Claim(claim.key.clone()));
+    writer.trigger(again);
+}
+
+async fn try_again(writer: Writer, sandbox: Arc<Sandbox>, after: Duration) {
+    tokio::time::sleep(after).await;
     let mut index = writer.shared.lock();
     if index.pending.on(&sandbox.uid) == Some(OwnWrite::Refused) {
         index.pending.forget(&sandbox.uid);

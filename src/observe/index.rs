@@ -9,6 +9,7 @@ use super::grouped::remove_from;
 use super::pending::Pending;
 use super::pool::Pool;
 use super::queue::Queue;
+use super::refusers::Refusers;
 use super::revision::Revision;
 use super::sandbox::{Owner, Sandbox};
 use super::stored::{self, StoredClaim, StoredPod, StoredPool};
@@ -69,6 +70,8 @@ pub struct Index {
     pub turns: Turns,
     /// When claims took sandboxes.
     pub takings: Takings,
+    /// Sandboxes that could not be bound to claims that wait.
+    pub refusers: Refusers,
 }
 
 impl Index {
@@ -138,6 +141,7 @@ impl Index {
             triggers.extend(self.pools_for(&claim));
         } else {
             self.queue.forget(&claim.uid);
+            self.refusers.forget(&claim.uid);
         }
         triggers.push(Trigger::Claim(key.clone()));
         self.claims.insert(key, claim);
@@ -153,6 +157,7 @@ impl Index {
         let triggers = self.unlist(key);
         if let Some(claim) = self.claims.remove(key) {
             self.queue.forget(&claim.uid);
+            self.refusers.forget(&claim.uid);
             self.published.remove(&claim.uid);
         }
         triggers

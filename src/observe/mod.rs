@@ -16,6 +16,7 @@ pub mod obstacle;
 pub mod pending;
 pub mod pool;
 mod queue;
+pub mod refusers;
 pub mod revision;
 pub mod sandbox;
 pub mod stored;

@@ -24,6 +24,14 @@ pub const TEMPLATES: Resource = Resource("/api/v1", "podtemplates");
 pub const REVISIONS: Resource = Resource("/apis/apps/v1", "controllerrevisions");
 pub const LEASES: Resource = Resource("/apis/coordination.k8s.io/v1", "leases");
 pub const CRDS: Resource = Resource("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions");
+pub const POLICIES: Resource = Resource(
+    "/apis/admissionregistration.k8s.io/v1",
+    "validatingadmissionpolicies",
+);
+pub const POLICY_BINDINGS: Resource = Resource(
+    "/apis/admissionregistration.k8s.io/v1",
+    "validatingadmissionpolicybindings",
+);
 
 impl Resource {
     /// Path of the collection; with an empty namespace that of the whole cluster.

@@ -175,6 +175,7 @@ const TOGETHER: &[Named] = told![
         a_bound_claim_tells_what_becomes_of_its_sandbox,
         a_full_pool_says_exhausted_and_serves_on_as_claims_go,
     },
+    stories::refused::{ a_claim_that_a_policy_refuses_stops_no_other },
     stories::harm::{
         failed_sandboxes_are_replaced,
         finished_sandboxes_are_replaced,
@@ -249,6 +250,7 @@ const BEHIND_FAULTS: &[Named] = told![
         a_creation_that_conflicts_is_told_of_in_the_api_servers_words,
         a_creation_is_made_although_a_later_try_is_refused,
     },
+    stories::refused::{ a_binding_is_made_although_a_later_try_is_refused },
     stories::watches::{ watches_that_break_expire_and_have_no_bookmarks_miss_nothing },
 ];
 

@@ -6,5 +6,6 @@
 mod clock;
 mod failing_bindings;
 mod lost_answers;
+mod refused_claims;
 mod surplus;
 mod world;

@@ -29,6 +29,7 @@ pub mod metrics;
 pub mod namespaced;
 pub mod plugin;
 pub mod queue;
+pub mod refused;
 pub mod removals;
 pub mod revisions;
 pub mod rollouts;

@@ -1,0 +1,138 @@
+//! Bindings that the API server will not have: by a policy, or after a try whose answer was lost.
+
+use super::faults::faults_are_to_come;
+use super::{bound, burst, in_phase};
+use crate::api::{PODS, POLICIES, POLICY_BINDINGS};
+use crate::check::event::{Kind, text};
+use crate::faults::{Fault, Rule};
+use crate::objects::{claim, pool};
+use crate::rest::{label, settle};
+use crate::scene::Scene;
+use crate::wait;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// How long a claim may take to be served while another is refused.
+const PROMPT: Duration = Duration::from_secs(3);
+
+/// A policy that refuses pods of this story with the label `team: forbidden`, and what puts it in force.
+fn policy(scene: &Scene) -> [Value; 2] {
+    let name = &scene.namespace;
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {"resourceRules": [{
+                "apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["pods"],
+            }]},
+            "validations": [{
+                "expression": "object.metadata.?labels[?'team'].orValue('') != 'forbidden'",
+                "message": "this team may not have a sandbox",
+                "reason": "Forbidden",
+            }],
+        },
+    });
+    let binding = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": name},
+        "spec": {
+            "policyName": name,
+            "validationActions": ["Deny"],
+            "matchResources": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}}},
+        },
+    });
+    [policy, binding]
+}
+
+fn is_in_force(scene: &Scene) -> Result<(), String> {
+    let pods = scene.pods()?;
+    let pod = pods.first().map_or("", |pod| text(pod, "/metadata/name"));
+    let label = |value: Value| {
+        let patch = json!({"metadata": {"labels": {"team": value}}});
+        scene.lab.api.merge(PODS, &scene.namespace, pod, &patch)
+    };
+    match label(json!("forbidden")) {
+        Err(refusal) if refusal.message.contains("this team may not") => Ok(()),
+        answer => {
+            label(Value::Null)?;
+            Err(format!("{:?}", answer.err()))
+        }
+    }
+}
+
+pub fn a_claim_that_a_policy_refuses_stops_no_other(scene: &Scene) -> Result<(), String> {
+    // It is older than those that are served, and there are sandboxes that it may not have.
+    faults_are_to_come(scene);
+    scene.create_pool(&pool("python", 3, &json!({})))?;
+    settle(scene, 30)?;
+    let [policy, binding] = policy(scene);
+    scene.lab.api.create(POLICIES, "", &policy)?;
+    scene.lab.api.create(POLICY_BINDINGS, "", &binding)?;
+    wait::until("the policy was in force", 60, || is_in_force(scene))?;
+    let metadata = json!({"podMetadata": {"labels": {"team": "forbidden"}}, "waitTimeoutSeconds": 25});
+    scene.create_claim("refused", "python", &metadata)?;
+    let told = others_are_served(scene).and_then(|()| in_phase(scene, "refused", "Failed", 40).map(drop));
+    for what in [POLICY_BINDINGS, POLICIES] {
+        scene.lab.api.delete(what, "", &scene.namespace)?;
+    }
+    told?;
+    settle(scene, 60)
+}
+
+fn others_are_served(scene: &Scene) -> Result<(), String> {
+    for n in 0..8 {
+        let (name, came) = (format!("run-{n}"), Instant::now());
+        scene.create(crate::api::CLAIMS, &claim(&name, "python", &json!({})))?;
+        bound(scene, &name)?;
+        let took = came.elapsed();
+        wait::ensure(took < PROMPT, || format!("{name} was bound after {took:?}"))?;
+        // Two rounds of the refused one go by.
+        std::thread::sleep(Duration::from_millis(1500));
+    }
+    let refused = scene.writes(|w| w.verb == "patch" && w.resource == "pods" && w.code >= 400)?;
+    wait::ensure(refused.len() >= 2, || "the policy refused nothing".into())?;
+    wait::ensure(refused.len() <= 12, || {
+        format!("{} tries were refused", refused.len())
+    })
+}
+
+fn bindings_meet(fault: Fault, scene: &Scene) -> [Rule; 1] {
+    [Rule::of(fault, 1.0, &["patch"])
+        .on("pods")
+        .within(&scene.namespace)]
+}
+
+/// A policy that comes into force between two tries refuses the second, and the first has given the pod away.
+pub fn a_binding_is_made_although_a_later_try_is_refused(scene: &Scene) -> Result<(), String> {
+    faults_are_to_come(scene);
+    scene.create_pool(&pool("python", 4, &json!({})))?;
+    settle(scene, 30)?;
+    let faults = &scene.lab.proxy()?.faults;
+    let struck = |fault: Fault| {
+        let so_far = faults.struck(&scene.namespace);
+        wait::ensure(so_far.contains_key(&fault.to_string()), || format!("{so_far:?}"))
+    };
+    let unread = Rule::of(Fault::Refused(403), 1.0, &["get"])
+        .on("pods")
+        .within(&scene.namespace);
+    faults.add(bindings_meet(Fault::ReplyLost, scene));
+    let claims = burst(scene, "run", 2, "python", &json!({}))?;
+    let lost = wait::until("a reply was lost", 10, || struck(Fault::ReplyLost));
+    let refusals = bindings_meet(Fault::Refused(403), scene)
+        .into_iter()
+        .chain([unread]);
+    faults.replace(Some(&scene.namespace), refusals);
+    let refused = lost.and_then(|()| wait::until("a try was refused", 10, || struck(Fault::Refused(403))));
+    std::thread::sleep(Duration::from_secs(3));
+    faults.stop(Some(&scene.namespace));
+    refused?;
+    for name in &claims {
+        bound(scene, name)?;
+        let held = scene.count(Kind::Pod, |pod| label(pod, "claim") == *name);
+        wait::ensure(held == 1, || format!("{name} holds {held} sandboxes"))?;
+    }
+    settle(scene, 60)
+}

@@ -122,7 +122,7 @@ async fn serve(writer: &Writer, order: &Order) {
             if !error.is_told() {
                 tracing::warn!(claim = %claim.key, error = error.message(), "bound, but not published yet");
             }
-            writer.revisit(claim);
+            writer.revisit(claim, Some(&error));
         }
         Some(_) => {}
         // The claim was passed over while this task had it, and a second leader may have served it.

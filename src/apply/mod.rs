@@ -30,6 +30,7 @@ use crate::plan::{Plan, Step};
 use backoff::Backoff;
 use events::Events;
 use kube::Client;
+use outcome::{CallError, Class};
 use place::Places;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -234,11 +235,21 @@ impl Writer {
         self.triggers.send(triggers);
     }
 
-    /// Has `claim` looked at again after a while.
-    pub(crate) fn revisit(&self, claim: &Claim) {
+    /// Has `claim` looked at again after a while, which is as long as the API server asks for in `error` at least.
+    pub(crate) fn revisit(&self, claim: &Claim, error: Option<&CallError>) {
         let mut again = self.shared.lock().pools_for(claim);
         again.push(Trigger::Claim(claim.key.clone()));
-        self.start(Task::LookAgain { again });
+        self.look_later(again, pause_after(error));
+    }
+
+    /// Has objects looked at again after a while, each once however often that is asked for meanwhile.
+    pub(crate) fn look_later(&self, mut again: Vec<Trigger>, after: Duration) {
+        let mut index = self.shared.lock();
+        again.retain(|trigger| index.later.insert(trigger.clone()));
+        drop(index);
+        if !again.is_empty() {
+            self.start(Task::LookAgain { again, after });
+        }
     }
 
     /// Leaves `sandbox` alone until the watch shows a change of it, or for a while when none comes.
@@ -253,5 +264,13 @@ impl Writer {
     /// Leaves `claim`, which is noted as being served, alone for a while, and others are served meanwhile.
     pub(crate) fn pause(&self, claim: Arc<Claim>, after: Duration) {
         self.start(Task::ServeAgain { claim, after });
+    }
+}
+
+/// How long to wait before a write that failed is made again.
+fn pause_after(error: Option<&CallError>) -> Duration {
+    match error.map(CallError::class) {
+        Some(Class::Throttled(pause)) => pause.max(RETRY_AFTER),
+        _ => RETRY_AFTER,
     }
 }

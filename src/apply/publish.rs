@@ -1,11 +1,10 @@
 //! Writing statuses.
 
-use super::Writer;
 use super::delete::only;
 use super::outcome::{CallError, Class, call, settle};
 use super::place::Place;
-use super::task::Task;
 use super::tell::tell;
+use super::{Writer, pause_after};
 use crate::api::claim::Phase;
 use crate::api::{PoolStatus, SandboxClaimStatus};
 use crate::observe::claim::Claim;
@@ -38,7 +37,7 @@ pub(crate) async fn pool_status(writer: Writer, pool: Arc<Pool>, status: PoolSta
                 tracing::warn!(pool = %pool.key, error = error.message(), "the status could not be written");
             }
             let again = vec![Trigger::Pool(pool.key.clone())];
-            writer.start(Task::LookAgain { again });
+            writer.look_later(again, pause_after(Some(&error)));
         }
     }
 }
@@ -110,16 +109,32 @@ pub(crate) async fn claim_status(
 /// Ends a claim without a sandbox.
 pub(crate) async fn fail_claim(writer: Writer, claim: Arc<Claim>, reason: &'static str, message: String) {
     let status = plan::claim::failure(&claim, reason, &message, writer.shared.now());
-    claim_update(&writer, &claim, status).await;
-    writer.shared.lock().pending.end_serving(&claim.uid);
+    match claim_update(&writer, &claim, status).await {
+        // A claim that has changed is decided on anew when the watch shows it.
+        Err(error) if error.class() != Class::Stale => writer.pause(claim, pause_after(Some(&error))),
+        answer => {
+            writer.shared.lock().pending.end_serving(&claim.uid);
+            if let Err(error) = answer {
+                writer.revisit(&claim, Some(&error));
+            }
+        }
+    }
 }
 
-/// Writes the status of a claim as it was decided on, or not at all.
-pub(crate) async fn claim_update(writer: &Writer, claim: &Claim, status: SandboxClaimStatus) {
+/// Writes the status of a claim as it was decided on, or not at all, and then it is looked at again.
+pub(crate) async fn update_claim(writer: &Writer, claim: &Claim, status: SandboxClaimStatus) {
+    if let Err(error) = claim_update(writer, claim, status).await {
+        // The watch brings what came between, and with it the next decision. Should nothing have come between, the
+        // claim must not be left as it is.
+        writer.revisit(claim, Some(&error));
+    }
+}
+
+/// Writes the status of a claim as it was decided on. For one that is gone there is nothing to write.
+async fn claim_update(writer: &Writer, claim: &Claim, status: SandboxClaimStatus) -> Result<(), CallError> {
     let api: Api<StoredClaim> = Api::namespaced(writer.client.clone(), &claim.key.namespace);
     let patch = claim_patch(claim, &claim.resource_version, &status);
-    let answer = call(api.patch_status(&claim.key.name, &PatchParams::default(), &patch)).await;
-    match answer {
+    match call(api.patch_status(&claim.key.name, &PatchParams::default(), &patch)).await {
         Ok(answer) => {
             writer.shared.lock().published_claim(
                 claim,
@@ -127,15 +142,14 @@ pub(crate) async fn claim_update(writer: &Writer, claim: &Claim, status: Sandbox
                 answer.metadata.resource_version.as_deref(),
             );
             tell(writer, claim, &status);
+            Ok(())
         }
-        Err(error) if error.class() == Class::Gone => {}
+        Err(error) if error.class() == Class::Gone => Ok(()),
         Err(error) => {
-            // The watch brings what came between, and with it the next decision. Should nothing have come between, the
-            // claim must not be left as it is.
             if error.class() != Class::Stale && !error.is_told() {
                 tracing::warn!(claim = %claim.key, error = error.message(), "the status could not be written");
             }
-            writer.revisit(claim);
+            Err(error)
         }
     }
 }
@@ -151,7 +165,7 @@ pub(crate) async fn delete_claim(writer: &Writer, claim: &Claim) {
             if error.class() != Class::Stale && !error.is_told() {
                 tracing::warn!(claim = %claim.key, error = error.message(), "the claim could not be deleted");
             }
-            writer.revisit(claim);
+            writer.revisit(claim, Some(&error));
         }
     }
 }

@@ -44,7 +44,7 @@ pub(super) async fn all_lost(writer: &Writer, claim: &Claim, published: &[BoundS
             Some(true) => {}
             Some(false) => return false,
             None => {
-                writer.revisit(claim);
+                writer.revisit(claim, None);
                 return false;
             }
         }
@@ -67,7 +67,7 @@ pub(super) async fn release(writer: Writer, claim: Arc<Claim>, sandbox: Arc<Sand
         return delete::run(writer, sandbox, reason).await;
     }
     writer.shared.lock().pending.forget(&sandbox.uid);
-    writer.revisit(&claim);
+    writer.revisit(&claim, None);
 }
 
 /// Whether the published sandbox is gone indeed; `None` when nobody can tell now. A pod whose labels were

@@ -4,7 +4,7 @@ use super::Writer;
 use super::delete::only;
 use super::outcome::{CallError, Class, call, settle};
 use super::place::Place;
-use super::task::Task;
+use super::task::RETRY_AFTER;
 use crate::api::{API_VERSION, labels};
 use crate::observe::index::Trigger;
 use crate::observe::pool::Pool;
@@ -61,7 +61,7 @@ pub(super) async fn run(writer: Writer, pool: Arc<Pool>, revisions: Revisions) {
     if all_gone {
         writer.trigger(again);
     } else {
-        writer.start(Task::LookAgain { again });
+        writer.look_later(again, RETRY_AFTER);
     }
 }
 

@@ -112,6 +112,8 @@ pub enum Task {
     LookAgain {
         /// The objects.
         again: Vec<Trigger>,
+        /// The while.
+        after: Duration,
     },
     /// After a while, take a sandbox into account again whose last write was refused.
     TryAgain {
@@ -153,7 +155,7 @@ impl Task {
                 confirm_loss,
             } => async move {
                 if reread::all_lost(&writer, &claim, &confirm_loss).await {
-                    publish::claim_update(&writer, &claim, *status).await;
+                    publish::update_claim(&writer, &claim, *status).await;
                 }
             }
             .boxed(),
@@ -176,8 +178,9 @@ impl Task {
             Self::Revise { pool, revisions } => revise::run(writer, pool, revisions).boxed(),
             Self::PublishPool { pool, status } => publish::pool_status(writer, pool, *status).boxed(),
             Self::Reread { pod } => async move { reread::settle(&writer, &pod).await }.boxed(),
-            Self::LookAgain { again } => async move {
-                tokio::time::sleep(RETRY_AFTER).await;
+            Self::LookAgain { again, after } => async move {
+                tokio::time::sleep(after).await;
+                writer.shared.lock().later.retain(|other| !again.contains(other));
                 writer.trigger(again);
             }
             .boxed(),

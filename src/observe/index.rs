@@ -70,6 +70,8 @@ pub struct Index {
     pub turns: Turns,
     /// When claims took sandboxes.
     pub takings: Takings,
+    /// What is to be looked at again after a while.
+    pub later: HashSet<Trigger>,
     /// Sandboxes that could not be bound to claims that wait.
     pub refusers: Refusers,
 }

@@ -8,4 +8,5 @@ mod failing_bindings;
 mod lost_answers;
 mod refused_claims;
 mod surplus;
+mod throttled;
 mod world;

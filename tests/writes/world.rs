@@ -107,6 +107,12 @@ impl World {
         clock_was_set(&self.context, step);
     }
 
+    /// Every object is looked at.
+    pub fn looks_at_all(&mut self) {
+        let all = self.context.shared.lock().all();
+        self.trigger(all);
+    }
+
     pub fn trigger(&mut self, triggers: Vec<Trigger>) {
         for trigger in triggers {
             self.look_at(&trigger);

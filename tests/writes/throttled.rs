@@ -1,0 +1,61 @@
+//! Status writes that fail: how often they are made again.
+
+use crate::world::{Asked, Reply, World};
+use serde_json::json;
+use std::time::Duration;
+
+/// The API server of these worlds asks to be left alone for so long.
+const WISHED: u64 = 30;
+
+fn writes_a_claim(asked: &Asked) -> bool {
+    asked.what == "sandboxclaims/status"
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_whose_status_cannot_be_written_is_tried_once_in_a_while_however_often_it_is_looked_at() {
+    for (code, most) in [(500, 13), (429, 3)] {
+        let mut world = World::new(move |a| {
+            if writes_a_claim(a) {
+                Reply::Code(code)
+            } else {
+                Reply::Done
+            }
+        });
+        // It has nothing to give, and the claim is to fail.
+        world.pool("default", "python", 0);
+        world.claim("default", "run", "python", &json!({"onEmpty": "Fail"}));
+        for _ in 0..2 * WISHED - 1 {
+            world.looks_at_all();
+            world.go_on(Duration::from_secs(1)).await;
+        }
+        let tried = world.asked("default", "PATCH", "sandboxclaims/status").len();
+        assert!((2..=most).contains(&tried), "{tried} tries after {code}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_fails_many_times_is_looked_at_again_once() {
+    let mut world = World::new(|a| {
+        if a.what == "pools/status" {
+            Reply::Code(500)
+        } else {
+            Reply::Done
+        }
+    });
+    world.pool("default", "python", 0);
+    for _ in 0..10 {
+        world.pool_is_scaled("default", "python", 0);
+        world.set_clock(2);
+        world.go_on(Duration::from_millis(100)).await;
+    }
+    world.set_clock(2);
+    let before = world.asked("default", "PATCH", "pools/status").len();
+    world.go_on(Duration::from_secs(6)).await;
+    let after = world.asked("default", "PATCH", "pools/status").len();
+    assert!(before >= 5, "{before} writes failed");
+    assert!(
+        after - before <= 2,
+        "{} looks were taken for them",
+        after - before
+    );
+}

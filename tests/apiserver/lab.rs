@@ -109,11 +109,16 @@ impl Lab {
         self.start(kubeconfig, &["--leader-elect=false"], environment)
     }
 
+    /// The API server as the operator's account has it.
+    pub fn as_operator(&self) -> Result<Api, String> {
+        Api::connect(&operator_kubeconfig(&self.cluster), self.api.runtime())
+    }
+
     /// The way to the API server on which things go wrong, made when the first test asks for it.
     pub fn proxy(&self) -> Result<&Proxy, String> {
         let made = self.proxy.get_or_init(|| {
             let runtime = self.api.runtime();
-            let operator = Api::connect(&operator_kubeconfig(&self.cluster), runtime)?;
+            let operator = self.as_operator()?;
             let kubeconfig = self.cluster.dir.join("proxy.kubeconfig");
             Proxy::start(runtime, operator.client(), &kubeconfig, seed()?)
         });

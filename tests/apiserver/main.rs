@@ -216,7 +216,10 @@ const TOGETHER: &[Named] = told![
         why_of_what_is_not_there_reads_as_from_kubectl,
     },
     stories::metrics::{ every_alert_is_tested_and_explained },
-    stories::breach::{ a_breach_made_by_hand_is_accused },
+    stories::breach::{
+        a_breach_by_the_operator_is_accused,
+        what_others_delete_is_not_laid_to_the_operator,
+    },
     refusals::creation::{
         a_quota_is_reported_and_the_pool_fills_when_it_is_lifted,
         a_missing_service_account_is_reported_and_hurts_no_other_pool,

@@ -1,9 +1,10 @@
 //! One test's own namespace, watched from before its first object to the end, and judged.
 
 use crate::api::{ACCOUNTS, CLAIMS, NAMESPACES, PODS, POOLS, Resource};
+use crate::check::blame::{Deletion, deleted_by_others};
 use crate::check::event::{Event, Kind, text};
-use crate::check::{self, Rules};
-use crate::cluster::{OPERATOR, Recorded};
+use crate::check::{self, Rules, Verdict};
+use crate::cluster::{Cluster, OPERATOR, Recorded};
 use crate::history::Watcher;
 use crate::lab::Lab;
 use crate::rest::Census;
@@ -92,12 +93,11 @@ impl Scene {
         let mut rules = self.rules.into_inner();
         rules.ended = Some(Timestamp::now());
         let events = self.watcher.finish()?;
-        let audit = self.lab.cluster.audit(&self.namespace)?;
-        rules.deleted_by_others.extend(deleted_by_others(&audit));
-        let verdict = check::judge(&events, &rules);
+        let verdict = judge(&self.lab.cluster, &self.namespace, &events, &mut rules)?;
         self.lab.record(&self.name, verdict.figures.clone());
         self.lab.api.delete(NAMESPACES, "", &self.namespace)?;
         self.lab.shared_operator_is_well()?;
+        let audit = self.lab.cluster.audit(&self.namespace)?;
         // A starting API server refuses everybody until it has read its roles.
         if let Some(denied) = audit
             .iter()
@@ -249,10 +249,30 @@ pub fn make_namespace(lab: &Lab, name: &str) -> Result<(), String> {
     })
 }
 
-fn deleted_by_others(audit: &[Recorded]) -> impl Iterator<Item = String> {
-    let by_others = |w: &&Recorded| {
-        let deletes = (w.resource == "pods" && w.verb == "delete") || w.resource == "pods/eviction";
-        deletes && w.user != OPERATOR && w.code < 300
-    };
-    audit.iter().filter(by_others).map(|w| w.name.clone())
+/// Judges the history of a namespace, and lays only those deletions to the operator that it asked for first.
+pub fn judge(
+    cluster: &Cluster,
+    namespace: &str,
+    events: &[Event],
+    rules: &mut Rules,
+) -> Result<Verdict, String> {
+    let deletions: Vec<Deletion> = cluster.audit(namespace)?.iter().filter_map(deletion).collect();
+    rules.deleted_by_others = deleted_by_others(events, &deletions);
+    Ok(check::judge(events, rules))
+}
+
+fn deletion(write: &Recorded) -> Option<Deletion> {
+    let deletes = (write.resource == "pods" && write.verb == "delete") || write.resource == "pods/eviction";
+    (deletes && write.code < 300).then(|| Deletion {
+        at: write.at,
+        pod: write.name.clone(),
+        by_operator: is_an_operator(&write.user),
+    })
+}
+
+/// Beside those of Kubernetes itself only operators have service accounts: most share one, and some stories have one with
+/// other rights.
+fn is_an_operator(user: &str) -> bool {
+    let account = user.strip_prefix("system:serviceaccount:");
+    account.is_some_and(|account| !account.starts_with("kube-system:"))
 }

@@ -140,7 +140,7 @@ fn a_claimed_pod_deleted_under_its_claim_is_accused() {
 fn a_claimed_pod_deleted_by_somebody_else_is_not_the_operators_doing() {
     let history = bound_once().pod(&Pod::warm("w1").held_by("a").terminating());
     let rules = Rules {
-        deleted_by_others: ["w1".to_string()].into(),
+        deleted_by_others: ["uid-w1".to_string()].into(),
         ..Rules::default()
     };
     assert!(history.judged_by(&rules).accusations.is_empty());

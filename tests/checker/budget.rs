@@ -76,7 +76,7 @@ fn unavailable_sandboxes_and_those_of_others_are_no_part_of_the_budget() {
     let by_hand = History::default().pool(4, budget).warm(4).no_pod(&w1).no_pod(&w2);
     by_hand.is_guilty("I4", "left 2 available");
     let rules = Rules {
-        deleted_by_others: ["w2".to_string()].into(),
+        deleted_by_others: ["uid-w2".to_string()].into(),
         ..Rules::default()
     };
     assert!(by_hand.judged_by(&rules).accusations.is_empty());

@@ -15,6 +15,7 @@ mod check;
 
 mod batches;
 mod binding;
+mod blame;
 mod budget;
 mod history;
 mod hooks;

@@ -214,7 +214,7 @@ fn removed_through_its_claim(scene: &Scene, before: Option<&Pod>, out: &mut Vec<
         return;
     };
     let published = claim.sandboxes.contains(&pod.uid) && claim.phase != "Expired";
-    if published && !claim.terminating && !scene.rules.deleted_by_others.contains(&pod.name) {
+    if published && !claim.terminating && !scene.rules.deleted_by_others.contains(&pod.uid) {
         let sentence = format!("pod {} was deleted while claim {name} has it", pod.name);
         out.push(Finding::new("I2", &[&pod.uid, uid], sentence));
     }

@@ -51,10 +51,9 @@ impl Budget {
                 counts.not_too_many(scene, pool, created, out);
             }
             (Some(before), after) if before.is_available(pool, scene.now) => {
-                let going = after
-                    .as_ref()
-                    .is_none_or(|a| a.terminating || a.state == "draining");
-                if going && !scene.rules.deleted_by_others.contains(&before.name) {
+                let deleted = after.as_ref().is_none_or(|a| a.terminating);
+                let drained = after.as_ref().is_some_and(|a| a.state == "draining");
+                if drained || (deleted && !scene.rules.deleted_by_others.contains(&before.uid)) {
                     counts.not_too_few(scene, pool, before, out);
                 } else if after.as_ref().is_none_or(|a| !a.is_available(pool, scene.now)) {
                     counts.losses.push(scene.now);

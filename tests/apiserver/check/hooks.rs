@@ -21,7 +21,7 @@ pub fn judge(scene: &Scene, step: &Step, out: &mut Vec<Finding>) {
         out.push(Finding::new("I3", &[&before.uid], sentence));
     }
     let going = !before.terminating && after.as_ref().is_none_or(|a| a.terminating);
-    let by_others = scene.rules.deleted_by_others.contains(&before.name);
+    let by_others = scene.rules.deleted_by_others.contains(&before.uid);
     if was_the_pools && going && !by_others && any_on(&pool.pre_delete, before) {
         let sentence = format!(
             "pod {} was deleted with a preDelete handler on: {:?}",

@@ -3,6 +3,7 @@
 //! no code with the operator.
 
 mod binding;
+pub mod blame;
 mod budget;
 mod claim;
 pub mod event;
@@ -27,7 +28,7 @@ use world::World;
 /// What a scenario declares about itself.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// Pods (by name) that somebody other than the operator deleted.
+    /// Pods (by UID) that somebody other than the operator deleted.
     pub deleted_by_others: BTreeSet<String>,
     /// A younger claim may be served this much before an older one: two writes of one moment.
     pub same_moment: SignedDuration,

@@ -1,19 +1,33 @@
 //! The tests' own eyes: a breach made by hand, on real objects, is seen and accused.
 
-use super::{bound, sandbox};
-use crate::api::{CLAIMS, NAMESPACES, PODS, POOLS};
-use crate::check::{Rules, judge};
+use super::sandbox;
+use crate::api::{Api, CLAIMS, NAMESPACES, PODS, POOLS};
+use crate::check::{Rules, Verdict};
 use crate::history::Watcher;
 use crate::objects::{claim, pool};
-use crate::rest::settle;
-use crate::scene::{Scene, make_namespace};
+use crate::scene::{Scene, judge, make_namespace};
 use crate::wait;
 use serde_json::json;
 
-pub fn a_breach_made_by_hand_is_accused(scene: &Scene) -> Result<(), String> {
-    let (api, elsewhere) = (&scene.lab.api, "breached");
-    make_namespace(scene.lab, elsewhere)?;
-    let path = scene.lab.cluster.dir.join("history").join("breached.jsonl");
+/// What is done to a pool of four, of which one may be missing, and to the sandbox of claim `victim`: the sandbox, and the
+/// names of the others.
+type Deed = fn(&Crime, held: &str, warm: &[String]) -> Result<(), String>;
+
+struct Crime<'a> {
+    /// Whoever runs the tests.
+    user: &'a Api,
+    /// The operator's own account, beside the operator.
+    operator: Api,
+    namespace: &'a str,
+}
+
+/// The verdict on the history of a namespace in which that is done.
+fn committed(scene: &Scene, deed: Deed) -> Result<Verdict, String> {
+    let (lab, elsewhere) = (scene.lab, format!("{}-2", scene.namespace));
+    let elsewhere = elsewhere.as_str();
+    let (api, cluster) = (&lab.api, &lab.cluster);
+    make_namespace(lab, elsewhere)?;
+    let path = cluster.dir.join("history").join(format!("{elsewhere}.jsonl"));
     let watcher = Watcher::start(api, elsewhere, &path)?;
     api.create(
         POOLS,
@@ -28,32 +42,57 @@ pub fn a_breach_made_by_hand_is_accused(scene: &Scene) -> Result<(), String> {
         wait::ensure(full, || format!("{} {}", pool["status"], claim["status"]))?;
         Ok(sandbox(&claim).0)
     })?;
-    // The pod is given to somebody else, and then deleted under its claim; the pool is robbed of two at once.
-    let label = json!({"metadata": {"labels": {"warmpool.dev/claim-uid": "somebody-else"}}});
-    api.merge(PODS, elsewhere, &held, &label)?;
     let warm: Vec<String> = api
         .list(PODS, elsewhere)?
         .iter()
         .filter(|p| p["metadata"]["labels"]["warmpool.dev/state"] == "warm")
         .filter_map(|p| p["metadata"]["name"].as_str().map(String::from))
         .collect();
-    api.delete(PODS, elsewhere, &held)?;
-    api.delete_all(PODS, elsewhere, &warm)?;
-    // Nobody is excused here, so the deletions count as the operator's.
-    let verdict = judge(&watcher.finish()?, &Rules::default());
+    let crime = Crime {
+        user: api,
+        operator: lab.as_operator()?,
+        namespace: elsewhere,
+    };
+    deed(&crime, &held, &warm)?;
+    // The node's own deletions, which end what was begun.
+    wait::until("what was deleted was gone", 30, || {
+        let pods = api.list(PODS, elsewhere)?;
+        let going = pods
+            .iter()
+            .find(|p| !p["metadata"]["deletionTimestamp"].is_null());
+        wait::ensure(going.is_none(), || format!("{going:?}"))
+    })?;
+    let events = watcher.finish()?;
+    let verdict = judge(cluster, elsewhere, &events, &mut Rules::default());
     api.delete(NAMESPACES, "", elsewhere)?;
-    for rule in ["I1", "I2", "I4"] {
-        let accused = verdict.accusations.iter().any(|a| a.rule == rule);
-        wait::ensure(accused, || {
-            format!(
-                "{rule} was broken by hand and not accused: {:?}",
-                verdict.accusations
-            )
-        })?;
-    }
-    // While all is well in the next namespace.
-    scene.create_pool(&pool("python", 1, &json!({})))?;
-    scene.create_claim("run", "python", &json!({}))?;
-    bound(scene, "run")?;
-    settle(scene, 30)
+    verdict
+}
+
+fn accused(verdict: &Verdict, rule: &str) -> bool {
+    verdict.accusations.iter().any(|a| a.rule == rule)
+}
+
+/// The pod is given to somebody else, and then deleted under its claim; the pool is robbed of all at once.
+pub fn a_breach_by_the_operator_is_accused(scene: &Scene) -> Result<(), String> {
+    let verdict = committed(scene, |crime, held, warm| {
+        let label = json!({"metadata": {"labels": {"warmpool.dev/claim-uid": "somebody-else"}}});
+        crime.operator.merge(PODS, crime.namespace, held, &label)?;
+        crime.operator.delete(PODS, crime.namespace, held)?;
+        Ok(crime.operator.delete_all(PODS, crime.namespace, warm)?)
+    })?;
+    ["I1", "I2", "I4"].iter().try_for_each(|rule| {
+        wait::ensure(accused(&verdict, rule), || {
+            format!("{rule} was broken and not accused: {:?}", verdict.accusations)
+        })
+    })
+}
+
+pub fn what_others_delete_is_not_laid_to_the_operator(scene: &Scene) -> Result<(), String> {
+    let verdict = committed(scene, |crime, held, warm| {
+        crime.user.delete(PODS, crime.namespace, held)?;
+        Ok(crime.user.delete_all(PODS, crime.namespace, warm)?)
+    })?;
+    wait::ensure(verdict.accusations.is_empty(), || {
+        format!("accused: {:?}", verdict.accusations)
+    })
 }

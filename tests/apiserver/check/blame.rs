@@ -1,0 +1,57 @@
+//! Whose doing it is that a pod goes. A pod is deleted by the one who asked for it first; what follows, like the deletion
+//! with which its node ends the grace period, only carries that out.
+
+use super::event::{Change, Event, Kind, text};
+use jiff::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A deletion or an eviction of a pod that the API server has granted. Its audit log has names only.
+#[derive(Clone, Debug)]
+pub struct Deletion {
+    /// When the API server received it: what is done in answer to another one is received after it.
+    pub at: Timestamp,
+    pub pod: String,
+    pub by_operator: bool,
+}
+
+/// The UIDs of the pods that somebody other than the operator deleted.
+pub fn deleted_by_others(events: &[Event], deletions: &[Deletion]) -> BTreeSet<String> {
+    let mut lives: BTreeMap<&str, Life> = BTreeMap::new();
+    for event in events.iter().filter(|event| event.kind == Kind::Pod) {
+        let life = lives.entry(event.uid()).or_insert_with(|| Life::of(event));
+        if event.change == Change::Deleted {
+            life.ended = event.at;
+        }
+    }
+    let by_others = lives.into_iter().filter(|(_, life)| {
+        let within = deletions.iter().filter(|deletion| life.saw(deletion));
+        within
+            .min_by_key(|deletion| deletion.at)
+            .is_some_and(|first| !first.by_operator)
+    });
+    by_others.map(|(uid, _)| uid.to_string()).collect()
+}
+
+/// What tells a pod from others of its name.
+struct Life<'a> {
+    name: &'a str,
+    /// In whole seconds.
+    created: Timestamp,
+    ended: Timestamp,
+}
+
+impl<'a> Life<'a> {
+    fn of(event: &'a Event) -> Self {
+        Self {
+            name: event.name(),
+            created: text(&event.object, "/metadata/creationTimestamp")
+                .parse()
+                .unwrap_or(Timestamp::MIN),
+            ended: Timestamp::MAX,
+        }
+    }
+
+    fn saw(&self, deletion: &Deletion) -> bool {
+        deletion.pod == self.name && (self.created..=self.ended).contains(&deletion.at)
+    }
+}

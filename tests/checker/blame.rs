@@ -1,0 +1,81 @@
+//! Who deleted a pod: the first who asked for it.
+
+use crate::check::Rules;
+use crate::check::blame::{Deletion, deleted_by_others};
+use crate::history::{History, Pod, bound_once, text};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+
+fn at(ms: i64) -> Timestamp {
+    Timestamp::UNIX_EPOCH + SignedDuration::from_millis(ms)
+}
+
+fn by(operator: bool, ms: i64) -> Deletion {
+    Deletion {
+        at: at(ms),
+        pod: "w1".into(),
+        by_operator: operator,
+    }
+}
+
+/// The sandbox of a claim is deleted, and its node ends it.
+fn lost() -> History {
+    let w1 = Pod::warm("w1").held_by("a");
+    bound_once().pod(&w1.terminating()).no_pod(&w1.terminating())
+}
+
+fn judged(history: &History, deletions: &[Deletion]) -> String {
+    let rules = Rules {
+        deleted_by_others: deleted_by_others(&history.events, deletions),
+        ..Rules::default()
+    };
+    text(&history.judged_by(&rules))
+}
+
+#[test]
+fn a_pod_is_deleted_by_the_one_who_asked_for_it_first() {
+    let (operator, node) = (by(true, 55), by(false, 65));
+    let accused = judged(&lost(), &[node.clone(), operator.clone()]);
+    assert!(
+        accused.contains("I2: pod w1 was deleted while claim a has it"),
+        "{accused}"
+    );
+    let user = by(false, 45);
+    assert_eq!(judged(&lost(), &[operator, user, node]), "");
+}
+
+#[test]
+fn the_floor_is_kept_by_an_operator_whose_deletions_the_nodes_end() {
+    let (w1, w2) = (Pod::warm("w1"), Pod::warm("w2"));
+    let history = History::default()
+        .pool(2, json!({"updateStrategy": {"maxUnavailable": 1}}))
+        .warm(2)
+        .pod(&w2.terminating())
+        .pod(&w1.terminating())
+        .no_pod(&w1.terminating());
+    let accused = judged(&history, &[by(true, 45), by(false, 55)]);
+    assert!(
+        accused.contains("I4: pod w1 was deleted while available"),
+        "{accused}"
+    );
+    assert_eq!(judged(&history, &[by(false, 45), by(true, 55)]), "");
+}
+
+#[test]
+fn what_was_done_to_another_of_its_name_is_no_excuse() {
+    let mut history = lost();
+    for event in &mut history.events {
+        event.object["metadata"]["creationTimestamp"] = json!("1970-01-01T00:00:00Z");
+    }
+    let before = Deletion {
+        at: at(-500),
+        ..by(false, 0)
+    };
+    let later = by(false, 5000);
+    let other = Deletion {
+        pod: "w2".into(),
+        ..by(false, 45)
+    };
+    let accused = judged(&history, &[before, other, by(true, 45), later]);
+    assert!(accused.contains("I2: "), "{accused}");
+}

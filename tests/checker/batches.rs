@@ -154,12 +154,13 @@ fn one_that_stands_behind_a_batch_waits_for_it_unless_it_can_never_be_served() {
 
 #[test]
 fn the_sandbox_of_an_expired_claim_may_go_and_that_of_a_bound_one_may_not() {
+    let past = json!({"replicas": 2, "shutdownTime": "1970-01-01T00:00:00Z"});
     let gone = |phase: &str| {
         says(holding(2), "Bound", &["w1", "w2"])
             .write(
                 Change::Modified,
                 Kind::Claim,
-                saying("a", &pair(), phase, &["w1", "w2"]),
+                saying("a", &past, phase, &["w1", "w2"]),
             )
             .pod(&Pod::warm("w1").held_by("a").terminating())
     };

@@ -118,11 +118,13 @@ fn a_claim_that_turns_back_is_accused() {
     bound_once()
         .claim("a", json!({"phase": "Pending", "sandboxes": sandbox}))
         .is_guilty("I1", "from phase Bound back");
-    bound_once()
-        .claim("a", failed.clone())
-        .bound("a", "w1")
-        .is_guilty("I1", "from phase Failed back");
-    bound_once().claim("a", failed).is_innocent();
+    let w1 = Pod {
+        phase: "Failed",
+        ..Pod::warm("w1").held_by("a")
+    };
+    let lost = || bound_once().pod(&w1).claim("a", failed.clone());
+    lost().is_innocent();
+    lost().bound("a", "w1").is_guilty("I1", "from phase Failed back");
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod batches;
 mod binding;
 mod blame;
 mod budget;
+mod ends;
 mod history;
 mod hooks;
 mod order;

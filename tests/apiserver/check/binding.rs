@@ -213,7 +213,8 @@ fn removed_through_its_claim(scene: &Scene, before: Option<&Pod>, out: &mut Vec<
     let Some(claim) = scene.world.claims.get(uid) else {
         return;
     };
-    let published = claim.sandboxes.contains(&pod.uid) && claim.phase != "Expired";
+    let expired = claim.phase == "Expired" && !claim.retains;
+    let published = claim.sandboxes.contains(&pod.uid) && !expired;
     if published && !claim.terminating && !scene.rules.deleted_by_others.contains(&pod.uid) {
         let sentence = format!("pod {} was deleted while claim {name} has it", pod.name);
         out.push(Finding::new("I2", &[&pod.uid, uid], sentence));

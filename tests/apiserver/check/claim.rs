@@ -37,8 +37,16 @@ pub struct Claim {
     pub came_at: Timestamp,
     /// Its latest event.
     rv: u64,
-    /// When a pod was first held by it.
+    /// When it had all its pods; nothing while it waits for others in the place of lost ones.
     pub served_at: Option<Timestamp>,
+    /// When it had all its pods for the first time.
+    pub first_served: Option<Timestamp>,
+    /// When its spec has it end.
+    pub shutdown: Option<Timestamp>,
+    /// How many seconds after its binding its spec has it end.
+    pub lifetime: Option<i64>,
+    /// It keeps its sandboxes when it expires.
+    pub retains: bool,
 }
 
 impl Claim {
@@ -75,6 +83,10 @@ impl Claim {
                 let phase = text(o, "/status/phase");
                 !(before.is_some_and(|b| b.phase == "Bound") && phase == "Pending")
             }),
+            first_served: before.and_then(|b| b.first_served),
+            shutdown: text(o, "/spec/shutdownTime").parse().ok(),
+            lifetime: o["spec"]["lifetimeSeconds"].as_i64(),
+            retains: text(o, "/spec/releasePolicy") == "Retain",
         }
     }
 

@@ -6,6 +6,7 @@ mod binding;
 pub mod blame;
 mod budget;
 mod claim;
+mod ends;
 pub mod event;
 mod hooks;
 mod order;
@@ -16,6 +17,7 @@ pub mod world;
 use binding::Binding;
 use budget::Budget;
 use claim::Claim;
+use ends::Ends;
 use event::Event;
 use jiff::{SignedDuration, Timestamp};
 use order::Order;
@@ -45,6 +47,8 @@ pub struct Rules {
     pub unseen: SignedDuration,
     /// A creation may arrive this long after what it rests on was true: the spec or a claim may just have changed.
     pub held_up: SignedDuration,
+    /// An operator's clock may be this far from the API server's and from itself a while ago.
+    pub clock: SignedDuration,
     /// Two operators at once may hold two pods for one claim, as long as they publish one, and may each
     /// create all that is missing, as long as the surplus goes again.
     pub two_operators: bool,
@@ -63,6 +67,7 @@ impl Default for Rules {
             ended: None,
             unseen: SignedDuration::ZERO,
             held_up: SignedDuration::from_secs(2),
+            clock: SignedDuration::ZERO,
             two_operators: false,
             gaps: false,
         }
@@ -188,6 +193,7 @@ pub fn sort(events: &mut [Event]) {
 pub fn judge(events: &[Event], rules: &Rules) -> Verdict {
     let (mut patience, mut order) = (Patience::default(), Order::default());
     let (mut binding, mut budget) = (Binding::default(), Budget::default());
+    let mut ends = Ends::default();
     let (mut world, mut trail, mut accusations) = (World::default(), Trail::default(), Vec::new());
     let mut figures = Figures {
         events: events.len(),
@@ -217,6 +223,7 @@ pub fn judge(events: &[Event], rules: &Rules) -> Verdict {
             world: &world,
         };
         binding.judge(&scene, &step, &mut findings, &mut figures);
+        ends.judge(&scene, &step, &mut findings);
         budget.judge(&scene, &step, &mut findings);
         hooks::judge(&scene, &step, &mut findings);
         order.judge(&scene, &step, &mut findings, &mut figures);

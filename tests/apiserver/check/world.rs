@@ -161,6 +161,8 @@ pub struct Pool {
     pub max_total: Option<i64>,
     pub max_warm: i64,
     pub min_ready: i64,
+    /// The lifetime, in seconds, of claims that name none.
+    pub lifetime: Option<i64>,
     /// What must be on a sandbox before it is available.
     pub pre_normal: Handlers,
     /// What must be off a sandbox before it is deleted.
@@ -204,6 +206,7 @@ impl Pool {
             max_total: spec["capacity"]["maxTotal"].as_i64(),
             max_warm: spec["capacity"]["maxWarm"].as_i64().unwrap_or(replicas),
             min_ready: spec["minReadySeconds"].as_i64().unwrap_or(0),
+            lifetime: spec["claimDefaults"]["lifetimeSeconds"].as_i64(),
             pre_normal: handlers(&spec["lifecycle"]["preNormal"]),
             pre_delete: handlers(&spec["lifecycle"]["preDelete"]),
         }
@@ -287,6 +290,7 @@ impl World {
                     let held = self.held_by(&uid);
                     if let Some(claim) = self.claims.get_mut(&uid).filter(|c| held >= c.wanted) {
                         claim.served_at.get_or_insert(event.at);
+                        claim.first_served.get_or_insert(event.at);
                     }
                 }
             }

@@ -99,12 +99,24 @@ pub fn text(verdict: &Verdict) -> String {
     verdict.accusations.iter().map(ToString::to_string).collect()
 }
 
+/// A claim; one of whose status nothing is said waits and says why.
 pub fn claim(name: &str, priority: i64, status: Value) -> Value {
+    let status = if status == json!({}) {
+        waiting("NoneAvailable", "none is available")
+    } else {
+        status
+    };
     json!({
         "metadata": {"name": name, "uid": format!("uid-{name}")},
         "spec": {"poolRef": {"name": "p"}, "priority": priority},
         "status": status,
     })
+}
+
+/// The status of a claim that waits.
+pub fn waiting(reason: &str, message: &str) -> Value {
+    let bound = json!({"type": "Bound", "status": "False", "reason": reason, "message": message});
+    json!({"phase": "Pending", "conditions": [bound]})
 }
 
 #[derive(Clone)]

@@ -23,3 +23,4 @@ mod hooks;
 mod order;
 mod patience;
 mod revisions;
+mod told;

@@ -1,6 +1,6 @@
 //! A claim as typed facts.
 
-use super::event::{Event, items, text};
+use super::event::{Event, condition, items, text};
 use jiff::Timestamp;
 use std::cmp::Reverse;
 
@@ -25,6 +25,8 @@ pub struct Claim {
     /// Only a sandbox of the update revision will do.
     pub latest: bool,
     pub phase: String,
+    /// Its condition Bound has a reason and a message, and its phase fits.
+    pub is_told: bool,
     pub terminating: bool,
     /// Stored under a looser schema, it asks for nothing that can be understood.
     pub unreadable: bool,
@@ -69,6 +71,12 @@ impl Claim {
             priority: o["spec"]["priority"].as_i64().unwrap_or(0),
             latest: text(o, "/spec/revisionPolicy") == "Latest",
             phase: text(o, "/status/phase").into(),
+            is_told: text(o, "/status/phase") == "Pending"
+                && condition(o, "Bound").is_some_and(|c| {
+                    c["status"] == "False"
+                        && !text(c, "/reason").is_empty()
+                        && !text(c, "/message").is_empty()
+                }),
             terminating: !text(o, "/metadata/deletionTimestamp").is_empty(),
             unreadable: !(o["spec"]["priority"].is_i64() || o["spec"]["priority"].is_null()),
             sandboxes: items(o, "/status/sandboxes")

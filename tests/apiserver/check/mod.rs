@@ -11,6 +11,7 @@ pub mod event;
 mod hooks;
 mod order;
 mod patience;
+mod told;
 pub mod waits;
 pub mod world;
 
@@ -24,6 +25,7 @@ use order::Order;
 use patience::Patience;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use told::Told;
 use waits::Waits;
 use world::World;
 
@@ -193,7 +195,7 @@ pub fn sort(events: &mut [Event]) {
 pub fn judge(events: &[Event], rules: &Rules) -> Verdict {
     let (mut patience, mut order) = (Patience::default(), Order::default());
     let (mut binding, mut budget) = (Binding::default(), Budget::default());
-    let mut ends = Ends::default();
+    let (mut ends, mut told) = (Ends::default(), Told::default());
     let (mut world, mut trail, mut accusations) = (World::default(), Trail::default(), Vec::new());
     let mut figures = Figures {
         events: events.len(),
@@ -228,6 +230,7 @@ pub fn judge(events: &[Event], rules: &Rules) -> Verdict {
         hooks::judge(&scene, &step, &mut findings);
         order.judge(&scene, &step, &mut findings, &mut figures);
         patience.judge(&scene, &step, &mut findings, &mut figures);
+        told.judge(&scene, &step, &mut findings);
         world.apply(event, step);
         budget.note(&world, now);
         patience.note(&world, now, &mut figures);
@@ -242,6 +245,7 @@ pub fn judge(events: &[Event], rules: &Rules) -> Verdict {
     let mut findings = Vec::new();
     order.settle(&scene, &mut findings, &mut figures);
     patience.finish(&scene, &mut findings, &mut figures);
+    told.time_passes(&scene, &mut findings);
     accusations.extend(findings.into_iter().map(|f| trail.prove(f)));
     Verdict { accusations, figures }
 }

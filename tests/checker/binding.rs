@@ -3,7 +3,7 @@
 use crate::check::Rules;
 use crate::check::event::{Change, Kind};
 use crate::history::{History, Pod, bound_once, claim, text};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 #[test]
@@ -83,19 +83,22 @@ fn labels_and_status_that_others_wrote_are_no_breach_and_owners_tell_the_truth()
 }
 
 #[test]
-fn a_second_pod_is_excused_just_after_a_start_and_no_later() {
+fn a_second_pod_is_excused_for_a_claim_that_came_before_a_start_just_after_it_and_no_later() {
     let w2 = Pod::warm("w2");
-    let held_after_a_start = |ms: i64| {
+    // The claim comes at 30 ms.
+    let held_after_a_start = |at: i64, ms: i64| {
         let history = bound_once().pod(&w2).later(ms).pod(&w2.held_by("a"));
-        let at = Timestamp::UNIX_EPOCH;
+        let at = Timestamp::UNIX_EPOCH + SignedDuration::from_millis(at);
         history.judged_by(&Rules {
             away: vec![(at, at)],
+            same_moment: SignedDuration::from_secs(60),
             ..Rules::default()
         })
     };
-    assert!(held_after_a_start(0).accusations.is_empty());
-    assert_eq!(held_after_a_start(0).figures.spare_holds, 1);
-    assert!(text(&held_after_a_start(3000)).contains("holds 2 pods"));
+    assert!(held_after_a_start(50, 4000).accusations.is_empty());
+    assert_eq!(held_after_a_start(50, 4000).figures.spare_holds, 1);
+    assert!(text(&held_after_a_start(50, 6000)).contains("holds 2 pods"));
+    assert!(text(&held_after_a_start(20, 0)).contains("holds 2 pods"));
 }
 
 #[test]

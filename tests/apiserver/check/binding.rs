@@ -62,10 +62,11 @@ impl Binding {
                 .filter(|p| p.uid != pod.uid && p.is_alive() && p.claim() == Some(claim))
                 .map(|p| p.uid.as_str())
                 .collect();
-            let wanted = scene.world.claims.get(claim).map_or(1, |c| c.wanted);
+            let asking = scene.world.claims.get(claim);
+            let wanted = asking.map_or(1, |c| c.wanted);
             if about.len() >= wanted {
                 figures.spare_holds += 1;
-                if !scene.rules.two_operators && !scene.rules.just_started(scene.now) {
+                if !scene.rules.two_operators && !scene.rules.may_linger(asking, scene.now) {
                     let sentence = format!(
                         "a claim for {wanted} holds {} pods, {} the latest",
                         about.len() + 1,

@@ -41,6 +41,8 @@ pub struct Rules {
     pub idle: Option<SignedDuration>,
     /// Pods and claims (by name) of which somebody wrote labels or status in the operator's name.
     pub forged: BTreeSet<String>,
+    /// What one that is gone had asked for may still happen this long after the next one has begun.
+    pub lingers: SignedDuration,
     /// From when to when nobody was at work.
     pub away: Vec<(Timestamp, Timestamp)>,
     /// When the watcher stopped: silence before it is judged as well.
@@ -65,6 +67,7 @@ impl Default for Rules {
             same_moment: SignedDuration::from_secs(2),
             idle: Some(SignedDuration::from_secs(5)),
             forged: BTreeSet::new(),
+            lingers: SignedDuration::from_secs(5),
             away: Vec::new(),
             ended: None,
             unseen: SignedDuration::ZERO,
@@ -83,11 +86,12 @@ impl Rules {
         until_now.fold(since, |since, (_, to)| since.max(*to))
     }
 
-    /// What one that is gone had asked for may still happen while the next one begins.
-    fn just_started(&self, now: Timestamp) -> bool {
-        self.away
-            .iter()
-            .any(|(from, to)| *from <= now && now.duration_since(*to) <= self.same_moment)
+    /// What one that is gone had asked for, for a claim that it knew, may still happen while the next one begins.
+    fn may_linger(&self, claim: Option<&Claim>, now: Timestamp) -> bool {
+        self.away.iter().any(|(from, to)| {
+            let lately = *from <= now && now.duration_since(*to) <= self.lingers;
+            lately && claim.is_none_or(|claim| claim.came_at <= *to)
+        })
     }
 
     /// Who started since knows the claim from a list, which tells its age in whole seconds and when it was written last.

@@ -14,6 +14,14 @@ pub fn print(stories: &[(String, Figures)]) {
         "the longest that a claim waited while a sandbox was available for it: {} ms, in {test}",
         figures.idle_wait.0.as_millis()
     );
+    if let Some((test, figures)) = stories.iter().max_by_key(|(_, f)| f.unseen)
+        && !figures.unseen.is_zero()
+    {
+        eprintln!(
+            "the longest that a deletion came after a loss that excuses it: {} ms, in {test}",
+            figures.unseen.as_millis()
+        );
+    }
     let mut told: Vec<_> = stories.iter().filter(|(_, f)| f.waits.count() >= MANY).collect();
     told.sort_by_key(|(test, _)| test);
     for (test, figures) in told {

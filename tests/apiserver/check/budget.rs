@@ -2,7 +2,7 @@
 //! are not created beyond replicas, maxSurge and the claims that wait; all pods together stay within maxTotal.
 
 use super::world::{Pod, Pool, Recent, Step, World};
-use super::{Finding, Scene};
+use super::{Figures, Finding, Scene};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ impl Budget {
         }
     }
 
-    pub fn judge(&mut self, scene: &Scene, step: &Step, out: &mut Vec<Finding>) {
+    pub fn judge(&mut self, scene: &Scene, step: &Step, out: &mut Vec<Finding>, figures: &mut Figures) {
         let Step::Pod(before, after) = step else { return };
         let Some(one) = after.as_ref().or(before.as_ref()) else {
             return;
@@ -54,7 +54,7 @@ impl Budget {
                 let deleted = after.as_ref().is_none_or(|a| a.terminating);
                 let drained = after.as_ref().is_some_and(|a| a.state == "draining");
                 if drained || (deleted && !scene.rules.deleted_by_others.contains(&before.uid)) {
-                    counts.not_too_few(scene, pool, before, out);
+                    counts.not_too_few(scene, pool, before, out, figures);
                 } else if after.as_ref().is_none_or(|a| !a.is_available(pool, scene.now)) {
                     counts.losses.push(scene.now);
                 }
@@ -65,33 +65,35 @@ impl Budget {
 }
 
 impl Counts {
-    fn not_too_few(&mut self, scene: &Scene, pool: &Pool, deleted: &Pod, out: &mut Vec<Finding>) {
+    fn not_too_few(
+        &mut self,
+        scene: &Scene,
+        pool: &Pool,
+        deleted: &Pod,
+        out: &mut Vec<Finding>,
+        figures: &mut Figures,
+    ) {
         let floor = self.floor.since(scene.now - STALE).min().unwrap_or(0);
         let left = scene.world.available(pool, scene.now) - 1;
-        let unseen = scene.rules.unseen;
-        let lost = self
-            .losses
-            .iter()
-            .rev()
-            .take_while(|at| !unseen.is_zero() && scene.now.duration_since(**at) <= unseen);
-        let lost = i64::try_from(lost.count()).unwrap_or(i64::MAX);
-        if left.saturating_add(lost) < floor {
-            let sentence = format!(
-                "pod {} was deleted while available, which left {left} available of pool {}; \
-                 replicas - maxUnavailable is {floor}",
-                deleted.name, pool.name
-            );
-            let mut about = vec![deleted.uid.as_str()];
-            about.extend(
-                scene
-                    .world
-                    .pods
-                    .values()
-                    .filter(|p| p.pool == pool.name)
-                    .map(|p| p.uid.as_str()),
-            );
-            out.push(Finding::new("I4", &about, sentence));
+        let missing = floor - left;
+        if missing <= 0 {
+            return;
         }
+        // Who did not see as many losses took it for enough.
+        let others = usize::try_from(missing - 1).unwrap_or(usize::MAX);
+        let loss = self.losses.iter().rev().nth(others);
+        let age = loss.map(|at| scene.now.duration_since(*at));
+        let unseen = scene.rules.unseen;
+        if let Some(age) = age.filter(|age| !unseen.is_zero() && *age <= unseen) {
+            figures.unseen = figures.unseen.max(age);
+            return;
+        }
+        let sentence = format!(
+            "pod {} was deleted while available, which left {left} available of pool {}; \
+             replicas - maxUnavailable is {floor}",
+            deleted.name, pool.name
+        );
+        out.push(Finding::new("I4", &self.of_pool(scene, pool, deleted), sentence));
     }
 
     fn not_too_many(&mut self, scene: &Scene, pool: &Pool, created: &Pod, out: &mut Vec<Finding>) {
@@ -125,11 +127,8 @@ impl Counts {
         }
     }
 
-    fn of_pool<'a>(&self, scene: &'a Scene, pool: &Pool, created: &'a Pod) -> Vec<&'a str> {
+    fn of_pool<'a>(&self, scene: &'a Scene, pool: &Pool, one: &'a Pod) -> Vec<&'a str> {
         let others = scene.world.pods.values().filter(|p| p.pool == pool.name);
-        others
-            .map(|p| p.uid.as_str())
-            .chain([created.uid.as_str()])
-            .collect()
+        others.map(|p| p.uid.as_str()).chain([one.uid.as_str()]).collect()
     }
 }

@@ -151,6 +151,8 @@ pub struct Figures {
     pub swapped: usize,
     /// Second pods held for one claim.
     pub spare_holds: usize,
+    /// The longest time before a deletion of a loss that excused it.
+    pub unseen: SignedDuration,
 }
 
 impl Figures {
@@ -230,7 +232,7 @@ pub fn judge(events: &[Event], rules: &Rules) -> Verdict {
         };
         binding.judge(&scene, &step, &mut findings, &mut figures);
         ends.judge(&scene, &step, &mut findings);
-        budget.judge(&scene, &step, &mut findings);
+        budget.judge(&scene, &step, &mut findings, &mut figures);
         hooks::judge(&scene, &step, &mut findings);
         order.judge(&scene, &step, &mut findings, &mut figures);
         patience.judge(&scene, &step, &mut findings, &mut figures);

@@ -1,7 +1,7 @@
 //! I4: how few and how many there may be.
 
 use crate::check::Rules;
-use crate::history::{History, Pod};
+use crate::history::{History, Pod, text};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
@@ -102,6 +102,24 @@ fn a_loss_just_before_a_deletion_excuses_it_only_where_it_could_not_be_known() {
     .later(500)
     .pod(&Pod::warm("w3").terminating());
     assert_eq!(late.judged_by(&rules).accusations.len(), 1);
+}
+
+#[test]
+fn two_operators_may_each_take_what_may_be_missing_and_no_more() {
+    let [w1, w2, w3] = ["w1", "w2", "w3"].map(Pod::warm);
+    let taken = |pods: &[&Pod]| {
+        let pool = History::default()
+            .pool(4, json!({"updateStrategy": {"maxUnavailable": 1}}))
+            .warm(4);
+        let history = pods.iter().fold(pool, |h, pod| h.pod(&pod.terminating()));
+        let rules = Rules {
+            two_operators: true,
+            ..Rules::default()
+        };
+        text(&history.judged_by(&rules))
+    };
+    assert_eq!(taken(&[&w1, &w2]), "");
+    assert!(taken(&[&w1, &w2, &w3]).contains("left 1 available"));
 }
 
 #[test]

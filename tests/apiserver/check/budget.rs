@@ -74,6 +74,12 @@ impl Counts {
         figures: &mut Figures,
     ) {
         let floor = self.floor.since(scene.now - STALE).min().unwrap_or(0);
+        // Two that do not see each other's deletions may each take all that may be missing.
+        let floor = if scene.rules.two_operators {
+            floor - pool.max_unavailable
+        } else {
+            floor
+        };
         let left = scene.world.available(pool, scene.now) - 1;
         let missing = floor - left;
         if missing <= 0 {

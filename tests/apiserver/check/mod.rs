@@ -54,7 +54,7 @@ pub struct Rules {
     /// An operator's clock may be this far from the API server's and from itself a while ago.
     pub clock: SignedDuration,
     /// Two operators at once may hold two pods for one claim, as long as they publish one, and may each
-    /// create all that is missing, as long as the surplus goes again.
+    /// create all that is missing, as long as the surplus goes again, and take all that may be missing.
     pub two_operators: bool,
     /// The API server was away or its types changed, so the watcher may have had to list anew.
     pub gaps: bool,

@@ -155,7 +155,7 @@ pub struct Pool {
     pub current_revision: String,
     pub replicas: i64,
     /// How many may be unavailable in a rollout; with strategy Recreate all.
-    max_unavailable: i64,
+    pub max_unavailable: i64,
     pub max_surge: i64,
     pub min_total: i64,
     pub max_total: Option<i64>,

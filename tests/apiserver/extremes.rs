@@ -106,7 +106,7 @@ impl Gauge {
         }
         let lent = i64::try_from(self.lent.len()).unwrap_or(i64::MAX);
         let unclaimed = world.unclaimed(&pool.name);
-        let allowed = pool.replicas + pool.max_surge + world.waiting(&pool.name);
+        let allowed = pool.replicas + pool.max_surge + world.waiting(pool);
         let seen = &mut self.seen;
         seen.taken += usize::from(taken);
         seen.least = seen.least.min(available);

@@ -207,3 +207,27 @@ fn a_claim_given_the_pod_of_another_pool_is_accused() {
         .pod(&Pod::warm("w1").held_by("a"))
         .is_guilty("I3", "of pool p and the claim asks for q");
 }
+
+#[test]
+fn a_claim_given_the_pod_of_a_pool_without_the_labels_that_it_asks_for_is_accused() {
+    let labelled = |lang: &str| json!({"metadata": {"name": "p", "uid": "pool-p", "labels": {"lang": lang}}, "spec": {"replicas": 1}});
+    let mut roaming = claim("a", 0, json!({}));
+    roaming["spec"] = json!({"poolSelector": {"matchLabels": {"lang": "python"}}});
+    let given = |before: &[&str], after: &str| {
+        let write = |h: History, lang: &&str| h.write(Change::Modified, Kind::Pool, labelled(lang));
+        before
+            .iter()
+            .fold(History::default(), write)
+            .warm(1)
+            .write(Change::Added, Kind::Claim, roaming.clone())
+            .write(Change::Modified, Kind::Pool, labelled(after))
+            .pod(&Pod::warm("w1").held_by("a"))
+    };
+    let accused = "of pool p and the claim asks for one with {\"lang\": \"python\"}";
+    given(&["node"], "node").is_guilty("I3", accused);
+    given(&["python", "node"], "node").is_guilty("I3", accused);
+    given(&["python"], "python").is_innocent();
+    // It had them, or was given them, while the claim was there.
+    given(&["python"], "node").is_innocent();
+    given(&["node"], "python").is_innocent();
+}

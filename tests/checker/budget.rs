@@ -1,7 +1,8 @@
 //! I4: how few and how many there may be.
 
 use crate::check::Rules;
-use crate::history::{History, Pod, text};
+use crate::check::event::{Change, Kind};
+use crate::history::{History, Pod, claim, text};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
@@ -196,4 +197,20 @@ fn a_creation_that_was_held_up_is_excused_by_what_was_wanted_then() {
         ..Rules::default()
     };
     assert!(history.judged_by(&rules).accusations.is_empty());
+}
+
+#[test]
+fn a_claim_that_leaves_the_choice_has_sandboxes_made_only_where_the_labels_fit() {
+    let made = |lang: &str| {
+        let mut roaming = claim("a", 0, json!({}));
+        roaming["spec"] = json!({"poolSelector": {"matchLabels": {"lang": "python"}}});
+        let pool = json!({"metadata": {"name": "p", "uid": "pool-p", "labels": {"lang": lang}}, "spec": {"replicas": 1}});
+        History::default()
+            .write(Change::Modified, Kind::Pool, pool)
+            .warm(1)
+            .write(Change::Added, Kind::Claim, roaming)
+            .pod(&Pod::pending("more"))
+    };
+    made("python").is_innocent();
+    made("node").is_guilty("I4", "2th unclaimed sandbox");
 }

@@ -2,9 +2,9 @@
 //! through its claim. I3: a claim is given a pod that is usable at that moment.
 
 use super::claim::Claim;
-use super::world::{Owner, Pod, Step};
+use super::world::{Owner, Pod, Pool, Step};
 use super::{Figures, Finding, Scene};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Default)]
@@ -13,6 +13,39 @@ pub struct Binding {
     holders: BTreeMap<String, BTreeSet<String>>,
     /// The claim whose status named the pod first, by the pod's UID.
     published: BTreeMap<String, String>,
+    labels: Labels,
+}
+
+/// What labels each pool has had since when.
+#[derive(Default)]
+struct Labels(BTreeMap<String, Vec<Labelled>>);
+
+type Labelled = (Timestamp, BTreeMap<String, String>);
+
+impl Labels {
+    fn note(&mut self, pool: &Pool, now: Timestamp) {
+        let of_pool = self.0.entry(pool.name.clone()).or_default();
+        if of_pool.last().is_none_or(|(_, labels)| *labels != pool.labels) {
+            of_pool.push((now, pool.labels.clone()));
+        }
+    }
+
+    /// A pool will do that had the labels at some moment since the claim came: a binding may rest on what was true a
+    /// moment ago.
+    fn wrong_pool(&self, claim: &Claim, pool: &str) -> Option<String> {
+        let had = self.0.get(pool).map_or(&[][..], Vec::as_slice);
+        let since = had.iter().rposition(|(at, _)| *at <= claim.came_at).unwrap_or(0);
+        let none = BTreeMap::new();
+        let mut since_it_came = had.iter().skip(since).map(|(_, labels)| labels).chain([&none]);
+        let accepted = since_it_came.any(|labels| claim.accepts(pool, labels));
+        let asked = || {
+            claim
+                .selector
+                .as_ref()
+                .map_or(claim.pool.clone(), |s| format!("one with {s:?}"))
+        };
+        (!accepted).then(|| format!("of pool {pool} and the claim asks for {}", asked()))
+    }
 }
 
 impl Binding {
@@ -21,7 +54,7 @@ impl Binding {
             Step::Pod(before, Some(after)) => {
                 self.held_by_one(scene, after, out, figures);
                 never_handed_on(before.as_ref(), after, out);
-                given_in_order(scene, before.as_ref(), after, out, figures);
+                given_in_order(scene, &self.labels, before.as_ref(), after, out, figures);
                 if after.terminating {
                     removed_through_its_claim(scene, before.as_ref(), out);
                 }
@@ -33,7 +66,8 @@ impl Binding {
                 self.publishes_its_own(scene, after, out);
                 keeps_its_word(before.as_ref(), after, out);
             }
-            Step::Claim(_, None) | Step::Pool(_) => {}
+            Step::Pool(Some(pool)) => self.labels.note(pool, scene.now),
+            Step::Claim(_, None) | Step::Pool(None) => {}
         }
     }
 
@@ -129,6 +163,7 @@ fn never_handed_on(before: Option<&Pod>, after: &Pod, out: &mut Vec<Finding>) {
 /// I3, at the event in which a pod becomes a claim's.
 fn given_in_order(
     scene: &Scene,
+    labels: &Labels,
     before: Option<&Pod>,
     after: &Pod,
     out: &mut Vec<Finding>,
@@ -165,16 +200,8 @@ fn given_in_order(
         }
     }
     faults.extend((after.state != "claimed").then(|| format!("left in state {:?}", after.state)));
-    if let Some(wants) = scene.world.claims.get(claim_uid)
-        && !wants.roams
-        && wants.pool != after.pool
-    {
-        faults.push(format!(
-            "of pool {} and the claim asks for {}",
-            after.pool, wants.pool
-        ));
-    }
     let asked = scene.world.claims.get(claim_uid);
+    faults.extend(asked.and_then(|claim| labels.wrong_pool(claim, &after.pool)));
     let pool = scene.world.pools.get(&after.pool);
     if asked.is_some_and(|c| c.latest)
         && pool

@@ -31,7 +31,7 @@ impl Budget {
             let counts = self.0.entry(name.clone()).or_default();
             counts.floor.push(now, pool.floor(world.claimed(name)));
             counts.wanted.push(now, pool.replicas + pool.max_surge);
-            counts.waiting.push(now, world.waiting(name));
+            counts.waiting.push(now, world.waiting(pool));
             counts.max_total.push(now, pool.max_total.unwrap_or(i64::MAX));
         }
     }

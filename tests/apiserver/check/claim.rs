@@ -1,8 +1,9 @@
 //! A claim as typed facts.
 
-use super::event::{Event, condition, items, text};
+use super::event::{Event, condition, items, strings, text};
 use jiff::Timestamp;
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// Whose turn comes first: priority, highest first, then age. Age is the creation time, in whole seconds; a claim
 /// may be stored after one of the next second.
@@ -15,8 +16,8 @@ pub struct Claim {
     pub pool: String,
     /// Sandboxes that it asks for.
     pub wanted: usize,
-    /// Any of several pools may serve it; `pool` is the one that does, once its status says so.
-    pub roams: bool,
+    /// Any pool with these labels may serve it; `pool` is the one that does, once its status says so.
+    pub selector: Option<BTreeMap<String, String>>,
     /// A sandbox that it loses is replaced.
     pub replaces: bool,
     /// It takes what the refill brings, and has nothing made for it.
@@ -65,7 +66,9 @@ impl Claim {
                 .as_u64()
                 .and_then(|n| usize::try_from(n).ok())
                 .unwrap_or(1),
-            roams: o["spec"]["poolSelector"].is_object(),
+            selector: o["spec"]["poolSelector"]
+                .is_object()
+                .then(|| strings(&o["spec"]["poolSelector"]["matchLabels"])),
             replaces: text(o, "/spec/onSandboxLost") == "Replace",
             only_waits: text(o, "/spec/onEmpty") == "Wait",
             priority: o["spec"]["priority"].as_i64().unwrap_or(0),
@@ -106,6 +109,14 @@ impl Claim {
     /// Nobody has written to it since it came.
     pub fn is_as_it_came(&self) -> bool {
         self.rv == self.came_rv
+    }
+
+    /// Whether the pool of that name, with these labels, may serve it.
+    pub fn accepts(&self, pool: &str, labels: &BTreeMap<String, String>) -> bool {
+        match &self.selector {
+            Some(selector) => selector.iter().all(|(key, value)| labels.get(key) == Some(value)),
+            None => self.pool == pool,
+        }
     }
 
     pub fn place(&self) -> Place {

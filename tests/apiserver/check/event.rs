@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// The kinds that the history speaks of.
@@ -164,6 +165,14 @@ pub fn items<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
         .pointer(pointer)
         .and_then(Value::as_array)
         .map_or(&[], Vec::as_slice)
+}
+
+/// An object of texts, as labels are.
+pub fn strings(map: &Value) -> BTreeMap<String, String> {
+    let entries = map.as_object().into_iter().flatten();
+    entries
+        .map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_string()))
+        .collect()
 }
 
 /// The condition of that type.

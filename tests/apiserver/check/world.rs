@@ -1,7 +1,7 @@
 //! The objects of one namespace at one point of the history, as typed facts, and recent values of counts.
 
 use super::claim::Claim;
-use super::event::{Event, condition, is_ready, items, text};
+use super::event::{Event, condition, is_ready, items, strings, text};
 use super::hooks::all_on;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -110,13 +110,6 @@ fn handlers(hook: &Value) -> Handlers {
     (strings(&hook["labelsHandler"]), names(hook, "/finalizersHandler"))
 }
 
-fn strings(map: &Value) -> BTreeMap<String, String> {
-    let entries = map.as_object().into_iter().flatten();
-    entries
-        .map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_string()))
-        .collect()
-}
-
 fn names(object: &Value, pointer: &str) -> Vec<String> {
     let all = items(object, pointer).iter();
     all.map(|name| name.as_str().unwrap_or_default().to_string())
@@ -150,6 +143,7 @@ fn since(pod: &Value, otherwise: Timestamp) -> Timestamp {
 #[derive(Clone, Debug)]
 pub struct Pool {
     pub name: String,
+    pub labels: BTreeMap<String, String>,
     /// What its status said last of the revision of its template, and of the one that was complete last.
     pub update_revision: String,
     pub current_revision: String,
@@ -197,6 +191,7 @@ impl Pool {
         let all_at_once = strategy["type"] == "Recreate";
         Self {
             name: event.name().into(),
+            labels: strings(&event.object["metadata"]["labels"]),
             current_revision: text(&event.object, "/status/currentRevision").into(),
             update_revision: text(&event.object, "/status/updateRevision").into(),
             replicas,
@@ -351,9 +346,10 @@ impl World {
     }
 
     /// Sandboxes that undecided claims on the pool, or perhaps on it, ask for.
-    pub fn waiting(&self, pool: &str) -> i64 {
+    pub fn waiting(&self, pool: &Pool) -> i64 {
         let asking = self.claims.values().filter(|c| c.is_undecided());
-        let here = asking.filter(|c| c.pool == pool || (c.roams && c.pool.is_empty()));
+        let perhaps = |c: &Claim| c.pool.is_empty() && c.accepts(&pool.name, &pool.labels);
+        let here = asking.filter(|c| c.pool == pool.name || perhaps(c));
         here.map(|c| i64::try_from(c.wanted).unwrap_or(i64::MAX)).sum()
     }
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Applies the mutants of mutants.toml one by one to a copy of the source and runs the suite named with each, and the random
-walks on those that survive it.
+walks on those that survive it. Before that the same suites have to pass on the copy as it is.
 
-Exit code 1 when one survives both. Arguments are parts of names: only those mutants are run.
+Exit code 1 when one survives both, or is caught by another law than it is said to break. Arguments are parts of names: only
+those mutants are run.
 """
 
 import os
@@ -46,47 +47,65 @@ def mutate(change):
     return path, before
 
 
-def build():
+def build(what):
     built = subprocess.run([*BUILD, "--no-run"], cwd=COPY, capture_output=True, text=True)
     if built.returncode != 0:
-        sys.exit(f"the mutant does not build:\n{built.stderr[-3000:]}")
+        sys.exit(f"{what} does not build:\n{built.stderr[-3000:]}")
 
 
 def breach(suite):
-    """What the suite says of the mutant, or None when it sees nothing."""
+    """The law that the suite sees broken and what it says of it, or None when it sees nothing."""
     test = [*BUILD, "--", "--include-ignored", "--exact", f"suites::{suite}"]
     run = subprocess.run(test, cwd=COPY, capture_output=True, text=True, env=ENVIRONMENT)
     if "running 1 test" not in run.stdout:
         sys.exit(f"there is no test {suite}:\n{run.stdout[-3000:]}{run.stderr[-3000:]}")
     if run.returncode == 0:
         return None
-    law = re.search(r"(?:^|: )(I\d+: [^;{\n]*)", run.stdout + run.stderr, re.MULTILINE)
-    return law.group(1) if law else "a panic of the operator"
+    said = re.search(r"(?:^|: )(I\d+): ([^;{\n]*)", run.stdout + run.stderr, re.MULTILINE)
+    return said.groups() if said else (None, "a panic of the operator")
+
+
+def suites(mutant):
+    return dict.fromkeys([mutant["suite"], WALKS])
+
+
+def pass_unmutated(mutants):
+    """A suite that fails without any mutant would catch every one."""
+    copy_source()
+    build("the operator as it is")
+    for suite in dict.fromkeys(suite for mutant in mutants for suite in suites(mutant)):
+        if said := breach(suite):
+            sys.exit(f"{suite} fails on the operator as it is, so it can judge no mutant: {': '.join(filter(None, said))}")
 
 
 def judge(mutant):
-    """What caught the mutant, and how, or None when it survived."""
-    build()
-    for suite in dict.fromkeys([mutant["suite"], WALKS]):
+    """Whether the mutant was caught as it should be, and a sentence about it."""
+    build("the mutant")
+    laws = mutant["law"] if isinstance(mutant["law"], list) else [mutant["law"]]
+    for suite in suites(mutant):
         if said := breach(suite):
-            return f"{suite}: {said}"
-    return None
+            law, what = said
+            by = f"by {suite}: {law}: {what}" if law else f"by {suite}: {what}"
+            if law in laws:
+                return True, f"caught {by}"
+            return False, f"CAUGHT BY ANOTHER LAW than {' or '.join(laws)}, {by}"
+    return False, "SURVIVED"
 
 
 def main():
     mutants = tomllib.loads((HERE / "mutants.toml").read_text())["mutant"]
     wanted = [m for m in mutants if not sys.argv[1:] or any(part in m["name"] for part in sys.argv[1:])]
-    survivors = 0
+    pass_unmutated(wanted)
+    caught = 0
     for mutant in wanted:
         copy_source()
         for change in mutant["change"]:
             mutate(change)
-        caught = judge(mutant)
-        survivors += caught is None
-        verdict = f"caught by {caught}" if caught else "SURVIVED"
+        as_said, verdict = judge(mutant)
+        caught += as_said
         print(f"{mutant['name']}: {verdict}", flush=True)
-    print(f"{len(wanted) - survivors} of {len(wanted)} mutants were caught")
-    sys.exit(1 if survivors or not wanted else 0)
+    print(f"{caught} of {len(wanted)} mutants were caught as they should be")
+    sys.exit(0 if wanted and caught == len(wanted) else 1)
 
 
 if __name__ == "__main__":

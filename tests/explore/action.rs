@@ -37,6 +37,8 @@ pub enum Action {
     Unready(String),
     /// The handler of preNormal takes back that a pod may be available.
     Revoke(String),
+    /// A pod that is not Ready will never be so by itself.
+    Hang(String),
     /// A pod is marked Failed.
     Die(String),
     /// The handler of preNormal lets a pod that is Ready be available.
@@ -80,6 +82,7 @@ impl Action {
                 | Self::Retire
                 | Self::Unready(_)
                 | Self::Revoke(_)
+                | Self::Hang(_)
                 | Self::Die(_)
                 | Self::Claim
                 | Self::Unclaim(_)

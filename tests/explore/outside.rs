@@ -23,6 +23,12 @@ impl State {
                     pod["status"]["conditions"] = condition("False")
                 });
             }
+            Action::Hang(name) => {
+                self.left.hangs = self.left.hangs.checked_sub(1)?;
+                server.edit(Kind::Pods, name, |pod| {
+                    pod["metadata"]["labels"]["hangs"] = json!("yes");
+                });
+            }
             Action::Die(name) => {
                 self.left.deaths = self.left.deaths.checked_sub(1)?;
                 // Ready stays as it was, as on what the pod garbage collector marks so.

@@ -31,6 +31,8 @@ pub struct Left {
     pub evictions: u8,
     /// Pods to fail.
     pub deaths: u8,
+    /// Pods that are not Ready to stay so for good, until the operator gives them up.
+    pub hangs: u8,
     /// Pods to become not Ready, or to be admitted no more.
     pub unready: u8,
     /// Pods to be deleted by a user.

@@ -69,7 +69,7 @@ impl Object {
             phase: owned("/status/phase"),
             terminating: found(&value, "/metadata/deletionTimestamp").is_some(),
             ready: string("/status/conditions/0/status") == "True",
-            broken: string("/spec/containers/0/image") == "broken",
+            broken: string("/spec/containers/0/image") == "broken" || string("/metadata/labels/hangs") == "yes",
             admitted: string("/metadata/labels/admitted") != "no",
             held_back: string("/metadata/labels/hold") == "yes",
             value,
@@ -133,7 +133,7 @@ impl Object {
         self.ready
     }
 
-    /// A pod of an image that never becomes Ready.
+    /// A pod that hangs, or is of an image that never becomes Ready.
     pub fn is_broken(&self) -> bool {
         self.broken
     }

@@ -121,6 +121,8 @@ impl State {
                 (count > 0 && !pod.ended()).then(|| action(pod.name().to_string()))
             };
             actions.extend(may(left.unready, Action::Unready).filter(|_| pod.ready()));
+            let comes_up = !pod.ready() && !pod.is_broken();
+            actions.extend(may(left.hangs, Action::Hang).filter(|_| comes_up));
             let admitted = pod.at("/metadata/labels/admitted") == "yes";
             actions.extend(may(left.unready, Action::Revoke).filter(|_| admitted));
             actions.extend(may(left.deaths, Action::Die).filter(|_| pod.runs()));

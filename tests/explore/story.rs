@@ -132,6 +132,7 @@ pub fn sentence(state: &State, action: &Action) -> String {
         Action::Ready(pod) => format!("pod {pod} becomes Ready"),
         Action::Unready(pod) => format!("pod {pod} ceases to be Ready"),
         Action::Revoke(pod) => format!("the handler of preNormal admits pod {pod} no more"),
+        Action::Hang(pod) => format!("pod {pod} hangs and will not become Ready"),
         Action::Die(pod) => format!("pod {pod} fails"),
         Action::Admit(pod) => format!("the handler of preNormal admits pod {pod}"),
         Action::Release(pod) => format!("the handler of preDelete lets pod {pod} go"),

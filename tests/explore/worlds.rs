@@ -105,6 +105,12 @@ pub fn scene(seed: u64) -> &'static Scene {
         scene.late = random.random_bool(0.5);
         scene.hasty = random.random_bool(0.5);
         scene.nodeless = random.random_bool(0.3);
+        if random.random_bool(0.5) {
+            scene.left.hangs = random.random_range(1..=3);
+            for (_, spec) in &mut scene.pools {
+                spec["warmUpDeadlineSeconds"] = json!(60);
+            }
+        }
     })
 }
 

@@ -1,5 +1,6 @@
 //! The invariants of the design, judged on what the API server holds and on what each write has changed there.
 
+use crate::bounds::Bounds;
 use crate::operator::Operator;
 use crate::scene::Scene;
 use crate::server::{Event, Kind, Object, Server};
@@ -102,7 +103,7 @@ pub fn served(state: &mut State, before: &Server, taken_since: usize) -> Result<
     for event in news {
         let earlier = before.get(event.kind, event.object.name());
         match (event.kind, earlier) {
-            (Kind::Pods, None) => creation(state)?,
+            (Kind::Pods, None) => creation(state, &event.object)?,
             (Kind::Pods, Some(earlier)) => {
                 let earlier = Arc::clone(earlier);
                 pod_write(state, &earlier, &event, taken_since)?;
@@ -114,28 +115,43 @@ pub fn served(state: &mut State, before: &Server, taken_since: usize) -> Result<
     Ok(())
 }
 
-fn creation(state: &State) -> Result<(), Breach> {
+/// The sandboxes of a pool, those that claims hold among them.
+pub fn pods_of<'a>(server: &'a Server, pool: &'a Object) -> impl Iterator<Item = &'a Arc<Object>> {
+    let owned = |pod: &&Arc<Object>| claimed(pod) || pod.owner().1 == pool.uid();
+    let pods = server.list(Kind::Pods).filter(|pod| pod.pool() == pool.name());
+    pods.filter(owned)
+}
+
+/// One operator, and nothing that it had given up has happened after all: it knows of all that it makes.
+fn alone(state: &State) -> bool {
+    state.scene.operators == 1 && !state.ghost.late
+}
+
+fn creation(state: &State, made: &Object) -> Result<(), Breach> {
     let (scene, server) = (state.scene, &state.server);
+    let Some(pool) = server.uid(Kind::Pools, made.owner().1) else {
+        return Ok(());
+    };
+    let bounds = Bounds::of(pool);
+    let all = pods_of(server, pool).count();
+    if alone(state) && bounds.total.is_some_and(|most| all > most) {
+        return breach("I4", format!("{all} pods exist, more than maxTotal"));
+    }
     if !scene.strict {
         return Ok(());
     }
-    let pods: Vec<_> = server.list(Kind::Pods).collect();
-    if scene.max_total().is_some_and(|most| pods.len() > most) {
-        return breach("I4", format!("{} pods exist, more than maxTotal", pods.len()));
+    let stays = |pod: &&Arc<Object>| !claimed(pod) && !pod.terminating() && pod.state() == "warm";
+    let idle: Vec<_> = pods_of(server, pool).filter(stays).collect();
+    if scene.left.claims.is_empty() && idle.len() > bounds.most {
+        let (all, most) = (idle.len(), bounds.most);
+        return breach("I4", format!("{all} unclaimed sandboxes exist, more than {most}"));
     }
-    let idle = pods.iter().filter(|pod| !claimed(pod) && !pod.terminating());
-    let (width, most) = (scene.width(), scene.replicas() + scene.surge());
-    if scene.left.claims.is_empty() && idle.clone().count() > most {
-        return breach(
-            "I4",
-            format!("{} unclaimed sandboxes exist, more than {most}", idle.count()),
-        );
-    }
-    let broken = idle.filter(|pod| pod.is_broken()).count();
-    if broken > width {
+    let broken = idle.iter().filter(|pod| pod.is_broken()).count();
+    if broken > bounds.width {
+        let most = bounds.width;
         return breach(
             "I5",
-            format!("{broken} sandboxes of a revision that never comes up, more than {width}"),
+            format!("{broken} sandboxes of a revision that never comes up, more than {most}"),
         );
     }
     Ok(())
@@ -171,10 +187,15 @@ fn pod_write(state: &mut State, before: &Object, event: &Event, taken_since: usi
             format!("pod {name} is deleted although its preDelete handler is on it"),
         );
     }
-    let leaves = goes || before.state() != pod.state();
-    if state.scene.strict && leaves && available(before) {
-        let left = state.server.list(Kind::Pods).filter(|pod| available(pod)).count();
-        let least = state.scene.replicas().saturating_sub(state.scene.unavailable());
+    let leaves = (goes || before.state() != pod.state()) && available(before);
+    let pool = state.server.get(Kind::Pools, pod.pool());
+    // Who asks for all at once has them replaced so.
+    let at_once = |pool: &&Arc<Object>| pool.at("/spec/updateStrategy/type") == "Recreate";
+    if let Some(pool) = pool.filter(|pool| state.scene.strict && leaves && !at_once(pool)) {
+        let (with_claims, idle): (Vec<_>, Vec<_>) =
+            pods_of(&state.server, pool).partition(|pod| claimed(pod));
+        let left = idle.iter().filter(|pod| available(pod)).count();
+        let least = Bounds::of(pool).least_beside(with_claims.len());
         if left.saturating_add(taken_since) < least {
             return breach(
                 "I4",
@@ -202,8 +223,8 @@ fn bound(state: &State, before: &Object, pod: &Object) -> Result<(), Breach> {
     if !why.is_empty() {
         return breach("I3", format!("a claim is given pod {name}, which is {why}"));
     }
-    let alone = state.scene.operators == 1 && !state.ghost.late;
-    if let Some(claim) = state.server.uid(Kind::Claims, pod.owner().1).filter(|_| alone) {
+    let claim = state.server.uid(Kind::Claims, pod.owner().1);
+    if let Some(claim) = claim.filter(|_| alone(state)) {
         let count = held(&state.server, claim.uid()).count();
         if count > claim.wanted() {
             return breach("I1", format!("claim {} holds {count} sandboxes", claim.name()));

@@ -11,6 +11,7 @@
 )]
 
 mod action;
+mod bounds;
 mod goal;
 mod key;
 mod lab;

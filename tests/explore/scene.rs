@@ -48,7 +48,7 @@ pub struct Left {
 pub struct Scene {
     pub name: &'static str,
     pub operators: usize,
-    /// Pools and their specs. The first is `pl`; the laws on budgets know only of that.
+    /// Pools and their specs. The first is `pl`.
     pub pools: Vec<(&'static str, Value)>,
     pub left: Left,
     /// A request that was given up may be carried out at any later time.
@@ -63,7 +63,7 @@ pub struct Scene {
     pub quiet: bool,
     /// Nothing happens between the carrying out of a request and its answer.
     pub prompt: bool,
-    /// One operator, which knows of every change that takes sandboxes away: budgets hold at every moment.
+    /// One operator, and nothing but that and claims takes sandboxes away: budgets hold at every moment.
     pub strict: bool,
 }
 
@@ -176,36 +176,10 @@ impl Scene {
         json!({"metadata": {"name": name, "labels": {"lang": "any"}}, "spec": spec})
     }
 
-    fn count(&self, path: &str) -> usize {
-        let count = self.first().pointer(path).and_then(Value::as_u64).unwrap_or(0);
-        usize::try_from(count).unwrap()
-    }
-
-    pub fn replicas(&self) -> usize {
-        self.count("/replicas")
-    }
-
-    pub fn unavailable(&self) -> usize {
-        self.count("/updateStrategy/maxUnavailable")
-    }
-
-    pub fn surge(&self) -> usize {
-        self.count("/updateStrategy/maxSurge")
-    }
-
-    pub fn width(&self) -> usize {
-        (self.unavailable() + self.surge()).max(1)
-    }
-
-    pub fn max_total(&self) -> Option<usize> {
-        self.first()
-            .pointer("/capacity/maxTotal")
-            .map(|_| self.count("/capacity/maxTotal"))
-    }
-
     /// The most sandboxes that one claim could ever have.
     pub fn most(&self) -> usize {
-        self.max_total().unwrap_or(usize::MAX)
+        let most = self.first().pointer("/capacity/maxTotal").and_then(Value::as_u64);
+        most.map_or(usize::MAX, |most| usize::try_from(most).unwrap())
     }
 
     /// Sandboxes may be lost under their claims.

@@ -25,7 +25,7 @@ fn rolling(name: &'static str, replicas: usize, change: impl FnOnce(&mut Scene))
     })
 }
 
-fn image(image: &str) -> Value {
+pub fn image(image: &str) -> Value {
     json!({"template": {"spec": {"containers": [{"name": "sandbox", "image": image}]}}})
 }
 
@@ -188,6 +188,27 @@ pub fn a_rollout_and_a_crash() -> &'static Scene {
     rolling("a rollout and a crash", 2, |scene| {
         scene.edits([image("two")]);
         scene.left.crashes = 1;
+        scene.strict = true;
+    })
+}
+
+/// What has been deleted although its answer was lost is not available.
+pub fn a_rollout_and_a_lost_answer() -> &'static Scene {
+    rolling("a rollout and a lost answer", 2, |scene| {
+        scene.edits([image("two")]);
+        scene.left.losses = 1;
+        scene.prompt = false;
+        scene.quiet = true;
+        scene.strict = true;
+        scene.lagging = &[Kind::Pods];
+    })
+}
+
+pub fn a_surge_and_a_broken_watch() -> &'static Scene {
+    rolling("a surge and a broken watch", 2, |scene| {
+        scene.pool(json!({"updateStrategy": {"maxUnavailable": 0, "maxSurge": 1}}));
+        scene.edits([image("two")]);
+        scene.left.relists = 1;
         scene.strict = true;
     })
 }

@@ -69,7 +69,8 @@ impl Object {
             phase: owned("/status/phase"),
             terminating: found(&value, "/metadata/deletionTimestamp").is_some(),
             ready: string("/status/conditions/0/status") == "True",
-            broken: string("/spec/containers/0/image") == "broken" || string("/metadata/labels/hangs") == "yes",
+            broken: string("/spec/containers/0/image") == "broken"
+                || string("/metadata/labels/hangs") == "yes",
             admitted: string("/metadata/labels/admitted") != "no",
             held_back: string("/metadata/labels/hold") == "yes",
             value,

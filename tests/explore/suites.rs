@@ -50,6 +50,7 @@ suite! {
     a_batch_and_a_crash
     a_rollout_and_a_crash
     a_rollout_that_never_comes_up
+    a_surge_and_a_broken_watch
     an_eviction_and_a_claim
     two_evictions
     two_claims_that_fill_a_pool
@@ -70,6 +71,7 @@ suite! {
     a_broken_watch
     a_full_pool_and_a_crash
     a_rollout_and_a_claim
+    a_rollout_and_a_lost_answer
     a_scale_down_and_a_claim
     two_claims_a_crash_and_a_lost_answer
     two_claims_and_two_operators

@@ -1,6 +1,7 @@
 //! The larger worlds that are walked through at random, each drawn by its number.
 
 use crate::scene::{Left, Scene};
+use crate::scenes::image;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
@@ -111,7 +112,51 @@ pub fn scene(seed: u64) -> &'static Scene {
                 spec["warmUpDeadlineSeconds"] = json!(60);
             }
         }
+        if scene.operators == 1 && random.random_bool(0.5) {
+            strict(&mut random, scene);
+        }
     })
+}
+
+/// Makes of a world one in which nothing but its operator and its claims takes sandboxes away.
+fn strict(random: &mut StdRng, scene: &mut Scene) {
+    scene.strict = true;
+    scene.late = false;
+    let spec = &mut scene.pools[0].1;
+    let bounded = spec.pointer("/capacity/maxTotal").is_some();
+    let rolls = spec["updateStrategy"]["type"] != "Recreate";
+    for (_, spec) in &mut scene.pools {
+        // Time alone would make a sandbox available, or have one that never comes up tried again and again.
+        spec.as_object_mut().unwrap().remove("minReadySeconds");
+        spec["warmUpDeadlineSeconds"] = json!(i32::MAX);
+    }
+    let mut edits = scene.left.edits.to_vec();
+    edits.retain(|(_, edit)| edit.get("replicas").is_none());
+    if rolls && !bounded && random.random_bool(0.3) {
+        let at = random.random_range(0..=edits.len());
+        edits.insert(at, ("pl", image("broken")));
+    }
+    scene.left = Left {
+        edits: edits.leak(),
+        hangs: 0,
+        deaths: 0,
+        unready: 0,
+        removals: 0,
+        prunes: 0,
+        ..scene.left.clone()
+    };
+    if random.random_bool(0.2) {
+        scene.left.claims = &[];
+    }
+    // What there is room for beside claims grows only when one ends.
+    if bounded {
+        scene.left.unclaims = 0;
+        let mut claims = scene.left.claims.to_vec();
+        for (_, spec) in &mut claims {
+            spec.as_object_mut().unwrap().remove("lifetimeSeconds");
+        }
+        scene.left.claims = claims.leak();
+    }
 }
 
 fn claim(random: &mut StdRng, operators: usize, pools: usize) -> Value {
@@ -161,6 +206,5 @@ fn edit(random: &mut StdRng, images: &[&str]) -> Value {
         3 => return json!({"updateStrategy": {"paused": random.random_bool(0.6)}}),
         _ => {}
     }
-    let image = images.choose(random).unwrap();
-    json!({"template": {"spec": {"containers": [{"name": "sandbox", "image": image}]}}})
+    image(images.choose(random).unwrap())
 }

@@ -1,10 +1,11 @@
 //! What a world at rest has to look like (I7, I8 and I9).
 
 use crate::bounds::Bounds;
-use crate::laws::{Breach, available, breach, claimed, held};
+use crate::laws::{Breach, available, breach, claimed, held, pods_of};
 use crate::operator::Due;
 use crate::server::{Kind, Object};
 use crate::state::State;
+use std::cmp::Reverse;
 use std::sync::Arc;
 use warmpool::observe::Key;
 use warmpool::observe::index::Index;
@@ -107,7 +108,7 @@ fn claim_is_told(state: &State, claim: &Object) -> Result<(), Breach> {
         ),
         // Nothing is made for it, and the pool may keep nothing.
         _ if state.scene.breaks() || claim.at("/spec/onEmpty") == "Wait" => Ok(()),
-        _ if !pools_for(state, claim).any(|pool| may_make_one(pool, claim)) => Ok(()),
+        _ if !pools_for(state, claim).any(|pool| may_make_one(state, pool, claim)) => Ok(()),
         _ => breach("I8", format!("at rest claim {name} waits")),
     }
 }
@@ -124,9 +125,15 @@ fn accepts(claim: &Object, pool: &Object) -> bool {
 }
 
 /// Nothing forbids `pool` to make what `claim` needs.
-fn may_make_one(pool: &Object, claim: &Object) -> bool {
+fn may_make_one(state: &State, pool: &Object, claim: &Object) -> bool {
     let waits_for_rollout = claim.at("/spec/revisionPolicy") == "Latest" && is_paused(pool);
-    max_total(pool).is_none() && !waits_for_rollout
+    let has_room = max_total(pool).is_none_or(|most| claim.wanted() <= most && !is_at(state, pool, most));
+    has_room && !waits_for_rollout
+}
+
+/// The pool has all the pods that it may have.
+fn is_at(state: &State, pool: &Object, most: usize) -> bool {
+    pods_of(&state.server, pool).count() >= most
 }
 
 fn max_total(pool: &Object) -> Option<usize> {
@@ -135,12 +142,6 @@ fn max_total(pool: &Object) -> Option<usize> {
 
 fn is_paused(pool: &Object) -> bool {
     pool.value["spec"]["updateStrategy"]["paused"] == true
-}
-
-/// The pods that `pool` has made.
-fn pods_of<'a>(state: &'a State, pool: &'a Object) -> impl Iterator<Item = &'a Arc<Object>> {
-    let pods = state.server.list(Kind::Pods);
-    pods.filter(|pod| pod.pool() == pool.name())
 }
 
 /// The claims that wait, and that `pool` would do for.
@@ -159,14 +160,22 @@ fn may_fail(state: &State, claim: &Object) -> bool {
 fn may_be_served(state: &State, claim: &Object) -> bool {
     let latest = claim.at("/spec/revisionPolicy") == "Latest";
     pools_for(state, claim).any(|pool| {
-        let reserved = max_total(pool).is_some() && waiting_for(state, pool).any(|c| c.wanted() > 1);
+        let before = |other: &&Arc<Object>| other.wanted() > 1 && place(other) < place(claim);
+        let reserved = waiting_for(state, pool).any(|c| before(&c));
         let update = image(pool, "/spec/template/spec");
         let suits = |pod: &Arc<Object>| {
             available(pod) && !pod.is_to_be_evicted() && (!latest || image(pod, "/spec") == update)
         };
         let missing = claim.wanted() - held(&state.server, claim.uid()).count().min(claim.wanted());
-        !reserved && pods_of(state, pool).filter(|pod| suits(pod)).count() >= missing
+        !reserved && pods_of(&state.server, pool).filter(|pod| suits(pod)).count() >= missing
     })
+}
+
+/// Where a claim stands in the order of service.
+fn place(claim: &Object) -> (Reverse<usize>, &str, &str) {
+    let priority = claim.number("/spec/priority");
+    let created = claim.at("/metadata/creationTimestamp");
+    (Reverse(priority), created, claim.uid())
 }
 
 fn image(object: &Object, path: &str) -> String {
@@ -174,13 +183,14 @@ fn image(object: &Object, path: &str) -> String {
 }
 
 fn pool_is_full(state: &State, pool: &Object) -> Result<(), Breach> {
-    let (with_claims, idle): (Vec<_>, Vec<_>) = pods_of(state, pool).partition(|pod| claimed(pod));
+    let (with_claims, idle): (Vec<_>, Vec<_>) = pods_of(&state.server, pool).partition(|pod| claimed(pod));
     let for_total = pool
         .number("/spec/capacity/minTotal")
         .saturating_sub(with_claims.len());
     let wanted = pool.number("/spec/replicas").max(for_total);
     let most = wanted.max(pool.number("/spec/capacity/maxWarm"));
-    let unavailable = pool.number("/spec/updateStrategy/maxUnavailable");
+    let bounds = Bounds::of(pool);
+    let unavailable = bounds.unavailable;
     let full = idle.iter().filter(|pod| available(pod)).count();
     if state.scene.breaks() {
         let least = wanted.saturating_sub(unavailable);
@@ -190,15 +200,18 @@ fn pool_is_full(state: &State, pool: &Object) -> Result<(), Breach> {
         return Ok(());
     }
     // What may only be replaced beforehand stays where there is no room for that.
-    let surges = max_total(pool).is_some() && unavailable == 0;
+    let waiting: usize = waiting_for(state, pool).map(|claim| claim.wanted()).sum();
+    let beside = bounds.replicas + waiting + 1 + with_claims.len();
+    let surges = unavailable == 0 && bounds.total.is_some_and(|most| beside > most);
     if !surges {
         nothing_is_left_over(pool, &idle)?;
     }
-    let waiting: usize = waiting_for(state, pool).map(|claim| claim.wanted()).sum();
-    if max_total(pool).is_some() && waiting > 0 {
+    if waiting > 0 && bounds.total.is_some_and(|most| is_at(state, pool, most)) {
         return Ok(());
     }
-    let room = max_total(pool).map_or(usize::MAX, |most| most.saturating_sub(with_claims.len()));
+    let room = bounds
+        .total
+        .map_or(usize::MAX, |most| most.saturating_sub(with_claims.len()));
     let due = wanted.min(room);
     if full < due || idle.len() > (most + waiting).min(room).max(due) {
         let all = idle.len();
@@ -228,7 +241,7 @@ fn nothing_is_left_over(pool: &Object, idle: &[&Arc<Object>]) -> Result<(), Brea
 
 /// The counts of the pool's status, counted again.
 fn status_is_true(state: &State, pool: &Object) -> Result<(), Breach> {
-    let pods = || pods_of(state, pool).filter(|pod| !pod.terminating());
+    let pods = || pods_of(&state.server, pool).filter(|pod| !pod.terminating());
     let counts = [
         ("available", pods().filter(|pod| available(pod)).count()),
         ("claimed", pods().filter(|pod| claimed(pod)).count()),

@@ -1,6 +1,7 @@
 //! What a world at rest has to look like (I7, I8 and I9).
 
 use crate::bounds::Bounds;
+use crate::claims;
 use crate::laws::{Breach, available, breach, claimed, held, pods_of};
 use crate::operator::Due;
 use crate::server::{Kind, Object};
@@ -90,6 +91,7 @@ fn claim_is_told(state: &State, claim: &Object) -> Result<(), Breach> {
             format!("at rest claim {name} holds a pod that its status does not list"),
         );
     }
+    claims::rests(claim)?;
     match claim.phase() {
         "Bound" if held.len() != claim.wanted() => breach(
             "I8",
@@ -99,9 +101,7 @@ fn claim_is_told(state: &State, claim: &Object) -> Result<(), Breach> {
             "I8",
             format!("at rest claim {name} has Expired and holds {} pods", held.len()),
         ),
-        "Bound" | "Expired" => Ok(()),
-        "Failed" if may_fail(state, claim) => Ok(()),
-        "Failed" => breach("I8", format!("claim {name} has Failed, and no pod was lost")),
+        "Bound" | "Expired" | "Failed" => Ok(()),
         _ if may_be_served(state, claim) => breach(
             "I7",
             format!("at rest claim {name} waits, and a sandbox is available"),
@@ -148,12 +148,6 @@ fn is_paused(pool: &Object) -> bool {
 fn waiting_for<'a>(state: &'a State, pool: &'a Object) -> impl Iterator<Item = &'a Arc<Object>> {
     let claims = state.server.list(Kind::Claims);
     claims.filter(|claim| claim.waits() && accepts(claim, pool))
-}
-
-/// It may have lost a sandbox, or it rather fails than waits for long. One whose pool is gone has no default from it.
-fn may_fail(state: &State, claim: &Object) -> bool {
-    let impatient = claim.at("/spec/onEmpty") == "Fail" || claim.number("/spec/waitTimeoutSeconds") > 0;
-    impatient || state.scene.loses_pods() || pools_for(state, claim).next().is_none()
 }
 
 /// As many sandboxes as it misses are available, and no older claim for several may be waiting for them.

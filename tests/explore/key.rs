@@ -28,7 +28,7 @@ fn write(text: &mut String, state: &State) -> std::fmt::Result {
         state.left,
         state.seconds,
         state.server.quota,
-        (ghost.late, &ghost.published)
+        (ghost.late, &ghost.published, &ghost.bound)
     )?;
     state
         .operators

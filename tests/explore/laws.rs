@@ -1,10 +1,12 @@
 //! The invariants of the design, judged on what the API server holds and on what each write has changed there.
 
 use crate::bounds::Bounds;
+use crate::claims;
 use crate::operator::Operator;
 use crate::scene::Scene;
 use crate::server::{Event, Kind, Object, Server};
 use crate::state::State;
+use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -39,6 +41,8 @@ pub struct Ghost {
     pub late: bool,
     /// The claim whose status has listed a pod, by UIDs.
     pub published: BTreeMap<String, String>,
+    /// When each claim was bound first, by UID.
+    pub bound: BTreeMap<String, Timestamp>,
 }
 
 pub fn claimed(pod: &Object) -> bool {
@@ -63,14 +67,15 @@ pub fn held<'a>(server: &'a Server, claim: &str) -> impl Iterator<Item = &'a Arc
 }
 
 /// Judges what an operator has just decided: no claim is passed over in favour of a younger one (I7).
-pub fn planned(scene: &Scene, operator: &Operator, started: &[Task]) -> Result<(), Breach> {
+pub fn planned(scene: &Scene, operator: &Operator, started: &[Task], now: Timestamp) -> Result<(), Breach> {
     let index = &operator.index;
     let place = |claim: &Claim| (-claim.terms(None).priority, claim.created, claim.sequence);
     let waits = |claim: &Claim| {
         let picky = claim.terms(None).revision_policy == RevisionPolicy::Latest;
         let coming = index.pending.bound_to().filter(|uid| *uid == claim.uid).count();
         let needs = !picky && claim.waiting() && index.held_by(claim).count() + coming < claim.wanted();
-        needs && !index.is_busy(claim) && claim.wanted() <= scene.most()
+        let over = claim.shutdown().is_some_and(|time| time <= now);
+        needs && !over && !index.is_busy(claim) && claim.wanted() <= scene.most()
     };
     let fails = |claim: &Claim| {
         let fails =
@@ -108,7 +113,7 @@ pub fn served(state: &mut State, before: &Server, taken_since: usize) -> Result<
                 let earlier = Arc::clone(earlier);
                 pod_write(state, &earlier, &event, taken_since)?;
             }
-            (Kind::Claims, Some(earlier)) if !event.gone => claim_write(state, earlier, &event.object)?,
+            (Kind::Claims, Some(earlier)) if !event.gone => claims::written(state, earlier, &event.object)?,
             _ => {}
         }
     }
@@ -228,46 +233,6 @@ fn bound(state: &State, before: &Object, pod: &Object) -> Result<(), Breach> {
         let count = held(&state.server, claim.uid()).count();
         if count > claim.wanted() {
             return breach("I1", format!("claim {} holds {count} sandboxes", claim.name()));
-        }
-    }
-    Ok(())
-}
-
-fn claim_write(state: &mut State, before: &Object, claim: &Object) -> Result<(), Breach> {
-    let (name, listed) = (claim.name(), claim.listed());
-    if listed.len() > claim.wanted() {
-        return breach("I1", format!("claim {name} lists {} sandboxes", listed.len()));
-    }
-    if claim.phase() == "Bound" && listed.len() != claim.wanted() {
-        return breach(
-            "I1",
-            format!("claim {name} is Bound to {} sandboxes", listed.len()),
-        );
-    }
-    if before.phase() == "Bound" && before.listed() != listed {
-        let replaces = claim.at("/spec/onSandboxLost") == "Replace";
-        let pod = |uid: &str| state.server.uid(Kind::Pods, uid);
-        let lost = |uid: &&str| pod(uid).is_none_or(|pod| pod.ended() || pod.terminating());
-        let mut dropped = before.listed().into_iter().filter(|uid| !listed.contains(uid));
-        if !replaces || !dropped.all(|uid| lost(&uid)) {
-            return breach("I1", format!("claim {name} is Bound and its sandboxes change"));
-        }
-    }
-    for uid in listed {
-        let known = state.ghost.published.get(uid);
-        if known.is_some_and(|claims| claims != claim.uid()) {
-            return breach(
-                "I1",
-                format!("claim {name} lists a pod that another claim has listed"),
-            );
-        }
-        if known.is_none() {
-            let pod = state.server.uid(Kind::Pods, uid);
-            if pod.is_some_and(|pod| pod.owner() != ("SandboxClaim", claim.uid())) {
-                return breach("I1", format!("claim {name} lists a pod that it does not hold"));
-            }
-            let entry = (uid.to_string(), claim.uid().to_string());
-            state.ghost.published.extend([entry]);
         }
     }
     Ok(())

@@ -12,6 +12,7 @@
 
 mod action;
 mod bounds;
+mod claims;
 mod goal;
 mod key;
 mod lab;

@@ -182,9 +182,9 @@ impl Scene {
         most.map_or(usize::MAX, |most| usize::try_from(most).unwrap())
     }
 
-    /// Sandboxes may be lost under their claims.
-    pub fn loses_pods(&self) -> bool {
-        self.left.deaths > 0 || self.left.removals > 0
+    /// Pools may be deleted.
+    pub fn deletes_pools(&self) -> bool {
+        self.left.edits.iter().any(|(_, edit)| edit.is_null())
     }
 
     /// An edit brings a template whose pods never become Ready.

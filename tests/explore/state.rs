@@ -212,7 +212,7 @@ impl State {
             Action::Reconcile(o, due) => {
                 self.operators.get(*o)?.due.contains(due).then_some(())?;
                 let started = self.reconcile(*o, due);
-                judged = laws::planned(self.scene, &self.operators[*o], &started);
+                judged = laws::planned(self.scene, &self.operators[*o], &started, moment.now);
             }
             Action::Serve(o, t, r) => {
                 let running = self.operators.get_mut(*o)?.running.get_mut(*t)?;

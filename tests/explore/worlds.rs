@@ -153,7 +153,9 @@ fn strict(random: &mut StdRng, scene: &mut Scene) {
         scene.left.unclaims = 0;
         let mut claims = scene.left.claims.to_vec();
         for (_, spec) in &mut claims {
-            spec.as_object_mut().unwrap().remove("lifetimeSeconds");
+            let spec = spec.as_object_mut().unwrap();
+            spec.remove("lifetimeSeconds");
+            spec.remove("shutdownTime");
         }
         scene.left.claims = claims.leak();
     }
@@ -189,6 +191,8 @@ fn claim(random: &mut StdRng, operators: usize, pools: usize) -> Value {
     }
     if random.random_bool(0.2) {
         claim["lifetimeSeconds"] = json!(60);
+    } else if random.random_bool(0.1) {
+        claim["shutdownTime"] = json!("2026-01-01T00:01:00Z");
     }
     if random.random_bool(0.2) {
         claim["ttlSecondsAfterFinished"] = json!(30);

@@ -26,7 +26,8 @@ fn note_binding(ghost: &mut Ghost, claim: &Object) {
     }
 }
 
-fn moment(value: &Value) -> Option<Timestamp> {
+/// A time as it is written down.
+pub fn moment(value: &Value) -> Option<Timestamp> {
     value.as_str()?.parse().ok()
 }
 

@@ -120,8 +120,12 @@ fn pools_for<'a>(state: &'a State, claim: &'a Object) -> impl Iterator<Item = &'
     pools.filter(move |pool| accepts(claim, pool) && holds_of.is_none_or(|name| name == pool.name()))
 }
 
-fn accepts(claim: &Object, pool: &Object) -> bool {
-    ["", pool.name()].contains(&claim.at("/spec/poolRef/name"))
+/// The claim asks for the pool by its name or by a label that it has.
+pub fn accepts(claim: &Object, pool: &Object) -> bool {
+    match claim.at("/spec/poolRef/name") {
+        "" => claim.at("/spec/poolSelector/matchLabels/lang") == pool.at("/metadata/labels/lang"),
+        name => name == pool.name(),
+    }
 }
 
 /// Nothing forbids `pool` to make what `claim` needs.
@@ -172,7 +176,7 @@ fn place(claim: &Object) -> (Reverse<usize>, &str, &str) {
     (Reverse(priority), created, claim.uid())
 }
 
-fn image(object: &Object, path: &str) -> String {
+pub fn image(object: &Object, path: &str) -> String {
     object.at(&format!("{path}/containers/0/image")).to_string()
 }
 

@@ -2,6 +2,7 @@
 
 use crate::bounds::Bounds;
 use crate::claims;
+use crate::given;
 use crate::operator::Operator;
 use crate::scene::Scene;
 use crate::server::{Event, Kind, Object, Server};
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use warmpool::api::claim::RevisionPolicy;
 use warmpool::apply::task::Task;
 use warmpool::observe::claim::Claim;
+use warmpool::observe::index::Index;
 
 /// A law that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,8 +104,14 @@ pub fn planned(scene: &Scene, operator: &Operator, started: &[Task], now: Timest
     Ok(())
 }
 
-/// Judges what a request of an operator has just changed. `taken_since` counts the bindings since it was decided on.
-pub fn served(state: &mut State, before: &Server, taken_since: usize) -> Result<(), Breach> {
+/// Judges what a request of an operator has just changed. `taken_since` counts the bindings since it was decided on, and
+/// `known` is what the operator had been told then.
+pub fn served(
+    state: &mut State,
+    before: &Server,
+    taken_since: usize,
+    known: Option<&Index>,
+) -> Result<(), Breach> {
     let news = state.server.news.clone();
     for event in news {
         let earlier = before.get(event.kind, event.object.name());
@@ -111,7 +119,7 @@ pub fn served(state: &mut State, before: &Server, taken_since: usize) -> Result<
             (Kind::Pods, None) => creation(state, &event.object)?,
             (Kind::Pods, Some(earlier)) => {
                 let earlier = Arc::clone(earlier);
-                pod_write(state, &earlier, &event, taken_since)?;
+                pod_write(state, &earlier, &event, taken_since, known)?;
             }
             (Kind::Claims, Some(earlier)) if !event.gone => claims::written(state, earlier, &event.object)?,
             _ => {}
@@ -128,7 +136,7 @@ pub fn pods_of<'a>(server: &'a Server, pool: &'a Object) -> impl Iterator<Item =
 }
 
 /// One operator, and nothing that it had given up has happened after all: it knows of all that it makes.
-fn alone(state: &State) -> bool {
+pub fn alone(state: &State) -> bool {
     state.scene.operators == 1 && !state.ghost.late
 }
 
@@ -162,7 +170,13 @@ fn creation(state: &State, made: &Object) -> Result<(), Breach> {
     Ok(())
 }
 
-fn pod_write(state: &mut State, before: &Object, event: &Event, taken_since: usize) -> Result<(), Breach> {
+fn pod_write(
+    state: &mut State,
+    before: &Object,
+    event: &Event,
+    taken_since: usize,
+    known: Option<&Index>,
+) -> Result<(), Breach> {
     let (pod, name) = (&event.object, event.object.name());
     let (was, is) = (before.owner(), pod.owner());
     if was != is {
@@ -170,7 +184,7 @@ fn pod_write(state: &mut State, before: &Object, event: &Event, taken_since: usi
             return breach("I1", format!("pod {name} is taken from its claim"));
         }
         state.ghost.bindings += 1;
-        return bound(state, before, pod);
+        return given::judge(state, before, pod, known);
     }
     let goes = !before.terminating() && (event.gone || pod.terminating());
     // Of two leaders one may publish what the other has just found dead, and so may what a killed one had sent.
@@ -206,33 +220,6 @@ fn pod_write(state: &mut State, before: &Object, event: &Event, taken_since: usi
                 "I4",
                 format!("without pod {name} only {left} are available, fewer than {least}"),
             );
-        }
-    }
-    Ok(())
-}
-
-/// I3, and that a claim holds no more than it wants.
-fn bound(state: &State, before: &Object, pod: &Object) -> Result<(), Breach> {
-    let name = pod.name();
-    let why = if before.state() != "warm" {
-        "not warm"
-    } else if before.terminating() {
-        "being deleted"
-    } else if !before.runs() || !before.ready() {
-        "not Ready"
-    } else if !before.is_admitted() {
-        "not admitted"
-    } else {
-        ""
-    };
-    if !why.is_empty() {
-        return breach("I3", format!("a claim is given pod {name}, which is {why}"));
-    }
-    let claim = state.server.uid(Kind::Claims, pod.owner().1);
-    if let Some(claim) = claim.filter(|_| alone(state)) {
-        let count = held(&state.server, claim.uid()).count();
-        if count > claim.wanted() {
-            return breach("I1", format!("claim {} holds {count} sandboxes", claim.name()));
         }
     }
     Ok(())

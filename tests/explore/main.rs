@@ -13,6 +13,7 @@
 mod action;
 mod bounds;
 mod claims;
+mod given;
 mod goal;
 mod key;
 mod lab;

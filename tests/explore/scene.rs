@@ -57,6 +57,8 @@ pub struct Scene {
     pub hasty: bool,
     /// A pod that does not run yet has no node, and goes at once when it is deleted.
     pub nodeless: bool,
+    /// The second pool has not the label of the first.
+    pub apart: bool,
     /// Kinds of whose events an operator is told at any later time, and not at once.
     pub lagging: &'static [Kind],
     /// The status of the pool is written at the moment it is planned: it decides nothing here.
@@ -94,6 +96,7 @@ impl Scene {
             late: false,
             hasty: false,
             nodeless: false,
+            apart: false,
             lagging: &Kind::ALL,
             quiet: false,
             prompt: false,
@@ -173,7 +176,12 @@ impl Scene {
             .iter()
             .find(|(pool, _)| *pool == name)
             .map(|(_, spec)| spec);
-        json!({"metadata": {"name": name, "labels": {"lang": "any"}}, "spec": spec})
+        let lang = if self.apart && name == "po" {
+            "other"
+        } else {
+            "any"
+        };
+        json!({"metadata": {"name": name, "labels": {"lang": lang}}, "spec": spec})
     }
 
     /// The most sandboxes that one claim could ever have.

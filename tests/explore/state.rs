@@ -218,12 +218,13 @@ impl State {
                 let running = self.operators.get_mut(*o)?.running.get_mut(*t)?;
                 let running = Arc::make_mut(running);
                 let taken_since = self.ghost.bindings - running.bindings_before;
+                let known = Arc::clone(&running.begun);
                 let open = running.open.get_mut(*r).filter(|open| open.answer.is_none())?;
                 let request = open.request.clone();
                 let answer = self.server.serve(&request, &now);
                 open.answer = Some(answer.clone());
                 let prompt = self.scene.prompt || matches!(running.task, Task::PublishPool { .. });
-                judged = laws::served(self, &before, taken_since);
+                judged = laws::served(self, &before, taken_since, Some(&known));
                 self.spread();
                 if prompt || request.verb == Verb::Get {
                     let moment = self.moment();
@@ -248,7 +249,7 @@ impl State {
                 let request = self.late.remove(*n);
                 self.server.serve(&request, &now);
                 self.ghost.late |= !self.server.news.is_empty();
-                judged = laws::served(self, &before, usize::MAX);
+                judged = laws::served(self, &before, usize::MAX, None);
             }
             Action::Wake(o, t) => {
                 let operator = self.operators.get_mut(*o)?;

@@ -1,0 +1,122 @@
+//! What a claim may be given: judged as it is given, by what there is then and by what the operator knew as it decided.
+
+use crate::claims::moment;
+use crate::goal::{accepts, image};
+use crate::laws::{Breach, alone, breach, held};
+use crate::server::{Kind, Object};
+use crate::state::State;
+use warmpool::api::claim::RevisionPolicy;
+use warmpool::observe::Key;
+use warmpool::observe::index::Index;
+use warmpool::observe::view::{Creation, Waiting};
+
+/// I3, I7, and that a claim holds no more than it wants. `known` is what the operator had been told when it decided;
+/// of a request that its sender has given up nobody knows that any more.
+pub fn judge(state: &State, before: &Object, pod: &Object, known: Option<&Index>) -> Result<(), Breach> {
+    is_fit(before)?;
+    let Some(claim) = state.server.uid(Kind::Claims, pod.owner().1) else {
+        return Ok(());
+    };
+    let (name, count) = (claim.name(), held(&state.server, claim.uid()).count());
+    if alone(state) && count > claim.wanted() {
+        return breach("I1", format!("claim {name} holds {count} sandboxes"));
+    }
+    let pool = state.server.uid(Kind::Pools, before.owner().1);
+    if pool.is_some_and(|pool| !accepts(claim, pool)) {
+        return breach(
+            "I3",
+            format!(
+                "claim {name} is given pod {} of a pool that will not do",
+                pod.name()
+            ),
+        );
+    }
+    known.map_or(Ok(()), |known| is_due(state, before, claim, known))
+}
+
+fn is_fit(before: &Object) -> Result<(), Breach> {
+    let why = if before.state() != "warm" {
+        "not warm"
+    } else if before.terminating() {
+        "being deleted"
+    } else if !before.runs() || !before.ready() {
+        "not Ready"
+    } else if !before.is_admitted() {
+        "not admitted"
+    } else {
+        return Ok(());
+    };
+    breach(
+        "I3",
+        format!("a claim is given pod {}, which is {why}", before.name()),
+    )
+}
+
+/// By what the operator knew, the claim is the next that the pod would do for, and the pod does for it.
+fn is_due(state: &State, before: &Object, claim: &Object, known: &Index) -> Result<(), Breach> {
+    let (name, given) = (before.name(), claim.name());
+    let Some(view) = known.pool_view(
+        &Key::new("default", before.pool()),
+        state.now(),
+        0,
+        Creation::Open,
+    ) else {
+        return breach(
+            "I3",
+            format!("pod {name} is given away for a pool that nobody knows of"),
+        );
+    };
+    let template = &view.pool.template.value;
+    let updated = image(before, "/spec") == template["spec"]["containers"][0]["image"].as_str().unwrap_or("");
+    if !updated && claim.at("/spec/revisionPolicy") == "Latest" {
+        return breach(
+            "I3",
+            format!("claim {given} is given pod {name} of an old revision"),
+        );
+    }
+    // One that falters for a moment is Ready anew, and its binding tests no more than that.
+    let since = known
+        .pod(&Key::new("default", name))
+        .and_then(|pod| pod.ready_since);
+    let settled = |since| state.now().duration_since(since) >= view.pool.targets.gate.min_ready;
+    let falters = since != ready_since(before);
+    if !falters && !since.is_some_and(settled) {
+        return breach("I3", format!("claim {given} is given pod {name} too early"));
+    }
+    let Some(place) = known.claim(&Key::new("default", given)) else {
+        return Ok(());
+    };
+    let place = known_place(&view.pool.claim_defaults, &place);
+    let would_do = |one: &&Waiting| {
+        let over = one.claim.shutdown().is_some_and(|time| time <= state.now());
+        let takes = updated || one.terms.revision_policy != RevisionPolicy::Latest;
+        one.needs() > 0 && !over && takes && one.may_ever_be_served_by(&view.pool.targets)
+    };
+    let passed = view.claims.iter().filter(would_do).find(|one| {
+        let priority = i64::from(one.terms.priority);
+        (-priority, one.claim.created, one.claim.sequence) < place
+    });
+    match passed {
+        Some(older) => breach(
+            "I7",
+            format!(
+                "{given} is served before {}, which waits for longer",
+                older.claim.key.name
+            ),
+        ),
+        None => Ok(()),
+    }
+}
+
+fn ready_since(pod: &Object) -> Option<jiff::Timestamp> {
+    moment(&pod.value["status"]["conditions"][0]["lastTransitionTime"])
+}
+
+/// Where a claim stands in the order of service, as the operator knows it.
+fn known_place(
+    defaults: &warmpool::api::ClaimDefaults,
+    claim: &warmpool::observe::claim::Claim,
+) -> (i64, jiff::Timestamp, u64) {
+    let priority = i64::from(claim.terms(Some(defaults)).priority);
+    (-priority, claim.created, claim.sequence)
+}

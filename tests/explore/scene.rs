@@ -65,6 +65,8 @@ pub struct Scene {
     pub quiet: bool,
     /// Nothing happens between the carrying out of a request and its answer.
     pub prompt: bool,
+    /// What is read may have changed before its reader is told.
+    pub slow_reads: bool,
     /// One operator, and nothing but that and claims takes sandboxes away: budgets hold at every moment.
     pub strict: bool,
 }
@@ -100,6 +102,7 @@ impl Scene {
             lagging: &Kind::ALL,
             quiet: false,
             prompt: false,
+            slow_reads: false,
             strict: false,
         }
     }

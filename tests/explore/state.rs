@@ -226,7 +226,7 @@ impl State {
                 let prompt = self.scene.prompt || matches!(running.task, Task::PublishPool { .. });
                 judged = laws::served(self, &before, taken_since, Some(&known));
                 self.spread();
-                if prompt || request.verb == Verb::Get {
+                if prompt || request.verb == Verb::Get && !self.scene.slow_reads {
                     let moment = self.moment();
                     self.operators[*o].answer(*t, *r, answer, moment);
                 }

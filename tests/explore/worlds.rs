@@ -113,6 +113,7 @@ pub fn scene(seed: u64) -> &'static Scene {
             }
         }
         scene.apart = random.random_bool(0.2);
+        scene.slow_reads = random.random_bool(0.5);
         if scene.operators == 1 && random.random_bool(0.5) {
             strict(&mut random, scene);
         }

@@ -166,6 +166,11 @@ impl Index {
             .filter(|pod| claim.keeps(pod))
     }
 
+    /// The pool that was told last that it is to serve the claim with UID `uid`.
+    pub fn told_server(&self, uid: &str) -> Option<&Key> {
+        self.queue.servers.get(uid)
+    }
+
     /// Takes over why the claims of a view wait. Answers the claims whose reason is new.
     pub fn judge(&mut self, view: &PoolView, verdicts: Vec<Verdict>) -> Vec<Trigger> {
         if verdicts.is_empty() {

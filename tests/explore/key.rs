@@ -5,6 +5,7 @@ use crate::operator::{Operator, Running};
 use crate::state::State;
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use warmpool::apply::task::Task;
 use warmpool::observe::Key;
 use warmpool::observe::view::Creation;
 
@@ -71,8 +72,15 @@ fn told(state: &State, running: &Running) -> String {
         .map(|(n, a)| (n, a.code, &a.body.text))
         .collect();
     let task = without_sequence(&format!("{:?}", running.task));
+    // What is read is taken over by how far the watches had told when it was asked for.
+    let reads = match &running.task {
+        Task::Revise { .. } | Task::Reread { .. } => true,
+        Task::UpdateClaim { confirm_loss, .. } => !confirm_loss.is_empty(),
+        _ => false,
+    };
+    let before = reads.then(|| running.begun.before());
     format!(
-        "{task} {answers:?} {:?} {:?} {taken}",
+        "{task} {answers:?} {:?} {:?} {taken} {before:?}",
         open.collect::<Vec<_>>(),
         running.holds
     )
@@ -93,6 +101,7 @@ fn write_index(text: &mut String, state: &State, operator: &Operator) -> std::fm
             index.awaits(&claim.uid),
             index.is_busy(&claim),
             index.has_waited(&claim),
+            index.told_server(&claim.uid),
         );
         writeln!(text, "{told} {written} {noted:?}")?;
         let verdict = index

@@ -47,6 +47,8 @@ pub enum Action {
     Release(String),
     /// A pod that is being deleted is gone.
     End(String),
+    /// A pool or claim that is being deleted is gone.
+    Finish(Kind, String),
     /// The garbage collector deletes a pod whose owner is gone.
     Collect(String),
     /// A user creates the next claim.

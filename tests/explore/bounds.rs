@@ -1,6 +1,6 @@
 //! What the spec of a pool allows, read from its JSON and not by the operator's own code.
 
-use crate::server::Object;
+use crate::object::Object;
 
 /// Bounds of one pool, in sandboxes.
 pub struct Bounds {

@@ -1,7 +1,8 @@
 //! What an operator may write about a claim: which sandboxes it lists, and how it ends.
 
 use crate::laws::{Breach, Ghost, breach};
-use crate::server::{Kind, Object};
+use crate::object::Object;
+use crate::server::Kind;
 use crate::state::State;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;

@@ -3,10 +3,13 @@
 use crate::claims::moment;
 use crate::goal::{accepts, image};
 use crate::laws::{Breach, alone, breach, held};
-use crate::server::{Kind, Object};
+use crate::object::Object;
+use crate::server::Kind;
 use crate::state::State;
+use jiff::Timestamp;
 use warmpool::api::claim::RevisionPolicy;
 use warmpool::observe::Key;
+use warmpool::observe::claim::Claim;
 use warmpool::observe::index::Index;
 use warmpool::observe::view::{Creation, Waiting};
 
@@ -55,12 +58,8 @@ fn is_fit(before: &Object) -> Result<(), Breach> {
 /// By what the operator knew, the claim is the next that the pod would do for, and the pod does for it.
 fn is_due(state: &State, before: &Object, claim: &Object, known: &Index) -> Result<(), Breach> {
     let (name, given) = (before.name(), claim.name());
-    let Some(view) = known.pool_view(
-        &Key::new("default", before.pool()),
-        state.now(),
-        0,
-        Creation::Open,
-    ) else {
+    let key = Key::new("default", before.pool());
+    let Some(view) = known.pool_view(&key, state.now(), 0, Creation::Open) else {
         return breach(
             "I3",
             format!("pod {name} is given away for a pool that nobody knows of"),
@@ -83,19 +82,24 @@ fn is_due(state: &State, before: &Object, claim: &Object, known: &Index) -> Resu
     if !falters && !since.is_some_and(settled) {
         return breach("I3", format!("claim {given} is given pod {name} too early"));
     }
-    let Some(place) = known.claim(&Key::new("default", given)) else {
+    let Some(claim) = known.claim(&Key::new("default", given)) else {
         return Ok(());
     };
-    let place = known_place(&view.pool.claim_defaults, &place);
+    if claim.terminating {
+        return breach(
+            "end",
+            format!("pod {name} is given to claim {given}, which is being deleted"),
+        );
+    }
+    let terms = claim.terms(Some(&view.pool.claim_defaults));
+    let own = place(terms.priority, &claim);
     let would_do = |one: &&Waiting| {
         let over = one.claim.shutdown().is_some_and(|time| time <= state.now());
         let takes = updated || one.terms.revision_policy != RevisionPolicy::Latest;
         one.needs() > 0 && !over && takes && one.may_ever_be_served_by(&view.pool.targets)
     };
-    let passed = view.claims.iter().filter(would_do).find(|one| {
-        let priority = i64::from(one.terms.priority);
-        (-priority, one.claim.created, one.claim.sequence) < place
-    });
+    let mut waiting = view.claims.iter().filter(would_do);
+    let passed = waiting.find(|one| place(one.terms.priority, &one.claim) < own);
     match passed {
         Some(older) => breach(
             "I7",
@@ -108,15 +112,11 @@ fn is_due(state: &State, before: &Object, claim: &Object, known: &Index) -> Resu
     }
 }
 
-fn ready_since(pod: &Object) -> Option<jiff::Timestamp> {
+fn ready_since(pod: &Object) -> Option<Timestamp> {
     moment(&pod.value["status"]["conditions"][0]["lastTransitionTime"])
 }
 
 /// Where a claim stands in the order of service, as the operator knows it.
-fn known_place(
-    defaults: &warmpool::api::ClaimDefaults,
-    claim: &warmpool::observe::claim::Claim,
-) -> (i64, jiff::Timestamp, u64) {
-    let priority = i64::from(claim.terms(Some(defaults)).priority);
-    (-priority, claim.created, claim.sequence)
+fn place(priority: i32, claim: &Claim) -> (i64, Timestamp, u64) {
+    (-i64::from(priority), claim.created, claim.sequence)
 }

@@ -3,8 +3,9 @@
 use crate::bounds::Bounds;
 use crate::claims;
 use crate::laws::{Breach, available, breach, claimed, held, pods_of};
+use crate::object::Object;
 use crate::operator::Due;
-use crate::server::{Kind, Object};
+use crate::server::Kind;
 use crate::state::State;
 use std::cmp::Reverse;
 use std::sync::Arc;

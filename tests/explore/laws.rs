@@ -3,9 +3,10 @@
 use crate::bounds::Bounds;
 use crate::claims;
 use crate::given;
+use crate::object::Object;
 use crate::operator::Operator;
 use crate::scene::Scene;
-use crate::server::{Event, Kind, Object, Server};
+use crate::server::{Event, Kind, Server};
 use crate::state::State;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 use warmpool::api::claim::RevisionPolicy;
 use warmpool::apply::task::Task;
+use warmpool::observe::Key;
 use warmpool::observe::claim::Claim;
 use warmpool::observe::index::Index;
 
@@ -116,7 +118,7 @@ pub fn served(
     for event in news {
         let earlier = before.get(event.kind, event.object.name());
         match (event.kind, earlier) {
-            (Kind::Pods, None) => creation(state, &event.object)?,
+            (Kind::Pods, None) => creation(state, &event.object, known)?,
             (Kind::Pods, Some(earlier)) => {
                 let earlier = Arc::clone(earlier);
                 pod_write(state, &earlier, &event, taken_since, known)?;
@@ -140,7 +142,18 @@ pub fn alone(state: &State) -> bool {
     state.scene.operators == 1 && !state.ghost.late
 }
 
-fn creation(state: &State, made: &Object) -> Result<(), Breach> {
+fn creation(state: &State, made: &Object, known: Option<&Index>) -> Result<(), Breach> {
+    let key = Key::new("default", made.pool());
+    if known
+        .and_then(|known| known.pool(&key))
+        .is_some_and(|pool| pool.terminating)
+    {
+        let (name, pool) = (made.name(), made.pool());
+        return breach(
+            "end",
+            format!("pod {name} is made for pool {pool}, which is being deleted"),
+        );
+    }
     let (scene, server) = (state.scene, &state.server);
     let Some(pool) = server.uid(Kind::Pools, made.owner().1) else {
         return Ok(());

@@ -18,6 +18,7 @@ mod goal;
 mod key;
 mod lab;
 mod laws;
+mod object;
 mod operator;
 mod outside;
 mod request;

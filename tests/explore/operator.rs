@@ -1,8 +1,9 @@
 //! One operator: its index, the events on their way to it, what it has to look at, and its tasks.
 
 use crate::lab::{self, Bench, Outcome};
+use crate::object::Object;
 use crate::request::{Answer, Request};
-use crate::server::{Event, Kind, Object, Server};
+use crate::server::{Event, Kind, Server};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use serde::de::DeserializeOwned;

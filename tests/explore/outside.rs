@@ -48,7 +48,11 @@ impl State {
             }),
             Action::End(name) => {
                 server.get(Kind::Pods, name).filter(|pod| pod.terminating())?;
-                server.remove(Kind::Pods, name.clone());
+                server.end(Kind::Pods, name.clone());
+            }
+            Action::Finish(kind, name) => {
+                server.get(*kind, name).filter(|object| object.terminating())?;
+                server.end(*kind, name.clone());
             }
             Action::Collect(name) => {
                 let pod = server.get(Kind::Pods, name)?;
@@ -73,7 +77,7 @@ impl State {
                 let (pool, edit) = self.left.edits.first()?;
                 self.left.edits = &self.left.edits[1..];
                 match edit {
-                    Value::Null => server.delete_pool(pool),
+                    Value::Null => server.delete(Kind::Pools, pool.to_string(), now),
                     Value::Bool(_) if server.get(Kind::Pools, pool).is_none() => {
                         server.create(Kind::Pools, self.scene.object(pool), now);
                     }

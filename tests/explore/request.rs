@@ -1,6 +1,7 @@
 //! Requests and answers, between the HTTP that the operator speaks and what the model of the API server decides on.
 
-use crate::server::{Kind, Object};
+use crate::object::Object;
+use crate::server::Kind;
 use http::Method;
 use serde_json::{Value, json};
 use std::fmt;

@@ -57,6 +57,8 @@ pub struct Scene {
     pub hasty: bool,
     /// A pod that does not run yet has no node, and goes at once when it is deleted.
     pub nodeless: bool,
+    /// Pools and claims stay for a while when they are deleted.
+    pub lingering: bool,
     /// The second pool has not the label of the first.
     pub apart: bool,
     /// Kinds of whose events an operator is told at any later time, and not at once.
@@ -98,6 +100,7 @@ impl Scene {
             late: false,
             hasty: false,
             nodeless: false,
+            lingering: false,
             apart: false,
             lagging: &Kind::ALL,
             quiet: false,
@@ -159,6 +162,7 @@ impl Scene {
             ghost: crate::laws::Ghost::default(),
         };
         state.server.nodeless = self.nodeless;
+        state.server.lingering = self.lingering;
         for (name, _) in &self.pools {
             state
                 .server

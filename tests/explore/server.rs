@@ -1,6 +1,7 @@
 //! The API server, as far as it decides: object versions, conditional writes and the order of events. It knows objects
 //! only as JSON, and shares no code with the operator.
 
+use crate::object::Object;
 use crate::request::{Answer, Request, Verb};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -32,157 +33,6 @@ impl Kind {
     }
 }
 
-/// One version of an object, with what is asked of it at every step.
-#[derive(Debug)]
-pub struct Object {
-    pub value: Value,
-    pub text: String,
-    name: String,
-    uid: String,
-    /// Kind and UID of the controller.
-    owner: (String, String),
-    /// The labels of the operator that say what a pod is.
-    pool: String,
-    state: String,
-    phase: String,
-    terminating: bool,
-    ready: bool,
-    broken: bool,
-    admitted: bool,
-    held_back: bool,
-}
-
-impl Object {
-    pub fn new(value: Value) -> Arc<Self> {
-        let string = |path| found(&value, path).and_then(Value::as_str).unwrap_or("");
-        let owned = |path| string(path).to_string();
-        Arc::new(Self {
-            text: value.to_string(),
-            name: owned("/metadata/name"),
-            uid: owned("/metadata/uid"),
-            owner: (
-                owned("/metadata/ownerReferences/0/kind"),
-                owned("/metadata/ownerReferences/0/uid"),
-            ),
-            pool: label(&value, "pool").to_string(),
-            state: label(&value, "state").to_string(),
-            phase: owned("/status/phase"),
-            terminating: found(&value, "/metadata/deletionTimestamp").is_some(),
-            ready: string("/status/conditions/0/status") == "True",
-            broken: string("/spec/containers/0/image") == "broken"
-                || string("/metadata/labels/hangs") == "yes",
-            admitted: string("/metadata/labels/admitted") != "no",
-            held_back: string("/metadata/labels/hold") == "yes",
-            value,
-        })
-    }
-
-    pub fn at(&self, path: &str) -> &str {
-        found(&self.value, path).and_then(Value::as_str).unwrap_or("")
-    }
-
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub fn uid(&self) -> &str {
-        &self.uid
-    }
-
-    pub fn terminating(&self) -> bool {
-        self.terminating
-    }
-
-    /// Kind and UID of the controller.
-    pub fn owner(&self) -> (&str, &str) {
-        (&self.owner.0, &self.owner.1)
-    }
-
-    /// The pool that made a pod.
-    pub fn pool(&self) -> &str {
-        &self.pool
-    }
-
-    /// What a pod is to its pool.
-    pub fn state(&self) -> &str {
-        &self.state
-    }
-
-    pub fn phase(&self) -> &str {
-        &self.phase
-    }
-
-    /// Somebody wants the pod replaced.
-    pub fn is_to_be_evicted(&self) -> bool {
-        !label(&self.value, "evict").is_empty()
-    }
-
-    pub fn number(&self, path: &str) -> usize {
-        let number = found(&self.value, path).and_then(Value::as_u64);
-        number.map_or(0, |n| usize::try_from(n).unwrap())
-    }
-
-    pub fn runs(&self) -> bool {
-        self.phase == "Running"
-    }
-
-    pub fn ended(&self) -> bool {
-        matches!(self.phase(), "Failed" | "Succeeded")
-    }
-
-    pub fn ready(&self) -> bool {
-        self.ready
-    }
-
-    /// A pod that hangs, or is of an image that never becomes Ready.
-    pub fn is_broken(&self) -> bool {
-        self.broken
-    }
-
-    /// The handler of preNormal is on it, or there is none.
-    pub fn is_admitted(&self) -> bool {
-        self.admitted
-    }
-
-    /// The handler of preDelete is on it.
-    pub fn is_held_back(&self) -> bool {
-        self.held_back
-    }
-
-    /// UIDs of the sandboxes that a claim's status lists.
-    pub fn listed(&self) -> Vec<&str> {
-        let listed = found(&self.value, "/status/sandboxes").and_then(Value::as_array);
-        let uids = listed.into_iter().flatten().map(|s| s["uid"].as_str().unwrap());
-        uids.collect()
-    }
-
-    pub fn waits(&self) -> bool {
-        !self.terminating() && matches!(self.phase(), "" | "Pending")
-    }
-
-    pub fn wanted(&self) -> usize {
-        self.number("/spec/replicas").max(1)
-    }
-}
-
-/// A label of the operator's own.
-fn label<'a>(value: &'a Value, name: &str) -> &'a str {
-    let labels = found(value, "/metadata/labels").and_then(Value::as_object);
-    let ours = |label: &String| label.strip_prefix("warmpool.dev/") == Some(name);
-    let value = labels.and_then(|labels| labels.iter().find(|(label, _)| ours(label)));
-    value.and_then(|(_, value)| value.as_str()).unwrap_or("")
-}
-
-/// What stands at a path none of whose parts is escaped: `Value::pointer` unescapes each, and much of the search would be
-/// spent on that.
-fn found<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
-    let mut parts = path.split('/').skip(1);
-    parts.try_fold(value, |value, part| match value {
-        Value::Array(items) => items.get(part.parse::<usize>().ok()?),
-        object => object.get(part),
-    })
-}
-
 /// What a watch is told: that an object is now this, or that it was last this and is gone.
 #[derive(Clone, Debug)]
 pub struct Event {
@@ -201,6 +51,8 @@ pub struct Server {
     pub quota: bool,
     /// No pod has a node before it runs.
     pub nodeless: bool,
+    /// Pools and claims stay for a while when they are deleted.
+    pub lingering: bool,
     /// Events that no watch has taken over yet.
     pub news: Vec<Event>,
 }
@@ -213,6 +65,7 @@ impl Default for Server {
             uids: 0,
             quota: false,
             nodeless: false,
+            lingering: false,
             news: Vec::new(),
         }
     }
@@ -341,25 +194,32 @@ impl Server {
         }
     }
 
-    /// A pod is told to end, and stays for a while, if a node has it; all else goes at once.
+    /// A pod is told to end, and stays for a while, if a node has it; so do pools and claims in some worlds. All else goes
+    /// at once.
     pub fn delete(&mut self, kind: Kind, name: String, now: &str) {
-        let has_node = |pod: &Arc<Object>| !self.nodeless || pod.phase() != "Pending";
-        if kind == Kind::Pods && self.get(kind, &name).is_some_and(has_node) {
-            self.edit(kind, &name, |pod| {
-                let metadata = pod["metadata"].as_object_mut().unwrap();
-                metadata.entry("deletionTimestamp").or_insert_with(|| json!(now));
-            });
-        } else {
-            self.remove(kind, name);
+        let stays = |object: &Arc<Object>| match kind {
+            Kind::Pods => !self.nodeless || object.phase() != "Pending",
+            Kind::Pools | Kind::Claims => self.lingering,
+            Kind::Revisions => false,
+        };
+        match self.get(kind, &name).filter(|object| stays(object)) {
+            Some(object) if object.terminating() => {}
+            Some(_) => self.edit(kind, &name, |object| {
+                let generation = object["metadata"]["generation"].as_u64().unwrap();
+                object["metadata"]["generation"] = json!(generation + 1);
+                object["metadata"]["deletionTimestamp"] = json!(now);
+            }),
+            None => self.end(kind, name),
         }
     }
 
-    /// A pool goes, and its revisions with it; its pods are left to the garbage collector.
-    pub fn delete_pool(&mut self, name: &str) {
-        let Some(pool) = self.get(Kind::Pools, name).cloned() else {
+    /// An object goes, and with a pool its revisions; its pods are left to the garbage collector.
+    pub fn end(&mut self, kind: Kind, name: String) {
+        let pool = self.get(kind, &name).filter(|_| kind == Kind::Pools).cloned();
+        self.remove(kind, name);
+        let Some(pool) = pool else {
             return;
         };
-        self.remove(Kind::Pools, name.to_string());
         let revisions = self.list(Kind::Revisions).filter(|r| r.owner().1 == pool.uid());
         let names: Vec<_> = revisions.map(|revision| revision.name().to_string()).collect();
         names
@@ -368,7 +228,7 @@ impl Server {
     }
 
     /// The object is gone. A deletion has a version of its own.
-    pub fn remove(&mut self, kind: Kind, name: String) {
+    fn remove(&mut self, kind: Kind, name: String) {
         if let Some(stored) = self.objects_mut(kind).remove(&name) {
             self.version += 1;
             let mut value = stored.value.clone();

@@ -81,6 +81,10 @@ impl State {
                 actions.push(Action::Release(name));
             }
         }
+        for kind in [Kind::Pools, Kind::Claims] {
+            let going = self.server.list(kind).filter(|object| object.terminating());
+            actions.extend(going.map(|object| Action::Finish(kind, object.name().to_string())));
+        }
         for (o, operator) in self.operators.iter().enumerate() {
             let waiting = operator
                 .running

@@ -137,6 +137,7 @@ pub fn sentence(state: &State, action: &Action) -> String {
         Action::Admit(pod) => format!("the handler of preNormal admits pod {pod}"),
         Action::Release(pod) => format!("the handler of preDelete lets pod {pod} go"),
         Action::End(pod) => format!("pod {pod} has ended and is gone"),
+        Action::Finish(kind, name) => format!("{} {name} is gone at last", crate::request::one_of(*kind)),
         Action::Collect(pod) => format!("the garbage collector deletes pod {pod}"),
         Action::Claim => {
             let next = state.left.claims.first().map_or("?", |(name, _)| name);
@@ -171,6 +172,7 @@ fn news(event: &Event) -> String {
             };
             format!("{} {}{ready}{ending}", object.state(), object.phase())
         }
+        (false, Kind::Pools | Kind::Claims) if object.terminating() => "being deleted".to_string(),
         (false, Kind::Claims) => match object.phase() {
             "" => "new".to_string(),
             phase => phase.to_string(),

@@ -112,6 +112,7 @@ pub fn scene(seed: u64) -> &'static Scene {
                 spec["warmUpDeadlineSeconds"] = json!(60);
             }
         }
+        scene.lingering = random.random_bool(0.5);
         scene.apart = random.random_bool(0.2);
         scene.slow_reads = random.random_bool(0.5);
         if scene.operators == 1 && random.random_bool(0.5) {

@@ -12,10 +12,15 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Marks a warm sandbox as draining, if no claim has taken it meanwhile.
+/// Marks a warm sandbox as draining, if it is as it was when that was decided: no claim has taken it meanwhile, and one that
+/// was not available has not become so.
 pub(super) async fn mark(writer: Writer, sandbox: Arc<Sandbox>, reason: &'static str) {
-    let patch = relabelling(&sandbox, labels::WARM, labels::DRAINING, Vec::new());
-    if write(&writer, &sandbox, patch).await {
+    let as_seen = test(
+        "/metadata/resourceVersion".into(),
+        json!(sandbox.resource_version),
+    );
+    let patch = relabelling(&sandbox, labels::WARM, labels::DRAINING, vec![as_seen]);
+    if write(&writer, &sandbox, labels::DRAINING, patch).await {
         let pool = sandbox.pool_key();
         tracing::info!(%pool, pod = %sandbox.key, reason, "sandbox draining");
         writer.metrics.drained(&pool, reason);
@@ -26,7 +31,7 @@ pub(super) async fn mark(writer: Writer, sandbox: Arc<Sandbox>, reason: &'static
 pub(super) async fn restore(writer: Writer, sandbox: Arc<Sandbox>, hook: Hook, reason: &'static str) {
     let untouched = handlers_are_on(&hook, &sandbox);
     let patch = relabelling(&sandbox, labels::DRAINING, labels::WARM, untouched);
-    if write(&writer, &sandbox, patch).await {
+    if write(&writer, &sandbox, labels::WARM, patch).await {
         tracing::info!(pool = %sandbox.pool_key(), pod = %sandbox.key, reason, "sandbox warm again");
     }
 }
@@ -52,18 +57,31 @@ fn relabelling(sandbox: &Sandbox, from: &str, to: &str, conditions: Vec<Value>) 
     Value::Array(patch)
 }
 
-/// Sends the patch until its outcome is known. Answers whether it was made.
-async fn write(writer: &Writer, sandbox: &Arc<Sandbox>, patch: Value) -> bool {
+/// The pod is the same sandbox, and its state is `to`.
+fn is_made(pod: &StoredPod, sandbox: &Sandbox, to: &str) -> bool {
+    Sandbox::read(pod).is_some_and(|now| now.uid == sandbox.uid && now.state == to)
+}
+
+/// Sends the patch that makes `to` of the state until its outcome is known. Answers whether it was made.
+async fn write(writer: &Writer, sandbox: &Arc<Sandbox>, to: &str, patch: Value) -> bool {
     let mut place = writer.changes.place();
     let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &sandbox.key.namespace);
     let parameters = PatchParams::default();
     let answer = match serde_json::from_value(patch) {
         Ok(patch) => {
             let patch = Patch::Json::<()>(patch);
-            settle(&mut place, || {
+            let patched = settle(&mut place, || {
                 call(pods.patch(&sandbox.key.name, &parameters, &patch))
             })
-            .await
+            .await;
+            match patched {
+                // An earlier try whose answer was lost may be the one that changed the pod.
+                Err(error) if error.class() == Class::Stale => {
+                    let now = settle(&mut place, || call(pods.get(&sandbox.key.name))).await;
+                    now.ok().filter(|now| is_made(now, sandbox, to)).ok_or(error)
+                }
+                answer => answer,
+            }
         }
         Err(error) => Err(CallError::Kube(kube::Error::SerdeError(error))),
     };

@@ -33,11 +33,26 @@ async fn delete(writer: &Writer, sandbox: &Sandbox) -> Result<(), CallError> {
     let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &sandbox.key.namespace);
     let parameters = only(&sandbox.uid, Some(&sandbox.resource_version));
     let mut place = writer.changes.place();
-    match settle(&mut place, || call(pods.delete(&sandbox.key.name, &parameters))).await {
-        Ok(_) => Ok(()),
-        Err(error) if error.class() == Class::Gone => Ok(()),
-        Err(error) => Err(error),
+    let error = match settle(&mut place, || call(pods.delete(&sandbox.key.name, &parameters))).await {
+        Ok(_) => return Ok(()),
+        Err(error) => error,
+    };
+    match error.class() {
+        Class::Gone => Ok(()),
+        // An earlier try whose answer was lost may be the one that changed the pod.
+        Class::Stale => match settle(&mut place, || call(pods.get(&sandbox.key.name))).await {
+            Ok(now) if stays(&now, sandbox) => Err(error),
+            Ok(_) => Ok(()),
+            Err(unreadable) if unreadable.class() == Class::Gone => Ok(()),
+            Err(_) => Err(error),
+        },
+        _ => Err(error),
     }
+}
+
+/// The pod is the same sandbox, and nobody has deleted it.
+fn stays(pod: &StoredPod, sandbox: &Sandbox) -> bool {
+    Sandbox::read(pod).is_some_and(|now| now.uid == sandbox.uid && !now.terminating)
 }
 
 /// Has only the object with this UID deleted and, where a resource version is given, only as it was then.

@@ -101,7 +101,8 @@ async fn create(writer: &Writer, pool: &Pool, order: &Order) -> Result<bool, Not
             writer.client.request::<StoredPod>(request).await
         })
     };
-    let answer = while_it_stands(&mut place, &pods, pool, &order.pod.name, post).await;
+    let is_seen = || !writer.shared.lock().pending.is_creating(&order.pod);
+    let answer = while_it_stands(&mut place, &pods, pool, &order.pod.name, post, is_seen).await;
     let unseen = writer.shared.lock().pending.create_answered(&order.pod);
     match answer {
         Ok(_) => {
@@ -124,13 +125,15 @@ fn forget(writer: &Writer, pool: &Pool, order: &Order) {
 
 /// Sends a creation until its outcome is known, but not for longer than the decision to create stands. Once an answer is
 /// lost, a live read tells whether the pod is there, whatever is said of a later try: a quota refuses it before its name is
-/// looked at. When it is not there, what is needed by now is decided anew.
+/// looked at. When it is not there, what is needed by now is decided anew. One that the watch has shown is not sent again:
+/// it may be gone by now, and would be made twice.
 async fn while_it_stands<F: Future<Output = Result<StoredPod, CallError>>>(
     place: &mut Place<'_>,
     pods: &Api<StoredPod>,
     pool: &Pool,
     name: &str,
     mut post: impl FnMut() -> F,
+    is_seen: impl Fn() -> bool,
 ) -> Result<StoredPod, NotCreated> {
     let (decided, mut lost) = (Instant::now(), false);
     for pause in pauses() {
@@ -143,6 +146,9 @@ async fn while_it_stands<F: Future<Output = Result<StoredPod, CallError>>>(
             lost = true;
             if decided.elapsed() < STANDS {
                 place.pause(pause).await;
+                if is_seen() {
+                    break;
+                }
                 continue;
             }
         }

@@ -103,6 +103,11 @@ impl Pending {
         self.creations.remove(pod);
     }
 
+    /// The create of pod `pod` is on its way, and the pod was not seen yet.
+    pub fn is_creating(&self, pod: &Key) -> bool {
+        self.creations.contains_key(pod)
+    }
+
     /// The create of pod `pod` has its answer, or will have none. Tells whether the pod was not seen yet.
     pub fn create_answered(&mut self, pod: &Key) -> bool {
         let Some(creation) = self.creations.get_mut(pod) else {

@@ -9,7 +9,7 @@ use crate::scene::Scene;
 use crate::server::{Event, Kind, Server};
 use crate::state::State;
 use jiff::Timestamp;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use warmpool::api::claim::RevisionPolicy;
@@ -41,8 +41,10 @@ pub fn breach(law: &'static str, what: impl Into<String>) -> Result<(), Breach> 
 pub struct Ghost {
     /// Bindings carried out.
     pub bindings: usize,
-    /// A request was carried out after its sender had given it up.
+    /// A request was carried out after its sender had given it up, or a creation once more after its pod had gone.
     pub late: bool,
+    /// Names of the pods created.
+    made: Arc<BTreeSet<String>>,
     /// The claim whose status has listed a pod, by UIDs.
     pub published: BTreeMap<String, String>,
     /// When each claim was bound first, by UID.
@@ -118,7 +120,11 @@ pub fn served(
     for event in news {
         let earlier = before.get(event.kind, event.object.name());
         match (event.kind, earlier) {
-            (Kind::Pods, None) => creation(state, &event.object, known)?,
+            (Kind::Pods, None) => {
+                let name = event.object.name().to_string();
+                state.ghost.late |= !Arc::make_mut(&mut state.ghost.made).insert(name);
+                creation(state, &event.object, known)?;
+            }
             (Kind::Pods, Some(earlier)) => {
                 let earlier = Arc::clone(earlier);
                 pod_write(state, &earlier, &event, taken_since, known)?;
@@ -163,7 +169,7 @@ fn creation(state: &State, made: &Object, known: Option<&Index>) -> Result<(), B
     if alone(state) && bounds.total.is_some_and(|most| all > most) {
         return breach("I4", format!("{all} pods exist, more than maxTotal"));
     }
-    if !scene.strict {
+    if !scene.strict || state.ghost.late {
         return Ok(());
     }
     let stays = |pod: &&Arc<Object>| !claimed(pod) && !pod.terminating() && pod.state() == "warm";

@@ -204,6 +204,15 @@ pub fn a_rollout_and_a_lost_answer() -> &'static Scene {
     })
 }
 
+pub fn two_evictions_and_a_lost_answer() -> &'static Scene {
+    binding("two evictions and a lost answer", 2, |scene| {
+        scene.left.evictions = 2;
+        scene.left.losses = 1;
+        scene.strict = true;
+        scene.lagging = &[Kind::Pods];
+    })
+}
+
 pub fn a_surge_and_a_broken_watch() -> &'static Scene {
     rolling("a surge and a broken watch", 2, |scene| {
         scene.pool(json!({"updateStrategy": {"maxUnavailable": 0, "maxSurge": 1}}));

@@ -72,6 +72,7 @@ suite! {
     a_full_pool_and_a_crash
     a_rollout_and_a_claim
     a_rollout_and_a_lost_answer
+    two_evictions_and_a_lost_answer
     a_scale_down_and_a_claim
     two_claims_a_crash_and_a_lost_answer
     two_claims_and_two_operators

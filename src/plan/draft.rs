@@ -59,6 +59,8 @@ pub(super) struct Draft<'a> {
     /// Unclaimed sandboxes on their way out: being bound or deleted, not confirmed yet. No replacement is
     /// made before the API server has confirmed, so that a refused write leaves no sandbox too many.
     pub(super) leaving: usize,
+    /// Of those, the ones of the update revision that have yet to become available.
+    pub(super) leaving_unproven: usize,
     /// Sandboxes of claims.
     pub(super) claimed: usize,
     /// Of those, the ones of the update revision that were made since the rollout to it began.
@@ -99,6 +101,7 @@ impl<'a> Draft<'a> {
             draining: Vec::new(),
             returning: 0,
             leaving: 0,
+            leaving_unproven: 0,
             claimed: 0,
             taken: 0,
             rollout_start: rollout_start(view, revisions),
@@ -162,11 +165,18 @@ impl<'a> Draft<'a> {
         match (sandbox.state.as_str(), pending) {
             (labels::DRAINING, None) => self.draining.push(Arc::clone(sandbox)),
             (labels::DRAINING, Some(OwnWrite::Restore)) => self.returning += 1,
-            (labels::WARM, Some(OwnWrite::Bind | OwnWrite::Delete | OwnWrite::Drain)) => self.leaving += 1,
+            (labels::WARM, Some(OwnWrite::Bind | OwnWrite::Delete | OwnWrite::Drain)) => self.leave(sandbox),
             (labels::WARM, pending) => self.sort_in_warm(sandbox, pending),
             // A state that is not understood, or set by hand, is left alone: it is nobody's to give or delete.
             _ => {}
         }
+    }
+
+    fn leave(&mut self, sandbox: &Sandbox) {
+        let unproven = sandbox.revision == self.revisions.update.hash
+            && !sandbox.is_available(&self.view.pool.targets.gate, self.view.now);
+        self.leaving += 1;
+        self.leaving_unproven += usize::from(unproven);
     }
 
     fn sort_in_warm(&mut self, sandbox: &'a Arc<Sandbox>, pending: Option<OwnWrite>) {
@@ -301,7 +311,7 @@ impl<'a> Draft<'a> {
             let wanted = removed < count && !idle.refused && of(&idle);
             if wanted && (!idle.available || limit == Limit::None || self.budget.take()) {
                 removed += 1;
-                self.leaving += 1;
+                self.leave(&idle.sandbox);
                 self.discard(phase, reason, idle.sandbox);
             } else {
                 kept.push(idle);

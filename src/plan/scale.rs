@@ -167,5 +167,6 @@ fn unproven_room(draft: &Draft) -> usize {
     {
         return usize::MAX;
     }
-    (targets.max_unavailable + targets.max_surge).saturating_sub(draft.updated_unavailable())
+    let open = draft.updated_unavailable() + draft.leaving_unproven;
+    (targets.max_unavailable + targets.max_surge).saturating_sub(open)
 }

@@ -104,7 +104,11 @@ fn create(draft: &mut Draft, rollout: &Rollout) {
         .as_ref()
         .map_or(update.clone(), |p| p.hash.clone());
     // A claim that only the update revision can serve gains nothing by an old sandbox.
-    let served_by_old = draft.desired().saturating_sub(draft.demand_latest) + rollout.surge;
+    let not_served_by_old = match draft.revisions.previous {
+        Some(_) => draft.demand_latest,
+        None => 0,
+    };
+    let served_by_old = draft.desired().saturating_sub(not_served_by_old) + rollout.surge;
     let old = (count - new).min(served_by_old.saturating_sub(present));
     // What a revision that fails to come up is denied is not made from the other one: the rollout would only
     // delete it again.

@@ -152,3 +152,15 @@ fn an_old_sandbox_that_nothing_replaces_keeps_no_claim_for_the_latest_waiting() 
         assert_eq!(given, Some(world.update()), "{fields}");
     }
 }
+
+#[test]
+fn latest_has_one_made_for_it_in_a_paused_rollout_whose_old_template_is_gone() {
+    let mut world = World::full(2, json!({"updateStrategy": {"paused": true}}));
+    world.set_image("image:2").step();
+    let update = world.update();
+    world.revisions.retain(|revision| revision.hash == update);
+    world.claim("run", json!({"revisionPolicy": "Latest"}));
+    let made = lines(&world.plan(), Phase::Scale);
+    assert_eq!(made.len(), 1);
+    assert!(made[0].contains(&update), "{made:?}");
+}

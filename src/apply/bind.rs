@@ -156,7 +156,9 @@ async fn give(writer: &Writer, place: &mut Place<'_>, order: &Order, sandbox: &A
                 if let Class::Refused(message) = class {
                     tracing::error!(claim = %claim.key, pod = %sandbox.key, message, "the binding was refused");
                 }
-                writer.shared.lock().refusers.note(&claim.uid, sandbox);
+                if still_waits(writer, claim) {
+                    writer.shared.lock().refusers.note(&claim.uid, sandbox);
+                }
                 free(writer, sandbox);
                 return Given::Refused;
             }

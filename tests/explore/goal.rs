@@ -7,7 +7,7 @@ use crate::object::Object;
 use crate::operator::Due;
 use crate::server::Kind;
 use crate::state::State;
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
 use warmpool::observe::Key;
 use warmpool::observe::index::Index;
@@ -155,26 +155,38 @@ fn waiting_for<'a>(state: &'a State, pool: &'a Object) -> impl Iterator<Item = &
     claims.filter(|claim| claim.waits() && accepts(claim, pool))
 }
 
-/// As many sandboxes as it misses are available, and no older claim for several may be waiting for them.
+/// As many sandboxes as it misses are available, and no claim for several that comes before it may be waiting for them.
 fn may_be_served(state: &State, claim: &Object) -> bool {
-    let latest = claim.at("/spec/revisionPolicy") == "Latest";
     pools_for(state, claim).any(|pool| {
-        let before = |other: &&Arc<Object>| other.wanted() > 1 && place(other) < place(claim);
-        let reserved = waiting_for(state, pool).any(|c| before(&c));
-        let update = image(pool, "/spec/template/spec");
-        let suits = |pod: &Arc<Object>| {
-            available(pod) && !pod.is_to_be_evicted() && (!latest || image(pod, "/spec") == update)
+        let reserves = |other: &&Arc<Object>| {
+            other.wanted() > 1
+                && match place(other).cmp(&place(claim)) {
+                    Ordering::Less => true,
+                    Ordering::Equal => !has_enough(state, pool, other),
+                    Ordering::Greater => false,
+                }
         };
-        let missing = claim.wanted() - held(&state.server, claim.uid()).count().min(claim.wanted());
-        !reserved && pods_of(&state.server, pool).filter(|pod| suits(pod)).count() >= missing
+        has_enough(state, pool, claim) && !waiting_for(state, pool).any(|other| reserves(&other))
     })
 }
 
-/// Where a claim stands in the order of service.
-fn place(claim: &Object) -> (Reverse<usize>, &str, &str) {
+/// As many sandboxes of `pool` are available as `claim` misses.
+fn has_enough(state: &State, pool: &Object, claim: &Object) -> bool {
+    let latest = claim.at("/spec/revisionPolicy") == "Latest";
+    let update = image(pool, "/spec/template/spec");
+    let suits = |pod: &&Arc<Object>| {
+        available(pod) && !pod.is_to_be_evicted() && (!latest || image(pod, "/spec") == update)
+    };
+    let missing = claim.wanted() - held(&state.server, claim.uid()).count().min(claim.wanted());
+    pods_of(&state.server, pool).filter(suits).count() >= missing
+}
+
+/// Where a claim stands in the order of service. Claims of one second stand as an operator came to know of them, and one
+/// that is started anew may come to know of them in another order.
+fn place(claim: &Object) -> (Reverse<usize>, &str) {
     let priority = claim.number("/spec/priority");
     let created = claim.at("/metadata/creationTimestamp");
-    (Reverse(priority), created, claim.uid())
+    (Reverse(priority), created)
 }
 
 pub fn image(object: &Object, path: &str) -> String {

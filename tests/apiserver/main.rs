@@ -251,7 +251,6 @@ const BEHIND_FAULTS: &[Named] = told![
         a_server_that_asks_to_wait_is_waited_for,
         writes_whose_outcome_is_unknown_are_not_made_twice,
         a_creation_that_conflicts_is_told_of_in_the_api_servers_words,
-        a_creation_is_made_although_a_later_try_is_refused,
     },
     stories::refused::{ a_binding_is_made_although_a_later_try_is_refused },
     stories::watches::{ watches_that_break_expire_and_have_no_bookmarks_miss_nothing },
@@ -307,6 +306,7 @@ const ALONE: &[Named] = told![
         each_missing_right_is_named_once,
     },
     stories::watches::{ watches_gone_silent_are_noticed_and_opened_anew },
+    stories::faults::{ a_creation_is_made_although_a_later_try_is_refused },
     stories::queue::{ those_that_came_while_nobody_was_at_work_are_served_oldest_first },
     stories::lifetimes::{
         lifetimes_survive_a_restart_of_the_operator,

@@ -31,6 +31,8 @@ pub enum Fault {
     ReplyHangs,
     /// Carried out this much later.
     Late(Duration),
+    /// A watch that tells of an event, and so of those after it, this much later.
+    EventLate(Duration),
     /// A watch whose connection breaks at an event.
     Broken,
     /// A watch that is answered with 410: what it asks for is no longer there.
@@ -51,6 +53,7 @@ impl fmt::Display for Fault {
             Self::Hangs => write!(f, "request hangs"),
             Self::ReplyHangs => write!(f, "reply hangs after commit"),
             Self::Late(by) => write!(f, "{by:?} late"),
+            Self::EventLate(by) => write!(f, "event {by:?} late"),
             Self::Broken => write!(f, "watch reset"),
             Self::Gone => write!(f, "watch refused with 410"),
             Self::GoneInside => write!(f, "410 inside a watch"),
@@ -186,7 +189,7 @@ impl Rule {
 impl Fault {
     /// It strikes at an event of a watch.
     fn is_of_an_event(&self) -> bool {
-        matches!(self, Self::Broken | Self::GoneInside)
+        matches!(self, Self::EventLate(_) | Self::Broken | Self::GoneInside)
     }
 
     /// It strikes a call as a whole.

@@ -72,6 +72,10 @@ impl Watch {
                     let event = json!({"type": "ERROR", "object": super::proxy::status(410)});
                     return Some(Ok(format!("{event}\n").into()));
                 }
+                Some(Fault::EventLate(by)) => {
+                    tokio::time::sleep(by).await;
+                    return Some(Ok(line));
+                }
                 _ => return Some(Ok(line)),
             }
         }

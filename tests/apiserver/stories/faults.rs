@@ -148,26 +148,27 @@ pub fn a_creation_that_conflicts_is_told_of_in_the_api_servers_words(scene: &Sce
 }
 
 /// A quota is asked before the name is looked at: with its last place taken by a try whose answer was lost, it refuses
-/// the next.
+/// the next. That there is a next takes a watch that is late, for what it has shown is not sent again.
 pub fn a_creation_is_made_although_a_later_try_is_refused(scene: &Scene) -> Result<(), String> {
     faults_are_to_come(scene);
+    let operator = scene.lab.start_operator_behind_faults(&[])?;
     let faults = &scene.lab.proxy()?.faults;
     let struck = |fault: Fault| {
         let so_far = faults.struck(&scene.namespace);
         wait::ensure(so_far.contains_key(&fault.to_string()), || format!("{so_far:?}"))
     };
+    let late = Fault::EventLate(Duration::from_secs(2));
+    faults.add([Rule::of(late, 1.0, &["watch"]).on("pods")]);
     faults.add(creations_meet(Fault::ReplyLost, scene));
     scene.create_pool(&pool("python", 1, &json!({})))?;
-    let lost = wait::until("a reply was lost", 10, || struck(Fault::ReplyLost));
+    wait::until("a reply was lost", 10, || struck(Fault::ReplyLost))?;
     faults.replace(Some(&scene.namespace), creations_meet(Fault::Refused(403), scene));
-    let refused = lost.and_then(|()| wait::until("a try was refused", 10, || struck(Fault::Refused(403))));
-    let told = refused.and_then(|()| {
-        wait::throughout("no creation was said to have failed", 3, || {
-            let pool = scene.pool("python")?;
-            condition(&pool, "ReplicaFailure").map_or(Ok(()), |c| Err(c.to_string()))
-        })
-    });
-    faults.stop(Some(&scene.namespace));
-    told?;
-    settle(scene, 60)
+    wait::until("a try was refused", 10, || struck(Fault::Refused(403)))?;
+    wait::throughout("no creation was said to have failed", 3, || {
+        let pool = scene.pool("python")?;
+        condition(&pool, "ReplicaFailure").map_or(Ok(()), |c| Err(c.to_string()))
+    })?;
+    faults.stop(None);
+    settle(scene, 60)?;
+    operator.stop()
 }

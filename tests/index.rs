@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::Instant;
 use warmpool::api::claim::Phase;
 use warmpool::observe::Key;
-use warmpool::observe::index::Index;
+use warmpool::observe::index::{Index, Trigger};
 use warmpool::observe::pending::{Pending, SETTLE_AFTER};
 use warmpool::observe::sandbox::Sandbox;
 use warmpool::observe::stored::{StoredClaim, StoredPod, StoredPool};
@@ -182,6 +182,16 @@ fn what_a_list_does_not_have_any_more_leaves_nothing_behind() {
     assert!(index.failures.of("pool").is_empty());
     assert!(index.takings.lately("pool", Timestamp::UNIX_EPOCH).is_empty());
     assert!(!index.awaits("claim"));
+}
+
+#[test]
+fn a_pool_is_looked_at_when_a_sandbox_left_alone_changes_in_any_way() {
+    let mut index = index();
+    index.apply_pod(&pod(1));
+    assert_eq!(index.apply_pod(&pod(2)), [], "nothing of it matters");
+    index.pending.refused(&Sandbox::read(&pod(2)).unwrap());
+    let pool = Trigger::Pool(Key::new("default", "python"));
+    assert_eq!(index.apply_pod(&pod(3)), [pool]);
 }
 
 #[test]

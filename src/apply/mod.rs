@@ -254,8 +254,20 @@ impl Writer {
 
     /// Leaves `sandbox` alone until the watch shows a change of it, or for a while when none comes.
     pub(crate) fn set_aside(&self, sandbox: &Arc<Sandbox>) {
-        self.shared.lock().pending.refused(sandbox);
+        let mut index = self.shared.lock();
+        let is_newer =
+            |now: &Sandbox| now.uid == sandbox.uid && now.resource_version != sandbox.resource_version;
+        let has_changed = index.pod(&sandbox.key).is_some_and(|now| is_newer(&now));
+        if has_changed {
+            index.pending.forget(&sandbox.uid);
+        } else {
+            index.pending.refused(sandbox);
+        }
+        drop(index);
         self.look_again(sandbox);
+        if has_changed {
+            return;
+        }
         let sandbox = Arc::clone(sandbox);
         let after = RETRY_AFTER;
         self.start(Task::TryAgain { sandbox, after });

@@ -10,7 +10,6 @@ use crate::observe::hooks::Hook;
 use crate::observe::index::Trigger;
 use crate::observe::pool::Pool;
 use crate::observe::sandbox::Sandbox;
-use crate::observe::view::OwnWrite;
 use crate::plan::revision::Revisions;
 use futures::future::{BoxFuture, FutureExt};
 use std::sync::Arc;
@@ -210,7 +209,7 @@ async fn serve_again(writer: Writer, claim: Arc<Claim>, after: Duration) {
 async fn try_again(writer: Writer, sandbox: Arc<Sandbox>, after: Duration) {
     tokio::time::sleep(after).await;
     let mut index = writer.shared.lock();
-    if index.pending.on(&sandbox.uid) == Some(OwnWrite::Refused) {
+    if index.pending.is_refused(&sandbox) {
         index.pending.forget(&sandbox.uid);
         drop(index);
         writer.look_again(&sandbox);

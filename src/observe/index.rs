@@ -184,7 +184,7 @@ impl Index {
         {
             return Vec::new();
         }
-        self.pending.seen(&sandbox);
+        let settled = self.pending.seen(&sandbox);
         let pool = Key::new(key.namespace.clone(), sandbox.pool.clone());
         let same = before.as_ref().is_some_and(|b| {
             Sandbox {
@@ -195,6 +195,8 @@ impl Index {
         let mut triggers = Vec::new();
         if !same {
             triggers = self.remove_pod(&key);
+        }
+        if !same || settled {
             triggers.push(Trigger::Pool(pool.clone()));
         }
         let sandbox = Arc::new(sandbox);

@@ -178,10 +178,16 @@ impl Pending {
         self.answered(uid);
     }
 
-    /// The API server has refused the last write on `sandbox`: the pod is not what it was taken for.
+    /// The API server has refused the last write on `sandbox`, which is not what it was taken for.
     pub fn refused(&mut self, sandbox: &Sandbox) {
         self.note(sandbox, OwnWrite::Refused, "");
         self.answered(&sandbox.uid);
+    }
+
+    /// The last write on `sandbox` was refused, and nothing newer of it was seen since.
+    pub fn is_refused(&self, sandbox: &Sandbox) -> bool {
+        let write = self.writes.get(&sandbox.uid).map(|(_, write)| write);
+        write.is_some_and(|w| w.what == OwnWrite::Refused && w.resource_version == sandbox.resource_version)
     }
 
     /// The last write on the pod with UID `uid` did not happen, and the pod may be tried again.
@@ -201,11 +207,11 @@ impl Pending {
             .insert(sandbox.uid.clone(), (sandbox.key.clone(), write));
     }
 
-    /// The watch has shown `sandbox`.
-    pub fn seen(&mut self, sandbox: &Sandbox) {
+    /// The watch has shown `sandbox`. Tells whether that ends an own write on it.
+    pub fn seen(&mut self, sandbox: &Sandbox) -> bool {
         self.creations.remove(&sandbox.key);
         let Some((_, write)) = self.writes.get(&sandbox.uid) else {
-            return;
+            return false;
         };
         let shown = match write.what {
             OwnWrite::Bind => {
@@ -220,6 +226,7 @@ impl Pending {
         if shown {
             self.writes.remove(&sandbox.uid);
         }
+        shown
     }
 
     /// The watch has shown that the pod is gone.
@@ -240,6 +247,13 @@ impl Pending {
     /// The own write on the pod with UID `uid` that is not seen yet.
     pub fn on(&self, uid: &str) -> Option<OwnWrite> {
         self.writes.get(uid).map(|(_, write)| write.what)
+    }
+
+    /// The pod that is being bound to the claim with UID `claim`, or was and is not seen so yet; of several any.
+    pub fn binding_of(&self, claim: &str) -> Option<&Key> {
+        let binds = |write: &Write| write.what == OwnWrite::Bind && write.claim == claim;
+        let mut writes = self.writes.values();
+        writes.find(|(_, write)| binds(write)).map(|(pod, _)| pod)
     }
 
     /// UIDs of claims that a pod is being bound to or was bound to and is not seen so yet, once for each pod.

@@ -1,0 +1,68 @@
+//! Sandboxes that are left alone for a while, since a write on them was refused.
+
+use crate::world::{Asked, Reply, World, warm};
+use serde_json::json;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use warmpool::observe::feed::Shared;
+use warmpool::observe::stored::StoredPod;
+
+/// The only sandbox of the pool, as changed `version - 1` times.
+fn at(version: u32) -> serde_json::Value {
+    let mut stored = warm("default", "python", "python-0");
+    stored["metadata"]["resourceVersion"] = json!(version.to_string());
+    stored
+}
+
+fn shown(shared: &Shared, version: u32) {
+    let stored: StoredPod = serde_json::from_value(at(version)).unwrap();
+    shared.lock().apply_pod(&stored);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_was_seen_changed_while_it_was_refused_is_tried_again_at_once() {
+    let shared: Arc<OnceLock<Shared>> = Arc::default();
+    let known = Arc::clone(&shared);
+    let mut tries = 0;
+    let rule = move |asked: &Asked| match (asked.verb.as_str(), asked.what.as_str()) {
+        ("DELETE", "pods") => {
+            tries += 1;
+            if tries == 1 { Reply::Code(409) } else { Reply::Done }
+        }
+        ("GET", "pods") => {
+            shown(known.get().unwrap(), 2);
+            Reply::Object(at(2))
+        }
+        _ => Reply::Done,
+    };
+    let mut world = World::new(rule);
+    shared.set(world.context.shared.clone()).ok().unwrap();
+    world.pool("default", "python", 1);
+    world.pool_is_scaled("default", "python", 0);
+    world.go_on(Duration::from_secs(1)).await;
+    assert_eq!(world.asked("default", "DELETE", "pods").len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_changes_while_it_is_refused_is_tried_no_more_often_for_it() {
+    let mut world = World::new(|asked: &Asked| match (asked.verb.as_str(), asked.what.as_str()) {
+        ("DELETE", "pods") => Reply::Code(403),
+        _ => Reply::Done,
+    });
+    world.pool("default", "python", 1);
+    world.pool_is_scaled("default", "python", 0);
+    for version in 2..12 {
+        world.go_on(Duration::from_secs(1)).await;
+        shown(&world.context.shared, version);
+        world.looks_at_all();
+    }
+    world.go_on(Duration::from_secs(1)).await;
+    let before = world.asked("default", "DELETE", "pods").len();
+    world.go_on(Duration::from_secs(20)).await;
+    let after = world.asked("default", "DELETE", "pods").len();
+    assert!(
+        (3..=5).contains(&(after - before)),
+        "{} tries in 20 s",
+        after - before
+    );
+}

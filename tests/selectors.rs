@@ -130,6 +130,18 @@ fn it_stays_with_the_pool_that_it_holds_a_sandbox_of() {
 }
 
 #[test]
+fn it_stays_with_the_pool_of_a_sandbox_that_is_not_seen_to_be_its_own_yet() {
+    let mut index = with([1, 3, 0]);
+    claim(
+        &mut index,
+        json!({"metadata": {"resourceVersion": "2"}, "spec": {"replicas": 2}}),
+    );
+    let given = index.pod(&Key::new("default", "a-0")).unwrap();
+    index.pending.binding(&given, "run");
+    assert_eq!(servers(&index), ["a"]);
+}
+
+#[test]
 fn every_pool_that_will_do_is_looked_at_when_it_comes_and_no_other() {
     let mut index = Index::default();
     for name in ["a", "b"] {

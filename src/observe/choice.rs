@@ -78,8 +78,12 @@ impl Index {
         // The defaults of a pool hold only once it is chosen.
         let none = ClaimDefaults::default();
         for claim in roaming {
-            let holds_of = self.held_by(claim).next();
-            let at = holds_of.map(|pod| Key::new(claim.key.namespace.clone(), pod.pool.clone()));
+            let binding = || self.pod(self.pending.binding_of(&claim.uid)?);
+            let at = self
+                .held_by(claim)
+                .next()
+                .or_else(binding)
+                .map(|pod| pod.pool_key());
             line.push((self.waiting(claim, &none, &being_bound), at));
         }
         line.sort_by_cached_key(|(one, _)| one.service_order());

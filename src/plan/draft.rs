@@ -56,6 +56,8 @@ pub(super) struct Draft<'a> {
     pub(super) draining: Vec<Arc<Sandbox>>,
     /// Draining sandboxes that are being made warm again.
     pub(super) returning: usize,
+    /// Of those, the ones of the update revision.
+    pub(super) returning_updated: usize,
     /// Unclaimed sandboxes on their way out: being bound or deleted, not confirmed yet. No replacement is
     /// made before the API server has confirmed, so that a refused write leaves no sandbox too many.
     pub(super) leaving: usize,
@@ -100,6 +102,7 @@ impl<'a> Draft<'a> {
             finished: Vec::new(),
             draining: Vec::new(),
             returning: 0,
+            returning_updated: 0,
             leaving: 0,
             leaving_unproven: 0,
             claimed: 0,
@@ -164,12 +167,18 @@ impl<'a> Draft<'a> {
         }
         match (sandbox.state.as_str(), pending) {
             (labels::DRAINING, None) => self.draining.push(Arc::clone(sandbox)),
-            (labels::DRAINING, Some(OwnWrite::Restore)) => self.returning += 1,
+            (labels::DRAINING, Some(OwnWrite::Restore)) => self.restore(sandbox),
             (labels::WARM, Some(OwnWrite::Bind | OwnWrite::Delete | OwnWrite::Drain)) => self.leave(sandbox),
             (labels::WARM, pending) => self.sort_in_warm(sandbox, pending),
             // A state that is not understood, or set by hand, is left alone: it is nobody's to give or delete.
             _ => {}
         }
+    }
+
+    /// A draining sandbox is being made warm again.
+    pub(super) fn restore(&mut self, sandbox: &Sandbox) {
+        self.returning += 1;
+        self.returning_updated += usize::from(sandbox.revision == self.revisions.update.hash);
     }
 
     fn leave(&mut self, sandbox: &Sandbox) {
@@ -265,8 +274,8 @@ impl<'a> Draft<'a> {
 
     /// Unclaimed sandboxes of old revisions, creations on their way included.
     pub(super) fn old(&self) -> usize {
-        let new = self.idle.iter().filter(|i| i.updated).count() + self.creating_updated();
-        self.active() - new
+        let idle = self.idle.iter().filter(|i| i.updated).count();
+        self.active() - idle - self.creating_updated() - self.returning_updated
     }
 
     /// Sandboxes of old revisions that would be there without the claims that they cannot serve.

@@ -94,22 +94,15 @@ fn create(draft: &mut Draft, rollout: &Rollout) {
         return;
     }
     let reason = if draft.demand > 0 { "Demand" } else { "Refill" };
-    let new = count
-        .saturating_sub(rollout.old_missing() - old_back)
-        .min(unproven_room(draft));
+    let old_missing = rollout.old_missing() - old_back;
+    let new = count.saturating_sub(old_missing).min(unproven_room(draft));
     let update = draft.revisions.update.hash.clone();
     let previous = draft
         .revisions
         .previous
         .as_ref()
         .map_or(update.clone(), |p| p.hash.clone());
-    // A claim that only the update revision can serve gains nothing by an old sandbox.
-    let not_served_by_old = match draft.revisions.previous {
-        Some(_) => draft.demand_latest,
-        None => 0,
-    };
-    let served_by_old = draft.desired().saturating_sub(not_served_by_old) + rollout.surge;
-    let old = (count - new).min(served_by_old.saturating_sub(present));
+    let old = (count - new).min(old_missing.max(useful_of_old(draft)));
     // What a revision that fails to come up is denied is not made from the other one: the rollout would only
     // delete it again.
     let shares = [(new, update), (old, previous)];
@@ -123,6 +116,22 @@ fn create(draft: &mut Draft, rollout: &Rollout) {
             draft.act(Phase::Scale, reason, step);
         }
     }
+}
+
+/// How many more sandboxes of the old revision would serve anything: a claim that only the update revision can serve
+/// gains nothing by one, and neither does the surge of the rollout.
+fn useful_of_old(draft: &Draft) -> usize {
+    let latest = match draft.revisions.previous {
+        Some(_) => draft.demand_latest,
+        None => 0,
+    };
+    let present = draft.old() + draft.leaving - draft.leaving_unproven;
+    draft.desired().saturating_sub(latest + present)
+}
+
+/// How many of the wanted sandboxes that are missing the two revisions allow to be made now.
+pub(super) fn makeable(draft: &Draft) -> usize {
+    unproven_room(draft).saturating_add(useful_of_old(draft))
 }
 
 /// Makes up to `count` draining sandboxes warm again instead of creating new ones: those that are as they were, with
@@ -144,9 +153,9 @@ fn restore(draft: &mut Draft, count: usize, of: impl Fn(bool) -> bool) -> usize 
         .cloned()
         .collect();
     draft.draining.retain(|s| !back.iter().any(|b| b.uid == s.uid));
-    draft.returning += back.len();
     let restored = back.len();
     for sandbox in back {
+        draft.restore(&sandbox);
         draft.act(Phase::Scale, "WantedAgain", Step::RestorePod { sandbox });
     }
     restored

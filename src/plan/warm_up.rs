@@ -1,8 +1,8 @@
 //! Sandboxes that do not become available: when they are given up, and how much slower and fewer they are
 //! tried again. Every phase that gives one up or makes one asks here.
 
-use super::Phase;
 use super::draft::{Draft, Idle, Limit};
+use super::{Phase, scale};
 use crate::observe::sandbox::Sandbox;
 use crate::observe::view::{Creation, WarmUpFailures};
 use jiff::{SignedDuration, Timestamp};
@@ -88,7 +88,7 @@ fn to_be_replaced(draft: &Draft) -> usize {
         return 0;
     }
     let missing = draft.within_total(draft.desired()).saturating_sub(draft.active());
-    missing.min(draft.ceiling())
+    missing.min(draft.ceiling()).min(scale::makeable(draft))
 }
 
 /// A sandbox of `revision` has failed or was given up, for what `obstacle` says. Failures within one pause are one.

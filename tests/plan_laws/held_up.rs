@@ -58,6 +58,20 @@ fn where_a_claim_waits_for_it_the_only_sandbox_is_replaced_when_it_is_broken() {
 }
 
 #[test]
+fn where_claims_wait_for_the_new_revision_the_first_of_it_is_replaced_when_it_is_broken() {
+    let mut world = World::full(5, json!({"warmUpDeadlineSeconds": 30}));
+    world.set(json!({"updateStrategy": {"maxUnavailable": 0, "maxSurge": 1}}));
+    world.set_image("two");
+    world.claim("run", json!({"replicas": 2, "revisionPolicy": "Latest"}));
+    world.step();
+    assert_eq!(world.unclaimed().count(), 6, "one of the new revision is tried");
+    world.now += SignedDuration::from_secs(31);
+    assert_eq!(given_up(&world), 1);
+    world.rest();
+    assert!(world.bound_to("run").is_some());
+}
+
+#[test]
 fn where_a_quota_refuses_the_others_the_broken_ones_are_replaced() {
     let mut world = broken(8, json!({}));
     world.set(json!({"replicas": 40}));

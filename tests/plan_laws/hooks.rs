@@ -5,7 +5,8 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 use warmpool::api::labels;
 use warmpool::observe::sandbox::Sandbox;
-use warmpool::plan::Phase;
+use warmpool::observe::view::OwnWrite;
+use warmpool::plan::{Phase, plan};
 
 const CHECKED: &str = "example.com/checked";
 const MOUNTED: &str = "example.com/mounted";
@@ -155,6 +156,22 @@ fn a_draining_sandbox_wanted_again_is_restored_unless_something_was_released() {
         world.rest();
         assert_eq!(world.available(), 3);
     }
+}
+
+#[test]
+fn nothing_is_made_beside_a_sandbox_that_is_being_restored() {
+    let mut world = held(3, json!({"updateStrategy": {"maxSurge": 1}}));
+    world.set(json!({"replicas": 2})).step();
+    let name = draining(&world)[0].clone();
+    world.set(json!({"replicas": 3}));
+    let mut view = world.view();
+    let restored = view
+        .sandboxes
+        .iter_mut()
+        .find(|seen| seen.sandbox.key.name == name);
+    restored.unwrap().pending = Some(OwnWrite::Restore);
+    let decided = lines(&plan(&view), Phase::Scale);
+    assert!(decided.is_empty(), "{decided:?}");
 }
 
 #[test]

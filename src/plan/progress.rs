@@ -109,7 +109,10 @@ fn complete(draft: &Draft, counts: &Counts) -> bool {
     let pool = &draft.view.pool;
     let none_is_old =
         counts.updated == counts.replicas && draft.view.creating.len() == draft.creating_updated();
-    let enough = counts.updated_available + draft.taken >= draft.within_total(pool.targets.replicas);
+    let up = counts.updated_available + draft.taken;
+    // Where none is wanted now, a rollout that is paused has yet to begin.
+    let begun = up > 0 || !draft.rollout_is_paused();
+    let enough = begun && up >= draft.within_total(pool.targets.replicas);
     // That it was complete once is not enough: a rollout to another revision that was undone has to be made good.
     let was_complete = pool.status.completed() == Some(&draft.revisions.update.hash);
     none_is_old && (was_complete || (pool.fault.is_none() && enough))

@@ -29,10 +29,14 @@ pub(super) fn run(draft: &mut Draft) -> PoolStatus {
     if let Some(deadline) = progress.deadline {
         draft.wake(deadline);
     }
+    let said = &pool.status.current_revision;
     let current = if progress.complete {
         update.clone()
+    } else if pool.fault.is_some() && said == update {
+        // An undone rollout that has yet to be made good; with a fault nothing else would tell it from a complete one.
+        String::new()
     } else {
-        pool.status.current_revision.clone()
+        said.clone()
     };
     let mut statements = vec![availability(draft, &counts), progress.statement(draft, &counts)];
     if let Some(message) = refusal(draft) {

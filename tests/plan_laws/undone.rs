@@ -105,3 +105,38 @@ fn a_complete_pool_stays_so_while_it_is_emptied_and_while_it_stands_still() {
     world.set(json!({"replicas": 4})).step();
     assert_eq!(reason(&world), "RolloutComplete");
 }
+
+#[test]
+fn an_undone_rollout_is_not_complete_for_a_fault_that_comes_and_goes() {
+    let mut world = World::full(4, json!({"updateStrategy": {"type": "Recreate"}}));
+    world.set_image("image:2").step();
+    world.step();
+    world.set_image("image:1").step();
+    world.sandboxes.clear();
+    world.set(json!({"replicas": -1})).step();
+    assert_eq!(reason(&world), "InvalidSpec");
+    world.set(json!({"replicas": 4})).step();
+    assert_ne!(reason(&world), "RolloutComplete", "none is available");
+    world.rest();
+    assert_eq!(
+        (world.available(), reason(&world).as_str()),
+        (4, "RolloutComplete")
+    );
+}
+
+#[test]
+fn a_paused_rollout_is_not_complete_where_claims_have_all_that_there_may_be() {
+    let mut world = World::full(2, json!({"capacity": {"maxTotal": 2}}));
+    (0..2).for_each(|n| {
+        world.claim(&format!("run-{n}"), json!({}));
+    });
+    world.rest();
+    let old = world.update();
+    world.set(json!({"updateStrategy": {"paused": true}}));
+    world.set_image("image:2").step();
+    assert_eq!(reason(&world), "Paused");
+    world.sandboxes.clear();
+    world.rest();
+    let mut revisions = world.unclaimed().map(|sandbox| sandbox.revision.as_str());
+    assert!(revisions.all(|revision| revision == old));
+}

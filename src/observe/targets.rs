@@ -110,9 +110,9 @@ impl Targets {
         })
     }
 
-    /// The most unclaimed sandboxes that are ever kept where no claim asks for more.
+    /// The most unclaimed sandboxes that are ever made where no claim asks for more. Up to `max_warm` only stay.
     pub fn most_warm(&self) -> usize {
-        self.max_warm.max(self.min_total)
+        self.replicas.max(self.min_total)
     }
 
     /// Sandboxes that may be warming at once when `desired` are wanted; at least 1. A percentage is of `replicas`,

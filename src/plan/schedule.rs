@@ -37,7 +37,7 @@ pub(super) fn run(draft: &mut Draft) {
                 given.push(index);
                 bind(draft, &one.claim, index);
             }
-        } else if one.terms.on_empty == OnEmpty::Fail {
+        } else if one.terms.on_empty == OnEmpty::Fail && !may_be_back(draft, policy) {
             let message = format!("{} that would do could be had, and onEmpty is Fail", nothing(one));
             fail(draft, one, reasons::POOL_EMPTY, message);
         } else {
@@ -51,6 +51,13 @@ pub(super) fn run(draft: &mut Draft) {
     for index in given {
         draft.idle.remove(index);
     }
+}
+
+/// A sandbox that will do is only left alone for a moment, since a write on it failed.
+fn may_be_back(draft: &Draft, policy: RevisionPolicy) -> bool {
+    let will_do = |idle: &Idle| idle.updated || policy != RevisionPolicy::Latest;
+    let mut idle = draft.idle.iter();
+    idle.any(|i| i.available && i.refused && !i.sandbox.evict && will_do(i))
 }
 
 fn nothing(one: &Waiting) -> String {
@@ -203,7 +210,7 @@ fn never_enough(draft: &Draft, one: &Waiting) -> String {
     match targets.max_total {
         Some(max) if wanted > max => format!("{wanted} sandboxes are wanted, and capacity.maxTotal is {max}"),
         _ => format!(
-            "{wanted} sandboxes are wanted, and with onEmpty Wait the pool never keeps more than {} warm",
+            "{wanted} sandboxes are wanted, and with onEmpty Wait the pool makes no more than {}",
             targets.most_warm()
         ),
     }

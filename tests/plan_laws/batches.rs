@@ -154,7 +154,7 @@ fn one_that_dies_before_it_is_published_is_replaced() {
 fn a_batch_that_the_pool_can_never_hold_says_so_and_holds_up_nobody() {
     for (capacity, claim) in [
         (json!({"maxTotal": 4}), json!({"replicas": 5})),
-        (json!({"maxWarm": 4}), json!({"replicas": 5, "onEmpty": "Wait"})),
+        (json!({"maxWarm": 4}), json!({"replicas": 4, "onEmpty": "Wait"})),
     ] {
         let mut world = World::full(3, json!({"capacity": capacity}));
         world.claim("batch", claim).claim("younger", json!({}));

@@ -14,3 +14,13 @@ fn one_whose_deletion_was_refused_is_not_counted_on() {
     view.sandboxes[0].pending = Some(OwnWrite::Refused);
     assert!(lines(&plan(&view), Phase::Eviction).is_empty(), "it may be going");
 }
+
+#[test]
+fn a_claim_that_must_not_wait_does_for_a_sandbox_that_is_left_alone_for_a_moment() {
+    let mut world = World::full(1, json!({}));
+    world.claim("run", json!({"onEmpty": "Fail"}));
+    let mut view = world.view();
+    view.sandboxes[0].pending = Some(OwnWrite::Refused);
+    let decided = lines(&plan(&view), Phase::Scheduling);
+    assert!(decided.is_empty(), "{decided:?}");
+}

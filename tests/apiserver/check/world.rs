@@ -153,7 +153,6 @@ pub struct Pool {
     pub max_surge: i64,
     pub min_total: i64,
     pub max_total: Option<i64>,
-    pub max_warm: i64,
     pub min_ready: i64,
     /// The lifetime, in seconds, of claims that name none.
     pub lifetime: Option<i64>,
@@ -199,7 +198,6 @@ impl Pool {
             max_surge,
             min_total: spec["capacity"]["minTotal"].as_i64().unwrap_or(0),
             max_total: spec["capacity"]["maxTotal"].as_i64(),
-            max_warm: spec["capacity"]["maxWarm"].as_i64().unwrap_or(replicas),
             min_ready: spec["minReadySeconds"].as_i64().unwrap_or(0),
             lifetime: spec["claimDefaults"]["lifetimeSeconds"].as_i64(),
             pre_normal: handlers(&spec["lifecycle"]["preNormal"]),
@@ -357,7 +355,7 @@ impl World {
     pub fn can_ever_serve(&self, claim: &Claim) -> bool {
         let wanted = i64::try_from(claim.wanted).unwrap_or(i64::MAX);
         self.pools.get(&claim.pool).is_some_and(|pool| {
-            let kept = claim.wanted == 1 || !claim.only_waits || wanted <= pool.max_warm;
+            let kept = claim.wanted == 1 || !claim.only_waits || wanted <= pool.replicas.max(pool.min_total);
             pool.max_total
                 .is_none_or(|max| claim.wanted == 1 || wanted <= max)
                 && kept

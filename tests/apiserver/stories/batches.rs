@@ -65,8 +65,10 @@ pub fn what_a_pool_says_for_its_claims_holds_where_they_say_nothing(scene: &Scen
 }
 
 pub fn a_batch_given_up_leaves_nothing_behind(scene: &Scene) -> Result<(), String> {
-    scene.create_pool(&pool("python", 2, &json!({"capacity": {"maxWarm": 3}})))?;
+    scene.create_pool(&pool("python", 3, &json!({"capacity": {"maxTotal": 3}})))?;
     settle(scene, 60)?;
+    scene.create_claim("first", "python", &json!({}))?;
+    bound(scene, "first")?;
     let batch = json!({"replicas": 3, "onEmpty": "Wait", "waitTimeoutSeconds": 3});
     scene.create_claim("batch", "python", &batch)?;
     super::in_phase(scene, "batch", "Failed", 30)?;

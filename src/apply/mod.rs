@@ -14,6 +14,7 @@ mod place;
 pub mod publish;
 pub mod reread;
 pub mod revise;
+mod stop;
 pub mod task;
 mod tell;
 
@@ -35,6 +36,8 @@ use place::Places;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use task::{RETRY_AFTER, Task};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// Bindings under way at once; they start in order of service.
@@ -55,6 +58,7 @@ pub struct Writer {
     bindings: Arc<Places>,
     changes: Arc<Places>,
     tasks: TaskTracker,
+    stop: CancellationToken,
     /// Who starts tasks in place of the runtime.
     starter: Option<Arc<dyn Fn(Task) + Send + Sync>>,
 }
@@ -72,6 +76,7 @@ impl Writer {
             bindings: Arc::new(Places::new(BINDINGS)),
             changes: Arc::new(Places::new(CHANGES)),
             tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
             starter: None,
         }
     }
@@ -181,8 +186,10 @@ impl Writer {
         }
     }
 
-    /// Waits until every write under way has been answered. New ones may still be spawned.
+    /// Waits until every request on the wire has been answered, and what follows from the answer, too. Tasks that only
+    /// wait for their turn or pause before they try again end at once.
     pub async fn finish(&self) {
+        self.stop.cancel();
         self.tasks.close();
         self.tasks.wait().await;
     }
@@ -201,8 +208,19 @@ impl Writer {
         match &self.starter {
             Some(starter) => starter(task),
             None if task.waits() => drop(tokio::spawn(task.run(self.clone()))),
-            None => drop(self.tasks.spawn(task.run(self.clone()))),
+            None => drop(self.spawn(task)),
         }
+    }
+
+    /// Carries a task out. It goes on also when nobody waits for that any more.
+    pub(crate) async fn carry_out(&self, task: Task) {
+        // One that panicked has told the log.
+        _ = self.spawn(task).await;
+    }
+
+    fn spawn(&self, task: Task) -> JoinHandle<()> {
+        let task = task.run(self.clone());
+        self.tasks.spawn(stop::unless_stopped(task, self.stop.clone()))
     }
 
     /// Deletes a pod that `claim` owns but may not keep, unless that is under way. What a claim lists that has not ended

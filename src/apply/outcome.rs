@@ -1,6 +1,7 @@
 //! What an answer of the API server means. The one place where errors are sorted into classes.
 
 use super::place::Place;
+use super::stop::Sent;
 use crate::observe::trouble::{self, MissingRight};
 use std::future::Future;
 use std::time::Duration;
@@ -45,6 +46,7 @@ pub enum Class {
 /// # Errors
 /// As [`CallError`] says.
 pub async fn call<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, CallError> {
+    let _sent = Sent::now();
     let answer = match tokio::time::timeout(DEADLINE, request).await {
         Ok(answer) => answer.map_err(CallError::Kube),
         Err(_) => Err(CallError::NoAnswer),

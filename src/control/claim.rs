@@ -22,7 +22,7 @@ pub async fn reconcile(claim: Arc<StoredClaim>, context: Arc<Context>) -> Result
     let now = context.shared.now();
     let (task, next) = step(&context, &key, now);
     if let Some(task) = task {
-        task.run(context.writer.clone()).await;
+        context.writer.carry_out(task).await;
     }
     Ok(requeue(now, next))
 }

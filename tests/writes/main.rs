@@ -8,6 +8,7 @@ mod failing_bindings;
 mod left_alone;
 mod lost_answers;
 mod refused_claims;
+mod stopping;
 mod surplus;
 mod throttled;
 mod world;

@@ -103,6 +103,8 @@ impl Shared {
     }
 }
 
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
 /// Pauses of a watch that fails: from 0.1 s doubling to 1 s. client-go's go up to 30 s, and after a restart of
 /// the API server every claim would wait for as long.
 #[derive(Debug, Default)]
@@ -112,7 +114,7 @@ impl Iterator for Pauses {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
-        let pause = Duration::from_millis(100 << self.0.min(4)).min(Duration::from_secs(1));
+        let pause = Duration::from_millis(100 << self.0.min(4)).min(LONGEST_PAUSE);
         self.0 = self.0.saturating_add(1);
         Some(pause)
     }
@@ -251,9 +253,11 @@ pub async fn run<K: Indexed>(feed: Feed, mut reflect: impl FnMut(&Event<K>)) {
     if let Some(selector) = K::selector() {
         config = config.labels(selector);
     }
-    let mut events = kube::runtime::watcher(api, config)
-        .backoff(Pauses::default())
-        .boxed();
+    let watch = || {
+        let watcher = kube::runtime::watcher(api.clone(), config.clone());
+        watcher.backoff(Pauses::default()).boxed()
+    };
+    let mut events = watch();
     let mut listed: Vec<K> = Vec::new();
     let mut complete = false;
     let kind = K::kind(&());
@@ -264,6 +268,11 @@ pub async fn run<K: Indexed>(feed: Feed, mut reflect: impl FnMut(&Event<K>)) {
             Err(error) => {
                 feed.shared.watches.failed(&kind, chain(&error));
                 trouble::tell_of_watch(&resource, &error);
+                if trouble::has_expired(&error) {
+                    // The watcher would ask for the same version for ever.
+                    tokio::time::sleep(LONGEST_PAUSE).await;
+                    events = watch();
+                }
                 continue;
             }
         };

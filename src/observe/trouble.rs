@@ -106,6 +106,12 @@ pub fn tell_of_watch(resource: &str, error: &watcher::Error) {
     });
 }
 
+/// A watch is answered that what it asks for is no longer kept.
+pub fn has_expired(error: &watcher::Error) -> bool {
+    let is_answer = matches!(error, watcher::Error::WatchStartFailed(_));
+    is_answer && status_in(error).is_some_and(|status| status.code == EXPIRED)
+}
+
 /// Tells the log of a missing right, once for each rule that is missing.
 pub fn tell_of_right(right: &MissingRight) {
     let rule = format!("{} {} {}", right.verb, right.resource, right.group);

@@ -305,7 +305,10 @@ const ALONE: &[Named] = told![
         types_of_its_own_version_are_no_news,
         each_missing_right_is_named_once,
     },
-    stories::watches::{ watches_gone_silent_are_noticed_and_opened_anew },
+    stories::watches::{
+        watches_gone_silent_are_noticed_and_opened_anew,
+        watches_refused_as_expired_list_anew,
+    },
     stories::faults::{ a_creation_is_made_although_a_later_try_is_refused },
     stories::queue::{ those_that_came_while_nobody_was_at_work_are_served_oldest_first },
     stories::lifetimes::{

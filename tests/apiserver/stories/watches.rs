@@ -74,6 +74,27 @@ pub fn watches_gone_silent_are_noticed_and_opened_anew(scene: &Scene) -> Result<
     operator.stop()
 }
 
+/// An API server tells of it in the watch, and what stands before it may answer so instead.
+pub fn watches_refused_as_expired_list_anew(scene: &Scene) -> Result<(), String> {
+    faults_are_to_come(scene);
+    let operator = scene.lab.start_operator_behind_faults(&[])?;
+    a_full_pool(scene)?;
+    let faults = &scene.lab.proxy()?.faults;
+    faults.add([Rule::of(Fault::Gone, 1.0, WATCH).within(EVERYWHERE)]);
+    wait::until("all watches have ended", NOTICED_WITHIN, || {
+        let struck = faults.struck(EVERYWHERE);
+        let refused = struck.get(&Fault::Gone.to_string()).copied().unwrap_or(0);
+        wait::ensure(refused >= 20, || format!("{struck:?}"))
+    })?;
+    let claims = burst(scene, "run", 5, "python", &json!({}))?;
+    claims
+        .iter()
+        .try_for_each(|claim| in_phase(scene, claim, "Bound", NOTICED_WITHIN).map(drop))?;
+    faults.stop(None);
+    settle(scene, 60)?;
+    operator.stop()
+}
+
 pub fn lists_and_watches_that_hang_are_given_up_and_repeated(scene: &Scene) -> Result<(), String> {
     faults_are_to_come(scene);
     let proxy = scene.lab.proxy()?;

@@ -14,6 +14,7 @@ use crate::observe::feed::{self, Feed, Shared, Triggers, reflect_names};
 use crate::observe::index::Trigger;
 use crate::observe::stored::{StoredClaim, StoredPod, StoredPodTemplate, StoredPool};
 use futures::channel::mpsc::{UnboundedReceiver, unbounded};
+use futures::future::BoxFuture;
 use futures::{FutureExt, Stream, StreamExt};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -23,7 +24,7 @@ use kube::{Client, Resource};
 use lease::election::Lost;
 use lease::{Elector, Term};
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, ready};
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
@@ -35,6 +36,8 @@ use tokio_util::sync::CancellationToken;
 const POOLS_AT_ONCE: u16 = 16;
 /// Claims reconciled at once; each may wait for one status write.
 const CLAIMS_AT_ONCE: u16 = 32;
+/// How soon something is looked at again that was to be looked at while the term was over.
+const RENEWAL: Duration = Duration::from_secs(1);
 /// How long writes under way may take to be answered after the signal to stop.
 const GRACE: Duration = Duration::from_secs(20);
 
@@ -63,16 +66,16 @@ pub enum RunError {
     /// It leads no more. Started anew it stands by.
     #[error("leadership is lost: {0}")]
     Lost(#[from] Lost),
-    /// The election itself ended.
-    #[error("leader election has ended: {0}")]
-    Election(#[from] JoinError),
+    /// A part of it that runs for ever has ended.
+    #[error("a part of the operator has ended: {0}")]
+    Broken(#[from] JoinError),
 }
 
 /// Runs both controllers until `stop` resolves, then lets the writes under way come to their end and gives leadership up.
 /// What is seen goes to `shared`, what is counted to `metrics`; `term` tells for how long this process plans and writes.
 ///
 /// # Errors
-/// When leadership is lost. The process has to end at once.
+/// When leadership is lost; the process has to end at once. When a part of the operator is broken.
 pub async fn run(
     client: Client,
     settings: Settings,
@@ -117,7 +120,7 @@ pub async fn run(
     };
     let pool_config = Config::default().concurrency(POOLS_AT_ONCE);
     let pool_controller = applier(
-        |p, c| pool::reconcile(p, c).boxed(),
+        while_leading(term.subscribe(), pool::reconcile),
         |_, e: &Infallible, _| match *e {},
         Arc::clone(&context),
         pool_store,
@@ -126,7 +129,7 @@ pub async fn run(
     );
     let claim_config = Config::default().concurrency(CLAIMS_AT_ONCE);
     let claim_controller = applier(
-        |c, x| claim::reconcile(c, x).boxed(),
+        while_leading(term.subscribe(), claim::reconcile),
         |_, e: &Infallible, _| match *e {},
         Arc::clone(&context),
         claim_store,
@@ -143,14 +146,14 @@ pub async fn run(
         term.subscribe(),
     ));
     let mut election = tokio::spawn(elect(client, settings.election, shared, term, give_up.clone()));
-    tokio::select! {
-        _ = tokio::spawn(watches) => {}
-        _ = tokio::spawn(settle::run(context)) => {}
-        () = pool_controller.for_each(async |outcome| forget(&metrics, outcome, Trigger::Pool)) => {}
-        () = claim_controller.for_each(async |outcome| forget(&metrics, outcome, Trigger::Claim)) => {}
+    let broken = tokio::select! {
+        ended = tokio::spawn(watches) => ended.err(),
+        ended = tokio::spawn(settle::run(context)) => ended.err(),
+        () = pool_controller.for_each(async |outcome| forget(&metrics, outcome, Trigger::Pool)) => None,
+        () = claim_controller.for_each(async |outcome| forget(&metrics, outcome, Trigger::Claim)) => None,
         ended = &mut election => return Ok(ended??),
-        () = stop => {}
-    }
+        () = stop => None,
+    };
     tracing::info!("stopping; waiting for the writes under way");
     tokio::select! {
         ended = &mut election => return Ok(ended??),
@@ -161,7 +164,8 @@ pub async fn run(
         }
     }
     give_up.cancel();
-    Ok(election.await??)
+    election.await??;
+    broken.map_or(Ok(()), |broken| Err(broken.into()))
 }
 
 /// Sees to it that this process leads before it plans. A candidate has complete watches, or it would keep one that
@@ -184,7 +188,8 @@ async fn elect(
     }
 }
 
-/// Has everything looked at once this process leads: what was triggered before was dropped.
+/// Has everything looked at once this process leads: what was triggered before was dropped. Tells who looks at the metrics
+/// for as long as it does.
 async fn take_over(shared: Shared, triggers: Triggers, metrics: Metrics, mut term: watch::Receiver<Term>) {
     if term.wait_for(Term::runs).await.is_err() {
         return;
@@ -194,6 +199,8 @@ async fn take_over(shared: Shared, triggers: Triggers, metrics: Metrics, mut ter
         let all = shared.lock().all();
         triggers.send(all);
     }
+    _ = term.wait_for(|term| *term == Term::None).await;
+    metrics.leads(false);
 }
 
 /// A trigger for an object that has just gone is answered with an error that means nothing more.
@@ -217,6 +224,24 @@ fn name_of(metadata: &ObjectMeta) -> ObjectMeta {
     }
 }
 
+/// Reconciles as long as this process leads. Once its term is over it either ends in a moment or the term is renewed, and
+/// what came meanwhile is not to be lost.
+fn while_leading<K, F>(
+    term: watch::Receiver<Term>,
+    mut reconcile: impl FnMut(Arc<K>, Arc<Context>) -> F,
+) -> impl FnMut(Arc<K>, Arc<Context>) -> BoxFuture<'static, Result<Action, Infallible>>
+where
+    F: Future<Output = Result<Action, Infallible>> + Send + 'static,
+{
+    move |object, context| {
+        if term.borrow().runs() {
+            reconcile(object, context).boxed()
+        } else {
+            ready(Ok(Action::requeue(RENEWAL))).boxed()
+        }
+    }
+}
+
 /// What is to be reconciled. Whoever stands by drops it unseen.
 fn queue<K: Resource<DynamicType = ()> + 'static>(
     triggers: UnboundedReceiver<Key>,
@@ -226,7 +251,7 @@ fn queue<K: Resource<DynamicType = ()> + 'static>(
 ) -> impl Stream<Item = Result<ReconcileRequest<K>, Infallible>> + use<K> {
     let metrics = metrics.clone();
     triggers
-        .filter(move |_| std::future::ready(term.borrow().runs()))
+        .filter(move |_| ready(*term.borrow() != Term::None))
         .map(move |key| {
             let object = ObjectRef::new(&key.name).within(&key.namespace);
             metrics.queued(trigger(key));

@@ -5,6 +5,7 @@
 use super::Context;
 use crate::apply::backoff::Backoff;
 use crate::apply::task::Task;
+use futures::{StreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,24 +13,28 @@ use std::time::{Duration, Instant};
 /// How often overdue writes are looked for. It costs nothing when there are none.
 const INTERVAL: Duration = Duration::from_secs(5);
 
+/// Live reads at once.
+const REREADS: usize = 8;
+
 /// A clock that differs by this much from what has passed was set.
 const STEP: SignedDuration = SignedDuration::from_secs(1);
 
-/// Settles overdue writes for ever.
+/// Settles overdue writes, notices a clock that was set and drops the counters of pools that are gone, for ever.
 pub async fn run(context: Arc<Context>) {
+    let mut last = (Timestamp::now(), Instant::now());
     loop {
-        let (wall, passed) = (Timestamp::now(), Instant::now());
         tokio::time::sleep(INTERVAL).await;
-        if let Some(step) = clock_step(wall, Timestamp::now(), passed.elapsed()) {
+        let (before, since) = std::mem::replace(&mut last, (Timestamp::now(), Instant::now()));
+        if let Some(step) = clock_step(before, last.0, last.1.duration_since(since)) {
             tracing::info!(?step, "the clock was set");
             clock_was_set(&context, step);
         }
         let pools = context.shared.lock().pool_keys();
         context.writer.metrics.meters.keep(&pools);
         let overdue = context.shared.lock().pending.overdue(Instant::now());
-        for pod in overdue {
-            Task::Reread { pod }.run(context.writer.clone()).await;
-        }
+        stream::iter(overdue)
+            .for_each_concurrent(REREADS, |pod| Task::Reread { pod }.run(context.writer.clone()))
+            .await;
     }
 }
 

@@ -30,8 +30,12 @@ impl Asked {
     /// Reads method, path and query of a request.
     pub fn read(method: &Method, path: &str, query: Option<&str>) -> Self {
         let mut parts = path.split('/').filter(|part| !part.is_empty());
-        // api/VERSION or apis/GROUP/VERSION, then namespaces/NAME where the resource is in one.
-        let skipped = if parts.next() == Some("api") { 1 } else { 2 };
+        // api/VERSION or apis/GROUP/VERSION, then namespaces/NAME where the resource is in one. Others are of no resource.
+        let skipped = match parts.next() {
+            Some("api") => 1,
+            Some("apis") => 2,
+            _ => usize::MAX,
+        };
         let rest: Vec<&str> = parts.skip(skipped).collect();
         let named = match rest.as_slice() {
             ["namespaces", _, of_namespace @ ..] if !of_namespace.is_empty() => of_namespace,

@@ -34,6 +34,9 @@ use tokio_util::sync::CancellationToken;
 /// before it plans. Otherwise it would make the same sandboxes again.
 const HANDOVER: Duration = Duration::from_millis(250);
 
+/// How long the lease may take to be given up, which is the last thing before the end of a pod that is told to stop.
+const RELEASE: Duration = Duration::from_secs(5);
+
 /// Which lease, who asks for it, and when.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -53,7 +56,7 @@ pub enum Term {
     /// It does not lead.
     None,
     /// Until this moment, unless the lease is renewed. A process that was stopped for longer finds itself out of office
-    /// before it does anything.
+    /// before it decides anything.
     Until(Instant),
     /// For as long as it runs: there is no election.
     Unlimited,
@@ -242,7 +245,7 @@ impl Elector {
         if !self.campaigned {
             return;
         }
-        let released = ask(self.settings.timing.patience(), async {
+        let released = ask(self.settings.timing.patience().min(RELEASE), async {
             loop {
                 let lease = self.leases.get_opt(&self.settings.name).await?;
                 self.election.saw(lease, Instant::now());

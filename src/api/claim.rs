@@ -253,6 +253,9 @@ pub struct SandboxClaimStatus {
     /// `waitSeconds` for people, as in `12ms`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub wait: String,
+    /// When the claim was bound first; a replacement of a lost sandbox changes nothing about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound_time: Option<Time>,
     /// When the claim expires, if ever.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expiration_time: Option<Time>,

@@ -150,25 +150,22 @@ impl Claim {
         Some(time.0)
     }
 
-    /// When it expires: at its `shutdownTime`, bound or not, or `lifetimeSeconds` after its binding. The default of the pool
-    /// counts as it was at the binding, until the claim's spec is changed.
-    pub fn expiration(&self, terms: &Terms) -> Option<Timestamp> {
-        self.spec.as_ref().ok()?;
-        let unchanged = self.status.observed_generation == self.generation;
-        let stored = || self.status.expiration_time.as_ref().map(|time| time.0);
-        let after_binding = || self.bound_at()?.checked_add(terms.lifetime?).ok();
-        match self.shutdown() {
-            Some(time) => Some(time),
-            None if unchanged => stored(),
-            None => after_binding(),
-        }
+    /// When it expires: at its `shutdownTime`, bound or not, or `lifetimeSeconds` after it was bound first. Where it leaves
+    /// them out, the default of the pool counts as it was then.
+    pub fn expiration(&self) -> Option<Timestamp> {
+        self.expiration_with(&self.status)
     }
 
-    /// When it was bound, as far as its sandboxes tell, or else how long it waited.
-    fn bound_at(&self) -> Option<Timestamp> {
-        let waited = SignedDuration::try_from_secs_f64(self.status.wait_seconds?).ok()?;
-        let first = self.status.sandboxes.iter().map(|s| s.bound_time.0).min();
-        first.or_else(|| self.created.checked_add(waited).ok())
+    /// The same once its status is this one.
+    pub fn expiration_with(&self, status: &SandboxClaimStatus) -> Option<Timestamp> {
+        let spec = self.spec.as_ref().ok()?;
+        let default = || status.defaults.lifetime_seconds;
+        let lifetime = || spec.lifetime_seconds.or_else(default);
+        let after_binding = || {
+            let lifetime = SignedDuration::from_secs(lifetime()?.max(0).into());
+            status.bound_time.as_ref()?.0.checked_add(lifetime).ok()
+        };
+        self.shutdown().or_else(after_binding)
     }
 
     /// Whether it may keep a sandbox that it holds. One that its status lists may have ended with success: that is its tenant's

@@ -20,8 +20,6 @@ pub struct Terms {
     pub priority: i32,
     /// How long the claim waits at most.
     pub wait_timeout: SignedDuration,
-    /// How long after its binding it expires.
-    pub lifetime: Option<SignedDuration>,
     /// How long after its end it is deleted.
     pub ttl: Option<SignedDuration>,
     /// What becomes of its sandboxes when it expires.
@@ -48,7 +46,6 @@ impl Terms {
             priority: spec.priority.or(defaults.priority).unwrap_or_default(),
             wait_timeout: seconds(spec.wait_timeout_seconds, defaults.wait_timeout_seconds)
                 .unwrap_or(SignedDuration::from_secs(WAIT_TIMEOUT.into())),
-            lifetime: seconds(spec.lifetime_seconds, defaults.lifetime_seconds),
             ttl: seconds(
                 spec.ttl_seconds_after_finished,
                 defaults.ttl_seconds_after_finished,

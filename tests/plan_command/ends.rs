@@ -40,7 +40,7 @@ fn for_the_claim(plan: &Value) -> Vec<String> {
 #[test]
 fn a_claim_that_ends_is_shown_with_what_it_gives_back_and_why() {
     let failed = held().replace("phase: Running", "phase: Failed");
-    let expires = "phase: Bound, expirationTime: '2026-01-31T11:59:59Z'";
+    let expires = "phase: Bound, boundTime: '2026-01-31T11:59:58Z', defaults: {lifetimeSeconds: 2}";
     for (spec, status, pod, expected) in [
         ("", "phase: Bound", held(), vec![]),
         (

@@ -331,6 +331,23 @@ fn a_lifetime_changed_while_a_claim_waits_for_what_it_has_lost_holds_when_it_is_
     assert_eq!(expires(&world), Some(before + SignedDuration::from_secs(40)));
 }
 
+#[test]
+fn an_edit_after_a_replacement_does_not_move_the_end_of_a_claim() {
+    for own in [json!({"lifetimeSeconds": 3600}), json!({})] {
+        let mut world = bound(own, json!({"lifetimeSeconds": 3600, "onSandboxLost": "Replace"}));
+        let end = expires(&world);
+        later(&mut world, 600);
+        lose(&mut world, "gone");
+        world.follow("run");
+        assert_eq!(phase(&world), Phase::Pending);
+        world.rest();
+        assert_eq!((phase(&world), expires(&world)), (Phase::Bound, end));
+        edit(&mut world, json!({"ttlSecondsAfterFinished": 5}));
+        world.follow("run");
+        assert_eq!((phase(&world), expires(&world)), (Phase::Bound, end));
+    }
+}
+
 /// What the claim's controller sees once its pool is gone.
 fn without_pool(world: &World) -> ClaimView {
     let view = world.claim_view("run");

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 pub(super) fn plan(view: &ClaimView) -> ClaimPlan {
     let claim = &view.claim;
-    let expiration = claim.expiration(&view.terms);
+    let expiration = claim.expiration();
     if let Some(end) = expiration.filter(|at| *at <= view.now) {
         return write(claim, expiry(claim, &lifetime_ended(end), view.now));
     }
@@ -110,7 +110,7 @@ pub(super) fn lose(view: &ClaimView, kept: &[Kept<'_>], lost: &[Lost<'_>]) -> Cl
                 phase: Some(Phase::Pending),
                 observed_generation: claim.generation,
                 sandboxes: kept.iter().map(|(entry, _)| (*entry).clone()).collect(),
-                expiration_time: claim.expiration(&view.terms).map(Time),
+                expiration_time: claim.expiration().map(Time),
                 ..claim.status.clone()
             };
             let message = format!("{what} and is being replaced");

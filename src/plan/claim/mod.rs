@@ -81,13 +81,7 @@ pub fn binding(
         stays.cloned().unwrap_or_else(|| published(sandbox))
     };
     let first = before.wait_seconds.is_none();
-    let lifetime = terms.lifetime.and_then(|lifetime| now.checked_add(lifetime).ok());
-    let expiration = if first {
-        claim.shutdown().or(lifetime)
-    } else {
-        claim.expiration(terms)
-    };
-    let status = SandboxClaimStatus {
+    let mut status = SandboxClaimStatus {
         phase: Some(Phase::Bound),
         observed_generation: claim.generation,
         pool: sandboxes.first().map(|s| s.pool.clone()).unwrap_or_default(),
@@ -100,7 +94,8 @@ pub fn binding(
         } else {
             before.wait.clone()
         },
-        expiration_time: expiration.map(Time),
+        bound_time: before.bound_time.clone().or(Some(Time(now))),
+        expiration_time: None,
         defaults: if first {
             terms.defaults.clone()
         } else {
@@ -109,6 +104,7 @@ pub fn binding(
         finish_time: None,
         conditions: Vec::new(),
     };
+    status.expiration_time = claim.expiration_with(&status).map(Time);
     let statements = vec![say::bound(sandboxes), say::readiness(sandboxes)];
     say::with_conditions(claim, status, statements, now)
 }

@@ -17,7 +17,7 @@ const PATIENCE: SignedDuration = SignedDuration::from_millis(500);
 
 pub(super) fn plan(view: &ClaimView) -> ClaimPlan {
     let claim = &view.claim;
-    let expiration = claim.expiration(&view.terms);
+    let expiration = claim.expiration();
     if let Some(end) = expiration.filter(|time| *time <= view.now) {
         let message = match claim.status.wait_seconds {
             None => format!("shutdownTime {end} came before the claim was bound"),
@@ -105,7 +105,7 @@ fn wait(view: &ClaimView) -> ClaimPlan {
         phase: Some(Phase::Pending),
         observed_generation: claim.generation,
         pool: claim.pool().to_string(),
-        expiration_time: claim.expiration(&view.terms).map(Time),
+        expiration_time: claim.expiration().map(Time),
         ..claim.status.clone()
     };
     let status = say::with_conditions(claim, status, say::unbound(reason, &message), now);

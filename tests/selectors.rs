@@ -9,6 +9,7 @@ use warmpool::observe::Key;
 use warmpool::observe::index::{Index, Trigger};
 use warmpool::observe::stored::{StoredClaim, StoredPod, StoredPool};
 use warmpool::observe::view::{Creation, PoolView, Supplier};
+use warmpool::plan::claim::plan;
 
 fn now() -> Timestamp {
     "2026-01-31T12:00:00Z".parse().unwrap()
@@ -278,4 +279,21 @@ fn one_for_more_than_a_pool_ever_keeps_warm_goes_to_another() {
     assert_eq!(servers(&index), ["a"], "no pool keeps two warm");
     pool(&mut index, "b", json!({"spec": {"capacity": {"minTotal": 2}}}));
     assert_eq!(servers(&index), ["b"]);
+}
+
+#[test]
+fn one_whose_time_comes_unbound_keeps_what_the_pool_that_was_to_serve_it_said() {
+    let mut index = with([0, 0, 0]);
+    let defaults = json!({"ttlSecondsAfterFinished": 600});
+    pool(&mut index, "a", json!({"spec": {"claimDefaults": defaults}}));
+    let chosen = view(&index, "a").chosen;
+    index.choose(&chosen);
+    claim(&mut index, json!({"spec": {"shutdownTime": now().to_string()}}));
+    let view = index.claim_view(&Key::new("default", "run"), now()).unwrap();
+    let status = serde_json::to_value(plan(&view).status.unwrap()).unwrap();
+    assert_eq!(
+        (&status["phase"], &status["pool"]),
+        (&json!("Expired"), &json!("a"))
+    );
+    assert_eq!(status["defaults"], defaults);
 }

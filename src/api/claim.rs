@@ -262,9 +262,10 @@ pub struct SandboxClaimStatus {
     /// When the claim became Failed or Expired.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finish_time: Option<Time>,
-    /// What the pool's `claimDefaults` said at the binding; it holds on when the pool is gone.
-    #[serde(skip_serializing_if = "BoundDefaults::is_empty")]
-    pub defaults: BoundDefaults,
+    /// What the pool's `claimDefaults` said when the claim was bound first, or ended without that; it holds from then on,
+    /// whatever becomes of the pool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub defaults: Option<BoundDefaults>,
 }
 
 /// One sandbox of a claim.

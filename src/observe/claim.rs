@@ -117,16 +117,18 @@ impl Claim {
         usize::try_from(replicas).unwrap_or(1)
     }
 
-    /// The terms of the claim on a pool with these defaults; without a pool, those of the binding hold on. One that is not
-    /// understood loses nothing.
+    /// The terms of the claim. What a pool with these defaults says counts only until the claim is bound first, or ends: from
+    /// then on what was said then does. One that is not understood loses nothing.
     pub fn terms(&self, defaults: Option<&ClaimDefaults>) -> Terms {
-        match (&self.spec, defaults) {
-            (Err(_), _) => Terms {
+        let kept = self.status.defaults.clone();
+        let defaults = kept.or_else(|| defaults.map(Into::into)).unwrap_or_default();
+        match &self.spec {
+            Ok(spec) => Terms::of(spec, defaults),
+            Err(_) => Terms {
                 release_policy: ReleasePolicy::Retain,
+                defaults,
                 ..Terms::default()
             },
-            (Ok(spec), Some(defaults)) => Terms::of(spec, defaults),
-            (Ok(spec), None) => Terms::of(spec, &self.status.defaults.clone().into()),
         }
     }
 
@@ -159,7 +161,7 @@ impl Claim {
     /// The same once its status is this one.
     pub fn expiration_with(&self, status: &SandboxClaimStatus) -> Option<Timestamp> {
         let spec = self.spec.as_ref().ok()?;
-        let default = || status.defaults.lifetime_seconds;
+        let default = || status.defaults.as_ref()?.lifetime_seconds;
         let lifetime = || spec.lifetime_seconds.or_else(default);
         let after_binding = || {
             let lifetime = SignedDuration::from_secs(lifetime()?.max(0).into());

@@ -4,6 +4,7 @@ use super::Key;
 use super::claim::Claim;
 use super::index::{Index, Trigger};
 use super::pool::Pool;
+use super::queue::shared_line;
 use super::sandbox::Sandbox;
 use super::view::{ClaimView, Creation, PoolView, Seen, Supplier};
 use jiff::Timestamp;
@@ -66,8 +67,8 @@ impl Index {
     pub fn claim_view(&self, key: &Key, now: Timestamp) -> Option<ClaimView> {
         let claim = self.claims.get(key).filter(|c| !self.awaits(&c.uid))?;
         let owned = self.owned.get(&claim.uid).into_iter().flatten();
-        let pool = Key::new(key.namespace.clone(), claim.pool());
-        let pool = self.pools.get(&pool);
+        let served_by = self.serving(claim);
+        let pool = self.pools.get(&served_by);
         Some(ClaimView {
             now,
             claim: Arc::clone(claim),
@@ -76,8 +77,19 @@ impl Index {
                 || self.pending.bound_to().any(|uid| uid == claim.uid),
             supplier: self.supplier(claim),
             terms: claim.terms(pool.map(|p| &p.claim_defaults)),
+            pool: served_by.name,
             verdict: self.queue.verdict(&claim.uid).cloned(),
         })
+    }
+
+    /// The pool that serves a claim, or the one that it asks for or was told of last; named as no pool is while any of several
+    /// may.
+    fn serving(&self, claim: &Claim) -> Key {
+        let told = || self.told_server(&claim.uid).cloned();
+        match claim.pool() {
+            "" => told().unwrap_or_else(|| shared_line(&claim.key.namespace)),
+            pool => Key::new(claim.key.namespace.clone(), pool),
+        }
     }
 
     fn supplier(&self, claim: &Claim) -> Supplier {

@@ -26,13 +26,13 @@ pub struct Terms {
     pub release_policy: ReleasePolicy,
     /// What happens when a bound sandbox is lost.
     pub on_sandbox_lost: OnSandboxLost,
-    /// What the pool says of claims that are bound.
+    /// What the pool says of them, or said when the claim was bound first or ended.
     pub defaults: BoundDefaults,
 }
 
 impl Terms {
-    /// The terms of a claim with this spec on a pool with these defaults.
-    pub fn of(spec: &SandboxClaimSpec, defaults: &ClaimDefaults) -> Self {
+    /// The terms of a claim with this spec where these are the defaults.
+    pub fn of(spec: &SandboxClaimSpec, defaults: BoundDefaults) -> Self {
         let seconds = |own: Option<i32>, default: Option<i32>| {
             let seconds = own.or(default)?;
             Some(SignedDuration::from_secs(seconds.max(0).into()))
@@ -58,14 +58,14 @@ impl Terms {
                 .on_sandbox_lost
                 .or(defaults.on_sandbox_lost)
                 .unwrap_or_default(),
-            defaults: defaults.into(),
+            defaults,
         }
     }
 }
 
 impl Default for Terms {
     fn default() -> Self {
-        Self::of(&SandboxClaimSpec::default(), &ClaimDefaults::default())
+        Self::of(&SandboxClaimSpec::default(), BoundDefaults::default())
     }
 }
 

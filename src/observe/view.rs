@@ -177,6 +177,8 @@ pub struct ClaimView {
     pub binding: bool,
     /// Whether there is a pool to serve it.
     pub supplier: Supplier,
+    /// The pool that serves it or is to; empty when none is known.
+    pub pool: String,
     /// What holds for it on its pool.
     pub terms: Terms,
     /// Why the pool's last plan left the claim waiting.

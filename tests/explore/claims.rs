@@ -28,10 +28,10 @@ fn note_binding(ghost: &mut Ghost, claim: &Object) {
     }
 }
 
-/// What its status says of its first binding stays.
+/// What its status says of its first binding, and of what its pool said then, stays.
 fn keeps_what_was_said(before: &Object, claim: &Object) -> Result<(), Breach> {
     let (before, after) = (&before.value["status"], &claim.value["status"]);
-    let fields = ["boundTime", "waitSeconds"];
+    let fields = ["boundTime", "waitSeconds", "defaults"];
     let changed = |field: &&str| !before[*field].is_null() && before[*field] != after[*field];
     match fields.into_iter().find(changed) {
         Some(field) => breach("I8", format!("the {field} of claim {} changes", claim.name())),

@@ -1,6 +1,6 @@
 //! A claim without all its sandboxes: it is published once it holds them, and says meanwhile why it waits.
 
-use super::{ClaimPlan, binding, bound, expiry, failure, say, unpublished, write};
+use super::{ClaimPlan, binding, bound, expire, fail, say, unpublished, write};
 use crate::api::SandboxClaimStatus;
 use crate::api::claim::{OnEmpty, Phase};
 use crate::api::conditions::{self, claim as reasons};
@@ -23,7 +23,7 @@ pub(super) fn plan(view: &ClaimView) -> ClaimPlan {
             None => format!("shutdownTime {end} came before the claim was bound"),
             Some(_) => bound::lifetime_ended(end),
         };
-        return write(claim, expiry(claim, &message, view.now));
+        return expire(view, &message);
     }
     let usable = usable(view);
     let wanted = claim.wanted();
@@ -73,11 +73,11 @@ fn wait(view: &ClaimView) -> ClaimPlan {
             let missing = missing(view);
             if deadline.is_some_and(|deadline| deadline <= now) {
                 let message = format!("{missing}, and none appeared within waitTimeoutSeconds");
-                return write(claim, failure(claim, reasons::WAIT_TIMEOUT, &message, now));
+                return fail(view, reasons::WAIT_TIMEOUT, &message);
             }
             if view.terms.on_empty == OnEmpty::Fail {
                 let message = format!("{missing}, and onEmpty is Fail");
-                return write(claim, failure(claim, reasons::POOL_NOT_FOUND, &message, now));
+                return fail(view, reasons::POOL_NOT_FOUND, &message);
             }
             (reasons::POOL_NOT_FOUND, missing)
         }

@@ -3,7 +3,7 @@
 // A test may panic: that is how it fails.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use warmpool::observe::Key;
 use warmpool::observe::index::{Index, Trigger};
@@ -279,6 +279,18 @@ fn one_for_more_than_a_pool_ever_keeps_warm_goes_to_another() {
     assert_eq!(servers(&index), ["a"], "no pool keeps two warm");
     pool(&mut index, "b", json!({"spec": {"capacity": {"minTotal": 2}}}));
     assert_eq!(servers(&index), ["b"]);
+}
+
+#[test]
+fn one_that_was_left_half_bound_is_published_on_the_terms_of_the_pool_whose_sandboxes_it_holds() {
+    let mut index = with([0, 5, 0]);
+    let defaults = json!({"lifetimeSeconds": 60});
+    pool(&mut index, "a", json!({"spec": {"claimDefaults": defaults}}));
+    pod(&mut index, "a", "a-0", "new", Some("run"));
+    let view = index.claim_view(&Key::new("default", "run"), now()).unwrap();
+    let status = plan(&view).status.unwrap();
+    let end = status.expiration_time.map(|time| time.0);
+    assert_eq!(end, Some(now() + SignedDuration::from_secs(60)));
 }
 
 #[test]

@@ -82,18 +82,23 @@ impl Index {
         })
     }
 
-    /// The pool that serves a claim, or the one that it asks for or was told of last; named as no pool is while any of several
-    /// may.
+    /// The pool whose sandboxes a claim holds, or else the one that serves it, that it asks for, or that was told last to
+    /// serve it; named as no pool is while any of several may.
     fn serving(&self, claim: &Claim) -> Key {
         let told = || self.told_server(&claim.uid).cloned();
-        match claim.pool() {
+        self.pool_held_of(claim).unwrap_or_else(|| match claim.pool() {
             "" => told().unwrap_or_else(|| shared_line(&claim.key.namespace)),
             pool => Key::new(claim.key.namespace.clone(), pool),
-        }
+        })
+    }
+
+    /// The pool whose sandboxes a claim holds.
+    fn pool_held_of(&self, claim: &Claim) -> Option<Key> {
+        self.held_by(claim).next().map(|pod| pod.pool_key())
     }
 
     fn supplier(&self, claim: &Claim) -> Supplier {
-        let all_from = self.held_by(claim).next().map(|pod| pod.pool_key());
+        let all_from = self.pool_held_of(claim);
         let pools: Vec<_> = match all_from {
             Some(pool) => self.pools.get(&pool).into_iter().collect(),
             None => self.accepted_by(claim).collect(),

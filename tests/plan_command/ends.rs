@@ -82,3 +82,14 @@ fn a_claim_that_loses_another_sandbox_while_it_waits_is_not_half_bound() {
     let planned = for_the_claim(&plan(&stream(&[POOL, &claim, &held()])));
     assert!(planned.is_empty(), "{planned:?}");
 }
+
+#[test]
+fn a_claim_that_fails_at_once_is_shown_with_the_pool_that_is_being_deleted() {
+    let pool = POOL.replace(
+        "{name: python",
+        "{deletionTimestamp: '2026-01-31T11:00:00Z', name: python",
+    );
+    let claim = CLAIM.replace("{name: python}}", "{name: python}, onEmpty: Fail}");
+    let planned = for_the_claim(&plan(&stream(&[&pool, &claim])));
+    assert_eq!(planned, ["FailClaim - PoolNotFound"]);
+}

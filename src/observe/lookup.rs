@@ -27,7 +27,7 @@ impl Index {
         keys
     }
 
-    /// The view of a pool; `None` when it is gone, or when its own status write is still to be seen.
+    /// The view of a pool; `None` when it is gone.
     pub fn pool_view(&self, key: &Key, now: Timestamp, seed: u64, creation: Creation) -> Option<PoolView> {
         let pool = Arc::clone(self.pools.get(key)?);
         let sandboxes = self.sandboxes.get(key).into_iter().flat_map(BTreeMap::values);

@@ -207,7 +207,6 @@ pub struct Verdict {
     pub message: String,
 }
 
-/// Namespace and name of the pool of a view, for messages.
 impl PoolView {
     /// Key of the pool.
     pub fn key(&self) -> &Key {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use warmpool::observe::Key;
 use warmpool::observe::index::{Index, Trigger};
 use warmpool::observe::stored::{StoredClaim, StoredPod, StoredPool};
-use warmpool::observe::view::{Creation, PoolView, Supplier};
+use warmpool::observe::view::{Creation, PoolView, Server};
 use warmpool::plan::claim::plan;
 
 fn now() -> Timestamp {
@@ -233,9 +233,9 @@ fn one_that_holds_sandboxes_of_a_pool_stays_with_it_whatever_labels_the_pool_has
     assert_eq!(servers(&index), ["a"]);
 }
 
-fn supplier(index: &Index) -> Supplier {
+fn server(index: &Index) -> Server {
     let claim = Key::new("default", "run");
-    index.claim_view(&claim, now()).unwrap().supplier
+    index.claim_view(&claim, now()).unwrap().server
 }
 
 #[test]
@@ -245,9 +245,9 @@ fn a_pool_that_is_being_deleted_serves_nobody() {
     for name in ["a", "b"] {
         pool(&mut index, name, deleted.clone());
     }
-    assert_eq!(supplier(&index), Supplier::Present);
+    assert_eq!(server(&index), Server::Present);
     pool(&mut index, "c", deleted);
-    assert_eq!(supplier(&index), Supplier::Terminating);
+    assert_eq!(server(&index), Server::Terminating);
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn one_that_holds_sandboxes_of_a_pool_that_is_gone_is_served_by_no_other() {
     let mut index = with([0, 1, 0]);
     claim(&mut index, json!({"spec": {"replicas": 2}}));
     pod(&mut index, "gone", "gone-0", "new", Some("run"));
-    assert_eq!(supplier(&index), Supplier::Absent);
+    assert_eq!(server(&index), Server::Absent);
 }
 
 #[test]

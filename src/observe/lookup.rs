@@ -6,7 +6,7 @@ use super::index::{Index, Trigger};
 use super::pool::Pool;
 use super::queue::shared_line;
 use super::sandbox::Sandbox;
-use super::view::{ClaimView, Creation, PoolView, Seen, Supplier};
+use super::view::{ClaimView, Creation, PoolView, Seen, Server};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -75,7 +75,7 @@ impl Index {
             sandboxes: owned.filter_map(|k| self.pod(k)).collect(),
             binding: self.pending.is_serving(&claim.uid)
                 || self.pending.bound_to().any(|uid| uid == claim.uid),
-            supplier: self.supplier(claim),
+            server: self.server_of(claim),
             terms: claim.terms(pool.map(|p| &p.claim_defaults)),
             pool: served_by.name,
             verdict: self.queue.verdict(&claim.uid).cloned(),
@@ -97,18 +97,18 @@ impl Index {
         self.held_by(claim).next().map(|pod| pod.pool_key())
     }
 
-    fn supplier(&self, claim: &Claim) -> Supplier {
+    fn server_of(&self, claim: &Claim) -> Server {
         let all_from = self.pool_held_of(claim);
         let pools: Vec<_> = match all_from {
             Some(pool) => self.pools.get(&pool).into_iter().collect(),
             None => self.accepted_by(claim).collect(),
         };
         if pools.iter().any(|pool| !pool.terminating) {
-            Supplier::Present
+            Server::Present
         } else if pools.is_empty() {
-            Supplier::Absent
+            Server::Absent
         } else {
-            Supplier::Terminating
+            Server::Terminating
         }
     }
 

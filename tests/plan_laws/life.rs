@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 use std::sync::Arc;
 use warmpool::api::labels;
 use warmpool::observe::sandbox::{Owner, Sandbox};
-use warmpool::observe::view::{ClaimView, Supplier};
+use warmpool::observe::view::{ClaimView, Server};
 use warmpool::plan::{self, Action, Step};
 
 impl World {
@@ -90,7 +90,7 @@ impl World {
             now: self.now,
             sandboxes: owned.map(|s| Arc::new(s.clone())).collect(),
             binding: false,
-            supplier: Supplier::Present,
+            server: Server::Present,
             pool: self.pool().key.name,
             terms: claim.terms(Some(&self.pool().claim_defaults)),
             verdict: None,

@@ -7,7 +7,7 @@ use warmpool::api::claim::{Phase, ReleasePolicy};
 use warmpool::observe::claim::Claim;
 use warmpool::observe::sandbox::PodPhase;
 use warmpool::observe::stored::StoredClaim;
-use warmpool::observe::view::{ClaimView, Supplier};
+use warmpool::observe::view::{ClaimView, Server};
 use warmpool::plan::claim::plan;
 
 /// A pool of two with the bound claim `run`.
@@ -352,7 +352,7 @@ fn an_edit_after_a_replacement_does_not_move_the_end_of_a_claim() {
 fn without_pool(world: &World) -> ClaimView {
     let view = world.claim_view("run");
     ClaimView {
-        supplier: Supplier::Absent,
+        server: Server::Absent,
         terms: view.claim.terms(None),
         ..view
     }

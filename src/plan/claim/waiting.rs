@@ -6,7 +6,7 @@ use crate::api::claim::{OnEmpty, Phase};
 use crate::api::conditions::{self, claim as reasons};
 use crate::observe::claim::{Claim, Target};
 use crate::observe::sandbox::Sandbox;
-use crate::observe::view::{ClaimView, Supplier};
+use crate::observe::view::{ClaimView, Server};
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use std::sync::Arc;
@@ -69,7 +69,7 @@ fn wait(view: &ClaimView) -> ClaimPlan {
     let deadline = claim.deadline(&view.terms);
     let (reason, message) = match (&claim.spec, &view.verdict) {
         (Err(fault), _) => (reasons::INVALID_SPEC, fault.clone()),
-        (Ok(_), _) if view.supplier != Supplier::Present => {
+        (Ok(_), _) if view.server != Server::Present => {
             let missing = missing(view);
             if deadline.is_some_and(|deadline| deadline <= now) {
                 let message = format!("{missing}, and none appeared within waitTimeoutSeconds");
@@ -92,7 +92,7 @@ fn wait(view: &ClaimView) -> ClaimPlan {
         };
     }
     // The pool that is there fails the claim in its time, and one that is not understood fails of itself never.
-    let next = deadline.filter(|_| claim.spec.is_ok() && view.supplier != Supplier::Present);
+    let next = deadline.filter(|_| claim.spec.is_ok() && view.server != Server::Present);
     let said =
         conditions::find(&claim.status.conditions, conditions::BOUND).is_some_and(|c| c.reason == reason);
     if said && claim.status.observed_generation == claim.generation {
@@ -118,7 +118,7 @@ fn wait(view: &ClaimView) -> ClaimPlan {
 fn missing(view: &ClaimView) -> String {
     let namespace = &view.claim.key.namespace;
     match &view.claim.target {
-        Target::Pool(name) if view.supplier == Supplier::Terminating => {
+        Target::Pool(name) if view.server == Server::Terminating => {
             format!("pool {name} in namespace {namespace} is being deleted")
         }
         Target::Pool(name) => format!("pool {name} does not exist in namespace {namespace}"),
@@ -127,7 +127,7 @@ fn missing(view: &ClaimView) -> String {
                 "the pool in namespace {namespace} whose sandboxes the claim holds is gone or being deleted"
             )
         }
-        Target::AnyWith(_) if view.supplier == Supplier::Terminating => {
+        Target::AnyWith(_) if view.server == Server::Terminating => {
             format!("every pool in namespace {namespace} that would do is being deleted")
         }
         Target::AnyWith(labels) => {

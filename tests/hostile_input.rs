@@ -127,8 +127,11 @@ fn world() -> Value {
             "shutdownTime": "2026-02-01T00:00:00Z"}), Value::Null),
         claim("bound", json!({"poolRef": {"name": "python"}, "onSandboxLost": "Replace"}), json!({
             "phase": "Bound", "pool": "python",
-            "sandboxes": [{"name": "held", "uid": "uid-held", "ip": "10.0.0.1", "revision": "oldrevision"}],
-            "boundTime": "2026-01-31T11:30:00Z",
+            "sandboxes": [{
+                "name": "held", "uid": "uid-held", "ip": "10.0.0.1", "revision": "oldrevision",
+                "boundTime": "2026-01-31T11:30:00Z",
+            }],
+            "boundTime": "2026-01-31T11:30:00Z", "waitSeconds": 0.1, "defaults": {"lifetimeSeconds": 60},
         })),
     ])
 }

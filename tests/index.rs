@@ -5,7 +5,7 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashSet};
 use std::time::Instant;
 use warmpool::api::claim::Phase;
@@ -14,16 +14,19 @@ use warmpool::observe::index::{Index, Trigger};
 use warmpool::observe::pending::{Pending, SETTLE_AFTER};
 use warmpool::observe::sandbox::Sandbox;
 use warmpool::observe::stored::{StoredClaim, StoredPod, StoredPool};
-use warmpool::observe::view::{Creation, PoolView, WarmUpFailures};
+use warmpool::observe::view::{Creation, PoolView, Verdict, WarmUpFailures};
+
+fn pool(uid: &str, defaults: Value) -> StoredPool {
+    let pool = json!({
+        "metadata": {"namespace": "default", "name": "python", "uid": uid, "resourceVersion": "1"},
+        "spec": {"replicas": 1, "template": {"spec": {"containers": []}}, "claimDefaults": defaults},
+    });
+    serde_json::from_value(pool).unwrap()
+}
 
 fn index() -> Index {
     let mut index = Index::default();
-    let pool: StoredPool = serde_json::from_value(json!({
-        "metadata": {"namespace": "default", "name": "python", "uid": "pool", "resourceVersion": "1"},
-        "spec": {"replicas": 1, "template": {"spec": {"containers": []}}},
-    }))
-    .unwrap();
-    index.apply_pool(&pool);
+    index.apply_pool(&pool("pool", json!({})));
     index.apply_claim(&claim(10, ""), true, Timestamp::UNIX_EPOCH);
     index
 }
@@ -192,6 +195,41 @@ fn a_pool_is_looked_at_when_a_sandbox_left_alone_changes_in_any_way() {
     index.pending.refused(&Sandbox::read(&pod(2)).unwrap());
     let pool = Trigger::Pool(Key::new("default", "python"));
     assert_eq!(index.apply_pod(&pod(3)), [pool]);
+}
+
+#[test]
+fn what_is_found_recreated_under_its_name_leaves_nothing_behind() {
+    let mut index = index();
+    let claim = view(&index).claims[0].claim.clone();
+    index.takings.note("pool", Timestamp::UNIX_EPOCH);
+    index.published_claim(&claim, Some(Phase::Pending), Some("11"));
+    let verdict = Verdict {
+        uid: claim.uid.clone(),
+        reason: "NoneAvailable",
+        message: String::new(),
+    };
+    index.judge(&view(&index), vec![verdict]);
+    assert!(index.has_waited(&claim) && index.awaits("claim"));
+    let mut another: StoredClaim = self::claim(12, "");
+    another.metadata.uid = Some("another".into());
+    index.apply_claim(&another, false, Timestamp::UNIX_EPOCH);
+    index.retain_claims(&HashSet::from([claim.key.clone()]));
+    assert!(!index.has_waited(&claim) && !index.awaits("claim"));
+    assert_eq!(view(&index).claims[0].claim.uid, "another");
+
+    index.apply_pool(&pool("another", json!({})));
+    index.retain_pools(&HashSet::from([Key::new("default", "python")]));
+    assert!(index.takings.lately("pool", Timestamp::UNIX_EPOCH).is_empty());
+    assert_eq!(view(&index).pool.uid, "another");
+}
+
+#[test]
+fn claims_that_wait_are_looked_at_when_what_holds_for_them_changes() {
+    let mut index = index();
+    let waits = Trigger::Claim(Key::new("default", "run"));
+    assert!(!index.apply_pool(&pool("pool", json!({}))).contains(&waits));
+    let defaults = json!({"waitTimeoutSeconds": 5});
+    assert!(index.apply_pool(&pool("pool", defaults)).contains(&waits));
 }
 
 #[test]

@@ -3,12 +3,13 @@
 // A test may panic: that is how it fails.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use warmpool::observe::Key;
 use warmpool::observe::index::{Index, Trigger};
 use warmpool::observe::stored::{StoredClaim, StoredPod, StoredPool};
-use warmpool::observe::view::{Creation, PoolView, Supplier};
+use warmpool::observe::view::{Creation, PoolView, Server};
+use warmpool::plan::claim::plan;
 
 fn now() -> Timestamp {
     "2026-01-31T12:00:00Z".parse().unwrap()
@@ -244,9 +245,9 @@ fn one_that_holds_sandboxes_of_a_pool_stays_with_it_whatever_labels_the_pool_has
     assert_eq!(servers(&index), ["a"]);
 }
 
-fn supplier(index: &Index) -> Supplier {
+fn server(index: &Index) -> Server {
     let claim = Key::new("default", "run");
-    index.claim_view(&claim, now()).unwrap().supplier
+    index.claim_view(&claim, now()).unwrap().server
 }
 
 #[test]
@@ -256,9 +257,9 @@ fn a_pool_that_is_being_deleted_serves_nobody() {
     for name in ["a", "b"] {
         pool(&mut index, name, deleted.clone());
     }
-    assert_eq!(supplier(&index), Supplier::Present);
+    assert_eq!(server(&index), Server::Present);
     pool(&mut index, "c", deleted);
-    assert_eq!(supplier(&index), Supplier::Terminating);
+    assert_eq!(server(&index), Server::Terminating);
 }
 
 #[test]
@@ -266,7 +267,7 @@ fn one_that_holds_sandboxes_of_a_pool_that_is_gone_is_served_by_no_other() {
     let mut index = with([0, 1, 0]);
     claim(&mut index, json!({"spec": {"replicas": 2}}));
     pod(&mut index, "gone", "gone-0", "new", Some("run"));
-    assert_eq!(supplier(&index), Supplier::Absent);
+    assert_eq!(server(&index), Server::Absent);
 }
 
 #[test]
@@ -290,4 +291,33 @@ fn one_for_more_than_a_pool_ever_keeps_warm_goes_to_another() {
     assert_eq!(servers(&index), ["a"], "no pool keeps two warm");
     pool(&mut index, "b", json!({"spec": {"capacity": {"minTotal": 2}}}));
     assert_eq!(servers(&index), ["b"]);
+}
+
+#[test]
+fn one_that_was_left_half_bound_is_published_on_the_terms_of_the_pool_whose_sandboxes_it_holds() {
+    let mut index = with([0, 5, 0]);
+    let defaults = json!({"lifetimeSeconds": 60});
+    pool(&mut index, "a", json!({"spec": {"claimDefaults": defaults}}));
+    pod(&mut index, "a", "a-0", "new", Some("run"));
+    let view = index.claim_view(&Key::new("default", "run"), now()).unwrap();
+    let status = plan(&view).status.unwrap();
+    let end = status.expiration_time.map(|time| time.0);
+    assert_eq!(end, Some(now() + SignedDuration::from_secs(60)));
+}
+
+#[test]
+fn one_whose_time_comes_unbound_keeps_what_the_pool_that_was_to_serve_it_said() {
+    let mut index = with([0, 0, 0]);
+    let defaults = json!({"ttlSecondsAfterFinished": 600});
+    pool(&mut index, "a", json!({"spec": {"claimDefaults": defaults}}));
+    let chosen = view(&index, "a").chosen;
+    index.choose(&chosen);
+    claim(&mut index, json!({"spec": {"shutdownTime": now().to_string()}}));
+    let view = index.claim_view(&Key::new("default", "run"), now()).unwrap();
+    let status = serde_json::to_value(plan(&view).status.unwrap()).unwrap();
+    assert_eq!(
+        (&status["phase"], &status["pool"]),
+        (&json!("Expired"), &json!("a"))
+    );
+    assert_eq!(status["defaults"], defaults);
 }

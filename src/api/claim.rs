@@ -253,15 +253,19 @@ pub struct SandboxClaimStatus {
     /// `waitSeconds` for people, as in `12ms`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub wait: String,
+    /// When the claim was bound first; a replacement of a lost sandbox changes nothing about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound_time: Option<Time>,
     /// When the claim expires, if ever.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expiration_time: Option<Time>,
     /// When the claim became Failed or Expired.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finish_time: Option<Time>,
-    /// What the pool's `claimDefaults` said at the binding; it holds on when the pool is gone.
-    #[serde(skip_serializing_if = "BoundDefaults::is_empty")]
-    pub defaults: BoundDefaults,
+    /// What the pool's `claimDefaults` said when the claim was bound first, or ended without that; it holds from then on,
+    /// whatever becomes of the pool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub defaults: Option<BoundDefaults>,
 }
 
 /// One sandbox of a claim.

@@ -5,7 +5,8 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What holds for claims on the pool that leave the field of the same name out.
+/// What holds for claims on the pool that leave the field of the same name out. A claim keeps what was the default when it
+/// was bound first, or ended without that.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClaimDefaults {
@@ -22,7 +23,7 @@ pub struct ClaimDefaults {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = kube::core::Rule::new("self >= 1").message("waitTimeoutSeconds must be 1 or more"))]
     pub wait_timeout_seconds: Option<i32>,
-    /// Seconds after the binding when the claim expires. A claim keeps what was the default at its binding.
+    /// Seconds after the binding when the claim expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = kube::core::Rule::new("self >= 1").message("lifetimeSeconds must be 1 or more"))]
     pub lifetime_seconds: Option<i32>,
@@ -41,10 +42,23 @@ pub struct ClaimDefaults {
     pub pod_metadata: Option<PodMetadata>,
 }
 
-/// The part of a pool's `claimDefaults` that matters to a claim that is bound.
+/// What a pool's `claimDefaults` said when a claim was bound first, or ended without that. What they said of `podMetadata`
+/// is on its sandboxes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BoundDefaults {
+    /// What happens when no sandbox is available in the place of a lost one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_empty: Option<OnEmpty>,
+    /// Which revisions will do in the place of a lost sandbox.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision_policy: Option<RevisionPolicy>,
+    /// Claims of higher priority are served first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<i32>,
+    /// A lost sandbox that is not replaced after this many seconds fails the claim with reason WaitTimeout.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_timeout_seconds: Option<i32>,
     /// Seconds after the binding when the claim expires.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lifetime_seconds: Option<i32>,
@@ -59,32 +73,17 @@ pub struct BoundDefaults {
     pub on_sandbox_lost: Option<OnSandboxLost>,
 }
 
-impl BoundDefaults {
-    /// Nothing is said.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 impl From<&ClaimDefaults> for BoundDefaults {
     fn from(defaults: &ClaimDefaults) -> Self {
         Self {
+            on_empty: defaults.on_empty,
+            revision_policy: defaults.revision_policy,
+            priority: defaults.priority,
+            wait_timeout_seconds: defaults.wait_timeout_seconds,
             lifetime_seconds: defaults.lifetime_seconds,
             ttl_seconds_after_finished: defaults.ttl_seconds_after_finished,
             release_policy: defaults.release_policy,
             on_sandbox_lost: defaults.on_sandbox_lost,
-        }
-    }
-}
-
-impl From<BoundDefaults> for ClaimDefaults {
-    fn from(defaults: BoundDefaults) -> Self {
-        Self {
-            lifetime_seconds: defaults.lifetime_seconds,
-            ttl_seconds_after_finished: defaults.ttl_seconds_after_finished,
-            release_policy: defaults.release_policy,
-            on_sandbox_lost: defaults.on_sandbox_lost,
-            ..Self::default()
         }
     }
 }

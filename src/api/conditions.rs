@@ -62,7 +62,7 @@ pub mod exhausted {
 pub mod claim {
     /// A sandbox was bound.
     pub const BOUND: &str = "Bound";
-    /// The named pool does not exist; the claim binds when it appears.
+    /// No pool that will do is there, or each is being deleted; the claim binds when one appears.
     pub const POOL_NOT_FOUND: &str = "PoolNotFound";
     /// The pool's spec is not understood, so nothing is created for the claim.
     pub const POOL_INVALID: &str = "PoolInvalid";

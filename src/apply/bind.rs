@@ -100,7 +100,8 @@ async fn serve(writer: &Writer, order: &Order) {
             Given::Refused => refused = true,
             Given::Invalid(message) => {
                 let message = format!("podMetadata cannot be added to a sandbox: {message}");
-                return fail_claim(writer.clone(), Arc::clone(claim), reasons::INVALID_SPEC, message).await;
+                let (claim, pool) = (Arc::clone(claim), Arc::clone(&order.pool));
+                return fail_claim(writer.clone(), claim, pool, reasons::INVALID_SPEC, message).await;
             }
         }
     }

@@ -138,6 +138,7 @@ impl Writer {
                     index.pending.serving(&claim.uid);
                     self.start(Task::FailClaim {
                         claim: index.as_written(claim),
+                        pool: Arc::clone(&view.pool),
                         reason,
                         message: message.clone(),
                     });

@@ -106,9 +106,16 @@ pub(crate) async fn claim_status(
     }
 }
 
-/// Ends a claim without a sandbox.
-pub(crate) async fn fail_claim(writer: Writer, claim: Arc<Claim>, reason: &'static str, message: String) {
-    let status = plan::claim::failure(&claim, reason, &message, writer.shared.now());
+/// Ends a claim without a sandbox that `pool` was to serve.
+pub(crate) async fn fail_claim(
+    writer: Writer,
+    claim: Arc<Claim>,
+    pool: Arc<Pool>,
+    reason: &'static str,
+    message: String,
+) {
+    let (terms, pool) = (claim.terms(Some(&pool.claim_defaults)), &pool.key.name);
+    let status = plan::claim::failure(&claim, pool, &terms, reason, &message, writer.shared.now());
     match claim_update(&writer, &claim, status).await {
         // A claim that has changed is decided on anew when the watch shows it.
         Err(error) if error.class() != Class::Stale => writer.pause(claim, pause_after(Some(&error))),

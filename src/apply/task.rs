@@ -30,6 +30,8 @@ pub enum Task {
     FailClaim {
         /// The claim as last seen.
         claim: Arc<Claim>,
+        /// The pool that was to serve it.
+        pool: Arc<Pool>,
         /// CamelCase reason.
         reason: &'static str,
         /// Why, for a person.
@@ -145,9 +147,10 @@ impl Task {
             Self::Bind(order) => bind::run(writer, order).boxed(),
             Self::FailClaim {
                 claim,
+                pool,
                 reason,
                 message,
-            } => publish::fail_claim(writer, claim, reason, message).boxed(),
+            } => publish::fail_claim(writer, claim, pool, reason, message).boxed(),
             Self::UpdateClaim {
                 claim,
                 status,

@@ -131,7 +131,7 @@ impl Documents {
             }
             ("v1", "PodTemplate") => self.templates.push(object(&place, value)?),
             ("apps/v1", "ControllerRevision") => self.revisions.push(object(&place, value)?),
-            // Dumps of a cluster hold them; all that a plan needs of a node is in the pods' own status.
+            // Dumps of a cluster hold them; all that a plan needs of a node is in the pods.
             ("v1", "Node") => {}
             _ => self.ignored.push(place),
         }

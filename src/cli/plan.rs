@@ -226,11 +226,11 @@ fn recovery(index: &Index, view: &PoolView) -> Vec<ActionReport> {
         .collect()
 }
 
-/// By the sandboxes that the claim holds; one that has lost them all is of the pool that its status names.
+/// By the sandboxes that the claim holds; one that has none is of the pool that it asks for or that serves it.
 fn is_of(claim: &ClaimView, pool: &Key) -> bool {
     let mut holds = claim.sandboxes.iter().map(|s| &s.pool);
     let here = if claim.sandboxes.is_empty() {
-        claim.claim.status.pool == pool.name
+        claim.claim.pool() == pool.name
     } else {
         holds.any(|holds| *holds == pool.name)
     };

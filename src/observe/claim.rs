@@ -117,16 +117,18 @@ impl Claim {
         usize::try_from(replicas).unwrap_or(1)
     }
 
-    /// The terms of the claim on a pool with these defaults; without a pool, those of the binding hold on. One that is not
-    /// understood loses nothing.
+    /// The terms of the claim. What a pool with these defaults says counts only until the claim is bound first, or ends: from
+    /// then on what was said then does. One that is not understood loses nothing.
     pub fn terms(&self, defaults: Option<&ClaimDefaults>) -> Terms {
-        match (&self.spec, defaults) {
-            (Err(_), _) => Terms {
+        let kept = self.status.defaults.clone();
+        let defaults = kept.or_else(|| defaults.map(Into::into)).unwrap_or_default();
+        match &self.spec {
+            Ok(spec) => Terms::of(spec, defaults),
+            Err(_) => Terms {
                 release_policy: ReleasePolicy::Retain,
+                defaults,
                 ..Terms::default()
             },
-            (Ok(spec), Some(defaults)) => Terms::of(spec, defaults),
-            (Ok(spec), None) => Terms::of(spec, &self.status.defaults.clone().into()),
         }
     }
 
@@ -150,25 +152,22 @@ impl Claim {
         Some(time.0)
     }
 
-    /// When it expires: at its `shutdownTime`, bound or not, or `lifetimeSeconds` after its binding. The default of the pool
-    /// counts as it was at the binding, until the claim's spec is changed.
-    pub fn expiration(&self, terms: &Terms) -> Option<Timestamp> {
-        self.spec.as_ref().ok()?;
-        let unchanged = self.status.observed_generation == self.generation;
-        let stored = || self.status.expiration_time.as_ref().map(|time| time.0);
-        let after_binding = || self.bound_at()?.checked_add(terms.lifetime?).ok();
-        match self.shutdown() {
-            Some(time) => Some(time),
-            None if unchanged => stored(),
-            None => after_binding(),
-        }
+    /// When it expires: at its `shutdownTime`, bound or not, or `lifetimeSeconds` after it was bound first. Where it leaves
+    /// them out, the default of the pool counts as it was then.
+    pub fn expiration(&self) -> Option<Timestamp> {
+        self.expiration_with(&self.status)
     }
 
-    /// When it was bound, as far as its sandboxes tell, or else how long it waited.
-    fn bound_at(&self) -> Option<Timestamp> {
-        let waited = SignedDuration::try_from_secs_f64(self.status.wait_seconds?).ok()?;
-        let first = self.status.sandboxes.iter().map(|s| s.bound_time.0).min();
-        first.or_else(|| self.created.checked_add(waited).ok())
+    /// The same once its status is this one.
+    pub fn expiration_with(&self, status: &SandboxClaimStatus) -> Option<Timestamp> {
+        let spec = self.spec.as_ref().ok()?;
+        let default = || status.defaults.as_ref()?.lifetime_seconds;
+        let lifetime = || spec.lifetime_seconds.or_else(default);
+        let after_binding = || {
+            let lifetime = SignedDuration::from_secs(lifetime()?.max(0).into());
+            status.bound_time.as_ref()?.0.checked_add(lifetime).ok()
+        };
+        self.shutdown().or_else(after_binding)
     }
 
     /// Whether it may keep a sandbox that it holds. One that its status lists may have ended with success: that is its tenant's

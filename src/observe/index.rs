@@ -79,13 +79,17 @@ pub struct Index {
 impl Index {
     /// A pool was created or changed.
     pub fn apply_pool(&mut self, stored: &StoredPool) -> Vec<Trigger> {
+        let key = stored::key(&stored.metadata);
+        let uid = stored::uid(&stored.metadata);
+        if self.pools.get(&key).is_some_and(|known| known.uid != uid) {
+            self.remove_pool(&key);
+        }
         let pool = Arc::new(self.templates.attach(Pool::read(stored)));
         self.forget_published(&pool.uid, &pool.resource_version);
-        let key = pool.key.clone();
         let before = self.pools.insert(key.clone(), Arc::clone(&pool));
         let known = before.is_some_and(|b| {
-            (&b.uid, &b.fault, &b.labels, b.terminating)
-                == (&pool.uid, &pool.fault, &pool.labels, pool.terminating)
+            (&b.fault, &b.labels, &b.claim_defaults, b.terminating)
+                == (&pool.fault, &pool.labels, &pool.claim_defaults, pool.terminating)
         });
         let mut triggers = vec![Trigger::Pool(key.clone())];
         if !known {
@@ -117,10 +121,12 @@ impl Index {
     /// moment of arrival is not known.
     pub fn apply_claim(&mut self, stored: &StoredClaim, live: bool, now: Timestamp) -> Vec<Trigger> {
         let key = stored::key(&stored.metadata);
-        let known = self
-            .claims
-            .get(&key)
-            .filter(|c| c.uid == stored::uid(&stored.metadata));
+        let uid = stored::uid(&stored.metadata);
+        let mut triggers = match self.claims.get(&key) {
+            Some(known) if known.uid != uid => self.remove_claim(&key),
+            _ => Vec::new(),
+        };
+        let known = self.claims.get(&key);
         let (sequence, arrived) = known.map_or_else(
             || {
                 self.sequence += 1;
@@ -137,7 +143,7 @@ impl Index {
         );
         let claim = Arc::new(Claim::read(stored, sequence, arrived));
         self.forget_published(&claim.uid, &claim.resource_version);
-        let mut triggers = self.unlist(&key);
+        triggers.extend(self.unlist(&key));
         if claim.waiting() {
             self.enlist(&claim);
             triggers.extend(self.pools_for(&claim));

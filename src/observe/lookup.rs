@@ -4,8 +4,9 @@ use super::Key;
 use super::claim::Claim;
 use super::index::{Index, Trigger};
 use super::pool::Pool;
+use super::queue::shared_line;
 use super::sandbox::Sandbox;
-use super::view::{ClaimView, Creation, PoolView, Seen, Supplier};
+use super::view::{ClaimView, Creation, PoolView, Seen, Server};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ impl Index {
         keys
     }
 
-    /// The view of a pool; `None` when it is gone, or when its own status write is still to be seen.
+    /// The view of a pool; `None` when it is gone.
     pub fn pool_view(&self, key: &Key, now: Timestamp, seed: u64, creation: Creation) -> Option<PoolView> {
         let pool = Arc::clone(self.pools.get(key)?);
         let sandboxes = self.sandboxes.get(key).into_iter().flat_map(BTreeMap::values);
@@ -66,32 +67,48 @@ impl Index {
     pub fn claim_view(&self, key: &Key, now: Timestamp) -> Option<ClaimView> {
         let claim = self.claims.get(key).filter(|c| !self.awaits(&c.uid))?;
         let owned = self.owned.get(&claim.uid).into_iter().flatten();
-        let pool = Key::new(key.namespace.clone(), claim.pool());
-        let pool = self.pools.get(&pool);
+        let served_by = self.serving(claim);
+        let pool = self.pools.get(&served_by);
         Some(ClaimView {
             now,
             claim: Arc::clone(claim),
             sandboxes: owned.filter_map(|k| self.pod(k)).collect(),
             binding: self.pending.is_serving(&claim.uid)
                 || self.pending.bound_to().any(|uid| uid == claim.uid),
-            supplier: self.supplier(claim),
+            server: self.server_of(claim),
             terms: claim.terms(pool.map(|p| &p.claim_defaults)),
+            pool: served_by.name,
             verdict: self.queue.verdict(&claim.uid).cloned(),
         })
     }
 
-    fn supplier(&self, claim: &Claim) -> Supplier {
-        let all_from = self.held_by(claim).next().map(|pod| pod.pool_key());
+    /// The pool whose sandboxes a claim holds, or else the one that serves it, that it asks for, or that was told last to
+    /// serve it; named as no pool is while any of several may.
+    fn serving(&self, claim: &Claim) -> Key {
+        let told = || self.told_server(&claim.uid).cloned();
+        self.pool_held_of(claim).unwrap_or_else(|| match claim.pool() {
+            "" => told().unwrap_or_else(|| shared_line(&claim.key.namespace)),
+            pool => Key::new(claim.key.namespace.clone(), pool),
+        })
+    }
+
+    /// The pool whose sandboxes a claim holds.
+    fn pool_held_of(&self, claim: &Claim) -> Option<Key> {
+        self.held_by(claim).next().map(|pod| pod.pool_key())
+    }
+
+    fn server_of(&self, claim: &Claim) -> Server {
+        let all_from = self.pool_held_of(claim);
         let pools: Vec<_> = match all_from {
             Some(pool) => self.pools.get(&pool).into_iter().collect(),
             None => self.accepted_by(claim).collect(),
         };
         if pools.iter().any(|pool| !pool.terminating) {
-            Supplier::Present
+            Server::Present
         } else if pools.is_empty() {
-            Supplier::Absent
+            Server::Absent
         } else {
-            Supplier::Terminating
+            Server::Terminating
         }
     }
 

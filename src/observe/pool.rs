@@ -36,7 +36,7 @@ pub struct Pool {
     pub template: Arc<Template>,
     /// Why the template is what it is, in the user's words.
     pub change_cause: Option<String>,
-    /// What the spec comes to. With a [`Fault::Spec`] only its gate means anything, and of the spec the `claimDefaults` count.
+    /// What the spec comes to. With a [`Fault::Spec`] only its gate means anything; `claim_defaults` are read all the same.
     pub targets: Targets,
     /// Why the pool is left as it is: it creates and deletes nothing; what is warm may still be claimed.
     pub fault: Option<Fault>,

@@ -20,21 +20,19 @@ pub struct Terms {
     pub priority: i32,
     /// How long the claim waits at most.
     pub wait_timeout: SignedDuration,
-    /// How long after its binding it expires.
-    pub lifetime: Option<SignedDuration>,
     /// How long after its end it is deleted.
     pub ttl: Option<SignedDuration>,
     /// What becomes of its sandboxes when it expires.
     pub release_policy: ReleasePolicy,
     /// What happens when a bound sandbox is lost.
     pub on_sandbox_lost: OnSandboxLost,
-    /// What the pool says of claims that are bound.
+    /// What the pool says of them, or said when the claim was bound first or ended.
     pub defaults: BoundDefaults,
 }
 
 impl Terms {
-    /// The terms of a claim with this spec on a pool with these defaults.
-    pub fn of(spec: &SandboxClaimSpec, defaults: &ClaimDefaults) -> Self {
+    /// The terms of a claim with this spec where these are the defaults.
+    pub fn of(spec: &SandboxClaimSpec, defaults: BoundDefaults) -> Self {
         let seconds = |own: Option<i32>, default: Option<i32>| {
             let seconds = own.or(default)?;
             Some(SignedDuration::from_secs(seconds.max(0).into()))
@@ -48,7 +46,6 @@ impl Terms {
             priority: spec.priority.or(defaults.priority).unwrap_or_default(),
             wait_timeout: seconds(spec.wait_timeout_seconds, defaults.wait_timeout_seconds)
                 .unwrap_or(SignedDuration::from_secs(WAIT_TIMEOUT.into())),
-            lifetime: seconds(spec.lifetime_seconds, defaults.lifetime_seconds),
             ttl: seconds(
                 spec.ttl_seconds_after_finished,
                 defaults.ttl_seconds_after_finished,
@@ -61,14 +58,14 @@ impl Terms {
                 .on_sandbox_lost
                 .or(defaults.on_sandbox_lost)
                 .unwrap_or_default(),
-            defaults: defaults.into(),
+            defaults,
         }
     }
 }
 
 impl Default for Terms {
     fn default() -> Self {
-        Self::of(&SandboxClaimSpec::default(), &ClaimDefaults::default())
+        Self::of(&SandboxClaimSpec::default(), BoundDefaults::default())
     }
 }
 

@@ -176,7 +176,9 @@ pub struct ClaimView {
     /// This process is binding a sandbox to it just now.
     pub binding: bool,
     /// Whether there is a pool to serve it.
-    pub supplier: Supplier,
+    pub server: Server,
+    /// The pool that serves it or is to; empty when none is known.
+    pub pool: String,
     /// What holds for it on its pool.
     pub terms: Terms,
     /// Why the pool's last plan left the claim waiting.
@@ -185,7 +187,7 @@ pub struct ClaimView {
 
 /// Whether there is a pool to serve a claim: the one whose sandboxes it holds, or else any that will do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Supplier {
+pub enum Server {
     /// One is there.
     Present,
     /// One is there, but it is being deleted.
@@ -205,7 +207,6 @@ pub struct Verdict {
     pub message: String,
 }
 
-/// Namespace and name of the pool of a view, for messages.
 impl PoolView {
     /// Key of the pool.
     pub fn key(&self) -> &Key {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(super) fn run(draft: &mut Draft) {
     let now = draft.view.now;
     // One whose time is over is about to expire, and a sandbox given to it would go with it.
-    let is_over = |w: &Waiting| w.claim.expiration(&w.terms).is_some_and(|time| time <= now);
+    let is_over = |w: &Waiting| w.claim.expiration().is_some_and(|time| time <= now);
     let mut waiting: Vec<_> = draft
         .view
         .claims

@@ -144,6 +144,7 @@ const TOGETHER: &[Named] = told![
     stories::lifetimes::{
         a_claim_expires_and_its_sandbox_goes_unless_it_is_retained,
         the_lifetime_of_a_bound_claim_may_be_changed_and_nothing_else,
+        new_defaults_of_a_pool_touch_no_claim_that_was_bound,
         an_ended_claim_is_deleted_in_its_time,
         a_lost_sandbox_is_replaced_where_the_claim_asks_for_it,
         a_claim_whose_end_is_past_gets_nothing,

@@ -13,6 +13,7 @@ const PATIENCE: usize = 300;
 /// Judges what a write has made of a claim.
 pub fn written(state: &mut State, before: &Object, claim: &Object) -> Result<(), Breach> {
     ends_rightly(state, before, claim)?;
+    keeps_what_was_said(before, claim)?;
     note_binding(&mut state.ghost, claim);
     lists(state, before, claim)
 }
@@ -24,6 +25,17 @@ fn note_binding(ghost: &mut Ghost, claim: &Object) {
     let first = times.flatten().min();
     if let Some(at) = first.filter(|_| claim.phase() == "Bound") {
         ghost.bound.entry(claim.uid().to_string()).or_insert(at);
+    }
+}
+
+/// What its status says of its first binding, and of what its pool said then, stays.
+fn keeps_what_was_said(before: &Object, claim: &Object) -> Result<(), Breach> {
+    let (before, after) = (&before.value["status"], &claim.value["status"]);
+    let fields = ["boundTime", "waitSeconds", "defaults"];
+    let changed = |field: &&str| !before[*field].is_null() && before[*field] != after[*field];
+    match fields.into_iter().find(changed) {
+        Some(field) => breach("I8", format!("the {field} of claim {} changes", claim.name())),
+        None => Ok(()),
     }
 }
 

@@ -40,7 +40,7 @@ fn for_the_claim(plan: &Value) -> Vec<String> {
 #[test]
 fn a_claim_that_ends_is_shown_with_what_it_gives_back_and_why() {
     let failed = held().replace("phase: Running", "phase: Failed");
-    let expires = "phase: Bound, expirationTime: '2026-01-31T11:59:59Z'";
+    let expires = "phase: Bound, boundTime: '2026-01-31T11:59:58Z', defaults: {lifetimeSeconds: 2}";
     for (spec, status, pod, expected) in [
         ("", "phase: Bound", held(), vec![]),
         (
@@ -81,4 +81,15 @@ fn a_claim_that_loses_another_sandbox_while_it_waits_is_not_half_bound() {
     let claim = claim.replace("sandboxes: [", &format!("sandboxes: [{gone}, "));
     let planned = for_the_claim(&plan(&stream(&[POOL, &claim, &held()])));
     assert!(planned.is_empty(), "{planned:?}");
+}
+
+#[test]
+fn a_claim_that_fails_at_once_is_shown_with_the_pool_that_is_being_deleted() {
+    let pool = POOL.replace(
+        "{name: python",
+        "{deletionTimestamp: '2026-01-31T11:00:00Z', name: python",
+    );
+    let claim = CLAIM.replace("{name: python}}", "{name: python}, onEmpty: Fail}");
+    let planned = for_the_claim(&plan(&stream(&[&pool, &claim])));
+    assert_eq!(planned, ["FailClaim - PoolNotFound"]);
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use warmpool::api::claim::Phase as ClaimPhase;
 use warmpool::api::labels;
 use warmpool::observe::sandbox::{Owner, PodPhase};
-use warmpool::observe::view::{OwnWrite, Supplier};
+use warmpool::observe::view::{OwnWrite, Server};
 use warmpool::plan::{self, Phase, Step};
 
 fn served(world: &World) -> Vec<String> {
@@ -316,7 +316,7 @@ fn a_claim_of_a_missing_pool_waits_and_says_so_once() {
     let mut world = World::new(0, json!({}));
     world.claim("one", json!({}));
     let mut view = world.claim_view("one");
-    view.supplier = Supplier::Absent;
+    view.server = Server::Absent;
     assert_eq!(
         plan::claim::plan(&view).status,
         None,
@@ -328,7 +328,7 @@ fn a_claim_of_a_missing_pool_waits_and_says_so_once() {
     assert_eq!(status.conditions[0].reason, "PoolNotFound");
     world.claims.get_mut("one").unwrap().status = status;
     let mut view = world.claim_view("one");
-    view.supplier = Supplier::Absent;
+    view.server = Server::Absent;
     assert_eq!(plan::claim::plan(&view).status, None);
 }
 
@@ -338,7 +338,7 @@ fn a_claim_that_is_not_understood_is_looked_at_again_only_when_something_changes
     world.claim("one", json!({"priority": "high"}));
     world.now += SignedDuration::from_secs(301);
     let mut view = world.claim_view("one");
-    view.supplier = Supplier::Absent;
+    view.server = Server::Absent;
     let plan = plan::claim::plan(&view);
     assert_eq!(plan.status.unwrap().conditions[0].reason, "InvalidSpec");
     assert_eq!(plan.next, None);

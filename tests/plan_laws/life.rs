@@ -3,10 +3,9 @@
 use crate::world::World;
 use jiff::SignedDuration;
 use std::sync::Arc;
-use warmpool::api::claim::Phase as ClaimPhase;
 use warmpool::api::labels;
 use warmpool::observe::sandbox::{Owner, Sandbox};
-use warmpool::observe::view::{ClaimView, Supplier};
+use warmpool::observe::view::{ClaimView, Server};
 use warmpool::plan::{self, Action, Step};
 
 impl World {
@@ -45,13 +44,22 @@ impl World {
                 pod.resource_version = self.counter.to_string();
                 self.follow(&claim.key.name);
             }
-            Step::FailClaim { claim, .. } => {
+            Step::FailClaim { claim, message } => {
+                let view = self.claim_view(&claim.key.name);
+                let status = plan::claim::failure(
+                    &view.claim,
+                    &view.pool,
+                    &view.terms,
+                    action.reason,
+                    message,
+                    self.now,
+                );
                 if let Some(stored) = self
                     .claims
                     .get_mut(&claim.key.name)
                     .filter(|c| c.uid == claim.uid)
                 {
-                    stored.status.phase = Some(ClaimPhase::Failed);
+                    stored.status = status;
                 }
             }
         }
@@ -82,7 +90,8 @@ impl World {
             now: self.now,
             sandboxes: owned.map(|s| Arc::new(s.clone())).collect(),
             binding: false,
-            supplier: Supplier::Present,
+            server: Server::Present,
+            pool: self.pool().key.name,
             terms: claim.terms(Some(&self.pool().claim_defaults)),
             verdict: None,
             claim,

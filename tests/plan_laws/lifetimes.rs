@@ -7,11 +7,11 @@ use warmpool::api::claim::{Phase, ReleasePolicy};
 use warmpool::observe::claim::Claim;
 use warmpool::observe::sandbox::PodPhase;
 use warmpool::observe::stored::StoredClaim;
-use warmpool::observe::view::{ClaimView, Supplier};
+use warmpool::observe::view::{ClaimView, Server};
 use warmpool::plan::claim::plan;
 
 /// A pool of two with the bound claim `run`.
-fn bound(claim: Value, defaults: Value) -> World {
+pub fn bound(claim: Value, defaults: Value) -> World {
     let mut world = World::full(2, json!({"claimDefaults": defaults}));
     world.claim("run", claim);
     world.step();
@@ -20,11 +20,11 @@ fn bound(claim: Value, defaults: Value) -> World {
     world
 }
 
-fn phase(world: &World) -> Phase {
+pub fn phase(world: &World) -> Phase {
     world.claims["run"].status.phase.unwrap()
 }
 
-fn later(world: &mut World, seconds: i64) {
+pub fn later(world: &mut World, seconds: i64) {
     world.now += SignedDuration::from_secs(seconds);
 }
 
@@ -34,12 +34,12 @@ fn condition(world: &World, type_: &str) -> (String, String) {
     (condition.status.clone(), condition.reason.clone())
 }
 
-fn pods(world: &World) -> usize {
+pub fn pods(world: &World) -> usize {
     world.claim_view("run").sandboxes.len()
 }
 
 /// The user changes the spec.
-fn edit(world: &mut World, fields: Value) {
+pub fn edit(world: &mut World, fields: Value) {
     let claim = world.claims["run"].clone();
     let mut spec = serde_json::to_value(claim.spec.as_ref().unwrap()).unwrap();
     for (key, value) in fields.as_object().unwrap() {
@@ -58,7 +58,7 @@ fn edit(world: &mut World, fields: Value) {
     world.claims.insert("run".into(), read);
 }
 
-fn expires(world: &World) -> Option<Timestamp> {
+pub fn expires(world: &World) -> Option<Timestamp> {
     let at = world.claims["run"].status.expiration_time.as_ref();
     at.map(|time| time.0)
 }
@@ -176,7 +176,7 @@ fn an_ended_claim_is_deleted_after_its_time_and_not_before() {
     assert!(!world.claims.contains_key("run"));
 }
 
-fn lose(world: &mut World, how: &str) {
+pub fn lose(world: &mut World, how: &str) {
     let name = world.claims["run"].status.sandboxes[0].name.clone();
     match how {
         "failed" => world.sandboxes.get_mut(&name).unwrap().phase = PodPhase::Failed,
@@ -331,11 +331,28 @@ fn a_lifetime_changed_while_a_claim_waits_for_what_it_has_lost_holds_when_it_is_
     assert_eq!(expires(&world), Some(before + SignedDuration::from_secs(40)));
 }
 
+#[test]
+fn an_edit_after_a_replacement_does_not_move_the_end_of_a_claim() {
+    for own in [json!({"lifetimeSeconds": 3600}), json!({})] {
+        let mut world = bound(own, json!({"lifetimeSeconds": 3600, "onSandboxLost": "Replace"}));
+        let end = expires(&world);
+        later(&mut world, 600);
+        lose(&mut world, "gone");
+        world.follow("run");
+        assert_eq!(phase(&world), Phase::Pending);
+        world.rest();
+        assert_eq!((phase(&world), expires(&world)), (Phase::Bound, end));
+        edit(&mut world, json!({"ttlSecondsAfterFinished": 5}));
+        world.follow("run");
+        assert_eq!((phase(&world), expires(&world)), (Phase::Bound, end));
+    }
+}
+
 /// What the claim's controller sees once its pool is gone.
 fn without_pool(world: &World) -> ClaimView {
     let view = world.claim_view("run");
     ClaimView {
-        supplier: Supplier::Absent,
+        server: Server::Absent,
         terms: view.claim.terms(None),
         ..view
     }

@@ -12,6 +12,7 @@ mod batches;
 mod busy;
 mod claims;
 mod deadlines;
+mod defaults;
 mod events;
 mod held_up;
 mod hooks;

@@ -5,6 +5,7 @@
 
 mod clock;
 mod failing_bindings;
+mod kept_defaults;
 mod left_alone;
 mod lost_answers;
 mod refused_claims;

@@ -1,6 +1,6 @@
 //! A bound claim: its status follows its sandboxes, one that is lost is replaced or ends the claim, and it expires.
 
-use super::{ClaimPlan, expiry, failure, say, unpublished, write};
+use super::{ClaimPlan, expire, fail, say, unpublished, write};
 use crate::api::SandboxClaimStatus;
 use crate::api::claim::{BoundSandbox, OnSandboxLost, Phase};
 use crate::api::conditions::claim as reasons;
@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 pub(super) fn plan(view: &ClaimView) -> ClaimPlan {
     let claim = &view.claim;
-    let expiration = claim.expiration(&view.terms);
+    let expiration = claim.expiration();
     if let Some(end) = expiration.filter(|at| *at <= view.now) {
-        return write(claim, expiry(claim, &lifetime_ended(end), view.now));
+        return expire(view, &lifetime_ended(end));
     }
     let (kept, lost) = kept_and_lost(view);
     let mut plan = if lost.is_empty() && !kept.is_empty() {
@@ -102,15 +102,14 @@ pub(super) fn lose(view: &ClaimView, kept: &[Kept<'_>], lost: &[Lost<'_>]) -> Cl
             } else {
                 ""
             };
-            let message = format!("{what}{hint}");
-            write(claim, failure(claim, reasons::SANDBOX_LOST, &message, view.now))
+            fail(view, reasons::SANDBOX_LOST, &format!("{what}{hint}"))
         }
         OnSandboxLost::Replace => {
             let status = SandboxClaimStatus {
                 phase: Some(Phase::Pending),
                 observed_generation: claim.generation,
                 sandboxes: kept.iter().map(|(entry, _)| (*entry).clone()).collect(),
-                expiration_time: claim.expiration(&view.terms).map(Time),
+                expiration_time: claim.expiration().map(Time),
                 ..claim.status.clone()
             };
             let message = format!("{what} and is being replaced");

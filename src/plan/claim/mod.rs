@@ -81,13 +81,7 @@ pub fn binding(
         stays.cloned().unwrap_or_else(|| published(sandbox))
     };
     let first = before.wait_seconds.is_none();
-    let lifetime = terms.lifetime.and_then(|lifetime| now.checked_add(lifetime).ok());
-    let expiration = if first {
-        claim.shutdown().or(lifetime)
-    } else {
-        claim.expiration(terms)
-    };
-    let status = SandboxClaimStatus {
+    let mut status = SandboxClaimStatus {
         phase: Some(Phase::Bound),
         observed_generation: claim.generation,
         pool: sandboxes.first().map(|s| s.pool.clone()).unwrap_or_default(),
@@ -100,43 +94,58 @@ pub fn binding(
         } else {
             before.wait.clone()
         },
-        expiration_time: expiration.map(Time),
-        defaults: if first {
-            terms.defaults.clone()
-        } else {
-            before.defaults.clone()
-        },
+        bound_time: before.bound_time.clone().or(Some(Time(now))),
+        expiration_time: None,
+        defaults: Some(terms.defaults.clone()),
         finish_time: None,
         conditions: Vec::new(),
     };
+    status.expiration_time = claim.expiration_with(&status).map(Time);
     let statements = vec![say::bound(sandboxes), say::readiness(sandboxes)];
     say::with_conditions(claim, status, statements, now)
 }
 
-/// The status of a claim that ends without keeping a sandbox.
-pub fn failure(claim: &Claim, reason: &'static str, message: &str, now: Timestamp) -> SandboxClaimStatus {
-    ended(claim, Phase::Failed, reason, message, now)
-}
-
-fn ended(
+/// The status of a claim that ends without keeping a sandbox; `pool` was to serve it, on these terms.
+pub fn failure(
     claim: &Claim,
-    phase: Phase,
+    pool: &str,
+    terms: &Terms,
     reason: &'static str,
     message: &str,
     now: Timestamp,
 ) -> SandboxClaimStatus {
-    let mut status = claim.status.clone();
-    status.phase = Some(phase);
-    status.observed_generation = claim.generation;
-    status.finish_time = Some(Time(now));
-    if status.pool.is_empty() {
-        status.pool = claim.pool().to_string();
-    }
+    let status = ended(claim, pool, terms, Phase::Failed, now);
     say::with_conditions(claim, status, say::unbound(reason, message), now)
 }
 
-fn expiry(claim: &Claim, message: &str, now: Timestamp) -> SandboxClaimStatus {
-    ended(claim, Phase::Expired, reasons::EXPIRED, message, now)
+fn ended(claim: &Claim, pool: &str, terms: &Terms, phase: Phase, now: Timestamp) -> SandboxClaimStatus {
+    let before = &claim.status;
+    let served_by = if before.pool.is_empty() {
+        pool
+    } else {
+        &before.pool
+    };
+    SandboxClaimStatus {
+        phase: Some(phase),
+        observed_generation: claim.generation,
+        pool: served_by.to_string(),
+        finish_time: Some(Time(now)),
+        defaults: Some(terms.defaults.clone()),
+        ..before.clone()
+    }
+}
+
+fn fail(view: &ClaimView, reason: &'static str, message: &str) -> ClaimPlan {
+    let claim = &view.claim;
+    let status = failure(claim, &view.pool, &view.terms, reason, message, view.now);
+    write(claim, status)
+}
+
+fn expire(view: &ClaimView, message: &str) -> ClaimPlan {
+    let (claim, now) = (&view.claim, view.now);
+    let status = ended(claim, &view.pool, &view.terms, Phase::Expired, now);
+    let statements = say::unbound(reasons::EXPIRED, message);
+    write(claim, say::with_conditions(claim, status, statements, now))
 }
 
 /// Pods of the claim that its status does not name.

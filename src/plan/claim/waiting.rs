@@ -1,12 +1,12 @@
 //! A claim without all its sandboxes: it is published once it holds them, and says meanwhile why it waits.
 
-use super::{ClaimPlan, binding, bound, expiry, failure, say, unpublished, write};
+use super::{ClaimPlan, binding, bound, expire, fail, say, unpublished, write};
 use crate::api::SandboxClaimStatus;
 use crate::api::claim::{OnEmpty, Phase};
 use crate::api::conditions::{self, claim as reasons};
 use crate::observe::claim::{Claim, Target};
 use crate::observe::sandbox::Sandbox;
-use crate::observe::view::{ClaimView, Supplier};
+use crate::observe::view::{ClaimView, Server};
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ const PATIENCE: SignedDuration = SignedDuration::from_millis(500);
 
 pub(super) fn plan(view: &ClaimView) -> ClaimPlan {
     let claim = &view.claim;
-    let expiration = claim.expiration(&view.terms);
+    let expiration = claim.expiration();
     if let Some(end) = expiration.filter(|time| *time <= view.now) {
         let message = match claim.status.wait_seconds {
             None => format!("shutdownTime {end} came before the claim was bound"),
             Some(_) => bound::lifetime_ended(end),
         };
-        return write(claim, expiry(claim, &message, view.now));
+        return expire(view, &message);
     }
     let usable = usable(view);
     let wanted = claim.wanted();
@@ -69,15 +69,15 @@ fn wait(view: &ClaimView) -> ClaimPlan {
     let deadline = claim.deadline(&view.terms);
     let (reason, message) = match (&claim.spec, &view.verdict) {
         (Err(fault), _) => (reasons::INVALID_SPEC, fault.clone()),
-        (Ok(_), _) if view.supplier != Supplier::Present => {
+        (Ok(_), _) if view.server != Server::Present => {
             let missing = missing(view);
             if deadline.is_some_and(|deadline| deadline <= now) {
                 let message = format!("{missing}, and none appeared within waitTimeoutSeconds");
-                return write(claim, failure(claim, reasons::WAIT_TIMEOUT, &message, now));
+                return fail(view, reasons::WAIT_TIMEOUT, &message);
             }
             if view.terms.on_empty == OnEmpty::Fail {
                 let message = format!("{missing}, and onEmpty is Fail");
-                return write(claim, failure(claim, reasons::POOL_NOT_FOUND, &message, now));
+                return fail(view, reasons::POOL_NOT_FOUND, &message);
             }
             (reasons::POOL_NOT_FOUND, missing)
         }
@@ -92,7 +92,7 @@ fn wait(view: &ClaimView) -> ClaimPlan {
         };
     }
     // The pool that is there fails the claim in its time, and one that is not understood fails of itself never.
-    let next = deadline.filter(|_| claim.spec.is_ok() && view.supplier != Supplier::Present);
+    let next = deadline.filter(|_| claim.spec.is_ok() && view.server != Server::Present);
     let said =
         conditions::find(&claim.status.conditions, conditions::BOUND).is_some_and(|c| c.reason == reason);
     if said && claim.status.observed_generation == claim.generation {
@@ -105,7 +105,7 @@ fn wait(view: &ClaimView) -> ClaimPlan {
         phase: Some(Phase::Pending),
         observed_generation: claim.generation,
         pool: claim.pool().to_string(),
-        expiration_time: claim.expiration(&view.terms).map(Time),
+        expiration_time: claim.expiration().map(Time),
         ..claim.status.clone()
     };
     let status = say::with_conditions(claim, status, say::unbound(reason, &message), now);
@@ -118,7 +118,7 @@ fn wait(view: &ClaimView) -> ClaimPlan {
 fn missing(view: &ClaimView) -> String {
     let namespace = &view.claim.key.namespace;
     match &view.claim.target {
-        Target::Pool(name) if view.supplier == Supplier::Terminating => {
+        Target::Pool(name) if view.server == Server::Terminating => {
             format!("pool {name} in namespace {namespace} is being deleted")
         }
         Target::Pool(name) => format!("pool {name} does not exist in namespace {namespace}"),
@@ -127,7 +127,7 @@ fn missing(view: &ClaimView) -> String {
                 "the pool in namespace {namespace} whose sandboxes the claim holds is gone or being deleted"
             )
         }
-        Target::AnyWith(_) if view.supplier == Supplier::Terminating => {
+        Target::AnyWith(_) if view.server == Server::Terminating => {
             format!("every pool in namespace {namespace} that would do is being deleted")
         }
         Target::AnyWith(labels) => {

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 /// A binding is seen this much later than it was decided on, whole seconds of the stored times included.
 const SEEN_LATE: SignedDuration = SignedDuration::from_secs(2);
 
-/// The shortest `lifetimeSeconds` that the `claimDefaults` of each pool have had: which of them a claim was bound under is not
-/// stored.
+/// The shortest `lifetimeSeconds` that the `claimDefaults` of each pool have had. Which of them a claim was bound under its
+/// status says, and that is the word of the operator that is judged.
 #[derive(Default)]
 pub struct Ends(BTreeMap<String, i64>);
 

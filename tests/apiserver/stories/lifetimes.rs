@@ -75,6 +75,28 @@ pub fn the_lifetime_of_a_bound_claim_may_be_changed_and_nothing_else(scene: &Sce
     settle(scene, 60)
 }
 
+pub fn new_defaults_of_a_pool_touch_no_claim_that_was_bound(scene: &Scene) -> Result<(), String> {
+    full(scene, 2)?;
+    scene.create_claim("run", "python", &json!({}))?;
+    let kept = bound(scene, "run")?["status"]["defaults"].clone();
+    wait::ensure(kept == json!({}), || format!("{kept} is kept of nothing"))?;
+    let defaults = json!({"lifetimeSeconds": 1, "ttlSecondsAfterFinished": 1});
+    scene.patch_pool("python", &json!({"spec": {"claimDefaults": defaults}}))?;
+    scene.create_claim("next", "python", &json!({}))?;
+    in_phase(scene, "next", "Expired", 30)?;
+    patch(scene, "run", &json!({"ttlSecondsAfterFinished": 600}))?;
+    wait::until("only the claim of before was left", 30, || {
+        let left = scene.claims()?.len();
+        wait::ensure(left == 1, || format!("{left} claims are there"))
+    })?;
+    wait::throughout("it stays bound", 2, || {
+        let status = scene.claim("run")?["status"].clone();
+        wait::ensure(text(&status, "/phase") == "Bound", || status.to_string())
+    })?;
+    scene.delete_claim("run")?;
+    settle(scene, 60)
+}
+
 pub fn an_ended_claim_is_deleted_in_its_time(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 0, &json!({})))?;
     let fails = json!({"onEmpty": "Fail", "ttlSecondsAfterFinished": 2});

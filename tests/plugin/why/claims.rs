@@ -179,3 +179,24 @@ fn a_claim_on_a_pool_that_is_being_deleted_is_promised_nothing() {
         ]
     );
 }
+
+#[test]
+fn a_claim_that_waits_for_a_replacement_has_waited_since_its_loss() {
+    let status = json!({
+        "phase": "Pending", "observedGeneration": 1, "pool": "python", "waitSeconds": 0.1, "boundTime": ago(25),
+        "conditions": [condition("Bound", "False", "SandboxLost", "sandbox p1 is gone and is being replaced")],
+    });
+    let world = plain(0).claim("run", &json!({"onSandboxLost": "Replace"}), &status);
+    let said = world.why("run");
+    assert!(said.starts_with("Claim run has waited 20s for"), "{said}");
+}
+
+#[test]
+fn a_claim_whose_end_comes_before_its_deadline_tells_of_that() {
+    let claim = json!({"shutdownTime": "2026-01-31T12:00:10Z"});
+    for world in [plain(0), World::new(0, &json!({"replicas": "many"}), &json!({}))] {
+        let said = world.claim("run", &claim, &json!({})).why("run");
+        let told = "It expires at 2026-01-31T12:00:10Z, in 10s, bound by then or not.";
+        assert!(said.ends_with(told) && !said.contains("It fails"), "{said}");
+    }
+}

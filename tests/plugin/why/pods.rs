@@ -170,3 +170,10 @@ fn a_sandbox_of_a_stopped_pool_has_no_deadline() {
         "{said}"
     );
 }
+
+#[test]
+fn a_sandbox_that_need_not_stay_ready_is_available_whatever_the_clock_of_its_node() {
+    let ahead = json!([{"type": "Ready", "status": "True", "lastTransitionTime": ago(-2)}]);
+    let world = plain(1).pod("p1", "image:2", &json!({"status": {"conditions": ahead}}));
+    world.tells("p1", &["It is available since 2026-01-31T12:00:02Z (0s)."]);
+}

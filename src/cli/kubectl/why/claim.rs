@@ -90,7 +90,7 @@ fn bound(index: &Index, key: &Key, status: &SandboxClaimStatus, now: Timestamp) 
 
 /// What a claim waits for, and what is done about it.
 fn waiting(index: &Index, claim: &Claim, status: &SandboxClaimStatus, now: Timestamp) -> Vec<String> {
-    let age = between(claim.created, now);
+    let age = between(claim.waits_from(claim.created), now);
     let name = &claim.key.name;
     if claim.spec.is_err() {
         return vec![format!(
@@ -154,9 +154,17 @@ fn decided(outlook: &Outlook, claim: &Claim) -> String {
     step.unwrap_or_else(|| format!("Claim {name} is being bound."))
 }
 
+/// When time alone ends it.
 fn deadline(claim: &Claim, outlook: Option<&Outlook>, now: Timestamp) -> Option<String> {
     let terms = claim.terms(outlook.map(|o| &o.view.pool.claim_defaults));
     let at = claim.deadline(&terms)?;
+    if let Some(end) = claim.expiration().filter(|end| *end <= at) {
+        return Some(format!(
+            "It expires at {}, in {}, bound by then or not.",
+            clock(end),
+            between(now, end)
+        ));
+    }
     Some(format!(
         "It fails at {}, in {}, unless it is bound by then (waitTimeoutSeconds).",
         clock(at),

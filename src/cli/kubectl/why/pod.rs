@@ -109,7 +109,9 @@ fn condition(sandbox: &Sandbox, targets: &Targets, now: Timestamp) -> String {
         return format!("It has ended: its phase is {:?}.", sandbox.phase);
     }
     match sandbox.available_at(&targets.gate) {
-        Some(at) if at <= now => format!("It is available {}.", since(at, now)),
+        Some(at) if sandbox.is_available(&targets.gate, now) => {
+            format!("It is available {}.", since(at, now))
+        }
         Some(at) => format!(
             "It is Ready and not available yet: minReadySeconds are over in {}, at {}.",
             between(now, at),

@@ -1,7 +1,7 @@
 //! Binding: W1 gives the pod to the claim and excludes every other claim, W2 publishes it.
 
 use super::Writer;
-use super::outcome::{CallError, Class, Tries, call, pauses, settle};
+use super::outcome::{CallError, Class, Tries, call, settle};
 use super::patch::{add, annotation, handlers_are_on, label, test};
 use super::place::Place;
 use super::publish::fail_claim;
@@ -263,16 +263,16 @@ async fn live(
     pods: &Api<StoredPod>,
     name: &str,
 ) -> Result<StoredPod, NotGiven> {
-    for pause in pauses() {
+    let mut tries = Tries::new();
+    loop {
         match settle(place, || call(pods.get(name))).await {
-            Err(error) if error.class() != Class::Gone => place.pause(pause).await,
+            Err(error) if error.class() != Class::Gone => place.pause(tries.next_pause()).await,
             answer => return Ok(answer?),
         }
         if !still_waits(writer, claim) {
-            break;
+            return Err(NotGiven::Unknown);
         }
     }
-    Err(NotGiven::Unknown)
 }
 
 /// Whether the claim is still there and has nothing, as far as is seen.

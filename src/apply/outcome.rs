@@ -97,46 +97,40 @@ impl CallError {
     }
 }
 
-/// Waiting times between tries of a write whose outcome is not known: 0.1 s, doubling up to 5 s.
-pub fn pauses() -> impl Iterator<Item = Duration> {
-    std::iter::successors(Some(Duration::from_millis(100)), |last| {
-        Some((*last * 2).min(Duration::from_secs(5)))
-    })
-}
-
-/// The tries of one write.
-pub(super) struct Tries<P> {
-    pauses: P,
+/// The tries of one write whose outcome is not known.
+pub(super) struct Tries {
+    pause: Duration,
     /// The answer of one of them was lost: it may have been carried out.
     pub(super) lost: bool,
 }
 
-impl Tries<()> {
-    pub(super) fn new() -> Tries<impl Iterator<Item = Duration>> {
-        Tries {
-            pauses: pauses(),
+impl Tries {
+    pub(super) fn new() -> Self {
+        Self {
+            pause: Duration::from_millis(100),
             lost: false,
         }
     }
-}
 
-impl<P: Iterator<Item = Duration>> Tries<P> {
-    /// How long to wait before the next try; `None` when the API server has answered that there is no use in one.
+    /// How long to wait before the next one: 0.1 s, doubling up to 5 s.
+    pub(super) fn next_pause(&mut self) -> Duration {
+        let longer = (self.pause * 2).min(Duration::from_secs(5));
+        std::mem::replace(&mut self.pause, longer)
+    }
+
+    /// How long to wait before the next one; `None` when the API server has answered that there is no use in it.
     pub(super) fn pause_after(&mut self, error: &CallError) -> Option<Duration> {
         let pause = match error.class() {
             Class::Ambiguous => {
                 self.lost = true;
-                self.pauses.next().unwrap_or(DEADLINE)
+                self.next_pause()
             }
             Class::Throttled(pause) => pause,
             Class::Stale | Class::Gone | Class::Invalid(_) | Class::Refused(_) | Class::Denied => {
                 return None;
             }
         };
-        tracing::debug!(
-            error = error.message(),
-            "the write is repeated, its outcome is not known"
-        );
+        tracing::debug!(error = error.message(), "the write is tried again");
         Some(pause)
     }
 }

@@ -10,6 +10,10 @@ use thiserror::Error;
 /// one can hang for as long as a half-open connection lives.
 pub const DEADLINE: Duration = Duration::from_secs(15);
 
+/// Longest pause before a write is made again, in seconds, however long the API server asks for. What stood in the way (a
+/// quota, a webhook) is often taken away by a person who then waits.
+pub(super) const LONGEST: u64 = 60;
+
 /// Why a request failed.
 #[derive(Debug, Error)]
 pub enum CallError {
@@ -34,7 +38,7 @@ pub enum Class {
     Refused(String),
     /// The operator's role does not allow it. [`call`] has told the log.
     Denied,
-    /// The API server asks to wait this long. The write did not happen.
+    /// The API server asks to wait, for this long at most. The write did not happen.
     Throttled(Duration),
     /// No answer, a broken connection or an error of the server: the write may have happened or not.
     Ambiguous,
@@ -69,7 +73,7 @@ impl CallError {
                 Class::Invalid(status.message.clone())
             }
             409 | 412 | 422 => Class::Stale,
-            429 => Class::Throttled(Duration::from_secs(u64::from(retry_after.max(1)))),
+            429 => Class::Throttled(Duration::from_secs(u64::from(retry_after).clamp(1, LONGEST))),
             403 if self.missing_right().is_some() => Class::Denied,
             400..=499 => Class::Refused(status.message.clone()),
             _ => Class::Ambiguous,

@@ -8,6 +8,7 @@ pub mod create;
 pub mod delete;
 pub mod drain;
 pub mod events;
+mod give;
 pub mod outcome;
 mod patch;
 mod place;

@@ -1,6 +1,5 @@
 //! Binding: W1 gives the pod to the claim and excludes every other claim, W2 publishes it.
 
-use super::Writer;
 use super::give::{Given, give};
 use super::outcome::{CallError, Class};
 use super::patch::{add, annotation, handlers_are_on, label, test};
@@ -8,6 +7,7 @@ use super::place::Place;
 use super::publish::fail_claim;
 use super::task::RETRY_AFTER;
 use super::tell::{names, tell};
+use super::{BINDINGS, Writer};
 use crate::api::claim::PodMetadata;
 use crate::api::conditions::claim as reasons;
 use crate::api::{API_VERSION, labels};
@@ -17,11 +17,15 @@ use crate::observe::pool::Pool;
 use crate::observe::sandbox::{Owner, Sandbox};
 use crate::observe::terms::pod_metadata;
 use crate::plan;
-use futures::future::join_all;
+use futures::StreamExt;
+use futures::stream;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Bindings of one claim under way at once. One for many is to leave places for others.
+const OF_ONE_CLAIM: usize = BINDINGS / 4;
 
 /// One claim and the sandboxes that it is to get now.
 #[derive(Clone, Debug)]
@@ -69,7 +73,8 @@ async fn serve(writer: &Writer, order: &Order) {
             let mut place = writer.bindings.place();
             give(writer, &mut place, order, sandbox).await
         });
-        join_all(all).await
+        let all: Vec<_> = all.collect();
+        stream::iter(all).buffered(OF_ONE_CLAIM).collect().await
     };
     let mut bound = order.held.clone();
     let mut refused = false;

@@ -174,3 +174,18 @@ async fn a_claim_that_went_while_its_binding_waited_for_a_place_is_given_nothing
     let pending = world.pending().join("; ");
     assert!(!pending.contains("well"), "{pending}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_for_many_keeps_no_other_waiting() {
+    let mut world = World::new(|asked| {
+        if binds_in(asked, "sick") {
+            Reply::Never
+        } else {
+            Reply::Done
+        }
+    });
+    world.pool("sick", "python", MANY);
+    world.claim("sick", "batch", "python", &json!({"replicas": MANY}));
+    world.go_on(Duration::from_secs(1)).await;
+    another_namespace_is_served(&mut world).await;
+}

@@ -66,7 +66,7 @@ pub(super) async fn give(
                 let now = writer.shared.now();
                 let mut index = writer.shared.lock();
                 if still_waits(&index, order, now) {
-                    index.refusers.note(&claim.uid, sandbox);
+                    index.note_refuser(claim, sandbox);
                 }
                 drop(index);
                 free(writer, sandbox);

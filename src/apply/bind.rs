@@ -1,13 +1,12 @@
 //! Binding: W1 gives the pod to the claim and excludes every other claim, W2 publishes it.
 
-use super::give::{Given, give};
+use super::give::{Given, give, still_waits};
 use super::outcome::{CallError, Class};
 use super::patch::{add, annotation, handlers_are_on, label, test};
 use super::place::Place;
-use super::publish::fail_claim;
-use super::task::RETRY_AFTER;
+use super::publish::{claim_update, fail_claim};
 use super::tell::{names, tell};
-use super::{BINDINGS, Writer};
+use super::{BINDINGS, Writer, pause_after};
 use crate::api::claim::PodMetadata;
 use crate::api::conditions::claim as reasons;
 use crate::api::{API_VERSION, labels};
@@ -77,12 +76,12 @@ async fn serve(writer: &Writer, order: &Order) {
         stream::iter(all).buffered(OF_ONE_CLAIM).collect().await
     };
     let mut bound = order.held.clone();
-    let mut refused = false;
+    let mut refused = None;
     for given in given {
         match given {
             Given::Held(pod) => bound.push(pod),
             Given::Missed => {}
-            Given::Refused => refused = true,
+            Given::Refused(message) => refused = Some(message),
             Given::Invalid(message) => {
                 let message = format!("podMetadata cannot be added to a sandbox: {message}");
                 return fail_claim(writer.clone(), Arc::clone(claim), reasons::INVALID_SPEC, message).await;
@@ -98,9 +97,11 @@ async fn serve(writer: &Writer, order: &Order) {
         Some(publish(writer, &mut place, order, &bound).await)
     };
     drop(place);
-    if refused && published.is_none() {
+    if let (Some(message), None) = (refused, &published) {
+        let told = say_refused(writer, order, &message).await;
         let left = time_left(claim, &order.pool, writer.shared.now());
-        return writer.pause(Arc::clone(claim), RETRY_AFTER.min(left));
+        let after = pause_after(told.err().as_ref()).min(left);
+        return writer.pause(Arc::clone(claim), after);
     }
     writer.shared.lock().pending.end_serving(&claim.uid);
     match published {
@@ -118,6 +119,31 @@ async fn serve(writer: &Writer, order: &Order) {
             writer.trigger(again);
         }
     }
+}
+
+/// Has the claim say that its binding is refused, unless it does.
+async fn say_refused(writer: &Writer, order: &Order, message: &str) -> Result<(), CallError> {
+    let claim = &order.claim;
+    let message = format!("the API server refuses the binding: {message}");
+    let now = writer.shared.now();
+    if !note_refusal(writer, order, &message, now) {
+        return Ok(());
+    }
+    let terms = claim.terms(Some(&order.pool.claim_defaults));
+    let status = plan::claim::pending(claim, &terms, reasons::BINDING_REFUSED, &message, now);
+    claim_update(writer, claim, status).await
+}
+
+/// Notes why the claim waits. Answers whether it is to be told.
+fn note_refusal(writer: &Writer, order: &Order, message: &str, now: Timestamp) -> bool {
+    let claim = &order.claim;
+    let mut index = writer.shared.lock();
+    let waits = still_waits(&index, order, now);
+    if waits {
+        index.note_refusal(claim, message);
+    }
+    let says_so = plan::claim::refusal(claim).is_some();
+    waits && !(says_so && claim.status.observed_generation == claim.generation)
 }
 
 /// W2.

@@ -20,8 +20,9 @@ pub(super) enum Given {
     Held(Arc<Sandbox>),
     /// Not this one: it has changed, is another's, or the claim has no use for it any more.
     Missed,
-    /// The API server will not have it. That may be for what the claim adds, so no other claim is to miss the sandbox.
-    Refused,
+    /// The API server will not have it; its words. That may be for what the claim adds, so no other claim is to miss the
+    /// sandbox.
+    Refused(String),
     /// No pod can have the metadata that the claim wants for it; the API server's words.
     Invalid(String),
 }
@@ -59,8 +60,9 @@ pub(super) async fn give(
                 free(writer, sandbox);
                 return Given::Invalid(message);
             }
-            class @ (Class::Refused(_) | Class::Denied) => {
-                if let Class::Refused(message) = class {
+            Class::Refused(_) | Class::Denied => {
+                let message = error.message();
+                if !error.is_told() {
                     tracing::error!(claim = %claim.key, pod = %sandbox.key, message, "the binding was refused");
                 }
                 let now = writer.shared.now();
@@ -70,7 +72,7 @@ pub(super) async fn give(
                 }
                 drop(index);
                 free(writer, sandbox);
-                return Given::Refused;
+                return Given::Refused(message);
             }
             class => {
                 tracing::debug!(claim = %claim.key, pod = %sandbox.key, ?class, "the sandbox was taken or has changed");
@@ -168,7 +170,7 @@ async fn wait(writer: &Writer, place: &mut Place<'_>, order: &Order, pause: Dura
 }
 
 /// Whether the claim is still there and waits, as far as is seen.
-fn still_waits(index: &Index, order: &Order, now: Timestamp) -> bool {
+pub(super) fn still_waits(index: &Index, order: &Order, now: Timestamp) -> bool {
     let claim = index.claim(&order.claim.key);
     claim.is_some_and(|claim| {
         let waits = claim.uid == order.claim.uid && claim.waiting();

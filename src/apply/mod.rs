@@ -264,6 +264,7 @@ impl Writer {
 
     /// Leaves `claim`, which is noted as being served, alone for a while, and others are served meanwhile.
     pub(crate) fn pause(&self, claim: Arc<Claim>, after: Duration) {
+        self.shared.lock().pending.pausing(&claim.uid);
         self.start(Task::ServeAgain { claim, after });
     }
 }

@@ -200,6 +200,7 @@ async fn serve_again(writer: Writer, claim: Arc<Claim>, after: Duration) {
             after: OTHERS_FIRST,
         });
     }
+    index.pending.end_pause(&claim.uid);
     index.pending.end_serving(&claim.uid);
     let mut again = index.pools_for(&claim);
     drop(index);

@@ -66,14 +66,18 @@ async fn a_creation_that_cannot_be_read_after_a_lost_answer_is_not_made_again() 
 /// A world in which a creation has lost its answer and waits for its place to be sent again, and the name of its pod.
 async fn a_creation_that_waits() -> (World, String) {
     let (mut deleted, mut made) = (BTreeSet::new(), false);
-    let mut world = World::new(move |asked| match (asked.verb.as_str(), asked.namespace.as_str()) {
-        // The second tries have their places until their deadline.
-        ("DELETE", "sick") if deleted.insert(asked.name.clone()) => Reply::Code(503),
-        ("DELETE", "sick") => Reply::Never,
-        ("POST", "default") if asked.what == "pods" && !std::mem::replace(&mut made, true) => Reply::Code(504),
-        ("GET", "default") => Reply::Code(404),
-        _ => Reply::Done,
-    });
+    let mut world = World::new(
+        move |asked| match (asked.verb.as_str(), asked.namespace.as_str()) {
+            // The second tries have their places until their deadline.
+            ("DELETE", "sick") if deleted.insert(asked.name.clone()) => Reply::Code(503),
+            ("DELETE", "sick") => Reply::Never,
+            ("POST", "default") if asked.what == "pods" && !std::mem::replace(&mut made, true) => {
+                Reply::Code(504)
+            }
+            ("GET", "default") => Reply::Code(404),
+            _ => Reply::Done,
+        },
+    );
     world.pool("sick", "python", 40);
     world.pool_is_scaled("sick", "python", 0);
     world.go_on(Duration::from_secs(2)).await;

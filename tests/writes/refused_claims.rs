@@ -101,3 +101,49 @@ async fn a_sandbox_that_a_claim_may_not_take_is_no_other_to_try() {
         assert_eq!(index.refusers_of(&claim).len(), tried_later);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_is_refused_is_told_so_once_and_fails_in_its_time_in_the_words_of_the_api_server() {
+    let mut world = a_refused_claim(0);
+    world.claim(
+        "default",
+        "bad",
+        "python",
+        &forbidden(json!({"waitTimeoutSeconds": 28})),
+    );
+    world.pass(1).await;
+    world.looks_at_all();
+    world.pass(1).await;
+    world.claim_is_seen_as_written("default", "bad");
+    assert_eq!(world.told("default", "bad"), ["Pending NoneAvailable"]);
+    world.pool_is_scaled("default", "python", 2);
+    world.pod_comes(warm("default", "python", "python-7"));
+    world.pass(1).await;
+    let refused = ["Pending NoneAvailable", "Pending BindingRefused"];
+    assert_eq!(world.told("default", "bad"), refused);
+    world.claim_is_seen_as_written("default", "bad");
+    world.pass(20).await;
+    assert_eq!(world.told("default", "bad"), refused);
+    world.pass(6).await;
+    let written = world.asked("default", "PATCH", "sandboxclaims/status");
+    let last = &written.last().unwrap().body["status"];
+    assert_eq!(world.told("default", "bad")[2..], ["Failed WaitTimeout"]);
+    let message = last["conditions"][0]["message"].as_str().unwrap();
+    assert!(
+        message.contains("waitTimeoutSeconds") && message.contains("answered with 403"),
+        "{message}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_pauses_counts_as_waiting_and_one_that_is_being_bound_does_not() {
+    for (reply, count) in [(Reply::Code(403), 1), (Reply::Never, 0)] {
+        let rule = move |asked: &Asked| if binds(asked) { reply.clone() } else { Reply::Done };
+        let mut world = World::new(rule);
+        world.pool("default", "python", 1);
+        world.claim("default", "run", "python", &json!({}));
+        world.go_on(Duration::from_secs(1)).await;
+        let census = world.context.shared.lock().census(BEGIN);
+        assert_eq!(census[&Key::new("default", "python")].waiting, count);
+    }
+}

@@ -212,8 +212,14 @@ impl World {
         let written = self.asked(namespace, "PATCH", "sandboxclaims/status").into_iter();
         let of_it = written.filter(|asked| asked.name == name);
         let words = of_it.map(|asked| {
-            let (status, word) = (&asked.body["status"], |value: &Value| value.as_str().unwrap().to_string());
-            format!("{} {}", word(&status["phase"]), word(&status["conditions"][0]["reason"]))
+            let (status, word) = (&asked.body["status"], |value: &Value| {
+                value.as_str().unwrap().to_string()
+            });
+            format!(
+                "{} {}",
+                word(&status["phase"]),
+                word(&status["conditions"][0]["reason"])
+            )
         });
         words.collect()
     }

@@ -2,6 +2,7 @@
 
 use super::place::Place;
 use crate::observe::trouble::{self, MissingRight};
+use kube::core::response::StatusCause;
 use std::future::Future;
 use std::time::Duration;
 use thiserror::Error;
@@ -30,7 +31,7 @@ pub enum CallError {
 pub enum Class {
     /// 409, 412, 422 of a failed `test`: the object is not what it was taken for. Look again.
     Stale,
-    /// 422 that names fields: the object would not be valid; the API server's words. Another write is needed.
+    /// 422 that names labels or annotations: no object can have such; the API server's words. Another write is needed.
     Invalid(String),
     /// 404: the object is gone.
     Gone,
@@ -66,13 +67,13 @@ impl CallError {
             return Class::Ambiguous;
         };
         let retry_after = status.details.as_ref().map_or(0, |d| d.retry_after_seconds);
+        let causes = status.details.as_ref().map_or(&[][..], |d| &d.causes);
         match status.code {
             404 => Class::Gone,
             // A JSON Patch whose test fails is answered with 422, too, and without causes.
-            422 if status.details.as_ref().is_some_and(|d| !d.causes.is_empty()) => {
-                Class::Invalid(status.message.clone())
-            }
-            409 | 412 | 422 => Class::Stale,
+            409 | 412 => Class::Stale,
+            422 if causes.is_empty() => Class::Stale,
+            422 if causes.iter().any(names_metadata) => Class::Invalid(status.message.clone()),
             429 => Class::Throttled(Duration::from_secs(u64::from(retry_after).clamp(1, LONGEST))),
             403 if self.missing_right().is_some() => Class::Denied,
             400..=499 => Class::Refused(status.message.clone()),
@@ -99,6 +100,13 @@ impl CallError {
             other => crate::observe::feed::chain(other),
         }
     }
+}
+
+/// Whether labels or annotations are at fault. A policy that denies names no field, and a webhook may have changed others.
+fn names_metadata(cause: &StatusCause) -> bool {
+    ["metadata.labels", "metadata.annotations"]
+        .iter()
+        .any(|field| cause.field.starts_with(field))
 }
 
 /// The tries of one write whose outcome is not known.

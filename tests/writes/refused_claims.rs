@@ -103,6 +103,29 @@ async fn a_sandbox_that_a_claim_may_not_take_is_no_other_to_try() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn only_labels_and_annotations_that_no_pod_can_have_fail_their_claim() {
+    for (field, told) in [
+        ("", "Pending BindingRefused"),
+        ("spec", "Pending BindingRefused"),
+        ("metadata.labels", "Failed InvalidSpec"),
+        ("metadata.annotations[a/b/c]", "Failed InvalidSpec"),
+    ] {
+        let reply = move |asked: &Asked| {
+            if binds(asked) {
+                Reply::Invalid(field)
+            } else {
+                Reply::Done
+            }
+        };
+        let mut world = World::new(reply);
+        world.pool("default", "python", 1);
+        world.claim("default", "run", "python", &json!({}));
+        world.go_on(Duration::from_secs(1)).await;
+        assert_eq!(world.told("default", "run"), [told], "{field:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_claim_that_is_refused_is_told_so_once_and_fails_in_its_time_in_the_words_of_the_api_server() {
     let mut world = a_refused_claim(0);
     world.claim(

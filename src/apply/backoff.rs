@@ -1,6 +1,6 @@
 //! How long a pool creates nothing after the API server refused a pod.
 
-use super::outcome::{CallError, Class};
+use super::outcome::{self, CallError, Class};
 use crate::observe::pool::Pool;
 use crate::observe::revision::Template;
 use crate::observe::view::Creation;
@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 /// First pause; each further refusal doubles it.
 const FIRST: SignedDuration = SignedDuration::from_secs(1);
-/// Longest pause: what stood in the way (a quota, a webhook) is often taken away by a person who then waits.
-const LONGEST: SignedDuration = SignedDuration::from_secs(60);
+/// Longest pause.
+const LONGEST: SignedDuration = SignedDuration::from_secs(outcome::LONGEST.cast_signed());
 
 #[derive(Clone, Debug)]
 struct Refusal {
@@ -43,7 +43,7 @@ impl Backoff {
             Some(earlier) => (earlier.pause + earlier.pause).min(LONGEST),
             None => FIRST,
         }
-        .max(asked.min(LONGEST));
+        .max(asked);
         // What is long over belongs to pools that are gone or were changed.
         self.0
             .retain(|_, r| now.duration_since(r.until) < LONGEST + LONGEST);

@@ -1,12 +1,12 @@
 //! Binding: W1 gives the pod to the claim and excludes every other claim, W2 publishes it.
 
-use super::Writer;
-use super::outcome::{CallError, Class, Tries, call, pauses, settle};
+use super::give::{Given, give, still_waits};
+use super::outcome::{CallError, Class};
 use super::patch::{add, annotation, handlers_are_on, label, test};
 use super::place::Place;
-use super::publish::fail_claim;
-use super::task::RETRY_AFTER;
+use super::publish::{claim_update, fail_claim};
 use super::tell::{names, tell};
+use super::{BINDINGS, Writer, pause_after};
 use crate::api::claim::PodMetadata;
 use crate::api::conditions::claim as reasons;
 use crate::api::{API_VERSION, labels};
@@ -14,14 +14,17 @@ use crate::observe::claim::Claim;
 use crate::observe::index::Trigger;
 use crate::observe::pool::Pool;
 use crate::observe::sandbox::{Owner, Sandbox};
-use crate::observe::stored::StoredPod;
 use crate::observe::terms::pod_metadata;
 use crate::plan;
-use futures::future::join_all;
-use kube::Api;
-use kube::api::{Patch, PatchParams};
+use futures::StreamExt;
+use futures::stream;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Bindings of one claim under way at once. One for many is to leave places for others.
+const OF_ONE_CLAIM: usize = BINDINGS / 4;
 
 /// One claim and the sandboxes that it is to get now.
 #[derive(Clone, Debug)]
@@ -37,32 +40,12 @@ pub struct Order {
     pub(super) warm: bool,
 }
 
-/// What came of W1.
-enum Given {
-    /// The claim holds the pod, which is like this now.
-    Held(Arc<Sandbox>),
-    /// Not this one: it has changed, or is another's.
-    Missed,
-    /// The API server will not have it. That may be for what the claim adds, so no other claim is to miss the sandbox.
-    Refused,
-    /// No pod can have the metadata that the claim wants for it; the API server's words.
-    Invalid(String),
-}
-
-/// Why W1 was not made.
-enum NotGiven {
-    /// The API server's last word.
-    For(CallError),
-    /// The claim waits no more. Every try was answered, so the sandbox is as it was.
-    Free,
-    /// The claim waits no more, and a try whose answer was lost may have been carried out.
-    Unknown,
-}
-
-impl From<CallError> for NotGiven {
-    fn from(error: CallError) -> Self {
-        Self::For(error)
-    }
+/// For how long `claim` still waits to be served by `pool`.
+pub(super) fn time_left(claim: &Claim, pool: &Pool, now: Timestamp) -> Duration {
+    let terms = claim.terms(Some(&pool.claim_defaults));
+    let ends = [claim.deadline(&terms), claim.expiration()];
+    let end = ends.into_iter().flatten().min().unwrap_or(Timestamp::MAX);
+    end.duration_since(now).try_into().unwrap_or_default()
 }
 
 /// Binds the sandboxes of `order` to its claim, and publishes them when it has all that it wants. Whatever happens, none
@@ -89,15 +72,16 @@ async fn serve(writer: &Writer, order: &Order) {
             let mut place = writer.bindings.place();
             give(writer, &mut place, order, sandbox).await
         });
-        join_all(all).await
+        let all: Vec<_> = all.collect();
+        stream::iter(all).buffered(OF_ONE_CLAIM).collect().await
     };
     let mut bound = order.held.clone();
-    let mut refused = false;
+    let mut refused = None;
     for given in given {
         match given {
             Given::Held(pod) => bound.push(pod),
             Given::Missed => {}
-            Given::Refused => refused = true,
+            Given::Refused(message) => refused = Some(message),
             Given::Invalid(message) => {
                 let message = format!("podMetadata cannot be added to a sandbox: {message}");
                 let (claim, pool) = (Arc::clone(claim), Arc::clone(&order.pool));
@@ -114,8 +98,11 @@ async fn serve(writer: &Writer, order: &Order) {
         Some(publish(writer, &mut place, order, &bound).await)
     };
     drop(place);
-    if refused && published.is_none() {
-        return writer.pause(Arc::clone(claim), RETRY_AFTER);
+    if let (Some(message), None) = (refused, &published) {
+        let told = say_refused(writer, order, &message).await;
+        let left = time_left(claim, &order.pool, writer.shared.now());
+        let after = pause_after(told.err().as_ref()).min(left);
+        return writer.pause(Arc::clone(claim), after);
     }
     writer.shared.lock().pending.end_serving(&claim.uid);
     match published {
@@ -135,47 +122,28 @@ async fn serve(writer: &Writer, order: &Order) {
     }
 }
 
-/// W1 for one sandbox.
-async fn give(writer: &Writer, place: &mut Place<'_>, order: &Order, sandbox: &Arc<Sandbox>) -> Given {
+/// Has the claim say that its binding is refused, unless it does.
+async fn say_refused(writer: &Writer, order: &Order, message: &str) -> Result<(), CallError> {
     let claim = &order.claim;
-    match exclude(writer, place, order, sandbox).await {
-        Ok(pod) => {
-            writer.shared.lock().pending.answered(&sandbox.uid);
-            return Given::Held(Arc::new(pod));
-        }
-        Err(NotGiven::Unknown) => {
-            // A live read is to tell, unless the watch does before.
-            writer.shared.lock().pending.answered(&sandbox.uid);
-        }
-        Err(NotGiven::Free) => free(writer, sandbox),
-        Err(NotGiven::For(error)) => match error.class() {
-            Class::Invalid(message) => {
-                free(writer, sandbox);
-                return Given::Invalid(message);
-            }
-            class @ (Class::Refused(_) | Class::Denied) => {
-                if let Class::Refused(message) = class {
-                    tracing::error!(claim = %claim.key, pod = %sandbox.key, message, "the binding was refused");
-                }
-                if still_waits(writer, claim) {
-                    writer.shared.lock().refusers.note(&claim.uid, sandbox);
-                }
-                free(writer, sandbox);
-                return Given::Refused;
-            }
-            class => {
-                tracing::debug!(claim = %claim.key, pod = %sandbox.key, ?class, "the sandbox was taken or has changed");
-                writer.set_aside(sandbox);
-            }
-        },
+    let message = format!("the API server refuses the binding: {message}");
+    let now = writer.shared.now();
+    if !note_refusal(writer, order, &message, now) {
+        return Ok(());
     }
-    Given::Missed
+    let status = plan::claim::pending(claim, reasons::BINDING_REFUSED, &message, now);
+    claim_update(writer, claim, status).await
 }
 
-/// The sandbox was not given, and is as it was.
-fn free(writer: &Writer, sandbox: &Sandbox) {
-    writer.shared.lock().pending.forget(&sandbox.uid);
-    writer.look_again(sandbox);
+/// Notes why the claim waits. Answers whether it is to be told.
+fn note_refusal(writer: &Writer, order: &Order, message: &str, now: Timestamp) -> bool {
+    let claim = &order.claim;
+    let mut index = writer.shared.lock();
+    let waits = still_waits(&index, order, now);
+    if waits {
+        index.note_refusal(claim, message);
+    }
+    let says_so = plan::claim::refusal(claim).is_some();
+    waits && !(says_so && claim.status.observed_generation == claim.generation)
 }
 
 /// W2.
@@ -203,89 +171,6 @@ async fn publish(
         Err(_) => {}
     }
     published
-}
-
-/// W1. Answers the pod as it is now. It is tried no more once the claim has no use for it.
-async fn exclude(
-    writer: &Writer,
-    place: &mut Place<'_>,
-    order: &Order,
-    sandbox: &Sandbox,
-) -> Result<Sandbox, NotGiven> {
-    let (claim, pool) = (&order.claim, &order.pool);
-    let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &sandbox.key.namespace);
-    let name = &sandbox.key.name;
-    let patch: json_patch::Patch = serde_json::from_value(claiming_patch(claim, sandbox, pool))
-        .map_err(|e| CallError::Kube(kube::Error::SerdeError(e)))?;
-    let (parameters, patch) = (PatchParams::default(), Patch::Json::<()>(patch));
-    let mut tries = Tries::new();
-    let answer = loop {
-        let answer = place.call(pods.patch(name, &parameters, &patch)).await;
-        let Some(pause) = answer.as_ref().err().and_then(|error| tries.pause_after(error)) else {
-            break answer;
-        };
-        place.pause(pause).await;
-        if !still_waits(writer, claim) {
-            return Err(if tries.lost {
-                NotGiven::Unknown
-            } else {
-                NotGiven::Free
-            });
-        }
-    };
-    let pod = match answer {
-        // An earlier try whose answer was lost may be the one that changed the pod, whatever is said of a later one.
-        Err(error) if is_open(&error, tries.lost) => {
-            let now = live(writer, place, claim, &pods, name).await?;
-            if !is_held(&now, claim, sandbox) {
-                return Err(NotGiven::For(error));
-            }
-            now
-        }
-        answer => answer?,
-    };
-    Ok(Sandbox::read(&pod).unwrap_or_else(|| sandbox.clone()))
-}
-
-/// Whether `error` leaves open who has the pod.
-fn is_open(error: &CallError, lost: bool) -> bool {
-    match error.class() {
-        Class::Stale => true,
-        Class::Gone => false,
-        _ => lost,
-    }
-}
-
-/// The pod as it is, read as often as it takes.
-async fn live(
-    writer: &Writer,
-    place: &mut Place<'_>,
-    claim: &Claim,
-    pods: &Api<StoredPod>,
-    name: &str,
-) -> Result<StoredPod, NotGiven> {
-    for pause in pauses() {
-        match settle(place, || call(pods.get(name))).await {
-            Err(error) if error.class() != Class::Gone => place.pause(pause).await,
-            answer => return Ok(answer?),
-        }
-        if !still_waits(writer, claim) {
-            break;
-        }
-    }
-    Err(NotGiven::Unknown)
-}
-
-/// Whether the claim is still there and has nothing, as far as is seen.
-fn still_waits(writer: &Writer, claim: &Claim) -> bool {
-    let now = writer.shared.lock().claim(&claim.key);
-    now.is_some_and(|now| now.uid == claim.uid && now.waiting())
-}
-
-fn is_held(pod: &StoredPod, claim: &Claim, sandbox: &Sandbox) -> bool {
-    Sandbox::read(pod).is_some_and(|pod| {
-        pod.uid == sandbox.uid && matches!(&pod.owner, Owner::Claim { uid, .. } if *uid == claim.uid)
-    })
 }
 
 /// The JSON Patch of W1. It holds no resource version, so that status updates of the kubelet do not get in its

@@ -1,7 +1,7 @@
 //! Creating pods, under names chosen beforehand, so that a repeated POST cannot create two.
 
 use super::Writer;
-use super::outcome::{CallError, Class, call, pauses, settle};
+use super::outcome::{CallError, Class, Tries, call, settle};
 use super::place::Place;
 use super::task::Task;
 use crate::api::{API_VERSION, labels};
@@ -73,11 +73,11 @@ pub(super) async fn run(writer: Writer, pool: Arc<Pool>, orders: Vec<Order>) {
     }
 }
 
-/// Why a pod was not created.
+/// Why a pod is not known to have been created.
 enum NotCreated {
     /// The API server's last word.
     For(CallError),
-    /// It may have been, and the API server does not show it: a later live read is to tell.
+    /// It may have been: its answer is lost, and the API server cannot be asked. A later live read is to tell.
     Unknown(CallError),
 }
 
@@ -135,34 +135,39 @@ async fn while_it_stands<F: Future<Output = Result<StoredPod, CallError>>>(
     mut post: impl FnMut() -> F,
     is_seen: impl Fn() -> bool,
 ) -> Result<StoredPod, NotCreated> {
-    let (decided, mut lost) = (Instant::now(), false);
-    for pause in pauses() {
+    let (decided, mut tries) = (Instant::now(), Tries::new());
+    let stands = || decided.elapsed() < STANDS;
+    let mut error = CallError::NoAnswer;
+    loop {
         place.take().await;
-        let error = match post().await {
+        if tries.lost && is_seen() {
+            return Err(NotCreated::Unknown(error));
+        }
+        if tries.lost && !stands() {
+            break;
+        }
+        error = match post().await {
             Ok(pod) => return Ok(pod),
             Err(error) => error,
         };
-        if error.class() == Class::Ambiguous {
-            lost = true;
-            if decided.elapsed() < STANDS {
-                place.pause(pause).await;
-                if is_seen() {
-                    break;
-                }
-                continue;
-            }
+        if error.class() != Class::Ambiguous {
+            break;
         }
-        if !lost && !is_taken(&error) {
-            return Err(NotCreated::For(error));
+        tries.lost = true;
+        if !stands() {
+            break;
         }
-        return match settle(place, || call(pods.get(name))).await {
-            Ok(existing) if is_of(pool, &existing) => Ok(existing),
-            Err(unreadable) if unreadable.class() != Class::Gone => Err(NotCreated::Unknown(unreadable)),
-            // A stranger's, or none.
-            Ok(_) | Err(_) => Err(NotCreated::For(error)),
-        };
+        place.pause(tries.next_pause()).await;
     }
-    Err(NotCreated::Unknown(CallError::NoAnswer))
+    if !tries.lost && !is_taken(&error) {
+        return Err(NotCreated::For(error));
+    }
+    match settle(place, || call(pods.get(name))).await {
+        Ok(existing) if is_of(pool, &existing) => Ok(existing),
+        Err(unreadable) if unreadable.class() != Class::Gone => Err(NotCreated::Unknown(unreadable)),
+        // A stranger's, or none.
+        Ok(_) | Err(_) => Err(NotCreated::For(error)),
+    }
 }
 
 /// The name is a stranger's, or that of an earlier try.

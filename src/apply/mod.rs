@@ -8,6 +8,7 @@ pub mod create;
 pub mod delete;
 pub mod drain;
 pub mod events;
+mod give;
 pub mod outcome;
 mod patch;
 mod place;
@@ -294,6 +295,7 @@ impl Writer {
 
     /// Leaves `claim`, which is noted as being served, alone for a while, and others are served meanwhile.
     pub(crate) fn pause(&self, claim: Arc<Claim>, after: Duration) {
+        self.shared.lock().pending.pausing(&claim.uid);
         self.start(Task::ServeAgain { claim, after });
     }
 }

@@ -3,6 +3,7 @@
 use super::place::Place;
 use super::stop::Sent;
 use crate::observe::trouble::{self, MissingRight};
+use kube::core::response::StatusCause;
 use std::future::Future;
 use std::time::Duration;
 use thiserror::Error;
@@ -10,6 +11,10 @@ use thiserror::Error;
 /// Longest wait for the answer to one request. kube-rs has no such limit of its own, and a request without
 /// one can hang for as long as a half-open connection lives.
 pub const DEADLINE: Duration = Duration::from_secs(15);
+
+/// Longest pause before a write is made again, in seconds, however long the API server asks for. What stood in the way (a
+/// quota, a webhook) is often taken away by a person who then waits.
+pub(super) const LONGEST: u64 = 60;
 
 /// Why a request failed.
 #[derive(Debug, Error)]
@@ -27,7 +32,7 @@ pub enum CallError {
 pub enum Class {
     /// 409, 412, 422 of a failed `test`: the object is not what it was taken for. Look again.
     Stale,
-    /// 422 that names fields: the object would not be valid; the API server's words. Another write is needed.
+    /// 422 that names labels or annotations: no object can have such; the API server's words. Another write is needed.
     Invalid(String),
     /// 404: the object is gone.
     Gone,
@@ -35,7 +40,7 @@ pub enum Class {
     Refused(String),
     /// The operator's role does not allow it. [`call`] has told the log.
     Denied,
-    /// The API server asks to wait this long. The write did not happen.
+    /// The API server asks to wait, for this long at most. The write did not happen.
     Throttled(Duration),
     /// No answer, a broken connection or an error of the server: the write may have happened or not.
     Ambiguous,
@@ -64,14 +69,14 @@ impl CallError {
             return Class::Ambiguous;
         };
         let retry_after = status.details.as_ref().map_or(0, |d| d.retry_after_seconds);
+        let causes = status.details.as_ref().map_or(&[][..], |d| &d.causes);
         match status.code {
             404 => Class::Gone,
             // A JSON Patch whose test fails is answered with 422, too, and without causes.
-            422 if status.details.as_ref().is_some_and(|d| !d.causes.is_empty()) => {
-                Class::Invalid(status.message.clone())
-            }
-            409 | 412 | 422 => Class::Stale,
-            429 => Class::Throttled(Duration::from_secs(u64::from(retry_after.max(1)))),
+            409 | 412 => Class::Stale,
+            422 if causes.is_empty() => Class::Stale,
+            422 if causes.iter().any(names_metadata) => Class::Invalid(status.message.clone()),
+            429 => Class::Throttled(Duration::from_secs(u64::from(retry_after).clamp(1, LONGEST))),
             403 if self.missing_right().is_some() => Class::Denied,
             400..=499 => Class::Refused(status.message.clone()),
             _ => Class::Ambiguous,
@@ -99,46 +104,47 @@ impl CallError {
     }
 }
 
-/// Waiting times between tries of a write whose outcome is not known: 0.1 s, doubling up to 5 s.
-pub fn pauses() -> impl Iterator<Item = Duration> {
-    std::iter::successors(Some(Duration::from_millis(100)), |last| {
-        Some((*last * 2).min(Duration::from_secs(5)))
-    })
+/// Whether labels or annotations are at fault. A policy that denies names no field, and a webhook may have changed others.
+fn names_metadata(cause: &StatusCause) -> bool {
+    ["metadata.labels", "metadata.annotations"]
+        .iter()
+        .any(|field| cause.field.starts_with(field))
 }
 
-/// The tries of one write.
-pub(super) struct Tries<P> {
-    pauses: P,
+/// The tries of one write whose outcome is not known.
+pub(super) struct Tries {
+    pause: Duration,
     /// The answer of one of them was lost: it may have been carried out.
     pub(super) lost: bool,
 }
 
-impl Tries<()> {
-    pub(super) fn new() -> Tries<impl Iterator<Item = Duration>> {
-        Tries {
-            pauses: pauses(),
+impl Tries {
+    pub(super) fn new() -> Self {
+        Self {
+            pause: Duration::from_millis(100),
             lost: false,
         }
     }
-}
 
-impl<P: Iterator<Item = Duration>> Tries<P> {
-    /// How long to wait before the next try; `None` when the API server has answered that there is no use in one.
+    /// How long to wait before the next one: 0.1 s, doubling up to 5 s.
+    pub(super) fn next_pause(&mut self) -> Duration {
+        let longer = (self.pause * 2).min(Duration::from_secs(5));
+        std::mem::replace(&mut self.pause, longer)
+    }
+
+    /// How long to wait before the next one; `None` when the API server has answered that there is no use in it.
     pub(super) fn pause_after(&mut self, error: &CallError) -> Option<Duration> {
         let pause = match error.class() {
             Class::Ambiguous => {
                 self.lost = true;
-                self.pauses.next().unwrap_or(DEADLINE)
+                self.next_pause()
             }
             Class::Throttled(pause) => pause,
             Class::Stale | Class::Gone | Class::Invalid(_) | Class::Refused(_) | Class::Denied => {
                 return None;
             }
         };
-        tracing::debug!(
-            error = error.message(),
-            "the write is repeated, its outcome is not known"
-        );
+        tracing::debug!(error = error.message(), "the write is tried again");
         Some(pause)
     }
 }

@@ -1,5 +1,5 @@
-//! Places among the requests under way. Nobody keeps one over a pause: a write that cannot be made now, in whichever
-//! namespace, keeps no other waiting.
+//! Places among the requests under way. Nobody keeps one over a pause, so a write that is refused at once keeps no other
+//! waiting; one that hangs does, until its deadline.
 
 use super::outcome::{CallError, call};
 use std::future::Future;

@@ -138,7 +138,11 @@ pub(crate) async fn update_claim(writer: &Writer, claim: &Claim, status: Sandbox
 }
 
 /// Writes the status of a claim as it was decided on. For one that is gone there is nothing to write.
-async fn claim_update(writer: &Writer, claim: &Claim, status: SandboxClaimStatus) -> Result<(), CallError> {
+pub(super) async fn claim_update(
+    writer: &Writer,
+    claim: &Claim,
+    status: SandboxClaimStatus,
+) -> Result<(), CallError> {
     let api: Api<StoredClaim> = Api::namespaced(writer.client.clone(), &claim.key.namespace);
     let patch = claim_patch(claim, &claim.resource_version, &status);
     match call(api.patch_status(&claim.key.name, &PatchParams::default(), &patch)).await {

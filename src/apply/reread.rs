@@ -1,6 +1,6 @@
 //! Live reads, where the watch alone cannot tell what is true.
 
-use super::outcome::{Class, call};
+use super::outcome::{CallError, Class, call};
 use super::{Writer, delete};
 use crate::api::claim::BoundSandbox;
 use crate::observe::Key;
@@ -41,10 +41,10 @@ pub(super) async fn settle(writer: &Writer, key: &Key) {
 pub(super) async fn all_lost(writer: &Writer, claim: &Claim, published: &[BoundSandbox]) -> bool {
     for one in published {
         match is_lost(writer, claim, one).await {
-            Some(true) => {}
-            Some(false) => return false,
-            None => {
-                writer.revisit(claim, None);
+            Ok(true) => {}
+            Ok(false) => return false,
+            Err(error) => {
+                writer.revisit(claim, Some(&error));
                 return false;
             }
         }
@@ -56,9 +56,10 @@ pub(super) async fn all_lost(writer: &Writer, claim: &Claim, published: &[BoundS
 /// moment ago, or be about to while the claim waits. When nobody can tell now, the claim is looked at again later.
 pub(super) async fn release(writer: Writer, claim: Arc<Claim>, sandbox: Arc<Sandbox>, reason: &'static str) {
     let claims: Api<StoredClaim> = Api::namespaced(writer.client.clone(), &claim.key.namespace);
-    let unlisted = match call(claims.get(&claim.key.name)).await {
+    let answer = call(claims.get(&claim.key.name)).await;
+    let unlisted = match &answer {
         Ok(stored) => {
-            let now = Claim::read(&stored, claim.sequence, claim.arrived);
+            let now = Claim::read(stored, claim.sequence, claim.arrived);
             now.uid != claim.uid || (!now.lists(&sandbox) && (sandbox.finished() || !now.waiting()))
         }
         Err(error) => error.class() == Class::Gone,
@@ -67,12 +68,12 @@ pub(super) async fn release(writer: Writer, claim: Arc<Claim>, sandbox: Arc<Sand
         return delete::run(writer, sandbox, reason).await;
     }
     writer.shared.lock().pending.forget(&sandbox.uid);
-    writer.revisit(&claim, None);
+    writer.revisit(&claim, answer.as_ref().err());
 }
 
-/// Whether the published sandbox is gone indeed; `None` when nobody can tell now. A pod whose labels were
+/// Whether the published sandbox is gone indeed; an error when nobody can tell now. A pod whose labels were
 /// taken off by hand leaves the watch and is still its tenant's.
-async fn is_lost(writer: &Writer, claim: &Claim, published: &BoundSandbox) -> Option<bool> {
+async fn is_lost(writer: &Writer, claim: &Claim, published: &BoundSandbox) -> Result<bool, CallError> {
     let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &claim.key.namespace);
     let before = writer.shared.lock().before();
     match call(pods.get(&published.name)).await {
@@ -83,8 +84,9 @@ async fn is_lost(writer: &Writer, claim: &Claim, published: &BoundSandbox) -> Op
                 let touched = writer.shared.lock().learn_pod(&pod, before);
                 writer.trigger(touched);
             }
-            Some(!held || stored::uid(&pod.metadata) != published.uid)
+            Ok(!held || stored::uid(&pod.metadata) != published.uid)
         }
-        Err(error) => (error.class() == Class::Gone).then_some(true),
+        Err(error) if error.class() == Class::Gone => Ok(true),
+        Err(error) => Err(error),
     }
 }

@@ -21,7 +21,7 @@ pub(super) const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// How long a claim is offered others than the sandboxes that were refused to it: long enough for the next plan.
 const OTHERS_FIRST: Duration = Duration::from_millis(500);
 
-/// One thing to be carried out, in as many requests as it takes. Each ends by itself.
+/// One thing to be carried out, in as many requests as it takes. Each ends once the API server answers.
 #[derive(Clone, Debug)]
 pub enum Task {
     /// Bind sandboxes to a claim and publish them.
@@ -202,6 +202,7 @@ async fn serve_again(writer: Writer, claim: Arc<Claim>, after: Duration) {
             after: OTHERS_FIRST,
         });
     }
+    index.pending.end_pause(&claim.uid);
     index.pending.end_serving(&claim.uid);
     let mut again = index.pools_for(&claim);
     drop(index);

@@ -81,6 +81,8 @@ pub struct Pending {
     writes: HashMap<String, (Key, Write)>,
     /// UIDs of claims that a task is binding or ending.
     serving: HashMap<String, usize>,
+    /// UIDs of claims that are noted as being served and only wait to be served again.
+    pausing: HashSet<String>,
     /// UIDs of pools whose stored revisions are being written.
     revising: HashSet<String>,
 }
@@ -135,6 +137,16 @@ impl Pending {
                 self.serving.remove(claim);
             }
         }
+    }
+
+    /// Notes that the task that has the claim with UID `claim` waits before it tries again.
+    pub fn pausing(&mut self, claim: &str) {
+        self.pausing.insert(claim.to_string());
+    }
+
+    /// The pause of the claim with UID `claim` is over.
+    pub fn end_pause(&mut self, claim: &str) {
+        self.pausing.remove(claim);
     }
 
     /// Notes that the stored revisions of the pool with UID `pool` are being written; false when they are already.
@@ -267,6 +279,11 @@ impl Pending {
     /// Whether a task is binding or ending the claim with UID `claim`.
     pub fn is_serving(&self, claim: &str) -> bool {
         self.serving.contains_key(claim)
+    }
+
+    /// Whether the claim with UID `claim` waits to be served again.
+    pub(super) fn is_pausing(&self, claim: &str) -> bool {
+        self.pausing.contains(claim)
     }
 
     /// Creations on their way for `pool`.

@@ -8,6 +8,7 @@ use super::pool::Pool;
 use super::sandbox::Sandbox;
 use super::view::{PoolView, Verdict, Waiting};
 use crate::api::ClaimDefaults;
+use crate::api::conditions::claim as reasons;
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -146,11 +147,11 @@ impl Index {
         }
     }
 
-    /// Every claim that waits and is not being served just now.
+    /// Every claim that waits and is not being served just now. One that pauses is not.
     pub(super) fn waiting_claims(&self) -> impl Iterator<Item = &Arc<Claim>> {
         let keys = self.queue.lines.values().flatten();
         keys.filter_map(|key| self.claims.get(key))
-            .filter(|claim| !self.is_busy(claim))
+            .filter(|claim| !self.is_busy(claim) || self.pending.is_pausing(&claim.uid))
     }
 
     /// A task is binding or ending the claim, or has, and the watch is still to show it.
@@ -171,6 +172,16 @@ impl Index {
         self.queue.servers.get(uid)
     }
 
+    /// The API server refuses to bind `claim`. That is why it waits, also while there is nothing that could be tried.
+    pub fn note_refusal(&mut self, claim: &Claim, message: &str) {
+        let verdict = Verdict {
+            uid: claim.uid.clone(),
+            reason: reasons::BINDING_REFUSED,
+            message: message.to_string(),
+        };
+        self.queue.verdicts.insert(claim.uid.clone(), verdict);
+    }
+
     /// Takes over why the claims of a view wait. Answers the claims whose reason is new.
     pub fn judge(&mut self, view: &PoolView, verdicts: Vec<Verdict>) -> Vec<Trigger> {
         if verdicts.is_empty() {
@@ -189,11 +200,19 @@ impl Index {
             let claim = self.claims.get(*key);
             let still = claim.is_some_and(|c| c.uid == verdict.uid && c.waiting());
             let said = self.queue.verdict(&verdict.uid);
-            if still && said.is_none_or(|said| said.reason != verdict.reason) {
+            if still && said.is_none_or(|said| says_more(&verdict, said)) {
                 triggers.push(Trigger::Claim((*key).clone()));
                 self.queue.verdicts.insert(verdict.uid.clone(), verdict);
             }
         }
         triggers
     }
+}
+
+/// Whether `verdict` is news to a claim that says `said`. One that is refused, and finds nothing to try for a moment, would
+/// say the one and the other in turns.
+fn says_more(verdict: &Verdict, said: &Verdict) -> bool {
+    let nothing_there = [reasons::NONE_AVAILABLE, reasons::EXHAUSTED].contains(&verdict.reason);
+    let is_refused = said.reason == reasons::BINDING_REFUSED;
+    verdict.reason != said.reason && !(is_refused && nothing_there)
 }

@@ -3,29 +3,17 @@
 
 use super::claim::Claim;
 use super::index::Index;
+use super::pool::Pool;
 use super::sandbox::{Owner, Sandbox};
 use crate::api::labels;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-/// So many are remembered of one claim, and then it begins anew.
-const MOST: usize = 8;
-
-/// Refusers, by UID of the claim.
+/// UIDs of refusers, by UID of the claim.
 #[derive(Clone, Debug, Default)]
-pub struct Refusers(HashMap<String, Vec<Arc<Sandbox>>>);
+pub struct Refusers(HashMap<String, HashSet<String>>);
 
 impl Refusers {
-    /// `sandbox` could not be bound to the claim with UID `claim`. Once all that there were have been tried, the claim tries
-    /// them again.
-    pub fn note(&mut self, claim: &str, sandbox: &Arc<Sandbox>) {
-        let known = self.0.entry(claim.to_string()).or_default();
-        if known.len() >= MOST || known.iter().any(|other| other.uid == sandbox.uid) {
-            known.clear();
-        }
-        known.push(Arc::clone(sandbox));
-    }
-
     /// The claim with UID `claim` waits no more.
     pub fn forget(&mut self, claim: &str) {
         self.0.remove(claim);
@@ -33,21 +21,46 @@ impl Refusers {
 }
 
 impl Index {
-    /// The sandboxes that were refused to `claim`, if there are others that it may get.
+    /// `sandbox` could not be bound to `claim`. Once all that there were have been tried, the claim tries them again.
+    pub fn note_refuser(&mut self, claim: &Claim, sandbox: &Sandbox) {
+        let mut known = self.refusers.0.remove(&claim.uid).unwrap_or_default();
+        if known.contains(&sandbox.uid) {
+            known.clear();
+        } else {
+            // What has gone is not remembered.
+            let there: HashSet<&str> = self.free_for(claim).map(|sandbox| sandbox.uid.as_str()).collect();
+            known.retain(|uid| there.contains(uid.as_str()));
+        }
+        known.insert(sandbox.uid.clone());
+        self.refusers.0.insert(claim.uid.clone(), known);
+    }
+
+    /// The free sandboxes that were refused to `claim`, if its pools have other free ones.
     pub fn refusers_of(&self, claim: &Claim) -> Vec<Arc<Sandbox>> {
         let Some(refusers) = self.refusers.0.get(&claim.uid) else {
             return Vec::new();
         };
-        let free = |sandbox: &&Arc<Sandbox>| {
-            let warm = sandbox.state == labels::WARM && matches!(sandbox.owner, Owner::Pool { .. });
-            let ready = sandbox.ready_since.is_some() && !sandbox.terminating;
-            warm && ready && self.pending.on(&sandbox.uid).is_none()
-        };
-        let pools = self.accepted_by(claim);
-        let sandboxes = pools.filter_map(|pool| self.sandboxes.get(&pool.key));
-        let free = sandboxes.flat_map(BTreeMap::values).filter(free).cloned();
-        let (known, others): (Vec<_>, Vec<_>) =
-            free.partition(|sandbox| refusers.iter().any(|refuser| refuser.uid == sandbox.uid));
+        let idle = |sandbox: &&Arc<Sandbox>| self.pending.on(&sandbox.uid).is_none();
+        let free = self.free_for(claim).filter(idle).cloned();
+        let (known, others): (Vec<_>, Vec<_>) = free.partition(|sandbox| refusers.contains(&sandbox.uid));
         if others.is_empty() { others } else { known }
     }
+
+    /// The sandboxes that `claim` may take as far as they tell: where it holds some already, of the same pool.
+    fn free_for(&self, claim: &Claim) -> impl Iterator<Item = &Arc<Sandbox>> {
+        let holds_of = self.held_by(claim).next().map(|sandbox| sandbox.pool_key());
+        let pools = self.accepted_by(claim);
+        let pools = pools.filter(move |pool| holds_of.as_ref().is_none_or(|key| *key == pool.key));
+        pools.flat_map(|pool| {
+            let sandboxes = self.sandboxes.get(&pool.key);
+            let sandboxes = sandboxes.into_iter().flat_map(BTreeMap::values);
+            sandboxes.filter(|sandbox| is_free(pool, sandbox))
+        })
+    }
+}
+
+fn is_free(pool: &Pool, sandbox: &Sandbox) -> bool {
+    let warm = sandbox.state == labels::WARM && !sandbox.evict;
+    let ready = sandbox.ready_since.is_some() && !sandbox.terminating;
+    warm && ready && matches!(&sandbox.owner, Owner::Pool { uid } if *uid == pool.uid)
 }

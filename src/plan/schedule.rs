@@ -1,7 +1,7 @@
 //! Phase *schedule*: which claim gets which sandbox, which claims fail, and why the others wait.
 
 use super::draft::{Draft, Idle};
-use super::{Phase, Step};
+use super::{Phase, Step, claim};
 use crate::api::claim::{OnEmpty, RevisionPolicy};
 use crate::api::conditions::{claim as reasons, time_of_day};
 use crate::observe::claim::Claim;
@@ -27,7 +27,10 @@ pub(super) fn run(draft: &mut Draft) {
     let mut given = Vec::new();
     for one in waiting {
         if one.deadline().is_some_and(|deadline| deadline <= now) {
-            let message = format!("{} became available within waitTimeoutSeconds", nothing(one));
+            let message = match claim::refusal(&one.claim) {
+                Some(refusal) => format!("not bound within waitTimeoutSeconds: {refusal}"),
+                None => format!("{} became available within waitTimeoutSeconds", nothing(one)),
+            };
             fail(draft, one, reasons::WAIT_TIMEOUT, message);
             continue;
         }

@@ -79,8 +79,10 @@ fn told(state: &State, running: &Running) -> String {
         _ => false,
     };
     let before = reads.then(|| running.begun.before());
+    // What it writes tells of the moment at which it wrote that first.
+    let begun_at = matches!(&running.task, Task::Bind(_)).then_some(running.begun_at);
     format!(
-        "{task} {answers:?} {:?} {:?} {taken} {before:?}",
+        "{task} {answers:?} {:?} {:?} {taken} {before:?} {begun_at:?}",
         open.collect::<Vec<_>>(),
         running.holds
     )

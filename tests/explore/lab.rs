@@ -1,7 +1,7 @@
 //! Runs the operator's own code, one step at a time. A task is a future and cannot be copied, but it does nothing that
 //! what it was started with and its answers do not lead it to. So a task that is under way is kept as these, and is led
-//! there again when the next answer comes. Only on the last part of the way is the index the real one; before, it is that
-//! of the task's start.
+//! there again when the next answer comes. Only on the last part of the way are the index and the clock the real ones;
+//! before, they are those of the task's start.
 
 use crate::request::{Answer, Request};
 use futures::channel::mpsc::{UnboundedReceiver, unbounded};
@@ -209,8 +209,14 @@ pub fn reconcile(mut bench: Bench, trigger: &Trigger) -> Outcome {
     })
 }
 
-/// Leads a task that was started with the index `begun` to where the answers, each to the request of that number, take it.
-pub fn run(mut bench: Bench, begun: &Index, task: &Task, answers: &[(usize, Answer)]) -> Progress {
+/// Leads a task that was started with the index `begun`, at the moment `at`, to where the answers, each to the request of
+/// that number, take it.
+pub fn run(
+    mut bench: Bench,
+    (begun, at): (&Index, Timestamp),
+    task: &Task,
+    answers: &[(usize, Answer)],
+) -> Progress {
     let led = async |rig: &mut Rig, bench: &mut Bench| {
         OPEN.with_borrow_mut(Vec::clear);
         let mut future = task.clone().run(rig.context.writer.clone());
@@ -219,12 +225,14 @@ pub fn run(mut bench: Bench, begun: &Index, task: &Task, answers: &[(usize, Answ
             rig.swap(bench);
         } else {
             *rig.shared.lock() = begun.clone();
+            NOW.set(at);
         }
         advance(&mut future, &mut done).await;
         for (position, (number, answer)) in answers.iter().enumerate() {
             if position + 1 == answers.len() {
                 rig.outcome();
                 rig.swap(bench);
+                NOW.set(bench.now);
             }
             let sender = OPEN.with_borrow_mut(|open| open[*number].1.take());
             let _ = sender.unwrap().send(answer.clone());

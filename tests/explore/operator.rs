@@ -59,6 +59,8 @@ pub struct Running {
     pub task: Task,
     /// The index when the task was started.
     pub begun: Arc<Index>,
+    /// The moment of that.
+    pub begun_at: Timestamp,
     pub answers: Vec<(usize, Answer)>,
     pub open: Vec<Open>,
     /// The claim that is not looked at again before the end of the task.
@@ -233,6 +235,7 @@ impl Operator {
         let running = Running {
             task,
             begun: Arc::clone(&self.index),
+            begun_at: moment.now,
             answers: Vec::new(),
             open: Vec::new(),
             holds,
@@ -249,7 +252,7 @@ impl Operator {
     fn go_on(&mut self, mut running: Running, moment: Moment) {
         let progress = lab::run(
             self.bench(moment),
-            &running.begun,
+            (&running.begun, running.begun_at),
             &running.task,
             &running.answers,
         );

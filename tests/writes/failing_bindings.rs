@@ -1,6 +1,6 @@
 //! Bindings that fail again and again: whom they keep waiting, and when they are given up.
 
-use crate::world::{Asked, Reply, World};
+use crate::world::{Asked, Reply, World, owner, warm};
 use serde_json::json;
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ async fn deletions_that_fail_in_one_namespace_keep_no_creation_of_another_waitin
 async fn a_binding_is_given_up_when_its_claim_has_gone() {
     for (code, left) in [(503, "Answered"), (429, "")] {
         let mut world = World::new(move |asked| {
-            if binds_in(asked, "sick") {
+            if binds_in(asked, "sick") || asked.verb == "GET" {
                 Reply::Code(code)
             } else {
                 Reply::Done
@@ -98,4 +98,94 @@ async fn a_binding_is_given_up_when_its_claim_has_gone() {
             "one that may be made is settled by a live read: {pending}"
         );
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_whose_binding_fails_ends_in_its_time() {
+    for (reply, late) in [(Reply::Code(500), 1), (Reply::Code(429), 1), (Reply::Never, 11)] {
+        let told = format!("{reply:?}");
+        let mut world = World::new(move |asked| match asked.verb.as_str() {
+            "GET" => Reply::Object(warm("sick", "python", &asked.name)),
+            _ if binds_in(asked, "sick") => reply.clone(),
+            _ => Reply::Done,
+        });
+        world.pool("sick", "python", 1);
+        world.claim("sick", "run", "python", &json!({"waitTimeoutSeconds": 20}));
+        world.pass(20 + late).await;
+        assert_eq!(world.told("sick", "run"), ["Failed WaitTimeout"], "{told}");
+        assert_eq!(world.pending().len(), 0, "{told}: {:?}", world.pending());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_binding_that_turns_out_made_at_the_deadline_of_its_claim_is_published() {
+    let mut world = World::new(move |asked| match asked.verb.as_str() {
+        "GET" => {
+            let mut pod = warm("sick", "python", &asked.name);
+            pod["metadata"]["labels"]["warmpool.dev/state"] = json!("claimed");
+            pod["metadata"]["ownerReferences"] = owner("SandboxClaim", "run", "uid-sick-run");
+            Reply::Object(pod)
+        }
+        _ if binds_in(asked, "sick") => Reply::Code(500),
+        _ => Reply::Done,
+    });
+    world.pool("sick", "python", 1);
+    world.claim("sick", "run", "python", &json!({"waitTimeoutSeconds": 20}));
+    world.pass(21).await;
+    assert_eq!(world.told("sick", "run"), ["Bound Bound"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_cannot_be_read_is_asked_for_no_more_when_its_claim_has_gone() {
+    for unreadable in [503, 429] {
+        let mut tries = 0;
+        let mut world = World::new(move |asked| {
+            if asked.verb == "GET" {
+                return Reply::Code(unreadable);
+            }
+            tries += u16::from(binds_in(asked, "sick"));
+            match tries {
+                1 => Reply::Code(504),
+                _ if binds_in(asked, "sick") => Reply::Code(403),
+                _ => Reply::Done,
+            }
+        });
+        world.pool("sick", "python", 1);
+        world.claim("sick", "run", "python", &json!({}));
+        world.go_on(Duration::from_secs(40)).await;
+        world.claim_goes("sick", "run");
+        world.go_on(Duration::from_secs(40)).await;
+        let reads = world.asked("sick", "GET", "pods").len();
+        assert!(reads > 0);
+        world.go_on(Duration::from_secs(600)).await;
+        assert_eq!(world.asked("sick", "GET", "pods").len(), reads, "{unreadable}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_went_while_its_binding_waited_for_a_place_is_given_nothing() {
+    let mut world = sick(Reply::Never);
+    world.pool("well", "python", 1);
+    world.claim("well", "run", "python", &json!({}));
+    world.go_on(Duration::from_secs(5)).await;
+    world.claim_goes("well", "run");
+    world.go_on(Duration::from_secs(60)).await;
+    assert_eq!(world.asked("well", "PATCH", "pods").len(), 0);
+    let pending = world.pending().join("; ");
+    assert!(!pending.contains("well"), "{pending}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_for_many_keeps_no_other_waiting() {
+    let mut world = World::new(|asked| {
+        if binds_in(asked, "sick") {
+            Reply::Never
+        } else {
+            Reply::Done
+        }
+    });
+    world.pool("sick", "python", MANY);
+    world.claim("sick", "batch", "python", &json!({"replicas": MANY}));
+    world.go_on(Duration::from_secs(1)).await;
+    another_namespace_is_served(&mut world).await;
 }

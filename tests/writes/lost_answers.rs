@@ -2,6 +2,7 @@
 
 use crate::world::{Asked, Reply, World, owner, warm};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 fn is_of_pods(asked: &Asked, verb: &str) -> bool {
@@ -60,4 +61,46 @@ async fn a_creation_that_cannot_be_read_after_a_lost_answer_is_not_made_again() 
         pending.contains("Answered"),
         "a live read settles it later: {pending}"
     );
+}
+
+/// A world in which a creation has lost its answer and waits for its place to be sent again, and the name of its pod.
+async fn a_creation_that_waits() -> (World, String) {
+    let (mut deleted, mut made) = (BTreeSet::new(), false);
+    let mut world = World::new(
+        move |asked| match (asked.verb.as_str(), asked.namespace.as_str()) {
+            // The second tries have their places until their deadline.
+            ("DELETE", "sick") if deleted.insert(asked.name.clone()) => Reply::Code(503),
+            ("DELETE", "sick") => Reply::Never,
+            ("POST", "default") if asked.what == "pods" && !std::mem::replace(&mut made, true) => {
+                Reply::Code(504)
+            }
+            ("GET", "default") => Reply::Code(404),
+            _ => Reply::Done,
+        },
+    );
+    world.pool("sick", "python", 40);
+    world.pool_is_scaled("sick", "python", 0);
+    world.go_on(Duration::from_secs(2)).await;
+    world.pool("default", "python", 0);
+    world.pool_is_scaled("default", "python", 1);
+    world.go_on(Duration::from_secs(3)).await;
+    let pod = world.asked("default", "POST", "pods")[0].name.clone();
+    (world, pod)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_creation_whose_pod_is_seen_while_it_waits_for_its_place_is_not_made_again() {
+    let (mut world, pod) = a_creation_that_waits().await;
+    world.pool_is_scaled("default", "python", 0);
+    world.pod_comes(warm("default", "python", &pod));
+    world.pod_goes("default", &pod);
+    world.go_on(Duration::from_secs(20)).await;
+    assert_eq!(world.asked("default", "POST", "pods").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_creation_that_waits_for_its_place_for_too_long_is_asked_for_before_it_is_made_again() {
+    let (mut world, _) = a_creation_that_waits().await;
+    world.go_on(Duration::from_secs(20)).await;
+    assert_eq!(world.asked("default", "GET", "pods").len(), 1);
 }

@@ -1,8 +1,11 @@
 //! Bindings that the API server will not have, for the sake of the claim or of the sandbox.
 
-use crate::world::{Asked, Reply, World};
-use serde_json::json;
+use crate::world::{Asked, BEGIN, Reply, World, warm};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::time::Duration;
+use warmpool::observe::Key;
+use warmpool::observe::claim::Claim;
 
 fn binds(asked: &Asked) -> bool {
     asked.verb == "PATCH" && asked.what == "pods"
@@ -18,9 +21,14 @@ fn a_refused_claim(sandboxes: usize) -> World {
         }
     });
     world.pool("default", "python", sandboxes);
-    let label = json!({"podMetadata": {"labels": {"team": "forbidden"}}});
-    world.claim("default", "bad", "python", &label);
+    world.claim("default", "bad", "python", &forbidden(json!({})));
     world
+}
+
+/// The spec of a claim with the label that is refused.
+fn forbidden(mut spec: Value) -> Value {
+    spec["podMetadata"] = json!({"labels": {"team": "forbidden"}});
+    spec
 }
 
 #[tokio::test(start_paused = true)]
@@ -57,4 +65,108 @@ async fn a_claim_gets_another_sandbox_than_those_that_refuse_all_claims() {
     world.claim("default", "run", "python", &json!({}));
     world.go_on(Duration::from_secs(12)).await;
     assert_eq!(world.bound("default"), ["run"], "{:?}", world.tally());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_gets_the_last_of_many_sandboxes_when_all_others_refuse_it() {
+    let mut bad = BTreeSet::new();
+    let rule = move |asked: &Asked| {
+        if binds(asked) && (bad.len() < 11 || bad.contains(&asked.name)) {
+            bad.insert(asked.name.clone());
+            return Reply::Code(403);
+        }
+        Reply::Done
+    };
+    let mut world = World::new(rule);
+    world.pool("default", "python", 12);
+    world.claim("default", "run", "python", &json!({}));
+    world.go_on(Duration::from_secs(75)).await;
+    assert_eq!(world.bound("default"), ["run"], "{:?}", world.tally());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sandbox_that_a_claim_may_not_take_is_no_other_to_try() {
+    for (evict, tried_later) in [("true", 0), ("false", 1)] {
+        let world = World::new(|_| Reply::Done);
+        world.pool("default", "python", 1);
+        let mut other = warm("default", "python", "python-7");
+        other["metadata"]["labels"]["warmpool.dev/evict"] = json!(evict);
+        let claim = json!({"metadata": {"namespace": "default", "name": "run", "uid": "uid"},
+            "spec": {"poolRef": {"name": "python"}}});
+        let claim = Claim::read(&serde_json::from_value(claim).unwrap(), 1, BEGIN);
+        let mut index = world.context.shared.lock();
+        index.apply_pod(&serde_json::from_value(other).unwrap());
+        let first = index.pod(&Key::new("default", "python-0")).unwrap();
+        index.note_refuser(&claim, &first);
+        assert_eq!(index.refusers_of(&claim).len(), tried_later);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_labels_and_annotations_that_no_pod_can_have_fail_their_claim() {
+    for (field, told) in [
+        ("", "Pending BindingRefused"),
+        ("spec", "Pending BindingRefused"),
+        ("metadata.labels", "Failed InvalidSpec"),
+        ("metadata.annotations[a/b/c]", "Failed InvalidSpec"),
+    ] {
+        let reply = move |asked: &Asked| {
+            if binds(asked) {
+                Reply::Invalid(field)
+            } else {
+                Reply::Done
+            }
+        };
+        let mut world = World::new(reply);
+        world.pool("default", "python", 1);
+        world.claim("default", "run", "python", &json!({}));
+        world.go_on(Duration::from_secs(1)).await;
+        assert_eq!(world.told("default", "run"), [told], "{field:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_is_refused_is_told_so_once_and_fails_in_its_time_in_the_words_of_the_api_server() {
+    let mut world = a_refused_claim(0);
+    world.claim(
+        "default",
+        "bad",
+        "python",
+        &forbidden(json!({"waitTimeoutSeconds": 28})),
+    );
+    world.pass(1).await;
+    world.looks_at_all();
+    world.pass(1).await;
+    world.claim_is_seen_as_written("default", "bad");
+    assert_eq!(world.told("default", "bad"), ["Pending NoneAvailable"]);
+    world.pool_is_scaled("default", "python", 2);
+    world.pod_comes(warm("default", "python", "python-7"));
+    world.pass(1).await;
+    let refused = ["Pending NoneAvailable", "Pending BindingRefused"];
+    assert_eq!(world.told("default", "bad"), refused);
+    world.claim_is_seen_as_written("default", "bad");
+    world.pass(20).await;
+    assert_eq!(world.told("default", "bad"), refused);
+    world.pass(6).await;
+    let written = world.asked("default", "PATCH", "sandboxclaims/status");
+    let last = &written.last().unwrap().body["status"];
+    assert_eq!(world.told("default", "bad")[2..], ["Failed WaitTimeout"]);
+    let message = last["conditions"][0]["message"].as_str().unwrap();
+    assert!(
+        message.contains("waitTimeoutSeconds") && message.contains("answered with 403"),
+        "{message}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_pauses_counts_as_waiting_and_one_that_is_being_bound_does_not() {
+    for (reply, count) in [(Reply::Code(403), 1), (Reply::Never, 0)] {
+        let rule = move |asked: &Asked| if binds(asked) { reply.clone() } else { Reply::Done };
+        let mut world = World::new(rule);
+        world.pool("default", "python", 1);
+        world.claim("default", "run", "python", &json!({}));
+        world.go_on(Duration::from_secs(1)).await;
+        let census = world.context.shared.lock().census(BEGIN);
+        assert_eq!(census[&Key::new("default", "python")].waiting, count);
+    }
 }

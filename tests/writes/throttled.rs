@@ -34,6 +34,46 @@ async fn a_claim_whose_status_cannot_be_written_is_tried_once_in_a_while_however
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_lost_sandbox_that_cannot_be_asked_for_is_asked_for_as_late_as_the_api_server_wishes() {
+    let mut world = World::new(|a| {
+        if a.verb == "GET" {
+            Reply::Code(429)
+        } else {
+            Reply::Done
+        }
+    });
+    world.pool("default", "python", 1);
+    world.claim("default", "run", "python", &json!({}));
+    world.go_on(Duration::from_secs(1)).await;
+    let pod = world.asked("default", "PATCH", "pods")[0].name.clone();
+    world.claim_is_seen_as_written("default", "run");
+    world.pod_goes("default", &pod);
+    world.go_on(Duration::from_secs(2 * WISHED - 1)).await;
+    assert_eq!(
+        world.asked("default", "GET", "pods").len(),
+        2,
+        "{:?}",
+        world.tally()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_binding_waits_for_more_than_a_minute_however_long_the_api_server_asks_for() {
+    let binds = |a: &Asked| a.verb == "PATCH" && a.what == "pods";
+    let mut world = World::new(move |a| {
+        if binds(a) {
+            Reply::Throttled(3600)
+        } else {
+            Reply::Done
+        }
+    });
+    world.pool("default", "python", 1);
+    world.claim("default", "run", "python", &json!({}));
+    world.go_on(Duration::from_secs(130)).await;
+    assert_eq!(world.asked("default", "PATCH", "pods").len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_fails_many_times_is_looked_at_again_once() {
     let mut world = World::new(|a| {
         if a.what == "pools/status" {

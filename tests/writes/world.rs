@@ -47,6 +47,10 @@ pub enum Reply {
     Object(Value),
     /// It is answered with this code.
     Code(u16),
+    /// The API server asks to be left alone for so many seconds.
+    Throttled(u32),
+    /// It is answered with 422, for the sake of this field; empty for none.
+    Invalid(&'static str),
     /// It is never answered.
     Never,
 }
@@ -66,11 +70,14 @@ pub struct World {
     log: Arc<Mutex<Vec<Asked>>>,
     pools: UnboundedReceiver<Key>,
     claims: UnboundedReceiver<Key>,
+    /// The claims as they were seen last.
+    seen: BTreeMap<(String, String), Value>,
 }
 
 impl World {
     /// A world without any object, whose API server answers by `rule`.
     pub fn new(rule: impl FnMut(&Asked) -> Reply + Send + 'static) -> Self {
+        NOW.set(BEGIN);
         let log: Arc<Mutex<Vec<Asked>>> = Arc::default();
         let (rule, kept): (Rule, _) = (Arc::new(Mutex::new(rule)), Arc::clone(&log));
         let service = tower::service_fn(move |request: http::Request<Body>| {
@@ -97,6 +104,7 @@ impl World {
             log,
             pools: pool_receiver,
             claims: claim_receiver,
+            seen: BTreeMap::new(),
         }
     }
 
@@ -135,13 +143,22 @@ impl World {
     pub async fn go_on(&mut self, time: Duration) {
         let end = Instant::now() + time;
         while Instant::now() < end {
-            while let Ok(key) = self.pools.try_recv() {
-                self.look_at(&Trigger::Pool(key));
-            }
+            // What a claim's own look writes too much is not to be hidden by a look at its pool.
             while let Ok(key) = self.claims.try_recv() {
                 self.look_at(&Trigger::Claim(key));
             }
+            while let Ok(key) = self.pools.try_recv() {
+                self.look_at(&Trigger::Pool(key));
+            }
             tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// The same for so many seconds, which the wall clock tells too.
+    pub async fn pass(&mut self, seconds: u64) {
+        for _ in 0..seconds {
+            self.go_on(Duration::from_secs(1)).await;
+            NOW.set(now() + SignedDuration::from_secs(1));
         }
     }
 
@@ -168,8 +185,57 @@ impl World {
         stored["metadata"]["creationTimestamp"] = json!(BEGIN);
         let spec = stored["spec"].as_object_mut().unwrap();
         spec.extend(more.as_object().unwrap().clone());
+        self.claim_is_seen(stored);
+    }
+
+    fn claim_is_seen(&mut self, stored: Value) {
+        let key = [&stored["metadata"]["namespace"], &stored["metadata"]["name"]];
+        let [namespace, name] = key.map(|part| part.as_str().unwrap().to_string());
+        self.seen.insert((namespace, name), stored.clone());
         let stored = serde_json::from_value(stored).unwrap();
         let triggers = self.context.shared.lock().apply_claim(&stored, true, BEGIN);
+        self.trigger(triggers);
+    }
+
+    /// A claim is seen with the status that was written last.
+    pub fn claim_is_seen_as_written(&mut self, namespace: &str, name: &str) {
+        let mut written = self.asked(namespace, "PATCH", "sandboxclaims/status");
+        written.retain(|asked| asked.name == name);
+        let mut stored = self.seen[&(namespace.to_string(), name.to_string())].clone();
+        stored["metadata"]["resourceVersion"] = json!("2");
+        stored["status"] = written.last().unwrap().body["status"].clone();
+        self.claim_is_seen(stored);
+    }
+
+    /// The phases and reasons written for a claim, in their order.
+    pub fn told(&self, namespace: &str, name: &str) -> Vec<String> {
+        let written = self.asked(namespace, "PATCH", "sandboxclaims/status").into_iter();
+        let of_it = written.filter(|asked| asked.name == name);
+        let words = of_it.map(|asked| {
+            let (status, word) = (&asked.body["status"], |value: &Value| {
+                value.as_str().unwrap().to_string()
+            });
+            format!(
+                "{} {}",
+                word(&status["phase"]),
+                word(&status["conditions"][0]["reason"])
+            )
+        });
+        words.collect()
+    }
+
+    /// A pod is seen gone.
+    pub fn pod_goes(&mut self, namespace: &str, name: &str) {
+        let stored = json!({"metadata": metadata(namespace, name)});
+        let stored = serde_json::from_value(stored).unwrap();
+        let triggers = self.context.shared.lock().delete_pod(&stored);
+        self.trigger(triggers);
+    }
+
+    /// A pod is seen.
+    pub fn pod_comes(&mut self, stored: Value) {
+        let stored = serde_json::from_value(stored).unwrap();
+        let triggers = self.context.shared.lock().apply_pod(&stored);
         self.trigger(triggers);
     }
 
@@ -295,15 +361,23 @@ async fn answer(asked: &Asked, reply: Reply) -> io::Result<http::Response<Body>>
             }
             (200, stored)
         }
-        Reply::Code(code) => {
-            let status = json!({
-                "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": code,
-                "reason": "Refused", "message": format!("answered with {code}"),
-                "details": {"retryAfterSeconds": if code == 429 { 30 } else { 0 }},
-            });
-            (code, status)
-        }
+        Reply::Code(429) => refusal(429, &json!({"retryAfterSeconds": 30})),
+        Reply::Code(code) => refusal(code, &json!({})),
+        Reply::Throttled(seconds) => refusal(429, &json!({"retryAfterSeconds": seconds})),
+        Reply::Invalid("") => refusal(422, &json!({"causes": [{"message": "not for you"}]})),
+        Reply::Invalid(field) => refusal(
+            422,
+            &json!({"causes": [{"reason": "FieldValueInvalid", "message": "not so", "field": field}]}),
+        ),
     };
     let body = Body::from(body.to_string().into_bytes());
     Ok(http::Response::builder().status(code).body(body).unwrap())
+}
+
+fn refusal(code: u16, details: &Value) -> (u16, Value) {
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": code,
+        "reason": "Refused", "message": format!("answered with {code}"), "details": details,
+    });
+    (code, status)
 }

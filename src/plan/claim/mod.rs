@@ -8,7 +8,7 @@ mod waiting;
 
 use crate::api::SandboxClaimStatus;
 use crate::api::claim::{BoundSandbox, Phase};
-use crate::api::conditions::claim as reasons;
+use crate::api::conditions::{self, claim as reasons};
 use crate::observe::claim::Claim;
 use crate::observe::sandbox::Sandbox;
 use crate::observe::terms::Terms;
@@ -103,6 +103,24 @@ pub fn binding(
     status.expiration_time = claim.expiration_with(&status).map(Time);
     let statements = vec![say::bound(sandboxes), say::readiness(sandboxes)];
     say::with_conditions(claim, status, statements, now)
+}
+
+/// The status of a claim that waits on.
+pub fn pending(claim: &Claim, reason: &'static str, message: &str, now: Timestamp) -> SandboxClaimStatus {
+    let status = SandboxClaimStatus {
+        phase: Some(Phase::Pending),
+        observed_generation: claim.generation,
+        pool: claim.pool().to_string(),
+        expiration_time: claim.expiration().map(Time),
+        ..claim.status.clone()
+    };
+    say::with_conditions(claim, status, say::unbound(reason, message), now)
+}
+
+/// What the claim says of the binding that the API server refused last, until it has something else to say.
+pub fn refusal(claim: &Claim) -> Option<&str> {
+    let said = conditions::find(&claim.status.conditions, conditions::BOUND)?;
+    (said.reason == reasons::BINDING_REFUSED).then_some(said.message.as_str())
 }
 
 /// The status of a claim that ends without keeping a sandbox; `pool` was to serve it, on these terms.

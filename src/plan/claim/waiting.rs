@@ -1,14 +1,12 @@
 //! A claim without all its sandboxes: it is published once it holds them, and says meanwhile why it waits.
 
-use super::{ClaimPlan, binding, bound, expire, fail, say, unpublished, write};
-use crate::api::SandboxClaimStatus;
-use crate::api::claim::{OnEmpty, Phase};
+use super::{ClaimPlan, binding, bound, expire, fail, pending, unpublished, write};
+use crate::api::claim::OnEmpty;
 use crate::api::conditions::{self, claim as reasons};
 use crate::observe::claim::{Claim, Target};
 use crate::observe::sandbox::Sandbox;
 use crate::observe::view::{ClaimView, Server};
 use jiff::SignedDuration;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use std::sync::Arc;
 
 /// How long a claim waits before its status says so. Most wait less, and a write saved here is a binding
@@ -101,17 +99,9 @@ fn wait(view: &ClaimView) -> ClaimPlan {
             ..Default::default()
         };
     }
-    let status = SandboxClaimStatus {
-        phase: Some(Phase::Pending),
-        observed_generation: claim.generation,
-        pool: claim.pool().to_string(),
-        expiration_time: claim.expiration().map(Time),
-        ..claim.status.clone()
-    };
-    let status = say::with_conditions(claim, status, say::unbound(reason, &message), now);
     ClaimPlan {
         next,
-        ..write(claim, status)
+        ..write(claim, pending(claim, reason, &message, now))
     }
 }
 

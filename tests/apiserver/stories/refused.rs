@@ -1,7 +1,7 @@
 //! Bindings that the API server will not have: by a policy, or after a try whose answer was lost.
 
 use super::faults::faults_are_to_come;
-use super::{bound, burst, in_phase};
+use super::{bound, burst, says};
 use crate::api::{PODS, POLICIES, POLICY_BINDINGS};
 use crate::check::event::{Kind, text};
 use crate::faults::{Fault, Rule};
@@ -12,10 +12,14 @@ use crate::wait;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
+/// Teams whose claims are refused, and that are their claims' names.
+const TEAMS: [&str; 2] = ["forbidden", "unknown"];
+
 /// How long a claim may take to be served while another is refused.
 const PROMPT: Duration = Duration::from_secs(3);
 
-/// A policy that refuses pods of this story with the label `team: forbidden`, and what puts it in force.
+/// A policy that refuses pods of this story with the labels `team: forbidden` and `team: unknown`, the one as forbidden and
+/// the other as invalid, and what puts it in force.
 fn policy(scene: &Scene) -> [Value; 2] {
     let name = &scene.namespace;
     let policy = json!({
@@ -31,6 +35,9 @@ fn policy(scene: &Scene) -> [Value; 2] {
                 "expression": "object.metadata.?labels[?'team'].orValue('') != 'forbidden'",
                 "message": "this team may not have a sandbox",
                 "reason": "Forbidden",
+            }, {
+                "expression": "object.metadata.?labels[?'team'].orValue('') != 'unknown'",
+                "message": "nobody knows this team",
             }],
         },
     });
@@ -72,14 +79,30 @@ pub fn a_claim_that_a_policy_refuses_stops_no_other(scene: &Scene) -> Result<(),
     scene.lab.api.create(POLICIES, "", &policy)?;
     scene.lab.api.create(POLICY_BINDINGS, "", &binding)?;
     wait::until("the policy was in force", 60, || is_in_force(scene))?;
-    let metadata = json!({"podMetadata": {"labels": {"team": "forbidden"}}, "waitTimeoutSeconds": 25});
-    scene.create_claim("refused", "python", &metadata)?;
-    let told = others_are_served(scene).and_then(|()| in_phase(scene, "refused", "Failed", 40).map(drop));
+    for team in TEAMS {
+        let metadata = json!({"podMetadata": {"labels": {"team": team}}, "waitTimeoutSeconds": 25});
+        scene.create_claim(team, "python", &metadata)?;
+    }
+    let told = both_are_told(scene, "BindingRefused")
+        .and_then(|()| others_are_served(scene))
+        .and_then(|()| both_are_told(scene, "WaitTimeout"));
     for what in [POLICY_BINDINGS, POLICIES] {
         scene.lab.api.delete(what, "", &scene.namespace)?;
     }
     told?;
     settle(scene, 60)
+}
+
+/// Both refused claims come to say this reason, in the words of the policy.
+fn both_are_told(scene: &Scene, reason: &str) -> Result<(), String> {
+    for (team, words) in TEAMS
+        .iter()
+        .zip(["this team may not have a sandbox", "nobody knows this team"])
+    {
+        let said = says(scene, team, "Bound", reason)?;
+        wait::ensure(said.contains(words), || said)?;
+    }
+    Ok(())
 }
 
 fn others_are_served(scene: &Scene) -> Result<(), String> {
@@ -94,7 +117,7 @@ fn others_are_served(scene: &Scene) -> Result<(), String> {
     }
     let refused = scene.writes(|w| w.verb == "patch" && w.resource == "pods" && w.code >= 400)?;
     wait::ensure(refused.len() >= 2, || "the policy refused nothing".into())?;
-    wait::ensure(refused.len() <= 12, || {
+    wait::ensure(refused.len() <= 24, || {
         format!("{} tries were refused", refused.len())
     })
 }

@@ -144,6 +144,24 @@ fn a_claim_that_is_next_tells_which_sandbox_it_gets() {
 }
 
 #[test]
+fn a_claim_whose_binding_is_refused_tells_what_the_api_server_says() {
+    let refusal = "the API server refuses the binding: this team may not have a sandbox";
+    let status = json!({
+        "phase": "Pending", "observedGeneration": 1, "pool": "python",
+        "conditions": [condition("Bound", "False", "BindingRefused", refusal)],
+    });
+    let world = plain(1)
+        .pod("p1", "image:2", &json!({}))
+        .claim("run", &json!({}), &status);
+    assert_eq!(
+        world.why("run"),
+        "Claim run is next: the operator would bind it to sandbox p1 now, but the API server refuses the binding: this \
+         team may not have a sandbox.\n\
+         It fails at 2026-01-31T12:04:30Z, in 4m30s, unless it is bound by then (waitTimeoutSeconds)."
+    );
+}
+
+#[test]
 fn a_claim_that_has_failed_waits_for_nothing() {
     let status = json!({
         "phase": "Failed", "observedGeneration": 1, "pool": "python",

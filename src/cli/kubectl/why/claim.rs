@@ -116,7 +116,10 @@ fn waiting(index: &Index, claim: &Claim, status: &SandboxClaimStatus, now: Times
     }
     let verdict = outlook.plan.waiting.iter().find(|v| v.uid == claim.uid);
     let Some(verdict) = verdict else {
-        return vec![decided(&outlook, claim)];
+        let mut said = vec![decided(&outlook, claim)];
+        let refused = plan::claim::refusal(claim).and_then(|_| deadline(claim, Some(&outlook), now));
+        said.extend(refused);
+        return said;
     };
     let mut said = vec![format!(
         "Claim {name} has waited {age} for a sandbox of pool {pool}: {}.",
@@ -142,10 +145,13 @@ fn waiting(index: &Index, claim: &Claim, status: &SandboxClaimStatus, now: Times
 fn decided(outlook: &Outlook, claim: &Claim) -> String {
     let name = &claim.key.name;
     let step = outlook.plan.actions.iter().find_map(|action| match &action.step {
-        Step::BindClaim { claim: to, sandbox } if to.uid == claim.uid => Some(format!(
-            "Claim {name} is next: the operator would bind it to sandbox {} now.",
-            sandbox.key.name
-        )),
+        Step::BindClaim { claim: to, sandbox } if to.uid == claim.uid => {
+            let would = format!("the operator would bind it to sandbox {} now", sandbox.key.name);
+            Some(match plan::claim::refusal(claim) {
+                Some(refusal) => format!("Claim {name} is next: {would}, but {refusal}."),
+                None => format!("Claim {name} is next: {would}."),
+            })
+        }
         Step::FailClaim { claim: of, message } if of.uid == claim.uid => {
             Some(format!("Claim {name} is about to fail: {message}."))
         }

@@ -1,0 +1,185 @@
+//! W1: gives a pod to a claim, and excludes every other claim.
+
+use super::Writer;
+use super::bind::{Order, claiming_patch, time_left};
+use super::outcome::{CallError, Class, Tries};
+use super::place::Place;
+use crate::observe::claim::Claim;
+use crate::observe::index::Index;
+use crate::observe::sandbox::{Owner, Sandbox};
+use crate::observe::stored::StoredPod;
+use jiff::Timestamp;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What came of W1.
+pub(super) enum Given {
+    /// The claim holds the pod, which is like this now.
+    Held(Arc<Sandbox>),
+    /// Not this one: it has changed, is another's, or the claim has no use for it any more.
+    Missed,
+    /// The API server will not have it; its words. That may be for what the claim adds, so no other claim is to miss the
+    /// sandbox.
+    Refused(String),
+    /// No pod can have the metadata that the claim wants for it; the API server's words.
+    Invalid(String),
+}
+
+/// Why W1 was not made.
+enum NotGiven {
+    /// The API server's last word.
+    For(CallError),
+    /// The claim waits no more, and the sandbox is as it was.
+    Free,
+    /// The claim waits no more, and a try whose answer was lost may have been carried out.
+    Unknown,
+}
+
+/// W1 for one sandbox.
+pub(super) async fn give(
+    writer: &Writer,
+    place: &mut Place<'_>,
+    order: &Order,
+    sandbox: &Arc<Sandbox>,
+) -> Given {
+    let claim = &order.claim;
+    match exclude(writer, place, order, sandbox).await {
+        Ok(pod) => {
+            writer.shared.lock().pending.answered(&sandbox.uid);
+            return Given::Held(Arc::new(pod));
+        }
+        Err(NotGiven::Unknown) => {
+            // A live read is to tell, unless the watch does before.
+            writer.shared.lock().pending.answered(&sandbox.uid);
+        }
+        Err(NotGiven::Free) => free(writer, sandbox),
+        Err(NotGiven::For(error)) => match error.class() {
+            Class::Invalid(message) => {
+                free(writer, sandbox);
+                return Given::Invalid(message);
+            }
+            Class::Refused(_) | Class::Denied => {
+                let message = error.message();
+                if !error.is_told() {
+                    tracing::error!(claim = %claim.key, pod = %sandbox.key, message, "the binding was refused");
+                }
+                let now = writer.shared.now();
+                let mut index = writer.shared.lock();
+                if still_waits(&index, order, now) {
+                    index.note_refuser(claim, sandbox);
+                }
+                drop(index);
+                free(writer, sandbox);
+                return Given::Refused(message);
+            }
+            class => {
+                tracing::debug!(claim = %claim.key, pod = %sandbox.key, ?class, "the sandbox was taken or has changed");
+                writer.set_aside(sandbox);
+            }
+        },
+    }
+    Given::Missed
+}
+
+/// The sandbox was not given, and is as it was.
+fn free(writer: &Writer, sandbox: &Sandbox) {
+    writer.shared.lock().pending.forget(&sandbox.uid);
+    writer.look_again(sandbox);
+}
+
+/// W1. Answers the pod as it is now. It is tried no more once the claim has no use for it.
+async fn exclude(
+    writer: &Writer,
+    place: &mut Place<'_>,
+    order: &Order,
+    sandbox: &Sandbox,
+) -> Result<Sandbox, NotGiven> {
+    let (claim, pool) = (&order.claim, &order.pool);
+    let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &sandbox.key.namespace);
+    let name = &sandbox.key.name;
+    let patch: json_patch::Patch = serde_json::from_value(claiming_patch(claim, sandbox, pool))
+        .map_err(|e| NotGiven::For(CallError::Kube(kube::Error::SerdeError(e))))?;
+    let (parameters, patch) = (PatchParams::default(), Patch::Json::<()>(patch));
+    let mut tries = Tries::new();
+    let answer = loop {
+        place.take().await;
+        if !still_waits(&writer.shared.lock(), order, writer.shared.now()) {
+            break Err(NotGiven::Free);
+        }
+        let answer = place.call(pods.patch(name, &parameters, &patch)).await;
+        let Some(pause) = answer.as_ref().err().and_then(|error| tries.pause_after(error)) else {
+            break answer.map_err(NotGiven::For);
+        };
+        wait(writer, place, order, pause).await;
+    };
+    let pod = match answer {
+        // An earlier try whose answer was lost may be the one that changed the pod, whatever is said of a later one.
+        Err(why) if is_open(&why, tries.lost) => {
+            let now = live(writer, place, order, &pods, name).await?;
+            if !is_held(&now, claim, sandbox) {
+                return Err(why);
+            }
+            now
+        }
+        answer => answer?,
+    };
+    Ok(Sandbox::read(&pod).unwrap_or_else(|| sandbox.clone()))
+}
+
+/// Whether `why` leaves open who has the pod.
+fn is_open(why: &NotGiven, lost: bool) -> bool {
+    match why {
+        NotGiven::For(error) if error.class() == Class::Stale => true,
+        NotGiven::For(error) if error.class() == Class::Gone => false,
+        _ => lost,
+    }
+}
+
+/// The pod as it is, read as often as it takes while the claim waits, and once at least.
+async fn live(
+    writer: &Writer,
+    place: &mut Place<'_>,
+    order: &Order,
+    pods: &Api<StoredPod>,
+    name: &str,
+) -> Result<StoredPod, NotGiven> {
+    let mut tries = Tries::new();
+    loop {
+        let error = match place.call(pods.get(name)).await {
+            Ok(pod) => return Ok(pod),
+            Err(error) => error,
+        };
+        let pause = match error.class() {
+            Class::Gone => return Err(NotGiven::For(error)),
+            Class::Throttled(pause) => pause,
+            _ => tries.next_pause(),
+        };
+        wait(writer, place, order, pause).await;
+        if !still_waits(&writer.shared.lock(), order, writer.shared.now()) {
+            return Err(NotGiven::Unknown);
+        }
+    }
+}
+
+/// Gives the place up and waits, but for no longer than the claim does.
+async fn wait(writer: &Writer, place: &mut Place<'_>, order: &Order, pause: Duration) {
+    let left = time_left(&order.claim, &order.pool, writer.shared.now());
+    place.pause(pause.min(left)).await;
+}
+
+/// Whether the claim is still there and waits, as far as is seen.
+pub(super) fn still_waits(index: &Index, order: &Order, now: Timestamp) -> bool {
+    let claim = index.claim(&order.claim.key);
+    claim.is_some_and(|claim| {
+        let waits = claim.uid == order.claim.uid && claim.waiting();
+        waits && !time_left(&claim, &order.pool, now).is_zero()
+    })
+}
+
+fn is_held(pod: &StoredPod, claim: &Claim, sandbox: &Sandbox) -> bool {
+    Sandbox::read(pod).is_some_and(|pod| {
+        pod.uid == sandbox.uid && matches!(&pod.owner, Owner::Claim { uid, .. } if *uid == claim.uid)
+    })
+}

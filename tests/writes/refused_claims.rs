@@ -145,8 +145,12 @@ async fn a_claim_that_is_refused_is_told_so_once_and_fails_in_its_time_in_the_wo
     let refused = ["Pending NoneAvailable", "Pending BindingRefused"];
     assert_eq!(world.told("default", "bad"), refused);
     world.claim_is_seen_as_written("default", "bad");
-    world.pass(20).await;
+    world.pass(14).await;
+    // For a moment there is nothing to try.
+    world.pod_goes("default", "python-7");
+    world.pass(6).await;
     assert_eq!(world.told("default", "bad"), refused);
+    world.pod_comes(warm("default", "python", "python-8"));
     world.pass(6).await;
     let written = world.asked("default", "PATCH", "sandboxclaims/status");
     let last = &written.last().unwrap().body["status"];

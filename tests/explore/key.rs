@@ -69,7 +69,7 @@ fn told(state: &State, running: &Running) -> String {
     let answers: Vec<_> = running
         .answers
         .iter()
-        .map(|(n, a)| (n, a.code, &a.body.text))
+        .map(|a| (a.number, a.answer.code, &a.answer.body.text))
         .collect();
     let task = without_sequence(&format!("{:?}", running.task));
     // What is read is taken over by how far the watches had told when it was asked for.
@@ -78,11 +78,9 @@ fn told(state: &State, running: &Running) -> String {
         Task::UpdateClaim { confirm_loss, .. } => !confirm_loss.is_empty(),
         _ => false,
     };
-    let before = reads.then(|| running.begun.before());
-    // What it writes tells of the moment at which it wrote that first.
-    let begun_at = matches!(&running.task, Task::Bind(_)).then_some(running.begun_at);
+    let before = reads.then(|| running.begun.index.before());
     format!(
-        "{task} {answers:?} {:?} {:?} {taken} {before:?} {begun_at:?}",
+        "{task} {answers:?} {:?} {:?} {taken} {before:?}",
         open.collect::<Vec<_>>(),
         running.holds
     )

@@ -1,7 +1,7 @@
 //! Runs the operator's own code, one step at a time. A task is a future and cannot be copied, but it does nothing that
 //! what it was started with and its answers do not lead it to. So a task that is under way is kept as these, and is led
 //! there again when the next answer comes. Only on the last part of the way are the index and the clock the real ones;
-//! before, they are those of the task's start.
+//! before, they are those that the task met there.
 
 use crate::request::{Answer, Request};
 use futures::channel::mpsc::{UnboundedReceiver, unbounded};
@@ -113,6 +113,22 @@ pub struct Bench<'a> {
     pub seed: u64,
 }
 
+/// What a task met on a part of its way.
+#[derive(Clone, Debug)]
+pub struct Met {
+    pub index: Arc<Index>,
+    pub now: Timestamp,
+}
+
+/// The answer to a request of a task, by its number in the order of sending.
+#[derive(Clone, Debug)]
+pub struct Answered {
+    pub number: usize,
+    pub answer: Answer,
+    /// As the answer came.
+    pub met: Met,
+}
+
 /// What a step led to.
 #[derive(Default)]
 pub struct Outcome {
@@ -209,14 +225,12 @@ pub fn reconcile(mut bench: Bench, trigger: &Trigger) -> Outcome {
     })
 }
 
-/// Leads a task that was started with the index `begun`, at the moment `at`, to where the answers, each to the request of
-/// that number, take it.
-pub fn run(
-    mut bench: Bench,
-    (begun, at): (&Index, Timestamp),
-    task: &Task,
-    answers: &[(usize, Answer)],
-) -> Progress {
+/// Leads a task that met `begun` at its start to where the answers take it.
+pub fn run(mut bench: Bench, begun: &Met, task: &Task, answers: &[Answered]) -> Progress {
+    let meets = |rig: &Rig, met: &Met| {
+        *rig.shared.lock() = Index::clone(&met.index);
+        NOW.set(met.now);
+    };
     let led = async |rig: &mut Rig, bench: &mut Bench| {
         OPEN.with_borrow_mut(Vec::clear);
         let mut future = task.clone().run(rig.context.writer.clone());
@@ -224,18 +238,19 @@ pub fn run(
         if answers.is_empty() {
             rig.swap(bench);
         } else {
-            *rig.shared.lock() = begun.clone();
-            NOW.set(at);
+            meets(rig, begun);
         }
         advance(&mut future, &mut done).await;
-        for (position, (number, answer)) in answers.iter().enumerate() {
+        for (position, answered) in answers.iter().enumerate() {
             if position + 1 == answers.len() {
                 rig.outcome();
                 rig.swap(bench);
                 NOW.set(bench.now);
+            } else {
+                meets(rig, &answered.met);
             }
-            let sender = OPEN.with_borrow_mut(|open| open[*number].1.take());
-            let _ = sender.unwrap().send(answer.clone());
+            let sender = OPEN.with_borrow_mut(|open| open[answered.number].1.take());
+            let _ = sender.unwrap().send(answered.answer.clone());
             advance(&mut future, &mut done).await;
         }
         rig.swap(bench);

@@ -1,6 +1,6 @@
 //! One operator: its index, the events on their way to it, what it has to look at, and its tasks.
 
-use crate::lab::{self, Bench, Outcome};
+use crate::lab::{self, Answered, Bench, Met, Outcome};
 use crate::object::Object;
 use crate::request::{Answer, Request};
 use crate::server::{Event, Kind, Server};
@@ -57,11 +57,9 @@ pub struct Open {
 #[derive(Clone, Debug)]
 pub struct Running {
     pub task: Task,
-    /// The index when the task was started.
-    pub begun: Arc<Index>,
-    /// The moment of that.
-    pub begun_at: Timestamp,
-    pub answers: Vec<(usize, Answer)>,
+    /// What the task met at its start.
+    pub begun: Met,
+    pub answers: Vec<Answered>,
     pub open: Vec<Open>,
     /// The claim that is not looked at again before the end of the task.
     pub holds: Option<String>,
@@ -231,11 +229,17 @@ impl Operator {
         }
     }
 
+    fn met(&self, moment: Moment) -> Met {
+        Met {
+            index: Arc::clone(&self.index),
+            now: moment.now,
+        }
+    }
+
     fn begin(&mut self, task: Task, holds: Option<String>, moment: Moment) {
         let running = Running {
             task,
-            begun: Arc::clone(&self.index),
-            begun_at: moment.now,
+            begun: self.met(moment),
             answers: Vec::new(),
             open: Vec::new(),
             holds,
@@ -252,7 +256,7 @@ impl Operator {
     fn go_on(&mut self, mut running: Running, moment: Moment) {
         let progress = lab::run(
             self.bench(moment),
-            (&running.begun, running.begun_at),
+            &running.begun,
             &running.task,
             &running.answers,
         );
@@ -275,7 +279,11 @@ impl Operator {
     pub fn answer(&mut self, task: usize, open: usize, answer: Answer, moment: Moment) {
         let mut running = Running::clone(&self.running.remove(task));
         let open = running.open.remove(open);
-        running.answers.push((open.number, answer));
+        running.answers.push(Answered {
+            number: open.number,
+            answer,
+            met: self.met(moment),
+        });
         self.go_on(running, moment);
     }
 

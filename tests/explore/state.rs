@@ -222,7 +222,7 @@ impl State {
                 let running = self.operators.get_mut(*o)?.running.get_mut(*t)?;
                 let running = Arc::make_mut(running);
                 let taken_since = self.ghost.bindings - running.bindings_before;
-                let known = Arc::clone(&running.begun);
+                let known = Arc::clone(&running.begun.index);
                 let open = running.open.get_mut(*r).filter(|open| open.answer.is_none())?;
                 let request = open.request.clone();
                 let answer = self.server.serve(&request, &now);

@@ -147,7 +147,7 @@ impl Index {
         }
     }
 
-    /// Every claim that waits and is not being served just now. One that pauses is not.
+    /// Every claim that waits and is not being served just now. One whose task pauses waits, too.
     pub(super) fn waiting_claims(&self) -> impl Iterator<Item = &Arc<Claim>> {
         let keys = self.queue.lines.values().flatten();
         keys.filter_map(|key| self.claims.get(key))

@@ -72,6 +72,7 @@ pub fn a_batch_given_up_leaves_nothing_behind(scene: &Scene) -> Result<(), Strin
     let batch = json!({"replicas": 3, "onEmpty": "Wait", "waitTimeoutSeconds": 3});
     scene.create_claim("batch", "python", &batch)?;
     super::in_phase(scene, "batch", "Failed", 30)?;
+    scene.delete_claim("first")?;
     settle(scene, 60)?;
     let none = |pod: &&Value| label(pod, "claim") == "batch";
     let pods = scene.pods()?;

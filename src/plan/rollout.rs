@@ -41,7 +41,12 @@ impl Rollout {
         let rolling = old > 0 || draft.revisions.previous.is_some();
         let kept = match (rolling, targets.paused) {
             (false, _) => 0,
-            (true, true) => targets.partition.max(wanted.saturating_sub(new)),
+            // What a claim for the update revision waits for is not made up from old ones: there it is made all the same,
+            // since the old template is gone.
+            (true, true) => {
+                let old = wanted.saturating_sub(new).min(draft.upper_of_old());
+                targets.partition.max(old)
+            }
             (true, false) => targets.partition,
         };
         let missing = wanted.saturating_sub(kept).saturating_sub(new);

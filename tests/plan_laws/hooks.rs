@@ -175,6 +175,23 @@ fn nothing_is_made_beside_a_sandbox_that_is_being_restored() {
 }
 
 #[test]
+fn no_old_sandbox_is_restored_for_a_claim_that_only_the_new_revision_can_serve() {
+    let mut world = held(3, json!({"updateStrategy": {"paused": true}}));
+    world.set(json!({"replicas": 2})).step();
+    world.set_image("image:2").step();
+    let update = world.update();
+    world.revisions.retain(|revision| revision.hash == update);
+    world.claim("run", json!({"replicas": 2, "revisionPolicy": "Latest"}));
+    let decided = lines(&world.plan(), Phase::Scale);
+    assert!(
+        !decided.iter().any(|line| line.starts_with("RestorePod")),
+        "{decided:?}"
+    );
+    world.rest();
+    assert_eq!(world.claims["run"].status.sandboxes.len(), 2);
+}
+
+#[test]
 fn what_drains_because_max_total_was_lowered_is_not_restored_for_a_claim() {
     let mut world = held(3, json!({}));
     world.set(json!({"replicas": 1}));

@@ -226,7 +226,11 @@ fn pod_write(
         );
     }
     let leaves = (goes || before.state() != pod.state()) && available(before);
-    let pool = state.server.get(Kind::Pools, pod.pool());
+    // One that was made anew under its name has none of the pods of the one before.
+    let pool = state
+        .server
+        .get(Kind::Pools, pod.pool())
+        .filter(|pool| was.1 == pool.uid());
     // Who asks for all at once has them replaced so.
     let at_once = |pool: &&Arc<Object>| pool.at("/spec/updateStrategy/type") == "Recreate";
     if let Some(pool) = pool.filter(|pool| state.scene.strict && leaves && !at_once(pool)) {

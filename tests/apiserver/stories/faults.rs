@@ -5,7 +5,6 @@ use super::pool_says;
 use super::rollouts::everything_unclaimed_runs;
 use crate::check::event::condition;
 use crate::claimants::Claimants;
-use crate::extremes::AT_ONCE;
 use crate::faults::{Fault, Rule, WRITES};
 use crate::objects::{NEW_IMAGE, pool, sim, with};
 use crate::rest::settle;
@@ -21,12 +20,15 @@ const OFTEN: f64 = 0.3;
 /// A request that hangs takes its whole deadline.
 const SELDOM: f64 = 0.08;
 
+/// A write that is late or asked to wait is made seconds after it was decided on. What claims took since could not be known.
+const HELD_UP: SignedDuration = SignedDuration::from_secs(5);
+
 /// With faults nobody is served on time nor strictly in order, and nothing else is forgiven.
 pub fn faults_are_to_come(scene: &Scene) {
     scene.declare(|rules| {
         rules.idle = None;
         rules.same_moment = SignedDuration::from_secs(60);
-        rules.unseen = AT_ONCE;
+        rules.unseen = HELD_UP;
     });
 }
 

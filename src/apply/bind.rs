@@ -4,7 +4,7 @@ use super::give::{Given, give, still_waits};
 use super::outcome::{CallError, Class};
 use super::patch::{add, annotation, handlers_are_on, label, test};
 use super::place::Place;
-use super::publish::{claim_update, fail_claim};
+use super::publish::{fail_claim, write_claim};
 use super::tell::{names, tell};
 use super::{BINDINGS, Writer, pause_after};
 use crate::api::claim::PodMetadata;
@@ -131,7 +131,7 @@ async fn say_refused(writer: &Writer, order: &Order, message: &str) -> Result<()
         return Ok(());
     }
     let status = plan::claim::pending(claim, reasons::BINDING_REFUSED, &message, now);
-    claim_update(writer, claim, status).await
+    write_claim(writer, claim, status).await
 }
 
 /// Notes why the claim waits. Answers whether it is to be told.

@@ -116,7 +116,7 @@ pub(crate) async fn fail_claim(
 ) {
     let (terms, pool) = (claim.terms(Some(&pool.claim_defaults)), &pool.key.name);
     let status = plan::claim::failure(&claim, pool, &terms, reason, &message, writer.shared.now());
-    match claim_update(&writer, &claim, status).await {
+    match write_claim(&writer, &claim, status).await {
         // A claim that has changed is decided on anew when the watch shows it.
         Err(error) if error.class() != Class::Stale => writer.pause(claim, pause_after(Some(&error))),
         answer => {
@@ -130,7 +130,7 @@ pub(crate) async fn fail_claim(
 
 /// Writes the status of a claim as it was decided on, or not at all, and then it is looked at again.
 pub(crate) async fn update_claim(writer: &Writer, claim: &Claim, status: SandboxClaimStatus) {
-    if let Err(error) = claim_update(writer, claim, status).await {
+    if let Err(error) = write_claim(writer, claim, status).await {
         // The watch brings what came between, and with it the next decision. Should nothing have come between, the
         // claim must not be left as it is.
         writer.revisit(claim, Some(&error));
@@ -138,7 +138,7 @@ pub(crate) async fn update_claim(writer: &Writer, claim: &Claim, status: Sandbox
 }
 
 /// Writes the status of a claim as it was decided on. For one that is gone there is nothing to write.
-pub(super) async fn claim_update(
+pub(super) async fn write_claim(
     writer: &Writer,
     claim: &Claim,
     status: SandboxClaimStatus,

@@ -78,7 +78,7 @@ pub mod claim {
     /// The claim wants the update revision, and the pool's rollout to it is paused.
     pub const POOL_PAUSED: &str = "PoolPaused";
     /// No sandbox is available and `capacity.maxTotal` forbids more; or the claim waits for the refill alone and wants
-    /// more than the pool ever keeps warm.
+    /// more than the pool makes for itself.
     pub const EXHAUSTED: &str = "Exhausted";
     /// Not bound within `waitTimeoutSeconds`.
     pub const WAIT_TIMEOUT: &str = "WaitTimeout";

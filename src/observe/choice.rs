@@ -78,12 +78,8 @@ impl Index {
         // The defaults of a pool hold only once it is chosen.
         let none = ClaimDefaults::default();
         for claim in roaming {
-            let binding = || self.pod(self.pending.binding_of(&claim.uid)?);
-            let at = self
-                .held_by(claim)
-                .next()
-                .or_else(binding)
-                .map(|pod| pod.pool_key());
+            let binding = || Some(self.pod(self.pending.binding_of(&claim.uid)?)?.pool_key());
+            let at = self.pool_held_of(claim).or_else(binding);
             line.push((self.waiting(claim, &none, &being_bound), at));
         }
         line.sort_by_cached_key(|(one, _)| one.service_order());

@@ -93,7 +93,7 @@ impl Index {
     }
 
     /// The pool whose sandboxes a claim holds.
-    fn pool_held_of(&self, claim: &Claim) -> Option<Key> {
+    pub(super) fn pool_held_of(&self, claim: &Claim) -> Option<Key> {
         self.held_by(claim).next().map(|pod| pod.pool_key())
     }
 

@@ -48,7 +48,7 @@ impl Index {
 
     /// The sandboxes that `claim` may take as far as they tell: where it holds some already, of the same pool.
     fn free_for(&self, claim: &Claim) -> impl Iterator<Item = &Arc<Sandbox>> {
-        let holds_of = self.held_by(claim).next().map(|sandbox| sandbox.pool_key());
+        let holds_of = self.pool_held_of(claim);
         let pools = self.accepted_by(claim);
         let pools = pools.filter(move |pool| holds_of.as_ref().is_none_or(|key| *key == pool.key));
         pools.flat_map(|pool| {

@@ -5,6 +5,7 @@ mod call;
 pub mod proxy;
 mod stream;
 
+use crate::wait;
 use call::Call;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -129,6 +130,14 @@ impl Faults {
         let struck = guard(&self.0.struck);
         let here = struck.iter().filter(|((of, _), _)| of == namespace);
         here.map(|((_, fault), times)| (fault.clone(), *times)).collect()
+    }
+
+    /// Complains as long as `fault` has not struck a call of one namespace.
+    pub fn has_struck(&self, namespace: &str, fault: Fault) -> Result<(), String> {
+        let so_far = self.struck(namespace);
+        wait::ensure(so_far.contains_key(&fault.to_string()), || {
+            format!("{fault} has not struck: {so_far:?}")
+        })
     }
 
     /// The fault that strikes this call, by the first rule whose dice fall so.

@@ -155,10 +155,7 @@ pub fn a_creation_is_made_although_a_later_try_is_refused(scene: &Scene) -> Resu
     faults_are_to_come(scene);
     let operator = scene.lab.start_operator_behind_faults(&[])?;
     let faults = &scene.lab.proxy()?.faults;
-    let struck = |fault: Fault| {
-        let so_far = faults.struck(&scene.namespace);
-        wait::ensure(so_far.contains_key(&fault.to_string()), || format!("{so_far:?}"))
-    };
+    let struck = |fault: Fault| faults.has_struck(&scene.namespace, fault);
     let late = Fault::EventLate(Duration::from_secs(2));
     faults.add([Rule::of(late, 1.0, &["watch"]).on("pods")]);
     faults.add(creations_meet(Fault::ReplyLost, scene));

@@ -134,10 +134,7 @@ pub fn a_binding_is_made_although_a_later_try_is_refused(scene: &Scene) -> Resul
     scene.create_pool(&pool("python", 4, &json!({})))?;
     settle(scene, 30)?;
     let faults = &scene.lab.proxy()?.faults;
-    let struck = |fault: Fault| {
-        let so_far = faults.struck(&scene.namespace);
-        wait::ensure(so_far.contains_key(&fault.to_string()), || format!("{so_far:?}"))
-    };
+    let struck = |fault: Fault| faults.has_struck(&scene.namespace, fault);
     let unread = Rule::of(Fault::Refused(403), 1.0, &["get"])
         .on("pods")
         .within(&scene.namespace);

@@ -47,7 +47,8 @@ pub struct Rules {
     pub away: Vec<(Timestamp, Timestamp)>,
     /// When the watcher stopped: silence before it is judged as well.
     pub ended: Option<Timestamp>,
-    /// What others took or broke this shortly before a deletion could not be known to who deleted.
+    /// What claims took or others broke this shortly before a deletion could not be known to who deleted: a binding
+    /// that is sent after a deletion may be carried out before it.
     pub unseen: SignedDuration,
     /// A creation may arrive this long after what it rests on was true: the spec or a claim may just have changed.
     pub held_up: SignedDuration,
@@ -70,7 +71,7 @@ impl Default for Rules {
             lingers: SignedDuration::from_secs(5),
             away: Vec::new(),
             ended: None,
-            unseen: SignedDuration::ZERO,
+            unseen: SignedDuration::from_millis(250),
             held_up: SignedDuration::from_secs(2),
             clock: SignedDuration::ZERO,
             two_operators: false,

@@ -183,8 +183,54 @@ fn another_pool_is_chosen_when_the_one_that_was_is_being_deleted_or_gone() {
     let deleted = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
     let triggers = pool(&mut index, "a", deleted);
     assert!(triggers.contains(&Trigger::Claim(waiting.key.clone())));
-    let b = [Trigger::Pool(Key::new("default", "b"))];
-    assert_eq!(index.choose_again(&waiting, now()), b);
+    let both = ["a", "b"].map(|pool| Trigger::Pool(Key::new("default", pool)));
+    assert_eq!(index.choose_again(&waiting, now()), both);
+}
+
+#[test]
+fn the_pool_that_a_claim_leaves_is_looked_at_too() {
+    let mut index = with([0, 1, 0]);
+    let chosen = view(&index, "b").chosen;
+    index.choose(&chosen);
+    for number in 0..2 {
+        pod(&mut index, "c", &format!("c-{number}"), "new", None);
+    }
+    let chosen = view(&index, "c").chosen;
+    let both = ["b", "c"].map(|pool| Trigger::Pool(Key::new("default", pool)));
+    assert_eq!(index.choose(&chosen), both);
+}
+
+#[test]
+fn it_stays_where_it_was_until_another_is_better() {
+    let refused = json!({"status": {"conditions": [{
+        "type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "no",
+        "lastTransitionTime": "2026-01-31T12:00:00Z",
+    }]}});
+    let mut index = with([0, 0, 0]);
+    pool(&mut index, "a", refused);
+    assert_eq!(servers(&index), ["b"]);
+    let chosen = view(&index, "b").chosen;
+    index.choose(&chosen);
+    pool(&mut index, "a", json!({}));
+    assert_eq!(servers(&index), ["b"], "b makes one for it");
+    pod(&mut index, "a", "a-0", "new", None);
+    assert_eq!(servers(&index), ["a"]);
+}
+
+#[test]
+fn a_claim_for_the_latest_keeps_no_old_sandbox_from_others() {
+    let mut index = with([0, 0, 0]);
+    pod(&mut index, "c", "c-0", "old", None);
+    let latest = json!({
+        "metadata": {"name": "latest", "uid": "latest", "creationTimestamp": "2026-01-31T11:00:00Z"},
+        "spec": {"poolRef": {"name": "c"}, "poolSelector": null, "revisionPolicy": "Latest"},
+    });
+    claim(&mut index, latest);
+    let chosen = view(&index, "c").chosen;
+    assert_eq!(
+        chosen.into_values().collect::<Vec<_>>(),
+        [Key::new("default", "c")]
+    );
 }
 
 #[test]
@@ -231,8 +277,8 @@ fn another_pool_is_chosen_when_the_labels_of_the_one_that_was_are_changed() {
     index.choose(&chosen);
     let triggers = pool(&mut index, "a", json!({"metadata": {"labels": {"lang": "ruby"}}}));
     assert!(triggers.contains(&Trigger::Claim(waiting.key.clone())));
-    let b = [Trigger::Pool(Key::new("default", "b"))];
-    assert_eq!(index.choose_again(&waiting, now()), b);
+    let both = ["a", "b"].map(|pool| Trigger::Pool(Key::new("default", pool)));
+    assert_eq!(index.choose_again(&waiting, now()), both);
     assert_eq!(servers(&index), ["b"]);
 }
 

@@ -25,8 +25,8 @@ impl Index {
 
     /// For each claim of a namespace that leaves the choice, the pool that is to serve it: the one whose sandboxes it holds
     /// already, or else, of those that may come to have as many as it needs, the one with the most available that
-    /// will do; ties by name. Claims choose in the order of service, and what those before one are waiting for is
-    /// none that it could have.
+    /// will do; among equals it stays where it was, or else goes by name. Claims choose in the order of service, and what
+    /// those before one are waiting for is none that it could have.
     pub(super) fn chosen(&self, namespace: &str, now: Timestamp) -> BTreeMap<Key, Key> {
         // One that is being served has chosen.
         let roaming: Vec<_> = self
@@ -45,7 +45,9 @@ impl Index {
         for (one, at) in self.line_before(&candidates, &roaming) {
             let best = || {
                 let fit = candidates.values().filter(|c| one.claim.accepts(c.pool));
-                fit.min_by_key(|c| c.rank_for(&one)).map(|c| c.pool.key.clone())
+                let told = self.told_server(&one.claim.uid);
+                fit.min_by_key(|c| c.rank_for(&one, told))
+                    .map(|c| c.pool.key.clone())
             };
             let Some(server) = at.or_else(best) else {
                 continue;
@@ -121,8 +123,8 @@ impl Index {
     }
 
     /// Takes over which pools are to serve claims that leave the choice. Answers those that are to serve one that another
-    /// was to serve before. To have a pool looked at every time would have two pools, each with a claim that is
-    /// the other's, look in turns for ever.
+    /// was to serve before, and those others. To have a pool looked at every time would have two pools, each with a claim
+    /// that is the other's, look in turns for ever.
     pub fn choose(&mut self, chosen: &BTreeMap<Key, Key>) -> Vec<Trigger> {
         let mut triggers = BTreeSet::new();
         for (claim, server) in chosen {
@@ -131,6 +133,7 @@ impl Index {
             };
             let known = self.queue.servers.insert(claim.uid.clone(), server.clone());
             if known.as_ref() != Some(server) {
+                triggers.extend(known);
                 triggers.insert(server.clone());
             }
         }
@@ -178,14 +181,15 @@ impl Supply {
 
 impl<'a> Candidate<'a> {
     /// The least is the best.
-    fn rank_for(&self, one: &Waiting) -> (bool, Reverse<usize>, &'a str) {
+    fn rank_for(&self, one: &Waiting, told: Option<&Key>) -> (bool, Reverse<usize>, bool, &'a str) {
         let one = one.on(self.pool);
         let supply = match one.terms.revision_policy {
             RevisionPolicy::Latest => self.updated,
             RevisionPolicy::PreferLatest | RevisionPolicy::Any => self.any,
         };
         let too_few = supply.most < one.needs() || !one.may_ever_be_served_by(&self.pool.targets);
-        (too_few, Reverse(supply.available), &self.pool.key.name)
+        let elsewhere = told != Some(&self.pool.key);
+        (too_few, Reverse(supply.available), elsewhere, &self.pool.key.name)
     }
 
     /// What `one` takes, or waits for, is nobody else's.
@@ -194,7 +198,17 @@ impl<'a> Candidate<'a> {
         if !one.may_ever_be_served_by(&self.pool.targets) {
             return;
         }
-        self.any = self.any.less(one.needs());
+        self.any = match one.terms.revision_policy {
+            // Of others it takes none, and none is kept for it.
+            RevisionPolicy::Latest => Supply {
+                available: self
+                    .any
+                    .available
+                    .saturating_sub(one.needs().min(self.updated.available)),
+                most: self.any.most.saturating_sub(one.needs().min(self.updated.most)),
+            },
+            RevisionPolicy::PreferLatest | RevisionPolicy::Any => self.any.less(one.needs()),
+        };
         if one.terms.revision_policy != RevisionPolicy::Any {
             self.updated = self.updated.less(one.needs());
         }

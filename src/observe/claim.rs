@@ -146,10 +146,10 @@ impl Claim {
         lost.map_or(came, |c| c.last_transition_time.0)
     }
 
-    /// When its user wants it to end, bound or not.
+    /// When its user wants it to end, bound or not: in whole seconds, as statuses tell times.
     pub fn shutdown(&self) -> Option<Timestamp> {
         let time = self.spec.as_ref().ok()?.shutdown_time.as_ref()?;
-        Some(time.0)
+        Some(conditions::whole_seconds(time.0))
     }
 
     /// When it expires: at its `shutdownTime`, bound or not, or `lifetimeSeconds` after it was bound first. Where it leaves

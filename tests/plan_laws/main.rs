@@ -25,5 +25,6 @@ mod revision_policy;
 mod revisions;
 mod rollouts;
 mod templates;
+mod times;
 mod undone;
 mod world;

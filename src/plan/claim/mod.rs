@@ -73,7 +73,7 @@ pub fn binding(
         ip: sandbox.ip.clone(),
         node: sandbox.node.clone().unwrap_or_default(),
         revision: sandbox.revision.clone(),
-        bound_time: Time(now),
+        bound_time: Time(conditions::whole_seconds(now)),
         warm: warm(sandbox),
     };
     let entry = |sandbox: &Arc<Sandbox>| {
@@ -94,7 +94,10 @@ pub fn binding(
         } else {
             before.wait.clone()
         },
-        bound_time: before.bound_time.clone().or(Some(Time(now))),
+        bound_time: before
+            .bound_time
+            .clone()
+            .or_else(|| Some(Time(conditions::whole_seconds(now)))),
         expiration_time: None,
         defaults: Some(terms.defaults.clone()),
         finish_time: None,
@@ -147,7 +150,7 @@ fn ended(claim: &Claim, pool: &str, terms: &Terms, phase: Phase, now: Timestamp)
         phase: Some(phase),
         observed_generation: claim.generation,
         pool: served_by.to_string(),
-        finish_time: Some(Time(now)),
+        finish_time: Some(Time(conditions::whole_seconds(now))),
         defaults: Some(terms.defaults.clone()),
         ..before.clone()
     }

@@ -233,6 +233,28 @@ fn claims_that_wait_are_looked_at_when_what_holds_for_them_changes() {
 }
 
 #[test]
+fn what_became_of_an_earlier_write_tells_nothing_of_a_later_one() {
+    let (before, mut now): (Sandbox, Sandbox) =
+        [1, 2].map(|version| Sandbox::read(&pod(version)).unwrap()).into();
+    now.state = "warm".into();
+    let outcomes: [fn(&mut Pending, &Sandbox); 4] = [
+        Pending::forget,
+        Pending::refused,
+        Pending::answered,
+        Pending::deleted,
+    ];
+    for told in outcomes {
+        let mut pending = Pending::default();
+        pending.restoring(&before);
+        assert!(pending.seen(&now));
+        pending.binding(&now, "claim-1");
+        let noted = pending.told();
+        told(&mut pending, &before);
+        assert_eq!(pending.told(), noted);
+    }
+}
+
+#[test]
 fn a_live_read_tells_nothing_of_a_write_under_way() {
     let mut pending = Pending::default();
     let sandbox = Sandbox::read(&pod(1)).unwrap();
@@ -247,7 +269,7 @@ fn a_live_read_tells_nothing_of_a_write_under_way() {
     pending.settled(&sandbox.key);
     assert_eq!(pending.len(), 2);
 
-    pending.answered(&sandbox.uid);
+    pending.answered(&sandbox);
     pending.create_answered(&Key::new("default", "python-2"));
     pending.settled(&sandbox.key);
     assert_eq!(

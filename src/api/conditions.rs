@@ -72,8 +72,8 @@ pub mod claim {
     pub const TEMPLATE_INVALID: &str = "TemplateInvalid";
     /// No sandbox is available; one is being warmed.
     pub const NONE_AVAILABLE: &str = "NoneAvailable";
-    /// The API server refuses the binding: a policy, a webhook or the operator's role is in the way. The message is the API
-    /// server's; the operator tries again every few seconds.
+    /// The API server refuses the binding, or fails again and again to make it: a policy, a webhook or the operator's role is
+    /// in the way. The message is the API server's; the operator tries again every few seconds.
     pub const BINDING_REFUSED: &str = "BindingRefused";
     /// The claim wants the update revision, and the pool's rollout to it is paused.
     pub const POOL_PAUSED: &str = "PoolPaused";

@@ -99,6 +99,7 @@ async fn serve(writer: &Writer, order: &Order) {
     };
     drop(place);
     if let (Some(message), None) = (refused, &published) {
+        let message = format!("the API server refuses the binding: {message}");
         let told = say_refused(writer, order, &message).await;
         let left = time_left(claim, &order.pool, writer.shared.now());
         let after = pause_after(told.err().as_ref()).min(left);
@@ -122,15 +123,14 @@ async fn serve(writer: &Writer, order: &Order) {
     }
 }
 
-/// Has the claim say that its binding is refused, unless it does.
-async fn say_refused(writer: &Writer, order: &Order, message: &str) -> Result<(), CallError> {
+/// Has the claim say why it is not bound, unless it says that its binding is refused.
+pub(super) async fn say_refused(writer: &Writer, order: &Order, message: &str) -> Result<(), CallError> {
     let claim = &order.claim;
-    let message = format!("the API server refuses the binding: {message}");
     let now = writer.shared.now();
-    if !note_refusal(writer, order, &message, now) {
+    if !note_refusal(writer, order, message, now) {
         return Ok(());
     }
-    let status = plan::claim::pending(claim, reasons::BINDING_REFUSED, &message, now);
+    let status = plan::claim::pending(claim, reasons::BINDING_REFUSED, message, now);
     write_claim(writer, claim, status).await
 }
 

@@ -1,7 +1,7 @@
 //! W1: gives a pod to a claim, and excludes every other claim.
 
 use super::Writer;
-use super::bind::{Order, claiming_patch, time_left};
+use super::bind::{Order, claiming_patch, say_refused, time_left};
 use super::outcome::{CallError, Class, Tries};
 use super::place::Place;
 use crate::observe::claim::Claim;
@@ -47,12 +47,12 @@ pub(super) async fn give(
     let claim = &order.claim;
     match exclude(writer, place, order, sandbox).await {
         Ok(pod) => {
-            writer.shared.lock().pending.answered(&sandbox.uid);
+            writer.shared.lock().pending.answered(sandbox);
             return Given::Held(Arc::new(pod));
         }
         Err(NotGiven::Unknown) => {
             // A live read is to tell, unless the watch does before.
-            writer.shared.lock().pending.answered(&sandbox.uid);
+            writer.shared.lock().pending.answered(sandbox);
         }
         Err(NotGiven::Free) => free(writer, sandbox),
         Err(NotGiven::For(error)) => match error.class() {
@@ -76,7 +76,7 @@ pub(super) async fn give(
             }
             class => {
                 tracing::debug!(claim = %claim.key, pod = %sandbox.key, ?class, "the sandbox was taken or has changed");
-                writer.set_aside(sandbox);
+                writer.set_aside(sandbox, &error);
             }
         },
     }
@@ -85,7 +85,7 @@ pub(super) async fn give(
 
 /// The sandbox was not given, and is as it was.
 fn free(writer: &Writer, sandbox: &Sandbox) {
-    writer.shared.lock().pending.forget(&sandbox.uid);
+    writer.shared.lock().pending.forget(sandbox);
     writer.look_again(sandbox);
 }
 
@@ -102,17 +102,26 @@ async fn exclude(
     let patch: json_patch::Patch = serde_json::from_value(claiming_patch(claim, sandbox, pool))
         .map_err(|e| NotGiven::For(CallError::Kube(kube::Error::SerdeError(e))))?;
     let (parameters, patch) = (PatchParams::default(), Patch::Json::<()>(patch));
-    let mut tries = Tries::new();
+    let (mut tries, mut told) = (Tries::new(), false);
     let answer = loop {
         place.take().await;
         if !still_waits(&writer.shared.lock(), order, writer.shared.now()) {
             break Err(NotGiven::Free);
         }
-        let answer = place.call(pods.patch(name, &parameters, &patch)).await;
-        let Some(pause) = answer.as_ref().err().and_then(|error| tries.pause_after(error)) else {
-            break answer.map_err(NotGiven::For);
+        let error = match place.call(pods.patch(name, &parameters, &patch)).await {
+            Ok(pod) => break Ok(pod),
+            Err(error) => error,
+        };
+        let Some(pause) = tries.pause_after(&error) else {
+            break Err(NotGiven::For(error));
         };
         wait(writer, place, order, pause).await;
+        if tries.fail_on() && !std::mem::replace(&mut told, true) {
+            let message = format!("the API server does not make the binding: {}", error.message());
+            tracing::warn!(claim = %claim.key, pod = %sandbox.key, message);
+            // One that cannot be told now is told when its time is over.
+            _ = say_refused(writer, order, &message).await;
+        }
     };
     let pod = match answer {
         // An earlier try whose answer was lost may be the one that changed the pod, whatever is said of a later one.

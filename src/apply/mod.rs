@@ -111,6 +111,7 @@ impl Writer {
             }
             // The watch may have shown more of what it holds.
             let held: Vec<_> = index.held_by(claim).collect();
+            sandboxes.retain(|sandbox| held.iter().all(|held| held.uid != sandbox.uid));
             sandboxes.truncate(claim.wanted().saturating_sub(held.len()));
             // Those behind it must not pass it.
             if !index.turns.take(view.key(), sandboxes.len()) {
@@ -175,7 +176,8 @@ impl Writer {
                 }
             }
         }
-        if revise::due(view, plan) && index.pending.start_revising(&view.pool.uid) {
+        let is_looked_at_later = index.later.contains(&Trigger::Pool(view.key().clone()));
+        if revise::due(view, plan, is_looked_at_later) && index.pending.start_revising(&view.pool.uid) {
             let pool = Arc::clone(&view.pool);
             let revisions = plan.revisions.clone();
             self.start(Task::Revise { pool, revisions });
@@ -272,14 +274,15 @@ impl Writer {
         }
     }
 
-    /// Leaves `sandbox` alone until the watch shows a change of it, or for a while when none comes.
-    pub(crate) fn set_aside(&self, sandbox: &Arc<Sandbox>) {
+    /// A write on `sandbox` failed: leaves it alone until the watch shows a change of it, or for a while when none comes, which
+    /// is as long as the API server asks for in `error` at least.
+    pub(crate) fn set_aside(&self, sandbox: &Arc<Sandbox>, error: &CallError) {
         let mut index = self.shared.lock();
         let is_newer =
             |now: &Sandbox| now.uid == sandbox.uid && now.resource_version != sandbox.resource_version;
         let has_changed = index.pod(&sandbox.key).is_some_and(|now| is_newer(&now));
         if has_changed {
-            index.pending.forget(&sandbox.uid);
+            index.pending.forget(sandbox);
         } else {
             index.pending.refused(sandbox);
         }
@@ -289,7 +292,7 @@ impl Writer {
             return;
         }
         let sandbox = Arc::clone(sandbox);
-        let after = RETRY_AFTER;
+        let after = pause_after(Some(error));
         self.start(Task::TryAgain { sandbox, after });
     }
 

@@ -7,6 +7,7 @@ use kube::core::response::StatusCause;
 use std::future::Future;
 use std::time::Duration;
 use thiserror::Error;
+use tokio::time::Instant;
 
 /// Longest wait for the answer to one request. kube-rs has no such limit of its own, and a request without
 /// one can hang for as long as a half-open connection lives.
@@ -15,6 +16,10 @@ pub const DEADLINE: Duration = Duration::from_secs(15);
 /// Longest pause before a write is made again, in seconds, however long the API server asks for. What stood in the way (a
 /// quota, a webhook) is often taken away by a person who then waits.
 pub(super) const LONGEST: u64 = 60;
+
+/// How long a decision to make a sandbox or to take one away stands while that has not been done. What is needed may have
+/// changed since.
+pub(super) const STANDS: Duration = Duration::from_secs(2);
 
 /// Why a request failed.
 #[derive(Debug, Error)]
@@ -79,6 +84,7 @@ impl CallError {
             429 => Class::Throttled(Duration::from_secs(u64::from(retry_after).clamp(1, LONGEST))),
             403 if self.missing_right().is_some() => Class::Denied,
             400..=499 => Class::Refused(status.message.clone()),
+            500 if status.message.contains(NOT_ADMITTED) => Class::Refused(status.message.clone()),
             _ => Class::Ambiguous,
         }
     }
@@ -104,6 +110,10 @@ impl CallError {
     }
 }
 
+/// What the API server says of a webhook that it could not ask (`ErrCallingWebhook` of its library). Nothing is stored before
+/// every webhook has been asked, so this is known not to have happened.
+const NOT_ADMITTED: &str = "failed calling webhook";
+
 /// Whether labels or annotations are at fault. A policy that denies names no field, and a webhook may have changed others.
 fn names_metadata(cause: &StatusCause) -> bool {
     ["metadata.labels", "metadata.annotations"]
@@ -124,6 +134,11 @@ impl Tries {
             pause: Duration::from_millis(100),
             lost: false,
         }
+    }
+
+    /// So many have failed, over more than 3 s, that somebody should be told.
+    pub(super) fn fail_on(&self) -> bool {
+        self.pause > Duration::from_secs(3)
     }
 
     /// How long to wait before the next one: 0.1 s, doubling up to 5 s.
@@ -167,6 +182,35 @@ pub(crate) async fn settle<T, F: Future<Output = Result<T, CallError>>>(
         match tries.pause_after(&error) {
             Some(pause) => place.pause(pause).await,
             None => return Err(error),
+        }
+    }
+}
+
+/// Repeats a write from `place` until its outcome is known, but not when the decision to make it stands no more. `ask` must
+/// be a write that can be repeated safely.
+///
+/// # Errors
+/// The last one. The write may have happened nevertheless if `tries` has lost an answer.
+pub(super) async fn while_it_stands<T, F: Future<Output = Result<T, CallError>>>(
+    place: &mut Place<'_>,
+    tries: &mut Tries,
+    mut ask: impl FnMut() -> F,
+) -> Result<T, CallError> {
+    place.take().await;
+    let decided = Instant::now();
+    loop {
+        let error = match ask().await {
+            Ok(answer) => return Ok(answer),
+            Err(error) => error,
+        };
+        let stands = |after: Duration| decided.elapsed() + after < STANDS;
+        match tries.pause_after(&error) {
+            Some(pause) if stands(pause) => place.pause(pause).await,
+            _ => return Err(error),
+        }
+        place.take().await;
+        if !stands(Duration::ZERO) {
+            return Err(error);
         }
     }
 }

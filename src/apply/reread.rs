@@ -36,13 +36,16 @@ pub(super) async fn settle(writer: &Writer, key: &Key) {
     }
 }
 
-/// Whether all the `published` sandboxes of a claim are gone indeed. When nobody can tell now, the claim is looked at
-/// again later.
+/// Whether all the `published` sandboxes of a claim are gone indeed. When one is not, or nobody can tell now, the claim is
+/// looked at again later: no watch may tell of that one's end.
 pub(super) async fn all_lost(writer: &Writer, claim: &Claim, published: &[BoundSandbox]) -> bool {
     for one in published {
         match is_lost(writer, claim, one).await {
             Ok(true) => {}
-            Ok(false) => return false,
+            Ok(false) => {
+                writer.revisit(claim, None);
+                return false;
+            }
             Err(error) => {
                 writer.revisit(claim, Some(&error));
                 return false;
@@ -67,7 +70,7 @@ pub(super) async fn release(writer: Writer, claim: Arc<Claim>, sandbox: Arc<Sand
     if unlisted {
         return delete::run(writer, sandbox, reason).await;
     }
-    writer.shared.lock().pending.forget(&sandbox.uid);
+    writer.shared.lock().pending.forget(&sandbox);
     writer.revisit(&claim, answer.as_ref().err());
 }
 

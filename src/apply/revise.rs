@@ -1,10 +1,9 @@
 //! Storing template revisions as ControllerRevision objects.
 
-use super::Writer;
 use super::delete::only;
 use super::outcome::{CallError, Class, call, settle};
 use super::place::Place;
-use super::task::RETRY_AFTER;
+use super::{Writer, pause_after};
 use crate::api::{API_VERSION, labels};
 use crate::observe::index::Trigger;
 use crate::observe::pool::Pool;
@@ -20,10 +19,12 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Whether something about the stored revisions has to be written now.
-pub(super) fn due(view: &PoolView, plan: &Plan) -> bool {
+/// Whether something about the stored revisions has to be written now. Deleting old ones alone is left for when the pool
+/// `is_looked_at_later`, as it is after that has failed.
+pub(super) fn due(view: &PoolView, plan: &Plan, is_looked_at_later: bool) -> bool {
     let waits = matches!(&view.creation, Creation::BackOff { until, .. } if *until > view.now);
-    !waits && (plan.revisions.store.is_some() || !plan.revisions.trim.is_empty())
+    let trims = !plan.revisions.trim.is_empty() && !is_looked_at_later;
+    !waits && (plan.revisions.store.is_some() || trims)
 }
 
 /// Stores the update revision as the newest and deletes those over the history limit.
@@ -35,11 +36,13 @@ pub(super) async fn run(writer: Writer, pool: Arc<Pool>, revisions: Revisions) {
         Some(Store::Create(number)) => create(&api, &pool, &revisions, *number).await.map(Some),
         Some(Store::Renumber(revision, number)) => renumber(&api, &pool, revision, *number).await.map(Some),
     };
-    let mut gone = Vec::new();
+    let (mut gone, mut failed) = (Vec::new(), None);
     for revision in &revisions.trim {
-        gone.extend(trim(&api, revision).await.then_some(revision));
+        match trim(&api, revision).await {
+            Ok(()) => gone.push(revision),
+            Err(error) => failed = Some(error),
+        }
     }
-    let all_gone = gone.len() == revisions.trim.len();
     let mut index = writer.shared.lock();
     index.pending.end_revising(&pool.uid);
     gone.into_iter()
@@ -58,10 +61,9 @@ pub(super) async fn run(writer: Writer, pool: Arc<Pool>, revisions: Revisions) {
     drop(index);
     // What came meanwhile is seen to now, unless that would ask at once for what has just failed.
     let again = vec![Trigger::Pool(pool.key.clone())];
-    if all_gone {
-        writer.trigger(again);
-    } else {
-        writer.look_later(again, RETRY_AFTER);
+    match failed {
+        None => writer.trigger(again),
+        Some(error) => writer.look_later(again, pause_after(Some(&error))),
     }
 }
 
@@ -136,13 +138,13 @@ async fn renumber(
     .await
 }
 
-/// Answers whether the revision is gone. Deleting history is house-keeping: what fails now is planned again.
-async fn trim(api: &Api<ControllerRevision>, revision: &Revision) -> bool {
+/// Deletes history, which is house-keeping: what fails now is planned again.
+async fn trim(api: &Api<ControllerRevision>, revision: &Revision) -> Result<(), CallError> {
     match call(api.delete(&revision.key.name, &only(&revision.uid, None))).await {
         Err(error) if error.class() != Class::Gone => {
             tracing::debug!(revision = %revision.key, error = error.message(), "an old revision could not be deleted");
-            false
+            Err(error)
         }
-        _ => true,
+        _ => Ok(()),
     }
 }

@@ -214,7 +214,7 @@ async fn try_again(writer: Writer, sandbox: Arc<Sandbox>, after: Duration) {
     tokio::time::sleep(after).await;
     let mut index = writer.shared.lock();
     if index.pending.is_refused(&sandbox) {
-        index.pending.forget(&sandbox.uid);
+        index.pending.forget(&sandbox);
         drop(index);
         writer.look_again(&sandbox);
     }

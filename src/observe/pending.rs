@@ -175,25 +175,33 @@ impl Pending {
         self.note(sandbox, OwnWrite::Restore, "");
     }
 
-    /// The API server has answered the last write on the pod with UID `uid`.
-    pub fn answered(&mut self, uid: &str) {
-        if let Some((_, write)) = self.writes.get_mut(uid) {
+    /// The API server has answered the write on `sandbox`.
+    pub fn answered(&mut self, sandbox: &Sandbox) {
+        if let Some(write) = self.write_on(sandbox) {
             write.progress = Progress::at(Stage::Answered);
         }
     }
 
-    /// The API server has accepted the deletion of the pod with UID `uid`.
-    pub fn deleted(&mut self, uid: &str) {
-        if let Some((_, write)) = self.writes.get_mut(uid) {
+    /// The API server has accepted the deletion of `sandbox`.
+    pub fn deleted(&mut self, sandbox: &Sandbox) {
+        if let Some(write) = self.write_on(sandbox) {
             write.what = OwnWrite::Deleted;
         }
-        self.answered(uid);
+        self.answered(sandbox);
     }
 
-    /// The API server has refused the last write on `sandbox`, which is not what it was taken for.
+    /// The API server has refused the write on `sandbox`, which is not what it was taken for.
     pub fn refused(&mut self, sandbox: &Sandbox) {
-        self.note(sandbox, OwnWrite::Refused, "");
-        self.answered(&sandbox.uid);
+        if self.on(&sandbox.uid).is_none() || self.write_on(sandbox).is_some() {
+            self.note(sandbox, OwnWrite::Refused, "");
+            self.answered(sandbox);
+        }
+    }
+
+    /// The write on `sandbox` as it was decided on. It may have been shown by now, and another decided on since.
+    fn write_on(&mut self, sandbox: &Sandbox) -> Option<&mut Write> {
+        let write = self.writes.get_mut(&sandbox.uid).map(|(_, write)| write);
+        write.filter(|write| write.resource_version == sandbox.resource_version)
     }
 
     /// The last write on `sandbox` was refused, and nothing newer of it was seen since.
@@ -202,9 +210,11 @@ impl Pending {
         write.is_some_and(|w| w.what == OwnWrite::Refused && w.resource_version == sandbox.resource_version)
     }
 
-    /// The last write on the pod with UID `uid` did not happen, and the pod may be tried again.
-    pub fn forget(&mut self, uid: &str) {
-        self.writes.remove(uid);
+    /// The write on `sandbox` did not happen, and it may be tried again.
+    pub fn forget(&mut self, sandbox: &Sandbox) {
+        if self.write_on(sandbox).is_some() {
+            self.writes.remove(&sandbox.uid);
+        }
     }
 
     fn note(&mut self, sandbox: &Sandbox, what: OwnWrite, claim: &str) {

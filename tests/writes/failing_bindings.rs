@@ -112,7 +112,8 @@ async fn a_claim_whose_binding_fails_ends_in_its_time() {
         world.pool("sick", "python", 1);
         world.claim("sick", "run", "python", &json!({"waitTimeoutSeconds": 20}));
         world.pass(20 + late).await;
-        assert_eq!(world.told("sick", "run"), ["Failed WaitTimeout"], "{told}");
+        let last = world.told("sick", "run").pop();
+        assert_eq!(last.as_deref(), Some("Failed WaitTimeout"), "{told}");
         assert_eq!(world.pending().len(), 0, "{told}: {:?}", world.pending());
     }
 }
@@ -132,7 +133,38 @@ async fn a_binding_that_turns_out_made_at_the_deadline_of_its_claim_is_published
     world.pool("sick", "python", 1);
     world.claim("sick", "run", "python", &json!({"waitTimeoutSeconds": 20}));
     world.pass(21).await;
-    assert_eq!(world.told("sick", "run"), ["Bound Bound"]);
+    let last = world.told("sick", "run").pop();
+    assert_eq!(last.as_deref(), Some("Bound Bound"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_whose_binding_fails_again_and_again_is_told_why() {
+    let mut world = World::new(move |asked| match asked.verb.as_str() {
+        "GET" => Reply::Object(warm("sick", "python", &asked.name)),
+        _ if binds_in(asked, "sick") => Reply::Code(500),
+        _ => Reply::Done,
+    });
+    world.pool("sick", "python", 1);
+    world.claim("sick", "run", "python", &json!({"waitTimeoutSeconds": 60}));
+    world.pass(2).await;
+    assert!(
+        world.told("sick", "run").is_empty(),
+        "that may be over in a moment"
+    );
+    world.pass(20).await;
+    assert_eq!(world.told("sick", "run"), ["Pending BindingRefused"]);
+    world.claim_is_seen_as_written("sick", "run");
+    world.pass(40).await;
+    let ended = world
+        .asked("sick", "PATCH", "sandboxclaims/status")
+        .pop()
+        .unwrap();
+    let said = &ended.body["status"]["conditions"][0];
+    assert_eq!(said["reason"], "WaitTimeout");
+    assert!(
+        said["message"].as_str().unwrap().contains("answered with 500"),
+        "{said}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -13,9 +13,14 @@ fn binds(asked: &Asked) -> bool {
 
 /// A world of that many sandboxes and the claim `bad`, whose label is refused.
 fn a_refused_claim(sandboxes: usize) -> World {
-    let mut world = World::new(|asked| {
+    a_claim_that_meets(Reply::Code(403), sandboxes)
+}
+
+/// The same with another answer.
+fn a_claim_that_meets(reply: Reply, sandboxes: usize) -> World {
+    let mut world = World::new(move |asked| {
         if binds(asked) && asked.body.to_string().contains("forbidden") {
-            Reply::Code(403)
+            reply.clone()
         } else {
             Reply::Done
         }
@@ -40,6 +45,16 @@ async fn a_claim_that_is_refused_keeps_no_sandbox_from_the_younger_ones() {
         world.go_on(Duration::from_secs(1)).await;
         assert_eq!(world.bound("default"), ["good"], "after {after} s");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_whose_webhook_cannot_be_asked_is_told_so_and_keeps_no_sandbox_from_others() {
+    let mut world = a_claim_that_meets(Reply::NotAdmitted, 1);
+    world.go_on(Duration::from_secs(1)).await;
+    assert_eq!(world.told("default", "bad"), ["Pending BindingRefused"]);
+    world.claim("default", "good", "python", &json!({}));
+    world.go_on(Duration::from_secs(1)).await;
+    assert_eq!(world.bound("default"), ["good"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -42,6 +42,36 @@ async fn a_claim_that_turns_out_to_hold_a_sandbox_is_given_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_sandbox_that_turns_out_to_be_the_claims_is_not_given_to_it_again() {
+    let mut world = World::new(|_| Reply::Done);
+    world.pool("default", "python", 2);
+    world.context.shared.lock().pending.serving("uid-default-run");
+    world.claim("default", "run", "python", &json!({"replicas": 2}));
+    world.context.shared.lock().pending.end_serving("uid-default-run");
+    let key = Key::new("default", "python");
+    let view = world
+        .context
+        .shared
+        .lock()
+        .pool_view(&key, BEGIN, 0, Creation::Open);
+    let view = view.unwrap();
+    let planned = plan::plan(&view);
+    let first = planned.bindings()[0].1[0].key.name.clone();
+    let mut held = warm("default", "python", &first);
+    held["metadata"]["resourceVersion"] = json!("2");
+    held["metadata"]["labels"]["warmpool.dev/state"] = json!("claimed");
+    held["metadata"]["ownerReferences"] = owner("SandboxClaim", "run", "uid-default-run");
+    let held = serde_json::from_value(held).unwrap();
+    world.context.shared.lock().apply_pod(&held);
+    world.context.writer.dispatch(&view, &planned);
+    world.go_on(Duration::from_secs(1)).await;
+    let given = world.asked("default", "PATCH", "pods");
+    assert_eq!(given.len(), 1);
+    assert_ne!(given[0].name, first);
+    assert_eq!(world.bound("default"), ["run"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_was_decided_for_a_claim_is_not_done_for_another_of_its_name() {
     let (mut world, view) = a_claim();
     let planned = plan::plan(&view);

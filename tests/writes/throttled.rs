@@ -1,6 +1,6 @@
-//! Status writes that fail: how often they are made again.
+//! Writes and reads that fail: how often they are made again.
 
-use crate::world::{Asked, Reply, World};
+use crate::world::{Asked, Reply, World, owner, warm};
 use serde_json::json;
 use std::time::Duration;
 
@@ -97,5 +97,61 @@ async fn what_fails_many_times_is_looked_at_again_once() {
         after - before <= 2,
         "{} looks were taken for them",
         after - before
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pool_whose_old_revisions_cannot_be_deleted_asks_for_that_once_in_a_while() {
+    for (code, most) in [(500, 13), (429, 3)] {
+        let mut world = World::new(move |a| {
+            if a.verb == "DELETE" && a.what == "controllerrevisions" {
+                Reply::Code(code)
+            } else {
+                Reply::Done
+            }
+        });
+        world.pool("default", "python", 1);
+        for number in 1..=13 {
+            world.revision("default", "python", number);
+        }
+        for _ in 0..2 * WISHED - 1 {
+            world.looks_at_all();
+            world.go_on(Duration::from_secs(1)).await;
+        }
+        let asked = world.asked("default", "DELETE", "controllerrevisions");
+        let of_one = asked.iter().filter(|a| a.name == asked[0].name).count();
+        assert!((2..=most).contains(&of_one), "{of_one} tries after {code}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_whose_sandbox_no_watch_tells_of_any_more_is_told_of_its_end() {
+    let mut reads = 0;
+    let mut world = World::new(move |a| {
+        if a.verb != "GET" {
+            return Reply::Done;
+        }
+        reads += 1;
+        let mut pod = warm("default", "python", &a.name);
+        pod["metadata"]["labels"] = json!({});
+        pod["metadata"]["uid"] = json!(format!("uid-default-{}", a.name));
+        pod["metadata"]["ownerReferences"] = owner("SandboxClaim", "run", "uid-default-run");
+        if reads <= 3 {
+            Reply::Object(pod)
+        } else {
+            Reply::Code(404)
+        }
+    });
+    world.pool("default", "python", 1);
+    world.claim("default", "run", "python", &json!({}));
+    world.go_on(Duration::from_secs(1)).await;
+    world.claim_is_seen_as_written("default", "run");
+    world.pod_goes("default", "python-0");
+    world.go_on(Duration::from_secs(10)).await;
+    assert_eq!(world.told("default", "run"), ["Bound Bound"], "it is still there");
+    world.go_on(Duration::from_secs(10)).await;
+    assert_eq!(
+        world.told("default", "run").pop().as_deref(),
+        Some("Failed SandboxLost")
     );
 }

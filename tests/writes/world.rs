@@ -51,6 +51,8 @@ pub enum Reply {
     Throttled(u32),
     /// It is answered with 422, for the sake of this field; empty for none.
     Invalid(&'static str),
+    /// A webhook that is to admit it cannot be asked.
+    NotAdmitted,
     /// It is never answered.
     Never,
 }
@@ -172,6 +174,19 @@ impl World {
         }
     }
 
+    /// A stored revision of a pool is seen.
+    pub fn revision(&self, namespace: &str, pool: &str, number: usize) {
+        let mut stored = json!({
+            "metadata": metadata(namespace, &format!("{pool}-{number}")), "revision": number,
+            "data": {"spec": {"template": {"spec": {"containers": [{"name": number.to_string()}]}}}},
+        });
+        stored["metadata"]["labels"] =
+            json!({"warmpool.dev/pool": pool, "warmpool.dev/revision": number.to_string()});
+        stored["metadata"]["ownerReferences"] = owner("Pool", pool, &format!("uid-{namespace}-{pool}"));
+        let stored = serde_json::from_value(stored).unwrap();
+        self.context.shared.lock().apply_revision(&stored);
+    }
+
     /// A pool is seen to want that many sandboxes.
     pub fn pool_is_scaled(&mut self, namespace: &str, name: &str, replicas: usize) {
         let stored = pool_of(namespace, name, replicas);
@@ -209,17 +224,12 @@ impl World {
 
     /// The phases and reasons written for a claim, in their order.
     pub fn told(&self, namespace: &str, name: &str) -> Vec<String> {
-        let written = self.asked(namespace, "PATCH", "sandboxclaims/status").into_iter();
-        let of_it = written.filter(|asked| asked.name == name);
-        let words = of_it.map(|asked| {
-            let (status, word) = (&asked.body["status"], |value: &Value| {
-                value.as_str().unwrap().to_string()
-            });
-            format!(
-                "{} {}",
-                word(&status["phase"]),
-                word(&status["conditions"][0]["reason"])
-            )
+        let mut written = self.asked(namespace, "PATCH", "sandboxclaims/status");
+        written.retain(|asked| asked.name == name);
+        let word = |value: &Value| value.as_str().unwrap().to_string();
+        let words = written.iter().map(|asked| &asked.body["status"]).map(|status| {
+            let reason = &status["conditions"][0]["reason"];
+            format!("{} {}", word(&status["phase"]), word(reason))
         });
         words.collect()
     }
@@ -360,6 +370,11 @@ async fn answer(asked: &Asked, reply: Reply) -> io::Result<http::Response<Body>>
                 metadata.extend(made["metadata"].as_object().unwrap().clone());
             }
             (200, stored)
+        }
+        Reply::NotAdmitted => {
+            let (code, mut status) = refusal(500, &json!({}));
+            status["message"] = json!("Internal error occurred: failed calling webhook \"pods.example.com\"");
+            (code, status)
         }
         Reply::Code(429) => refusal(429, &json!({"retryAfterSeconds": 30})),
         Reply::Code(code) => refusal(code, &json!({})),

@@ -200,6 +200,24 @@ fn a_creation_that_was_held_up_is_excused_by_what_was_wanted_then() {
 }
 
 #[test]
+fn a_deletion_that_was_held_up_is_excused_by_what_was_to_be_left_then() {
+    let strict = || json!({"updateStrategy": {"maxUnavailable": 0, "maxSurge": 1}});
+    let few = History::default()
+        .pool(2, strict())
+        .warm(2)
+        .later(5_000)
+        .pool(1, strict());
+    let more = few.later(5_000).pool(2, strict()).later(10_000);
+    let history = more.no_pod(&Pod::warm("w1"));
+    history.is_guilty("I4", "left 1 available");
+    let rules = Rules {
+        held_up: SignedDuration::from_secs(30),
+        ..Rules::default()
+    };
+    assert!(history.judged_by(&rules).accusations.is_empty());
+}
+
+#[test]
 fn a_claim_that_leaves_the_choice_has_sandboxes_made_only_where_the_labels_fit() {
     let made = |lang: &str| {
         let mut roaming = claim("a", 0, json!({}));

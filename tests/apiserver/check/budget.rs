@@ -3,11 +3,8 @@
 
 use super::world::{Pod, Pool, Recent, Step, World};
 use super::{Figures, Finding, Scene};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use std::collections::BTreeMap;
-
-/// A write may rest on what was true this shortly before: the spec or a claim may just have changed.
-const STALE: SignedDuration = SignedDuration::from_secs(2);
 
 #[derive(Default)]
 pub struct Budget(BTreeMap<String, Counts>);
@@ -73,7 +70,11 @@ impl Counts {
         out: &mut Vec<Finding>,
         figures: &mut Figures,
     ) {
-        let floor = self.floor.since(scene.now - STALE).min().unwrap_or(0);
+        let floor = self
+            .floor
+            .since(scene.now - scene.rules.held_up)
+            .min()
+            .unwrap_or(0);
         // Two that do not see each other's deletions may each take all that may be missing.
         let floor = if scene.rules.two_operators {
             floor - pool.max_unavailable

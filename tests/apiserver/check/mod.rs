@@ -50,7 +50,8 @@ pub struct Rules {
     /// What claims took or others broke this shortly before a deletion could not be known to who deleted: a binding
     /// that is sent after a deletion may be carried out before it.
     pub unseen: SignedDuration,
-    /// A creation may arrive this long after what it rests on was true: the spec or a claim may just have changed.
+    /// A creation or a deletion may arrive this long after what it rests on was true: the spec may just have changed, or a
+    /// claim have come or gone.
     pub held_up: SignedDuration,
     /// An operator's clock may be this far from the API server's and from itself a while ago.
     pub clock: SignedDuration,

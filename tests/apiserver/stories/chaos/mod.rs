@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 pub const POOLS: [&str; 2] = ["python", "node"];
 /// Between two blows, so that some of the time all is well.
 const CALM: Duration = Duration::from_secs(6);
-/// How late a creation may arrive that was decided in time: a blow may hold it up for so long.
+/// How late a creation or a deletion may arrive that was decided on in time: a blow may hold it up for so long.
 const HELD_UP: SignedDuration = SignedDuration::from_secs(30);
 
 /// How late a deletion may arrive that was decided on before others took a sandbox: a network delays it by 2 s, and an etcd

@@ -88,9 +88,7 @@ fn to_be_replaced(draft: &Draft) -> usize {
         return 0;
     }
     let missing = draft.within_total(draft.desired()).saturating_sub(draft.active());
-    // Those on their way out take up room, too, and on a node that does not answer they stay.
-    let room = draft.view.pool.targets.room_beside(draft.existing);
-    missing.min(draft.ceiling()).min(scale::makeable(draft)).min(room)
+    missing.min(draft.ceiling()).min(scale::makeable(draft))
 }
 
 /// A sandbox of `revision` has failed or was given up, for what `obstacle` says. Failures within one pause are one.

@@ -89,18 +89,3 @@ fn what_was_given_up_is_replaced_before_more_is_given_up() {
     world.step();
     assert_eq!(given_up(&world), 0);
 }
-
-#[test]
-fn where_what_is_going_fills_max_total_the_broken_ones_are_replaced() {
-    let mut world = World::new(
-        5,
-        json!({"warmUpDeadlineSeconds": 30, "capacity": {"maxTotal": 5}}),
-    );
-    world.step();
-    let on_a_dead_node: Vec<_> = world.unclaimed().map(|s| s.key.name.clone()).take(2).collect();
-    for name in on_a_dead_node {
-        world.sandboxes.get_mut(&name).unwrap().terminating = true;
-    }
-    world.now += SignedDuration::from_secs(31);
-    assert_eq!(given_up(&world), 1);
-}

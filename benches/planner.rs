@@ -211,6 +211,7 @@ fn claim(number: usize, now: Timestamp) -> Outcome<Waiting> {
         terms: claim.terms(None),
         held: 0,
         busy: false,
+        refused: false,
         claim,
     })
 }

@@ -198,6 +198,27 @@ fn a_pool_is_looked_at_when_a_sandbox_left_alone_changes_in_any_way() {
 }
 
 #[test]
+fn a_claim_is_looked_at_when_a_sandbox_of_its_own_left_alone_changes_in_any_way() {
+    let owned = |version| {
+        let mut stored = pod(version);
+        stored.metadata.owner_references = serde_json::from_value(json!([{
+            "apiVersion": "warmpool.dev/v1alpha1", "kind": "SandboxClaim", "name": "run", "uid": "claim",
+            "controller": true,
+        }]))
+        .unwrap();
+        stored
+    };
+    let mut index = index();
+    index.apply_pod(&owned(1));
+    index.pending.refused(&Sandbox::read(&owned(1)).unwrap());
+    let (pool, claim) = (Key::new("default", "python"), Key::new("default", "run"));
+    assert_eq!(
+        index.apply_pod(&owned(2)),
+        [Trigger::Pool(pool), Trigger::Claim(claim)]
+    );
+}
+
+#[test]
 fn what_is_found_recreated_under_its_name_leaves_nothing_behind() {
     let mut index = index();
     let claim = view(&index).claims[0].claim.clone();

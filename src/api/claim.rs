@@ -42,8 +42,9 @@ pub struct SandboxClaimSpec {
     /// The pool, in the namespace of the claim, to take from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool_ref: Option<PoolRef>,
-    /// Takes from the pool with these labels that has the most available sandboxes that will do (ties by name). While the
-    /// claim waits, whichever of them can serve it first does; `status.pool` says which did.
+    /// Takes from the pool with these labels that has the most available sandboxes that will do (among equals from the one
+    /// that it waits for already, or else by name). While the claim waits, whichever of them can serve it first does;
+    /// `status.pool` says which did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool_selector: Option<PoolSelector>,
     /// Sandboxes wanted. They come from one pool and are bound all together or not at all. Immutable.

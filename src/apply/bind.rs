@@ -1,6 +1,6 @@
 //! Binding: W1 gives the pod to the claim and excludes every other claim, W2 publishes it.
 
-use super::give::{Given, give, still_waits};
+use super::give::{Given, give, still_waits, time_left};
 use super::outcome::{CallError, Class};
 use super::patch::{add, annotation, handlers_are_on, label, test};
 use super::place::Place;
@@ -21,7 +21,6 @@ use futures::stream;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Bindings of one claim under way at once. One for many is to leave places for others.
 const OF_ONE_CLAIM: usize = BINDINGS / 4;
@@ -38,14 +37,6 @@ pub struct Order {
     pub(super) held: Vec<Arc<Sandbox>>,
     /// The claim has not had to wait for them.
     pub(super) warm: bool,
-}
-
-/// For how long `claim` still waits to be served by `pool`.
-pub(super) fn time_left(claim: &Claim, pool: &Pool, now: Timestamp) -> Duration {
-    let terms = claim.terms(Some(&pool.claim_defaults));
-    let ends = [claim.deadline(&terms), claim.expiration()];
-    let end = ends.into_iter().flatten().min().unwrap_or(Timestamp::MAX);
-    end.duration_since(now).try_into().unwrap_or_default()
 }
 
 /// Binds the sandboxes of `order` to its claim, and publishes them when it has all that it wants. Whatever happens, none
@@ -101,11 +92,14 @@ async fn serve(writer: &Writer, order: &Order) {
     if let (Some(message), None) = (refused, &published) {
         let message = format!("the API server refuses the binding: {message}");
         let told = say_refused(writer, order, &message).await;
-        let left = time_left(claim, &order.pool, writer.shared.now());
+        let left = time_left(&writer.shared.lock(), order, writer.shared.now());
         let after = pause_after(told.err().as_ref()).min(left);
         return writer.pause(Arc::clone(claim), after);
     }
-    writer.shared.lock().pending.end_serving(&claim.uid);
+    let mut index = writer.shared.lock();
+    index.end_refusal(claim);
+    index.pending.end_serving(&claim.uid);
+    drop(index);
     match published {
         Some(Err(error)) if error.class() != Class::Gone => {
             if !error.is_told() {

@@ -1,7 +1,7 @@
 //! W1: gives a pod to a claim, and excludes every other claim.
 
 use super::Writer;
-use super::bind::{Order, claiming_patch, say_refused, time_left};
+use super::bind::{Order, claiming_patch, say_refused};
 use super::outcome::{CallError, Class, Tries};
 use super::place::Place;
 use crate::observe::claim::Claim;
@@ -174,17 +174,25 @@ async fn live(
 
 /// Gives the place up and waits, but for no longer than the claim does.
 async fn wait(writer: &Writer, place: &mut Place<'_>, order: &Order, pause: Duration) {
-    let left = time_left(&order.claim, &order.pool, writer.shared.now());
+    let left = time_left(&writer.shared.lock(), order, writer.shared.now());
     place.pause(pause.min(left)).await;
 }
 
 /// Whether the claim is still there and waits, as far as is seen.
 pub(super) fn still_waits(index: &Index, order: &Order, now: Timestamp) -> bool {
+    !time_left(index, order, now).is_zero()
+}
+
+/// For how long the claim still waits to be served, as far as is seen: its user may have given it more or less time.
+pub(super) fn time_left(index: &Index, order: &Order, now: Timestamp) -> Duration {
     let claim = index.claim(&order.claim.key);
-    claim.is_some_and(|claim| {
-        let waits = claim.uid == order.claim.uid && claim.waiting();
-        waits && !time_left(&claim, &order.pool, now).is_zero()
-    })
+    let Some(claim) = claim.filter(|claim| claim.uid == order.claim.uid && claim.waiting()) else {
+        return Duration::ZERO;
+    };
+    let terms = claim.terms(Some(&order.pool.claim_defaults));
+    let ends = [claim.deadline(&terms), claim.expiration()];
+    let end = ends.into_iter().flatten().min().unwrap_or(Timestamp::MAX);
+    end.duration_since(now).try_into().unwrap_or_default()
 }
 
 fn is_held(pod: &StoredPod, claim: &Claim, sandbox: &Sandbox) -> bool {

@@ -275,7 +275,8 @@ impl Writer {
     }
 
     /// A write on `sandbox` failed: leaves it alone until the watch shows a change of it, or for a while when none comes, which
-    /// is as long as the API server asks for in `error` at least.
+    /// is as long as the API server asks for in `error` at least. Where another in its place would fare no better, it counts as
+    /// being written until then.
     pub(crate) fn set_aside(&self, sandbox: &Arc<Sandbox>, error: &CallError) {
         let mut index = self.shared.lock();
         let is_newer =
@@ -283,6 +284,8 @@ impl Writer {
         let has_changed = index.pod(&sandbox.key).is_some_and(|now| is_newer(&now));
         if has_changed {
             index.pending.forget(sandbox);
+        } else if error.is_of_the_server() {
+            index.pending.paused(sandbox);
         } else {
             index.pending.refused(sandbox);
         }

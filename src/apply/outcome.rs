@@ -17,8 +17,8 @@ pub const DEADLINE: Duration = Duration::from_secs(15);
 /// quota, a webhook) is often taken away by a person who then waits.
 pub(super) const LONGEST: u64 = 60;
 
-/// How long a decision to make a sandbox or to take one away stands while that has not been done. What is needed may have
-/// changed since.
+/// How long a decision to make a sandbox or to take one away stands from its first try on. What is needed may have changed
+/// since.
 pub(super) const STANDS: Duration = Duration::from_secs(2);
 
 /// Why a request failed.
@@ -89,6 +89,15 @@ impl CallError {
         }
     }
 
+    /// Whether the same write on any other object would fare no better.
+    pub(super) fn is_of_the_server(&self) -> bool {
+        match self.class() {
+            Class::Throttled(_) | Class::Ambiguous | Class::Denied => true,
+            Class::Refused(message) => message.contains(NOT_ADMITTED),
+            Class::Stale | Class::Invalid(_) | Class::Gone => false,
+        }
+    }
+
     /// The log knows of it already: a missing right is told of once, not at each try.
     pub fn is_told(&self) -> bool {
         self.class() == Class::Denied
@@ -124,6 +133,7 @@ fn names_metadata(cause: &StatusCause) -> bool {
 /// The tries of one write whose outcome is not known.
 pub(super) struct Tries {
     pause: Duration,
+    began: Instant,
     /// The answer of one of them was lost: it may have been carried out.
     pub(super) lost: bool,
 }
@@ -132,13 +142,14 @@ impl Tries {
     pub(super) fn new() -> Self {
         Self {
             pause: Duration::from_millis(100),
+            began: Instant::now(),
             lost: false,
         }
     }
 
-    /// So many have failed, over more than 3 s, that somebody should be told.
+    /// They have failed for so long that somebody should be told.
     pub(super) fn fail_on(&self) -> bool {
-        self.pause > Duration::from_secs(3)
+        self.began.elapsed() > Duration::from_secs(3)
     }
 
     /// How long to wait before the next one: 0.1 s, doubling up to 5 s.

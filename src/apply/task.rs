@@ -212,10 +212,7 @@ async fn serve_again(writer: Writer, claim: Arc<Claim>, after: Duration) {
 
 async fn try_again(writer: Writer, sandbox: Arc<Sandbox>, after: Duration) {
     tokio::time::sleep(after).await;
-    let mut index = writer.shared.lock();
-    if index.pending.is_refused(&sandbox) {
-        index.pending.forget(&sandbox);
-        drop(index);
+    if writer.shared.lock().pending.end_pause_of(&sandbox) {
         writer.look_again(&sandbox);
     }
 }

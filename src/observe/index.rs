@@ -208,7 +208,7 @@ impl Index {
         let sandbox = Arc::new(sandbox);
         if let Owner::Claim { name, uid } = &sandbox.owner {
             self.owned.entry(uid.clone()).or_default().insert(key.clone());
-            if !same {
+            if !same || settled {
                 triggers.push(Trigger::Claim(Key::new(key.namespace.clone(), name.clone())));
             }
         }

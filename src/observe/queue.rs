@@ -10,7 +10,7 @@ use super::view::{PoolView, Verdict, Waiting};
 use crate::api::ClaimDefaults;
 use crate::api::conditions::claim as reasons;
 use jiff::Timestamp;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// Claims that wait.
@@ -20,6 +20,8 @@ pub(super) struct Queue {
     lines: HashMap<Key, BTreeSet<Key>>,
     /// Why they wait, by UID, as the last plan of the pool that is to serve them had it.
     verdicts: HashMap<String, Verdict>,
+    /// UIDs of the claims whose binding the API server refused or failed to make when it was tried last.
+    refused: HashSet<String>,
     /// The pool that is to serve each claim that leaves the choice, by UID, as it was told last.
     pub(super) servers: HashMap<String, Key>,
 }
@@ -45,6 +47,7 @@ impl Queue {
     /// The claim with UID `uid` waits no more.
     pub(super) fn forget(&mut self, uid: &str) {
         self.verdicts.remove(uid);
+        self.refused.remove(uid);
         self.servers.remove(uid);
     }
 
@@ -143,15 +146,19 @@ impl Index {
             terms: claim.terms(Some(defaults)),
             held: self.held_by(claim).count() + coming,
             busy: self.is_busy(claim),
+            refused: self.queue.refused.contains(&claim.uid),
             claim: Arc::clone(claim),
         }
     }
 
-    /// Every claim that waits and is not being served just now. One whose task pauses waits, too.
+    /// Every claim that waits and is not being served just now. One whose task pauses waits, too, and so does one whose
+    /// binding is tried again and again.
     pub(super) fn waiting_claims(&self) -> impl Iterator<Item = &Arc<Claim>> {
         let keys = self.queue.lines.values().flatten();
-        keys.filter_map(|key| self.claims.get(key))
-            .filter(|claim| !self.is_busy(claim) || self.pending.is_pausing(&claim.uid))
+        keys.filter_map(|key| self.claims.get(key)).filter(|claim| {
+            let tried_again = self.pending.is_pausing(&claim.uid) || self.queue.refused.contains(&claim.uid);
+            !self.is_busy(claim) || tried_again
+        })
     }
 
     /// A task is binding or ending the claim, or has, and the watch is still to show it.
@@ -180,6 +187,12 @@ impl Index {
             message: message.to_string(),
         };
         self.queue.verdicts.insert(claim.uid.clone(), verdict);
+        self.queue.refused.insert(claim.uid.clone());
+    }
+
+    /// The API server does not refuse to bind `claim` any more, as far as is known.
+    pub fn end_refusal(&mut self, claim: &Claim) {
+        self.queue.refused.remove(&claim.uid);
     }
 
     /// Takes over why the claims of a view wait. Answers the claims whose reason is new.
@@ -200,7 +213,8 @@ impl Index {
             let claim = self.claims.get(*key);
             let still = claim.is_some_and(|c| c.uid == verdict.uid && c.waiting());
             let said = self.queue.verdict(&verdict.uid);
-            if still && said.is_none_or(|said| says_more(&verdict, said)) {
+            let refused = self.queue.refused.contains(&verdict.uid);
+            if still && said.is_none_or(|said| says_more(&verdict, said, refused)) {
                 triggers.push(Trigger::Claim((*key).clone()));
                 self.queue.verdicts.insert(verdict.uid.clone(), verdict);
             }
@@ -209,10 +223,9 @@ impl Index {
     }
 }
 
-/// Whether `verdict` is news to a claim that says `said`. One that is refused, and finds nothing to try for a moment, would
+/// Whether `verdict` is news to a claim that says `said`. One that is `refused`, and finds nothing to try for a moment, would
 /// say the one and the other in turns.
-fn says_more(verdict: &Verdict, said: &Verdict) -> bool {
+fn says_more(verdict: &Verdict, said: &Verdict, refused: bool) -> bool {
     let nothing_there = [reasons::NONE_AVAILABLE, reasons::EXHAUSTED].contains(&verdict.reason);
-    let is_refused = said.reason == reasons::BINDING_REFUSED;
-    verdict.reason != said.reason && !(is_refused && nothing_there)
+    verdict.reason != said.reason && !(refused && nothing_there)
 }

@@ -97,6 +97,8 @@ pub struct Waiting {
     pub held: usize,
     /// A task is binding or ending it just now, or its status is about to follow: nothing is to be decided.
     pub busy: bool,
+    /// The API server refused to bind it, or failed to, when that was tried last.
+    pub refused: bool,
 }
 
 impl Waiting {
@@ -107,6 +109,11 @@ impl Waiting {
         } else {
             self.claim.wanted().saturating_sub(self.held)
         }
+    }
+
+    /// Whether it waits for more than the answer to a binding.
+    pub fn waits(&self) -> bool {
+        self.refused || self.needs() > 0
     }
 
     /// The same claim as it would wait for `pool`.

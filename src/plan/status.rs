@@ -69,7 +69,7 @@ pub(super) fn run(draft: &mut Draft) -> PoolStatus {
         claimed: number(draft.claimed),
         total: number(counts.replicas + draft.claimed),
         draining: number(counts.draining),
-        pending_claims: number(draft.view.claims.iter().filter(|w| w.needs() > 0).count()),
+        pending_claims: number(draft.view.claims.iter().filter(|w| w.waits()).count()),
         current_revision: current,
         update_revision: update.clone(),
         rollout_start_time: draft.rollout_start.map(Time),

@@ -188,6 +188,7 @@ impl World {
                     terms: c.terms(Some(&pool.claim_defaults)),
                     held: held(c),
                     busy: false,
+                    refused: false,
                 })
                 .collect(),
             revisions: self.revisions.clone(),

@@ -137,34 +137,66 @@ async fn a_binding_that_turns_out_made_at_the_deadline_of_its_claim_is_published
     assert_eq!(last.as_deref(), Some("Bound Bound"));
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_claim_whose_binding_fails_again_and_again_is_told_why() {
+/// A world with one sandbox and the claim `run`, which waits for a minute. Its bindings meet `reply`.
+fn fails_on(mut reply: impl FnMut() -> Reply + Send + 'static) -> World {
     let mut world = World::new(move |asked| match asked.verb.as_str() {
         "GET" => Reply::Object(warm("sick", "python", &asked.name)),
-        _ if binds_in(asked, "sick") => Reply::Code(500),
+        _ if binds_in(asked, "sick") => reply(),
         _ => Reply::Done,
     });
     world.pool("sick", "python", 1);
     world.claim("sick", "run", "python", &json!({"waitTimeoutSeconds": 60}));
-    world.pass(2).await;
-    assert!(
-        world.told("sick", "run").is_empty(),
-        "that may be over in a moment"
-    );
-    world.pass(20).await;
-    assert_eq!(world.told("sick", "run"), ["Pending BindingRefused"]);
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_whose_binding_fails_again_and_again_is_told_why() {
+    for code in [500, 429] {
+        let mut world = fails_on(move || Reply::Code(code));
+        world.pass(2).await;
+        assert!(
+            world.told("sick", "run").is_empty(),
+            "that may be over in a moment"
+        );
+        world.pass(31).await;
+        assert_eq!(world.told("sick", "run"), ["Pending BindingRefused"]);
+        world.claim_is_seen_as_written("sick", "run");
+        world.pass(30).await;
+        let ended = world
+            .asked("sick", "PATCH", "sandboxclaims/status")
+            .pop()
+            .unwrap();
+        let said = &ended.body["status"]["conditions"][0];
+        assert_eq!(said["reason"], "WaitTimeout");
+        let answer = format!("answered with {code}");
+        assert!(said["message"].as_str().unwrap().contains(&answer), "{said}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_whose_binding_has_failed_says_so_no_longer_than_that_is_why_it_waits() {
+    let mut tries = 0;
+    let mut world = fails_on(move || {
+        tries += 1;
+        Reply::Code(if tries < 8 { 500 } else { 409 })
+    });
+    world.pass(10).await;
     world.claim_is_seen_as_written("sick", "run");
-    world.pass(40).await;
-    let ended = world
-        .asked("sick", "PATCH", "sandboxclaims/status")
-        .pop()
-        .unwrap();
-    let said = &ended.body["status"]["conditions"][0];
-    assert_eq!(said["reason"], "WaitTimeout");
-    assert!(
-        said["message"].as_str().unwrap().contains("answered with 500"),
-        "{said}"
-    );
+    world.pass(10).await;
+    let told = world.told("sick", "run");
+    assert_eq!(told[..2], ["Pending BindingRefused", "Pending NoneAvailable"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_is_given_more_time_is_tried_no_more_often_for_it() {
+    let mut world = fails_on(|| Reply::Code(503));
+    world.pass(50).await;
+    world.claim("sick", "run", "python", &json!({"waitTimeoutSeconds": 600}));
+    world.pass(15).await;
+    let before = world.asked("sick", "PATCH", "pods").len();
+    world.pass(60).await;
+    let tried = world.asked("sick", "PATCH", "pods").len() - before;
+    assert!((10..=13).contains(&tried), "{tried} tries in a minute");
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,6 +6,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use warmpool::observe::Key;
 use warmpool::observe::claim::Claim;
+use warmpool::observe::view::Creation;
+use warmpool::plan::plan;
 
 fn binds(asked: &Asked) -> bool {
     asked.verb == "PATCH" && asked.what == "pods"
@@ -63,6 +65,20 @@ async fn a_claim_that_is_refused_is_tried_once_in_a_while() {
     world.go_on(Duration::from_secs(61)).await;
     let tried = world.asked("default", "PATCH", "pods").len();
     assert!((8..=14).contains(&tried), "{tried} tries in a minute");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_is_refused_is_counted_as_waiting_all_the_time() {
+    let mut world = a_refused_claim(1);
+    world.go_on(Duration::from_secs(7)).await;
+    let key = Key::new("default", "python");
+    for _ in 0..60 {
+        world.go_on(Duration::from_millis(990)).await;
+        let index = world.context.shared.lock();
+        let view = index.pool_view(&key, BEGIN, 0, Creation::Open).unwrap();
+        drop(index);
+        assert_eq!(plan(&view).status.pending_claims, 1);
+    }
 }
 
 #[tokio::test(start_paused = true)]

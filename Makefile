@@ -58,8 +58,9 @@ fmt: ## Format the source
 	cargo fmt
 
 .PHONY: lint
-lint: ## Refuse unformatted code and every warning of clippy
-	@e2e/need.sh cargo cc
+lint: ## Refuse unformatted code, every warning of clippy, and mutants that are not made any more
+	@e2e/need.sh cargo cc python3
+	e2e/mutants/mutants.py --check
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
 

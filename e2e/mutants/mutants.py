@@ -3,7 +3,7 @@
 walks on those that survive it. Before that the same suites have to pass on the copy as it is.
 
 Exit code 1 when one survives both, or is caught by another law than it is said to break. Arguments are parts of names: only
-those mutants are run.
+those mutants are run. With --check nothing is built: the source only has to hold what they replace.
 """
 
 import os
@@ -37,15 +37,27 @@ def copy_source():
             shutil.copy2(source, copy)
 
 
-def mutate(change):
-    """Makes one replacement in the copy. Answers the file and what it held before."""
-    path = COPY / change["file"]
+def replaced(root, change):
+    """The file of one replacement under a root, and what it holds after that."""
+    path = root / change["file"]
     before = path.read_text()
     found = before.count(change["from"])
     if found != 1:
         sys.exit(f"{change['file']}: {found} places for {change['from'].strip()!r}, and there must be 1")
-    path.write_text(before.replace(change["from"], change["to"]))
-    return path, before
+    return path, before.replace(change["from"], change["to"])
+
+
+def mutate(change):
+    """Makes one replacement in the copy."""
+    path, after = replaced(COPY, change)
+    path.write_text(after)
+
+
+def check(mutants):
+    """Ends with an error unless every replacement can be made."""
+    for change in (change for mutant in mutants for change in mutant["change"]):
+        replaced(ROOT, change)
+    print(f"{len(mutants)} mutants can be made")
 
 
 def build(what):
@@ -95,6 +107,8 @@ def judge(mutant):
 
 def main():
     mutants = tomllib.loads((HERE / "mutants.toml").read_text())["mutant"]
+    if sys.argv[1:] == ["--check"]:
+        return check(mutants)
     wanted = [m for m in mutants if not sys.argv[1:] or any(part in m["name"] for part in sys.argv[1:])]
     pass_unmutated(wanted)
     caught = 0

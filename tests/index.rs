@@ -245,6 +245,31 @@ fn what_is_found_recreated_under_its_name_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_refused_claim_tells_its_refusal_until_there_is_another_reason_and_then_that_one() {
+    let mut index = index();
+    let claim = view(&index).claims[0].claim.clone();
+    let judged = |index: &mut Index, reason| {
+        let verdict = Verdict {
+            uid: claim.uid.clone(),
+            reason,
+            message: String::new(),
+        };
+        let view = view(index);
+        !index.judge(&view, vec![verdict]).is_empty()
+    };
+    index.note_refusal(&claim, "not so");
+    assert!(
+        !judged(&mut index, "NoneAvailable"),
+        "there is nothing to try for a moment"
+    );
+    assert!(judged(&mut index, "PoolPaused"));
+    assert!(judged(&mut index, "NoneAvailable"));
+    index.note_refusal(&claim, "not so");
+    index.end_refusal(&claim);
+    assert!(judged(&mut index, "NoneAvailable"));
+}
+
+#[test]
 fn claims_that_wait_are_looked_at_when_what_holds_for_them_changes() {
     let mut index = index();
     let waits = Trigger::Claim(Key::new("default", "run"));

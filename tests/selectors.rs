@@ -218,6 +218,22 @@ fn it_stays_where_it_was_until_another_is_better() {
 }
 
 #[test]
+fn one_that_is_refused_is_counted_where_it_is_tried_again() {
+    let mut index = with([0, 1, 0]);
+    let chosen = view(&index, "b").chosen;
+    index.choose(&chosen);
+    let waiting = index.claim(&Key::new("default", "run")).unwrap();
+    index.pending.serving("run");
+    assert!(servers(&index).is_empty(), "its first binding is under way");
+    index.note_refusal(&waiting, "not so");
+    let told = view(&index, "b").claims;
+    assert!(told[0].waits() && told[0].needs() == 0);
+    let counted = index.census(now());
+    let of = |pool: &str| counted[&Key::new("default", pool)].waiting;
+    assert_eq!([of("a"), of("b"), of("c")], [0, 1, 0]);
+}
+
+#[test]
 fn a_claim_for_the_latest_keeps_no_old_sandbox_from_others() {
     let mut index = with([0, 0, 0]);
     pod(&mut index, "c", "c-0", "old", None);

@@ -1,7 +1,7 @@
 //! Creating pods, under names chosen beforehand, so that a repeated POST cannot create two.
 
 use super::Writer;
-use super::outcome::{CallError, Class, STANDS, Tries, call, settle};
+use super::outcome::{CallError, Class, Tries, call, settle};
 use super::place::Place;
 use super::task::Task;
 use crate::api::{API_VERSION, labels};
@@ -19,7 +19,11 @@ use kube::core::Request;
 use serde_json::{Map, Value, json};
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::Instant;
+
+/// How long the decision to create a pod stands while its outcome is unknown. What is needed may have changed since.
+const STANDS: Duration = Duration::from_secs(2);
 
 /// One pod to be created.
 #[derive(Clone, Debug)]

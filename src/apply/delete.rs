@@ -1,7 +1,7 @@
 //! Deleting, always under the condition that things are what they were when the deletion was decided.
 
 use super::Writer;
-use super::outcome::{CallError, Class, Tries, call, settle, while_it_stands};
+use super::outcome::{CallError, Class, call, settle};
 use crate::observe::sandbox::Sandbox;
 use crate::observe::stored::StoredPod;
 use kube::Api;
@@ -23,35 +23,29 @@ pub(super) async fn run(writer: Writer, sandbox: Arc<Sandbox>, reason: &'static 
             if let Class::Refused(message) = error.class() {
                 tracing::error!(pod = %sandbox.key, message, "the deletion was refused");
             }
-            writer.set_aside(&sandbox, &error);
+            writer.set_aside(&sandbox);
         }
     }
 }
 
-/// Sends the deletion until its outcome is known, or the decision stands no more. A pod that is gone is deleted.
+/// Sends the deletion until its outcome is known. A pod that is gone is deleted.
 async fn delete(writer: &Writer, sandbox: &Sandbox) -> Result<(), CallError> {
     let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &sandbox.key.namespace);
     let parameters = only(&sandbox.uid, Some(&sandbox.resource_version));
     let mut place = writer.changes.place();
-    let mut tries = Tries::new();
-    let deleted = while_it_stands(&mut place, &mut tries, || {
-        call(pods.delete(&sandbox.key.name, &parameters))
-    });
-    let error = match deleted.await {
+    let error = match settle(&mut place, || call(pods.delete(&sandbox.key.name, &parameters))).await {
         Ok(_) => return Ok(()),
         Err(error) => error,
     };
     match error.class() {
         Class::Gone => Ok(()),
-        // A try whose answer was lost may have been carried out, whatever is said of a later one.
-        class if class == Class::Stale || tries.lost => {
-            match settle(&mut place, || call(pods.get(&sandbox.key.name))).await {
-                Ok(now) if stays(&now, sandbox) => Err(error),
-                Ok(_) => Ok(()),
-                Err(unreadable) if unreadable.class() == Class::Gone => Ok(()),
-                Err(_) => Err(error),
-            }
-        }
+        // An earlier try whose answer was lost may be the one that changed the pod.
+        Class::Stale => match settle(&mut place, || call(pods.get(&sandbox.key.name))).await {
+            Ok(now) if stays(&now, sandbox) => Err(error),
+            Ok(_) => Ok(()),
+            Err(unreadable) if unreadable.class() == Class::Gone => Ok(()),
+            Err(_) => Err(error),
+        },
         _ => Err(error),
     }
 }

@@ -1,7 +1,7 @@
 //! Draining: an unclaimed sandbox with preDelete hooks is marked before it goes, and may be marked warm again.
 
 use super::Writer;
-use super::outcome::{CallError, Class, Tries, call, settle, while_it_stands};
+use super::outcome::{CallError, Class, call, settle};
 use super::patch::{handlers_are_on, label, test};
 use crate::api::labels;
 use crate::observe::hooks::Hook;
@@ -62,8 +62,7 @@ fn is_made(pod: &StoredPod, sandbox: &Sandbox, to: &str) -> bool {
     Sandbox::read(pod).is_some_and(|now| now.uid == sandbox.uid && now.state == to)
 }
 
-/// Sends the patch that makes `to` of the state until its outcome is known, or the decision stands no more. Answers whether it
-/// was made.
+/// Sends the patch that makes `to` of the state until its outcome is known. Answers whether it was made.
 async fn write(writer: &Writer, sandbox: &Arc<Sandbox>, to: &str, patch: Value) -> bool {
     let mut place = writer.changes.place();
     let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &sandbox.key.namespace);
@@ -71,14 +70,13 @@ async fn write(writer: &Writer, sandbox: &Arc<Sandbox>, to: &str, patch: Value) 
     let answer = match serde_json::from_value(patch) {
         Ok(patch) => {
             let patch = Patch::Json::<()>(patch);
-            let mut tries = Tries::new();
-            let patched = while_it_stands(&mut place, &mut tries, || {
+            let patched = settle(&mut place, || {
                 call(pods.patch(&sandbox.key.name, &parameters, &patch))
             })
             .await;
             match patched {
-                // A try whose answer was lost may have been carried out, whatever is said of a later one.
-                Err(error) if error.class() == Class::Stale || tries.lost => {
+                // An earlier try whose answer was lost may be the one that changed the pod.
+                Err(error) if error.class() == Class::Stale => {
                     let now = settle(&mut place, || call(pods.get(&sandbox.key.name))).await;
                     now.ok().filter(|now| is_made(now, sandbox, to)).ok_or(error)
                 }
@@ -94,7 +92,7 @@ async fn write(writer: &Writer, sandbox: &Arc<Sandbox>, to: &str, patch: Value) 
             if let Class::Refused(message) = error.class() {
                 tracing::error!(pod = %sandbox.key, message, "the state of the pod could not be changed");
             }
-            writer.set_aside(sandbox, error);
+            writer.set_aside(sandbox);
         }
     }
     answer.is_ok()

@@ -55,28 +55,28 @@ pub(super) async fn give(
             writer.shared.lock().pending.answered(sandbox);
         }
         Err(NotGiven::Free) => free(writer, sandbox),
+        Err(NotGiven::For(error)) if error.is_refusal() => {
+            let message = error.message();
+            if !error.is_told() {
+                tracing::error!(claim = %claim.key, pod = %sandbox.key, message, "the binding was refused");
+            }
+            let now = writer.shared.now();
+            let mut index = writer.shared.lock();
+            if still_waits(&index, order, now) {
+                index.note_refuser(claim, sandbox);
+            }
+            drop(index);
+            free(writer, sandbox);
+            return Given::Refused(message);
+        }
         Err(NotGiven::For(error)) => match error.class() {
             Class::Invalid(message) => {
                 free(writer, sandbox);
                 return Given::Invalid(message);
             }
-            Class::Refused(_) | Class::Denied => {
-                let message = error.message();
-                if !error.is_told() {
-                    tracing::error!(claim = %claim.key, pod = %sandbox.key, message, "the binding was refused");
-                }
-                let now = writer.shared.now();
-                let mut index = writer.shared.lock();
-                if still_waits(&index, order, now) {
-                    index.note_refuser(claim, sandbox);
-                }
-                drop(index);
-                free(writer, sandbox);
-                return Given::Refused(message);
-            }
             class => {
                 tracing::debug!(claim = %claim.key, pod = %sandbox.key, ?class, "the sandbox was taken or has changed");
-                writer.set_aside(sandbox, &error);
+                writer.set_aside(sandbox);
             }
         },
     }
@@ -112,6 +112,9 @@ async fn exclude(
             Ok(pod) => break Ok(pod),
             Err(error) => error,
         };
+        if error.is_refusal() {
+            break Err(NotGiven::For(error));
+        }
         let Some(pause) = tries.pause_after(&error) else {
             break Err(NotGiven::For(error));
         };

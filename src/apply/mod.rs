@@ -274,18 +274,14 @@ impl Writer {
         }
     }
 
-    /// A write on `sandbox` failed: leaves it alone until the watch shows a change of it, or for a while when none comes, which
-    /// is as long as the API server asks for in `error` at least. Where another in its place would fare no better, it counts as
-    /// being written until then.
-    pub(crate) fn set_aside(&self, sandbox: &Arc<Sandbox>, error: &CallError) {
+    /// Leaves `sandbox` alone until the watch shows a change of it, or for a while when none comes.
+    pub(crate) fn set_aside(&self, sandbox: &Arc<Sandbox>) {
         let mut index = self.shared.lock();
         let is_newer =
             |now: &Sandbox| now.uid == sandbox.uid && now.resource_version != sandbox.resource_version;
         let has_changed = index.pod(&sandbox.key).is_some_and(|now| is_newer(&now));
         if has_changed {
             index.pending.forget(sandbox);
-        } else if error.is_of_the_server() {
-            index.pending.paused(sandbox);
         } else {
             index.pending.refused(sandbox);
         }
@@ -295,7 +291,7 @@ impl Writer {
             return;
         }
         let sandbox = Arc::clone(sandbox);
-        let after = pause_after(Some(error));
+        let after = RETRY_AFTER;
         self.start(Task::TryAgain { sandbox, after });
     }
 

@@ -17,10 +17,6 @@ pub const DEADLINE: Duration = Duration::from_secs(15);
 /// quota, a webhook) is often taken away by a person who then waits.
 pub(super) const LONGEST: u64 = 60;
 
-/// How long a decision to make a sandbox or to take one away stands from its first try on. What is needed may have changed
-/// since.
-pub(super) const STANDS: Duration = Duration::from_secs(2);
-
 /// Why a request failed.
 #[derive(Debug, Error)]
 pub enum CallError {
@@ -84,18 +80,19 @@ impl CallError {
             429 => Class::Throttled(Duration::from_secs(u64::from(retry_after).clamp(1, LONGEST))),
             403 if self.missing_right().is_some() => Class::Denied,
             400..=499 => Class::Refused(status.message.clone()),
-            500 if status.message.contains(NOT_ADMITTED) => Class::Refused(status.message.clone()),
             _ => Class::Ambiguous,
         }
     }
 
-    /// Whether the same write on any other object would fare no better.
-    pub(super) fn is_of_the_server(&self) -> bool {
-        match self.class() {
-            Class::Throttled(_) | Class::Ambiguous | Class::Denied => true,
-            Class::Refused(message) => message.contains(NOT_ADMITTED),
-            Class::Stale | Class::Invalid(_) | Class::Gone => false,
-        }
+    /// The API server will not have it, or cannot ask the webhook that is to admit it. The write did not happen, and another,
+    /// to which that does not apply, may fare better.
+    pub(super) fn is_refusal(&self) -> bool {
+        matches!(self.class(), Class::Refused(_) | Class::Denied) || self.is_not_admitted()
+    }
+
+    /// A webhook that is to admit the write could not be asked.
+    fn is_not_admitted(&self) -> bool {
+        matches!(self, Self::Kube(kube::Error::Api(status)) if status.message.contains(NOT_ADMITTED))
     }
 
     /// The log knows of it already: a missing right is told of once, not at each try.
@@ -133,7 +130,8 @@ fn names_metadata(cause: &StatusCause) -> bool {
 /// The tries of one write whose outcome is not known.
 pub(super) struct Tries {
     pause: Duration,
-    began: Instant,
+    /// When the first of them failed.
+    failing_since: Option<Instant>,
     /// The answer of one of them was lost: it may have been carried out.
     pub(super) lost: bool,
 }
@@ -142,14 +140,15 @@ impl Tries {
     pub(super) fn new() -> Self {
         Self {
             pause: Duration::from_millis(100),
-            began: Instant::now(),
+            failing_since: None,
             lost: false,
         }
     }
 
     /// They have failed for so long that somebody should be told.
     pub(super) fn fail_on(&self) -> bool {
-        self.began.elapsed() > Duration::from_secs(3)
+        self.failing_since
+            .is_some_and(|since| since.elapsed() > Duration::from_secs(3))
     }
 
     /// How long to wait before the next one: 0.1 s, doubling up to 5 s.
@@ -160,6 +159,7 @@ impl Tries {
 
     /// How long to wait before the next one; `None` when the API server has answered that there is no use in it.
     pub(super) fn pause_after(&mut self, error: &CallError) -> Option<Duration> {
+        self.failing_since.get_or_insert_with(Instant::now);
         let pause = match error.class() {
             Class::Ambiguous => {
                 self.lost = true;
@@ -193,35 +193,6 @@ pub(crate) async fn settle<T, F: Future<Output = Result<T, CallError>>>(
         match tries.pause_after(&error) {
             Some(pause) => place.pause(pause).await,
             None => return Err(error),
-        }
-    }
-}
-
-/// Repeats a write from `place` until its outcome is known, but not when the decision to make it stands no more. `ask` must
-/// be a write that can be repeated safely.
-///
-/// # Errors
-/// The last one. The write may have happened nevertheless if `tries` has lost an answer.
-pub(super) async fn while_it_stands<T, F: Future<Output = Result<T, CallError>>>(
-    place: &mut Place<'_>,
-    tries: &mut Tries,
-    mut ask: impl FnMut() -> F,
-) -> Result<T, CallError> {
-    place.take().await;
-    let decided = Instant::now();
-    loop {
-        let error = match ask().await {
-            Ok(answer) => return Ok(answer),
-            Err(error) => error,
-        };
-        let stands = |after: Duration| decided.elapsed() + after < STANDS;
-        match tries.pause_after(&error) {
-            Some(pause) if stands(pause) => place.pause(pause).await,
-            _ => return Err(error),
-        }
-        place.take().await;
-        if !stands(Duration::ZERO) {
-            return Err(error);
         }
     }
 }

@@ -212,7 +212,10 @@ async fn serve_again(writer: Writer, claim: Arc<Claim>, after: Duration) {
 
 async fn try_again(writer: Writer, sandbox: Arc<Sandbox>, after: Duration) {
     tokio::time::sleep(after).await;
-    if writer.shared.lock().pending.end_pause_of(&sandbox) {
+    let mut index = writer.shared.lock();
+    if index.pending.is_refused(&sandbox) {
+        index.pending.forget(&sandbox);
+        drop(index);
         writer.look_again(&sandbox);
     }
 }

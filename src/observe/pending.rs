@@ -20,8 +20,6 @@ const GIVE_UP_AFTER: Duration = Duration::from_secs(600);
 enum Stage {
     /// A task has it.
     UnderWay,
-    /// It was not made, and a task waits before others may be decided on.
-    Paused,
     /// The API server has answered it.
     Answered,
     /// A live read is to tell what became of it.
@@ -46,7 +44,7 @@ impl Progress {
     /// Whether a live read is due at `now`; then it is taken for asked.
     fn is_due(&mut self, now: Instant) -> bool {
         let patience = match self.stage {
-            Stage::UnderWay | Stage::Paused => GIVE_UP_AFTER,
+            Stage::UnderWay => GIVE_UP_AFTER,
             Stage::Answered | Stage::Asked => SETTLE_AFTER,
         };
         let due = now.duration_since(self.since) >= patience;
@@ -196,25 +194,14 @@ impl Pending {
     pub fn refused(&mut self, sandbox: &Sandbox) {
         if self.on(&sandbox.uid).is_none() || self.write_on(sandbox).is_some() {
             self.note(sandbox, OwnWrite::Refused, "");
-            self.paused(sandbox);
+            self.answered(sandbox);
         }
     }
 
-    /// The write on `sandbox` did not happen, and whether it is to be made still is decided after a pause.
-    pub fn paused(&mut self, sandbox: &Sandbox) {
-        if let Some(write) = self.write_on(sandbox) {
-            write.progress = Progress::at(Stage::Paused);
-        }
-    }
-
-    /// The pause after a write on `sandbox` is over. Tells whether nothing newer of it was seen or decided on since.
-    pub fn end_pause_of(&mut self, sandbox: &Sandbox) -> bool {
-        let write = self.write_on(sandbox);
-        let waits = write.is_some_and(|write| write.progress.stage == Stage::Paused);
-        if waits {
-            self.writes.remove(&sandbox.uid);
-        }
-        waits
+    /// The last write on `sandbox` was refused, and nothing newer of it was seen since.
+    pub fn is_refused(&self, sandbox: &Sandbox) -> bool {
+        let write = self.writes.get(&sandbox.uid).map(|(_, write)| write);
+        write.is_some_and(|w| w.what == OwnWrite::Refused && w.resource_version == sandbox.resource_version)
     }
 
     /// The write on `sandbox` as it was decided on. It may have been shown by now, and another decided on since.

@@ -117,6 +117,10 @@ impl Index {
             waiting.extend(served_here.map(view));
             claim.is_some()
         });
+        let tried_here = self
+            .in_line(&shared_line(&pool.key.namespace))
+            .filter(|claim| self.is_tried_again(claim) && self.told_server(&claim.uid) == Some(&pool.key));
+        waiting.extend(tried_here.map(view));
         (waiting, chosen)
     }
 
@@ -155,10 +159,14 @@ impl Index {
     /// binding is tried again and again.
     pub(super) fn waiting_claims(&self) -> impl Iterator<Item = &Arc<Claim>> {
         let keys = self.queue.lines.values().flatten();
-        keys.filter_map(|key| self.claims.get(key)).filter(|claim| {
-            let tried_again = self.pending.is_pausing(&claim.uid) || self.queue.refused.contains(&claim.uid);
-            !self.is_busy(claim) || tried_again
-        })
+        keys.filter_map(|key| self.claims.get(key))
+            .filter(|claim| !self.is_busy(claim) || self.is_tried_again(claim))
+    }
+
+    /// A task has the claim whose binding was refused, or could not be made, before, or pauses.
+    pub(super) fn is_tried_again(&self, claim: &Claim) -> bool {
+        let refused = self.queue.refused.contains(&claim.uid);
+        self.is_busy(claim) && (refused || self.pending.is_pausing(&claim.uid))
     }
 
     /// A task is binding or ending the claim, or has, and the watch is still to show it.
@@ -227,5 +235,6 @@ impl Index {
 /// say the one and the other in turns.
 fn says_more(verdict: &Verdict, said: &Verdict, refused: bool) -> bool {
     let nothing_there = [reasons::NONE_AVAILABLE, reasons::EXHAUSTED].contains(&verdict.reason);
-    verdict.reason != said.reason && !(refused && nothing_there)
+    let says_so = refused && said.reason == reasons::BINDING_REFUSED;
+    verdict.reason != said.reason && !(says_so && nothing_there)
 }

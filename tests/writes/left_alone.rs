@@ -66,3 +66,24 @@ async fn one_that_changes_while_it_is_refused_is_tried_no_more_often_for_it() {
         after - before
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_taken_away_now_is_not_made_up_for_by_others() {
+    for reply in [Reply::Throttled(30), Reply::Code(503), Reply::NotAdmitted] {
+        let told = format!("{reply:?}");
+        let mut world = World::new(
+            move |asked: &Asked| match (asked.verb.as_str(), asked.what.as_str()) {
+                ("DELETE", "pods") => reply.clone(),
+                ("GET", "pods") => Reply::Object(warm("default", "python", &asked.name)),
+                _ => Reply::Done,
+            },
+        );
+        world.pool("default", "python", 11);
+        world.pool_is_scaled("default", "python", 10);
+        world.go_on(Duration::from_secs(120)).await;
+        let asked = world.asked("default", "DELETE", "pods");
+        let of_one = asked.iter().filter(|a| a.name == asked[0].name).count();
+        assert!(of_one > 2, "{told}");
+        assert_eq!(asked.len(), of_one, "{told}");
+    }
+}

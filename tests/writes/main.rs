@@ -4,7 +4,6 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 mod clock;
-mod decisions;
 mod failing_bindings;
 mod kept_defaults;
 mod left_alone;

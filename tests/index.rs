@@ -257,14 +257,14 @@ fn a_refused_claim_tells_its_refusal_until_there_is_another_reason_and_then_that
         let view = view(index);
         !index.judge(&view, vec![verdict]).is_empty()
     };
-    index.note_refusal(&claim, "not so");
+    _ = index.note_refusal(&claim, "not so");
     assert!(
         !judged(&mut index, "NoneAvailable"),
         "there is nothing to try for a moment"
     );
     assert!(judged(&mut index, "PoolPaused"));
     assert!(judged(&mut index, "NoneAvailable"));
-    index.note_refusal(&claim, "not so");
+    _ = index.note_refusal(&claim, "not so");
     index.end_refusal(&claim);
     assert!(judged(&mut index, "NoneAvailable"));
 }

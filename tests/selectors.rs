@@ -225,7 +225,9 @@ fn one_that_is_refused_is_counted_where_it_is_tried_again() {
     let waiting = index.claim(&Key::new("default", "run")).unwrap();
     index.pending.serving("run");
     assert!(servers(&index).is_empty(), "its first binding is under way");
-    index.note_refusal(&waiting, "not so");
+    let again = index.note_refusal(&waiting, "not so");
+    assert!(again.contains(&Trigger::Pool(Key::new("default", "b"))));
+    assert_eq!(index.note_refusal(&waiting, "still not"), []);
     let told = view(&index, "b").claims;
     assert!(told[0].waits() && told[0].needs() == 0);
     let counted = index.census(now());

@@ -134,7 +134,7 @@ fn note_refusal(writer: &Writer, order: &Order, message: &str, now: Timestamp) -
     let mut index = writer.shared.lock();
     let waits = still_waits(&index, order, now);
     if waits {
-        index.note_refusal(claim, message);
+        writer.trigger(index.note_refusal(claim, message));
     }
     let says_so = plan::claim::refusal(claim).is_some();
     waits && !(says_so && claim.status.observed_generation == claim.generation)

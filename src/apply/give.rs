@@ -112,19 +112,18 @@ async fn exclude(
             Ok(pod) => break Ok(pod),
             Err(error) => error,
         };
-        if error.is_refusal() {
-            break Err(NotGiven::For(error));
-        }
-        let Some(pause) = tries.pause_after(&error) else {
+        let pause = tries.pause_after(&error);
+        let Some(pause) = pause.filter(|pause| !(error.is_refusal() && tries.go_on_failing(*pause))) else {
             break Err(NotGiven::For(error));
         };
-        wait(writer, place, order, pause).await;
-        if tries.fail_on() && !std::mem::replace(&mut told, true) {
+        if tries.go_on_failing(pause) && !std::mem::replace(&mut told, true) {
+            place.leave();
             let message = format!("the API server does not make the binding: {}", error.message());
             tracing::warn!(claim = %claim.key, pod = %sandbox.key, message);
             // One that cannot be told now is told when its time is over.
             _ = say_refused(writer, order, &message).await;
         }
+        wait(writer, place, order, pause).await;
     };
     let pod = match answer {
         // An earlier try whose answer was lost may be the one that changed the pod, whatever is said of a later one.

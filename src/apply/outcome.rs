@@ -145,10 +145,10 @@ impl Tries {
         }
     }
 
-    /// They have failed for so long that somebody should be told.
-    pub(super) fn fail_on(&self) -> bool {
+    /// After a further `pause` they will have failed for so long that it is no matter of a moment.
+    pub(super) fn go_on_failing(&self, pause: Duration) -> bool {
         self.failing_since
-            .is_some_and(|since| since.elapsed() > Duration::from_secs(3))
+            .is_some_and(|since| since.elapsed() + pause > Duration::from_secs(3))
     }
 
     /// How long to wait before the next one: 0.1 s, doubling up to 5 s.
@@ -162,7 +162,7 @@ impl Tries {
         self.failing_since.get_or_insert_with(Instant::now);
         let pause = match error.class() {
             Class::Ambiguous => {
-                self.lost = true;
+                self.lost |= !error.is_not_admitted();
                 self.next_pause()
             }
             Class::Throttled(pause) => pause,

@@ -66,9 +66,14 @@ impl Place<'_> {
         call(request).await
     }
 
+    /// Gives the place up.
+    pub(super) fn leave(&mut self) {
+        (self.permit, self.tried) = (None, true);
+    }
+
     /// Gives the place up and waits.
     pub(super) async fn pause(&mut self, pause: Duration) {
-        (self.permit, self.tried) = (None, true);
+        self.leave();
         tokio::time::sleep(pause).await;
     }
 }

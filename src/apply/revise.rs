@@ -43,6 +43,10 @@ pub(super) async fn run(writer: Writer, pool: Arc<Pool>, revisions: Revisions) {
             Err(error) => failed = Some(error),
         }
     }
+    let again = vec![Trigger::Pool(pool.key.clone())];
+    if let Some(error) = failed {
+        writer.look_later(again.clone(), pause_after(Some(&error)));
+    }
     let mut index = writer.shared.lock();
     index.pending.end_revising(&pool.uid);
     gone.into_iter()
@@ -59,12 +63,8 @@ pub(super) async fn run(writer: Writer, pool: Arc<Pool>, revisions: Revisions) {
         }
     }
     drop(index);
-    // What came meanwhile is seen to now, unless that would ask at once for what has just failed.
-    let again = vec![Trigger::Pool(pool.key.clone())];
-    match failed {
-        None => writer.trigger(again),
-        Some(error) => writer.look_later(again, pause_after(Some(&error))),
-    }
+    // What came meanwhile is seen to now.
+    writer.trigger(again);
 }
 
 async fn create(

@@ -187,15 +187,21 @@ impl Index {
         self.queue.servers.get(uid)
     }
 
-    /// The API server refuses to bind `claim`. That is why it waits, also while there is nothing that could be tried.
-    pub fn note_refusal(&mut self, claim: &Claim, message: &str) {
+    /// The API server refuses to bind `claim`. That is why it waits, also while there is nothing that could be tried. Answers
+    /// the pools that have one more to count as waiting.
+    #[must_use]
+    pub fn note_refusal(&mut self, claim: &Claim, message: &str) -> Vec<Trigger> {
         let verdict = Verdict {
             uid: claim.uid.clone(),
             reason: reasons::BINDING_REFUSED,
             message: message.to_string(),
         };
         self.queue.verdicts.insert(claim.uid.clone(), verdict);
-        self.queue.refused.insert(claim.uid.clone());
+        if self.queue.refused.insert(claim.uid.clone()) {
+            self.pools_for(claim)
+        } else {
+            Vec::new()
+        }
     }
 
     /// The API server does not refuse to bind `claim` any more, as far as is known.

@@ -52,11 +52,30 @@ async fn a_claim_that_is_refused_keeps_no_sandbox_from_the_younger_ones() {
 #[tokio::test(start_paused = true)]
 async fn a_claim_whose_webhook_cannot_be_asked_is_told_so_and_keeps_no_sandbox_from_others() {
     let mut world = a_claim_that_meets(Reply::NotAdmitted, 1);
-    world.go_on(Duration::from_secs(1)).await;
+    world.go_on(Duration::from_secs(2)).await;
     assert_eq!(world.told("default", "bad"), ["Pending BindingRefused"]);
     world.claim("default", "good", "python", &json!({}));
     world.go_on(Duration::from_secs(1)).await;
     assert_eq!(world.bound("default"), ["good"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_that_is_back_in_a_moment_costs_no_more_than_that() {
+    let mut tries = 0;
+    let mut world = World::new(move |asked| {
+        tries += u16::from(binds(asked));
+        if binds(asked) && tries <= 3 {
+            Reply::NotAdmitted
+        } else {
+            Reply::Done
+        }
+    });
+    world.pool("default", "python", 2);
+    world.claim("default", "run", "python", &json!({}));
+    world.go_on(Duration::from_secs(1)).await;
+    assert_eq!(world.told("default", "run"), ["Bound Bound"]);
+    let tried = world.asked("default", "PATCH", "pods");
+    assert!(tried.iter().all(|a| a.name == tried[0].name), "{tried:?}");
 }
 
 #[tokio::test(start_paused = true)]

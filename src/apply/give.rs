@@ -120,7 +120,7 @@ async fn exclude(
             place.leave();
             let message = format!("the API server does not make the binding: {}", error.message());
             tracing::warn!(claim = %claim.key, pod = %sandbox.key, message);
-            // One that cannot be told now is told when its time is over.
+            // Where that fails, too, it is not the claim that has to be told.
             _ = say_refused(writer, order, &message).await;
         }
         wait(writer, place, order, pause).await;

@@ -20,8 +20,9 @@ const OFTEN: f64 = 0.3;
 /// A request that hangs takes its whole deadline.
 const SELDOM: f64 = 0.08;
 
-/// A write that is late or asked to wait is made seconds after it was decided on. What claims took since could not be known.
-const HELD_UP: SignedDuration = SignedDuration::from_secs(5);
+/// A deletion that is late or asked to wait is made seconds after it was decided on, and one that hangs when its deadline of
+/// 15 s is over. What claims took since is not weighed again.
+const HELD_UP: SignedDuration = SignedDuration::from_secs(20);
 
 /// With faults nobody is served on time nor strictly in order, and nothing else is forgiven.
 pub fn faults_are_to_come(scene: &Scene) {

@@ -112,16 +112,20 @@ async fn exclude(
             Ok(pod) => break Ok(pod),
             Err(error) => error,
         };
-        let pause = tries.pause_after(&error);
-        let Some(pause) = pause.filter(|pause| !(error.is_refusal() && tries.go_on_failing(*pause))) else {
+        let Some(pause) = tries.pause_after(&error) else {
             break Err(NotGiven::For(error));
         };
-        if tries.go_on_failing(pause) && !std::mem::replace(&mut told, true) {
-            place.leave();
-            let message = format!("the API server does not make the binding: {}", error.message());
-            tracing::warn!(claim = %claim.key, pod = %sandbox.key, message);
-            // Where that fails, too, it is not the claim that has to be told.
-            _ = say_refused(writer, order, &message).await;
+        if tries.go_on_failing(pause) {
+            if error.is_refusal() {
+                break Err(NotGiven::For(error));
+            }
+            if !std::mem::replace(&mut told, true) {
+                place.leave();
+                let message = format!("the API server does not make the binding: {}", error.message());
+                tracing::warn!(claim = %claim.key, pod = %sandbox.key, message);
+                // Where that fails, too, it is not the claim that has to be told.
+                _ = say_refused(writer, order, &message).await;
+            }
         }
         wait(writer, place, order, pause).await;
     };

@@ -83,13 +83,9 @@ impl Index {
                     .or_insert_with(|| self.chosen(namespace, now));
                 chosen.get(&claim.key).cloned()
             };
-            let tried_at = || {
-                self.told_server(&claim.uid)
-                    .filter(|_| self.is_tried_again(claim))
-            };
             let server = claim
                 .named_pool()
-                .or_else(|| tried_at().cloned())
+                .or_else(|| self.tried_again_at(claim).cloned())
                 .or_else(&mut choice);
             let pool = server.filter(|key| self.pools.contains_key(key));
             all.entry(pool.unwrap_or_default()).or_default().count(claim);

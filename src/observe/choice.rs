@@ -171,10 +171,17 @@ struct Supply {
 }
 
 impl Supply {
-    fn less(self, count: usize) -> Self {
+    fn less(self, taken: Self) -> Self {
         Self {
-            available: self.available.saturating_sub(count),
-            most: self.most.saturating_sub(count),
+            available: self.available.saturating_sub(taken.available),
+            most: self.most.saturating_sub(taken.most),
+        }
+    }
+
+    fn up_to(self, count: usize) -> Self {
+        Self {
+            available: self.available.min(count),
+            most: self.most.min(count),
         }
     }
 }
@@ -198,19 +205,14 @@ impl<'a> Candidate<'a> {
         if !one.may_ever_be_served_by(&self.pool.targets) {
             return;
         }
-        self.any = match one.terms.revision_policy {
+        let of_updated = self.updated.up_to(one.needs());
+        self.any = self.any.less(match one.terms.revision_policy {
             // Of others it takes none, and none is kept for it.
-            RevisionPolicy::Latest => Supply {
-                available: self
-                    .any
-                    .available
-                    .saturating_sub(one.needs().min(self.updated.available)),
-                most: self.any.most.saturating_sub(one.needs().min(self.updated.most)),
-            },
-            RevisionPolicy::PreferLatest | RevisionPolicy::Any => self.any.less(one.needs()),
-        };
+            RevisionPolicy::Latest => of_updated,
+            RevisionPolicy::PreferLatest | RevisionPolicy::Any => self.any.up_to(one.needs()),
+        });
         if one.terms.revision_policy != RevisionPolicy::Any {
-            self.updated = self.updated.less(one.needs());
+            self.updated = self.updated.less(of_updated);
         }
         self.updated.available = self.updated.available.min(self.any.available);
     }

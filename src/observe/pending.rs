@@ -199,9 +199,9 @@ impl Pending {
     }
 
     /// The last write on `sandbox` was refused, and nothing newer of it was seen since.
-    pub fn is_refused(&self, sandbox: &Sandbox) -> bool {
-        let write = self.writes.get(&sandbox.uid).map(|(_, write)| write);
-        write.is_some_and(|w| w.what == OwnWrite::Refused && w.resource_version == sandbox.resource_version)
+    pub fn is_refused(&mut self, sandbox: &Sandbox) -> bool {
+        let write = self.write_on(sandbox);
+        write.is_some_and(|write| write.what == OwnWrite::Refused)
     }
 
     /// The write on `sandbox` as it was decided on. It may have been shown by now, and another decided on since.

@@ -119,7 +119,7 @@ impl Index {
         });
         let tried_here = self
             .in_line(&shared_line(&pool.key.namespace))
-            .filter(|claim| self.is_tried_again(claim) && self.told_server(&claim.uid) == Some(&pool.key));
+            .filter(|claim| self.tried_again_at(claim) == Some(&pool.key));
         waiting.extend(tried_here.map(view));
         (waiting, chosen)
     }
@@ -164,9 +164,15 @@ impl Index {
     }
 
     /// A task has the claim whose binding was refused, or could not be made, before, or pauses.
-    pub(super) fn is_tried_again(&self, claim: &Claim) -> bool {
+    fn is_tried_again(&self, claim: &Claim) -> bool {
         let refused = self.queue.refused.contains(&claim.uid);
         self.is_busy(claim) && (refused || self.pending.is_pausing(&claim.uid))
+    }
+
+    /// The pool where such a claim that leaves the choice is tried.
+    pub(super) fn tried_again_at(&self, claim: &Claim) -> Option<&Key> {
+        self.told_server(&claim.uid)
+            .filter(|_| self.is_tried_again(claim))
     }
 
     /// A task is binding or ending the claim, or has, and the watch is still to show it.

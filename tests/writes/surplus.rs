@@ -7,12 +7,12 @@ use warmpool::observe::Key;
 use warmpool::observe::view::{Creation, PoolView};
 use warmpool::plan;
 
-/// A world with a claim for one, and the view of its pool.
-fn a_claim() -> (World, PoolView) {
+/// A world with a claim for so many, and the view of its pool.
+fn a_claim_for(replicas: usize) -> (World, PoolView) {
     let mut world = World::new(|_| Reply::Done);
     world.pool("default", "python", 2);
     world.context.shared.lock().pending.serving("uid-default-run");
-    world.claim("default", "run", "python", &json!({}));
+    world.claim("default", "run", "python", &json!({"replicas": replicas}));
     world.context.shared.lock().pending.end_serving("uid-default-run");
     let key = Key::new("default", "python");
     let view = world
@@ -23,15 +23,21 @@ fn a_claim() -> (World, PoolView) {
     (world, view.unwrap())
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_claim_that_turns_out_to_hold_a_sandbox_is_given_no_other() {
-    let (mut world, view) = a_claim();
-    let planned = plan::plan(&view);
-    let mut held = warm("default", "python", "python-7");
+/// The pod is seen to be the claim's.
+fn turns_out_to_hold(world: &World, pod: &str) {
+    let mut held = warm("default", "python", pod);
+    held["metadata"]["resourceVersion"] = json!("2");
     held["metadata"]["labels"]["warmpool.dev/state"] = json!("claimed");
     held["metadata"]["ownerReferences"] = owner("SandboxClaim", "run", "uid-default-run");
     let held = serde_json::from_value(held).unwrap();
     world.context.shared.lock().apply_pod(&held);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_turns_out_to_hold_a_sandbox_is_given_no_other() {
+    let (mut world, view) = a_claim_for(1);
+    let planned = plan::plan(&view);
+    turns_out_to_hold(&world, "python-7");
     world.context.writer.dispatch(&view, &planned);
     world.go_on(Duration::from_secs(1)).await;
     assert!(world.asked("default", "PATCH", "pods").is_empty());
@@ -43,26 +49,10 @@ async fn a_claim_that_turns_out_to_hold_a_sandbox_is_given_no_other() {
 
 #[tokio::test(start_paused = true)]
 async fn a_sandbox_that_turns_out_to_be_the_claims_is_not_given_to_it_again() {
-    let mut world = World::new(|_| Reply::Done);
-    world.pool("default", "python", 2);
-    world.context.shared.lock().pending.serving("uid-default-run");
-    world.claim("default", "run", "python", &json!({"replicas": 2}));
-    world.context.shared.lock().pending.end_serving("uid-default-run");
-    let key = Key::new("default", "python");
-    let view = world
-        .context
-        .shared
-        .lock()
-        .pool_view(&key, BEGIN, 0, Creation::Open);
-    let view = view.unwrap();
+    let (mut world, view) = a_claim_for(2);
     let planned = plan::plan(&view);
     let first = planned.bindings()[0].1[0].key.name.clone();
-    let mut held = warm("default", "python", &first);
-    held["metadata"]["resourceVersion"] = json!("2");
-    held["metadata"]["labels"]["warmpool.dev/state"] = json!("claimed");
-    held["metadata"]["ownerReferences"] = owner("SandboxClaim", "run", "uid-default-run");
-    let held = serde_json::from_value(held).unwrap();
-    world.context.shared.lock().apply_pod(&held);
+    turns_out_to_hold(&world, &first);
     world.context.writer.dispatch(&view, &planned);
     world.go_on(Duration::from_secs(1)).await;
     let given = world.asked("default", "PATCH", "pods");
@@ -73,7 +63,7 @@ async fn a_sandbox_that_turns_out_to_be_the_claims_is_not_given_to_it_again() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_decided_for_a_claim_is_not_done_for_another_of_its_name() {
-    let (mut world, view) = a_claim();
+    let (mut world, view) = a_claim_for(1);
     let planned = plan::plan(&view);
     let another = json!({
         "metadata": {"namespace": "default", "name": "run", "uid": "another", "resourceVersion": "3"},

@@ -79,12 +79,17 @@ impl Progress {
         } else {
             (Truth::True, progressing::PROGRESSING, so_far)
         };
-        // With maxUnavailable 0 a rollout needs room for one more than are wanted; else it goes on within what room there is.
-        let needed = wanted + 1;
+        // With maxUnavailable 0 a rollout or an eviction needs room for one more than are wanted; else a rollout goes on
+        // within what room there is.
+        let evicts = draft.idle.iter().any(|i| i.sandbox.evict);
+        let needed = match targets.max_unavailable {
+            0 if evicts || !self.complete => wanted + 1,
+            _ => usize::from(!self.complete),
+        };
         let room = draft.within_total(needed);
-        if !self.complete && targets.max_unavailable == 0 && room < needed {
+        if room < needed {
             message = format!(
-                "{message}; held back, capacity.maxTotal leaves room for {room} beside the claimed ones and {needed} are needed"
+                "{message}; held back, capacity.maxTotal leaves room for {room} beside the claimed ones, and it takes {needed}"
             );
         }
         if let Some(failing) = warm_up_failures(draft) {
@@ -103,27 +108,31 @@ impl Progress {
 }
 
 /// A rollout is complete when no unclaimed sandbox of an old revision is left and the update revision has
-/// brought up `replicas` sandboxes, those taken by claims meanwhile included. It stays complete while claims
-/// take sandboxes and the pool refills.
+/// brought up `replicas` sandboxes, or as many as there is room for, those taken by claims meanwhile included. It stays
+/// complete while claims take sandboxes and the pool refills. One that is paused does not come to its end, whatever claims
+/// and scaling take of the old sandboxes: those are made again.
 fn complete(draft: &Draft, counts: &Counts) -> bool {
     let pool = &draft.view.pool;
     let none_is_old =
         counts.updated == counts.replicas && draft.view.creating.len() == draft.creating_updated();
-    let up = counts.updated_available + draft.taken;
-    // Where none is wanted now, a rollout that is paused has yet to begin.
-    let begun = up > 0 || !draft.rollout_is_paused();
-    let enough = begun && up >= draft.within_total(pool.targets.replicas);
+    let (up, wanted) = (counts.updated_available + draft.taken, pool.targets.replicas);
+    // Where claims leave no room for any, none has shown that it comes up.
+    let begun = up > 0 || wanted == 0;
+    let enough = begun && up >= draft.within_total(wanted) && !draft.rollout_is_paused();
     // That it was complete once is not enough: a rollout to another revision that was undone has to be made good.
     let was_complete = pool.status.completed() == Some(&draft.revisions.update.hash);
     none_is_old && (was_complete || (pool.fault.is_none() && enough))
 }
 
 /// When the rollout made progress last; `None` while none is under way, and while it waits for somebody: paused,
-/// at its partition, for claims to take the old sandboxes, for its spec to be mended.
+/// at its partition, for claims to take the old sandboxes or to leave room for new ones, for its spec to be mended.
 fn last_progress(draft: &Draft, complete: bool, at_partition: bool) -> Option<Timestamp> {
     let pool = &draft.view.pool;
     let (targets, update) = (&pool.targets, draft.revisions.update.hash.as_str());
-    let waits = targets.paused || at_partition || targets.strategy == UpdateStrategyType::OnReplenish;
+    let waits = targets.paused
+        || at_partition
+        || targets.strategy == UpdateStrategyType::OnReplenish
+        || draft.within_total(1) == 0;
     if complete || waits || pool.fault.is_some() {
         return None;
     }

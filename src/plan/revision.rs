@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub struct Revisions {
     /// Revision of the present template.
     pub update: Known,
-    /// Revision that was complete last, when it is another one and its template is still stored.
+    /// The other revision that is known to work, when its template is still stored: the one that was complete last.
     pub previous: Option<Known>,
     /// What to write so that the update revision is stored as the newest.
     pub store: Option<Store>,
@@ -72,15 +72,10 @@ pub fn resolve(view: &PoolView) -> Revisions {
             (hash, Some(Store::Create(newest + 1)), collision_count)
         }
     };
-    let previous = Some(&view.pool.status.current_revision)
-        .filter(|h| **h != hash)
-        .and_then(|wanted| {
-            let r = stored.iter().find(|r| r.hash == *wanted)?;
-            Some(Known {
-                hash: r.hash.clone(),
-                template: Arc::clone(&r.template),
-            })
-        });
+    let previous = previous(view, &stored, &hash).map(|r| Known {
+        hash: r.hash.clone(),
+        template: Arc::clone(&r.template),
+    });
     let trim = if store.is_none() {
         over_limit(view, &stored, &hash)
     } else {
@@ -96,6 +91,26 @@ pub fn resolve(view: &PoolView) -> Revisions {
         trim,
         collision_count,
     }
+}
+
+/// The other revision that is known to work: the one that was complete last, or where none ever was, the newest one of
+/// which a sandbox is Ready.
+fn previous<'a>(view: &PoolView, by_age: &[&'a Arc<Revision>], update: &str) -> Option<&'a Arc<Revision>> {
+    let complete = &view.pool.status.current_revision;
+    let is_ready = |hash: &str| {
+        let sandboxes = view.sandboxes.iter().map(|s| &s.sandbox);
+        let mut of_it = sandboxes.filter(|s| s.revision == hash);
+        of_it.any(|s| s.ready_since.is_some() && !s.terminating)
+    };
+    let works = |hash: &str| {
+        if complete.is_empty() {
+            is_ready(hash)
+        } else {
+            hash == complete
+        }
+    };
+    let mut others = by_age.iter().rev().filter(|r| r.hash != update);
+    others.find(|r| works(&r.hash)).copied()
 }
 
 /// A revision that is the newest keeps its number. Users often say why only after the change, so its

@@ -7,6 +7,10 @@ use crate::api::pool::UpdateStrategyType;
 use crate::observe::sandbox::Sandbox;
 use crate::observe::view::Creation;
 
+/// Creations of one pool that are on their way at a time, as those of a ReplicaSet are (`BurstReplicas`): however many
+/// are wanted, one pool takes no more of the memory that all of them share.
+const AT_ONCE: usize = 500;
+
 /// Unclaimed sandboxes that are missing, and how many the pool lets be made at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shortfall {
@@ -89,7 +93,8 @@ fn create(draft: &mut Draft, rollout: &Rollout) {
         ceiling,
     };
     draft.forbidden = draft.desired().saturating_sub(present).saturating_sub(room);
-    let count = allowed_now(draft, missing.min(room).min(ceiling));
+    let begins = AT_ONCE.saturating_sub(draft.view.creating.len());
+    let count = allowed_now(draft, missing.min(room).min(ceiling).min(begins));
     if count == 0 {
         return;
     }

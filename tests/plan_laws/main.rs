@@ -13,6 +13,7 @@ mod busy;
 mod claims;
 mod deadlines;
 mod defaults;
+mod ends;
 mod events;
 mod held_up;
 mod hooks;

@@ -1,0 +1,159 @@
+//! When a rollout is at its end, and which template is trusted until then.
+
+use crate::world::World;
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+use warmpool::api::PoolStatus;
+use warmpool::observe::sandbox::Sandbox;
+use warmpool::plan::Step;
+
+fn strategy(fields: Value) -> Value {
+    json!({"updateStrategy": fields})
+}
+
+fn status(world: &World) -> PoolStatus {
+    serde_json::from_value(world.status.clone()).unwrap()
+}
+
+fn progressing(world: &World) -> (String, String) {
+    let conditions = status(world).conditions;
+    let condition = conditions.iter().find(|c| c.type_ == "Progressing").unwrap();
+    (condition.reason.clone(), condition.message.clone())
+}
+
+/// Claims `run-0` and so on take that many.
+fn claims(world: &mut World, count: usize) {
+    for n in 0..count {
+        world.claim(&format!("run-{n}"), json!({}));
+    }
+    world.rest();
+}
+
+fn of(revision: &str) -> impl Fn(&&Sandbox) -> bool {
+    move |sandbox| sandbox.revision == revision
+}
+
+/// Four claims have all that `maxTotal` allows, and the template changes.
+fn crowded() -> (World, String) {
+    let mut world = World::full(4, json!({"capacity": {"maxTotal": 4}}));
+    let first = world.update();
+    claims(&mut world, 4);
+    assert_eq!((world.unclaimed().count(), world.sandboxes.len()), (0, 4));
+    world.set_image("image:2").rest();
+    (world, first)
+}
+
+#[test]
+fn a_rollout_is_not_complete_before_claims_leave_room_for_one_sandbox() {
+    let (mut world, first) = crowded();
+    let (reason, message) = progressing(&world);
+    assert_eq!(reason, "NewRevision");
+    assert!(
+        message.ends_with(
+            "; held back, capacity.maxTotal leaves room for 0 beside the claimed ones, and it takes 1"
+        ),
+        "{message}"
+    );
+    assert_eq!(status(&world).current_revision, first);
+    world.now += SignedDuration::from_hours(1);
+    world.rest();
+    assert_eq!(progressing(&world).0, "NewRevision", "it waits for claims to end");
+    world.delete_claim("run-0");
+    world.rest();
+    assert_eq!(progressing(&world).0, "RolloutComplete");
+    assert_eq!(status(&world).current_revision, world.update());
+}
+
+#[test]
+fn what_claims_give_back_is_made_from_the_old_revision_while_the_new_one_does_not_come_up() {
+    let (mut world, first) = crowded();
+    (0..4).for_each(|n| world.delete_claim(&format!("run-{n}")));
+    world.rest_but(|sandbox| sandbox.revision == first);
+    let new = world.unclaimed().filter(|s| s.revision != first).count();
+    assert!((1..=2).contains(&new), "{new} of what does not come up");
+    assert_eq!(world.unclaimed().filter(of(&first)).count(), 4 - new);
+}
+
+#[test]
+fn a_paused_rollout_is_not_ended_by_what_scaling_or_claims_take_of_the_old_sandboxes() {
+    for by_claims in [true, false] {
+        let fields = json!({"updateStrategy": {"maxUnavailable": 2}, "capacity": {"maxTotal": 6}});
+        let mut world = World::full(4, fields);
+        let first = world.update();
+        world.set_image("image:2").step();
+        world.pass(|_| true);
+        world.step();
+        world.pass(|_| true);
+        world.set(strategy(json!({"paused": true}))).rest();
+        let new = world.unclaimed().filter(|s| s.revision != first).count();
+        assert!((1..4).contains(&new), "in the middle, with {new} new ones");
+        if by_claims {
+            claims(&mut world, 6);
+            assert_eq!(world.unclaimed().count(), 0);
+            (0..6).for_each(|n| world.delete_claim(&format!("run-{n}")));
+        } else {
+            world.set(json!({"replicas": new})).rest();
+            world.set(json!({"replicas": 4}));
+        }
+        world.rest();
+        assert_eq!(progressing(&world).0, "Paused");
+        assert_eq!(status(&world).current_revision, first);
+        assert!(world.unclaimed().filter(of(&first)).count() >= 4 - new);
+        assert_eq!(world.unclaimed().count(), 4);
+    }
+}
+
+#[test]
+fn a_pool_that_never_was_complete_is_made_up_from_what_comes_up_while_its_next_template_does_not() {
+    let mut world = World::new(6, strategy(json!({"maxUnavailable": 1, "maxSurge": 0})));
+    let first = world.update();
+    for n in 0..4 {
+        world.sandbox(&format!("works-{n}"), &first, |_| {});
+    }
+    world.rest_but(|_| false);
+    assert_eq!(
+        (world.available(), progressing(&world).0.as_str()),
+        (4, "Progressing")
+    );
+    world.set_image("broken");
+    for n in 0..8 {
+        world.claim(&format!("run-{n}"), json!({}));
+        world.rest_but(|sandbox| sandbox.revision == first);
+        assert!(world.bound_to(&format!("run-{n}")).is_some(), "claim {n} waits");
+        world.delete_claim(&format!("run-{n}"));
+    }
+}
+
+#[test]
+fn an_eviction_that_waits_for_room_is_told_of() {
+    let fields = json!({"updateStrategy": {"maxUnavailable": 0, "maxSurge": 1}, "capacity": {"maxTotal": 3}});
+    let mut world = World::full(3, fields);
+    world.sandboxes.values_mut().next().unwrap().evict = true;
+    world.rest();
+    let (reason, message) = progressing(&world);
+    assert_eq!(reason, "RolloutComplete");
+    assert!(
+        message.ends_with(
+            "; held back, capacity.maxTotal leaves room for 3 beside the claimed ones, and it takes 4"
+        ),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_pool_that_wants_millions_has_a_bounded_number_made_at_a_time() {
+    let by_total = json!({
+        "capacity": {"minTotal": i32::MAX}, "scaleStrategy": {"maxUnavailable": i32::MAX},
+    });
+    for spec in [json!({"replicas": i32::MAX}), by_total] {
+        let mut world = World::new(1, json!({}));
+        world.set(spec);
+        let plan = world.plan();
+        assert!(
+            plan.actions
+                .iter()
+                .all(|a| matches!(a.step, Step::CreatePod { .. }))
+        );
+        assert_eq!(plan.actions.len(), 500);
+    }
+}

@@ -6,6 +6,7 @@ use jiff::SignedDuration;
 use serde_json::json;
 use warmpool::api::SandboxClaimStatus;
 use warmpool::api::claim::Phase;
+use warmpool::observe::view::Server;
 use warmpool::plan::claim::plan;
 
 /// What is left of a status once it has been stored.
@@ -42,4 +43,32 @@ fn a_shutdown_time_with_fractions_leaves_nothing_to_write_once_it_is_told() {
     later(&mut world, 6);
     world.follow("run");
     assert_eq!(phase(&world), Phase::Expired);
+}
+
+#[test]
+fn a_claim_whose_binding_is_open_is_looked_at_at_its_end_and_again_until_that_is_known() {
+    let mut world = World::full(1, json!({}));
+    let shutdown = world.now + SignedDuration::from_secs(20);
+    world.claim("run", json!({"shutdownTime": shutdown.to_string()}));
+    let at = |world: &World| {
+        let mut view = world.claim_view("run");
+        view.binding = true;
+        plan(&view).next
+    };
+    assert_eq!(at(&world), Some(shutdown));
+    world.now = shutdown + SignedDuration::from_secs(3);
+    assert_eq!(at(&world), Some(world.now + SignedDuration::from_secs(5)));
+    world.follow("run");
+    assert_eq!(phase(&world), Phase::Expired);
+}
+
+#[test]
+fn a_claim_whose_pool_went_while_its_binding_was_open_is_looked_at_for_its_deadline() {
+    let mut world = World::full(1, json!({}));
+    world.claim("run", json!({"waitTimeoutSeconds": 30}));
+    let mut view = world.claim_view("run");
+    view.binding = true;
+    assert_eq!(plan(&view).next, None, "its pool sees to that");
+    view.server = Server::Absent;
+    assert_eq!(plan(&view).next, Some(world.now + SignedDuration::from_secs(30)));
 }

@@ -34,6 +34,10 @@ pub struct ClaimPlan {
     pub next: Option<Timestamp>,
 }
 
+/// How soon a claim that is over is looked at again while a binding is under way, or was and nobody knows what became of it:
+/// nothing tells the claim when it turns out not to have been made.
+const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(5);
+
 /// Why pods of the claim that it may not keep are released.
 pub fn release_reason(claim: &Claim) -> &'static str {
     match claim.status.phase {
@@ -51,7 +55,10 @@ pub fn plan(view: &ClaimView) -> ClaimPlan {
         Some(Phase::Failed) => finished::failed(view),
         Some(Phase::Expired) => finished::expired(view),
         Some(Phase::Bound) => bound::plan(view),
-        None | Some(Phase::Pending) if view.binding => ClaimPlan::default(),
+        None | Some(Phase::Pending) if view.binding => ClaimPlan {
+            next: waiting::end(view).map(|end| end.max(view.now + LOOK_AGAIN)),
+            ..ClaimPlan::default()
+        },
         None | Some(Phase::Pending) => waiting::plan(view),
     }
 }

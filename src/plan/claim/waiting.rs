@@ -6,7 +6,7 @@ use crate::api::conditions::{self, claim as reasons};
 use crate::observe::claim::{Claim, Target};
 use crate::observe::sandbox::Sandbox;
 use crate::observe::view::{ClaimView, Server};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 
 /// How long a claim waits before its status says so. Most wait less, and a write saved here is a binding
@@ -38,8 +38,17 @@ pub(super) fn plan(view: &ClaimView) -> ClaimPlan {
     // What has died before it was published is nobody's. What is too many is known once the status tells which are kept.
     plan.release = unpublished(view);
     plan.release.retain(|sandbox| sandbox.finished());
-    plan.next = [plan.next, expiration].into_iter().flatten().min();
+    let end = end(view).filter(|end| *end > view.now);
+    plan.next = [plan.next, end].into_iter().flatten().min();
     plan
+}
+
+/// When the claim itself has to see to its end. The pool that is there fails it in its time, and one that is not understood
+/// fails of itself never.
+pub(super) fn end(view: &ClaimView) -> Option<Timestamp> {
+    let deadline = view.claim.deadline(&view.terms);
+    let own = deadline.filter(|_| view.claim.spec.is_ok() && view.server != Server::Present);
+    [view.claim.expiration(), own].into_iter().flatten().min()
 }
 
 /// The pods that the claim holds and may keep, those that its status names and then those that run first, and always in
@@ -89,20 +98,12 @@ fn wait(view: &ClaimView) -> ClaimPlan {
             ..Default::default()
         };
     }
-    // The pool that is there fails the claim in its time, and one that is not understood fails of itself never.
-    let next = deadline.filter(|_| claim.spec.is_ok() && view.server != Server::Present);
     let said =
         conditions::find(&claim.status.conditions, conditions::BOUND).is_some_and(|c| c.reason == reason);
     if said && claim.status.observed_generation == claim.generation {
-        return ClaimPlan {
-            next,
-            ..Default::default()
-        };
+        return ClaimPlan::default();
     }
-    ClaimPlan {
-        next,
-        ..write(claim, pending(claim, reason, &message, now))
-    }
+    write(claim, pending(claim, reason, &message, now))
 }
 
 fn missing(view: &ClaimView) -> String {

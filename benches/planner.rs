@@ -212,6 +212,7 @@ fn claim(number: usize, now: Timestamp) -> Outcome<Waiting> {
         held: 0,
         busy: false,
         refused: false,
+        refusers: Arc::default(),
         claim,
     })
 }

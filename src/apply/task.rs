@@ -18,9 +18,6 @@ use std::time::Duration;
 /// How soon a refused or failed write may be tried again when nothing about its object changes.
 pub(super) const RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// How long a claim is offered others than the sandboxes that were refused to it: long enough for the next plan.
-const OTHERS_FIRST: Duration = Duration::from_millis(500);
-
 /// One thing to be carried out, in as many requests as it takes. Each ends once the API server answers.
 #[derive(Clone, Debug)]
 pub enum Task {
@@ -195,13 +192,6 @@ impl Task {
 async fn serve_again(writer: Writer, claim: Arc<Claim>, after: Duration) {
     tokio::time::sleep(after).await;
     let mut index = writer.shared.lock();
-    for sandbox in index.refusers_of(&claim) {
-        index.pending.refused(&sandbox);
-        writer.start(Task::TryAgain {
-            sandbox,
-            after: OTHERS_FIRST,
-        });
-    }
     index.pending.end_pause(&claim.uid);
     index.pending.end_serving(&claim.uid);
     let mut again = index.pools_for(&claim);

@@ -8,7 +8,7 @@ use super::queue::shared_line;
 use super::sandbox::{Owner, Sandbox};
 use super::view::Waiting;
 use crate::api::ClaimDefaults;
-use crate::api::claim::RevisionPolicy;
+use crate::api::claim::{OnEmpty, RevisionPolicy};
 use crate::api::conditions;
 use jiff::Timestamp;
 use std::cmp::Reverse;
@@ -46,7 +46,7 @@ impl Index {
             let best = || {
                 let fit = candidates.values().filter(|c| one.claim.accepts(c.pool));
                 let told = self.told_server(&one.claim.uid);
-                fit.min_by_key(|c| c.rank_for(&one, told))
+                fit.min_by_key(|c| c.rank_for(&one, self.refused_by(c.pool, &one, now), told))
                     .map(|c| c.pool.key.clone())
             };
             let Some(server) = at.or_else(best) else {
@@ -88,13 +88,26 @@ impl Index {
         line
     }
 
+    /// How many free sandboxes of `pool` were refused to `one`.
+    fn refused_by(&self, pool: &Pool, one: &Waiting, now: Timestamp) -> usize {
+        if one.refusers.is_empty() {
+            return 0;
+        }
+        let sandboxes = self.sandboxes.get(&pool.key);
+        let all = sandboxes.into_iter().flat_map(BTreeMap::values);
+        let free = all.filter(|s| is_unclaimed(s, pool) && self.is_free(s, pool, now));
+        free.filter(|s| one.refusers.contains(&s.uid)).count()
+    }
+
+    fn is_free(&self, sandbox: &Sandbox, pool: &Pool, now: Timestamp) -> bool {
+        sandbox.is_available(&pool.targets.gate, now) && self.pending.on(&sandbox.uid).is_none()
+    }
+
     fn candidate<'a>(&self, pool: &'a Pool, now: Timestamp) -> Candidate<'a> {
         let sandboxes = self.sandboxes.get(&pool.key);
         let all = sandboxes.into_iter().flat_map(BTreeMap::values);
-        let unclaimed = |s: &&Arc<Sandbox>| matches!(&s.owner, Owner::Pool { uid } if *uid == pool.uid);
-        let coming = all.clone().filter(|s| unclaimed(s) && !s.terminating && !s.evict);
-        let free =
-            |s: &&Arc<Sandbox>| s.is_available(&pool.targets.gate, now) && self.pending.on(&s.uid).is_none();
+        let coming = all.clone().filter(|s| is_unclaimed(s, pool));
+        let free = |s: &&Arc<Sandbox>| self.is_free(s, pool, now);
         let updated = |s: &&Arc<Sandbox>| s.revision == pool.status.update_revision;
         let refused = conditions::find(&pool.status.conditions, conditions::REPLICA_FAILURE).is_some();
         let room = if refused || pool.fault.is_some() {
@@ -109,10 +122,12 @@ impl Index {
             pool,
             any: Supply {
                 available: coming.clone().filter(free).count(),
+                there: coming.clone().count(),
                 most,
             },
             updated: Supply {
                 available: coming.clone().filter(free).filter(updated).count(),
+                there: coming.clone().filter(updated).count(),
                 most: if stands_still {
                     coming.filter(updated).count()
                 } else {
@@ -154,6 +169,12 @@ impl Index {
     }
 }
 
+/// It is the pool's to give, now or once it is available.
+fn is_unclaimed(sandbox: &Sandbox, pool: &Pool) -> bool {
+    let of_pool = matches!(&sandbox.owner, Owner::Pool { uid } if *uid == pool.uid);
+    of_pool && !sandbox.terminating && !sandbox.evict
+}
+
 /// A pool and what it has for claims that are still to choose.
 struct Candidate<'a> {
     pool: &'a Pool,
@@ -166,6 +187,8 @@ struct Candidate<'a> {
 #[derive(Clone, Copy)]
 struct Supply {
     available: usize,
+    /// Those and the ones that warm up.
+    there: usize,
     /// The most that there may be, when those that warm up are available and those that may be created are created.
     most: usize,
 }
@@ -174,6 +197,7 @@ impl Supply {
     fn less(self, taken: Self) -> Self {
         Self {
             available: self.available.saturating_sub(taken.available),
+            there: self.there.saturating_sub(taken.there),
             most: self.most.saturating_sub(taken.most),
         }
     }
@@ -181,6 +205,7 @@ impl Supply {
     fn up_to(self, count: usize) -> Self {
         Self {
             available: self.available.min(count),
+            there: self.there.min(count),
             most: self.most.min(count),
         }
     }
@@ -188,15 +213,24 @@ impl Supply {
 
 impl<'a> Candidate<'a> {
     /// The least is the best.
-    fn rank_for(&self, one: &Waiting, told: Option<&Key>) -> (bool, Reverse<usize>, bool, &'a str) {
+    fn rank_for(
+        &self,
+        one: &Waiting,
+        refused: usize,
+        told: Option<&Key>,
+    ) -> (bool, Reverse<usize>, bool, &'a str) {
         let one = one.on(self.pool);
         let supply = match one.terms.revision_policy {
             RevisionPolicy::Latest => self.updated,
             RevisionPolicy::PreferLatest | RevisionPolicy::Any => self.any,
         };
-        let too_few = supply.most < one.needs() || !one.may_ever_be_served_by(&self.pool.targets);
+        // Where none is kept and none made for a claim, what is there now is all that there ever will be.
+        let makes_none = one.terms.on_empty != OnEmpty::Create && self.pool.targets.most_warm() == 0;
+        let most = if makes_none { supply.there } else { supply.most };
+        let too_few = most < one.needs() || !one.may_ever_be_served_by(&self.pool.targets);
         let elsewhere = told != Some(&self.pool.key);
-        (too_few, Reverse(supply.available), elsewhere, &self.pool.key.name)
+        let untried = supply.available.saturating_sub(refused);
+        (too_few, Reverse(untried), elsewhere, &self.pool.key.name)
     }
 
     /// What `one` takes, or waits for, is nobody else's.

@@ -84,15 +84,15 @@ impl Index {
         named.and_then(|key| self.pools.get(&key)).into_iter().chain(any)
     }
 
-    /// The pools that may serve `claim`; one that it names is among them before it is there.
+    /// The pools that may serve `claim`; one that it names is among them before it is there, and one whose sandboxes it
+    /// holds whatever labels that has by now.
     pub fn pools_for(&self, claim: &Claim) -> Vec<Trigger> {
-        match claim.named_pool() {
-            Some(pool) => vec![Trigger::Pool(pool)],
-            None => {
-                let pools = self.accepted_by(claim);
-                pools.map(|pool| Trigger::Pool(pool.key.clone())).collect()
-            }
+        if let Some(pool) = claim.named_pool() {
+            return vec![Trigger::Pool(pool)];
         }
+        let accepted = self.accepted_by(claim).map(|pool| pool.key.clone());
+        let pools: BTreeSet<_> = accepted.chain(self.pool_held_of(claim)).collect();
+        pools.into_iter().map(Trigger::Pool).collect()
     }
 
     /// Claims that wait for `pool`, or may be waiting for it.
@@ -151,6 +151,7 @@ impl Index {
             held: self.held_by(claim).count() + coming,
             busy: self.is_busy(claim),
             refused: self.queue.refused.contains(&claim.uid),
+            refusers: self.refusers.of(claim),
             claim: Arc::clone(claim),
         }
     }

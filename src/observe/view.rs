@@ -10,7 +10,7 @@ use super::terms::Terms;
 use crate::api::claim::OnEmpty;
 use jiff::Timestamp;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 /// One pool and all that belongs to it, at one moment.
@@ -99,6 +99,8 @@ pub struct Waiting {
     pub busy: bool,
     /// The API server refused to bind it, or failed to, when that was tried last.
     pub refused: bool,
+    /// UIDs of sandboxes that were refused to it: it tries others first.
+    pub refusers: Arc<HashSet<String>>,
 }
 
 impl Waiting {

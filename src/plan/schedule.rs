@@ -36,7 +36,7 @@ pub(super) fn run(draft: &mut Draft) {
         }
         let policy = one.terms.revision_policy;
         if stock.has(one.needs(), policy) {
-            for index in stock.take(one.needs(), policy) {
+            for index in stock.take(one, &draft.idle) {
                 given.push(index);
                 bind(draft, &one.claim, index);
             }
@@ -46,7 +46,7 @@ pub(super) fn run(draft: &mut Draft) {
         } else {
             wait(draft, one);
             if can_ever_have(draft, one) {
-                stock.take(one.needs(), policy);
+                stock.take(one, &draft.idle);
             }
         }
     }
@@ -125,18 +125,35 @@ impl Stock {
         self.updated.len() + old >= count
     }
 
-    /// Takes up to `count`.
-    fn take(&mut self, count: usize, policy: RevisionPolicy) -> Vec<usize> {
-        (0..count).map_while(|_| self.take_one(policy)).collect()
+    /// Takes as many as `one` needs, or as there are: those that were refused to it last.
+    fn take(&mut self, one: &Waiting, idle: &[Idle]) -> Vec<usize> {
+        let policy = one.terms.revision_policy;
+        let refused = |index: usize| {
+            let idle = idle.get(index);
+            idle.is_some_and(|i| one.refusers.contains(&i.sandbox.uid))
+        };
+        let next = |_| {
+            let other = self.take_one(policy, |index| !refused(index));
+            other.or_else(|| self.take_one(policy, |_| true))
+        };
+        (0..one.needs()).map_while(next).collect()
     }
 
-    /// Takes the sandbox that would be removed last, of the preferred revision.
-    fn take_one(&mut self, policy: RevisionPolicy) -> Option<usize> {
-        match policy {
-            RevisionPolicy::Latest => self.updated.pop(),
-            RevisionPolicy::PreferLatest => self.updated.pop().or_else(|| self.old.pop()),
-            RevisionPolicy::Any if self.old.last() > self.updated.last() => self.old.pop(),
-            RevisionPolicy::Any => self.updated.pop(),
+    /// Takes the sandbox that would be removed last of those that `of` selects, of the preferred revision.
+    fn take_one(&mut self, policy: RevisionPolicy, of: impl Fn(usize) -> bool) -> Option<usize> {
+        let last = |those: &[usize]| those.iter().rposition(|index| of(*index));
+        let (updated, old) = (last(&self.updated), last(&self.old));
+        let index = |those: &[usize], at: Option<usize>| at.and_then(|at| those.get(at).copied());
+        let old_stays_longer = index(&self.old, old) > index(&self.updated, updated);
+        let of_old = match policy {
+            RevisionPolicy::Latest => false,
+            RevisionPolicy::PreferLatest => updated.is_none(),
+            RevisionPolicy::Any => old_stays_longer,
+        };
+        if of_old {
+            old.map(|at| self.old.remove(at))
+        } else {
+            updated.map(|at| self.updated.remove(at))
         }
     }
 }

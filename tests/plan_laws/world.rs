@@ -189,6 +189,7 @@ impl World {
                     held: held(c),
                     busy: false,
                     refused: false,
+                    refusers: Arc::default(),
                 })
                 .collect(),
             revisions: self.revisions.clone(),

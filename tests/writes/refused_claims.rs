@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use warmpool::observe::Key;
-use warmpool::observe::claim::Claim;
 use warmpool::observe::view::Creation;
 use warmpool::plan::plan;
 
@@ -136,19 +135,29 @@ async fn a_claim_gets_the_last_of_many_sandboxes_when_all_others_refuse_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_sandbox_that_a_claim_may_not_take_is_no_other_to_try() {
-    for (evict, tried_later) in [("true", 0), ("false", 1)] {
-        let world = World::new(|_| Reply::Done);
-        world.pool("default", "python", 1);
+    for (evict, all_tried) in [("true", 1), ("false", 2)] {
+        let mut world = a_refused_claim(1);
         let mut other = warm("default", "python", "python-7");
         other["metadata"]["labels"]["warmpool.dev/evict"] = json!(evict);
-        let claim = json!({"metadata": {"namespace": "default", "name": "run", "uid": "uid"},
-            "spec": {"poolRef": {"name": "python"}}});
-        let claim = Claim::read(&serde_json::from_value(claim).unwrap(), 1, BEGIN);
-        let mut index = world.context.shared.lock();
-        index.apply_pod(&serde_json::from_value(other).unwrap());
-        let first = index.pod(&Key::new("default", "python-0")).unwrap();
-        index.note_refuser(&claim, &first);
-        assert_eq!(index.refusers_of(&claim).len(), tried_later);
+        world.pod_comes(other);
+        world.go_on(Duration::from_secs(21)).await;
+        let tried = world.asked("default", "PATCH", "pods");
+        assert!(tried.len() >= 4, "{tried:?}");
+        let names: BTreeSet<_> = tried.iter().map(|asked| &asked.name).collect();
+        assert_eq!(names.len(), all_tried, "{tried:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_refused_to_a_claim_is_there_for_all_others_at_every_moment() {
+    for tenths in [1, 51, 53, 101, 103, 105] {
+        let mut world = a_refused_claim(3);
+        world.go_on(Duration::from_millis(tenths * 100)).await;
+        for n in 0..3 {
+            world.claim("default", &format!("good-{n}"), "python", &json!({}));
+        }
+        world.go_on(Duration::from_millis(50)).await;
+        assert_eq!(world.bound("default").len(), 3, "after {tenths} tenths");
     }
 }
 

@@ -3,6 +3,8 @@
 // A test may panic: that is how it fails.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+mod supply;
+
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use warmpool::observe::Key;

@@ -1,0 +1,43 @@
+//! What a pool has and will have for a claim that leaves the choice.
+
+use super::{claim, pod, pool, servers, with};
+use serde_json::json;
+use warmpool::observe::Key;
+use warmpool::observe::index::{Index, Trigger};
+
+#[test]
+fn a_pool_that_keeps_none_and_makes_none_for_it_is_the_last_that_it_chooses() {
+    let makes_none = json!({"spec": {"replicas": 0, "claimDefaults": {"onEmpty": "Wait"}}});
+    let makes_one = json!({"spec": {"replicas": 0}});
+    let mut index = Index::default();
+    pool(&mut index, "a", makes_none);
+    pool(&mut index, "b", makes_one);
+    claim(&mut index, json!({}));
+    assert_eq!(servers(&index), ["b"]);
+    pod(&mut index, "a", "a-0", "new", None);
+    assert_eq!(servers(&index), ["a"], "what is there will do");
+}
+
+#[test]
+fn one_that_the_sandboxes_of_a_pool_were_refused_to_goes_where_there_are_others() {
+    let mut index = with([2, 1, 0]);
+    let run = index.claim(&Key::new("default", "run")).unwrap();
+    for (name, server) in [("a-0", "a"), ("a-1", "b"), ("b-0", "a")] {
+        let refuser = index.pod(&Key::new("default", name)).unwrap();
+        index.note_refuser(&run, &refuser);
+        assert_eq!(servers(&index), [server], "after {name}");
+    }
+}
+
+#[test]
+fn the_pool_whose_sandboxes_it_holds_is_told_of_it_whatever_its_labels() {
+    let mut index = with([1, 0, 0]);
+    pod(&mut index, "a", "a-1", "new", Some("run"));
+    pool(&mut index, "a", json!({"metadata": {"labels": {"lang": "ruby"}}}));
+    let run = index.claim(&Key::new("default", "run")).unwrap();
+    let told = index.pools_for(&run);
+    assert!(
+        told.contains(&Trigger::Pool(Key::new("default", "a"))),
+        "{told:?}"
+    );
+}

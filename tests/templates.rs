@@ -3,6 +3,7 @@
 // A test may panic: that is how it fails.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use warmpool::apply::backoff::Backoff;
@@ -274,10 +275,25 @@ fn a_pool_with_both_sources_or_neither_stored_under_a_looser_schema_is_a_fault_o
 fn a_refusal_of_one_template_does_not_hold_up_the_mended_one() {
     let (mut index, mut backoff) = (index(), Backoff::default());
     let refused = seen(&index, "a");
-    backoff.failed(&refused, &CallError::NoAnswer, jiff::Timestamp::now());
-    assert!(matches!(backoff.of(&refused), Creation::BackOff { .. }));
+    let now = jiff::Timestamp::now();
+    backoff.failed(&refused, &CallError::NoAnswer, now);
+    assert!(matches!(backoff.of(&refused, now), Creation::BackOff { .. }));
     index.apply_template(&stored("shared", pod("image:2")));
     let mended = seen(&index, "a");
     assert_eq!(mended.generation, refused.generation);
-    assert_eq!(backoff.of(&mended), Creation::Open);
+    assert_eq!(backoff.of(&mended, now), Creation::Open);
+}
+
+#[test]
+fn a_refusal_that_nothing_was_tried_after_for_minutes_is_not_told_of_again() {
+    let (index, mut backoff) = (index(), Backoff::default());
+    let pool = seen(&index, "a");
+    let mut now = jiff::Timestamp::now();
+    let first = backoff.failed(&pool, &CallError::NoAnswer, now);
+    now += 10 * first;
+    assert!(backoff.failed(&pool, &CallError::NoAnswer, now) > first);
+    assert!(matches!(backoff.of(&pool, now), Creation::BackOff { .. }));
+    now += SignedDuration::from_mins(5);
+    assert_eq!(backoff.of(&pool, now), Creation::Open);
+    assert_eq!(backoff.failed(&pool, &CallError::NoAnswer, now), first);
 }

@@ -38,15 +38,14 @@ impl Backoff {
             Class::Throttled(pause) => SignedDuration::try_from(pause).unwrap_or(LONGEST),
             _ => FIRST,
         };
+        // What is long over says nothing of what is refused now.
+        self.0.retain(|_, r| !r.is_long_over(now));
         let pause = match self.0.get(&spec(pool)).filter(|r| r.is_of(pool)) {
             Some(earlier) if earlier.until > now => return earlier.pause,
             Some(earlier) => (earlier.pause + earlier.pause).min(LONGEST),
             None => FIRST,
         }
         .max(asked);
-        // What is long over belongs to pools that are gone or were changed.
-        self.0
-            .retain(|_, r| now.duration_since(r.until) < LONGEST + LONGEST);
         let until = now.checked_add(pause).unwrap_or(Timestamp::MAX);
         self.0.insert(
             spec(pool),
@@ -65,11 +64,11 @@ impl Backoff {
         self.0.remove(&spec(pool));
     }
 
-    /// Whether pods of `pool` may be created.
-    pub fn of(&self, pool: &Pool) -> Creation {
+    /// Whether pods of `pool` may be created at `now`.
+    pub fn of(&self, pool: &Pool, now: Timestamp) -> Creation {
         self.0
             .get(&spec(pool))
-            .filter(|r| r.is_of(pool))
+            .filter(|r| r.is_of(pool) && !r.is_long_over(now))
             .map_or(Creation::Open, |r| Creation::BackOff {
                 until: r.until,
                 message: r.message.clone(),
@@ -80,6 +79,11 @@ impl Backoff {
 impl Refusal {
     fn is_of(&self, pool: &Pool) -> bool {
         self.template.canonical == pool.template.canonical
+    }
+
+    /// Its pause ended long ago, and nothing was tried since: nothing was wanted.
+    fn is_long_over(&self, now: Timestamp) -> bool {
+        now.duration_since(self.until) >= LONGEST + LONGEST
     }
 }
 

@@ -54,7 +54,7 @@ fn observe(context: &Context, key: &Key, now: Timestamp) -> Option<PoolView> {
     }
     let index = context.shared.lock();
     let pool = index.pool(key).filter(|p| !p.terminating)?;
-    let creation = context.writer.backoff().of(&pool);
+    let creation = context.writer.backoff().of(&pool, now);
     index.pool_view(key, now, (context.shared.inputs.seed)(), creation)
 }
 

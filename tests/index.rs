@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::ControllerRevision;
+
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashSet};
 use std::time::Instant;
@@ -13,7 +13,7 @@ use warmpool::observe::Key;
 use warmpool::observe::index::{Index, Trigger};
 use warmpool::observe::pending::{Pending, SETTLE_AFTER};
 use warmpool::observe::sandbox::Sandbox;
-use warmpool::observe::stored::{StoredClaim, StoredPod, StoredPool};
+use warmpool::observe::stored::{StoredClaim, StoredPod, StoredPool, StoredRevision};
 use warmpool::observe::view::{Creation, PoolView, Verdict, WarmUpFailures};
 
 fn pool(uid: &str, defaults: Value) -> StoredPool {
@@ -91,7 +91,7 @@ fn a_write_that_the_watch_has_shown_before_the_answer_came_is_not_waited_for() {
     assert!(!index.awaits("claim"));
 }
 
-fn revision(number: u32, version: u32) -> ControllerRevision {
+fn revision(number: u32, version: u32) -> StoredRevision {
     serde_json::from_value(json!({
         "metadata": {
             "namespace": "default", "name": "python-abc", "uid": "revision", "resourceVersion": version.to_string(),

@@ -1,7 +1,7 @@
 //! Creating pods, under names chosen beforehand, so that a repeated POST cannot create two.
 
 use super::Writer;
-use super::outcome::{CallError, Class, Tries, call, settle};
+use super::outcome::{CallError, Class, Tries, call, post, settle};
 use super::place::Place;
 use super::task::Task;
 use crate::api::{API_VERSION, labels};
@@ -14,8 +14,6 @@ use crate::observe::stored::StoredPod;
 use crate::observe::view::PoolView;
 use crate::plan::Plan;
 use kube::Api;
-use kube::api::PostParams;
-use kube::core::Request;
 use serde_json::{Map, Value, json};
 use std::future::Future;
 use std::sync::Arc;
@@ -92,15 +90,8 @@ async fn create(writer: &Writer, pool: &Pool, order: &Order) -> Result<bool, Not
         return Ok(false);
     }
     let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &order.pod.namespace);
-    let body = serde_json::to_vec(&pod(pool, order))
-        .map_err(|e| NotCreated::For(CallError::Kube(kube::Error::SerdeError(e))))?;
-    let post = || {
-        let request = Request::new(pods.resource_url()).create(&PostParams::default(), body.clone());
-        call(async {
-            let request = request.map_err(kube::Error::BuildRequest)?;
-            writer.client.request::<StoredPod>(request).await
-        })
-    };
+    let body = pod(pool, order);
+    let post = || post(&writer.client, &pods, &body);
     let is_seen = || !writer.shared.lock().pending.is_creating(&order.pod);
     let answer = while_it_stands(&mut place, &pods, pool, &order.pod.name, post, is_seen).await;
     let unseen = writer.shared.lock().pending.create_answered(&order.pod);
@@ -194,7 +185,7 @@ fn refuse(writer: &Writer, pool: &Pool, orders: &[Order], error: &CallError) {
     drop(index);
     let pause = writer.backoff().failed(pool, error, writer.shared.now());
     if !error.is_told() {
-        tracing::warn!(pool = %pool.key, message, retry_in = ?pause, "a pod could not be created");
+        tracing::warn!(pool = %pool.key, error = message, retry_in = ?pause, "a pod could not be created");
     }
     writer.triggers.send([Trigger::Pool(pool.key.clone())]);
 }

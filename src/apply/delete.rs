@@ -21,7 +21,7 @@ pub(super) async fn run(writer: Writer, sandbox: Arc<Sandbox>, reason: &'static 
         }
         Err(error) => {
             if let Class::Refused(message) = error.class() {
-                tracing::error!(pod = %sandbox.key, message, "the deletion was refused");
+                tracing::error!(pod = %sandbox.key, error = message, "the deletion was refused");
             }
             writer.set_aside(&sandbox);
         }

@@ -90,7 +90,7 @@ async fn write(writer: &Writer, sandbox: &Arc<Sandbox>, to: &str, patch: Value) 
         Ok(_) => writer.shared.lock().pending.answered(sandbox),
         Err(error) => {
             if let Class::Refused(message) = error.class() {
-                tracing::error!(pod = %sandbox.key, message, "the state of the pod could not be changed");
+                tracing::error!(pod = %sandbox.key, error = message, "the state of the pod could not be changed");
             }
             writer.set_aside(sandbox);
         }

@@ -58,7 +58,7 @@ pub(super) async fn give(
         Err(NotGiven::For(error)) if error.is_refusal() => {
             let message = error.message();
             if !error.is_told() {
-                tracing::error!(claim = %claim.key, pod = %sandbox.key, message, "the binding was refused");
+                tracing::error!(claim = %claim.key, pod = %sandbox.key, error = message, "the binding was refused");
             }
             let now = writer.shared.now();
             let mut index = writer.shared.lock();
@@ -121,8 +121,9 @@ async fn exclude(
             }
             if !std::mem::replace(&mut told, true) {
                 place.leave();
-                let message = format!("the API server does not make the binding: {}", error.message());
-                tracing::warn!(claim = %claim.key, pod = %sandbox.key, message);
+                let error = error.message();
+                tracing::warn!(claim = %claim.key, pod = %sandbox.key, error, "the API server does not make the binding");
+                let message = format!("the API server does not make the binding: {error}");
                 // Where that fails, too, it is not the claim that has to be told.
                 _ = say_refused(writer, order, &message).await;
             }

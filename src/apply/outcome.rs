@@ -3,7 +3,12 @@
 use super::place::Place;
 use super::stop::Sent;
 use crate::observe::trouble::{self, MissingRight};
+use kube::api::PostParams;
+use kube::core::Request;
 use kube::core::response::StatusCause;
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::future::Future;
 use std::time::Duration;
 use thiserror::Error;
@@ -61,6 +66,21 @@ pub async fn call<T>(request: impl Future<Output = Result<T, kube::Error>>) -> R
         trouble::tell_of_right(&right);
     }
     answer
+}
+
+/// Creates an object out of all its fields; the answer is read as far as `K` knows them.
+pub(super) async fn post<K: Resource + DeserializeOwned>(
+    client: &Client,
+    api: &Api<K>,
+    object: &Value,
+) -> Result<K, CallError> {
+    let body = object.to_string().into_bytes();
+    let request = Request::new(api.resource_url()).create(&PostParams::default(), body);
+    call(async {
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        client.request(request).await
+    })
+    .await
 }
 
 impl CallError {

@@ -1,20 +1,19 @@
 //! Storing template revisions as ControllerRevision objects.
 
 use super::delete::only;
-use super::outcome::{CallError, Class, call, settle};
+use super::outcome::{CallError, Class, call, post, settle};
 use super::place::Place;
 use super::{Writer, pause_after};
 use crate::api::{API_VERSION, labels};
 use crate::observe::index::Trigger;
 use crate::observe::pool::Pool;
 use crate::observe::revision::{HASH_VERSION, Revision};
-use crate::observe::stored;
+use crate::observe::stored::{self, StoredRevision};
 use crate::observe::view::{Creation, PoolView};
 use crate::plan::Plan;
 use crate::plan::revision::{Revisions, Store};
-use k8s_openapi::api::apps::v1::ControllerRevision;
-use kube::Api;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,11 +28,13 @@ pub(super) fn due(view: &PoolView, plan: &Plan, is_looked_at_later: bool) -> boo
 
 /// Stores the update revision as the newest and deletes those over the history limit.
 pub(super) async fn run(writer: Writer, pool: Arc<Pool>, revisions: Revisions) {
-    let api: Api<ControllerRevision> = Api::namespaced(writer.client.clone(), &pool.key.namespace);
+    let api: Api<StoredRevision> = Api::namespaced(writer.client.clone(), &pool.key.namespace);
     let before = writer.shared.lock().before();
     let stored = match &revisions.store {
         None => Ok(None),
-        Some(Store::Create(number)) => create(&api, &pool, &revisions, *number).await.map(Some),
+        Some(Store::Create(number)) => create(&writer.client, &api, &pool, &revisions, *number)
+            .await
+            .map(Some),
         Some(Store::Renumber(revision, number)) => renumber(&api, &pool, revision, *number).await.map(Some),
     };
     let (mut gone, mut failed) = (Vec::new(), None);
@@ -58,7 +59,7 @@ pub(super) async fn run(writer: Writer, pool: Arc<Pool>, revisions: Revisions) {
             let message = error.message();
             let pause = writer.backoff().failed(&pool, &error, writer.shared.now());
             if !error.is_told() {
-                tracing::warn!(pool = %pool.key, message, retry_in = ?pause, "the revision could not be stored");
+                tracing::warn!(pool = %pool.key, error = message, retry_in = ?pause, "the revision could not be stored");
             }
         }
     }
@@ -68,11 +69,12 @@ pub(super) async fn run(writer: Writer, pool: Arc<Pool>, revisions: Revisions) {
 }
 
 async fn create(
-    api: &Api<ControllerRevision>,
+    client: &Client,
+    api: &Api<StoredRevision>,
     pool: &Pool,
     revisions: &Revisions,
     number: i64,
-) -> Result<ControllerRevision, CallError> {
+) -> Result<StoredRevision, CallError> {
     let hash = &revisions.update.hash;
     let name = format!("{}-{hash}", pool.key.name);
     let cause = pool.change_cause.as_deref();
@@ -84,7 +86,9 @@ async fn create(
         .into_iter()
         .filter(|(_, value)| value.is_some())
         .collect();
-    let revision: ControllerRevision = serde_json::from_value(json!({
+    let revision = json!({
+        "apiVersion": "apps/v1",
+        "kind": "ControllerRevision",
         "metadata": {
             "name": name,
             "labels": {(labels::POOL): pool.key.name, (labels::REVISION): hash},
@@ -96,14 +100,8 @@ async fn create(
         },
         "revision": number,
         "data": {"spec": {"template": revisions.update.template.value}},
-    }))
-    .map_err(|e| CallError::Kube(kube::Error::SerdeError(e)))?;
-    let parameters = PostParams::default();
-    match settle(&mut Place::anywhere(), || {
-        call(api.create(&parameters, &revision))
-    })
-    .await
-    {
+    });
+    match settle(&mut Place::anywhere(), || post(client, api, &revision)).await {
         Ok(stored) => {
             tracing::debug!(pool = %pool.key, revision = hash, number, "revision stored");
             Ok(stored)
@@ -123,11 +121,11 @@ async fn create(
 }
 
 async fn renumber(
-    api: &Api<ControllerRevision>,
+    api: &Api<StoredRevision>,
     pool: &Pool,
     revision: &Revision,
     number: i64,
-) -> Result<ControllerRevision, CallError> {
+) -> Result<StoredRevision, CallError> {
     let annotations = json!({(labels::CHANGE_CAUSE): pool.change_cause});
     let metadata = json!({"uid": revision.uid, "annotations": annotations});
     let patch = Patch::Merge(json!({"metadata": metadata, "revision": number}));
@@ -139,7 +137,7 @@ async fn renumber(
 }
 
 /// Deletes history, which is house-keeping: what fails now is planned again.
-async fn trim(api: &Api<ControllerRevision>, revision: &Revision) -> Result<(), CallError> {
+async fn trim(api: &Api<StoredRevision>, revision: &Revision) -> Result<(), CallError> {
     match call(api.delete(&revision.key.name, &only(&revision.uid, None))).await {
         Err(error) if error.class() != Class::Gone => {
             tracing::debug!(revision = %revision.key, error = error.message(), "an old revision could not be deleted");

@@ -7,21 +7,25 @@ use crate::metrics::Metrics;
 use crate::metrics::requests::CountRequests;
 use crate::observe::feed::{SILENCE, Shared};
 use crate::serve::{ServeError, exposition, health, serve};
+use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgAction, Args, ValueEnum};
 use kube::client::ClientBuilder;
 use kube::{Client, Config};
 use std::io::IsTerminal;
+use std::process::ExitCode;
 use std::time::Duration;
 use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{EnvFilter, FilterExt as _, filter_fn};
+use tracing_subscriber::fmt;
+use tracing_subscriber::prelude::*;
 
 /// Arguments of `warmpool controller`.
 #[derive(Args)]
 pub struct Arguments {
     /// Serve the pools and claims of this namespace alone; a Role in it is enough then [default: all namespaces]
-    #[arg(long, value_name = "NS", env = "WARMPOOL_NAMESPACE")]
+    #[arg(long, value_name = "NS", env = "WARMPOOL_NAMESPACE", value_parser = NonEmptyStringValueParser::new())]
     namespace: Option<String>,
     #[command(flatten)]
     election: Election,
@@ -79,7 +83,8 @@ struct Election {
         id = "lease_namespace",
         long = "leader-elect-resource-namespace",
         value_name = "NS",
-        env = "POD_NAMESPACE"
+        env = "POD_NAMESPACE",
+        value_parser = NonEmptyStringValueParser::new()
     )]
     namespace: Option<String>,
 }
@@ -147,24 +152,38 @@ pub enum ControllerError {
     Runtime(#[from] std::io::Error),
 }
 
-/// Runs the operator until SIGTERM or SIGINT.
-///
-/// # Errors
-/// As [`ControllerError`] says; all but the loss of leadership before anything was written to the cluster.
-pub fn run(arguments: &Arguments) -> Result<(), ControllerError> {
+/// Runs the operator until SIGTERM or SIGINT, and tells in the form of its log why it ended before.
+pub fn main(arguments: &Arguments) -> ExitCode {
+    let Err(error) = run(arguments) else {
+        return ExitCode::SUCCESS;
+    };
+    match (arguments.log_format, &error) {
+        // Without its filter there is no log.
+        (LogFormat::Text, _) | (LogFormat::Json, ControllerError::Log { .. }) => eprintln!("error: {error}"),
+        (LogFormat::Json, _) => tracing::error!("{error}"),
+    }
+    ExitCode::FAILURE
+}
+
+/// Fails as [`ControllerError`] says; but for the loss of leadership before anything was written to the cluster.
+fn run(arguments: &Arguments) -> Result<(), ControllerError> {
     let filter = EnvFilter::builder()
         .parse(&arguments.log)
         .map_err(|source| ControllerError::Log {
             filter: arguments.log.clone(),
             source,
         })?;
-    let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let lines = fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal());
+    // The library quotes there every answer that it does not understand, with all that is secret in it.
+    let filter = filter.and(filter_fn(|line| line.target() != "kube_client::client"));
+    let log = tracing_subscriber::registry();
     match arguments.log_format {
-        LogFormat::Text => subscriber.with_target(false).init(),
-        LogFormat::Json => subscriber.json().flatten_event(true).init(),
+        LogFormat::Text => log.with(lines.with_target(false).with_filter(filter)).init(),
+        LogFormat::Json => log
+            .with(lines.json().flatten_event(true).with_filter(filter))
+            .init(),
     }
     super::block_on(async {
         let (shared, metrics) = (Shared::default(), Metrics::default());

@@ -4,8 +4,7 @@ use crate::api::{API_VERSION, labels};
 use crate::observe::fault::Fault;
 use crate::observe::feed::take_over_list;
 use crate::observe::index::Index;
-use crate::observe::stored::{StoredClaim, StoredPod, StoredPodTemplate, StoredPool};
-use k8s_openapi::api::apps::v1::ControllerRevision;
+use crate::observe::stored::{StoredClaim, StoredPod, StoredPodTemplate, StoredPool, StoredRevision};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -39,7 +38,7 @@ pub struct Documents {
     claims: Vec<StoredClaim>,
     pods: Vec<StoredPod>,
     templates: Vec<StoredPodTemplate>,
-    revisions: Vec<ControllerRevision>,
+    revisions: Vec<StoredRevision>,
     /// Kinds that were passed over, for a warning.
     pub ignored: Vec<String>,
 }

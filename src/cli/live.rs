@@ -3,9 +3,8 @@
 use crate::apply::outcome::{CallError, call};
 use crate::observe::feed::{Indexed, take_over_list};
 use crate::observe::index::Index;
-use crate::observe::stored::{StoredClaim, StoredPod, StoredPodTemplate, StoredPool};
+use crate::observe::stored::{StoredClaim, StoredPod, StoredPodTemplate, StoredPool, StoredRevision};
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::api::ListParams;
 use kube::{Api, Client, Resource};
 
@@ -17,7 +16,7 @@ pub(super) async fn read(client: &Client, namespace: Option<&str>) -> Result<Ind
     let mut index = Index::default();
     list::<StoredPool>(client, namespace, &mut index).await?;
     list::<StoredClaim>(client, namespace, &mut index).await?;
-    list::<ControllerRevision>(client, namespace, &mut index).await?;
+    list::<StoredRevision>(client, namespace, &mut index).await?;
     list::<StoredPodTemplate>(client, namespace, &mut index).await?;
     list::<StoredPod>(client, namespace, &mut index).await?;
     Ok(index)

@@ -48,7 +48,7 @@ pub fn main() -> ExitCode {
         return kubectl::main();
     }
     let outcome = match Cli::parse().verb {
-        Verb::Controller(arguments) => controller::run(&arguments).map_err(|e| (1, e.to_string())),
+        Verb::Controller(arguments) => return controller::main(&arguments),
         Verb::Crds(arguments) => crds::run(&arguments).map_err(|e| (1, e.to_string())),
         Verb::Plan(arguments) => plan::run(&arguments).map_err(|e| (e.exit_code(), e.to_string())),
     };
@@ -61,12 +61,13 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Starts the runtime that everything asynchronous runs on.
+/// Starts the runtime that everything asynchronous runs on. What still hangs at the end, such as the look-up of a name, does
+/// not hold it up.
 fn block_on<T>(future: impl Future<Output = T>) -> Result<T, std::io::Error> {
-    Ok(tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?
-        .block_on(future))
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let outcome = runtime.block_on(future);
+    runtime.shutdown_background();
+    Ok(outcome)
 }
 
 /// A duration as Go writes it. A bare 0 has no unit there either.

@@ -12,11 +12,10 @@ use crate::metrics::Metrics;
 use crate::observe::Key;
 use crate::observe::feed::{self, Feed, Shared, Triggers, reflect_names};
 use crate::observe::index::Trigger;
-use crate::observe::stored::{StoredClaim, StoredPod, StoredPodTemplate, StoredPool};
+use crate::observe::stored::{StoredClaim, StoredPod, StoredPodTemplate, StoredPool, StoredRevision};
 use futures::channel::mpsc::{UnboundedReceiver, unbounded};
 use futures::future::BoxFuture;
 use futures::{FutureExt, Stream, StreamExt};
-use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::runtime::controller::{self, Action, Config, ReconcileRequest, applier};
 use kube::runtime::reflector::{ObjectRef, store};
@@ -114,7 +113,7 @@ pub async fn run(
                 ..Default::default()
             })),
             feed::run::<StoredPod>(f3, |_| {}),
-            feed::run::<ControllerRevision>(f4, |_| {}),
+            feed::run::<StoredRevision>(f4, |_| {}),
             feed::run::<StoredPodTemplate>(f5, |_| {}),
         )
     };

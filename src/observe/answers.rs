@@ -7,9 +7,8 @@ use super::grouped::remove_from;
 use super::index::{Index, Trigger, Written, newer, number};
 use super::pool::Pool;
 use super::revision::Revision;
-use super::stored::{self, StoredPod};
+use super::stored::{self, StoredPod, StoredRevision};
 use crate::api::claim::Phase;
-use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 /// How far the watch of one kind has told.
@@ -71,7 +70,7 @@ impl Index {
     }
 
     /// The answer to a request sent `before` has shown this revision.
-    pub fn learn_revision(&mut self, stored: &ControllerRevision, before: Before) {
+    pub fn learn_revision(&mut self, stored: &StoredRevision, before: Before) {
         let version = stored::resource_version(&stored.metadata);
         if !self.told.revisions.knows_better(&version, before.revisions) {
             self.take_over_revision(stored);

@@ -3,14 +3,13 @@
 
 use super::Key;
 use super::index::{Index, Trigger};
-use super::stored::{self, StoredClaim, StoredPod, StoredPodTemplate, StoredPool};
+use super::stored::{self, StoredClaim, StoredPod, StoredPodTemplate, StoredPool, StoredRevision};
 use super::trouble;
 use super::watches::Watches;
 use crate::api::labels;
 use futures::{StreamExt, channel::mpsc::UnboundedSender};
 use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::utils::Backoff;
@@ -215,7 +214,7 @@ impl Indexed for StoredPod {
     }
 }
 
-impl Indexed for ControllerRevision {
+impl Indexed for StoredRevision {
     fn selector() -> Option<&'static str> {
         Some(labels::POOL)
     }

@@ -12,12 +12,11 @@ use super::queue::Queue;
 use super::refusers::Refusers;
 use super::revision::Revision;
 use super::sandbox::{Owner, Sandbox};
-use super::stored::{self, StoredClaim, StoredPod, StoredPool};
+use super::stored::{self, StoredClaim, StoredPod, StoredPool, StoredRevision};
 use super::takings::Takings;
 use super::templates::Templates;
 use super::turns::Turns;
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::ControllerRevision;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -226,13 +225,13 @@ impl Index {
     }
 
     /// A ControllerRevision was created or changed.
-    pub fn apply_revision(&mut self, stored: &ControllerRevision) -> Vec<Trigger> {
+    pub fn apply_revision(&mut self, stored: &StoredRevision) -> Vec<Trigger> {
         self.told.revisions.up_to(&stored.metadata);
         self.take_over_revision(stored)
     }
 
     /// Takes over a revision, from a watch or from an answer.
-    pub(super) fn take_over_revision(&mut self, stored: &ControllerRevision) -> Vec<Trigger> {
+    pub(super) fn take_over_revision(&mut self, stored: &StoredRevision) -> Vec<Trigger> {
         let Some(revision) = Revision::read(stored) else {
             return Vec::new();
         };
@@ -248,7 +247,7 @@ impl Index {
     }
 
     /// A ControllerRevision is gone.
-    pub fn delete_revision(&mut self, stored: &ControllerRevision) -> Vec<Trigger> {
+    pub fn delete_revision(&mut self, stored: &StoredRevision) -> Vec<Trigger> {
         self.told.revisions.up_to(&stored.metadata);
         let Some(revision) = Revision::read(stored) else {
             return Vec::new();

@@ -1,8 +1,8 @@
 //! Template revisions: the canonical form that is hashed and compared, and stored ControllerRevisions.
 
-use super::{Key, stored};
+use super::Key;
+use super::stored::{self, StoredRevision};
 use crate::api::labels;
-use k8s_openapi::api::apps::v1::ControllerRevision;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -111,7 +111,7 @@ pub struct Revision {
 
 impl Revision {
     /// Facts of a stored ControllerRevision; `None` when it is not one of a pool's.
-    pub fn read(stored: &ControllerRevision) -> Option<Self> {
+    pub fn read(stored: &StoredRevision) -> Option<Self> {
         let metadata = &stored.metadata;
         let label = |name: &str| metadata.labels.as_ref().and_then(|l| l.get(name)).cloned();
         let owner = metadata
@@ -119,7 +119,7 @@ impl Revision {
             .iter()
             .flatten()
             .find(|r| r.controller == Some(true));
-        let template = stored.data.as_ref()?.0.pointer("/spec/template")?.clone();
+        let template = stored.data.pointer("/spec/template")?.clone();
         Some(Self {
             key: stored::key(metadata),
             uid: stored::uid(metadata),

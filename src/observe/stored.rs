@@ -1,20 +1,24 @@
 //! Objects as they are stored. Specs and statuses of our own kinds stay JSON here, so that one object that
-//! does not decode cannot stop the watch of all others; they are decoded once, in `pool.rs` and `claim.rs`.
+//! does not decode cannot stop the watch of all others; they are decoded once, in `pool.rs` and `claim.rs`. Of the
+//! rest only that is decoded which the API server itself writes or has checked.
 
 use super::Key;
 use crate::api::{Pool, SandboxClaim};
 use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::{Pod, PodTemplate};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use kube::Resource;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// A `Pool` as stored.
 #[derive(Resource, Clone, Debug, Default, Deserialize)]
 #[resource(inherit = Pool)]
 pub struct StoredPool {
     /// Object metadata.
+    #[serde(deserialize_with = "metadata")]
     pub metadata: ObjectMeta,
     /// Undecoded spec.
     #[serde(default)]
@@ -29,6 +33,7 @@ pub struct StoredPool {
 #[resource(inherit = SandboxClaim)]
 pub struct StoredClaim {
     /// Object metadata.
+    #[serde(deserialize_with = "metadata")]
     pub metadata: ObjectMeta,
     /// Undecoded spec.
     #[serde(default)]
@@ -43,10 +48,25 @@ pub struct StoredClaim {
 #[resource(inherit = PodTemplate)]
 pub struct StoredPodTemplate {
     /// Object metadata.
+    #[serde(deserialize_with = "metadata")]
     pub metadata: ObjectMeta,
     /// Undecoded template.
     #[serde(default)]
     pub template: Value,
+}
+
+/// A ControllerRevision as stored.
+#[derive(Resource, Clone, Debug, Default, Deserialize)]
+#[resource(inherit = ControllerRevision)]
+pub struct StoredRevision {
+    /// Object metadata.
+    #[serde(deserialize_with = "metadata")]
+    pub metadata: ObjectMeta,
+    /// Increasing number; the highest is the newest.
+    pub revision: i64,
+    /// Undecoded content.
+    #[serde(default)]
+    pub data: Value,
 }
 
 /// The few fields of a pod that matter here; the rest is never decoded.
@@ -54,6 +74,7 @@ pub struct StoredPodTemplate {
 #[resource(inherit = Pod)]
 pub struct StoredPod {
     /// Object metadata.
+    #[serde(deserialize_with = "metadata")]
     pub metadata: ObjectMeta,
     /// Part of the spec.
     #[serde(default)]
@@ -100,8 +121,8 @@ pub struct StoredPodCondition {
     /// One word on the status.
     #[serde(default)]
     pub reason: Option<String>,
-    /// When the status last changed.
-    #[serde(default)]
+    /// When the status last changed, where that is a time.
+    #[serde(default, deserialize_with = "time")]
     pub last_transition_time: Option<Time>,
 }
 
@@ -131,6 +152,48 @@ pub struct StoredContainerState {
 pub struct StoredContainerWaiting {
     /// One word on what it waits for.
     pub reason: Option<String>,
+}
+
+/// The metadata that matters here. `managedFields` is not looked at: whoever may update an object writes there what he
+/// likes, and the API server takes years that are not times anywhere else.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Metadata {
+    name: Option<String>,
+    namespace: Option<String>,
+    uid: Option<String>,
+    resource_version: Option<String>,
+    generation: Option<i64>,
+    creation_timestamp: Option<Time>,
+    deletion_timestamp: Option<Time>,
+    labels: Option<BTreeMap<String, String>>,
+    annotations: Option<BTreeMap<String, String>>,
+    finalizers: Option<Vec<String>>,
+    owner_references: Option<Vec<OwnerReference>>,
+}
+
+fn metadata<'de, D: Deserializer<'de>>(from: D) -> Result<ObjectMeta, D::Error> {
+    let read = Metadata::deserialize(from)?;
+    Ok(ObjectMeta {
+        name: read.name,
+        namespace: read.namespace,
+        uid: read.uid,
+        resource_version: read.resource_version,
+        generation: read.generation,
+        creation_timestamp: read.creation_timestamp,
+        deletion_timestamp: read.deletion_timestamp,
+        labels: read.labels,
+        annotations: read.annotations,
+        finalizers: read.finalizers,
+        owner_references: read.owner_references,
+        ..ObjectMeta::default()
+    })
+}
+
+/// A time, or `None` for what is not one here, such as the last hours of the year 9999.
+fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Time>, D::Error> {
+    let written = Option::<String>::deserialize(from)?;
+    Ok(written.and_then(|written| written.parse().ok()).map(Time))
 }
 
 /// Namespace and name out of metadata.
@@ -183,4 +246,49 @@ pub fn decode<T: for<'de> Deserialize<'de>>(root: &str, value: &Value) -> Result
             format!("{root}.{path}: {}", error.inner())
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// After the last moment that is a time here, and none that the API server minds.
+    const TOO_LATE: &str = "9999-12-31T23:59:59Z";
+
+    #[test]
+    fn times_that_anybody_may_write_stop_the_decoding_of_nothing() -> Result<(), serde_json::Error> {
+        let metadata = json!({
+            "name": "python", "uid": "uid", "resourceVersion": "7", "generation": 2,
+            "creationTimestamp": "2026-01-31T12:00:00Z", "labels": {"a": "b"}, "annotations": {"c": "d"},
+            "finalizers": ["example.com/scrub"],
+            "ownerReferences": [{"apiVersion": "v1", "kind": "Pool", "name": "python", "uid": "owner"}],
+        });
+        let mut odd = metadata.clone();
+        odd["managedFields"] = json!([{"manager": "x", "operation": "Update", "time": TOO_LATE}]);
+        let condition = json!({"type": "Ready", "status": "True", "lastTransitionTime": TOO_LATE});
+        let object = json!({"metadata": odd, "revision": 1, "status": {"conditions": [condition]}});
+        let known: ObjectMeta = serde_json::from_value(metadata)?;
+        let pod: StoredPod = serde_json::from_value(object.clone())?;
+        let conditions = pod.status.conditions.unwrap_or_default();
+        assert!(conditions.iter().all(|c| c.last_transition_time.is_none()));
+        assert_eq!(pod.metadata, known);
+        assert_eq!(
+            serde_json::from_value::<StoredPool>(object.clone())?.metadata,
+            known
+        );
+        assert_eq!(
+            serde_json::from_value::<StoredClaim>(object.clone())?.metadata,
+            known
+        );
+        assert_eq!(
+            serde_json::from_value::<StoredRevision>(object.clone())?.metadata,
+            known
+        );
+        assert_eq!(
+            serde_json::from_value::<StoredPodTemplate>(object)?.metadata,
+            known
+        );
+        Ok(())
+    }
 }

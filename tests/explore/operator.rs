@@ -5,7 +5,6 @@ use crate::object::Object;
 use crate::request::{Answer, Request};
 use crate::server::{Event, Kind, Server};
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::ControllerRevision;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -18,7 +17,7 @@ use warmpool::observe::Key;
 use warmpool::observe::feed::{Indexed, KINDS, take_over_list};
 use warmpool::observe::index::{Index, Trigger};
 use warmpool::observe::pending::SETTLE_AFTER;
-use warmpool::observe::stored::{StoredClaim, StoredPod, StoredPool};
+use warmpool::observe::stored::{StoredClaim, StoredPod, StoredPool, StoredRevision};
 
 /// An object that is to be looked at again.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -132,7 +131,7 @@ impl Operator {
             Kind::Pools => take_over_list(index, listed::<StoredPool>(server, kind)),
             Kind::Claims => take_over_list(index, listed::<StoredClaim>(server, kind)),
             Kind::Pods => take_over_list(index, listed::<StoredPod>(server, kind)),
-            Kind::Revisions => take_over_list(index, listed::<ControllerRevision>(server, kind)),
+            Kind::Revisions => take_over_list(index, listed::<StoredRevision>(server, kind)),
         }
         self.inbox.insert(kind, VecDeque::new());
         if self.is_up() {
@@ -153,7 +152,7 @@ impl Operator {
                 index.apply_claim(claim, true, now)
             }),
             Kind::Pods => told(index, &event, StoredPod::apply),
-            Kind::Revisions => told(index, &event, ControllerRevision::apply),
+            Kind::Revisions => told(index, &event, StoredRevision::apply),
         };
         self.note(triggers);
     }

@@ -1,11 +1,14 @@
 //! What the log tells: a line for each change, and nothing while nothing changes.
 
 use super::{bound, burst, in_phase};
+use crate::api::QUOTAS;
 use crate::check::event::text;
 use crate::objects::{NEW_IMAGE, pool, sim, with};
+use crate::operator::Operator;
 use crate::rest::settle;
 use crate::scene::Scene;
 use crate::wait;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// Longer than any period at which an operator would look again without cause.
@@ -13,14 +16,23 @@ const WATCHED_SECONDS: u64 = 12;
 /// The value of an environment variable of the sandboxes.
 const SECRET: &str = "nobody-else-may-read-this";
 
+/// What every line has, once: to decode it fails where it has one of them twice.
+#[derive(Deserialize)]
+struct Line {
+    timestamp: String,
+    level: String,
+    message: String,
+}
+
 /// Every line of a log: all are JSON, with a time, a level and a message.
 fn lines(log: &str) -> Result<Vec<Value>, String> {
     let parsed = log.lines().map(|line| {
-        let value: Value = serde_json::from_str(line).map_err(|e| format!("{e}: {line}"))?;
-        let named =
-            ["timestamp", "level", "message"].map(|field| text(&value, &format!("/{field}")).is_empty());
-        wait::ensure(named == [false; 3], || format!("something is missing in {line}"))?;
-        Ok(value)
+        let named: Line = serde_json::from_str(line).map_err(|e| format!("{e}: {line}"))?;
+        let said = [named.timestamp, named.level, named.message]
+            .iter()
+            .all(|s| !s.is_empty());
+        wait::ensure(said, || format!("something is empty in {line}"))?;
+        serde_json::from_str(line).map_err(|e| format!("{e}: {line}"))
     });
     parsed.collect()
 }
@@ -67,10 +79,26 @@ pub fn the_log_has_a_line_for_each_change_and_none_at_rest(scene: &Scene) -> Res
     wait::throughout("nothing is logged at rest", WATCHED_SECONDS, || {
         wait::ensure(operator.text() == before, || operator.tail())
     })?;
-    wait::ensure(!before.contains(SECRET), || {
+    a_refusal_is_told(scene, &operator)?;
+    wait::ensure(!operator.text().contains(SECRET), || {
         "the log has the value of an environment variable".to_string()
     })?;
     operator.stop()
+}
+
+/// A line for it, with what the API server says of it.
+fn a_refusal_is_told(scene: &Scene, operator: &Operator) -> Result<(), String> {
+    scene.create(
+        QUOTAS,
+        &json!({"metadata": {"name": "narrow"}, "spec": {"hard": {"pods": "0"}}}),
+    )?;
+    scene.create_pool(&pool("refused", 1, &json!({})))?;
+    let refused = json!({"message": "a pod could not be created", "level": "WARN"});
+    wait::until("the refusal was logged", 60, || {
+        let lines = lines(&operator.text())?;
+        let told = with_values(&lines, &refused).any(|line| text(line, "/error").contains("exceeded quota"));
+        wait::ensure(told, || operator.tail())
+    })
 }
 
 /// One line for each decision, with the pool, the claim, the pod and the reason.

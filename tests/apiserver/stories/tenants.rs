@@ -151,3 +151,31 @@ pub fn a_claim_made_anew_under_its_name_gets_another_sandbox(scene: &Scene) -> R
     }
     settle(scene, 30)
 }
+
+pub fn metadata_that_cannot_be_read_stops_no_operator_that_runs_or_starts(
+    scene: &Scene,
+) -> Result<(), String> {
+    let operator = scene.lab.start_operator()?;
+    scene.create_pool(&pool("python", 2, &json!({})))?;
+    settle(scene, 60)?;
+    let_in(scene)?;
+    by_tenant(scene, &claim("odd", "python", &json!({})))?;
+    bound(scene, "odd")?;
+    // The API server takes a time that most clients cannot hold.
+    let mut odd = scene.claim("odd")?;
+    odd["metadata"]["managedFields"] = json!([{
+        "manager": "tenant", "operation": "Update", "apiVersion": "warmpool.dev/v1alpha1",
+        "time": "9999-12-31T23:59:59Z", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:poolRef": {}}},
+    }]);
+    scene.kubectl(&[TENANT, "replace", "-f", "-"], Some(&odd.to_string()))?;
+    let kept = scene.claim("odd")?["metadata"]["managedFields"].to_string();
+    wait::ensure(kept.contains("9999"), || format!("the API server keeps {kept}"))?;
+    scene.create_claim("while-it-runs", "python", &json!({}))?;
+    bound(scene, "while-it-runs")?;
+    operator.stop()?;
+    let successor = scene.lab.start_operator()?;
+    scene.create_claim("after-a-start", "python", &json!({}))?;
+    bound(scene, "after-a-start")?;
+    settle(scene, 30)?;
+    successor.stop()
+}

@@ -33,7 +33,11 @@ async fn delete(writer: &Writer, sandbox: &Sandbox) -> Result<(), CallError> {
     let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &sandbox.key.namespace);
     let parameters = only(&sandbox.uid, Some(&sandbox.resource_version));
     let mut place = writer.changes.place();
-    let error = match settle(&mut place, || call(pods.delete(&sandbox.key.name, &parameters))).await {
+    let ask = || {
+        writer.shared.lock().pending.goes_on(sandbox);
+        call(pods.delete(&sandbox.key.name, &parameters))
+    };
+    let error = match settle(&mut place, ask).await {
         Ok(_) => return Ok(()),
         Err(error) => error,
     };

@@ -71,6 +71,7 @@ async fn write(writer: &Writer, sandbox: &Arc<Sandbox>, to: &str, patch: Value) 
         Ok(patch) => {
             let patch = Patch::Json::<()>(patch);
             let patched = settle(&mut place, || {
+                writer.shared.lock().pending.goes_on(sandbox);
                 call(pods.patch(&sandbox.key.name, &parameters, &patch))
             })
             .await;

@@ -108,6 +108,7 @@ async fn exclude(
         if !still_waits(&writer.shared.lock(), order, writer.shared.now()) {
             break Err(NotGiven::Free);
         }
+        writer.shared.lock().pending.goes_on(sandbox);
         let error = match place.call(pods.patch(name, &parameters, &patch)).await {
             Ok(pod) => break Ok(pod),
             Err(error) => error,

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 /// How long an own write that is answered may stay unseen before a live read settles whether it happened.
 pub const SETTLE_AFTER: Duration = Duration::from_secs(30);
 
-/// The same for one that is not answered: far longer than a task queues for its turn and tries again. While it is under way a
-/// read tells nothing, since the write may be carried out right after it.
+/// The same for one that is not answered: far longer than a task waits for its turn or pauses before its next try. While it
+/// is under way a read tells nothing, since the write may be carried out right after it.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(600);
 
 /// How far an own write is.
@@ -179,6 +179,13 @@ impl Pending {
     pub fn answered(&mut self, sandbox: &Sandbox) {
         if let Some(write) = self.write_on(sandbox) {
             write.progress = Progress::at(Stage::Answered);
+        }
+    }
+
+    /// The task that has the write on `sandbox` is still at it.
+    pub fn goes_on(&mut self, sandbox: &Sandbox) {
+        if let Some(write) = self.write_on(sandbox) {
+            write.progress = Progress::at(Stage::UnderWay);
         }
     }
 

@@ -1,8 +1,11 @@
-//! Bindings that fail again and again: whom they keep waiting, and when they are given up.
+//! Writes that fail again and again: whom they keep waiting, and when they are given up.
 
 use crate::world::{Asked, Reply, World, owner, warm};
 use serde_json::json;
-use std::time::Duration;
+use std::time::{Duration, Instant as StdInstant};
+use warmpool::observe::Key;
+
+const TEN_MINUTES: Duration = Duration::from_secs(600);
 
 /// More than there are places.
 const MANY: usize = 40;
@@ -253,4 +256,29 @@ async fn a_claim_for_many_keeps_no_other_waiting() {
     world.claim("sick", "batch", "python", &json!({"replicas": MANY}));
     world.go_on(Duration::from_secs(1)).await;
     another_namespace_is_served(&mut world).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_is_tried_for_long_is_one_task_and_is_not_decided_on_again() {
+    for verb in ["DELETE", "PATCH"] {
+        let fails = move |asked: &Asked| asked.what == "pods" && asked.verb == verb;
+        let mut world = World::new(move |asked| match fails(asked) {
+            true => Reply::Code(500),
+            false => Reply::Done,
+        });
+        world.pool("default", "python", 1);
+        match verb {
+            "DELETE" => world.pool_is_scaled("default", "python", 0),
+            _ => world.claim("default", "run", "python", &json!({})),
+        }
+        world.go_on(Duration::from_secs(30)).await;
+        let noted = world.pending();
+        let late = StdInstant::now() + TEN_MINUTES;
+        let overdue = world.context.shared.lock().pending.overdue(late);
+        assert_eq!(overdue, [Key::new("default", "python-0")]);
+        world.go_on(Duration::from_secs(6)).await;
+        let settled = |pod| world.context.shared.lock().pending.settled(pod);
+        overdue.iter().for_each(settled);
+        assert_eq!(world.pending(), noted, "a read meanwhile tells nothing of it");
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::api::crd;
 use clap::Args;
+use std::io::Write as _;
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -22,6 +23,9 @@ pub enum CrdsError {
     /// They could not be written as YAML.
     #[error("the schemas could not be written as YAML: {0}")]
     Yaml(#[from] serde_yaml_ng::Error),
+    /// Nobody takes what is printed.
+    #[error("the CRDs could not be printed: {0}")]
+    Print(#[source] std::io::Error),
     /// A file could not be written.
     #[error("{}: {source}", path.display())]
     Write {
@@ -40,7 +44,7 @@ pub fn run(arguments: &Arguments) -> Result<(), CrdsError> {
     for (name, crd) in crd::all()? {
         let yaml = serde_yaml_ng::to_string(&crd)?;
         match &arguments.out_dir {
-            None => print!("---\n{yaml}"),
+            None => write!(std::io::stdout(), "---\n{yaml}").map_err(CrdsError::Print)?,
             Some(folder) => {
                 let path = folder.join(name);
                 std::fs::write(&path, yaml).map_err(|source| CrdsError::Write { path, source })?;

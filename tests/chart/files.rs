@@ -129,3 +129,52 @@ pub fn chart_and_image_carry_the_version_of_the_binary() -> Result<(), String> {
         format!("the Dockerfile does not set the label {label}")
     })
 }
+
+/// `get pods` and the like.
+fn rights_of(rule: &Value) -> Vec<String> {
+    let words = |field: &str| {
+        let words = rule[field].as_array().into_iter().flatten();
+        words.filter_map(Value::as_str).collect::<Vec<_>>()
+    };
+    let of = |resource: &str| {
+        words("verbs")
+            .iter()
+            .map(|verb| format!("{verb} {resource}"))
+            .collect()
+    };
+    words("resources")
+        .iter()
+        .flat_map(|r| -> Vec<_> { of(r) })
+        .collect()
+}
+
+pub fn every_right_of_the_roles_is_told_with_the_function_that_needs_it() -> Result<(), String> {
+    let mut granted = BTreeSet::new();
+    for role in ["config/rbac/clusterrole.yaml", "config/rbac/role.yaml"] {
+        let rules = yaml(role)?["rules"].as_array().cloned().unwrap_or_default();
+        granted.extend(rules.iter().flat_map(rights_of));
+    }
+    let mut told = BTreeSet::new();
+    for row in text("SECURITY.md")?.lines() {
+        let cells: Vec<_> = row.split('|').map(str::trim).collect();
+        let [_, resource, verbs, _, place, _] = &cells[..] else {
+            continue;
+        };
+        let Some((file, function)) = place.split_once(": ") else {
+            continue;
+        };
+        let (file, function) = (file.trim_matches('`'), function.trim_matches('`'));
+        ensure(text(file)?.contains(&format!("fn {function}")), || {
+            format!("{file} has no function {function}")
+        })?;
+        told.extend(
+            verbs
+                .split(", ")
+                .map(|verb| format!("{verb} {}", resource.trim_matches('`'))),
+        );
+    }
+    ensure(told == granted, || {
+        let differ: Vec<_> = told.symmetric_difference(&granted).collect();
+        format!("the roles and the table in SECURITY.md differ in {differ:?}")
+    })
+}

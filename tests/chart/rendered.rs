@@ -40,7 +40,13 @@ pub fn a_value_that_is_misspelt_or_cannot_be_is_refused_by_its_name() -> Result<
             "admissionPolicies.validationActions={Deny,Warn}",
             "at '/admissionPolicies/validationActions/1': value must be one of 'Deny', 'Audit'",
         ),
+        (
+            "leaderElection.retryPeriod=5s1m",
+            "at '/leaderElection/retryPeriod'",
+        ),
         ("watchNamespace=Team", "at '/watchNamespace'"),
+        ("watchNamespace=team.a", "at '/watchNamespace'"),
+        ("health.port=8080", "metrics.port and health.port are both 8080"),
         ("image.digest=sha256:12", "at '/image/digest'"),
     ] {
         let said = chart(&["--set", value]).err().unwrap_or_default();

@@ -248,7 +248,7 @@ pub fn why_tells_what_a_claim_waits_for_and_what_it_got(scene: &Scene) -> Result
         sandbox,
         &[
             &format!("Sandbox {sandbox} of pool python belongs to claim first."),
-            "It is Ready. It goes only with its claim.",
+            "It is Ready. It goes only with its claim, or when that expires.",
         ],
     )?;
     scene.delete_claim("first")?;

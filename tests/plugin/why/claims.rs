@@ -42,7 +42,7 @@ fn a_bound_claim_tells_what_it_has_and_since_when() {
         "pod/p1",
         &[
             "Sandbox p1 of pool python belongs to claim run.",
-            "It is not Ready. It goes only with its claim.",
+            "It is not Ready. It goes only with its claim, or when that expires.",
         ],
     );
 }

@@ -55,7 +55,9 @@ fn claimed(
         } else {
             "not Ready"
         };
-        said.push(format!("It is {ready}. It goes only with its claim."));
+        said.push(format!(
+            "It is {ready}. It goes only with its claim, or when that expires."
+        ));
     }
     said.extend(outlook.map(|outlook| revision(sandbox, outlook)));
     said

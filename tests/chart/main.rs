@@ -70,6 +70,7 @@ const RENDERED: &[(&str, Check)] = named![
     rendered::{
         helm_finds_nothing_to_complain_of,
         a_value_that_is_misspelt_or_cannot_be_is_refused_by_its_name,
+        either_port_can_be_set_alone,
         the_crds_are_those_of_the_repository,
         kustomize_gives_what_the_chart_gives,
         the_manifests_are_what_make_config_writes,

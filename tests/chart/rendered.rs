@@ -57,6 +57,17 @@ pub fn a_value_that_is_misspelt_or_cannot_be_is_refused_by_its_name() -> Result<
     Ok(())
 }
 
+pub fn either_port_can_be_set_alone() -> Result<(), String> {
+    for port in ["metrics.port", "health.port"] {
+        let value = format!("{port}=9090");
+        let objects = Value::from(chart(&["--set", &value])?).to_string();
+        ensure(objects.contains(":9090"), || {
+            format!("--set {value} sets nothing")
+        })?;
+    }
+    Ok(())
+}
+
 pub fn the_crds_are_those_of_the_repository() -> Result<(), String> {
     let objects = chart(&[])?;
     let mut rendered = of_kind(&objects, "CustomResourceDefinition");

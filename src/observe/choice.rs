@@ -7,9 +7,9 @@ use super::pool::Pool;
 use super::queue::shared_line;
 use super::sandbox::{Owner, Sandbox};
 use super::view::Waiting;
-use crate::api::ClaimDefaults;
 use crate::api::claim::{OnEmpty, RevisionPolicy};
 use crate::api::conditions;
+use crate::api::{ClaimDefaults, labels};
 use jiff::Timestamp;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -108,6 +108,7 @@ impl Index {
         let all = sandboxes.into_iter().flat_map(BTreeMap::values);
         let coming = all.clone().filter(|s| is_unclaimed(s, pool));
         let free = |s: &&Arc<Sandbox>| self.is_free(s, pool, now);
+        let may_come = |s: &&Arc<Sandbox>| s.state == labels::WARM && !s.finished();
         let updated = |s: &&Arc<Sandbox>| s.revision == pool.status.update_revision;
         let refused = conditions::find(&pool.status.conditions, conditions::REPLICA_FAILURE).is_some();
         let room = if refused || pool.fault.is_some() {
@@ -122,12 +123,12 @@ impl Index {
             pool,
             any: Supply {
                 available: coming.clone().filter(free).count(),
-                there: coming.clone().count(),
+                there: coming.clone().filter(may_come).count(),
                 most,
             },
             updated: Supply {
                 available: coming.clone().filter(free).filter(updated).count(),
-                there: coming.clone().filter(updated).count(),
+                there: coming.clone().filter(may_come).filter(updated).count(),
                 most: if stands_still {
                     coming.filter(updated).count()
                 } else {

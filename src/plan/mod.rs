@@ -21,7 +21,7 @@ use crate::observe::sandbox::Sandbox;
 use crate::observe::view::{PoolView, Verdict, WarmUpFailures};
 use draft::Draft;
 use jiff::Timestamp;
-pub use scale::Shortfall;
+pub use scale::{AT_ONCE, Shortfall};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -163,11 +163,13 @@ fn warm_up_failures(draft: &Draft) -> Option<String> {
     (!sentences.is_empty()).then(|| sentences.join("; "))
 }
 
-/// All but the `kept` sandboxes run the update revision, now or as the status has said.
+/// All but the `kept` sandboxes run the update revision, now or as the status has said. Where claims leave no room for any,
+/// none has shown that it comes up.
 fn at_partition(draft: &Draft, counts: &Counts, kept: usize) -> bool {
-    let wanted = draft.within_total(draft.view.pool.targets.replicas);
-    let enough = counts.updated_available + kept >= wanted;
-    kept > 0 && (enough || reached_partition(draft, kept))
+    let replicas = draft.view.pool.targets.replicas;
+    let begun = counts.updated_available + draft.taken > 0 || kept >= replicas;
+    let enough = counts.updated_available + kept >= draft.within_total(replicas);
+    kept > 0 && (begun && enough || reached_partition(draft, kept))
 }
 
 /// The status says of this revision that all but the `kept` ones run it. That stays so while claims take sandboxes

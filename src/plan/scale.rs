@@ -9,7 +9,7 @@ use crate::observe::view::Creation;
 
 /// Creations of one pool that are on their way at a time, as those of a ReplicaSet are (`BurstReplicas`): however many
 /// are wanted, one pool takes no more of the memory that all of them share.
-const AT_ONCE: usize = 500;
+pub const AT_ONCE: usize = 500;
 
 /// Unclaimed sandboxes that are missing, and how many the pool lets be made at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -65,6 +65,17 @@ fn a_rollout_is_not_complete_before_claims_leave_room_for_one_sandbox() {
 }
 
 #[test]
+fn a_rollout_is_not_at_its_partition_before_claims_leave_room_for_one_sandbox() {
+    for (partition, reason) in [(2, "NewRevision"), (4, "PartitionComplete")] {
+        let fields = json!({"capacity": {"maxTotal": 4}, "updateStrategy": {"partition": partition}});
+        let mut world = World::full(4, fields);
+        claims(&mut world, 4);
+        world.set_image("image:2").rest();
+        assert_eq!(progressing(&world).0, reason, "{partition} are kept");
+    }
+}
+
+#[test]
 fn what_claims_give_back_is_made_from_the_old_revision_while_the_new_one_does_not_come_up() {
     let (mut world, first) = crowded();
     (0..4).for_each(|n| world.delete_claim(&format!("run-{n}")));

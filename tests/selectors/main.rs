@@ -28,8 +28,13 @@ fn pool(index: &mut Index, name: &str, more: Value) -> Vec<Trigger> {
 }
 
 fn pod(index: &mut Index, pool: &str, name: &str, revision: &str, claim: Option<&str>) {
+    let object = stored_pod(pool, name, revision, claim);
+    index.apply_pod(&serde_json::from_value::<StoredPod>(object).unwrap());
+}
+
+fn stored_pod(pool: &str, name: &str, revision: &str, claim: Option<&str>) -> Value {
     let (kind, owner) = claim.map_or(("Pool", pool), |claim| ("SandboxClaim", claim));
-    let object = json!({
+    json!({
         "metadata": {
             "namespace": "default", "name": name, "uid": name, "resourceVersion": "1",
             "creationTimestamp": "2026-01-31T11:59:00Z",
@@ -44,8 +49,7 @@ fn pod(index: &mut Index, pool: &str, name: &str, revision: &str, claim: Option<
         "status": {"phase": "Running", "conditions": [
             {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-31T11:59:30Z"},
         ]},
-    });
-    index.apply_pod(&serde_json::from_value::<StoredPod>(object).unwrap());
+    })
 }
 
 fn claim(index: &mut Index, more: Value) -> Vec<Trigger> {

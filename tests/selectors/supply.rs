@@ -1,6 +1,6 @@
 //! What a pool has and will have for a claim that leaves the choice.
 
-use super::{claim, pod, pool, servers, with};
+use super::{claim, pod, pool, servers, stored_pod, with};
 use serde_json::json;
 use warmpool::observe::Key;
 use warmpool::observe::index::{Index, Trigger};
@@ -14,6 +14,10 @@ fn a_pool_that_keeps_none_and_makes_none_for_it_is_the_last_that_it_chooses() {
     pool(&mut index, "b", makes_one);
     claim(&mut index, json!({}));
     assert_eq!(servers(&index), ["b"]);
+    let mut draining = stored_pod("a", "a-1", "new", None);
+    draining["metadata"]["labels"]["warmpool.dev/state"] = json!("draining");
+    index.apply_pod(&serde_json::from_value(draining).unwrap());
+    assert_eq!(servers(&index), ["b"], "what drains is nobody's");
     pod(&mut index, "a", "a-0", "new", None);
     assert_eq!(servers(&index), ["a"], "what is there will do");
 }

@@ -3,6 +3,7 @@
 use super::outlook::Outlook;
 use super::pool;
 use super::words::{because, between, clock, place, since};
+use crate::api::claim::ReleasePolicy;
 use crate::api::labels;
 use crate::observe::Key;
 use crate::observe::hooks::Hook;
@@ -47,7 +48,7 @@ fn claimed(
     let mut said = vec![format!("Sandbox {name} of pool {pool} belongs to claim {claim}.")];
     if sandbox.terminating {
         said.push("It is being deleted.".into());
-    } else if owner.is_none_or(|owner| owner.uid != uid) {
+    } else if owner.as_ref().is_none_or(|owner| owner.uid != uid) {
         said.push("That claim is gone, so Kubernetes' garbage collector deletes it.".into());
     } else {
         let ready = if sandbox.ready_since.is_some() {
@@ -55,9 +56,12 @@ fn claimed(
         } else {
             "not Ready"
         };
-        said.push(format!(
-            "It is {ready}. It goes only with its claim, or when that expires."
-        ));
+        let defaults = outlook.map(|outlook| &outlook.view.pool.claim_defaults);
+        let ends = match owner.map(|owner| owner.terms(defaults).release_policy) {
+            Some(ReleasePolicy::Delete) => ", or when that expires",
+            Some(ReleasePolicy::Retain) | None => "",
+        };
+        said.push(format!("It is {ready}. It goes only with its claim{ends}."));
     }
     said.extend(outlook.map(|outlook| revision(sandbox, outlook)));
     said

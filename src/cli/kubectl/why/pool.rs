@@ -6,7 +6,7 @@ use crate::api::conditions::{self, progressing};
 use crate::api::pool::UpdateStrategyType;
 use crate::observe::Key;
 use crate::observe::index::Index;
-use crate::plan::Step;
+use crate::plan::{AT_ONCE, Step};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use std::collections::BTreeMap;
@@ -112,7 +112,11 @@ pub(super) fn shortage(outlook: &Outlook) -> Vec<String> {
             targets.warming
         ));
     }
-    if created < lack.missing.min(lack.room).min(lack.ceiling) {
+    if created >= AT_ONCE {
+        said.push(format!(
+            "No more than {AT_ONCE} are made at a time; the others come as these have been made."
+        ));
+    } else if created < lack.missing.min(lack.room).min(lack.ceiling) {
         said.push(
             "More of a revision that has yet to come up, or failed to, are not tried at once: no more than \
              maxUnavailable and maxSurge together."

@@ -11,20 +11,27 @@ mod wait;
 
 use http::{address_after, get};
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
 /// Nobody listens there.
-const NO_SERVER: &str = "
+const NO_SERVER: &str = "127.0.0.1:1";
+
+fn kubeconfig_of(server: &str) -> String {
+    format!(
+        "
 apiVersion: v1
 kind: Config
 current-context: none
-contexts: [{name: none, context: {cluster: none, user: none}}]
-clusters: [{name: none, cluster: {server: 'http://127.0.0.1:1'}}]
-users: [{name: none, user: {}}]
-";
+contexts: [{{name: none, context: {{cluster: none, user: none}}}}]
+clusters: [{{name: none, cluster: {{server: 'http://{server}'}}}}]
+users: [{{name: none, user: {{}}}}]
+"
+    )
+}
 
 struct Operator {
     child: Child,
@@ -33,9 +40,13 @@ struct Operator {
 
 impl Operator {
     fn start(arguments: &[&str]) -> Self {
+        Self::start_with(NO_SERVER, arguments)
+    }
+
+    fn start_with(server: &str, arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let kubeconfig = folder.path().join("kubeconfig");
-        fs::write(&kubeconfig, NO_SERVER).unwrap();
+        fs::write(&kubeconfig, kubeconfig_of(server)).unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_warmpool"))
             .arg("controller")
             .args(arguments)
@@ -99,6 +110,55 @@ fn without_an_api_server_it_is_alive_not_ready_and_says_why() {
     })
     .unwrap();
     assert_eq!(get(&health, "/metrics").unwrap().0, 404);
+}
+
+/// Answers every request with `body`, as long as the test runs.
+fn serve_always(body: &str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let length = body.len();
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    );
+    std::thread::spawn(move || {
+        for connection in listener.incoming() {
+            let mut connection = connection.unwrap();
+            // The head of a request comes at once.
+            _ = connection.read(&mut [0; 8192]);
+            _ = connection.write_all(answer.as_bytes());
+        }
+    });
+    address
+}
+
+#[test]
+fn an_answer_that_is_not_understood_is_told_of_and_not_quoted() {
+    let odd = r#"{"metadata": {}, "items": [{"metadata": 7, "env": "nobody-else-may-read-this"}]}"#;
+    let server = serve_always(odd);
+    for log in ["warn", "debug"] {
+        let log = format!("--log={log}");
+        let local = ["--metrics-bind-address=0", "--health-probe-bind-address=0", &log];
+        let operator = Operator::start_with(&server, &local);
+        let told = || wait::ensure(operator.log().contains("invalid type"), || operator.log());
+        wait::until("it told why nothing is understood", 30, told).unwrap();
+        assert!(!operator.log().contains("nobody-else"), "{}", operator.log());
+    }
+}
+
+#[test]
+fn the_last_line_of_a_json_log_is_json_and_one_without_a_log_is_told_all_the_same() {
+    for (log, is_json) in [("info", true), ("off", false)] {
+        let log = format!("--log={log}");
+        let mut operator = Operator::start(&["--metrics-bind-address=everywhere", "--log-format=json", &log]);
+        assert_eq!(operator.child.wait().unwrap().code(), Some(1));
+        let last = operator.log().lines().last().unwrap_or_default().to_string();
+        assert!(last.contains("everywhere"), "{last}");
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(&last).is_ok(),
+            is_json,
+            "{last}"
+        );
+    }
 }
 
 #[test]

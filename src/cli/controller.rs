@@ -17,6 +17,7 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+use tracing::Level;
 use tracing_subscriber::filter::{EnvFilter, FilterExt as _, filter_fn};
 use tracing_subscriber::fmt;
 use tracing_subscriber::prelude::*;
@@ -157,10 +158,10 @@ pub fn main(arguments: &Arguments) -> ExitCode {
     let Err(error) = run(arguments) else {
         return ExitCode::SUCCESS;
     };
-    match (arguments.log_format, &error) {
-        // Without its filter there is no log.
-        (LogFormat::Text, _) | (LogFormat::Json, ControllerError::Log { .. }) => eprintln!("error: {error}"),
-        (LogFormat::Json, _) => tracing::error!("{error}"),
+    match arguments.log_format {
+        LogFormat::Json if tracing::enabled!(Level::ERROR) => tracing::error!("{error}"),
+        // It has no log yet, or one that would not have it.
+        LogFormat::Json | LogFormat::Text => eprintln!("error: {error}"),
     }
     ExitCode::FAILURE
 }

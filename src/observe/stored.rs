@@ -9,7 +9,8 @@ use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::{Pod, PodTemplate};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use kube::Resource;
-use serde::{Deserialize, Deserializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -50,8 +51,8 @@ pub struct StoredPodTemplate {
     /// Object metadata.
     #[serde(deserialize_with = "metadata")]
     pub metadata: ObjectMeta,
-    /// Undecoded template.
-    #[serde(default)]
+    /// Its template, undecoded: labels, annotations and spec, which are all that a pod takes over from it.
+    #[serde(default, deserialize_with = "template")]
     pub template: Value,
 }
 
@@ -190,6 +191,38 @@ fn metadata<'de, D: Deserializer<'de>>(from: D) -> Result<ObjectMeta, D::Error> 
     })
 }
 
+/// What a pod takes over from a template. The rest is skipped: nobody checks the `managedFields` that a template has, and
+/// they may be nested more deeply than can be decoded.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Template {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<TemplateMetadata>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spec: Option<Value>,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct TemplateMetadata {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    labels: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    annotations: Option<Value>,
+}
+
+impl TemplateMetadata {
+    fn is_empty(&self) -> bool {
+        self.labels.is_none() && self.annotations.is_none()
+    }
+}
+
+fn template<'de, D: Deserializer<'de>>(from: D) -> Result<Value, D::Error> {
+    let mut template = Option::<Template>::deserialize(from)?.unwrap_or_default();
+    template.metadata = template.metadata.filter(|metadata| !metadata.is_empty());
+    serde_json::to_value(template).map_err(D::Error::custom)
+}
+
 /// A time, or `None` for what is not one here, such as the last hours of the year 9999.
 fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Time>, D::Error> {
     let written = Option::<String>::deserialize(from)?;
@@ -255,6 +288,21 @@ mod tests {
 
     /// After the last moment that is a time here, and none that the API server minds.
     const TOO_LATE: &str = "9999-12-31T23:59:59Z";
+
+    #[test]
+    fn what_a_template_nests_deeply_where_nobody_looks_does_not_stop_its_decoding()
+    -> Result<(), serde_json::Error> {
+        let deep = format!("{}1{}", r#"{"a":"#.repeat(500), "}".repeat(500));
+        let text = format!(
+            r#"{{"metadata": {{"name": "odd"}}, "template": {{
+                "metadata": {{"labels": {{"a": "b"}}, "managedFields": [{{"fieldsV1": {deep}}}]}}, "spec": {{"containers": []}}
+            }}}}"#
+        );
+        let stored: StoredPodTemplate = serde_json::from_str(&text)?;
+        let kept = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": []}});
+        assert_eq!(stored.template, kept);
+        Ok(())
+    }
 
     #[test]
     fn times_that_anybody_may_write_stop_the_decoding_of_nothing() -> Result<(), serde_json::Error> {

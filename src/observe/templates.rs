@@ -7,7 +7,7 @@ use super::pool::Pool;
 use super::revision::Template;
 use super::stored::{self, StoredPodTemplate};
 use crate::api::labels;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -91,7 +91,7 @@ impl Templates {
 impl Index {
     /// A PodTemplate was created or changed.
     pub fn apply_template(&mut self, stored: &StoredPodTemplate) -> Vec<Trigger> {
-        let content = reaching_a_pod(&stored.template).to_string();
+        let content = stored.template.to_string();
         self.put_template(&stored::key(&stored.metadata), Some(content.into()))
     }
 
@@ -137,20 +137,6 @@ impl Index {
         }
         users.into_iter().map(Trigger::Pool).collect()
     }
-}
-
-/// Labels, annotations and spec: all that a pod takes over from a template.
-fn reaching_a_pod(template: &Value) -> Value {
-    let part = |of: Option<&Value>, names: &[&str]| -> Map<String, Value> {
-        let named = |name: &&str| Some((name.to_string(), of?.get(name)?.clone()));
-        names.iter().filter_map(named).collect()
-    };
-    let mut reaching = part(Some(template), &["spec"]);
-    let metadata = part(template.get("metadata"), &["labels", "annotations"]);
-    if !metadata.is_empty() {
-        reaching.insert("metadata".into(), Value::Object(metadata));
-    }
-    Value::Object(reaching)
 }
 
 fn find(key: &Key, content: Option<&str>) -> Found {

@@ -170,6 +170,15 @@ pub fn metadata_that_cannot_be_read_stops_no_operator_that_runs_or_starts(
     scene.kubectl(&[TENANT, "replace", "-f", "-"], Some(&odd.to_string()))?;
     let kept = scene.claim("odd")?["metadata"]["managedFields"].to_string();
     wait::ensure(kept.contains("9999"), || format!("the API server keeps {kept}"))?;
+    // Of what a template's metadata holds only labels and annotations are checked.
+    let deep = format!("{}1{}", r#"{"a":"#.repeat(300), "}".repeat(300));
+    let nested = format!(
+        r#"{{"apiVersion": "v1", "kind": "PodTemplate", "metadata": {{"name": "odd"}}, "template": {{
+            "metadata": {{"managedFields": [{{"fieldsType": "FieldsV1", "fieldsV1": {deep}}}]}},
+            "spec": {{"containers": [{{"name": "main", "image": "sandbox:1"}}]}}
+        }}}}"#
+    );
+    scene.kubectl(&["create", "--validate=ignore", "-f", "-"], Some(&nested))?;
     scene.create_claim("while-it-runs", "python", &json!({}))?;
     bound(scene, "while-it-runs")?;
     operator.stop()?;

@@ -66,13 +66,12 @@ impl Index {
     /// The view of a claim; `None` when it is gone, or when its own status write is still to be seen.
     pub fn claim_view(&self, key: &Key, now: Timestamp) -> Option<ClaimView> {
         let claim = self.claims.get(key).filter(|c| !self.awaits(&c.uid))?;
-        let owned = self.owned.get(&claim.uid).into_iter().flatten();
         let served_by = self.serving(claim);
         let pool = self.pools.get(&served_by);
         Some(ClaimView {
             now,
             claim: Arc::clone(claim),
-            sandboxes: owned.filter_map(|k| self.pod(k)).collect(),
+            sandboxes: self.owned_by(claim).collect(),
             binding: self.pending.is_serving(&claim.uid)
                 || self.pending.bound_to().any(|uid| uid == claim.uid),
             server: self.server_of(claim),

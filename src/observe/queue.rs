@@ -181,12 +181,17 @@ impl Index {
         self.pending.is_serving(&claim.uid) || self.published.get(&claim.uid).is_some_and(|w| w.settled)
     }
 
-    /// The sandboxes that a claim holds and may keep.
-    pub fn held_by(&self, claim: &Claim) -> impl Iterator<Item = Arc<Sandbox>> {
+    /// The sandboxes whose owner is the claim. An owner is of the same namespace, whatever a pod of another one says.
+    pub(super) fn owned_by(&self, claim: &Claim) -> impl Iterator<Item = Arc<Sandbox>> {
         let owned = self.owned.get(&claim.uid).into_iter().flatten();
         owned
+            .filter(|key| key.namespace == claim.key.namespace)
             .filter_map(|key| self.pod(key))
-            .filter(|pod| claim.keeps(pod))
+    }
+
+    /// The sandboxes that a claim holds and may keep.
+    pub fn held_by(&self, claim: &Claim) -> impl Iterator<Item = Arc<Sandbox>> {
+        self.owned_by(claim).filter(|pod| claim.keeps(pod))
     }
 
     /// The pool that was told last that it is to serve the claim with UID `uid`.

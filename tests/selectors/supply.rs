@@ -1,6 +1,6 @@
 //! What a pool has and will have for a claim that leaves the choice.
 
-use super::{claim, pod, pool, servers, stored_pod, with};
+use super::{claim, now, pod, pool, servers, stored_pod, with};
 use serde_json::json;
 use warmpool::observe::Key;
 use warmpool::observe::index::{Index, Trigger};
@@ -44,4 +44,16 @@ fn the_pool_whose_sandboxes_it_holds_is_told_of_it_whatever_its_labels() {
         told.contains(&Trigger::Pool(Key::new("default", "a"))),
         "{told:?}"
     );
+}
+
+#[test]
+fn a_pod_of_another_namespace_is_no_sandbox_of_it_whatever_owner_that_names() {
+    let mut index = with([0, 0, 0]);
+    let mut stranger = stored_pod("a", "stranger", "new", Some("run"));
+    stranger["metadata"]["namespace"] = json!("elsewhere");
+    index.apply_pod(&serde_json::from_value(stranger).unwrap());
+    let run = Key::new("default", "run");
+    let claim = index.claim(&run).unwrap();
+    assert_eq!(index.held_by(&claim).count(), 0);
+    assert!(index.claim_view(&run, now()).unwrap().sandboxes.is_empty());
 }

@@ -100,6 +100,7 @@ impl CallError {
             429 => Class::Throttled(Duration::from_secs(u64::from(retry_after).clamp(1, LONGEST))),
             403 if self.missing_right().is_some() => Class::Denied,
             400..=499 => Class::Refused(status.message.clone()),
+            _ if status.message.contains(TOO_LARGE) => Class::Refused(status.message.clone()),
             _ => Class::Ambiguous,
         }
     }
@@ -139,6 +140,9 @@ impl CallError {
 /// What the API server says of a webhook that it could not ask (`ErrCallingWebhook` of its library). Nothing is stored before
 /// every webhook has been asked, so this is known not to have happened.
 const NOT_ADMITTED: &str = "failed calling webhook";
+
+/// In the answer, a 500, to what etcd does not take.
+const TOO_LARGE: &str = "request is too large";
 
 /// Whether labels or annotations are at fault. A policy that denies names no field, and a webhook may have changed others.
 fn names_metadata(cause: &StatusCause) -> bool {

@@ -282,3 +282,29 @@ async fn a_write_that_is_tried_for_long_is_one_task_and_is_not_decided_on_again(
         assert_eq!(world.pending(), noted, "a read meanwhile tells nothing of it");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn statuses_that_are_too_large_to_be_stored_keep_no_other_claim_of_the_pool_waiting() {
+    let mut world = World::new(|asked| {
+        if asked.what == "sandboxclaims/status" && asked.name.starts_with("large") {
+            Reply::Fails("etcdserver: request is too large")
+        } else {
+            Reply::Done
+        }
+    });
+    world.pool("default", "python", MANY);
+    for n in 0..MANY - 1 {
+        world.claim("default", &format!("large-{n}"), "python", &json!({}));
+    }
+    world.go_on(Duration::from_secs(1)).await;
+    world.claim("default", "run", "python", &json!({}));
+    world.go_on(Duration::from_secs(1)).await;
+    assert_eq!(
+        world
+            .bound("default")
+            .iter()
+            .filter(|name| *name == "run")
+            .count(),
+        1
+    );
+}

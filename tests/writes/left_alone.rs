@@ -1,6 +1,6 @@
 //! Sandboxes that are left alone for a while, since a write on them was refused.
 
-use crate::world::{Asked, Reply, World, warm};
+use crate::world::{Asked, NOT_ADMITTED, Reply, World, warm};
 use serde_json::json;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -69,7 +69,7 @@ async fn one_that_changes_while_it_is_refused_is_tried_no_more_often_for_it() {
 
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_taken_away_now_is_not_made_up_for_by_others() {
-    for reply in [Reply::Throttled(30), Reply::Code(503), Reply::NotAdmitted] {
+    for reply in [Reply::Throttled(30), Reply::Code(503), NOT_ADMITTED] {
         let told = format!("{reply:?}");
         let mut world = World::new(
             move |asked: &Asked| match (asked.verb.as_str(), asked.what.as_str()) {

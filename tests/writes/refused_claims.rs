@@ -1,6 +1,6 @@
 //! Bindings that the API server will not have, for the sake of the claim or of the sandbox.
 
-use crate::world::{Asked, BEGIN, Reply, World, warm};
+use crate::world::{Asked, BEGIN, NOT_ADMITTED, Reply, World, warm};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -50,7 +50,7 @@ async fn a_claim_that_is_refused_keeps_no_sandbox_from_the_younger_ones() {
 
 #[tokio::test(start_paused = true)]
 async fn a_claim_whose_webhook_cannot_be_asked_is_told_so_and_keeps_no_sandbox_from_others() {
-    let mut world = a_claim_that_meets(Reply::NotAdmitted, 1);
+    let mut world = a_claim_that_meets(NOT_ADMITTED, 1);
     world.go_on(Duration::from_secs(2)).await;
     assert_eq!(world.told("default", "bad"), ["Pending BindingRefused"]);
     world.claim("default", "good", "python", &json!({}));
@@ -64,7 +64,7 @@ async fn a_webhook_that_is_back_in_a_moment_costs_no_more_than_that() {
     let mut world = World::new(move |asked| {
         tries += u16::from(binds(asked));
         if binds(asked) && tries <= 3 {
-            Reply::NotAdmitted
+            NOT_ADMITTED
         } else {
             Reply::Done
         }

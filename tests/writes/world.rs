@@ -38,6 +38,9 @@ pub struct Asked {
     pub body: Value,
 }
 
+/// A webhook that is to admit a request cannot be asked.
+pub const NOT_ADMITTED: Reply = Reply::Fails("Internal error occurred: failed calling webhook \"example\"");
+
 /// What becomes of a request.
 #[derive(Clone, Debug)]
 pub enum Reply {
@@ -51,8 +54,8 @@ pub enum Reply {
     Throttled(u32),
     /// It is answered with 422, for the sake of this field; empty for none.
     Invalid(&'static str),
-    /// A webhook that is to admit it cannot be asked.
-    NotAdmitted,
+    /// It is answered with 500 and these words.
+    Fails(&'static str),
     /// It is never answered.
     Never,
 }
@@ -371,11 +374,10 @@ async fn answer(asked: &Asked, reply: Reply) -> io::Result<http::Response<Body>>
             }
             (200, stored)
         }
-        Reply::NotAdmitted => {
-            let (code, mut status) = refusal(500, &json!({}));
-            status["message"] = json!("Internal error occurred: failed calling webhook \"pods.example.com\"");
-            (code, status)
-        }
+        Reply::Fails(words) => (
+            500,
+            json!({"kind": "Status", "status": "Failure", "code": 500, "message": words}),
+        ),
         Reply::Code(429) => refusal(429, &json!({"retryAfterSeconds": 30})),
         Reply::Code(code) => refusal(code, &json!({})),
         Reply::Throttled(seconds) => refusal(429, &json!({"retryAfterSeconds": seconds})),

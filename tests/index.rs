@@ -328,3 +328,20 @@ fn a_live_read_tells_nothing_of_a_write_under_way() {
     asked.iter().for_each(|pod| pending.settled(pod));
     assert!(pending.is_empty());
 }
+
+#[test]
+fn what_is_gone_is_looked_at_once_more_so_that_nobody_waits_to_look_at_it_again() {
+    let mut index = index();
+    let gone = index.delete_claim(&claim(11, "Failed"));
+    assert!(
+        gone.iter()
+            .any(|t| matches!(t, Trigger::Claim(key) if key.name == "run")),
+        "{gone:?}"
+    );
+    let gone = index.delete_pool(&pool("pool", json!({})));
+    assert!(
+        gone.iter()
+            .any(|t| matches!(t, Trigger::Pool(key) if key.name == "python")),
+        "{gone:?}"
+    );
+}

@@ -104,7 +104,10 @@ impl Index {
     pub fn delete_pool(&mut self, stored: &StoredPool) -> Vec<Trigger> {
         let key = stored::key(&stored.metadata);
         self.remove_pool(&key);
-        self.waiting_on(&key)
+        // Whoever looks at it once more finds nothing, and forgets when it wanted to look at it again.
+        let mut triggers = vec![Trigger::Pool(key.clone())];
+        triggers.extend(self.waiting_on(&key));
+        triggers
     }
 
     fn remove_pool(&mut self, key: &Key) {
@@ -161,7 +164,9 @@ impl Index {
     }
 
     fn remove_claim(&mut self, key: &Key) -> Vec<Trigger> {
-        let triggers = self.unlist(key);
+        let mut triggers = self.unlist(key);
+        // As for a pool: a claim may want to be looked at in years.
+        triggers.push(Trigger::Claim(key.clone()));
         if let Some(claim) = self.claims.remove(key) {
             self.queue.forget(&claim.uid);
             self.refusers.forget(&claim.uid);

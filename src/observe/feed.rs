@@ -125,6 +125,10 @@ impl Backoff for Pauses {
     }
 }
 
+/// Objects in one page of a list. Somebody may make each of them as large as etcd takes (1.5 MiB), and a page is held several
+/// times while it is read.
+const PAGE: u32 = 50;
+
 /// Where triggers go.
 #[derive(Clone, Debug)]
 pub struct Triggers {
@@ -248,7 +252,7 @@ pub async fn run<K: Indexed>(feed: Feed, mut reflect: impl FnMut(&Event<K>)) {
         Some(namespace) => Api::namespaced(feed.client, namespace),
         None => Api::all(feed.client),
     };
-    let mut config = watcher::Config::default().timeout(WATCH_SECONDS);
+    let mut config = watcher::Config::default().timeout(WATCH_SECONDS).page_size(PAGE);
     if let Some(selector) = K::selector() {
         config = config.labels(selector);
     }

@@ -345,3 +345,31 @@ fn what_is_gone_is_looked_at_once_more_so_that_nobody_waits_to_look_at_it_again(
         "{gone:?}"
     );
 }
+
+#[test]
+fn a_sandbox_whose_deletion_was_decided_on_is_held_by_the_claim_that_waits_again_and_not_published() {
+    let mut index = index();
+    let held = json!({
+        "metadata": {
+            "namespace": "default", "name": "python-1", "uid": "pod-1", "resourceVersion": "1",
+            "labels": {"warmpool.dev/pool": "python", "warmpool.dev/state": "claimed"},
+            "ownerReferences": [{
+                "apiVersion": "warmpool.dev/v1alpha1", "kind": "SandboxClaim", "name": "run", "uid": "claim",
+                "controller": true,
+            }],
+        },
+        "status": {"phase": "Running"},
+    });
+    index.apply_pod(&serde_json::from_value(held).unwrap());
+    let run = Key::new("default", "run");
+    let pod = index.pod(&Key::new("default", "python-1")).unwrap();
+    for (going, published) in [(false, 1), (true, 0)] {
+        if going {
+            index.pending.deleting(&pod);
+        }
+        let claim = index.claim(&run).unwrap();
+        assert_eq!(index.held_by(&claim).count(), 1);
+        let view = index.claim_view(&run, Timestamp::UNIX_EPOCH).unwrap();
+        assert_eq!(view.sandboxes.len(), published);
+    }
+}

@@ -122,9 +122,10 @@ impl Writer {
                 index.pending.binding(sandbox, &claim.uid);
                 index.takings.note(&view.pool.uid, view.now);
             }
+            let stays = |sandbox: &Arc<Sandbox>| !index.pending.is_deleting(&sandbox.uid);
             let order = bind::Order {
                 warm: !index.has_waited(claim),
-                held,
+                held: held.into_iter().filter(stays).collect(),
                 claim: index.as_written(claim),
                 pool: Arc::clone(&view.pool),
                 sandboxes,

@@ -68,10 +68,12 @@ impl Index {
         let claim = self.claims.get(key).filter(|c| !self.awaits(&c.uid))?;
         let served_by = self.serving(claim);
         let pool = self.pools.get(&served_by);
+        // It is not to be published with one whose deletion was decided on before it waited again.
+        let going = |pod: &Sandbox| claim.waiting() && self.pending.is_deleting(&pod.uid);
         Some(ClaimView {
             now,
             claim: Arc::clone(claim),
-            sandboxes: self.owned_by(claim).collect(),
+            sandboxes: self.owned_by(claim).filter(|pod| !going(pod)).collect(),
             binding: self.pending.is_serving(&claim.uid)
                 || self.pending.bound_to().any(|uid| uid == claim.uid),
             server: self.server_of(claim),

@@ -278,6 +278,11 @@ impl Pending {
         self.writes.get(uid).map(|(_, write)| write.what)
     }
 
+    /// The pod with UID `uid` is being deleted, or was and is not seen so yet.
+    pub fn is_deleting(&self, uid: &str) -> bool {
+        matches!(self.on(uid), Some(OwnWrite::Delete | OwnWrite::Deleted))
+    }
+
     /// The pod that is being bound to the claim with UID `claim`, or was and is not seen so yet; of several any.
     pub fn binding_of(&self, claim: &str) -> Option<&Key> {
         let binds = |write: &Write| write.what == OwnWrite::Bind && write.claim == claim;

@@ -65,7 +65,7 @@ impl Index {
         let mut all: BTreeMap<Key, Census> = BTreeMap::from([(Key::default(), Census::default())]);
         for (key, pool) in &self.pools {
             let mut census = Census::of(pool);
-            let sandboxes = self.sandboxes.get(key).into_iter().flat_map(BTreeMap::values);
+            let sandboxes = self.sandboxes_of(key);
             for sandbox in sandboxes {
                 let updated = [sandbox.revision.as_str(), ""].contains(&pool.status.update_revision.as_str());
                 if let Some(state) = state(pool, sandbox, now) {

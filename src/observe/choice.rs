@@ -93,8 +93,7 @@ impl Index {
         if one.refusers.is_empty() {
             return 0;
         }
-        let sandboxes = self.sandboxes.get(&pool.key);
-        let all = sandboxes.into_iter().flat_map(BTreeMap::values);
+        let all = self.sandboxes_of(&pool.key);
         let free = all.filter(|s| is_unclaimed(s, pool) && self.is_free(s, pool, now));
         free.filter(|s| one.refusers.contains(&s.uid)).count()
     }
@@ -104,8 +103,7 @@ impl Index {
     }
 
     fn candidate<'a>(&self, pool: &'a Pool, now: Timestamp) -> Candidate<'a> {
-        let sandboxes = self.sandboxes.get(&pool.key);
-        let all = sandboxes.into_iter().flat_map(BTreeMap::values);
+        let all = self.sandboxes_of(&pool.key);
         let coming = all.clone().filter(|s| is_unclaimed(s, pool));
         let free = |s: &&Arc<Sandbox>| self.is_free(s, pool, now);
         let may_come = |s: &&Arc<Sandbox>| s.state == labels::WARM && !s.finished();

@@ -30,12 +30,12 @@ impl Index {
     /// The view of a pool; `None` when it is gone.
     pub fn pool_view(&self, key: &Key, now: Timestamp, seed: u64, creation: Creation) -> Option<PoolView> {
         let pool = Arc::clone(self.pools.get(key)?);
-        let sandboxes = self.sandboxes.get(key).into_iter().flat_map(BTreeMap::values);
         let (claims, chosen) = self.claims_of(&pool, now);
         Some(PoolView {
             now,
             seed,
-            sandboxes: sandboxes
+            sandboxes: self
+                .sandboxes_of(key)
                 .map(|s| Seen {
                     sandbox: Arc::clone(s),
                     pending: self.pending.on(&s.uid),
@@ -56,6 +56,11 @@ impl Index {
             pool,
             creation,
         })
+    }
+
+    /// The pods that carry the label of a pool.
+    pub(super) fn sandboxes_of(&self, pool: &Key) -> impl Iterator<Item = &Arc<Sandbox>> + Clone {
+        self.sandboxes.get(pool).into_iter().flat_map(BTreeMap::values)
     }
 
     /// Whether the last status written for the object with UID `uid` is still to be seen.

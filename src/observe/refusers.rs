@@ -4,7 +4,7 @@
 use super::claim::Claim;
 use super::index::Index;
 use super::sandbox::Sandbox;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// UIDs of refusers, by UID of the claim.
@@ -29,8 +29,7 @@ impl Index {
         let known = self.refusers.of(claim);
         let again = known.contains(&sandbox.uid);
         let pools = self.accepted_by(claim);
-        let of_pools = pools.filter_map(|pool| self.sandboxes.get(&pool.key));
-        let sandboxes = of_pools.flat_map(BTreeMap::values);
+        let sandboxes = pools.flat_map(|pool| self.sandboxes_of(&pool.key));
         // What has gone is not remembered.
         let there = sandboxes.filter(|s| !again && known.contains(&s.uid));
         let mut known: HashSet<_> = there.map(|s| s.uid.clone()).collect();

@@ -195,30 +195,30 @@ fn metadata<'de, D: Deserializer<'de>>(from: D) -> Result<ObjectMeta, D::Error> 
 /// they may be nested more deeply than can be decoded.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Template {
+struct StoredTemplate {
     #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<TemplateMetadata>,
+    metadata: Option<StoredTemplateMetadata>,
     #[serde(skip_serializing_if = "Option::is_none")]
     spec: Option<Value>,
 }
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct TemplateMetadata {
+struct StoredTemplateMetadata {
     #[serde(skip_serializing_if = "Option::is_none")]
     labels: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     annotations: Option<Value>,
 }
 
-impl TemplateMetadata {
+impl StoredTemplateMetadata {
     fn is_empty(&self) -> bool {
         self.labels.is_none() && self.annotations.is_none()
     }
 }
 
 fn template<'de, D: Deserializer<'de>>(from: D) -> Result<Value, D::Error> {
-    let mut template = Option::<Template>::deserialize(from)?.unwrap_or_default();
+    let mut template = Option::<StoredTemplate>::deserialize(from)?.unwrap_or_default();
     template.metadata = template.metadata.filter(|metadata| !metadata.is_empty());
     serde_json::to_value(template).map_err(D::Error::custom)
 }

@@ -115,13 +115,17 @@ fn complete(draft: &Draft, counts: &Counts) -> bool {
     let pool = &draft.view.pool;
     let none_is_old =
         counts.updated == counts.replicas && draft.view.creating.len() == draft.creating_updated();
-    let (up, wanted) = (counts.updated_available + draft.taken, pool.targets.replicas);
-    // Where claims leave no room for any, none has shown that it comes up.
-    let begun = up > 0 || wanted == 0;
-    let enough = begun && up >= draft.within_total(wanted) && !draft.rollout_is_paused();
+    let enough = counts.updated_available + draft.taken >= draft.within_total(pool.targets.replicas);
+    let enough = enough && has_begun(draft, counts, 0) && !draft.rollout_is_paused();
     // That it was complete once is not enough: a rollout to another revision that was undone has to be made good.
     let was_complete = pool.status.completed() == Some(&draft.revisions.update.hash);
     none_is_old && (was_complete || (pool.fault.is_none() && enough))
+}
+
+/// A sandbox of the update revision has come up, or none is to: where claims leave no room for any, none has shown that it
+/// does. `kept` of the pool's stay on the old revision.
+fn has_begun(draft: &Draft, counts: &Counts, kept: usize) -> bool {
+    counts.updated_available + draft.taken > 0 || kept >= draft.view.pool.targets.replicas
 }
 
 /// When the rollout made progress last; `None` while none is under way, and while it waits for somebody: paused,
@@ -163,13 +167,11 @@ fn warm_up_failures(draft: &Draft) -> Option<String> {
     (!sentences.is_empty()).then(|| sentences.join("; "))
 }
 
-/// All but the `kept` sandboxes run the update revision, now or as the status has said. Where claims leave no room for any,
-/// none has shown that it comes up.
+/// All but the `kept` sandboxes run the update revision, now or as the status has said.
 fn at_partition(draft: &Draft, counts: &Counts, kept: usize) -> bool {
-    let replicas = draft.view.pool.targets.replicas;
-    let begun = counts.updated_available + draft.taken > 0 || kept >= replicas;
-    let enough = counts.updated_available + kept >= draft.within_total(replicas);
-    kept > 0 && (begun && enough || reached_partition(draft, kept))
+    let wanted = draft.within_total(draft.view.pool.targets.replicas);
+    let enough = has_begun(draft, counts, kept) && counts.updated_available + kept >= wanted;
+    kept > 0 && (enough || reached_partition(draft, kept))
 }
 
 /// The status says of this revision that all but the `kept` ones run it. That stays so while claims take sandboxes

@@ -10,7 +10,8 @@ use std::sync::Arc;
 pub struct Revisions {
     /// Revision of the present template.
     pub update: Known,
-    /// The other revision that is known to work, when its template is still stored: the one that was complete last.
+    /// The other revision that is known to work, when its template is still stored: the one that was complete last or, where
+    /// none ever was, the newest one of which a sandbox is Ready.
     pub previous: Option<Known>,
     /// What to write so that the update revision is stored as the newest.
     pub store: Option<Store>,
@@ -93,8 +94,7 @@ pub fn resolve(view: &PoolView) -> Revisions {
     }
 }
 
-/// The other revision that is known to work: the one that was complete last, or where none ever was, the newest one of
-/// which a sandbox is Ready.
+/// [`Revisions::previous`], out of the stored ones.
 fn previous<'a>(view: &PoolView, by_age: &[&'a Arc<Revision>], update: &str) -> Option<&'a Arc<Revision>> {
     let complete = &view.pool.status.current_revision;
     let is_ready = |hash: &str| {

@@ -98,7 +98,7 @@ fn can_ever_have(draft: &Draft, one: &Waiting) -> bool {
     one.may_ever_be_served_by(&draft.view.pool.targets)
 }
 
-/// Positions of the sandboxes that claims may take, the last to be removed last.
+/// Positions of the sandboxes that claims may take, ascending: the last to be removed last.
 struct Stock {
     updated: Vec<usize>,
     old: Vec<usize>,
@@ -141,20 +141,19 @@ impl Stock {
 
     /// Takes the sandbox that would be removed last of those that `of` selects, of the preferred revision.
     fn take_one(&mut self, policy: RevisionPolicy, of: impl Fn(usize) -> bool) -> Option<usize> {
-        let last = |those: &[usize]| those.iter().rposition(|index| of(*index));
+        let last = |those: &[usize]| those.iter().copied().rfind(|index| of(*index));
         let (updated, old) = (last(&self.updated), last(&self.old));
-        let index = |those: &[usize], at: Option<usize>| at.and_then(|at| those.get(at).copied());
-        let old_stays_longer = index(&self.old, old) > index(&self.updated, updated);
-        let of_old = match policy {
-            RevisionPolicy::Latest => false,
-            RevisionPolicy::PreferLatest => updated.is_none(),
-            RevisionPolicy::Any => old_stays_longer,
-        };
-        if of_old {
-            old.map(|at| self.old.remove(at))
-        } else {
-            updated.map(|at| self.updated.remove(at))
+        let taken = match policy {
+            RevisionPolicy::Latest => updated,
+            RevisionPolicy::PreferLatest => updated.or(old),
+            RevisionPolicy::Any => updated.max(old),
+        }?;
+        for those in [&mut self.updated, &mut self.old] {
+            if let Ok(at) = those.binary_search(&taken) {
+                those.remove(at);
+            }
         }
+        Some(taken)
     }
 }
 

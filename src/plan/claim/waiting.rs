@@ -15,8 +15,7 @@ const PATIENCE: SignedDuration = SignedDuration::from_millis(500);
 
 pub(super) fn plan(view: &ClaimView) -> ClaimPlan {
     let claim = &view.claim;
-    let expiration = claim.expiration();
-    if let Some(end) = expiration.filter(|time| *time <= view.now) {
+    if let Some(end) = claim.expiration().filter(|time| *time <= view.now) {
         let message = match claim.status.wait_seconds {
             None => format!("shutdownTime {end} came before the claim was bound"),
             Some(_) => bound::lifetime_ended(end),

@@ -27,6 +27,7 @@ mod objects;
 mod operator;
 mod plugin;
 mod prometheus;
+mod rbac;
 mod refusals;
 mod rest;
 mod rights;

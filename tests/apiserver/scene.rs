@@ -1,6 +1,6 @@
 //! One test's own namespace, watched from before its first object to the end, and judged.
 
-use crate::api::{ACCOUNTS, CLAIMS, NAMESPACES, PODS, POOLS, Resource};
+use crate::api::{ACCOUNTS, CLAIMS, NAMESPACES, PODS, POOLS, QUOTAS, Resource};
 use crate::check::blame::{Deletion, deleted_by_others};
 use crate::check::event::{Event, Kind, text};
 use crate::check::{self, Rules, Verdict};
@@ -174,6 +174,21 @@ impl Scene {
     pub fn create(&self, what: Resource, object: &Value) -> Result<Value, String> {
         let made = self.lab.api.create(what, &self.namespace, object);
         made.map_err(|refusal| format!("{object} was refused: {refusal}"))
+    }
+
+    /// A quota `narrow` of so many pods, which the API server goes by from here on.
+    pub fn narrow_quota(&self, pods: usize) -> Result<(), String> {
+        let hard = json!({"pods": pods.to_string()});
+        self.create(
+            QUOTAS,
+            &json!({"metadata": {"name": "narrow"}, "spec": {"hard": hard}}),
+        )?;
+        wait::until("the quota was counted", 30, || {
+            let there = self.lab.api.list(PODS, &self.namespace)?.len().to_string();
+            let quota = self.lab.api.get(QUOTAS, &self.namespace, "narrow")?;
+            let status = quota.unwrap_or_default()["status"].clone();
+            wait::ensure(text(&status, "/used/pods") == there, || status.to_string())
+        })
     }
 
     pub fn create_pool(&self, pool: &Value) -> Result<(), String> {

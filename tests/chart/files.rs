@@ -1,6 +1,7 @@
 //! What can be said of the chart's files without Helm.
 
 use crate::cluster::{output_of, repository};
+use crate::rbac;
 use crate::wait::ensure;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -130,29 +131,13 @@ pub fn chart_and_image_carry_the_version_of_the_binary() -> Result<(), String> {
     })
 }
 
-/// `get pods` and the like.
-fn rights_of(rule: &Value) -> Vec<String> {
-    let words = |field: &str| {
-        let words = rule[field].as_array().into_iter().flatten();
-        words.filter_map(Value::as_str).collect::<Vec<_>>()
-    };
-    let of = |resource: &str| {
-        words("verbs")
-            .iter()
-            .map(|verb| format!("{verb} {resource}"))
-            .collect()
-    };
-    words("resources")
-        .iter()
-        .flat_map(|r| -> Vec<_> { of(r) })
-        .collect()
-}
-
 pub fn every_right_of_the_roles_is_told_with_the_function_that_needs_it() -> Result<(), String> {
     let mut granted = BTreeSet::new();
-    for role in ["config/rbac/clusterrole.yaml", "config/rbac/role.yaml"] {
-        let rules = yaml(role)?["rules"].as_array().cloned().unwrap_or_default();
-        granted.extend(rules.iter().flat_map(rights_of));
+    for role in ["clusterrole.yaml", "role.yaml"] {
+        for (verb, resource) in rbac::granted(role)?.iter().flat_map(rbac::rights) {
+            let plural = resource.split('.').next().unwrap_or_default();
+            granted.insert(format!("{verb} {plural}"));
+        }
     }
     let mut told = BTreeSet::new();
     for row in text("SECURITY.md")?.lines() {

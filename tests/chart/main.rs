@@ -26,6 +26,8 @@ mod history;
 mod objects;
 #[path = "../apiserver/operator.rs"]
 mod operator;
+#[path = "../apiserver/rbac.rs"]
+mod rbac;
 #[path = "../apiserver/wait.rs"]
 mod wait;
 

@@ -3,22 +3,11 @@
 use crate::world::World;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
-use warmpool::api::PoolStatus;
 use warmpool::observe::sandbox::Sandbox;
 use warmpool::plan::Step;
 
 fn strategy(fields: Value) -> Value {
     json!({"updateStrategy": fields})
-}
-
-fn status(world: &World) -> PoolStatus {
-    serde_json::from_value(world.status.clone()).unwrap()
-}
-
-fn progressing(world: &World) -> (String, String) {
-    let conditions = status(world).conditions;
-    let condition = conditions.iter().find(|c| c.type_ == "Progressing").unwrap();
-    (condition.reason.clone(), condition.message.clone())
 }
 
 /// Claims `run-0` and so on take that many.
@@ -31,6 +20,12 @@ fn claims(world: &mut World, count: usize) {
 
 fn of(revision: &str) -> impl Fn(&&Sandbox) -> bool {
     move |sandbox| sandbox.revision == revision
+}
+
+fn held_back(room: usize, takes: usize) -> String {
+    format!(
+        "; held back, capacity.maxTotal leaves room for {room} beside the claimed ones, and it takes {takes}"
+    )
 }
 
 /// Four claims have all that `maxTotal` allows, and the template changes.
@@ -46,22 +41,17 @@ fn crowded() -> (World, String) {
 #[test]
 fn a_rollout_is_not_complete_before_claims_leave_room_for_one_sandbox() {
     let (mut world, first) = crowded();
-    let (reason, message) = progressing(&world);
+    let (reason, message) = world.progressing();
     assert_eq!(reason, "NewRevision");
-    assert!(
-        message.ends_with(
-            "; held back, capacity.maxTotal leaves room for 0 beside the claimed ones, and it takes 1"
-        ),
-        "{message}"
-    );
-    assert_eq!(status(&world).current_revision, first);
+    assert!(message.ends_with(&held_back(0, 1)), "{message}");
+    assert_eq!(world.written().current_revision, first);
     world.now += SignedDuration::from_hours(1);
     world.rest();
-    assert_eq!(progressing(&world).0, "NewRevision", "it waits for claims to end");
+    assert_eq!(world.progressing().0, "NewRevision", "it waits for claims to end");
     world.delete_claim("run-0");
     world.rest();
-    assert_eq!(progressing(&world).0, "RolloutComplete");
-    assert_eq!(status(&world).current_revision, world.update());
+    assert_eq!(world.progressing().0, "RolloutComplete");
+    assert_eq!(world.written().current_revision, world.update());
 }
 
 #[test]
@@ -71,7 +61,7 @@ fn a_rollout_is_not_at_its_partition_before_claims_leave_room_for_one_sandbox() 
         let mut world = World::full(4, fields);
         claims(&mut world, 4);
         world.set_image("image:2").rest();
-        assert_eq!(progressing(&world).0, reason, "{partition} are kept");
+        assert_eq!(world.progressing().0, reason, "{partition} are kept");
     }
 }
 
@@ -107,8 +97,8 @@ fn a_paused_rollout_is_not_ended_by_what_scaling_or_claims_take_of_the_old_sandb
             world.set(json!({"replicas": 4}));
         }
         world.rest();
-        assert_eq!(progressing(&world).0, "Paused");
-        assert_eq!(status(&world).current_revision, first);
+        assert_eq!(world.progressing().0, "Paused");
+        assert_eq!(world.written().current_revision, first);
         assert!(world.unclaimed().filter(of(&first)).count() >= 4 - new);
         assert_eq!(world.unclaimed().count(), 4);
     }
@@ -123,7 +113,7 @@ fn a_pool_that_never_was_complete_is_made_up_from_what_comes_up_while_its_next_t
     }
     world.rest_but(|_| false);
     assert_eq!(
-        (world.available(), progressing(&world).0.as_str()),
+        (world.available(), world.progressing().0.as_str()),
         (4, "Progressing")
     );
     world.set_image("broken");
@@ -141,14 +131,9 @@ fn an_eviction_that_waits_for_room_is_told_of() {
     let mut world = World::full(3, fields);
     world.sandboxes.values_mut().next().unwrap().evict = true;
     world.rest();
-    let (reason, message) = progressing(&world);
+    let (reason, message) = world.progressing();
     assert_eq!(reason, "RolloutComplete");
-    assert!(
-        message.ends_with(
-            "; held back, capacity.maxTotal leaves room for 3 beside the claimed ones, and it takes 4"
-        ),
-        "{message}"
-    );
+    assert!(message.ends_with(&held_back(3, 4)), "{message}");
 }
 
 #[test]

@@ -3,12 +3,9 @@
 use crate::world::World;
 use jiff::SignedDuration;
 use serde_json::json;
-use warmpool::api::PoolStatus;
 
 fn reason(world: &World) -> String {
-    let status: PoolStatus = serde_json::from_value(world.status.clone()).unwrap();
-    let progressing = status.conditions.iter().find(|c| c.type_ == "Progressing");
-    progressing.unwrap().reason.clone()
+    world.progressing().0
 }
 
 #[test]

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use warmpool::api::labels;
+use warmpool::api::{PoolStatus, labels};
 use warmpool::observe::Key;
 use warmpool::observe::claim::Claim;
 use warmpool::observe::fault::Fault;
@@ -266,6 +266,18 @@ impl World {
         self.sandboxes
             .values()
             .find(|s| matches!(&s.owner, Owner::Claim { uid: owner, .. } if owner == uid))
+    }
+
+    /// The status as it was written last.
+    pub fn written(&self) -> PoolStatus {
+        serde_json::from_value(self.status.clone()).unwrap()
+    }
+
+    /// Reason and message of its condition `Progressing`.
+    pub fn progressing(&self) -> (String, String) {
+        let conditions = self.written().conditions;
+        let condition = conditions.into_iter().find(|c| c.type_ == "Progressing").unwrap();
+        (condition.reason, condition.message)
     }
 
     /// Revision of the present template.

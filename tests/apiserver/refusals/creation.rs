@@ -33,18 +33,7 @@ fn failure_is_gone(scene: &Scene, name: &str) -> Result<(), String> {
 }
 
 pub fn a_quota_is_reported_and_the_pool_fills_when_it_is_lifted(scene: &Scene) -> Result<(), String> {
-    let quota = json!({"metadata": {"name": "narrow"}, "spec": {"hard": {"pods": "3"}}});
-    scene.create(QUOTAS, &quota)?;
-    wait::until("the quota was counted", 30, || {
-        let quota = scene
-            .lab
-            .api
-            .get(QUOTAS, &scene.namespace, "narrow")?
-            .unwrap_or_default();
-        wait::ensure(quota["status"]["used"]["pods"] == "0", || {
-            quota["status"].to_string()
-        })
-    })?;
+    scene.narrow_quota(3)?;
     scene.create_pool(&pool("python", 6, &json!({})))?;
     let message = pool_says(scene, "python", "ReplicaFailure", "FailedCreate")?;
     wait::ensure(message.contains("exceeded quota: narrow"), || {

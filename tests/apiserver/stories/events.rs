@@ -88,13 +88,7 @@ pub fn what_stops_a_pool_is_told_in_a_warning(scene: &Scene) -> Result<(), Strin
     scene.create_pool(&pool_of("shared", "python", 2, &json!({})))?;
     pool_says(scene, "python", "Progressing", "TemplateNotFound")?;
     told(scene, &["TemplateNotFound"])?;
-    let quota = json!({"metadata": {"name": "narrow"}, "spec": {"hard": {"pods": "0"}}});
-    scene.create(QUOTAS, &quota)?;
-    wait::until("the quota was counted", 30, || {
-        let quota = scene.lab.api.get(QUOTAS, &scene.namespace, "narrow")?;
-        let used = quota.unwrap_or_default()["status"]["used"].clone();
-        wait::ensure(used["pods"] == "0", || used.to_string())
-    })?;
+    scene.narrow_quota(0)?;
     let shared = crate::objects::template("shared", &json!({}));
     scene.create(crate::api::TEMPLATES, &shared)?;
     let all = told(scene, &["TemplateNotFound", "NewRevision", "FailedCreate"])?;

@@ -3,8 +3,9 @@
 use super::{bound, burst};
 use crate::api::{LEASES, TEMPLATES};
 use crate::objects::{NEW_IMAGE, OLD_IMAGE, pool, pool_of, template};
+use crate::rbac::{Right, granted, rights};
 use crate::rest::settle;
-use crate::rights::{account, granted};
+use crate::rights::account;
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
@@ -13,9 +14,6 @@ use std::collections::BTreeSet;
 /// The audit log has the reads of this account, too (`e2e/cluster/audit-policy.yaml`).
 const ACCOUNT: &str = "audited";
 const HOME: &str = "warmpool-system";
-
-/// A verb, and the resource with its API group.
-type Right = (String, String);
 
 /// Rights that only something rare asks for, and the file that does.
 const IN_TROUBLE: &[(&str, &str, &str)] = &[
@@ -76,23 +74,6 @@ pub fn the_role_allows_what_it_does_and_nothing_that_it_never_does(scene: &Scene
     wait::ensure(unused.is_empty(), || {
         format!("the role allows what nothing does: {unused:?}")
     })
-}
-
-/// The rights that a rule gives.
-fn rights(rule: &Value) -> Vec<Right> {
-    let words = |field: &str| -> Vec<String> {
-        let words = rule[field].as_array().into_iter().flatten();
-        words.filter_map(|word| word.as_str().map(Into::into)).collect()
-    };
-    let mut all = Vec::new();
-    for group in words("apiGroups") {
-        for resource in words("resources") {
-            for verb in words("verbs") {
-                all.push((verb, format!("{resource}.{group}")));
-            }
-        }
-    }
-    all
 }
 
 /// Everything that users do with pools and claims, once.

@@ -1,7 +1,6 @@
 //! What the log tells: a line for each change, and nothing while nothing changes.
 
 use super::{bound, burst, in_phase};
-use crate::api::QUOTAS;
 use crate::check::event::text;
 use crate::objects::{NEW_IMAGE, pool, sim, with};
 use crate::operator::Operator;
@@ -88,10 +87,7 @@ pub fn the_log_has_a_line_for_each_change_and_none_at_rest(scene: &Scene) -> Res
 
 /// A line for it, with what the API server says of it.
 fn a_refusal_is_told(scene: &Scene, operator: &Operator) -> Result<(), String> {
-    scene.create(
-        QUOTAS,
-        &json!({"metadata": {"name": "narrow"}, "spec": {"hard": {"pods": "0"}}}),
-    )?;
+    scene.narrow_quota(0)?;
     scene.create_pool(&pool("refused", 1, &json!({})))?;
     let refused = json!({"message": "a pod could not be created", "level": "WARN"});
     wait::until("the refusal was logged", 60, || {

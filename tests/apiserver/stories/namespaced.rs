@@ -3,8 +3,9 @@
 use super::{bound, burst};
 use crate::api::{NAMESPACES, PODS, POOLS};
 use crate::objects::{NEW_IMAGE, pool};
+use crate::rbac::granted;
 use crate::rest::settle;
-use crate::rights::{account, granted};
+use crate::rights::account;
 use crate::scene::{Scene, make_namespace};
 use crate::wait;
 use serde_json::{Value, json};

@@ -3,8 +3,9 @@
 
 use crate::objects::pool;
 use crate::operator::Operator;
+use crate::rbac::granted;
 use crate::rest::settle;
-use crate::rights::{account, granted};
+use crate::rights::account;
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};

@@ -18,7 +18,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 COPY = ROOT / "target" / "mutants"
 PARTS = ["Cargo.toml", "Cargo.lock", "clippy.toml", "src", "tests", "benches"]
-BUILD = ["cargo", "test", "--locked", "--profile", "explore", "--test", "explore"]
+BUILD = ["cargo", "test", "--locked", "--profile", "mutants", "--test", "explore"]
 WALKS = "walks_through_larger_worlds"
 # The nearest worlds of a large scene. A mutant that needs more to be seen is left to the walks.
 ENVIRONMENT = {"EXPLORE_STATES": "30000", **os.environ}

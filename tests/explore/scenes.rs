@@ -29,6 +29,14 @@ pub fn image(image: &str) -> Value {
     json!({"template": {"spec": {"containers": [{"name": "sandbox", "image": image}]}}})
 }
 
+/// The handler of preDelete is a label that the template gives and that somebody changes later.
+pub fn pre_delete() -> Value {
+    json!({
+        "lifecycle": {"preDelete": {"labelsHandler": {"hold": "yes"}}},
+        "template": {"metadata": {"labels": {"hold": "yes"}}},
+    })
+}
+
 pub fn a_claim_and_a_crash() -> &'static Scene {
     binding("a claim and a crash", 1, |scene| {
         scene.claims([json!({})]);
@@ -248,6 +256,16 @@ pub fn a_scale_down_and_a_claim() -> &'static Scene {
         scene.quiet = true;
         scene.lagging = PODS_AND_CLAIMS;
         scene.prompt = false;
+    })
+}
+
+/// What drains above `maxTotal` must not be wanted back for the sake of `replicas`.
+pub fn less_room_than_replicas_and_a_crash() -> &'static Scene {
+    rolling("less room than replicas, and a crash", 2, |scene| {
+        scene.pool(pre_delete());
+        scene.edits([json!({"capacity": {"maxTotal": 1}}), json!({"capacity": null})]);
+        scene.left.crashes = 1;
+        scene.quiet = true;
     })
 }
 

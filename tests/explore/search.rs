@@ -7,6 +7,7 @@ use crate::laws::Breach;
 use crate::scene::Scene;
 use crate::state::State;
 use crate::story::Story;
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -76,7 +77,7 @@ pub fn explore(scene: &'static Scene, bounds: Bounds) -> Result<Coverage, Box<St
     let start = Instant::now();
     let begin = scene.begin();
     let key = key::of(&begin);
-    let mut seen = HashSet::from([key]);
+    let mut ways = HashMap::from([(key, None)]);
     let mut courses = HashMap::new();
     let mut coverage = Coverage::default();
     let (state, way) = (begin.clone(), None);
@@ -93,29 +94,59 @@ pub fn explore(scene: &'static Scene, bounds: Bounds) -> Result<Coverage, Box<St
                 Ok(state_and_key) => state_and_key,
             };
             courses.extend(one.course_of.map(|before| (before, key)));
-            if seen.insert(key) {
+            if let Entry::Vacant(unseen) = ways.entry(key) {
                 let way = one.way;
+                unseen.insert(way.clone());
                 layer.push(Open { state, key, way });
             }
         }
     }
     coverage.complete = layer.is_empty();
     coverage.time = start.elapsed();
-    // Every course ends at rest, where it was judged; one that does not runs in a circle.
-    let circle = courses.keys().find(|key| {
+    match restless(&courses, &ways) {
+        Some(way) => Err(Box::new(circle(&begin, actions(way)))),
+        None => Ok(coverage),
+    }
+}
+
+/// The shortest way to a world whose undisturbed course runs in a circle: every other ends at rest, where it is judged.
+fn restless<'a>(courses: &HashMap<u128, u128>, ways: &'a HashMap<u128, Way>) -> Option<&'a Way> {
+    let endless = |key: &&u128| {
         let course = std::iter::successors(Some(**key), |key| courses.get(key).copied());
         course.take(RESTLESS).count() == RESTLESS
-    });
-    if circle.is_some() {
-        let (law, what) = ("I8", "a course comes to no rest".to_string());
-        return Err(Box::new(Story::new(&begin, Vec::new(), Breach { law, what })));
+    };
+    let found = courses.keys().filter(endless).filter_map(|key| ways.get(key));
+    found.min_by_key(|way| steps(way).count())
+}
+
+/// These actions, and the undisturbed course after them once around.
+fn circle(begin: &State, mut told: Vec<Action>) -> Story {
+    let mut state = begin.clone();
+    for action in &told {
+        state
+            .happen(action)
+            .expect("it is enabled")
+            .expect("no law is broken");
     }
-    Ok(coverage)
+    let mut seen = HashSet::new();
+    while seen.insert(key::of(&state)) {
+        let action = state.undisturbed().expect("it never rests");
+        state
+            .happen(&action)
+            .expect("it is enabled")
+            .expect("no law is broken");
+        told.push(action);
+    }
+    let (law, what) = ("I8", "a course comes to no rest".to_string());
+    Story::new(begin, told, Breach { law, what })
+}
+
+fn steps(way: &Way) -> impl Iterator<Item = &Arc<Step>> {
+    std::iter::successors(way.as_ref(), |step| step.before.as_ref())
 }
 
 fn actions(way: &Way) -> Vec<Action> {
-    let steps = std::iter::successors(way.as_ref(), |step| step.before.as_ref());
-    let mut actions: Vec<_> = steps.map(|step| step.action.clone()).collect();
+    let mut actions: Vec<_> = steps(way).map(|step| step.action.clone()).collect();
     actions.reverse();
     actions
 }

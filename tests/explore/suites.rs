@@ -59,6 +59,7 @@ suite! {
     a_claim_and_a_quota
     a_claim_beside_a_batch_that_waits
     an_eviction_of_the_partition
+    less_room_than_replicas_and_a_crash
 }
 
 suite! {

@@ -1,7 +1,7 @@
 //! The larger worlds that are walked through at random, each drawn by its number.
 
 use crate::scene::{Left, Scene};
-use crate::scenes::image;
+use crate::scenes::{image, pre_delete};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
@@ -60,10 +60,7 @@ pub fn scene(seed: u64) -> &'static Scene {
             }));
         }
         if random.random_bool(0.2) {
-            scene.pool(json!({
-                "lifecycle": {"preDelete": {"labelsHandler": {"hold": "yes"}}},
-                "template": {"metadata": {"labels": {"hold": "yes"}}},
-            }));
+            scene.pool(pre_delete());
         }
         if random.random_bool(0.3) {
             let replicas = random.random_range(0..=3);

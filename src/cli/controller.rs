@@ -6,7 +6,9 @@ use crate::control::{self, lease};
 use crate::metrics::Metrics;
 use crate::metrics::requests::CountRequests;
 use crate::observe::feed::{SILENCE, Shared};
+use crate::observe::text::as_text;
 use crate::serve::{ServeError, exposition, health, serve};
+use axum::http::Response;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgAction, Args, ValueEnum};
 use kube::client::ClientBuilder;
@@ -17,6 +19,7 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+use tower::util::MapResponseLayer;
 use tracing::Level;
 use tracing_subscriber::filter::{EnvFilter, FilterExt as _, filter_fn};
 use tracing_subscriber::fmt;
@@ -216,7 +219,8 @@ fn run(arguments: &Arguments) -> Result<(), ControllerError> {
     })?
 }
 
-/// A client for the cluster of the kubeconfig or of the ServiceAccount, whose requests `metrics` counts.
+/// A client for the cluster of the kubeconfig or of the ServiceAccount, whose requests `metrics` counts and whose answers
+/// are text.
 async fn client(metrics: &Metrics) -> Result<Client, ControllerError> {
     let mut config = Config::infer().await?;
     // kube-rs repeats any verb for minutes; here each write decides for itself what an error means.
@@ -224,6 +228,7 @@ async fn client(metrics: &Metrics) -> Result<Client, ControllerError> {
     // A list or watch has no other limit. It counts from the last byte either way: a connection may have been idle.
     config.read_timeout = Some(SILENCE);
     config.reset_reader_on_write = true;
-    let builder = ClientBuilder::try_from(config)?;
+    let read_as_text = MapResponseLayer::new(|answer: Response<_>| answer.map(as_text));
+    let builder = ClientBuilder::try_from(config)?.with_layer(&read_as_text);
     Ok(builder.with_layer(&CountRequests(metrics.clone())).build())
 }

@@ -24,6 +24,7 @@ pub mod takings;
 pub mod targets;
 mod templates;
 pub mod terms;
+pub mod text;
 pub mod trouble;
 pub mod turns;
 pub mod view;

@@ -119,7 +119,7 @@ impl Revision {
             .iter()
             .flatten()
             .find(|r| r.controller == Some(true));
-        let template = stored.data.pointer("/spec/template")?.clone();
+        let template = stored.template.clone()?;
         Some(Self {
             key: stored::key(metadata),
             uid: stored::uid(metadata),

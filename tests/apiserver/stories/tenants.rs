@@ -179,6 +179,23 @@ pub fn metadata_that_cannot_be_read_stops_no_operator_that_runs_or_starts(
         }}}}"#
     );
     scene.kubectl(&["create", "--validate=ignore", "-f", "-"], Some(&nested))?;
+    // Nor is what it holds of those checked to be text. A client would send no such bytes, so this is no client.
+    let bytes = b"{\"apiVersion\": \"v1\", \"kind\": \"PodTemplate\", \"metadata\": {\"name\": \"bytes\"}, \"template\": {
+        \"metadata\": {\"managedFields\": [{\"fieldsType\": \"FieldsV1\", \"fieldsV1\": {\"f:\xff\": {}}}]},
+        \"spec\": {\"containers\": [{\"name\": \"main\", \"image\": \"sandbox:1\"}]}
+    }}";
+    let file = tempfile::NamedTempFile::new().map_err(|e| e.to_string())?;
+    std::fs::write(file.path(), bytes).map_err(|e| e.to_string())?;
+    let path = format!("/api/v1/namespaces/{}/podtemplates", scene.namespace);
+    let from = file.path().to_string_lossy();
+    scene.kubectl(&["create", "--raw", &path, "-f", &from], None)?;
+    // The controllers of StatefulSets and DaemonSets store their templates, with the labels of these.
+    let revision = format!(
+        r#"{{"apiVersion": "apps/v1", "kind": "ControllerRevision", "revision": 1, "metadata": {{
+            "name": "odd", "labels": {{"warmpool.dev/pool": "python", "warmpool.dev/revision": "odd"}}
+        }}, "data": {{"spec": {{"template": {{"metadata": {{"managedFields": [{{"fieldsV1": {deep}}}]}}}}}}}}}}"#
+    );
+    scene.kubectl(&["create", "--validate=ignore", "-f", "-"], Some(&revision))?;
     scene.create_claim("while-it-runs", "python", &json!({}))?;
     bound(scene, "while-it-runs")?;
     operator.stop()?;

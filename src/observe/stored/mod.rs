@@ -2,17 +2,18 @@
 //! does not decode cannot stop the watch of all others; they are decoded once, in `pool.rs` and `claim.rs`. Of the
 //! rest only that is decoded which the API server itself writes or has checked.
 
+mod parts;
+
+use self::parts::{data, metadata, template, time};
 use super::Key;
 use crate::api::{Pool, SandboxClaim};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::{Pod, PodTemplate};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::Resource;
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
 
 /// A `Pool` as stored.
 #[derive(Resource, Clone, Debug, Default, Deserialize)]
@@ -65,9 +66,9 @@ pub struct StoredRevision {
     pub metadata: ObjectMeta,
     /// Increasing number; the highest is the newest.
     pub revision: i64,
-    /// Undecoded content.
-    #[serde(default)]
-    pub data: Value,
+    /// The template of a pool's revision, undecoded but for what a pod does not take over from it; `None` in others.
+    #[serde(default, rename = "data", deserialize_with = "data")]
+    pub template: Option<Value>,
 }
 
 /// The few fields of a pod that matter here; the rest is never decoded.
@@ -155,80 +156,6 @@ pub struct StoredContainerWaiting {
     pub reason: Option<String>,
 }
 
-/// The metadata that matters here. `managedFields` is not looked at: whoever may update an object writes there what he
-/// likes, and the API server takes years that are not times anywhere else.
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Metadata {
-    name: Option<String>,
-    namespace: Option<String>,
-    uid: Option<String>,
-    resource_version: Option<String>,
-    generation: Option<i64>,
-    creation_timestamp: Option<Time>,
-    deletion_timestamp: Option<Time>,
-    labels: Option<BTreeMap<String, String>>,
-    annotations: Option<BTreeMap<String, String>>,
-    finalizers: Option<Vec<String>>,
-    owner_references: Option<Vec<OwnerReference>>,
-}
-
-fn metadata<'de, D: Deserializer<'de>>(from: D) -> Result<ObjectMeta, D::Error> {
-    let read = Metadata::deserialize(from)?;
-    Ok(ObjectMeta {
-        name: read.name,
-        namespace: read.namespace,
-        uid: read.uid,
-        resource_version: read.resource_version,
-        generation: read.generation,
-        creation_timestamp: read.creation_timestamp,
-        deletion_timestamp: read.deletion_timestamp,
-        labels: read.labels,
-        annotations: read.annotations,
-        finalizers: read.finalizers,
-        owner_references: read.owner_references,
-        ..ObjectMeta::default()
-    })
-}
-
-/// What a pod takes over from a template. The rest is skipped: nobody checks the `managedFields` that a template has, and
-/// they may be nested more deeply than can be decoded.
-#[derive(Default, Serialize, Deserialize)]
-#[serde(default)]
-struct StoredTemplate {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<StoredTemplateMetadata>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    spec: Option<Value>,
-}
-
-#[derive(Default, Serialize, Deserialize)]
-#[serde(default)]
-struct StoredTemplateMetadata {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    labels: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    annotations: Option<Value>,
-}
-
-impl StoredTemplateMetadata {
-    fn is_empty(&self) -> bool {
-        self.labels.is_none() && self.annotations.is_none()
-    }
-}
-
-fn template<'de, D: Deserializer<'de>>(from: D) -> Result<Value, D::Error> {
-    let mut template = Option::<StoredTemplate>::deserialize(from)?.unwrap_or_default();
-    template.metadata = template.metadata.filter(|metadata| !metadata.is_empty());
-    serde_json::to_value(template).map_err(D::Error::custom)
-}
-
-/// A time, or `None` for what is not one here, such as the last hours of the year 9999.
-fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Time>, D::Error> {
-    let written = Option::<String>::deserialize(from)?;
-    Ok(written.and_then(|written| written.parse().ok()).map(Time))
-}
-
 /// Namespace and name out of metadata.
 pub fn key(metadata: &ObjectMeta) -> Key {
     Key::new(
@@ -301,6 +228,35 @@ mod tests {
         let stored: StoredPodTemplate = serde_json::from_str(&text)?;
         let kept = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": []}});
         assert_eq!(stored.template, kept);
+        Ok(())
+    }
+
+    #[test]
+    fn content_that_is_no_template_of_ours_does_not_stop_the_decoding_of_a_revision()
+    -> Result<(), serde_json::Error> {
+        let deep = format!("{}1{}", r#"{"a":"#.repeat(500), "}".repeat(500));
+        let spec = r#""spec": {"containers": []}"#;
+        let kept = json!({"spec": {"containers": []}});
+        for (template, expected) in [
+            (
+                format!(r#"{{{spec}, "metadata": {{"managedFields": [{deep}]}}}}"#),
+                Some(kept.clone()),
+            ),
+            (
+                format!(r#"{{{spec}, "metadata": {{"name": "x"}}, "more": 1}}"#),
+                Some(kept),
+            ),
+            (format!(r#"{{"spec": {deep}}}"#), None),
+            ("7".into(), None),
+            ("null".into(), None),
+        ] {
+            for data in [format!(r#"{{"spec": {{"template": {template}}}}}"#), template] {
+                let is_whole = data.contains("template");
+                let text = format!(r#"{{"metadata": {{"name": "odd"}}, "revision": 1, "data": {data}}}"#);
+                let stored: StoredRevision = serde_json::from_str(&text)?;
+                assert_eq!(stored.template, expected.clone().filter(|_| is_whole), "{text}");
+            }
+        }
         Ok(())
     }
 

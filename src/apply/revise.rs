@@ -14,7 +14,7 @@ use crate::plan::Plan;
 use crate::plan::revision::{Revisions, Store};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -86,12 +86,13 @@ async fn create(
         .into_iter()
         .filter(|(_, value)| value.is_some())
         .collect();
+    let marks = json!({(labels::POOL): pool.key.name, (labels::REVISION): hash});
     let revision = json!({
         "apiVersion": "apps/v1",
         "kind": "ControllerRevision",
         "metadata": {
             "name": name,
-            "labels": {(labels::POOL): pool.key.name, (labels::REVISION): hash},
+            "labels": marks,
             "annotations": annotations,
             "ownerReferences": [{
                 "apiVersion": API_VERSION, "kind": "Pool", "name": pool.key.name, "uid": pool.uid,
@@ -109,15 +110,39 @@ async fn create(
         // Stored already: by an earlier try, by another operator, or for an earlier pool of this name, whose
         // garbage is still to be collected. The first two are seen soon; the last goes soon.
         Err(error) if error.class() == Class::Stale => {
-            let existing = settle(&mut Place::anywhere(), || call(api.get(&name))).await?;
-            if stored::is_owned_by(&existing.metadata, &pool.uid) {
-                Ok(existing)
-            } else {
-                Err(error)
-            }
+            existing(api, pool, hash, &name, marks).await?.ok_or(error)
         }
         Err(error) => Err(error),
     }
+}
+
+/// The revision that is stored under this name, if it is this pool's. Without its labels, which somebody may have taken
+/// off, no list of the pool's revisions holds it: it gets them back.
+async fn existing(
+    api: &Api<StoredRevision>,
+    pool: &Pool,
+    hash: &str,
+    name: &str,
+    marks: Value,
+) -> Result<Option<StoredRevision>, CallError> {
+    let found = settle(&mut Place::anywhere(), || call(api.get(name))).await?;
+    if !stored::is_owned_by(&found.metadata, &pool.uid) {
+        return Ok(None);
+    }
+    if is_of(&found, pool, hash) {
+        return Ok(Some(found));
+    }
+    let metadata = json!({"uid": found.metadata.uid, "labels": marks});
+    let patch = Patch::Merge(json!({"metadata": metadata}));
+    let marked = patched(api, name, &patch).await?;
+    Ok(Some(marked).filter(|marked| is_of(marked, pool, hash)))
+}
+
+/// Whether it is found as the pool's revision with this hash.
+fn is_of(stored: &StoredRevision, pool: &Pool, hash: &str) -> bool {
+    Revision::read(stored).is_some_and(|revision| {
+        revision.owner == pool.uid && revision.pool == pool.key.name && revision.hash == hash
+    })
 }
 
 async fn renumber(
@@ -129,9 +154,17 @@ async fn renumber(
     let annotations = json!({(labels::CHANGE_CAUSE): pool.change_cause});
     let metadata = json!({"uid": revision.uid, "annotations": annotations});
     let patch = Patch::Merge(json!({"metadata": metadata, "revision": number}));
+    patched(api, &revision.key.name, &patch).await
+}
+
+async fn patched(
+    api: &Api<StoredRevision>,
+    name: &str,
+    patch: &Patch<Value>,
+) -> Result<StoredRevision, CallError> {
     let parameters = PatchParams::default();
     settle(&mut Place::anywhere(), || {
-        call(api.patch(&revision.key.name, &parameters, &patch))
+        call(api.patch(name, &parameters, patch))
     })
     .await
 }

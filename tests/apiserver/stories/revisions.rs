@@ -108,6 +108,30 @@ pub fn a_revision_whose_name_is_taken_gets_another(scene: &Scene) -> Result<(), 
     })
 }
 
+pub fn a_revision_gets_back_the_label_that_was_taken_off(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&pool("python", 2, &json!({})))?;
+    settle(scene, 30)?;
+    let first = stored(scene)?;
+    let name = format!("python-{}", first[0]);
+    let before = Written::by_operator(scene)?;
+    scene.kubectl(
+        &["label", "controllerrevision", &name, "warmpool.dev/pool-"],
+        None,
+    )?;
+    scene.create_claim("run", "python", &json!({}))?;
+    bound(scene, "run")?;
+    settle(scene, 30)?;
+    let back = scene.lab.api.get(REVISIONS, &scene.namespace, &name)?;
+    let back = back.unwrap_or_default();
+    wait::ensure(
+        back["metadata"]["labels"]["warmpool.dev/pool"] == "python",
+        || back.to_string(),
+    )?;
+    // It cannot be created, since it is there, and is marked then.
+    let spent = Written::by_operator(scene)?.less(&before).revisions;
+    wait::ensure(spent == 2, || format!("{spent} writes of revisions"))
+}
+
 const FLIPS: usize = 10;
 const WARM: usize = 8;
 

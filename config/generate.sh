@@ -9,7 +9,7 @@ helm=${WARMPOOL_CLUSTER_BIN:-.cluster/bin}/helm
 declare -A templates=(
   [rbac]="serviceaccount rbac/clusterrole rbac/clusterrolebinding rbac/role rbac/rolebinding rbac/users"
   [manager]="deployment poddisruptionbudget priorityclass networkpolicy monitoring/service"
-  [policies]="policies/delete-protection policies/pod-labels"
+  [policies]="policies/claim-deletion policies/delete-protection policies/pod-labels"
 )
 
 for folder in "${!templates[@]}"; do

@@ -100,6 +100,7 @@ const STORIES: &[(&str, Story)] = named![
         two_operators_share_a_cluster_by_namespaces,
     },
     policies::{
+        a_claim_cannot_leave_its_sandboxes_behind,
         a_protected_pool_with_claims_cannot_be_deleted,
         nobody_but_the_operator_writes_the_labels_of_sandboxes,
     },

@@ -131,7 +131,7 @@ pub fn two_operators_share_a_cluster_by_namespaces(plane: &Plane) -> Result<(), 
     ];
     plane.cluster.kubectl(&binding, None)?;
     let within = "watchNamespace=other,crds.enabled=false,rbac.userRoles=false,priorityClass.create=false,\
-                  admissionPolicies.deleteProtection=false,admissionPolicies.podLabels=false";
+                  admissionPolicies.claimDeletion=false,admissionPolicies.deleteProtection=false,admissionPolicies.podLabels=false";
     plane.helm(&[
         "install",
         "second",

@@ -100,6 +100,64 @@ fn delete_dry(plane: &Plane, name: &str) -> Result<Value, crate::api::Refusal> {
         .map(|()| json!(null))
 }
 
+pub fn a_claim_cannot_leave_its_sandboxes_behind(plane: &Plane) -> Result<(), String> {
+    plane.team()?;
+    plane.install(CHART, &["--create-namespace"])?;
+    let operator = plane.operator()?;
+    plane.create(POOLS, &pool("python", 2, &json!({})))?;
+    for name in ["first", "second", "third"] {
+        plane.create(CLAIMS, &claim(name, "python", &json!({})))?;
+        plane.sandbox_of(name)?;
+    }
+    let delete = |how: &str| {
+        let deleted = plane.api.delete(CLAIMS, TEAM, &format!("first?{how}"));
+        deleted.map(|()| json!(null))
+    };
+    let why = [
+        "claim first cannot leave its sandboxes behind",
+        "--cascade=orphan",
+    ];
+    until("the policy was at work", 30, || {
+        refused(delete("propagationPolicy=Orphan&dryRun=All"), &why)
+    })?;
+    refused(delete("propagationPolicy=Orphan"), &why)?;
+    refused(delete("orphanDependents=true"), &why)?;
+    let finalizers = json!({"metadata": {"finalizers": ["orphan"]}});
+    refused(
+        plane.api.merge(CLAIMS, TEAM, "first", &finalizers),
+        &["take orphan out of metadata.finalizers"],
+    )?;
+    let mut born_with = claim("fourth", "python", &json!({}));
+    born_with["metadata"]["finalizers"] = json!(["orphan"]);
+    refused(
+        plane.api.create(CLAIMS, TEAM, &born_with),
+        &["take orphan out of metadata.finalizers"],
+    )?;
+    let kubectl = |arguments: &[&str]| {
+        let all = [&["-n", TEAM, "delete", "sandboxclaims"], arguments].concat();
+        plane.cluster.kubectl(&all, None)
+    };
+    let said = kubectl(&["--all", "--cascade=orphan"]).err().unwrap_or_default();
+    ensure(said.contains("cannot leave its sandboxes behind"), || {
+        format!("kubectl said {said:?}")
+    })?;
+
+    // Any other deletion passes, and takes the sandbox along.
+    let sandboxes = ["first", "second", "third"].map(|claim| plane.sandbox_of(claim));
+    plane.api.delete(CLAIMS, TEAM, "first")?;
+    kubectl(&["second"])?;
+    kubectl(&["third", "--cascade=foreground"])?;
+    for sandbox in sandboxes {
+        let sandbox = sandbox?;
+        let name = sandbox["name"].as_str().unwrap_or_default();
+        until("the garbage collector took the sandbox", 60, || {
+            let left = plane.api.get(PODS, TEAM, name)?;
+            ensure(left.is_none(), || format!("{name} is still there"))
+        })?;
+    }
+    operator.stop()
+}
+
 pub fn nobody_but_the_operator_writes_the_labels_of_sandboxes(plane: &Plane) -> Result<(), String> {
     const WHY: &str = "only the operator writes the labels of a sandbox";
     plane.team()?;

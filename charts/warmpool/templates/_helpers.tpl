@@ -23,7 +23,7 @@
 {{- define "warmpool.clusterWide" -}}
 {{- with .Values }}
 {{- $roles := and .rbac.create (or .rbac.userRoles (not .watchNamespace)) }}
-{{- if or .crds.enabled $roles .priorityClass.create .admissionPolicies.deleteProtection .admissionPolicies.podLabels -}}
+{{- if or .crds.enabled $roles .priorityClass.create .admissionPolicies.claimDeletion .admissionPolicies.deleteProtection .admissionPolicies.podLabels -}}
 true
 {{- end }}
 {{- end }}

@@ -370,23 +370,21 @@ fn trials(
     group: Group,
     left_out: bool,
 ) -> impl Iterator<Item = Trial> {
-    let trial = move |(name, story): &Named| {
+    tests.iter().map(move |(name, story)| {
         let (name, story) = (format!("{prefix}{name}"), *story);
         let shown = name.clone();
         Trial::test(shown, move || tell(&name, story, group).map_err(Into::into)).with_ignored_flag(left_out)
-    };
-    tests.iter().map(trial)
+    })
 }
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // To name a test is to ask for it, and the big ones are told for nothing less.
-    let named = arguments.filter.as_deref();
-    let asked = arguments.ignored || arguments.include_ignored || named.is_some();
-    let big_asked = named.is_some_and(|name| name.starts_with(BIG));
+    let by_name = arguments.filter.clone().unwrap_or_default();
+    let asked = arguments.ignored || arguments.include_ignored || arguments.filter.is_some();
+    let big_asked = by_name.starts_with(BIG);
     (arguments.ignored, arguments.include_ignored) = (false, false);
     arguments.test_threads.get_or_insert(AT_ONCE);
-    let by_name = arguments.filter.clone().unwrap_or_default();
     let named = |test: &Trial| !by_name.is_empty() && test.name().starts_with(&by_name);
     let tests = trials(TOGETHER, "", Group::Together, !asked)
         .chain(trials(BEHIND_FAULTS, "", Group::BehindFaults, !asked))

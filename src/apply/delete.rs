@@ -16,8 +16,7 @@ pub(super) async fn run(writer: Writer, sandbox: Arc<Sandbox>, reason: &'static 
             let pool = sandbox.pool_key();
             tracing::info!(%pool, pod = %sandbox.key, reason, "sandbox deleted");
             writer.metrics.deleted(&pool, reason);
-            writer.shared.lock().pending.deleted(&sandbox);
-            writer.look_again(&sandbox);
+            writer.gone(&sandbox);
         }
         Err(error) => {
             if let Class::Refused(message) = error.class() {

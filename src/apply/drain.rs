@@ -78,8 +78,11 @@ async fn write(writer: &Writer, sandbox: &Arc<Sandbox>, to: &str, patch: Value) 
             match patched {
                 // An earlier try whose answer was lost may be the one that changed the pod.
                 Err(error) if error.class() == Class::Stale => {
-                    let now = settle(&mut place, || call(pods.get(&sandbox.key.name))).await;
-                    now.ok().filter(|now| is_made(now, sandbox, to)).ok_or(error)
+                    match settle(&mut place, || call(pods.get(&sandbox.key.name))).await {
+                        Ok(now) if is_made(&now, sandbox, to) => Ok(now),
+                        Err(unreadable) if unreadable.class() == Class::Gone => Err(unreadable),
+                        _ => Err(error),
+                    }
                 }
                 answer => answer,
             }
@@ -89,6 +92,7 @@ async fn write(writer: &Writer, sandbox: &Arc<Sandbox>, to: &str, patch: Value) 
     drop(place);
     match &answer {
         Ok(_) => writer.shared.lock().pending.answered(sandbox),
+        Err(error) if error.class() == Class::Gone => writer.gone(sandbox),
         Err(error) => {
             if let Class::Refused(message) = error.class() {
                 tracing::error!(pod = %sandbox.key, error = message, "the state of the pod could not be changed");

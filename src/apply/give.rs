@@ -74,6 +74,7 @@ pub(super) async fn give(
                 free(writer, sandbox);
                 return Given::Invalid(message);
             }
+            Class::Gone => writer.gone(sandbox),
             class => {
                 tracing::debug!(claim = %claim.key, pod = %sandbox.key, ?class, "the sandbox was taken or has changed");
                 writer.set_aside(sandbox);

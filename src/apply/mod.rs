@@ -275,6 +275,12 @@ impl Writer {
         }
     }
 
+    /// The API server has said that `sandbox` is gone or going: it counts for nothing any more, before the watch shows it.
+    pub(crate) fn gone(&self, sandbox: &Sandbox) {
+        self.shared.lock().pending.deleted(sandbox);
+        self.look_again(sandbox);
+    }
+
     /// Leaves `sandbox` alone until the watch shows a change of it, or for a while when none comes.
     pub(crate) fn set_aside(&self, sandbox: &Arc<Sandbox>) {
         let mut index = self.shared.lock();

@@ -189,7 +189,7 @@ impl Pending {
         }
     }
 
-    /// The API server has accepted the deletion of `sandbox`.
+    /// The API server has accepted the deletion of `sandbox`, or answered a write on it that it is gone.
     pub fn deleted(&mut self, sandbox: &Sandbox) {
         if let Some(write) = self.write_on(sandbox) {
             write.what = OwnWrite::Deleted;

@@ -71,7 +71,7 @@ pub enum OwnWrite {
     Drain,
     /// Being marked as warm again.
     Restore,
-    /// Deleted: the API server has said so.
+    /// Deleted, by whomever: the API server has said so.
     Deleted,
     /// The last write was refused because the pod had changed; nothing is tried before the change is seen.
     Refused,

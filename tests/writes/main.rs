@@ -5,6 +5,7 @@
 
 mod clock;
 mod failing_bindings;
+mod gone;
 mod kept_defaults;
 mod left_alone;
 mod lost_answers;

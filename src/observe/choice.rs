@@ -104,7 +104,9 @@ impl Index {
 
     fn candidate<'a>(&self, pool: &'a Pool, now: Timestamp) -> Candidate<'a> {
         let all = self.sandboxes_of(&pool.key);
-        let coming = all.clone().filter(|s| is_unclaimed(s, pool));
+        let coming = all
+            .clone()
+            .filter(|s| is_unclaimed(s, pool) && !self.pending.is_taken(&s.uid));
         let free = |s: &&Arc<Sandbox>| self.is_free(s, pool, now);
         let may_come = |s: &&Arc<Sandbox>| s.state == labels::WARM && !s.finished();
         let updated = |s: &&Arc<Sandbox>| s.revision == pool.status.update_revision;

@@ -283,6 +283,11 @@ impl Pending {
         matches!(self.on(uid), Some(OwnWrite::Delete | OwnWrite::Deleted))
     }
 
+    /// The pod with UID `uid` is being bound or deleted, or was and is not seen so yet: no claim can have it any more.
+    pub fn is_taken(&self, uid: &str) -> bool {
+        self.on(uid) == Some(OwnWrite::Bind) || self.is_deleting(uid)
+    }
+
     /// The pod that is being bound to the claim with UID `claim`, or was and is not seen so yet; of several any.
     pub fn binding_of(&self, claim: &str) -> Option<&Key> {
         let binds = |write: &Write| write.what == OwnWrite::Bind && write.claim == claim;

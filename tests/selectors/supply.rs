@@ -34,6 +34,26 @@ fn one_that_the_sandboxes_of_a_pool_were_refused_to_goes_where_there_are_others(
 }
 
 #[test]
+fn a_sandbox_that_is_being_bound_to_another_or_deleted_is_none_that_it_could_have() {
+    let full = || {
+        let mut index = with([3, 0, 0]);
+        pool(&mut index, "a", json!({"spec": {"capacity": {"maxTotal": 3}}}));
+        claim(&mut index, json!({"spec": {"replicas": 3}}));
+        index
+    };
+    assert_eq!(servers(&full()), ["a"]);
+    let mut index = full();
+    let taken = index.pod(&Key::new("default", "a-0")).unwrap();
+    index.pending.binding(&taken, "another");
+    assert_eq!(servers(&index), ["b"], "while one is being bound");
+    let mut index = full();
+    index.pending.deleting(&taken);
+    assert_eq!(servers(&index), ["b"], "while one is being deleted");
+    index.pending.deleted(&taken);
+    assert_eq!(servers(&index), ["b"], "once that is answered");
+}
+
+#[test]
 fn the_pool_whose_sandboxes_it_holds_is_told_of_it_whatever_its_labels() {
     let mut index = with([1, 0, 0]);
     pod(&mut index, "a", "a-1", "new", Some("run"));

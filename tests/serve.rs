@@ -10,11 +10,12 @@ mod http;
 mod wait;
 
 use http::{address_after, get};
-use std::fs;
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use tempfile::TempDir;
 
 /// Nobody listens there.
@@ -45,18 +46,30 @@ impl Operator {
 
     fn start_with(server: &str, arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let kubeconfig = folder.path().join("kubeconfig");
-        fs::write(&kubeconfig, kubeconfig_of(server)).unwrap();
+        fs::write(folder.path().join("kubeconfig"), kubeconfig_of(server)).unwrap();
+        Self::launch(folder, arguments)
+    }
+
+    /// The folder has its kubeconfig.
+    fn launch(folder: TempDir, arguments: &[&str]) -> Self {
         let child = Command::new(env!("CARGO_BIN_EXE_warmpool"))
             .arg("controller")
             .args(arguments)
-            .env("KUBECONFIG", kubeconfig)
+            .env("KUBECONFIG", folder.path().join("kubeconfig"))
             .env("NO_COLOR", "1")
             .stdin(Stdio::null())
-            .stderr(fs::File::create(folder.path().join("log")).unwrap())
+            .stderr(File::create(folder.path().join("log")).unwrap())
             .spawn()
             .unwrap();
         Self { child, folder }
+    }
+
+    fn ended(&mut self) -> ExitStatus {
+        wait::until("it ended", 30, || {
+            let status = self.child.try_wait().map_err(|e| e.to_string())?;
+            status.ok_or_else(|| self.log())
+        })
+        .unwrap()
     }
 
     fn log(&self) -> String {
@@ -162,6 +175,41 @@ fn the_last_line_of_a_json_log_is_json_and_one_without_a_log_is_told_all_the_sam
 }
 
 #[test]
+fn one_that_is_told_to_end_while_it_still_starts_ends_without_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&kubeconfig)
+            .status()
+            .unwrap()
+            .success()
+    );
+    // To open a pipe for reading, too, waits for nobody.
+    let mut pipe = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(&kubeconfig)
+        .unwrap();
+    let local = ["--metrics-bind-address=0", "--health-probe-bind-address=0"];
+    let mut operator = Operator::launch(folder, &local);
+    let files = format!("/proc/{}/fd", operator.child.id());
+    wait::until("it was about to read its kubeconfig", 30, || {
+        let files = fs::read_dir(&files).map_err(|e| e.to_string())?.flatten();
+        let reads = files
+            .filter_map(|file| fs::read_link(file.path()).ok())
+            .any(|to| to == kubeconfig);
+        wait::ensure(reads, || operator.log())
+    })
+    .unwrap();
+    kill_process(Pid::from_child(&operator.child), Signal::TERM).unwrap();
+    pipe.write_all(kubeconfig_of(NO_SERVER).as_bytes()).unwrap();
+    drop(pipe);
+    let status = operator.ended();
+    assert_eq!(status.code(), Some(0), "{status}: {}", operator.log());
+}
+
+#[test]
 fn a_taken_port_is_an_error_that_names_address_and_flag() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -172,11 +220,7 @@ fn a_taken_port_is_an_error_that_names_address_and_flag() {
             _ => "--metrics-bind-address=0",
         };
         let mut operator = Operator::start(&[&argument, other]);
-        let status = wait::until("it ended", 30, || {
-            let status = operator.child.try_wait().map_err(|e| e.to_string())?;
-            status.ok_or_else(|| operator.log())
-        })
-        .unwrap();
+        let status = operator.ended();
         let log = operator.log();
         assert_eq!(status.code(), Some(1), "{log}");
         let expected = format!("error: {argument} cannot be served: Address already in use");

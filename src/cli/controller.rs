@@ -190,10 +190,11 @@ fn run(arguments: &Arguments) -> Result<(), ControllerError> {
             .init(),
     }
     super::block_on(async {
-        let (shared, metrics) = (Shared::default(), Metrics::default());
-        let client = client(&metrics).await?;
+        // First of all: a container's first process is not ended by a signal that it does not handle.
         let (mut terminate, mut interrupt) =
             (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let (shared, metrics) = (Shared::default(), Metrics::default());
+        let client = client(&metrics).await?;
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
         let measured = exposition::routes(exposition::registry(&metrics, &shared));
         serve("metrics-bind-address", &arguments.metrics_bind_address, measured).await?;

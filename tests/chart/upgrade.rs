@@ -139,6 +139,8 @@ pub fn claims_live_through_upgrade_rollback_and_uninstall(plane: &Plane) -> Resu
     expect_installed(plane, "0.0.9", false)?;
     operator.stop()?;
     let operator = plane.operator()?;
+    plane.create(CLAIMS, &claim("third", "python", &json!({})))?;
+    plane.sandbox_of("third")?;
     keeps(plane, "first", &first)?;
     keeps(plane, "second", &second)?;
 
@@ -173,8 +175,8 @@ pub fn claims_live_through_upgrade_rollback_and_uninstall(plane: &Plane) -> Resu
     plane.install(CHART, &[])?;
     expect_installed(plane, env!("CARGO_PKG_VERSION"), true)?;
     let operator = plane.operator()?;
-    plane.create(CLAIMS, &claim("third", "python", &json!({})))?;
-    plane.sandbox_of("third")?;
+    plane.create(CLAIMS, &claim("fourth", "python", &json!({})))?;
+    plane.sandbox_of("fourth")?;
     plane.available("python", 3)?;
     keeps(plane, "first", &first)?;
     keeps(plane, "second", &second)?;

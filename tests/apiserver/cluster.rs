@@ -55,6 +55,25 @@ impl Cluster {
         output_of(command, stdin)
     }
 
+    /// Deletes CustomResourceDefinitions, named as to kubectl, and waits until they are gone. When two writes of the API
+    /// server itself meet (409) as it ends one, Kubernetes 1.36 leaves that one alone for five minutes; after any other
+    /// change it goes on at once.
+    pub fn delete_types(&self, which: &[&str]) -> Result<(), String> {
+        let delete = ["delete", "--ignore-not-found", "--wait", "--timeout=10s"];
+        let delete = || self.kubectl(&[&delete[..], which].concat(), None);
+        let mut deleted = delete();
+        for time in 1..=5 {
+            if deleted.is_ok() {
+                break;
+            }
+            let woken = format!("tests.warmpool.dev/woken={time}");
+            // What is gone by now cannot be annotated.
+            _ = self.kubectl(&[&["annotate", "--overwrite"], which, &[&woken]].concat(), None);
+            deleted = delete();
+        }
+        deleted.map(drop)
+    }
+
     /// Every write to objects of a namespace so far, as the API server recorded it.
     pub fn audit(&self, namespace: &str) -> Result<Vec<Recorded>, String> {
         let log = fs::read_to_string(self.dir.join("audit.log")).map_err(|e| format!("audit.log: {e}"))?;

@@ -58,7 +58,7 @@ pub fn every_object_is_accepted_under_every_set_of_values(plane: &Plane) -> Resu
     }
     plane
         .cluster
-        .kubectl(&["delete", "--wait", "-f", &path("monitoring-crds.yaml")], None)?;
+        .delete_types(&["-f", &path("monitoring-crds.yaml")])?;
     let expected = templates()?;
     ensure(kinds == expected, || {
         format!("the sets render {kinds:?}, the templates hold {expected:?}")

@@ -9,9 +9,10 @@ use serde_json::json;
 pub fn kubectl_apply_k_installs_it(plane: &Plane) -> Result<(), String> {
     let installed = told(plane);
     // Helm does not know what kubectl made, so nobody else would take it away.
+    let types = plane.cluster.delete_types(&["-k", "crds"]);
     let delete = ["delete", "-k", "config/default", "--ignore-not-found", "--wait"];
     let removed = plane.cluster.kubectl(&delete, None);
-    installed.and(removed).map(drop)
+    installed.and(types).and(removed).map(drop)
 }
 
 fn told(plane: &Plane) -> Result<String, String> {

@@ -218,9 +218,7 @@ impl Plane {
             let text = |key: &str| release[key].as_str().unwrap_or_default().to_string();
             self.helm(&["uninstall", &text("name"), "-n", &text("namespace")])?;
         }
-        let delete = ["delete", "--ignore-not-found", "--wait"];
-        self.cluster
-            .kubectl(&[&delete[..], &["crd"], &OUR_CRDS].concat(), None)?;
+        self.cluster.delete_types(&[&["crd"][..], &OUR_CRDS].concat())?;
         let left = self.api.list(CRDS, "")?;
         ensure(
             !left.iter().any(|crd| crd["spec"]["group"] == "warmpool.dev"),

@@ -201,17 +201,11 @@ pub fn crds_that_are_not_kept_go_with_the_release(plane: &Plane) -> Result<(), S
     plane.team()?;
     plane.install(CHART, &["--create-namespace", "--set", "crds.keep=false"])?;
     plane.create(POOLS, &pool("python", 1, &json!({})))?;
-    plane.helm(&[
-        "uninstall",
-        "warmpool",
-        "-n",
-        SYSTEM,
-        "--wait",
-        "--timeout",
-        "60s",
-    ])?;
-    until("the CRDs were gone", 30, || {
-        let left = plane.api.get(CRDS, "", OUR_CRDS[0])?;
-        ensure(left.is_none(), || "they are still there".into())
-    })
+    plane.helm(&["uninstall", "warmpool", "-n", SYSTEM])?;
+    for name in OUR_CRDS {
+        let crd = plane.api.get(CRDS, "", name)?;
+        let stays = crd.is_some_and(|crd| crd["metadata"]["deletionTimestamp"].is_null());
+        ensure(!stays, || format!("{name} is still there"))?;
+    }
+    plane.cluster.delete_types(&[&["crd"][..], &OUR_CRDS].concat())
 }

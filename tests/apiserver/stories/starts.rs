@@ -67,10 +67,7 @@ pub fn without_its_types_it_says_how_to_install_them(scene: &Scene) -> Result<()
         rules.gaps = true;
         rules.idle = None;
     });
-    scene
-        .lab
-        .cluster
-        .kubectl(&["delete", "--wait", "-k", "crds"], None)?;
+    scene.lab.cluster.delete_types(&["-k", "crds"])?;
     let told = start_without_types(scene);
     // Whatever came of it, the next test needs them.
     install_types(scene)?;

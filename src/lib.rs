@@ -1,14 +1,15 @@
 //! warmpool keeps sandboxes (pods) warm in a `Pool` and hands them to `SandboxClaim`s in milliseconds.
 //!
-//! The code runs in one direction: [`observe`] turns watches into a view of plain data, [`plan`] turns the
-//! view into a plan without any I/O, [`apply`] is the only code that writes, and [`control`] ties the three
-//! together for each kind. [`metrics`] is told by all of them what to count, and [`serve`] shows it.
+//! Watches fill the [`cache`]. The [`planner`] turns a snapshot of it into a plan without any I/O, the [`executor`] carries
+//! plans out, and the [`controllers`] tie the three together for each kind. The [`model`] is the data that they share,
+//! [`api`] what users write and read, [`telemetry`] what is counted and served, [`client`] the way to the API server.
 
 pub mod api;
-pub mod apply;
+pub mod cache;
 pub mod cli;
-pub mod control;
-pub mod metrics;
-pub mod observe;
-pub mod plan;
-pub mod serve;
+pub mod client;
+pub mod controllers;
+pub mod executor;
+pub mod model;
+pub mod planner;
+pub mod telemetry;

@@ -6,12 +6,12 @@
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use warmpool::apply::bind::claiming_patch;
-use warmpool::observe::claim::Claim;
-use warmpool::observe::hooks::Hook;
-use warmpool::observe::pool::Pool;
-use warmpool::observe::sandbox::Sandbox;
-use warmpool::observe::stored::{StoredClaim, StoredPod};
+use warmpool::executor::bind::claiming_patch;
+use warmpool::model::claim::Claim;
+use warmpool::model::lifecycle_hook::Hook;
+use warmpool::model::pool::Pool;
+use warmpool::model::sandbox::Sandbox;
+use warmpool::model::stored::{StoredClaim, StoredPod};
 
 fn pod() -> Value {
     json!({

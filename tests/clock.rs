@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use std::time::Duration;
-use warmpool::control::settle::clock_step;
+use warmpool::controllers::resync::clock_step;
 
 /// What is made of a clock that goes `seconds` further while five pass.
 fn step(seconds: i64) -> Option<SignedDuration> {

@@ -16,12 +16,13 @@ use proptest::test_runner::{Config, TestCaseError};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::{Command, Stdio};
-use warmpool::apply::bind::claiming_patch;
+use warmpool::cache::snapshot::Creation;
 use warmpool::cli::documents::Documents;
-use warmpool::observe::revision::{ALPHABET, Template, hash};
-use warmpool::observe::targets::{IntOrPercent, Rounding};
-use warmpool::observe::view::Creation;
-use warmpool::plan::{self, Step};
+use warmpool::executor::bind::claiming_patch;
+use warmpool::model::pool_spec::{IntOrPercent, Rounding};
+use warmpool::model::revision::{ALPHABET, Template, hash};
+use warmpool::planner;
+use warmpool::planner::Step;
 
 /// One object of every kind that is read, with as many fields as they have.
 fn world() -> Value {
@@ -270,7 +271,7 @@ fn plan_all(text: &str) -> Result<(), TestCaseError> {
         let Some(view) = index.pool_view(&key, now(), 7, Creation::Open) else {
             continue;
         };
-        let plan = plan::plan(&view);
+        let plan = planner::plan(&view);
         for action in &plan.actions {
             let changes_stock = matches!(action.step, Step::CreatePod { .. } | Step::DeletePod { .. });
             prop_assert!(
@@ -286,7 +287,7 @@ fn plan_all(text: &str) -> Result<(), TestCaseError> {
     }
     for key in index.claim_keys() {
         if let Some(view) = index.claim_view(&key, now()) {
-            plan::claim::plan(&view);
+            planner::claim::plan(&view);
         }
     }
     Ok(())

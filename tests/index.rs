@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashSet};
 use std::time::Instant;
 use warmpool::api::claim::Phase;
-use warmpool::observe::Key;
-use warmpool::observe::index::{Index, Trigger};
-use warmpool::observe::pending::{Pending, SETTLE_AFTER};
-use warmpool::observe::sandbox::Sandbox;
-use warmpool::observe::stored::{StoredClaim, StoredPod, StoredPool, StoredRevision};
-use warmpool::observe::view::{Creation, PoolView, Verdict, WarmUpFailures};
+use warmpool::cache::expectations::{Pending, SETTLE_AFTER};
+use warmpool::cache::index::{Index, Trigger};
+use warmpool::cache::snapshot::{Creation, PoolView, Verdict, WarmUpFailures};
+use warmpool::model::Key;
+use warmpool::model::sandbox::Sandbox;
+use warmpool::model::stored::{StoredClaim, StoredPod, StoredPool, StoredRevision};
 
 fn pool(uid: &str, defaults: Value) -> StoredPool {
     let pool = json!({

@@ -12,8 +12,8 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use warmpool::control::lease::election::{Election, Lost, Turn};
-use warmpool::control::lease::timing::{Timing, TimingError};
+use warmpool::controllers::leader_election::election::{Election, Lost, Turn};
+use warmpool::controllers::leader_election::timing::{Timing, TimingError};
 
 /// Time on the two clocks, `seconds` after the start of the test.
 #[derive(Clone, Copy)]

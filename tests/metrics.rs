@@ -7,13 +7,13 @@ use jiff::{SignedDuration, Timestamp};
 use prometheus_client::encoding::text::encode;
 use serde_json::{Value, json};
 use warmpool::api::SandboxClaimStatus;
-use warmpool::metrics::Metrics;
-use warmpool::observe::Key;
-use warmpool::observe::claim::Claim;
-use warmpool::observe::feed::Shared;
-use warmpool::observe::index::Trigger;
-use warmpool::observe::stored::{StoredClaim, StoredPod};
-use warmpool::serve::exposition::registry;
+use warmpool::cache::index::Trigger;
+use warmpool::cache::watch::Shared;
+use warmpool::model::Key;
+use warmpool::model::claim::Claim;
+use warmpool::model::stored::{StoredClaim, StoredPod};
+use warmpool::telemetry::http::exposition::registry;
+use warmpool::telemetry::metrics::Metrics;
 
 /// The operator's state, and what it would answer.
 #[derive(Default)]

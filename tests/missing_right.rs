@@ -7,7 +7,7 @@
     reason = "a panic is how a test fails"
 )]
 
-use warmpool::observe::trouble::MissingRight;
+use warmpool::client::request_errors::MissingRight;
 
 fn right(verb: &str, resource: &str, group: &str, namespace: Option<&str>) -> Option<MissingRight> {
     Some(MissingRight {

@@ -9,7 +9,7 @@
 
 use serde_json::{Value, json};
 use warmpool::api::crd;
-use warmpool::control::schema::{Difference, compare};
+use warmpool::controllers::schema_check::{Difference, compare};
 
 /// The schema of pools as this operator knows it.
 fn pools() -> Value {

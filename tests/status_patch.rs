@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 use warmpool::api::claim::{BoundSandbox, Phase};
 use warmpool::api::{PoolStatus, SandboxClaimStatus};
-use warmpool::apply::publish::changed;
+use warmpool::executor::publish_status::changed;
 
 /// `patch` applied as RFC 7386 has it.
 fn merged(mut stored: Value, patch: &Value) -> Value {

@@ -6,16 +6,16 @@
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use warmpool::apply::backoff::Backoff;
-use warmpool::apply::outcome::CallError;
-use warmpool::observe::Key;
-use warmpool::observe::fault::Fault;
-use warmpool::observe::feed::take_over_list;
-use warmpool::observe::index::{Index, Trigger};
-use warmpool::observe::pool::Pool;
-use warmpool::observe::revision::Template;
-use warmpool::observe::stored::{StoredPodTemplate, StoredPool};
-use warmpool::observe::view::Creation;
+use warmpool::cache::index::{Index, Trigger};
+use warmpool::cache::snapshot::Creation;
+use warmpool::cache::watch::take_over_list;
+use warmpool::executor::creation_backoff::Backoff;
+use warmpool::executor::outcome::CallError;
+use warmpool::model::Key;
+use warmpool::model::pool::Pool;
+use warmpool::model::pool_error::Fault;
+use warmpool::model::revision::Template;
+use warmpool::model::stored::{StoredPodTemplate, StoredPool};
 
 fn key(name: &str) -> Key {
     Key::new("default", name)

@@ -14,12 +14,12 @@ use kube::{Api, Client};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use warmpool::apply::bind::claiming_patch;
-use warmpool::observe::claim::Claim;
-use warmpool::observe::pool::Pool;
-use warmpool::observe::sandbox::Sandbox;
-use warmpool::observe::stored::{StoredClaim, StoredPod};
-use warmpool::plan::claim::binding;
+use warmpool::executor::bind::claiming_patch;
+use warmpool::model::claim::Claim;
+use warmpool::model::pool::Pool;
+use warmpool::model::sandbox::Sandbox;
+use warmpool::model::stored::{StoredClaim, StoredPod};
+use warmpool::planner::claim::binding;
 
 #[derive(Clone)]
 pub struct Hand {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use warmpool::api::{Pool, SandboxClaim};
-use warmpool::observe::stored::{StoredClaim, StoredPod};
+use warmpool::model::stored::{StoredClaim, StoredPod};
 
 pub const POOL: &str = "pool";
 /// How often something that is waited for without a watch is looked at.

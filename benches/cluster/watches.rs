@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
-use warmpool::observe::sandbox::Sandbox;
-use warmpool::observe::stored::{StoredClaim, StoredPod};
+use warmpool::model::sandbox::Sandbox;
+use warmpool::model::stored::{StoredClaim, StoredPod};
 
 /// Something that a watch writes and measurements wait on.
 pub struct Board<S> {

@@ -1,6 +1,6 @@
 //! The `SandboxClaim`: one sandbox or several, for as long as the claim lives.
 
-use super::claim_defaults::BoundDefaults;
+use crate::api::claim_defaults::BoundDefaults;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;

@@ -1,7 +1,7 @@
 //! The CustomResourceDefinitions: what the derives make of the types, then the few things that derives
 //! cannot say about the embedded pod template.
 
-use super::{Pool, SandboxClaim};
+use crate::api::{Pool, SandboxClaim};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 use serde_json::{Map, Value, json};

@@ -1,7 +1,8 @@
 //! The `Pool`: how many unclaimed sandboxes to keep warm, from which template, changed how fast.
 
-use super::ClaimDefaults;
-use super::conditions::{self, progressing};
+use crate::api::ClaimDefaults;
+use crate::api::conditions;
+use crate::api::conditions::progressing;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;

@@ -1,13 +1,14 @@
 //! `warmpool controller`
 
-use super::duration;
-use crate::control::lease::timing::{Timing, TimingError};
-use crate::control::{self, lease};
-use crate::metrics::Metrics;
-use crate::metrics::requests::CountRequests;
-use crate::observe::feed::{SILENCE, Shared};
-use crate::observe::text::as_text;
-use crate::serve::{ServeError, exposition, health, serve};
+use crate::cache::watch::{SILENCE, Shared};
+use crate::cli::duration;
+use crate::client::utf8::as_text;
+use crate::controllers;
+use crate::controllers::leader_election;
+use crate::controllers::leader_election::timing::{Timing, TimingError};
+use crate::telemetry::http::{ServeError, exposition, health, serve};
+use crate::telemetry::metrics::Metrics;
+use crate::telemetry::metrics::requests::CountRequests;
 use axum::http::Response;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgAction, Args, ValueEnum};
@@ -94,12 +95,12 @@ struct Election {
 }
 
 impl Election {
-    fn settings(&self, client: &Client) -> Result<Option<lease::Settings>, TimingError> {
+    fn settings(&self, client: &Client) -> Result<Option<leader_election::Settings>, TimingError> {
         if !self.on {
             return Ok(None);
         }
         let own = client.default_namespace();
-        Ok(Some(lease::Settings {
+        Ok(Some(leader_election::Settings {
             name: self.name.clone(),
             namespace: self.namespace.clone().unwrap_or_else(|| own.to_string()),
             identity: identity(),
@@ -144,7 +145,7 @@ pub enum ControllerError {
     Timing(#[from] TimingError),
     /// It ended without having been told to.
     #[error(transparent)]
-    Run(#[from] control::RunError),
+    Run(#[from] controllers::RunError),
     /// The client could not be made.
     #[error("the client could not be made: {0}")]
     Client(#[from] kube::Error),
@@ -205,18 +206,18 @@ fn run(arguments: &Arguments) -> Result<(), ControllerError> {
             health,
         )
         .await?;
-        let settings = control::Settings {
+        let settings = controllers::Settings {
             namespace: arguments.namespace.clone(),
             election: arguments.election.settings(&client)?,
         };
-        let term = watch::Sender::new(lease::Term::None);
+        let term = watch::Sender::new(leader_election::Term::None);
         let stop = async move {
             tokio::select! {
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
             }
         };
-        Ok(control::run(client, settings, shared, metrics, term, stop).await?)
+        Ok(controllers::run(client, settings, shared, metrics, term, stop).await?)
     })?
 }
 

@@ -1,10 +1,10 @@
 //! Objects from a YAML or JSON stream, as `kubectl get -o yaml` or `-o json` prints them.
 
 use crate::api::{API_VERSION, labels};
-use crate::observe::fault::Fault;
-use crate::observe::feed::take_over_list;
-use crate::observe::index::Index;
-use crate::observe::stored::{StoredClaim, StoredPod, StoredPodTemplate, StoredPool, StoredRevision};
+use crate::cache::index::Index;
+use crate::cache::watch::take_over_list;
+use crate::model::pool_error::Fault;
+use crate::model::stored::{StoredClaim, StoredPod, StoredPodTemplate, StoredPool, StoredRevision};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;

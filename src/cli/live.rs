@@ -1,9 +1,9 @@
 //! Reading a live cluster once, for the verbs that run the planner on it.
 
-use crate::apply::outcome::{CallError, call};
-use crate::observe::feed::{Indexed, take_over_list};
-use crate::observe::index::Index;
-use crate::observe::stored::{StoredClaim, StoredPod, StoredPodTemplate, StoredPool, StoredRevision};
+use crate::cache::index::Index;
+use crate::cache::watch::{Indexed, take_over_list};
+use crate::executor::outcome::{CallError, call};
+use crate::model::stored::{StoredClaim, StoredPod, StoredPodTemplate, StoredPool, StoredRevision};
 use k8s_openapi::NamespaceResourceScope;
 use kube::api::ListParams;
 use kube::{Api, Client, Resource};

@@ -1,17 +1,18 @@
 //! `warmpool plan`: the planner of the controllers, run once over a live cluster or over files.
 
-use super::documents::{DocumentError, Documents};
-use super::live;
 use crate::api::PoolStatus;
 use crate::api::claim::Phase as ClaimPhase;
 use crate::api::conditions;
-use crate::observe::Key;
-use crate::observe::claim::Claim;
-use crate::observe::index::Index;
-use crate::observe::sandbox::Sandbox;
-use crate::observe::view::{ClaimView, Creation, PoolView};
-use crate::plan::claim::release_reason;
-use crate::plan::{self, Action, Phase, Plan, Step};
+use crate::cache::index::Index;
+use crate::cache::snapshot::{ClaimView, Creation, PoolView};
+use crate::cli::documents::{DocumentError, Documents};
+use crate::cli::live;
+use crate::model::Key;
+use crate::model::claim::Claim;
+use crate::model::sandbox::Sandbox;
+use crate::planner;
+use crate::planner::claim::release_reason;
+use crate::planner::{Action, Phase, Plan, Step};
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use kube::Client;
@@ -170,7 +171,7 @@ fn report(index: &Index, key: &Key, now: Timestamp) -> Option<PoolReport> {
         // The operator leaves it to the garbage collector.
         (Vec::new(), view.pool.status.clone())
     } else {
-        let Plan { actions, status, .. } = plan::plan(&view);
+        let Plan { actions, status, .. } = planner::plan(&view);
         (actions.iter().map(action).collect(), status)
     };
     actions.extend(recovery(index, &view));
@@ -238,7 +239,7 @@ fn is_of(claim: &ClaimView, pool: &Key) -> bool {
 }
 
 fn of_claim(view: &ClaimView) -> Vec<ActionReport> {
-    let plan = plan::claim::plan(view);
+    let plan = planner::claim::plan(view);
     let one = |action, sandbox: Option<(&str, &str)>, reason: &str| ActionReport {
         phase: Phase::Scheduling,
         action,
@@ -267,7 +268,7 @@ fn of_claim(view: &ClaimView) -> Vec<ActionReport> {
                 // As soon as that is written its sandboxes go, unless they are retained.
                 let mut expired = view.clone();
                 Arc::make_mut(&mut expired.claim).status = (**status).clone();
-                let released = plan::claim::plan(&expired).release;
+                let released = planner::claim::plan(&expired).release;
                 reports.extend(released.iter().map(|s| release(s, &expired.claim)));
             }
             _ => {}

@@ -8,10 +8,10 @@ use crate::server::Kind;
 use crate::state::State;
 use jiff::Timestamp;
 use warmpool::api::claim::RevisionPolicy;
-use warmpool::observe::Key;
-use warmpool::observe::claim::Claim;
-use warmpool::observe::index::Index;
-use warmpool::observe::view::{Creation, Waiting};
+use warmpool::cache::index::Index;
+use warmpool::cache::snapshot::{Creation, Waiting};
+use warmpool::model::Key;
+use warmpool::model::claim::Claim;
 
 /// I3, I7, and that a claim holds no more than it wants. `known` is what the operator had been told when it decided;
 /// of a request that its sender has given up nobody knows that any more.

@@ -9,9 +9,9 @@ use crate::server::Kind;
 use crate::state::State;
 use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
-use warmpool::observe::Key;
-use warmpool::observe::index::Index;
-use warmpool::observe::view::Creation;
+use warmpool::cache::index::Index;
+use warmpool::cache::snapshot::Creation;
+use warmpool::model::Key;
 
 pub fn reached(state: &State) -> Result<(), Breach> {
     nothing_is_planned(state)?;

@@ -5,9 +5,9 @@ use crate::operator::{Operator, Running};
 use crate::state::State;
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use warmpool::apply::task::Task;
-use warmpool::observe::Key;
-use warmpool::observe::view::Creation;
+use warmpool::cache::snapshot::Creation;
+use warmpool::executor::task::Task;
+use warmpool::model::Key;
 
 pub fn of(state: &State) -> u128 {
     let mut text = String::with_capacity(32 * 1024);

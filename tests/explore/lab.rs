@@ -14,15 +14,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
-use warmpool::apply::Writer;
-use warmpool::apply::backoff::Backoff;
-use warmpool::apply::task::Task;
-use warmpool::control::pool::Statuses;
-use warmpool::control::{Context, claim, pool};
-use warmpool::metrics::Metrics;
-use warmpool::observe::Key;
-use warmpool::observe::feed::{Inputs, Shared, Triggers};
-use warmpool::observe::index::{Index, Trigger};
+use warmpool::cache::index::{Index, Trigger};
+use warmpool::cache::watch::{Inputs, Shared, Triggers};
+use warmpool::controllers::pool::Statuses;
+use warmpool::controllers::{Context, claim, pool};
+use warmpool::executor::Writer;
+use warmpool::executor::creation_backoff::Backoff;
+use warmpool::executor::task::Task;
+use warmpool::model::Key;
+use warmpool::telemetry::metrics::Metrics;
 
 /// Longer than the pauses between the first tries of a write, and far shorter than the deadline of a request.
 const IDLE: Duration = Duration::from_millis(500);

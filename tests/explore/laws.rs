@@ -13,10 +13,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use warmpool::api::claim::RevisionPolicy;
-use warmpool::apply::task::Task;
-use warmpool::observe::Key;
-use warmpool::observe::claim::Claim;
-use warmpool::observe::index::Index;
+use warmpool::cache::index::Index;
+use warmpool::executor::task::Task;
+use warmpool::model::Key;
+use warmpool::model::claim::Claim;
 
 /// A law that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
-use warmpool::apply::backoff::Backoff;
-use warmpool::apply::task::Task;
-use warmpool::control::pool::Statuses;
-use warmpool::observe::Key;
-use warmpool::observe::feed::{Indexed, KINDS, take_over_list};
-use warmpool::observe::index::{Index, Trigger};
-use warmpool::observe::pending::SETTLE_AFTER;
-use warmpool::observe::stored::{StoredClaim, StoredPod, StoredPool, StoredRevision};
+use warmpool::cache::expectations::SETTLE_AFTER;
+use warmpool::cache::index::{Index, Trigger};
+use warmpool::cache::watch::{Indexed, KINDS, take_over_list};
+use warmpool::controllers::pool::Statuses;
+use warmpool::executor::creation_backoff::Backoff;
+use warmpool::executor::task::Task;
+use warmpool::model::Key;
+use warmpool::model::stored::{StoredClaim, StoredPod, StoredPool, StoredRevision};
 
 /// An object that is to be looked at again.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use crate::search::RESTLESS;
 use crate::server::{Kind, Server};
 use crate::state::State;
 use serde_json::{Value, json};
-use warmpool::apply::task::Task;
+use warmpool::executor::task::Task;
 
 /// What may still come from outside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

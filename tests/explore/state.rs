@@ -9,7 +9,7 @@ use crate::search::RESTLESS;
 use crate::server::{Kind, Server};
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
-use warmpool::apply::task::Task;
+use warmpool::executor::task::Task;
 
 #[derive(Clone, Debug)]
 pub struct State {

@@ -5,8 +5,8 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 use warmpool::api::claim::Phase as ClaimPhase;
 use warmpool::api::labels;
-use warmpool::observe::sandbox::{Owner, PodPhase};
-use warmpool::plan::{Phase, Step};
+use warmpool::model::sandbox::{Owner, PodPhase};
+use warmpool::planner::{Phase, Step};
 
 fn batch(replicas: usize) -> Value {
     json!({"replicas": replicas})

@@ -2,7 +2,7 @@
 
 use crate::world::{World, lines};
 use serde_json::json;
-use warmpool::plan::Phase;
+use warmpool::planner::Phase;
 
 /// A full pool that rolls while `rate` claims come each second and are given back at once; sandboxes take a second
 /// to warm up. Answers after how many seconds no old one is left.

@@ -5,13 +5,14 @@ use jiff::SignedDuration;
 use serde_json::json;
 use warmpool::api::claim::Phase as ClaimPhase;
 use warmpool::api::labels;
-use warmpool::observe::sandbox::{Owner, PodPhase};
-use warmpool::observe::view::{OwnWrite, Server};
-use warmpool::plan::{self, Phase, Step};
+use warmpool::cache::snapshot::{OwnWrite, Server};
+use warmpool::model::sandbox::{Owner, PodPhase};
+use warmpool::planner;
+use warmpool::planner::{Phase, Step};
 
 fn served(world: &World) -> Vec<String> {
     let plan = world.plan();
-    let bind = |a: &plan::Action| match &a.step {
+    let bind = |a: &planner::Action| match &a.step {
         Step::BindClaim { claim, .. } => Some(claim.key.name.clone()),
         _ => None,
     };
@@ -124,7 +125,7 @@ fn a_sandbox_with_an_own_write_on_it_is_not_given_away_again() {
         let mut view = world.view();
         view.sandboxes[0].pending = Some(write);
         assert!(
-            lines(&plan::plan(&view), Phase::Scheduling).is_empty(),
+            lines(&planner::plan(&view), Phase::Scheduling).is_empty(),
             "{write:?}"
         );
     }
@@ -145,7 +146,7 @@ fn a_refused_binding_passes_the_claim_to_the_next_sandbox() {
         .find(|s| s.sandbox.uid == first)
         .unwrap();
     refused.pending = Some(OwnWrite::Refused);
-    assert_eq!(lines(&plan::plan(&view), Phase::Scheduling).len(), 1);
+    assert_eq!(lines(&planner::plan(&view), Phase::Scheduling).len(), 1);
 }
 
 #[test]
@@ -207,7 +208,7 @@ fn a_half_bound_claim_is_published_and_served_nothing_else() {
     world.claim("one", json!({}));
     let name = half_bind(&mut world, "one");
     assert!(served(&world).is_empty());
-    let status = plan::claim::plan(&world.claim_view("one")).status.unwrap();
+    let status = planner::claim::plan(&world.claim_view("one")).status.unwrap();
     assert_eq!(
         (status.phase, status.sandboxes[0].name.as_str()),
         (Some(ClaimPhase::Bound), name.as_str())
@@ -220,7 +221,7 @@ fn a_second_sandbox_of_a_bound_claim_is_released_and_the_published_one_never() {
     world.claim("one", json!({})).step();
     let published = world.bound_to("one").unwrap().key.name.clone();
     let second = half_bind(&mut world, "one");
-    let plan = plan::claim::plan(&world.claim_view("one"));
+    let plan = planner::claim::plan(&world.claim_view("one"));
     assert_eq!(
         plan.release
             .iter()
@@ -237,7 +238,7 @@ fn of_too_many_sandboxes_none_is_released_before_the_status_tells_which_are_kept
     world.claim("one", json!({}));
     half_bind(&mut world, "one");
     half_bind(&mut world, "one");
-    let plan = plan::claim::plan(&world.claim_view("one"));
+    let plan = planner::claim::plan(&world.claim_view("one"));
     assert_eq!(plan.status.unwrap().sandboxes.len(), 1);
     assert!(plan.release.is_empty());
 }
@@ -249,7 +250,7 @@ fn a_sandbox_bound_while_its_claim_failed_is_released() {
     let name = half_bind(&mut world, "one");
     world.claims.get_mut("one").unwrap().status.phase = Some(ClaimPhase::Failed);
     assert_eq!(
-        plan::claim::plan(&world.claim_view("one")).release[0].key.name,
+        planner::claim::plan(&world.claim_view("one")).release[0].key.name,
         name
     );
 }
@@ -261,7 +262,7 @@ fn a_forged_status_never_makes_a_sandbox_the_claims_own() {
     world.claim("thief", json!({}));
     let stolen = world.claims["victim"].status.clone();
     world.claims.get_mut("thief").unwrap().status = stolen;
-    let plan = plan::claim::plan(&world.claim_view("thief"));
+    let plan = planner::claim::plan(&world.claim_view("thief"));
     assert_eq!(plan.status.unwrap().phase, Some(ClaimPhase::Failed));
     assert!(plan.release.is_empty());
 }
@@ -273,7 +274,7 @@ fn a_status_that_names_another_sandbox_than_the_claims_own_is_not_believed() {
     world.claim("thief", json!({}));
     half_bind(&mut world, "thief");
     world.claims.get_mut("thief").unwrap().status = world.claims["victim"].status.clone();
-    let plan = plan::claim::plan(&world.claim_view("thief"));
+    let plan = planner::claim::plan(&world.claim_view("thief"));
     let status = plan.status.unwrap();
     assert_eq!(
         (status.phase, status.conditions[0].reason.as_str()),
@@ -286,12 +287,12 @@ fn ready_of_the_claim_follows_its_sandbox() {
     let mut world = World::full(1, json!({}));
     world.claim("one", json!({})).step();
     assert!(
-        plan::claim::plan(&world.claim_view("one")).status.is_none(),
+        planner::claim::plan(&world.claim_view("one")).status.is_none(),
         "nothing to write"
     );
     let name = world.bound_to("one").unwrap().key.name.clone();
     world.sandboxes.get_mut(&name).unwrap().ready_since = None;
-    let status = plan::claim::plan(&world.claim_view("one")).status.unwrap();
+    let status = planner::claim::plan(&world.claim_view("one")).status.unwrap();
     let ready = status.conditions.iter().find(|c| c.type_ == "Ready").unwrap();
     assert_eq!(
         (ready.status.as_str(), ready.reason.as_str()),
@@ -306,7 +307,7 @@ fn a_lost_sandbox_fails_the_claim_only_after_a_live_read() {
     world.claim("one", json!({})).step();
     let published = world.bound_to("one").unwrap().clone();
     world.sandboxes.remove(&published.key.name);
-    let plan = plan::claim::plan(&world.claim_view("one"));
+    let plan = planner::claim::plan(&world.claim_view("one"));
     assert_eq!(plan.confirm_loss[0].uid, published.uid);
     assert_eq!(plan.status.unwrap().conditions[0].reason, "SandboxLost");
 }
@@ -318,18 +319,18 @@ fn a_claim_of_a_missing_pool_waits_and_says_so_once() {
     let mut view = world.claim_view("one");
     view.server = Server::Absent;
     assert_eq!(
-        plan::claim::plan(&view).status,
+        planner::claim::plan(&view).status,
         None,
         "it may be served in a moment"
     );
-    view.now = plan::claim::plan(&view).next.unwrap();
-    let plan = plan::claim::plan(&view);
+    view.now = planner::claim::plan(&view).next.unwrap();
+    let plan = planner::claim::plan(&view);
     let status = *plan.status.unwrap();
     assert_eq!(status.conditions[0].reason, "PoolNotFound");
     world.claims.get_mut("one").unwrap().status = status;
     let mut view = world.claim_view("one");
     view.server = Server::Absent;
-    assert_eq!(plan::claim::plan(&view).status, None);
+    assert_eq!(planner::claim::plan(&view).status, None);
 }
 
 #[test]
@@ -339,7 +340,7 @@ fn a_claim_that_is_not_understood_is_looked_at_again_only_when_something_changes
     world.now += SignedDuration::from_secs(301);
     let mut view = world.claim_view("one");
     view.server = Server::Absent;
-    let plan = plan::claim::plan(&view);
+    let plan = planner::claim::plan(&view);
     assert_eq!(plan.status.unwrap().conditions[0].reason, "InvalidSpec");
     assert_eq!(plan.next, None);
 }

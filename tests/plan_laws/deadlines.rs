@@ -3,8 +3,8 @@
 use crate::world::{World, lines};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
-use warmpool::observe::sandbox::{PodPhase, Sandbox};
-use warmpool::plan::{Phase, Step};
+use warmpool::model::sandbox::{PodPhase, Sandbox};
+use warmpool::planner::{Phase, Step};
 
 fn evicted(world: &World) -> Vec<String> {
     lines(&world.plan(), Phase::Eviction)

@@ -6,7 +6,7 @@ use crate::world::World;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use warmpool::api::claim::Phase;
-use warmpool::plan::claim::plan;
+use warmpool::planner::claim::plan;
 
 /// An edit that changes nothing about the claim's end.
 fn unrelated(world: &mut World) {

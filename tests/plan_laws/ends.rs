@@ -3,8 +3,8 @@
 use crate::world::World;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
-use warmpool::observe::sandbox::Sandbox;
-use warmpool::plan::Step;
+use warmpool::model::sandbox::Sandbox;
+use warmpool::planner::Step;
 
 fn strategy(fields: Value) -> Value {
     json!({"updateStrategy": fields})

@@ -3,8 +3,8 @@
 use crate::world::{World, lines};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
-use warmpool::observe::view::Creation;
-use warmpool::plan::Phase;
+use warmpool::cache::snapshot::Creation;
+use warmpool::planner::Phase;
 
 /// A pool that nothing comes up in, as it stands when the time of its first sandboxes is over.
 fn broken(replicas: usize, fields: Value) -> World {

@@ -4,9 +4,9 @@ use crate::world::{World, lines};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use warmpool::api::labels;
-use warmpool::observe::sandbox::Sandbox;
-use warmpool::observe::view::OwnWrite;
-use warmpool::plan::{Phase, plan};
+use warmpool::cache::snapshot::OwnWrite;
+use warmpool::model::sandbox::Sandbox;
+use warmpool::planner::{Phase, plan};
 
 const CHECKED: &str = "example.com/checked";
 const MOUNTED: &str = "example.com/mounted";

@@ -8,11 +8,11 @@ use std::collections::{HashMap, HashSet};
 use warmpool::api::claim::RevisionPolicy;
 use warmpool::api::labels;
 use warmpool::api::pool::UpdateStrategyType;
-use warmpool::observe::Key;
-use warmpool::observe::claim::Claim;
-use warmpool::observe::fault::Fault;
-use warmpool::observe::sandbox::{Owner, PodPhase};
-use warmpool::plan::{Phase, Plan, Step, plan};
+use warmpool::model::Key;
+use warmpool::model::claim::Claim;
+use warmpool::model::pool_error::Fault;
+use warmpool::model::sandbox::{Owner, PodPhase};
+use warmpool::planner::{Phase, Plan, Step, plan};
 
 #[derive(Clone, Debug)]
 enum Event {
@@ -223,7 +223,7 @@ fn nth<T: Clone>(items: impl Iterator<Item = T>, n: usize) -> Option<T> {
 
 fn happen(world: &mut World, event: &Event, number: usize) -> Result<(), TestCaseError> {
     let unclaimed = |world: &World, n| nth(world.unclaimed().map(|s| s.key.name.clone()), n);
-    let change = |world: &mut World, n: usize, f: fn(&mut warmpool::observe::sandbox::Sandbox)| {
+    let change = |world: &mut World, n: usize, f: fn(&mut warmpool::model::sandbox::Sandbox)| {
         if let Some(sandbox) = unclaimed(world, n).and_then(|name| world.sandboxes.get_mut(&name)) {
             f(sandbox);
             sandbox.resource_version.push('0');

@@ -4,9 +4,10 @@ use crate::world::World;
 use jiff::SignedDuration;
 use std::sync::Arc;
 use warmpool::api::labels;
-use warmpool::observe::sandbox::{Owner, Sandbox};
-use warmpool::observe::view::{ClaimView, Server};
-use warmpool::plan::{self, Action, Step};
+use warmpool::cache::snapshot::{ClaimView, Server};
+use warmpool::model::sandbox::{Owner, Sandbox};
+use warmpool::planner;
+use warmpool::planner::{Action, Step};
 
 impl World {
     /// Applies one write; one that no longer fits the stored object changes nothing, as in the API server.
@@ -46,7 +47,7 @@ impl World {
             }
             Step::FailClaim { claim, message } => {
                 let view = self.claim_view(&claim.key.name);
-                let status = plan::claim::failure(
+                let status = planner::claim::failure(
                     &view.claim,
                     &view.pool,
                     &view.terms,
@@ -70,7 +71,7 @@ impl World {
         if !self.claims.contains_key(claim) {
             return;
         }
-        let plan = plan::claim::plan(&self.claim_view(claim));
+        let plan = planner::claim::plan(&self.claim_view(claim));
         for sandbox in &plan.release {
             self.sandboxes.remove(&sandbox.key.name);
         }

@@ -4,11 +4,11 @@ use crate::world::World;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use warmpool::api::claim::{Phase, ReleasePolicy};
-use warmpool::observe::claim::Claim;
-use warmpool::observe::sandbox::PodPhase;
-use warmpool::observe::stored::StoredClaim;
-use warmpool::observe::view::{ClaimView, Server};
-use warmpool::plan::claim::plan;
+use warmpool::cache::snapshot::{ClaimView, Server};
+use warmpool::model::claim::Claim;
+use warmpool::model::sandbox::PodPhase;
+use warmpool::model::stored::StoredClaim;
+use warmpool::planner::claim::plan;
 
 /// A pool of two with the bound claim `run`.
 pub fn bound(claim: Value, defaults: Value) -> World {

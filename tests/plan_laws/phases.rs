@@ -4,9 +4,9 @@ use crate::world::{World, lines};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use warmpool::api::labels;
-use warmpool::observe::sandbox::{Owner, PodPhase};
-use warmpool::observe::view::Creation;
-use warmpool::plan::{Phase, Plan};
+use warmpool::cache::snapshot::Creation;
+use warmpool::model::sandbox::{Owner, PodPhase};
+use warmpool::planner::{Phase, Plan};
 
 fn created(world: &World) -> usize {
     lines(&world.plan(), Phase::Scale)
@@ -237,7 +237,7 @@ fn finished_sandboxes_are_deleted_in_an_order_of_their_own() {
     view.sandboxes.reverse();
     assert_eq!(
         lines(&world.plan(), Phase::Eviction),
-        lines(&warmpool::plan::plan(&view), Phase::Eviction)
+        lines(&warmpool::planner::plan(&view), Phase::Eviction)
     );
 }
 

@@ -2,8 +2,8 @@
 
 use crate::world::{World, lines};
 use serde_json::json;
-use warmpool::observe::view::OwnWrite;
-use warmpool::plan::{Phase, plan};
+use warmpool::cache::snapshot::OwnWrite;
+use warmpool::planner::{Phase, plan};
 
 #[test]
 fn one_whose_deletion_was_refused_is_not_counted_on() {

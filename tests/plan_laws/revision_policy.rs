@@ -2,7 +2,7 @@
 
 use crate::world::{World, lines};
 use serde_json::{Value, json};
-use warmpool::plan::Phase;
+use warmpool::planner::Phase;
 
 /// Two old sandboxes and one of the update revision, all available; the old ones would be removed last.
 fn mixed(fields: Value) -> World {

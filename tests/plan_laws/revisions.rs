@@ -3,8 +3,8 @@
 use crate::world::World;
 use serde_json::json;
 use std::sync::Arc;
-use warmpool::observe::revision::{Template, hash};
-use warmpool::plan::revision::Store;
+use warmpool::model::revision::{Template, hash};
+use warmpool::planner::revise::Store;
 
 fn hash_of(template: serde_json::Value) -> String {
     hash(&Template::new(template).canonical, 0)
@@ -105,7 +105,7 @@ fn a_hash_that_another_template_bears_is_not_used() {
     let other = Template::new(json!({"spec": {"containers": [{"name": "x", "image": "y"}]}}));
     world
         .revisions
-        .push(Arc::new(warmpool::observe::revision::Revision {
+        .push(Arc::new(warmpool::model::revision::Revision {
             template: Arc::new(other),
             ..(*stored).clone()
         }));

@@ -2,8 +2,8 @@
 
 use crate::world::{World, lines};
 use serde_json::{Value, json};
-use warmpool::observe::sandbox::Sandbox;
-use warmpool::plan::{Phase, Step};
+use warmpool::model::sandbox::Sandbox;
+use warmpool::planner::{Phase, Step};
 
 fn strategy(fields: Value) -> Value {
     json!({"updateStrategy": fields})

@@ -4,10 +4,10 @@ use crate::world::{World, lines};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use warmpool::api::conditions::{claim, find, progressing};
-use warmpool::observe::Key;
-use warmpool::observe::fault::Fault;
-use warmpool::observe::revision::Template;
-use warmpool::plan::{Phase, Plan};
+use warmpool::model::Key;
+use warmpool::model::pool_error::Fault;
+use warmpool::model::revision::Template;
+use warmpool::planner::{Phase, Plan};
 
 fn image(name: &str) -> Template {
     Template::new(json!({"spec": {"containers": [{"name": "main", "image": name}]}}))

@@ -6,8 +6,8 @@ use jiff::SignedDuration;
 use serde_json::json;
 use warmpool::api::SandboxClaimStatus;
 use warmpool::api::claim::Phase;
-use warmpool::observe::view::Server;
-use warmpool::plan::claim::plan;
+use warmpool::cache::snapshot::Server;
+use warmpool::planner::claim::plan;
 
 /// What is left of a status once it has been stored.
 fn stored(status: &SandboxClaimStatus) -> SandboxClaimStatus {

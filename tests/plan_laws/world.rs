@@ -5,17 +5,18 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use warmpool::api::{PoolStatus, labels};
-use warmpool::observe::Key;
-use warmpool::observe::claim::Claim;
-use warmpool::observe::fault::Fault;
-use warmpool::observe::pool::Pool;
-use warmpool::observe::revision::{Revision, Template};
-use warmpool::observe::sandbox::{Owner, PodPhase, Sandbox};
-use warmpool::observe::stored::{StoredClaim, StoredPool};
-use warmpool::observe::takings::LATELY;
-use warmpool::observe::view::{Creation, PoolView, Seen, Waiting, WarmUpFailures};
-use warmpool::plan::revision::Store;
-use warmpool::plan::{self, Phase, Plan, Step};
+use warmpool::cache::recent_claims::LATELY;
+use warmpool::cache::snapshot::{Creation, PoolView, Seen, Waiting, WarmUpFailures};
+use warmpool::model::Key;
+use warmpool::model::claim::Claim;
+use warmpool::model::pool::Pool;
+use warmpool::model::pool_error::Fault;
+use warmpool::model::revision::{Revision, Template};
+use warmpool::model::sandbox::{Owner, PodPhase, Sandbox};
+use warmpool::model::stored::{StoredClaim, StoredPool};
+use warmpool::planner;
+use warmpool::planner::revise::Store;
+use warmpool::planner::{Phase, Plan, Step};
 
 pub const POOL_UID: &str = "pool-uid";
 
@@ -206,7 +207,7 @@ impl World {
     }
 
     pub fn plan(&self) -> Plan {
-        plan::plan(&self.view())
+        planner::plan(&self.view())
     }
 
     /// Plans, and applies everything the way the API server would.

@@ -7,11 +7,11 @@ mod supply;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use warmpool::observe::Key;
-use warmpool::observe::index::{Index, Trigger};
-use warmpool::observe::stored::{StoredClaim, StoredPod, StoredPool};
-use warmpool::observe::view::{Creation, PoolView, Server};
-use warmpool::plan::claim::plan;
+use warmpool::cache::index::{Index, Trigger};
+use warmpool::cache::snapshot::{Creation, PoolView, Server};
+use warmpool::model::Key;
+use warmpool::model::stored::{StoredClaim, StoredPod, StoredPool};
+use warmpool::planner::claim::plan;
 
 fn now() -> Timestamp {
     "2026-01-31T12:00:00Z".parse().unwrap()

@@ -2,8 +2,8 @@
 
 use super::{claim, now, pod, pool, servers, stored_pod, with};
 use serde_json::json;
-use warmpool::observe::Key;
-use warmpool::observe::index::{Index, Trigger};
+use warmpool::cache::index::{Index, Trigger};
+use warmpool::model::Key;
 
 #[test]
 fn a_pool_that_keeps_none_and_makes_none_for_it_is_the_last_that_it_chooses() {

@@ -4,8 +4,8 @@ use crate::world::{BEGIN, Reply, World};
 use jiff::SignedDuration;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use warmpool::observe::Key;
-use warmpool::observe::view::{Creation, WarmUpFailures};
+use warmpool::cache::snapshot::{Creation, WarmUpFailures};
+use warmpool::model::Key;
 
 const HOUR: i64 = 3600;
 

@@ -3,7 +3,7 @@
 use crate::world::{Asked, Reply, World, owner, warm};
 use serde_json::json;
 use std::time::{Duration, Instant as StdInstant};
-use warmpool::observe::Key;
+use warmpool::model::Key;
 
 const TEN_MINUTES: Duration = Duration::from_secs(600);
 

@@ -4,8 +4,8 @@ use crate::world::{Asked, NOT_ADMITTED, Reply, World, warm};
 use serde_json::json;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use warmpool::observe::feed::Shared;
-use warmpool::observe::stored::StoredPod;
+use warmpool::cache::watch::Shared;
+use warmpool::model::stored::StoredPod;
 
 /// The only sandbox of the pool, as changed `version - 1` times.
 fn at(version: u32) -> serde_json::Value {

@@ -4,9 +4,9 @@ use crate::world::{Asked, BEGIN, NOT_ADMITTED, Reply, World, warm};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
-use warmpool::observe::Key;
-use warmpool::observe::view::Creation;
-use warmpool::plan::plan;
+use warmpool::cache::snapshot::Creation;
+use warmpool::model::Key;
+use warmpool::planner::plan;
 
 fn binds(asked: &Asked) -> bool {
     asked.verb == "PATCH" && asked.what == "pods"

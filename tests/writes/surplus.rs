@@ -3,9 +3,9 @@
 use crate::world::{BEGIN, Reply, World, owner, warm};
 use serde_json::json;
 use std::time::Duration;
-use warmpool::observe::Key;
-use warmpool::observe::view::{Creation, PoolView};
-use warmpool::plan;
+use warmpool::cache::snapshot::{Creation, PoolView};
+use warmpool::model::Key;
+use warmpool::planner;
 
 /// A world with a claim for so many, and the view of its pool.
 fn a_claim_for(replicas: usize) -> (World, PoolView) {
@@ -36,7 +36,7 @@ fn turns_out_to_hold(world: &World, pod: &str) {
 #[tokio::test(start_paused = true)]
 async fn a_claim_that_turns_out_to_hold_a_sandbox_is_given_no_other() {
     let (mut world, view) = a_claim_for(1);
-    let planned = plan::plan(&view);
+    let planned = planner::plan(&view);
     turns_out_to_hold(&world, "python-7");
     world.context.writer.dispatch(&view, &planned);
     world.go_on(Duration::from_secs(1)).await;
@@ -50,7 +50,7 @@ async fn a_claim_that_turns_out_to_hold_a_sandbox_is_given_no_other() {
 #[tokio::test(start_paused = true)]
 async fn a_sandbox_that_turns_out_to_be_the_claims_is_not_given_to_it_again() {
     let (mut world, view) = a_claim_for(2);
-    let planned = plan::plan(&view);
+    let planned = planner::plan(&view);
     let first = planned.bindings()[0].1[0].key.name.clone();
     turns_out_to_hold(&world, &first);
     world.context.writer.dispatch(&view, &planned);
@@ -64,7 +64,7 @@ async fn a_sandbox_that_turns_out_to_be_the_claims_is_not_given_to_it_again() {
 #[tokio::test(start_paused = true)]
 async fn what_was_decided_for_a_claim_is_not_done_for_another_of_its_name() {
     let (mut world, view) = a_claim_for(1);
-    let planned = plan::plan(&view);
+    let planned = planner::plan(&view);
     let another = json!({
         "metadata": {"namespace": "default", "name": "run", "uid": "another", "resourceVersion": "3"},
         "spec": {"poolRef": {"name": "python"}},

@@ -13,15 +13,15 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
-use warmpool::apply::Writer;
-use warmpool::control::pool::Statuses;
-use warmpool::control::settle::clock_was_set;
-use warmpool::control::{Context, claim, pool};
-use warmpool::metrics::Metrics;
-use warmpool::observe::Key;
-use warmpool::observe::feed::{Inputs, KINDS, Shared, Triggers};
-use warmpool::observe::index::Trigger;
-use warmpool::observe::stored::StoredPool;
+use warmpool::cache::index::Trigger;
+use warmpool::cache::watch::{Inputs, KINDS, Shared, Triggers};
+use warmpool::controllers::pool::Statuses;
+use warmpool::controllers::resync::clock_was_set;
+use warmpool::controllers::{Context, claim, pool};
+use warmpool::executor::Writer;
+use warmpool::model::Key;
+use warmpool::model::stored::StoredPool;
+use warmpool::telemetry::metrics::Metrics;
 
 /// The moment at which every world begins, and at which its wall clock stands unless it is set.
 pub const BEGIN: Timestamp = Timestamp::constant(1_767_225_600, 0);

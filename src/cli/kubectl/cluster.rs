@@ -1,10 +1,10 @@
 //! The cluster and namespace that a call is about, and what its answers mean.
 
-use super::Connection;
-use crate::apply::outcome::{CallError, call};
+use crate::cache::index::Index;
+use crate::cache::watch::chain;
+use crate::cli::kubectl::Connection;
 use crate::cli::live;
-use crate::observe::feed::chain;
-use crate::observe::index::Index;
+use crate::executor::outcome::{CallError, call};
 use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::core::Status;
 use kube::runtime::watcher;

@@ -1,11 +1,12 @@
 //! `rollout pause`, `resume` and `restart`: one small change of the pool each.
 
-use super::cluster::ClusterError;
-use super::print::{self, Format, PrintError};
-use super::session::Session;
-use super::{pool, rollout};
 use crate::api::conditions::whole_seconds;
 use crate::api::labels;
+use crate::cli::kubectl::cluster::ClusterError;
+use crate::cli::kubectl::print;
+use crate::cli::kubectl::print::{Format, PrintError};
+use crate::cli::kubectl::session::Session;
+use crate::cli::kubectl::{pool, rollout};
 use jiff::Timestamp;
 use kube::api::Patch;
 use kube::core::DynamicObject;

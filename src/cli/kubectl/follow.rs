@@ -1,12 +1,14 @@
 //! `rollout status`: follows a pool with a watch and prints a line for each change of how it stands.
 
-use super::cluster::ClusterError;
-use super::history::History;
-use super::print::{self, PrintError};
-use super::session::Session;
-use super::status::{self, Standing, StatusError};
-use super::{pool, rollout};
 use crate::api::conditions;
+use crate::cli::kubectl::cluster::ClusterError;
+use crate::cli::kubectl::history::History;
+use crate::cli::kubectl::print;
+use crate::cli::kubectl::print::PrintError;
+use crate::cli::kubectl::session::Session;
+use crate::cli::kubectl::status;
+use crate::cli::kubectl::status::{Standing, StatusError};
+use crate::cli::kubectl::{pool, rollout};
 use futures::StreamExt;
 use kube::core::DynamicObject;
 use kube::runtime::{WatchStreamExt, watcher};

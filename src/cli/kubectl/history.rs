@@ -1,10 +1,11 @@
 //! `rollout history`: the templates that a pool has had, out of its ControllerRevisions.
 
-use super::cluster::ClusterError;
-use super::print::{self, Format, PrintError};
-use super::session::Session;
-use super::{pool, rollout};
 use crate::api::labels;
+use crate::cli::kubectl::cluster::ClusterError;
+use crate::cli::kubectl::print;
+use crate::cli::kubectl::print::{Format, PrintError};
+use crate::cli::kubectl::session::Session;
+use crate::cli::kubectl::{pool, rollout};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::core::DynamicObject;
 use serde_json::Value;

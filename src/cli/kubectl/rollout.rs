@@ -1,13 +1,17 @@
 //! `kubectl warmpool rollout`: one verb each for following, undoing and steering a rollout.
 
-use super::Connection;
-use super::cluster::ClusterError;
-use super::edit::{self, Edit, EditError};
-use super::follow::{self, FollowError};
-use super::history::{self, HistoryError};
-use super::pool::PoolName;
-use super::session::Session;
-use super::undo::{self, UndoError};
+use crate::cli::kubectl::Connection;
+use crate::cli::kubectl::cluster::ClusterError;
+use crate::cli::kubectl::edit;
+use crate::cli::kubectl::edit::{Edit, EditError};
+use crate::cli::kubectl::follow;
+use crate::cli::kubectl::follow::FollowError;
+use crate::cli::kubectl::history;
+use crate::cli::kubectl::history::HistoryError;
+use crate::cli::kubectl::pool::PoolName;
+use crate::cli::kubectl::session::Session;
+use crate::cli::kubectl::undo;
+use crate::cli::kubectl::undo::UndoError;
 use clap::Subcommand;
 use jiff::Timestamp;
 use thiserror::Error;

@@ -1,9 +1,10 @@
 //! One pool of one cluster, and the requests about it.
 
-use super::Connection;
-use super::cluster::{Cluster, ClusterError};
-use super::pool::PoolName;
-use crate::api::{self, labels};
+use crate::api;
+use crate::api::labels;
+use crate::cli::kubectl::Connection;
+use crate::cli::kubectl::cluster::{Cluster, ClusterError};
+use crate::cli::kubectl::pool::PoolName;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};

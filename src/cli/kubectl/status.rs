@@ -1,9 +1,10 @@
 //! What `rollout status` says about a pool: a pure function of the pool as stored.
 
-use super::pool;
 use crate::api::PoolStatus;
-use crate::api::conditions::{self, progressing};
-use crate::observe::stored;
+use crate::api::conditions;
+use crate::api::conditions::progressing;
+use crate::cli::kubectl::pool;
+use crate::model::stored;
 use kube::core::DynamicObject;
 use thiserror::Error;
 

@@ -1,12 +1,14 @@
 //! `rollout undo`: writes the template of an earlier revision back into the pool.
 
-use super::cluster::ClusterError;
-use super::history::{self, History};
-use super::print::{self, Format, PrintError};
-use super::session::Session;
-use super::{pool, rollout};
 use crate::api::labels;
-use crate::observe::revision::Template;
+use crate::cli::kubectl::cluster::ClusterError;
+use crate::cli::kubectl::history;
+use crate::cli::kubectl::history::History;
+use crate::cli::kubectl::print;
+use crate::cli::kubectl::print::{Format, PrintError};
+use crate::cli::kubectl::session::Session;
+use crate::cli::kubectl::{pool, rollout};
+use crate::model::revision::Template;
 use clap::ValueEnum;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::api::Patch;

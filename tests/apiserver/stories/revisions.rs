@@ -12,7 +12,7 @@ use crate::wait;
 use serde_json::{Value, json};
 use std::thread::sleep;
 use std::time::Duration;
-use warmpool::observe::revision::{Template, hash};
+use warmpool::model::revision::{Template, hash};
 
 /// Short hashes of the stored revisions.
 fn stored(scene: &Scene) -> Result<Vec<String>, String> {

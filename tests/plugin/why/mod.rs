@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use warmpool::cli::documents::Documents;
 use warmpool::cli::kubectl::why::explain;
-use warmpool::observe::revision::{Template, hash};
+use warmpool::model::revision::{Template, hash};
 
 const CLAIM_UID: &str = "claim-uid";
 const POOL_UID: &str = "pool-uid";

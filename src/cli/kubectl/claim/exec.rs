@@ -1,8 +1,8 @@
 //! Runs a command in a sandbox with `kubectl exec` as a child process: terminals, streams and exit codes are then just
 //! what a person knows of kubectl.
 
-use super::signals::{Signals, exit_code};
 use crate::cli::kubectl::Connection;
+use crate::cli::kubectl::claim::signals::{Signals, exit_code};
 use rustix::process::{Pid, kill_process};
 use std::ffi::{OsStr, OsString};
 use std::io;

@@ -1,6 +1,6 @@
 //! Waits with a watch until a claim has its sandbox, and says what it waits for.
 
-use super::standing::{Sandbox, Standing, standing, title};
+use crate::cli::kubectl::claim::standing::{Sandbox, Standing, standing, title};
 use crate::cli::kubectl::cluster::{Cluster, ClusterError};
 use crate::cli::kubectl::pool::{name, uid};
 use crate::cli::kubectl::print;

@@ -1,15 +1,16 @@
 //! Why a claim waits, or what it has: a pure function of the cluster as read.
 
-use super::outlook::Outlook;
-use super::pool;
-use super::words::{between, clock, since};
 use crate::api::SandboxClaimStatus;
 use crate::api::claim::Phase;
 use crate::api::conditions;
-use crate::observe::Key;
-use crate::observe::claim::Claim;
-use crate::observe::index::Index;
-use crate::plan::{self, Step};
+use crate::cache::index::Index;
+use crate::cli::kubectl::why::outlook::Outlook;
+use crate::cli::kubectl::why::pool;
+use crate::cli::kubectl::why::words::{between, clock, since};
+use crate::model::Key;
+use crate::model::claim::Claim;
+use crate::planner;
+use crate::planner::Step;
 use jiff::Timestamp;
 
 /// What there is to say about a claim, a sentence each; `None` when it is not there.
@@ -22,7 +23,7 @@ pub fn explain(index: &Index, key: &Key, now: Timestamp) -> Option<Vec<String>> 
         )]);
     }
     let view = index.claim_view(key, now)?;
-    let status = plan::claim::plan(&view).status;
+    let status = planner::claim::plan(&view).status;
     // What the operator is about to write is the truth already.
     let status = status.as_deref().unwrap_or(&claim.status);
     Some(match status.phase {
@@ -117,7 +118,7 @@ fn waiting(index: &Index, claim: &Claim, status: &SandboxClaimStatus, now: Times
     let verdict = outlook.plan.waiting.iter().find(|v| v.uid == claim.uid);
     let Some(verdict) = verdict else {
         let mut said = vec![decided(&outlook, claim)];
-        let refused = plan::claim::refusal(claim).and_then(|_| deadline(claim, Some(&outlook), now));
+        let refused = planner::claim::refusal(claim).and_then(|_| deadline(claim, Some(&outlook), now));
         said.extend(refused);
         return said;
     };
@@ -147,7 +148,7 @@ fn decided(outlook: &Outlook, claim: &Claim) -> String {
     let step = outlook.plan.actions.iter().find_map(|action| match &action.step {
         Step::BindClaim { claim: to, sandbox } if to.uid == claim.uid => {
             let would = format!("the operator would bind it to sandbox {} now", sandbox.key.name);
-            Some(match plan::claim::refusal(claim) {
+            Some(match planner::claim::refusal(claim) {
                 Some(refusal) => format!("Claim {name} is next: {would}, but {refusal}."),
                 None => format!("Claim {name} is next: {would}."),
             })

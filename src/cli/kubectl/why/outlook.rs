@@ -1,11 +1,12 @@
 //! A pool, seen and planned for as the operator does it.
 
 use crate::api::conditions;
-use crate::observe::Key;
-use crate::observe::index::Index;
-use crate::observe::pool::Pool;
-use crate::observe::view::{Creation, PoolView};
-use crate::plan::{self, Plan, Step};
+use crate::cache::index::Index;
+use crate::cache::snapshot::{Creation, PoolView};
+use crate::model::Key;
+use crate::model::pool::Pool;
+use crate::planner;
+use crate::planner::{Plan, Step};
 use jiff::Timestamp;
 
 /// A pool and what the planner would do about it.
@@ -23,7 +24,7 @@ impl Outlook {
             message,
         });
         let view = index.pool_view(key, now, 0, creation)?;
-        let mut plan = plan::plan(&view);
+        let mut plan = planner::plan(&view);
         if view.pool.terminating {
             // The operator leaves it to the garbage collector.
             plan.actions.clear();
@@ -38,7 +39,7 @@ impl Outlook {
 
     /// How many sandboxes the planner would create.
     pub(super) fn creations(&self) -> usize {
-        let creates = |a: &&plan::Action| matches!(a.step, Step::CreatePod { .. });
+        let creates = |a: &&planner::Action| matches!(a.step, Step::CreatePod { .. });
         self.plan.actions.iter().filter(creates).count()
     }
 }

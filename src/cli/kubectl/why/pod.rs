@@ -1,17 +1,17 @@
 //! Why a sandbox is where it is and what becomes of it: a pure function of the cluster as read.
 
-use super::outlook::Outlook;
-use super::pool;
-use super::words::{because, between, clock, place, since};
 use crate::api::claim::ReleasePolicy;
 use crate::api::labels;
-use crate::observe::Key;
-use crate::observe::hooks::Hook;
-use crate::observe::index::Index;
-use crate::observe::sandbox::{Owner, PodPhase, Sandbox};
-use crate::observe::targets::Targets;
-use crate::plan::Step;
-use crate::plan::order::Lines;
+use crate::cache::index::Index;
+use crate::cli::kubectl::why::outlook::Outlook;
+use crate::cli::kubectl::why::pool;
+use crate::cli::kubectl::why::words::{because, between, clock, place, since};
+use crate::model::Key;
+use crate::model::lifecycle_hook::Hook;
+use crate::model::pool_spec::Targets;
+use crate::model::sandbox::{Owner, PodPhase, Sandbox};
+use crate::planner::Step;
+use crate::planner::removal_order::Lines;
 use jiff::Timestamp;
 use std::sync::Arc;
 

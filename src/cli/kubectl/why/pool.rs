@@ -1,12 +1,13 @@
 //! Why a pool is as it is: a pure function of the cluster as read.
 
-use super::outlook::Outlook;
-use super::words::{are, because, claims, sandboxes};
-use crate::api::conditions::{self, progressing};
+use crate::api::conditions;
+use crate::api::conditions::progressing;
 use crate::api::pool::UpdateStrategyType;
-use crate::observe::Key;
-use crate::observe::index::Index;
-use crate::plan::{AT_ONCE, Step};
+use crate::cache::index::Index;
+use crate::cli::kubectl::why::outlook::Outlook;
+use crate::cli::kubectl::why::words::{are, because, claims, sandboxes};
+use crate::model::Key;
+use crate::planner::{AT_ONCE, Step};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use std::collections::BTreeMap;

@@ -1,0 +1,36 @@
+//! Maps from an owner to what it has, without entries for those that have nothing.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Runs `f` on the collection under `key`, and drops the collection when that leaves it empty.
+pub(crate) fn remove_from<K: std::hash::Hash + Eq, C: IsEmpty>(
+    map: &mut HashMap<K, C>,
+    key: &K,
+    f: impl FnOnce(&mut C) -> bool,
+) -> bool {
+    let Some(collection) = map.get_mut(key) else {
+        return false;
+    };
+    let result = f(collection);
+    if collection.is_empty() {
+        map.remove(key);
+    }
+    result
+}
+
+/// A collection that may be empty.
+pub(crate) trait IsEmpty {
+    fn is_empty(&self) -> bool;
+}
+
+impl<K, V> IsEmpty for BTreeMap<K, V> {
+    fn is_empty(&self) -> bool {
+        BTreeMap::is_empty(self)
+    }
+}
+
+impl<T> IsEmpty for BTreeSet<T> {
+    fn is_empty(&self) -> bool {
+        BTreeSet::is_empty(self)
+    }
+}

@@ -1,0 +1,345 @@
+//! What is stored in the cluster, indexed the way the planner asks for it. One event changes the index and
+//! answers which pools and claims have to be looked at again.
+
+use crate::cache::bind_limit::Turns;
+use crate::cache::expectations::Pending;
+use crate::cache::grouped::remove_from;
+use crate::cache::pod_templates::Templates;
+use crate::cache::recent_claims::Takings;
+use crate::cache::rejected_sandboxes::Refusers;
+use crate::cache::waiting_claims::Queue;
+use crate::cache::warm_up_failures::Failures;
+use crate::cache::watch_progress::Before;
+use crate::model::Key;
+use crate::model::claim::Claim;
+use crate::model::pool::Pool;
+use crate::model::revision::Revision;
+use crate::model::sandbox::{Owner, Sandbox};
+use crate::model::stored;
+use crate::model::stored::{StoredClaim, StoredPod, StoredPool, StoredRevision};
+use jiff::Timestamp;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+/// An object to be reconciled.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Trigger {
+    /// A Pool.
+    Pool(Key),
+    /// A SandboxClaim.
+    Claim(Key),
+}
+
+/// A status written and not yet seen.
+#[derive(Clone, Debug)]
+pub(crate) struct Written {
+    /// Resource version of the object after the write.
+    pub(crate) version: String,
+    /// A claim that was bound or has ended: it waits no more, whatever the watch still says.
+    pub(crate) settled: bool,
+}
+
+/// Everything this process knows of the cluster.
+#[derive(Clone, Debug, Default)]
+pub struct Index {
+    pub(crate) pools: HashMap<Key, Arc<Pool>>,
+    pub(crate) claims: HashMap<Key, Arc<Claim>>,
+    /// Claims that wait.
+    pub(crate) queue: Queue,
+    /// Pods by pool, then by name.
+    pub(crate) sandboxes: HashMap<Key, BTreeMap<String, Arc<Sandbox>>>,
+    /// The pool under which a pod is kept.
+    pub(crate) pool_of: HashMap<Key, Key>,
+    /// Keys of pods by the UID of the claim that owns them.
+    pub(crate) owned: HashMap<String, BTreeSet<Key>>,
+    /// Revisions by pool, then by name.
+    pub(crate) revisions: HashMap<Key, BTreeMap<String, Arc<Revision>>>,
+    /// PodTemplates and the pools that use them.
+    pub(crate) templates: Templates,
+    /// How far the watches have told.
+    pub(crate) told: Before,
+    /// Number given to the last claim that came.
+    sequence: u64,
+    /// Statuses written and not yet seen, by UID.
+    pub(crate) published: HashMap<String, Written>,
+    /// Own writes on pods not yet seen.
+    pub pending: Pending,
+    /// Failures to bring up sandboxes.
+    pub failures: Failures,
+    /// Bindings that are decided on and not done.
+    pub turns: Turns,
+    /// When claims took sandboxes.
+    pub takings: Takings,
+    /// What is to be looked at again after a while.
+    pub later: HashSet<Trigger>,
+    /// Sandboxes that could not be bound to claims that wait.
+    pub refusers: Refusers,
+}
+
+impl Index {
+    /// A pool was created or changed.
+    pub fn apply_pool(&mut self, stored: &StoredPool) -> Vec<Trigger> {
+        let key = stored::key(&stored.metadata);
+        let uid = stored::uid(&stored.metadata);
+        if self.pools.get(&key).is_some_and(|known| known.uid != uid) {
+            self.remove_pool(&key);
+        }
+        let pool = Arc::new(self.templates.attach(Pool::read(stored)));
+        self.forget_published(&pool.uid, &pool.resource_version);
+        let before = self.pools.insert(key.clone(), Arc::clone(&pool));
+        let known = before.is_some_and(|b| {
+            (&b.fault, &b.labels, &b.claim_defaults, b.terminating)
+                == (&pool.fault, &pool.labels, &pool.claim_defaults, pool.terminating)
+        });
+        let mut triggers = vec![Trigger::Pool(key.clone())];
+        if !known {
+            if self.templates.knows_that_of(&pool) {
+                pool.warn_of_fault();
+            }
+            triggers.extend(self.waiting_on(&key));
+        }
+        triggers
+    }
+
+    /// A pool is gone.
+    pub fn delete_pool(&mut self, stored: &StoredPool) -> Vec<Trigger> {
+        let key = stored::key(&stored.metadata);
+        self.remove_pool(&key);
+        // Whoever looks at it once more finds nothing, and forgets when it wanted to look at it again.
+        let mut triggers = vec![Trigger::Pool(key.clone())];
+        triggers.extend(self.waiting_on(&key));
+        triggers
+    }
+
+    fn remove_pool(&mut self, key: &Key) {
+        self.templates.detach(key);
+        if let Some(pool) = self.pools.remove(key) {
+            self.published.remove(&pool.uid);
+            self.failures.forget(&pool.uid);
+            self.takings.forget(&pool.uid);
+        }
+    }
+
+    /// A claim was created or changed. `live` tells an event of the watch from an entry of a list, whose
+    /// moment of arrival is not known.
+    pub fn apply_claim(&mut self, stored: &StoredClaim, live: bool, now: Timestamp) -> Vec<Trigger> {
+        let key = stored::key(&stored.metadata);
+        let uid = stored::uid(&stored.metadata);
+        let mut triggers = match self.claims.get(&key) {
+            Some(known) if known.uid != uid => self.remove_claim(&key),
+            _ => Vec::new(),
+        };
+        let known = self.claims.get(&key);
+        let (sequence, arrived) = known.map_or_else(
+            || {
+                self.sequence += 1;
+                (
+                    self.sequence,
+                    if live {
+                        now
+                    } else {
+                        stored::created(&stored.metadata)
+                    },
+                )
+            },
+            |c| (c.sequence, c.arrived),
+        );
+        let claim = Arc::new(Claim::read(stored, sequence, arrived));
+        self.forget_published(&claim.uid, &claim.resource_version);
+        triggers.extend(self.unlist(&key));
+        if claim.waiting() {
+            self.enlist(&claim);
+            triggers.extend(self.pools_for(&claim));
+        } else {
+            self.queue.forget(&claim.uid);
+            self.refusers.forget(&claim.uid);
+        }
+        triggers.push(Trigger::Claim(key.clone()));
+        self.claims.insert(key, claim);
+        triggers
+    }
+
+    /// A claim is gone. Its pods go by garbage collection.
+    pub fn delete_claim(&mut self, stored: &StoredClaim) -> Vec<Trigger> {
+        self.remove_claim(&stored::key(&stored.metadata))
+    }
+
+    fn remove_claim(&mut self, key: &Key) -> Vec<Trigger> {
+        let mut triggers = self.unlist(key);
+        // As for a pool: a claim may want to be looked at in years.
+        triggers.push(Trigger::Claim(key.clone()));
+        if let Some(claim) = self.claims.remove(key) {
+            self.queue.forget(&claim.uid);
+            self.refusers.forget(&claim.uid);
+            self.published.remove(&claim.uid);
+        }
+        triggers
+    }
+
+    /// A pod was created or changed.
+    pub fn apply_pod(&mut self, stored: &StoredPod) -> Vec<Trigger> {
+        self.told.pods.up_to(&stored.metadata);
+        self.take_over_pod(stored)
+    }
+
+    /// Takes over a pod, from a watch or from an answer.
+    pub(crate) fn take_over_pod(&mut self, stored: &StoredPod) -> Vec<Trigger> {
+        let key = stored::key(&stored.metadata);
+        let Some(sandbox) = Sandbox::read(stored) else {
+            return self.remove_pod(&key);
+        };
+        let before = self.pod(&key);
+        if before
+            .as_ref()
+            .is_some_and(|b| b.uid == sandbox.uid && newer(&b.resource_version, &sandbox.resource_version))
+        {
+            return Vec::new();
+        }
+        let settled = self.pending.seen(&sandbox);
+        let pool = Key::new(key.namespace.clone(), sandbox.pool.clone());
+        let same = before.as_ref().is_some_and(|b| {
+            Sandbox {
+                resource_version: sandbox.resource_version.clone(),
+                ..(**b).clone()
+            } == sandbox
+        });
+        let mut triggers = Vec::new();
+        if !same {
+            triggers = self.remove_pod(&key);
+        }
+        if !same || settled {
+            triggers.push(Trigger::Pool(pool.clone()));
+        }
+        let sandbox = Arc::new(sandbox);
+        if let Owner::Claim { name, uid } = &sandbox.owner {
+            self.owned.entry(uid.clone()).or_default().insert(key.clone());
+            if !same || settled {
+                triggers.push(Trigger::Claim(Key::new(key.namespace.clone(), name.clone())));
+            }
+        }
+        self.pool_of.insert(key.clone(), pool.clone());
+        self.sandboxes.entry(pool).or_default().insert(key.name, sandbox);
+        triggers
+    }
+
+    /// A pod is gone.
+    pub fn delete_pod(&mut self, stored: &StoredPod) -> Vec<Trigger> {
+        self.told.pods.up_to(&stored.metadata);
+        let key = stored::key(&stored.metadata);
+        self.pending.gone(&key, &stored::uid(&stored.metadata));
+        self.remove_pod(&key)
+    }
+
+    /// A ControllerRevision was created or changed.
+    pub fn apply_revision(&mut self, stored: &StoredRevision) -> Vec<Trigger> {
+        self.told.revisions.up_to(&stored.metadata);
+        self.take_over_revision(stored)
+    }
+
+    /// Takes over a revision, from a watch or from an answer.
+    pub(crate) fn take_over_revision(&mut self, stored: &StoredRevision) -> Vec<Trigger> {
+        let Some(revision) = Revision::read(stored) else {
+            return Vec::new();
+        };
+        let pool = Key::new(revision.key.namespace.clone(), revision.pool.clone());
+        let of_pool = self.revisions.entry(pool.clone()).or_default();
+        let known = of_pool.get(&revision.key.name);
+        // Its number only ever grows: an event from before our own last write of it is late.
+        if known.is_some_and(|k| k.uid == revision.uid && k.number > revision.number) {
+            return Vec::new();
+        }
+        of_pool.insert(revision.key.name.clone(), Arc::new(revision));
+        vec![Trigger::Pool(pool)]
+    }
+
+    /// A ControllerRevision is gone.
+    pub fn delete_revision(&mut self, stored: &StoredRevision) -> Vec<Trigger> {
+        self.told.revisions.up_to(&stored.metadata);
+        let Some(revision) = Revision::read(stored) else {
+            return Vec::new();
+        };
+        let pool = Key::new(revision.key.namespace.clone(), revision.pool.clone());
+        remove_from(&mut self.revisions, &pool, |of_pool| {
+            of_pool.remove(&revision.key.name).is_some()
+        });
+        vec![Trigger::Pool(pool)]
+    }
+
+    /// After a list: pools that are not in it are gone.
+    pub fn retain_pools(&mut self, listed: &HashSet<Key>) {
+        for key in absent(self.pools.keys(), listed) {
+            self.remove_pool(&key);
+        }
+    }
+
+    /// After a list: claims that are not in it are gone.
+    pub fn retain_claims(&mut self, listed: &HashSet<Key>) {
+        for key in absent(self.claims.keys(), listed) {
+            self.remove_claim(&key);
+        }
+    }
+
+    /// After a list: pods that are not in it are gone.
+    pub fn retain_pods(&mut self, listed: &HashSet<Key>) {
+        self.told.pods.by_list();
+        for key in absent(self.pool_of.keys(), listed) {
+            if let Some(sandbox) = self.pod(&key) {
+                self.pending.gone(&key, &sandbox.uid);
+            }
+            self.remove_pod(&key);
+        }
+    }
+
+    /// After a list: revisions that are not in it are gone.
+    pub fn retain_revisions(&mut self, listed: &HashSet<Key>) {
+        self.told.revisions.by_list();
+        self.revisions
+            .values_mut()
+            .for_each(|of_pool| of_pool.retain(|_, r| listed.contains(&r.key)));
+        self.revisions.retain(|_, of_pool| !of_pool.is_empty());
+    }
+
+    pub(crate) fn remove_pod(&mut self, key: &Key) -> Vec<Trigger> {
+        let Some(pool) = self.pool_of.remove(key) else {
+            return Vec::new();
+        };
+        let sandbox = self
+            .sandboxes
+            .get_mut(&pool)
+            .and_then(|of_pool| of_pool.remove(&key.name));
+        remove_from(&mut self.sandboxes, &pool, |_| true);
+        let mut triggers = vec![Trigger::Pool(pool)];
+        if let Some(Owner::Claim { name, uid }) = sandbox.map(|s| s.owner.clone()) {
+            remove_from(&mut self.owned, &uid, |keys| keys.remove(key));
+            triggers.push(Trigger::Claim(Key::new(key.namespace.clone(), name)));
+        }
+        triggers
+    }
+
+    /// Drops the note of a status written once the watch shows that version or a later one.
+    fn forget_published(&mut self, uid: &str, resource_version: &str) {
+        if self
+            .published
+            .get(uid)
+            .is_some_and(|written| !newer(&written.version, resource_version))
+        {
+            self.published.remove(uid);
+        }
+    }
+}
+
+/// Whether resource version `a` is newer than `b`. Versions of one resource may be compared as numbers
+/// (KEP-5504); what is not a number is never newer.
+pub(crate) fn newer(a: &str, b: &str) -> bool {
+    matches!((number(a), number(b)), (Some(a), Some(b)) if a > b)
+}
+
+/// A resource version as a number.
+pub(crate) fn number(version: &str) -> Option<u64> {
+    version.parse().ok()
+}
+
+/// Those of `known` that a list does not have.
+fn absent<'a>(known: impl Iterator<Item = &'a Key>, listed: &HashSet<Key>) -> Vec<Key> {
+    known.filter(|key| !listed.contains(key)).cloned().collect()
+}

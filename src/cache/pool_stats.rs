@@ -1,0 +1,116 @@
+//! A count of what is there, by pool: for gauges, which are read off the index when somebody asks.
+
+use crate::api::labels;
+use crate::cache::index::Index;
+use crate::model::Key;
+use crate::model::claim::Claim;
+use crate::model::pool::Pool;
+use crate::model::sandbox::{Owner, Sandbox};
+use jiff::Timestamp;
+use std::collections::{BTreeMap, HashMap};
+
+/// Where a sandbox stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    /// Unclaimed and not available yet, or no more.
+    Warming,
+    /// Unclaimed, and a claim could take it now.
+    Available,
+    /// It belongs to a claim.
+    Claimed,
+    /// Unclaimed, and its deletion waits for its preDelete hooks.
+    Draining,
+}
+
+/// Every [`State`].
+pub const STATES: [State; 4] = [State::Warming, State::Available, State::Claimed, State::Draining];
+
+/// What there is of one pool.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Census {
+    /// Unclaimed sandboxes that its spec asks for.
+    pub replicas: usize,
+    /// Sandboxes that are not terminating, by state and by whether they run the update revision.
+    pub sandboxes: BTreeMap<(State, bool), usize>,
+    /// Claims that wait for it.
+    pub waiting: usize,
+    /// Since when the one that came first waits.
+    pub waiting_since: Option<Timestamp>,
+    /// Type, status and reason of each condition of its status.
+    pub conditions: Vec<[String; 3]>,
+}
+
+impl Census {
+    fn of(pool: &Pool) -> Self {
+        let conditions = pool.status.conditions.iter();
+        Self {
+            replicas: pool.targets.replicas,
+            conditions: conditions
+                .map(|c| [c.type_.clone(), c.status.clone(), c.reason.clone()])
+                .collect(),
+            ..Self::default()
+        }
+    }
+
+    fn count(&mut self, claim: &Claim) {
+        self.waiting += 1;
+        let since = claim.waits_from(claim.arrived);
+        self.waiting_since = Some(self.waiting_since.map_or(since, |first| first.min(since)));
+    }
+}
+
+impl Index {
+    /// Counts everything at the moment `now`, by pool. Claims that no pool is there for stand under the empty key.
+    pub fn census(&self, now: Timestamp) -> BTreeMap<Key, Census> {
+        let mut all: BTreeMap<Key, Census> = BTreeMap::from([(Key::default(), Census::default())]);
+        for (key, pool) in &self.pools {
+            let mut census = Census::of(pool);
+            let sandboxes = self.sandboxes_of(key);
+            for sandbox in sandboxes {
+                let updated = [sandbox.revision.as_str(), ""].contains(&pool.status.update_revision.as_str());
+                if let Some(state) = state(pool, sandbox, now) {
+                    *census.sandboxes.entry((state, updated)).or_default() += 1;
+                }
+            }
+            all.insert(key.clone(), census);
+        }
+        let mut chosen: HashMap<&str, BTreeMap<Key, Key>> = HashMap::new();
+        for claim in self.waiting_claims() {
+            let namespace = claim.key.namespace.as_str();
+            let mut choice = || {
+                let chosen = chosen
+                    .entry(namespace)
+                    .or_insert_with(|| self.chosen(namespace, now));
+                chosen.get(&claim.key).cloned()
+            };
+            let server = claim
+                .named_pool()
+                .or_else(|| self.tried_again_at(claim).cloned())
+                .or_else(&mut choice);
+            let pool = server.filter(|key| self.pools.contains_key(key));
+            all.entry(pool.unwrap_or_default()).or_default().count(claim);
+        }
+        all
+    }
+}
+
+/// Where a sandbox of `pool` stands; `None` for one that is terminating, has ended or is nobody's.
+fn state(pool: &Pool, sandbox: &Sandbox, now: Timestamp) -> Option<State> {
+    let there = !sandbox.terminating && !sandbox.finished();
+    match &sandbox.owner {
+        Owner::Claim { .. } if there => Some(State::Claimed),
+        Owner::Pool { uid } if there && *uid == pool.uid => match sandbox.state.as_str() {
+            labels::DRAINING => Some(State::Draining),
+            labels::WARM => {
+                let available = sandbox.is_available(&pool.targets.gate, now);
+                Some(if available {
+                    State::Available
+                } else {
+                    State::Warming
+                })
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}

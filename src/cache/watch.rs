@@ -1,0 +1,356 @@
+//! One watch per kind. An event changes the index first; only then are the pools and claims it touches
+//! reconciled, so that no reconcile reads a world older than its trigger.
+
+use crate::api::labels;
+use crate::cache::index::{Index, Trigger};
+use crate::cache::watch_health::Watches;
+use crate::client::request_errors;
+use crate::model::Key;
+use crate::model::stored;
+use crate::model::stored::{StoredClaim, StoredPod, StoredPodTemplate, StoredPool, StoredRevision};
+use futures::{StreamExt, channel::mpsc::UnboundedSender};
+use jiff::Timestamp;
+use k8s_openapi::NamespaceResourceScope;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::utils::Backoff;
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+use std::collections::HashSet;
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Number of watches that have to be complete before anything is planned.
+pub const KINDS: usize = 5;
+
+/// What plans are made from and no watch brings. Whoever replays a run hands in its own.
+#[derive(Clone, Copy, Debug)]
+pub struct Inputs {
+    /// The moment.
+    pub now: fn() -> Timestamp,
+    /// A seed of fresh pod names.
+    pub seed: fn() -> u64,
+}
+
+impl Default for Inputs {
+    fn default() -> Self {
+        Self {
+            now: Timestamp::now,
+            seed: rand::random,
+        }
+    }
+}
+
+/// How long one watch lasts, in seconds; the next goes on where it ended, which costs the API server one request. An API
+/// server that is silent for longer has gone, or what is between has.
+const WATCH_SECONDS: u32 = 20;
+
+/// Longest silence on a connection before it is given up: a little longer than a watch without any event. It bounds how
+/// long a claim waits when a watch dies unnoticed (client-go pings its connection after 30 s and waits 15 s).
+pub const SILENCE: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 4);
+
+/// The index, shared between the watches, the controllers and the tasks that write.
+#[derive(Clone, Debug, Default)]
+pub struct Shared {
+    /// How the watches fare.
+    pub watches: Arc<Watches>,
+    index: Arc<Mutex<Index>>,
+    /// How many watches have delivered their first list.
+    complete: Arc<watch::Sender<usize>>,
+    /// Moments and seeds.
+    pub inputs: Inputs,
+}
+
+impl Shared {
+    /// An empty index with these inputs.
+    pub fn new(inputs: Inputs) -> Self {
+        Self {
+            inputs,
+            ..Self::default()
+        }
+    }
+
+    /// The moment.
+    pub fn now(&self) -> Timestamp {
+        (self.inputs.now)()
+    }
+
+    /// Locks the index. It is held for single look-ups and changes, never across a request.
+    pub fn lock(&self) -> MutexGuard<'_, Index> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Every watch has delivered its first list. A plan made before would take what it has not yet heard of
+    /// for gone.
+    pub fn synced(&self) -> bool {
+        *self.complete.borrow() >= KINDS
+    }
+
+    /// Waits until [`Shared::synced`].
+    pub async fn until_synced(&self) {
+        let mut complete = self.complete.subscribe();
+        // It fails when there is no sender, and `self` is one.
+        let _ = complete.wait_for(|complete| *complete >= KINDS).await;
+    }
+
+    /// One more watch has delivered its first list.
+    pub fn one_more_is_complete(&self) {
+        self.complete.send_modify(|complete| *complete += 1);
+    }
+}
+
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Pauses of a watch that fails: from 0.1 s doubling to 1 s. client-go's go up to 30 s, and after a restart of
+/// the API server every claim would wait for as long.
+#[derive(Debug, Default)]
+pub struct Pauses(u32);
+
+impl Iterator for Pauses {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let pause = Duration::from_millis(100 << self.0.min(4)).min(LONGEST_PAUSE);
+        self.0 = self.0.saturating_add(1);
+        Some(pause)
+    }
+}
+
+impl Backoff for Pauses {
+    fn reset(&mut self) {
+        self.0 = 0;
+    }
+}
+
+/// Objects in one page of a list. Somebody may make each of them as large as etcd takes (1.5 MiB), and a page is held several
+/// times while it is read.
+const PAGE: u32 = 50;
+
+/// Where triggers go.
+#[derive(Clone, Debug)]
+pub struct Triggers {
+    /// To the controller of pools.
+    pub pools: UnboundedSender<Key>,
+    /// To the controller of claims.
+    pub claims: UnboundedSender<Key>,
+}
+
+impl Triggers {
+    /// Sends every trigger to its controller. A controller that has shut down needs none.
+    pub fn send(&self, triggers: impl IntoIterator<Item = Trigger>) {
+        for trigger in triggers {
+            let _ = match trigger {
+                Trigger::Pool(key) => self.pools.unbounded_send(key),
+                Trigger::Claim(key) => self.claims.unbounded_send(key),
+            };
+        }
+    }
+}
+
+/// Where the watches read, and whom they tell.
+#[derive(Clone)]
+pub struct Feed {
+    /// What they read through.
+    pub client: Client,
+    /// The only namespace that is watched; `None`: all.
+    pub namespace: Option<String>,
+    /// What they keep up to date.
+    pub shared: Shared,
+    /// Who is told what has to be looked at.
+    pub triggers: Triggers,
+}
+
+/// A kind whose objects the index keeps.
+pub trait Indexed:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Send + 'static
+{
+    /// Which of them are watched.
+    fn selector() -> Option<&'static str> {
+        None
+    }
+    /// Takes over an object; `live` when it comes from the watch and not from a list.
+    fn apply(&self, index: &mut Index, live: bool) -> Vec<Trigger>;
+    /// Takes over a deletion.
+    fn delete(&self, index: &mut Index) -> Vec<Trigger>;
+    /// Drops what is not in a complete list.
+    fn retain(index: &mut Index, listed: &HashSet<Key>);
+}
+
+impl Indexed for StoredPool {
+    fn apply(&self, index: &mut Index, _live: bool) -> Vec<Trigger> {
+        index.apply_pool(self)
+    }
+    fn delete(&self, index: &mut Index) -> Vec<Trigger> {
+        index.delete_pool(self)
+    }
+    fn retain(index: &mut Index, listed: &HashSet<Key>) {
+        index.retain_pools(listed);
+    }
+}
+
+impl Indexed for StoredClaim {
+    fn apply(&self, index: &mut Index, live: bool) -> Vec<Trigger> {
+        index.apply_claim(self, live, Timestamp::now())
+    }
+    fn delete(&self, index: &mut Index) -> Vec<Trigger> {
+        index.delete_claim(self)
+    }
+    fn retain(index: &mut Index, listed: &HashSet<Key>) {
+        index.retain_claims(listed);
+    }
+}
+
+impl Indexed for StoredPod {
+    fn selector() -> Option<&'static str> {
+        Some(labels::POOL)
+    }
+    fn apply(&self, index: &mut Index, _live: bool) -> Vec<Trigger> {
+        index.apply_pod(self)
+    }
+    fn delete(&self, index: &mut Index) -> Vec<Trigger> {
+        index.delete_pod(self)
+    }
+    fn retain(index: &mut Index, listed: &HashSet<Key>) {
+        index.retain_pods(listed);
+    }
+}
+
+impl Indexed for StoredRevision {
+    fn selector() -> Option<&'static str> {
+        Some(labels::POOL)
+    }
+    fn apply(&self, index: &mut Index, _live: bool) -> Vec<Trigger> {
+        index.apply_revision(self)
+    }
+    fn delete(&self, index: &mut Index) -> Vec<Trigger> {
+        index.delete_revision(self)
+    }
+    fn retain(index: &mut Index, listed: &HashSet<Key>) {
+        index.retain_revisions(listed);
+    }
+}
+
+impl Indexed for StoredPodTemplate {
+    fn apply(&self, index: &mut Index, _live: bool) -> Vec<Trigger> {
+        index.apply_template(self)
+    }
+    fn delete(&self, index: &mut Index) -> Vec<Trigger> {
+        index.delete_template(self)
+    }
+    fn retain(index: &mut Index, listed: &HashSet<Key>) {
+        index.retain_templates(listed);
+    }
+}
+
+/// Watches one kind for ever. `reflect` is told of each event before anybody is triggered.
+pub async fn run<K: Indexed>(feed: Feed, mut reflect: impl FnMut(&Event<K>)) {
+    let resource = format!("{}.{}", K::plural(&()), K::group(&()));
+    let api: Api<K> = match &feed.namespace {
+        Some(namespace) => Api::namespaced(feed.client, namespace),
+        None => Api::all(feed.client),
+    };
+    let mut config = watcher::Config::default().timeout(WATCH_SECONDS).page_size(PAGE);
+    if let Some(selector) = K::selector() {
+        config = config.labels(selector);
+    }
+    let watch = || {
+        let watcher = kube::runtime::watcher(api.clone(), config.clone());
+        watcher.backoff(Pauses::default()).boxed()
+    };
+    let mut events = watch();
+    let mut listed: Vec<K> = Vec::new();
+    let mut complete = false;
+    let kind = K::kind(&());
+    feed.shared.watches.begins(&kind);
+    while let Some(event) = events.next().await {
+        let event = match event {
+            Ok(event) => event,
+            Err(error) => {
+                feed.shared.watches.failed(&kind, chain(&error));
+                request_errors::tell_of_watch(&resource, &error);
+                if request_errors::has_expired(&error) {
+                    // The watcher would ask for the same version for ever.
+                    tokio::time::sleep(LONGEST_PAUSE).await;
+                    events = watch();
+                }
+                continue;
+            }
+        };
+        reflect(&event);
+        match event {
+            Event::Init => listed.clear(),
+            Event::InitApply(object) => listed.push(object),
+            Event::InitDone => {
+                take_over_list(&mut feed.shared.lock(), std::mem::take(&mut listed));
+                feed.shared.watches.complete(&kind);
+                if !std::mem::replace(&mut complete, true) {
+                    feed.shared.one_more_is_complete();
+                }
+                // A list tells of no deletion and no single change: everything is looked at again.
+                if feed.shared.synced() {
+                    let all = feed.shared.lock().all();
+                    feed.triggers.send(all);
+                }
+            }
+            Event::Apply(object) => {
+                let touched = object.apply(&mut feed.shared.lock(), true);
+                feed.triggers.send(touched);
+            }
+            Event::Delete(object) => {
+                let touched = object.delete(&mut feed.shared.lock());
+                feed.triggers.send(touched);
+            }
+        }
+    }
+}
+
+/// Puts a complete list into the index, the oldest objects first.
+pub fn take_over_list<K: Indexed>(index: &mut Index, mut objects: Vec<K>) {
+    let age = |object: &K| {
+        let metadata = object.meta();
+        (
+            stored::created(metadata),
+            stored::resource_version(metadata).parse().unwrap_or(u64::MAX),
+        )
+    };
+    objects.sort_by_cached_key(age);
+    let listed = objects.iter().map(|object| stored::key(object.meta())).collect();
+    K::retain(index, &listed);
+    for object in &objects {
+        object.apply(index, false);
+    }
+}
+
+/// Keeps of each event what a controller's store needs, the name; the index has the rest.
+pub fn reflect_names<K>(writer: &mut Writer<K>, event: &Event<K>, name: impl Fn(&K) -> K)
+where
+    K: Resource + Clone + 'static,
+    K::DynamicType: Hash + Eq + Clone,
+{
+    let event = match event {
+        Event::Init => Event::Init,
+        Event::InitDone => Event::InitDone,
+        Event::InitApply(object) => Event::InitApply(name(object)),
+        Event::Apply(object) => Event::Apply(name(object)),
+        Event::Delete(object) => Event::Delete(name(object)),
+    };
+    writer.apply_watcher_event(&event);
+}
+
+/// An error with all its sources in one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}

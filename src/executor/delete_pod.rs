@@ -1,0 +1,70 @@
+//! Deleting, always under the condition that things are what they were when the deletion was decided.
+
+use crate::executor::Writer;
+use crate::executor::outcome::{CallError, Class, call, settle};
+use crate::model::sandbox::Sandbox;
+use crate::model::stored::StoredPod;
+use kube::Api;
+use kube::api::{DeleteParams, Preconditions};
+use std::sync::Arc;
+
+/// Deletes a sandbox as it was when that was decided. A claim that took it meanwhile has changed its resource
+/// version, and then nothing is deleted.
+pub(crate) async fn run(writer: Writer, sandbox: Arc<Sandbox>, reason: &'static str) {
+    match delete(&writer, &sandbox).await {
+        Ok(()) => {
+            let pool = sandbox.pool_key();
+            tracing::info!(%pool, pod = %sandbox.key, reason, "sandbox deleted");
+            writer.metrics.deleted(&pool, reason);
+            writer.gone(&sandbox);
+        }
+        Err(error) => {
+            if let Class::Refused(message) = error.class() {
+                tracing::error!(pod = %sandbox.key, error = message, "the deletion was refused");
+            }
+            writer.set_aside(&sandbox);
+        }
+    }
+}
+
+/// Sends the deletion until its outcome is known. A pod that is gone is deleted.
+async fn delete(writer: &Writer, sandbox: &Sandbox) -> Result<(), CallError> {
+    let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &sandbox.key.namespace);
+    let parameters = only(&sandbox.uid, Some(&sandbox.resource_version));
+    let mut place = writer.changes.place();
+    let ask = || {
+        writer.shared.lock().pending.goes_on(sandbox);
+        call(pods.delete(&sandbox.key.name, &parameters))
+    };
+    let error = match settle(&mut place, ask).await {
+        Ok(_) => return Ok(()),
+        Err(error) => error,
+    };
+    match error.class() {
+        Class::Gone => Ok(()),
+        // An earlier try whose answer was lost may be the one that changed the pod.
+        Class::Stale => match settle(&mut place, || call(pods.get(&sandbox.key.name))).await {
+            Ok(now) if stays(&now, sandbox) => Err(error),
+            Ok(_) => Ok(()),
+            Err(unreadable) if unreadable.class() == Class::Gone => Ok(()),
+            Err(_) => Err(error),
+        },
+        _ => Err(error),
+    }
+}
+
+/// The pod is the same sandbox, and nobody has deleted it.
+fn stays(pod: &StoredPod, sandbox: &Sandbox) -> bool {
+    Sandbox::read(pod).is_some_and(|now| now.uid == sandbox.uid && !now.terminating)
+}
+
+/// Has only the object with this UID deleted and, where a resource version is given, only as it was then.
+pub fn only(uid: &str, resource_version: Option<&str>) -> DeleteParams {
+    DeleteParams {
+        preconditions: Some(Preconditions {
+            uid: Some(uid.to_string()),
+            resource_version: resource_version.map(ToString::to_string),
+        }),
+        ..DeleteParams::default()
+    }
+}

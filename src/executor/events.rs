@@ -1,0 +1,224 @@
+//! Events: what `kubectl describe pool` tells of a pool's rollouts and of what stops it. They speak of changes only,
+//! never of single sandboxes or claims, and a pool at rest has none.
+
+use crate::api::conditions;
+use crate::api::conditions::progressing;
+use crate::api::{API_VERSION, PoolStatus};
+use crate::executor::outcome::call;
+use crate::model::pool::Pool;
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::Client;
+use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Reporting controller of every event.
+const CONTROLLER: &str = "warmpool";
+/// Reason of the event that a rollout goes on after a pause; there is no condition for it.
+const RESUMED: &str = "Resumed";
+/// Action of events about revisions.
+const ROLL_OUT: &str = "RollOut";
+/// Action of events about sandboxes that cannot be made.
+const CREATE: &str = "CreateSandboxes";
+/// Least time between two warnings of one pool with one reason. A full pool is exhausted anew with each claim
+/// that comes and goes.
+const BETWEEN_WARNINGS: Duration = Duration::from_secs(60);
+/// The API server takes notes below 1 kB.
+const LONGEST_NOTE: usize = 1_000;
+
+/// Sends events. One that a pool has again within minutes, for the same reason and about the same object, is counted
+/// up in the first, whose note stays.
+#[derive(Clone)]
+pub(crate) struct Events {
+    recorder: Recorder,
+    /// When a pool (by UID) was warned last, by reason.
+    warned: Arc<Mutex<HashMap<(String, String), Instant>>>,
+}
+
+impl Events {
+    pub(crate) fn new(client: Client) -> Self {
+        Self {
+            recorder: Recorder::new(client, Reporter::from(CONTROLLER)),
+            warned: Arc::default(),
+        }
+    }
+
+    /// Tells what became of `pool` with its new status, which has been written, in the log and in events. An event that
+    /// cannot be written is lost: the conditions say the same.
+    pub(crate) async fn send(&self, pool: &Pool, status: &PoolStatus) {
+        for event in transitions(pool, status) {
+            if event.type_ == EventType::Warning && !self.may_warn(pool, &event.reason) {
+                continue;
+            }
+            let (reason, note) = (&event.reason, event.note.as_deref().unwrap_or_default());
+            match event.type_ {
+                EventType::Normal => tracing::info!(pool = %pool.key, reason, "{note}"),
+                EventType::Warning => tracing::warn!(pool = %pool.key, reason, "{note}"),
+            }
+            if let Err(error) = call(self.recorder.publish(&event, &itself(pool))).await {
+                tracing::debug!(pool = %pool.key, event.reason, error = error.message(), "an event could not be written");
+            }
+        }
+    }
+
+    fn may_warn(&self, pool: &Pool, reason: &str) -> bool {
+        let now = Instant::now();
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        warned.retain(|_, last| now.duration_since(*last) < BETWEEN_WARNINGS);
+        let key = (pool.uid.clone(), reason.to_string());
+        let silent = !warned.contains_key(&key);
+        if silent {
+            warned.insert(key, now);
+        }
+        silent
+    }
+}
+
+/// The events that tell how `status` differs from the status that the pool had.
+pub fn transitions(pool: &Pool, status: &PoolStatus) -> Vec<Event> {
+    let before = &pool.status;
+    let mut events = rollout(pool, before, status);
+    let newly = |type_: &str, truth: &str| {
+        let said = conditions::find(&before.conditions, type_);
+        conditions::find(&status.conditions, type_).filter(|now| {
+            now.status == truth && said.is_none_or(|said| said.status != truth || said.reason != now.reason)
+        })
+    };
+    if let Some(now) = newly(conditions::PROGRESSING, "False") {
+        let about = about_fault(pool, status, now);
+        events.push(event(
+            EventType::Warning,
+            &now.reason,
+            ROLL_OUT,
+            &now.message,
+            about,
+        ));
+    }
+    if let Some(now) = newly(conditions::REPLICA_FAILURE, "True") {
+        events.push(event(EventType::Warning, &now.reason, CREATE, &now.message, None));
+    }
+    if let Some(now) = newly(conditions::EXHAUSTED, "True") {
+        events.push(event(
+            EventType::Warning,
+            conditions::EXHAUSTED,
+            CREATE,
+            &now.message,
+            None,
+        ));
+    }
+    events
+}
+
+/// How the rollout went on.
+fn rollout(pool: &Pool, before: &PoolStatus, status: &PoolStatus) -> Vec<Event> {
+    let (said, now) = (progress(before), progress(status));
+    let update = &status.update_revision;
+    let message = now.map_or("", |c| c.message.as_str());
+    let reason = |condition: Option<&Condition>| condition.map_or(String::new(), |c| c.reason.clone());
+    let (was, is) = (reason(said), reason(now));
+    let new = *update != before.update_revision;
+    let becomes = |reason: &str| is == reason && (new || was != reason);
+    let mut events = Vec::new();
+    let mut tell = |reason: &str, note: &str| {
+        let about = Some(revision(pool, update));
+        events.push(event(EventType::Normal, reason, ROLL_OUT, note, about));
+    };
+    if new && is == progressing::PAUSED {
+        tell(
+            progressing::NEW_REVISION,
+            &format!("revision {update} is rolled out when the pool is paused no more"),
+        );
+    } else if new {
+        tell(
+            progressing::NEW_REVISION,
+            &format!("rolling out revision {update}"),
+        );
+    }
+    if is == progressing::PAUSED && was != progressing::PAUSED {
+        tell(progressing::PAUSED, message);
+    }
+    // A fast rollout is complete by the next status: that it goes on is in the spec.
+    let goes_on = !pool.targets.paused && is != progressing::PAUSED;
+    if was == progressing::PAUSED && goes_on && now.is_some_and(|c| c.status != "False") {
+        tell(RESUMED, &format!("the rollout of revision {update} goes on"));
+    }
+    if becomes(progressing::PARTITION_COMPLETE) {
+        tell(progressing::PARTITION_COMPLETE, message);
+    }
+    // A pool whose fault is mended says again that it is complete, and nothing was rolled out.
+    if becomes(progressing::COMPLETE) && status.completed() != before.completed() {
+        tell(progressing::COMPLETE, message);
+    }
+    events
+}
+
+fn progress(status: &PoolStatus) -> Option<&Condition> {
+    conditions::find(&status.conditions, conditions::PROGRESSING)
+}
+
+/// What else is concerned by a rollout that makes no progress. It also keeps apart what is counted up.
+fn about_fault(pool: &Pool, status: &PoolStatus, now: &Condition) -> Option<ObjectReference> {
+    match now.reason.as_str() {
+        progressing::INVALID_SPEC => None,
+        progressing::TEMPLATE_NOT_FOUND | progressing::TEMPLATE_INVALID => {
+            pool.template_ref.as_ref().map(|template| ObjectReference {
+                api_version: Some("v1".into()),
+                kind: Some("PodTemplate".into()),
+                name: Some(template.name.clone()),
+                namespace: Some(template.namespace.clone()),
+                ..Default::default()
+            })
+        }
+        _ => Some(revision(pool, &status.update_revision)),
+    }
+}
+
+fn itself(pool: &Pool) -> ObjectReference {
+    ObjectReference {
+        api_version: Some(API_VERSION.into()),
+        kind: Some("Pool".into()),
+        name: Some(pool.key.name.clone()),
+        namespace: Some(pool.key.namespace.clone()),
+        uid: Some(pool.uid.clone()),
+        ..Default::default()
+    }
+}
+
+fn revision(pool: &Pool, hash: &str) -> ObjectReference {
+    ObjectReference {
+        api_version: Some("apps/v1".into()),
+        kind: Some("ControllerRevision".into()),
+        name: Some(format!("{}-{hash}", pool.key.name)),
+        namespace: Some(pool.key.namespace.clone()),
+        ..Default::default()
+    }
+}
+
+fn event(
+    type_: EventType,
+    reason: &str,
+    action: &str,
+    note: &str,
+    secondary: Option<ObjectReference>,
+) -> Event {
+    Event {
+        type_,
+        reason: reason.to_string(),
+        note: Some(shortened(note)),
+        action: action.to_string(),
+        secondary,
+    }
+}
+
+fn shortened(note: &str) -> String {
+    if note.len() <= LONGEST_NOTE {
+        return note.to_string();
+    }
+    let mut end = LONGEST_NOTE - "...".len();
+    while !note.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}...", note.get(..end).unwrap_or_default())
+}

@@ -1,0 +1,96 @@
+//! Live reads, where the watch alone cannot tell what is true.
+
+use crate::api::claim::BoundSandbox;
+use crate::executor::outcome::{CallError, Class, call};
+use crate::executor::{Writer, delete_pod};
+use crate::model::Key;
+use crate::model::claim::Claim;
+use crate::model::sandbox::{Owner, Sandbox};
+use crate::model::stored;
+use crate::model::stored::{StoredClaim, StoredPod};
+use kube::Api;
+use std::sync::Arc;
+
+/// Reads a pod on which an own write was not seen in time.
+pub(crate) async fn settle(writer: &Writer, key: &Key) {
+    let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &key.namespace);
+    let before = writer.shared.lock().before();
+    let answer = call(pods.get(&key.name)).await;
+    let mut index = writer.shared.lock();
+    let touched = match answer {
+        Ok(pod) => index.settle(key, Some(&pod), before),
+        Err(error) if error.class() == Class::Gone => index.settle(key, None, before),
+        Err(error) => {
+            if !error.is_told() {
+                tracing::warn!(pod = %key, error = error.message(), "an own write is unseen, and the pod cannot be read");
+            }
+            return;
+        }
+    };
+    let pod = index.pod(key);
+    drop(index);
+    tracing::warn!(pod = %key, "an own write was not seen in time and was settled by a live read");
+    writer.trigger(touched);
+    // Also where the pod is as it was: the write has not happened, and may be due again.
+    if let Some(pod) = pod {
+        writer.look_again(&pod);
+    }
+}
+
+/// Whether all the `published` sandboxes of a claim are gone indeed. When one is not, or nobody can tell now, the claim is
+/// looked at again later: no watch may tell of that one's end.
+pub(crate) async fn all_lost(writer: &Writer, claim: &Claim, published: &[BoundSandbox]) -> bool {
+    for one in published {
+        match is_lost(writer, claim, one).await {
+            Ok(true) => {}
+            Ok(false) => {
+                writer.revisit(claim, None);
+                return false;
+            }
+            Err(error) => {
+                writer.revisit(claim, Some(&error));
+                return false;
+            }
+        }
+    }
+    true
+}
+
+/// Deletes a sandbox that `claim` holds and does not list, if that is so indeed: another leader may have published it a
+/// moment ago, or be about to while the claim waits. When nobody can tell now, the claim is looked at again later.
+pub(crate) async fn release(writer: Writer, claim: Arc<Claim>, sandbox: Arc<Sandbox>, reason: &'static str) {
+    let claims: Api<StoredClaim> = Api::namespaced(writer.client.clone(), &claim.key.namespace);
+    let answer = call(claims.get(&claim.key.name)).await;
+    let unlisted = match &answer {
+        Ok(stored) => {
+            let now = Claim::read(stored, claim.sequence, claim.arrived);
+            now.uid != claim.uid || (!now.lists(&sandbox) && (sandbox.finished() || !now.waiting()))
+        }
+        Err(error) => error.class() == Class::Gone,
+    };
+    if unlisted {
+        return delete_pod::run(writer, sandbox, reason).await;
+    }
+    writer.shared.lock().pending.forget(&sandbox);
+    writer.revisit(&claim, answer.as_ref().err());
+}
+
+/// Whether the published sandbox is gone indeed; an error when nobody can tell now. A pod whose labels were
+/// taken off by hand leaves the watch and is still its tenant's.
+async fn is_lost(writer: &Writer, claim: &Claim, published: &BoundSandbox) -> Result<bool, CallError> {
+    let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &claim.key.namespace);
+    let before = writer.shared.lock().before();
+    match call(pods.get(&published.name)).await {
+        Ok(pod) => {
+            let held = stored::is_owned_by(&pod.metadata, &claim.uid);
+            let labelled = Sandbox::read(&pod).is_some_and(|s| matches!(s.owner, Owner::Claim { .. }));
+            if held && labelled {
+                let touched = writer.shared.lock().learn_pod(&pod, before);
+                writer.trigger(touched);
+            }
+            Ok(!held || stored::uid(&pod.metadata) != published.uid)
+        }
+        Err(error) if error.class() == Class::Gone => Ok(true),
+        Err(error) => Err(error),
+    }
+}

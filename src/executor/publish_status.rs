@@ -1,0 +1,182 @@
+//! Writing statuses.
+
+use crate::api::claim::Phase;
+use crate::api::{PoolStatus, SandboxClaimStatus};
+use crate::cache::index::Trigger;
+use crate::executor::claim_log::tell;
+use crate::executor::delete_pod::only;
+use crate::executor::outcome::{CallError, Class, call, settle};
+use crate::executor::request_limit::Place;
+use crate::executor::{Writer, pause_after};
+use crate::model::claim::Claim;
+use crate::model::pool::Pool;
+use crate::model::stored::{StoredClaim, StoredPool};
+use crate::planner;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Writes the status of a pool, and the events that tell of what is new in it. The status needs no resource
+/// version: it is recomputed from what is seen, whatever was there before.
+pub(crate) async fn pool_status(writer: Writer, pool: Arc<Pool>, status: PoolStatus) {
+    let api: Api<StoredPool> = Api::namespaced(writer.client.clone(), &pool.key.namespace);
+    let body = json!({"metadata": {"uid": pool.uid}, "status": changed(&pool.status, &status)});
+    match call(api.patch_status(&pool.key.name, &PatchParams::default(), &Patch::Merge(body))).await {
+        Ok(answer) => {
+            writer
+                .shared
+                .lock()
+                .published_pool(&pool, answer.metadata.resource_version.as_deref());
+            writer.events.send(&pool, &status).await;
+        }
+        Err(error) if error.class() == Class::Gone => {}
+        Err(error) => {
+            if !error.is_told() {
+                tracing::warn!(pool = %pool.key, error = error.message(), "the status could not be written");
+            }
+            let again = vec![Trigger::Pool(pool.key.clone())];
+            writer.look_later(again, pause_after(Some(&error)));
+        }
+    }
+}
+
+/// The merge patch (RFC 7386) that makes a status `after`: what `before` has and `after` leaves out is null there.
+pub fn changed<S: Serialize>(before: &S, after: &S) -> Value {
+    let (before, mut after) = (json!(before), json!(after));
+    if let (Some(before), Some(after)) = (before.as_object(), after.as_object_mut()) {
+        for field in before.keys() {
+            after.entry(field).or_insert(Value::Null);
+        }
+    }
+    after
+}
+
+/// The patch that writes the status of a claim if its version is still this one.
+fn claim_patch(claim: &Claim, version: &str, status: &SandboxClaimStatus) -> Patch<Value> {
+    let metadata = json!({"uid": claim.uid, "resourceVersion": version});
+    Patch::Merge(json!({"metadata": metadata, "status": changed(&claim.status, status)}))
+}
+
+/// W2: writes the status of a claim from `place`, on the version of it that was decided on. When another write came
+/// between, the claim is read again and the write repeated, as long as the claim still waits.
+///
+/// # Errors
+/// When the claim has been bound or ended by somebody else, or the write failed.
+pub(crate) async fn claim_status(
+    writer: &Writer,
+    place: &mut Place<'_>,
+    claim: &Claim,
+    status: &SandboxClaimStatus,
+) -> Result<(), CallError> {
+    let api: Api<StoredClaim> = Api::namespaced(writer.client.clone(), &claim.key.namespace);
+    let parameters = PatchParams::default();
+    let mut version = claim.resource_version.clone();
+    loop {
+        let patch = claim_patch(claim, &version, status);
+        let answer = settle(place, || {
+            call(api.patch_status(&claim.key.name, &parameters, &patch))
+        })
+        .await;
+        let error = match answer {
+            Ok(answer) => {
+                writer.shared.lock().published_claim(
+                    claim,
+                    status.phase,
+                    answer.metadata.resource_version.as_deref(),
+                );
+                return Ok(());
+            }
+            Err(error) if error.class() == Class::Stale => error,
+            Err(error) => return Err(error),
+        };
+        let stored = settle(place, || call(api.get(&claim.key.name))).await?;
+        let now = Claim::read(&stored, claim.sequence, claim.arrived);
+        if now.uid == claim.uid
+            && now.status.phase == Some(Phase::Bound)
+            && now.status.sandboxes == status.sandboxes
+        {
+            return Ok(());
+        }
+        if now.uid != claim.uid || !now.waiting() || now.resource_version == version {
+            return Err(error);
+        }
+        version = now.resource_version;
+    }
+}
+
+/// Ends a claim without a sandbox that `pool` was to serve.
+pub(crate) async fn fail_claim(
+    writer: Writer,
+    claim: Arc<Claim>,
+    pool: Arc<Pool>,
+    reason: &'static str,
+    message: String,
+) {
+    let (terms, pool) = (claim.terms(Some(&pool.claim_defaults)), &pool.key.name);
+    let status = planner::claim::failure(&claim, pool, &terms, reason, &message, writer.shared.now());
+    match write_claim(&writer, &claim, status).await {
+        // A claim that has changed is decided on anew when the watch shows it.
+        Err(error) if error.class() != Class::Stale => writer.pause(claim, pause_after(Some(&error))),
+        answer => {
+            writer.shared.lock().pending.end_serving(&claim.uid);
+            if let Err(error) = answer {
+                writer.revisit(&claim, Some(&error));
+            }
+        }
+    }
+}
+
+/// Writes the status of a claim as it was decided on, or not at all, and then it is looked at again.
+pub(crate) async fn update_claim(writer: &Writer, claim: &Claim, status: SandboxClaimStatus) {
+    if let Err(error) = write_claim(writer, claim, status).await {
+        // The watch brings what came between, and with it the next decision. Should nothing have come between, the
+        // claim must not be left as it is.
+        writer.revisit(claim, Some(&error));
+    }
+}
+
+/// Writes the status of a claim as it was decided on. For one that is gone there is nothing to write.
+pub(crate) async fn write_claim(
+    writer: &Writer,
+    claim: &Claim,
+    status: SandboxClaimStatus,
+) -> Result<(), CallError> {
+    let api: Api<StoredClaim> = Api::namespaced(writer.client.clone(), &claim.key.namespace);
+    let patch = claim_patch(claim, &claim.resource_version, &status);
+    match call(api.patch_status(&claim.key.name, &PatchParams::default(), &patch)).await {
+        Ok(answer) => {
+            writer.shared.lock().published_claim(
+                claim,
+                status.phase,
+                answer.metadata.resource_version.as_deref(),
+            );
+            tell(writer, claim, &status);
+            Ok(())
+        }
+        Err(error) if error.class() == Class::Gone => Ok(()),
+        Err(error) => {
+            if error.class() != Class::Stale && !error.is_told() {
+                tracing::warn!(claim = %claim.key, error = error.message(), "the status could not be written");
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Deletes a claim that has ended, as it was when that was decided.
+pub(crate) async fn delete_claim(writer: &Writer, claim: &Claim) {
+    let api: Api<StoredClaim> = Api::namespaced(writer.client.clone(), &claim.key.namespace);
+    let as_seen = only(&claim.uid, Some(&claim.resource_version));
+    match call(api.delete(&claim.key.name, &as_seen)).await {
+        Ok(_) => tracing::info!(claim = %claim.key, "claim deleted, ttlSecondsAfterFinished after its end"),
+        Err(error) if error.class() == Class::Gone => {}
+        Err(error) => {
+            if error.class() != Class::Stale && !error.is_told() {
+                tracing::warn!(claim = %claim.key, error = error.message(), "the claim could not be deleted");
+            }
+            writer.revisit(claim, Some(&error));
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Storing template revisions as ControllerRevision objects.
+
+use crate::api::{API_VERSION, labels};
+use crate::cache::index::Trigger;
+use crate::cache::snapshot::{Creation, PoolView};
+use crate::executor::delete_pod::only;
+use crate::executor::outcome::{CallError, Class, call, post, settle};
+use crate::executor::request_limit::Place;
+use crate::executor::{Writer, pause_after};
+use crate::model::pool::Pool;
+use crate::model::revision::{HASH_VERSION, Revision};
+use crate::model::stored;
+use crate::model::stored::StoredRevision;
+use crate::planner::Plan;
+use crate::planner::revise::{Revisions, Store};
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Whether something about the stored revisions has to be written now. Deleting old ones alone is left for when the pool
+/// `is_looked_at_later`, as it is after that has failed.
+pub(crate) fn due(view: &PoolView, plan: &Plan, is_looked_at_later: bool) -> bool {
+    let waits = matches!(&view.creation, Creation::BackOff { until, .. } if *until > view.now);
+    let trims = !plan.revisions.trim.is_empty() && !is_looked_at_later;
+    !waits && (plan.revisions.store.is_some() || trims)
+}
+
+/// Stores the update revision as the newest and deletes those over the history limit.
+pub(crate) async fn run(writer: Writer, pool: Arc<Pool>, revisions: Revisions) {
+    let api: Api<StoredRevision> = Api::namespaced(writer.client.clone(), &pool.key.namespace);
+    let before = writer.shared.lock().before();
+    let stored = match &revisions.store {
+        None => Ok(None),
+        Some(Store::Create(number)) => create(&writer.client, &api, &pool, &revisions, *number)
+            .await
+            .map(Some),
+        Some(Store::Renumber(revision, number)) => renumber(&api, &pool, revision, *number).await.map(Some),
+    };
+    let (mut gone, mut failed) = (Vec::new(), None);
+    for revision in &revisions.trim {
+        match trim(&api, revision).await {
+            Ok(()) => gone.push(revision),
+            Err(error) => failed = Some(error),
+        }
+    }
+    let again = vec![Trigger::Pool(pool.key.clone())];
+    if let Some(error) = failed {
+        writer.look_later(again.clone(), pause_after(Some(&error)));
+    }
+    let mut index = writer.shared.lock();
+    index.pending.end_revising(&pool.uid);
+    gone.into_iter()
+        .for_each(|revision| index.forget_revision(revision));
+    match stored {
+        Ok(None) => {}
+        Ok(Some(revision)) => index.learn_revision(&revision, before),
+        Err(error) => {
+            let message = error.message();
+            let pause = writer.backoff().failed(&pool, &error, writer.shared.now());
+            if !error.is_told() {
+                tracing::warn!(pool = %pool.key, error = message, retry_in = ?pause, "the revision could not be stored");
+            }
+        }
+    }
+    drop(index);
+    // What came meanwhile is seen to now.
+    writer.trigger(again);
+}
+
+async fn create(
+    client: &Client,
+    api: &Api<StoredRevision>,
+    pool: &Pool,
+    revisions: &Revisions,
+    number: i64,
+) -> Result<StoredRevision, CallError> {
+    let hash = &revisions.update.hash;
+    let name = format!("{}-{hash}", pool.key.name);
+    let cause = pool.change_cause.as_deref();
+    let annotations = [
+        (labels::HASH_VERSION, Some(HASH_VERSION)),
+        (labels::CHANGE_CAUSE, cause),
+    ];
+    let annotations: BTreeMap<_, _> = annotations
+        .into_iter()
+        .filter(|(_, value)| value.is_some())
+        .collect();
+    let marks = json!({(labels::POOL): pool.key.name, (labels::REVISION): hash});
+    let revision = json!({
+        "apiVersion": "apps/v1",
+        "kind": "ControllerRevision",
+        "metadata": {
+            "name": name,
+            "labels": marks,
+            "annotations": annotations,
+            "ownerReferences": [{
+                "apiVersion": API_VERSION, "kind": "Pool", "name": pool.key.name, "uid": pool.uid,
+                "controller": true, "blockOwnerDeletion": false,
+            }],
+        },
+        "revision": number,
+        "data": {"spec": {"template": revisions.update.template.value}},
+    });
+    match settle(&mut Place::anywhere(), || post(client, api, &revision)).await {
+        Ok(stored) => {
+            tracing::debug!(pool = %pool.key, revision = hash, number, "revision stored");
+            Ok(stored)
+        }
+        // Stored already: by an earlier try, by another operator, or for an earlier pool of this name, whose
+        // garbage is still to be collected. The first two are seen soon; the last goes soon.
+        Err(error) if error.class() == Class::Stale => {
+            existing(api, pool, hash, &name, marks).await?.ok_or(error)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The revision that is stored under this name, if it is this pool's. Without its labels, which somebody may have taken
+/// off, no list of the pool's revisions holds it: it gets them back.
+async fn existing(
+    api: &Api<StoredRevision>,
+    pool: &Pool,
+    hash: &str,
+    name: &str,
+    marks: Value,
+) -> Result<Option<StoredRevision>, CallError> {
+    let found = settle(&mut Place::anywhere(), || call(api.get(name))).await?;
+    if !stored::is_owned_by(&found.metadata, &pool.uid) {
+        return Ok(None);
+    }
+    if is_of(&found, pool, hash) {
+        return Ok(Some(found));
+    }
+    let metadata = json!({"uid": found.metadata.uid, "labels": marks});
+    let patch = Patch::Merge(json!({"metadata": metadata}));
+    let marked = patched(api, name, &patch).await?;
+    Ok(Some(marked).filter(|marked| is_of(marked, pool, hash)))
+}
+
+/// Whether it is found as the pool's revision with this hash.
+fn is_of(stored: &StoredRevision, pool: &Pool, hash: &str) -> bool {
+    Revision::read(stored).is_some_and(|revision| {
+        revision.owner == pool.uid && revision.pool == pool.key.name && revision.hash == hash
+    })
+}
+
+async fn renumber(
+    api: &Api<StoredRevision>,
+    pool: &Pool,
+    revision: &Revision,
+    number: i64,
+) -> Result<StoredRevision, CallError> {
+    let annotations = json!({(labels::CHANGE_CAUSE): pool.change_cause});
+    let metadata = json!({"uid": revision.uid, "annotations": annotations});
+    let patch = Patch::Merge(json!({"metadata": metadata, "revision": number}));
+    patched(api, &revision.key.name, &patch).await
+}
+
+async fn patched(
+    api: &Api<StoredRevision>,
+    name: &str,
+    patch: &Patch<Value>,
+) -> Result<StoredRevision, CallError> {
+    let parameters = PatchParams::default();
+    settle(&mut Place::anywhere(), || {
+        call(api.patch(name, &parameters, patch))
+    })
+    .await
+}
+
+/// Deletes history, which is house-keeping: what fails now is planned again.
+async fn trim(api: &Api<StoredRevision>, revision: &Revision) -> Result<(), CallError> {
+    match call(api.delete(&revision.key.name, &only(&revision.uid, None))).await {
+        Err(error) if error.class() != Class::Gone => {
+            tracing::debug!(revision = %revision.key, error = error.message(), "an old revision could not be deleted");
+            Err(error)
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,15 @@
+//! What the operator thinks in: pools, claims, sandboxes and revisions, parsed once into plain data.
+
+pub mod claim;
+pub mod claim_spec;
+mod key;
+pub mod lifecycle_hook;
+pub mod not_running_reason;
+pub mod pool;
+pub mod pool_error;
+pub mod pool_spec;
+pub mod revision;
+pub mod sandbox;
+pub mod stored;
+
+pub use key::Key;

@@ -1,0 +1,142 @@
+//! A pool, decoded and validated once.
+
+use crate::api::{ClaimDefaults, PoolSpec, PoolStatus, labels};
+use crate::model::Key;
+use crate::model::lifecycle_hook::Gate;
+use crate::model::pool_error::Fault;
+use crate::model::pool_spec::Targets;
+use crate::model::revision::Template;
+use crate::model::stored;
+use crate::model::stored::StoredPool;
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A Pool as decisions need it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Pool {
+    /// Namespace and name.
+    pub key: Key,
+    /// UID.
+    pub uid: String,
+    /// Resource version of the state these facts were read from.
+    pub resource_version: String,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// Its labels, by which claims select pools.
+    pub labels: BTreeMap<String, String>,
+    /// What holds for claims that leave a field out.
+    pub claim_defaults: ClaimDefaults,
+    /// Creation time.
+    pub created: Timestamp,
+    /// Has a deletion timestamp.
+    pub terminating: bool,
+    /// The PodTemplate that `spec.templateRef` names.
+    pub template_ref: Option<Key>,
+    /// The template to make sandboxes from: that of the spec or of the PodTemplate. Empty with a fault.
+    pub template: Arc<Template>,
+    /// Why the template is what it is, in the user's words.
+    pub change_cause: Option<String>,
+    /// What the spec comes to. With a [`Fault::Spec`] only its gate means anything; `claim_defaults` are read all the same.
+    pub targets: Targets,
+    /// Why the pool is left as it is: it creates and deletes nothing; what is warm may still be claimed.
+    pub fault: Option<Fault>,
+    /// The stored status.
+    pub status: PoolStatus,
+}
+
+impl Pool {
+    /// Facts of a stored pool. The PodTemplate that it names counts as missing until
+    /// [`with_template`](Self::with_template) gives it.
+    pub fn read(pool: &StoredPool) -> Self {
+        let key = stored::key(&pool.metadata);
+        let understood = stored::decode("spec", &pool.spec).and_then(|spec: PoolSpec| {
+            Ok((Source::of(&spec)?, Targets::resolve(&spec)?, spec.claim_defaults))
+        });
+        let claim_defaults = match &understood {
+            Ok((_, _, defaults)) => defaults.clone(),
+            // A fault elsewhere changes nothing for claims.
+            Err(_) => pool
+                .spec
+                .get("claimDefaults")
+                .and_then(|d| stored::decode("spec.claimDefaults", d).ok()),
+        };
+        let (template_ref, template, targets, fault) = match understood {
+            Ok((Source::Inline(template), targets, _)) => (None, Arc::new(template), targets, None),
+            Ok((Source::Named(name), targets, _)) => {
+                let named = Key::new(key.namespace.clone(), name);
+                let fault = Fault::not_found(&named);
+                (Some(named), Arc::default(), targets, Some(fault))
+            }
+            Err(fault) => {
+                let targets = Targets {
+                    gate: Gate::salvage(&pool.spec),
+                    ..Targets::default()
+                };
+                (None, Arc::default(), targets, Some(Fault::Spec(fault)))
+            }
+        };
+        Self {
+            key,
+            uid: stored::uid(&pool.metadata),
+            resource_version: stored::resource_version(&pool.metadata),
+            generation: pool.metadata.generation.unwrap_or_default(),
+            labels: pool.metadata.labels.clone().unwrap_or_default(),
+            claim_defaults: claim_defaults.unwrap_or_default(),
+            created: stored::created(&pool.metadata),
+            terminating: pool.metadata.deletion_timestamp.is_some(),
+            template_ref,
+            template,
+            change_cause: stored::annotation(&pool.metadata, labels::CHANGE_CAUSE),
+            targets,
+            fault,
+            status: stored::decode("status", &pool.status).unwrap_or_default(),
+        }
+    }
+
+    /// The pool with the template of the PodTemplate that it names, or with what is wrong with that.
+    #[must_use]
+    pub fn with_template(self, found: Result<Arc<Template>, Fault>) -> Self {
+        let (template, fault) = match found {
+            Ok(template) => (template, None),
+            Err(fault) => (Arc::default(), Some(fault)),
+        };
+        Self {
+            template,
+            fault,
+            ..self
+        }
+    }
+
+    /// Logs the fault, if there is one.
+    pub(crate) fn warn_of_fault(&self) {
+        if let Some(fault) = &self.fault {
+            tracing::warn!(pool = %self.key, "the pool is left as it is: {}", fault.message());
+        }
+    }
+}
+
+/// Where the template of a pool is written.
+enum Source {
+    /// In the pool.
+    Inline(Template),
+    /// In the PodTemplate of this name.
+    Named(String),
+}
+
+impl Source {
+    /// What the schema asks for today, and an object stored under a looser one may lack.
+    fn of(spec: &PoolSpec) -> Result<Self, String> {
+        match (&spec.template, &spec.template_ref) {
+            (Some(template), None) => Ok(Self::Inline(Template::new(template.0.clone()))),
+            (None, Some(named)) if named.name.is_empty() => {
+                Err("spec.templateRef.name: must name a PodTemplate".into())
+            }
+            (None, Some(named)) => Ok(Self::Named(named.name.clone())),
+            (Some(_), Some(_)) => Err("spec.templateRef: must not be there beside spec.template".into()),
+            (None, None) => {
+                Err("spec.template: missing; write it, or name a PodTemplate in spec.templateRef".into())
+            }
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! What a pool's spec comes to in whole sandboxes. Every percentage is resolved and every number checked here,
+//! once.
+
+use crate::api::pool::{PoolSpec, UpdateStrategyType};
+use crate::model::lifecycle_hook::{Gate, Hook};
+use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+/// What a pool's spec comes to, in sandboxes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Targets {
+    /// Unclaimed sandboxes to keep warm.
+    pub replicas: usize,
+    /// Unclaimed sandboxes are trimmed only above this; never below `replicas`.
+    pub max_warm: usize,
+    /// Claimed and unclaimed together are never planned below this.
+    pub min_total: usize,
+    /// Claimed, unclaimed and terminating together never exceed this.
+    pub max_total: Option<usize>,
+    /// What happens to sandboxes of old revisions.
+    pub strategy: UpdateStrategyType,
+    /// Sandboxes of `replicas` that may be unavailable in a rollout; not 0 together with `max_surge`.
+    pub max_unavailable: usize,
+    /// Sandboxes above `replicas` that a rollout or an eviction may create.
+    pub max_surge: usize,
+    /// Unclaimed sandboxes that stay on the old revision; at most `replicas`.
+    pub partition: usize,
+    /// The rollout stands still.
+    pub paused: bool,
+    /// How many sandboxes may be warming at once; see [`warming_ceiling`](Self::warming_ceiling).
+    pub warming: IntOrPercent,
+    /// What a running sandbox has to have to be available.
+    pub gate: Gate,
+    /// Handlers whose presence puts off the deletion of an unclaimed sandbox.
+    pub pre_delete: Hook,
+    /// How long an unclaimed sandbox may take to become available.
+    pub warm_up: SignedDuration,
+    /// How long a rollout may go without progress.
+    pub progress: SignedDuration,
+    /// Old revisions kept beside the live ones.
+    pub history_limit: usize,
+    /// Sentences for the user about values that were taken as something else.
+    pub remarks: Vec<String>,
+}
+
+impl Targets {
+    /// Resolves percentages and checks every number.
+    ///
+    /// # Errors
+    /// A sentence naming the field and what to write instead. The schema refuses such values today; an
+    /// object stored under a looser one may hold them, and a value not understood must never be taken for a
+    /// wider budget.
+    pub fn resolve(spec: &PoolSpec) -> Result<Self, String> {
+        let capacity = spec.capacity.clone().unwrap_or_default();
+        let lifecycle = spec.lifecycle.clone().unwrap_or_default();
+        let replicas = count("spec.replicas", spec.replicas)?;
+        let optional = |field: &str, value: Option<i32>| value.map(|v| count(field, v)).transpose();
+        let max_warm = optional("spec.capacity.maxWarm", capacity.max_warm)?.unwrap_or(replicas);
+        let min_total = optional("spec.capacity.minTotal", capacity.min_total)?.unwrap_or(0);
+        let max_total = optional("spec.capacity.maxTotal", capacity.max_total)?;
+        if max_total.is_some_and(|max| min_total > max) {
+            return Err("spec.capacity.minTotal: must not be above spec.capacity.maxTotal".into());
+        }
+        let mut remarks = Vec::new();
+        let field = "spec.updateStrategy.maxUnavailable";
+        let written = IntOrPercent::parse(field, &spec.update_strategy.max_unavailable)?;
+        if written.above_all() {
+            return Err(format!(
+                "{field}: {written} is more than 100%; write at most \"100%\""
+            ));
+        }
+        let mut max_unavailable = written.of(replicas, Rounding::Down);
+        let surge = IntOrPercent::parse("spec.updateStrategy.maxSurge", &spec.update_strategy.max_surge)?;
+        let max_surge = surge.of(replicas, Rounding::Up);
+        if max_unavailable == 0 && max_surge == 0 {
+            max_unavailable = 1;
+            remarks.push(format!(
+                "maxUnavailable {written} and maxSurge {surge} of {replicas} both come to 0, and maxUnavailable is taken as 1"
+            ));
+        }
+        let field = "spec.updateStrategy.partition";
+        let partition = IntOrPercent::parse(field, &spec.update_strategy.partition)?;
+        if partition.above_all() {
+            return Err(format!(
+                "{field}: {partition} is more than 100%; write at most \"100%\""
+            ));
+        }
+        let field = "spec.scaleStrategy.maxUnavailable";
+        let ceiling = IntOrPercent::parse(field, &spec.scale_strategy.max_unavailable)?;
+        Ok(Self {
+            replicas,
+            max_warm: max_warm.max(replicas),
+            min_total,
+            max_total,
+            strategy: spec.update_strategy.type_,
+            max_unavailable,
+            max_surge,
+            partition: partition.kept_of(replicas),
+            paused: spec.update_strategy.paused,
+            warming: ceiling,
+            gate: Gate {
+                min_ready: seconds("spec.minReadySeconds", spec.min_ready_seconds, 0)?,
+                pre_normal: lifecycle.pre_normal.unwrap_or_default().into(),
+            },
+            pre_delete: lifecycle.pre_delete.unwrap_or_default().into(),
+            warm_up: seconds("spec.warmUpDeadlineSeconds", spec.warm_up_deadline_seconds, 1)?,
+            progress: seconds("spec.progressDeadlineSeconds", spec.progress_deadline_seconds, 1)?,
+            history_limit: count("spec.revisionHistoryLimit", spec.revision_history_limit)?,
+            remarks,
+        })
+    }
+
+    /// The most unclaimed sandboxes that are ever made where no claim asks for more. Up to `max_warm` only stay.
+    pub fn most_warm(&self) -> usize {
+        self.replicas.max(self.min_total)
+    }
+
+    /// Sandboxes that may be warming at once when `desired` are wanted; at least 1. A percentage is of `replicas`,
+    /// and of what is wanted in a pool that keeps none, since it would serve its claims one by one otherwise.
+    pub fn warming_ceiling(&self, desired: usize) -> usize {
+        let base = if self.replicas == 0 {
+            desired
+        } else {
+            self.replicas
+        };
+        self.warming.of(base, Rounding::Up).max(1)
+    }
+
+    /// Sandboxes that a rollout may have warming beside those that must stay available; at least 1.
+    pub fn rollout_width(&self) -> usize {
+        (self.max_unavailable + self.max_surge).max(1)
+    }
+
+    /// Fewest sandboxes that must stay available in a rollout.
+    pub fn min_available(&self) -> usize {
+        self.replicas.saturating_sub(self.max_unavailable)
+    }
+
+    /// The same beside `claimed` sandboxes. Where `maxTotal` leaves no room for `replicas`, one at a time may go of those
+    /// that there is room for, if any may: [`Targets::min_available`] could never be exceeded there, and what is old
+    /// or shall go would take up the room for good.
+    pub fn min_available_beside(&self, claimed: usize) -> usize {
+        let room = self.room_beside(claimed);
+        let least = room.saturating_sub(self.max_unavailable.min(1));
+        if room < self.replicas {
+            self.min_available().min(least)
+        } else {
+            self.min_available()
+        }
+    }
+
+    /// Unclaimed sandboxes that `maxTotal` has room for beside `claimed` ones; `usize::MAX` without a bound.
+    pub fn room_beside(&self, claimed: usize) -> usize {
+        self.max_total
+            .map_or(usize::MAX, |max| max.saturating_sub(claimed))
+    }
+}
+
+fn count(field: &str, value: i32) -> Result<usize, String> {
+    usize::try_from(value).map_err(|_| format!("{field}: {value} is negative; write 0 or more"))
+}
+
+fn seconds(field: &str, value: i32, least: i32) -> Result<SignedDuration, String> {
+    if value < least {
+        return Err(format!("{field}: {value} is too small; write {least} or more"));
+    }
+    Ok(SignedDuration::from_secs(value.into()))
+}
+
+/// How a percentage becomes a whole number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rounding {
+    /// Toward zero, as a Deployment rounds maxUnavailable.
+    Down,
+    /// Away from zero, as a Deployment rounds maxSurge.
+    Up,
+}
+
+/// A number of sandboxes or a percentage of `replicas`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IntOrPercent {
+    /// A number.
+    Int(u32),
+    /// A percentage.
+    Percent(u32),
+}
+
+impl Default for IntOrPercent {
+    fn default() -> Self {
+        Self::Int(0)
+    }
+}
+
+impl IntOrPercent {
+    /// Parses the value of `field`. Percentages are digits and `%`, as Kubernetes' `IsValidPercent` has it.
+    ///
+    /// # Errors
+    /// A sentence saying what to write instead.
+    pub fn parse(field: &str, value: &IntOrString) -> Result<Self, String> {
+        let refuse = |shown: String| {
+            format!(
+                "{field}: {shown} is not understood; write a number of 0 or more, or a percentage like \"25%\""
+            )
+        };
+        match value {
+            IntOrString::Int(n) => u32::try_from(*n)
+                .map(Self::Int)
+                .map_err(|_| refuse(n.to_string())),
+            IntOrString::String(s) => s
+                .strip_suffix('%')
+                .filter(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
+                .and_then(|digits| digits.parse().ok())
+                .map(Self::Percent)
+                .ok_or_else(|| refuse(format!("{s:?}"))),
+        }
+    }
+
+    /// The number of sandboxes this comes to, out of `replicas`.
+    pub fn of(self, replicas: usize, rounding: Rounding) -> usize {
+        match self {
+            Self::Int(n) => usize::try_from(n).unwrap_or(usize::MAX),
+            Self::Percent(p) => {
+                let product = replicas.saturating_mul(usize::try_from(p).unwrap_or(usize::MAX));
+                match rounding {
+                    Rounding::Down => product / 100,
+                    Rounding::Up => product.div_ceil(100),
+                }
+            }
+        }
+    }
+
+    /// As a partition: rounded up, but a percentage below 100 leaves at least one sandbox to the new
+    /// revision, so that a canary of 1% is one sandbox and not none.
+    pub fn kept_of(self, replicas: usize) -> usize {
+        let kept = self.of(replicas, Rounding::Up).min(replicas);
+        let some = matches!(self, Self::Percent(p) if p < 100) && replicas > 1;
+        if some { kept.min(replicas - 1) } else { kept }
+    }
+
+    /// A percentage above 100.
+    pub fn above_all(self) -> bool {
+        matches!(self, Self::Percent(p) if p > 100)
+    }
+}
+
+impl std::fmt::Display for IntOrPercent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Int(n) => write!(f, "{n}"),
+            Self::Percent(p) => write!(f, "{p}%"),
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! A sandbox: a pod that belongs to a pool or to a claim, reduced to what decisions need.
+
+use crate::api::{API_VERSION, labels};
+use crate::model::Key;
+use crate::model::lifecycle_hook::Gate;
+use crate::model::not_running_reason;
+use crate::model::stored;
+use crate::model::stored::{StoredPod, StoredPodCondition};
+use jiff::{SignedDuration, Timestamp};
+use std::collections::BTreeMap;
+
+/// Who the pod belongs to: its controller owner reference. Labels alone never make a pod a tenant's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// Unclaimed: the Pool with this UID.
+    Pool {
+        /// UID of the Pool.
+        uid: String,
+    },
+    /// Claimed: the SandboxClaim with this name and UID.
+    Claim {
+        /// Name of the SandboxClaim.
+        name: String,
+        /// UID of the SandboxClaim.
+        uid: String,
+    },
+    /// Not ours.
+    Other,
+}
+
+/// Pod phase, in the order in which phases are removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PodPhase {
+    /// Accepted, containers not all started.
+    Pending,
+    /// The node does not answer, or a phase this version does not know.
+    Unknown,
+    /// Running.
+    Running,
+    /// Ended with success.
+    Succeeded,
+    /// Ended with an error, or evicted by the kubelet.
+    Failed,
+}
+
+/// A pod of a pool or claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sandbox {
+    /// Namespace and name.
+    pub key: Key,
+    /// UID.
+    pub uid: String,
+    /// Resource version of the state these facts were read from.
+    pub resource_version: String,
+    /// Name of the pool, from the label.
+    pub pool: String,
+    /// Template revision, from the label.
+    pub revision: String,
+    /// Value of the state label.
+    pub state: String,
+    /// Controller owner.
+    pub owner: Owner,
+    /// Position of the controller among the owner references; the binding write tests and replaces it.
+    pub owner_index: usize,
+    /// Creation time.
+    pub created: Timestamp,
+    /// Has a deletion timestamp.
+    pub terminating: bool,
+    /// A user asked for its replacement.
+    pub evict: bool,
+    /// Pod phase.
+    pub phase: PodPhase,
+    /// Node, once scheduled.
+    pub node: Option<String>,
+    /// Pod IP, once known.
+    pub ip: String,
+    /// Position of the Ready condition in the status; the binding write tests it.
+    pub ready_index: Option<usize>,
+    /// Since when Ready is True, if it is.
+    pub ready_since: Option<Timestamp>,
+    /// When Ready last became what it is, True or not; `None` while nobody has said either.
+    pub ready_changed: Option<Timestamp>,
+    /// Pod deletion cost (KEP-2255); lower goes first.
+    pub deletion_cost: i32,
+    /// Restarts of all containers.
+    pub restarts: i32,
+    /// What keeps it from running, as [`not_running_reason::of`] words it.
+    pub obstacle: Option<String>,
+    /// Labels that are not the operator's.
+    pub labels: BTreeMap<String, String>,
+    /// Finalizers, in stored order.
+    pub finalizers: Vec<String>,
+    /// The pod has annotations; a JSON Patch can add to a map only where there is one.
+    pub annotated: bool,
+}
+
+impl Sandbox {
+    /// Facts of a stored pod; `None` when it carries no pool label.
+    pub fn read(pod: &StoredPod) -> Option<Self> {
+        let metadata = &pod.metadata;
+        let label = |name: &str| metadata.labels.as_ref().and_then(|l| l.get(name)).cloned();
+        let conditions = pod.status.conditions.as_deref().unwrap_or_default();
+        let ready = conditions.iter().enumerate().find(|(_, c)| c.type_ == "Ready");
+        let changed = |(_, condition): (usize, &StoredPodCondition)| {
+            let at = condition.last_transition_time.as_ref();
+            at.map_or_else(|| stored::created(metadata), |t| t.0)
+        };
+        let annotations = metadata.annotations.as_ref();
+        let (owner_index, owner) = owner(pod);
+        Some(Self {
+            key: stored::key(metadata),
+            uid: stored::uid(metadata),
+            resource_version: stored::resource_version(metadata),
+            pool: label(labels::POOL)?,
+            revision: label(labels::REVISION).unwrap_or_default(),
+            state: label(labels::STATE).unwrap_or_default(),
+            owner,
+            owner_index,
+            created: stored::created(metadata),
+            terminating: metadata.deletion_timestamp.is_some(),
+            evict: label(labels::EVICT).as_deref() == Some("true"),
+            phase: match pod.status.phase.as_deref() {
+                None | Some("" | "Pending") => PodPhase::Pending,
+                Some("Running") => PodPhase::Running,
+                Some("Succeeded") => PodPhase::Succeeded,
+                Some("Failed") => PodPhase::Failed,
+                Some(_) => PodPhase::Unknown,
+            },
+            node: pod.spec.node_name.clone().filter(|n| !n.is_empty()),
+            ip: pod.status.pod_ip.clone().unwrap_or_default(),
+            ready_index: ready.map(|(index, _)| index),
+            ready_since: ready.filter(|(_, c)| c.status == "True").map(changed),
+            ready_changed: ready.map(changed),
+            deletion_cost: annotations
+                .and_then(|a| a.get(labels::POD_DELETION_COST))
+                .and_then(|cost| cost.parse().ok())
+                .unwrap_or(0),
+            restarts: pod
+                .status
+                .container_statuses
+                .iter()
+                .flatten()
+                .map(|c| c.restart_count)
+                .sum(),
+            obstacle: not_running_reason::of(pod),
+            labels: metadata
+                .labels
+                .iter()
+                .flatten()
+                .filter(|(key, _)| !key.starts_with(labels::PREFIX))
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect(),
+            finalizers: metadata.finalizers.clone().unwrap_or_default(),
+            annotated: annotations.is_some_and(|a| !a.is_empty()),
+        })
+    }
+
+    /// Namespace and name of its pool.
+    pub fn pool_key(&self) -> Key {
+        Key::new(&self.key.namespace, &self.pool)
+    }
+
+    /// The phase is final: Succeeded or Failed.
+    pub fn finished(&self) -> bool {
+        matches!(self.phase, PodPhase::Succeeded | PodPhase::Failed)
+    }
+
+    /// A claim could take it `now`. One that need not stay Ready for any time is available as soon as it is, whatever the
+    /// clock of its node says.
+    pub fn is_available(&self, gate: &Gate, now: Timestamp) -> bool {
+        self.available_at(gate)
+            .is_some_and(|at| at <= now || gate.min_ready.is_zero())
+    }
+
+    /// When the pod will be available if it stays as it is; `None` when it will not.
+    pub fn available_at(&self, gate: &Gate) -> Option<Timestamp> {
+        self.up_at(gate).filter(|_| self.state == labels::WARM)
+    }
+
+    /// The same whatever its state label says: Running, Ready for as long as `gate` asks, and with every handler
+    /// that it asks for.
+    pub fn up_at(&self, gate: &Gate) -> Option<Timestamp> {
+        let runs = !self.terminating && self.phase == PodPhase::Running;
+        let since = self
+            .ready_since
+            .filter(|_| runs && gate.pre_normal.all_on(self))?;
+        Some(since.checked_add(gate.min_ready).unwrap_or(Timestamp::MAX))
+    }
+
+    /// The phase is final, and the pod came to it before its time to become available was over. A kubelet takes Ready away
+    /// from what ends; where it stands still, the pod was ended from outside, as on a node that is gone.
+    pub fn came_to_nothing(&self, warm_up: SignedDuration) -> bool {
+        let ended = self.ready_changed.unwrap_or(self.created);
+        self.finished() && self.ready_since.is_none() && ended.duration_since(self.created) <= warm_up
+    }
+
+    /// When an unclaimed sandbox that is not available has had its time: `warm_up` after its creation, or after it
+    /// last ceased to be ready if it was ready at that moment. Never for one written down without a creation time.
+    pub fn overdue_at(&self, warm_up: SignedDuration) -> Timestamp {
+        if self.created == Timestamp::UNIX_EPOCH {
+            return Timestamp::MAX;
+        }
+        let after = |start: Timestamp| start.checked_add(warm_up).unwrap_or(Timestamp::MAX);
+        let due = after(self.created);
+        self.ready_changed
+            .filter(|changed| *changed > due)
+            .map_or(due, after)
+    }
+}
+
+fn owner(pod: &StoredPod) -> (usize, Owner) {
+    let references = pod.metadata.owner_references.as_deref().unwrap_or_default();
+    let controller = references
+        .iter()
+        .enumerate()
+        .find(|(_, r)| r.controller == Some(true));
+    let Some((index, reference)) = controller.filter(|(_, r)| r.api_version == API_VERSION) else {
+        return (0, Owner::Other);
+    };
+    let owner = match reference.kind.as_str() {
+        "Pool" => Owner::Pool {
+            uid: reference.uid.clone(),
+        },
+        "SandboxClaim" => Owner::Claim {
+            name: reference.name.clone(),
+            uid: reference.uid.clone(),
+        },
+        _ => Owner::Other,
+    };
+    (index, owner)
+}

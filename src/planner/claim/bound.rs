@@ -1,0 +1,121 @@
+//! A bound claim: its status follows its sandboxes, one that is lost is replaced or ends the claim, and it expires.
+
+use crate::api::SandboxClaimStatus;
+use crate::api::claim::{BoundSandbox, OnSandboxLost, Phase};
+use crate::api::conditions::claim as reasons;
+use crate::cache::snapshot::ClaimView;
+use crate::model::sandbox::{PodPhase, Sandbox};
+use crate::planner::claim::{ClaimPlan, expire, fail, say, unpublished, write};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+pub(crate) fn plan(view: &ClaimView) -> ClaimPlan {
+    let claim = &view.claim;
+    let expiration = claim.expiration();
+    if let Some(end) = expiration.filter(|at| *at <= view.now) {
+        return expire(view, &lifetime_ended(end));
+    }
+    let (kept, lost) = kept_and_lost(view);
+    let mut plan = if lost.is_empty() && !kept.is_empty() {
+        write(claim, following(view, &kept, expiration))
+    } else {
+        lose(view, &kept, &lost)
+    };
+    plan.release = unpublished(view);
+    plan.next = expiration;
+    plan
+}
+
+/// A published sandbox that the claim has, as its status lists it and as it is.
+type Kept<'a> = (&'a BoundSandbox, Arc<Sandbox>);
+/// One that it has lost, as it is unless it is gone.
+type Lost<'a> = (&'a BoundSandbox, Option<&'a Arc<Sandbox>>);
+
+/// The sandboxes that the status lists.
+pub(crate) fn kept_and_lost(view: &ClaimView) -> (Vec<Kept<'_>>, Vec<Lost<'_>>) {
+    let seen: HashMap<&str, &Arc<Sandbox>> = view.sandboxes.iter().map(|s| (s.uid.as_str(), s)).collect();
+    let (mut kept, mut lost) = (Vec::new(), Vec::new());
+    for entry in &view.claim.status.sandboxes {
+        match seen.get(entry.uid.as_str()) {
+            Some(sandbox) if !is_lost(view, sandbox) => kept.push((entry, Arc::clone(sandbox))),
+            sandbox => lost.push((entry, sandbox.copied())),
+        }
+    }
+    (kept, lost)
+}
+
+/// Whether a sandbox that is still there is lost. On a node that does not answer, one that is being deleted may stay so
+/// for ever: a claim that wants another does not wait for its end.
+fn is_lost(view: &ClaimView, sandbox: &Sandbox) -> bool {
+    let replaced = view.terms.on_sandbox_lost == OnSandboxLost::Replace;
+    sandbox.phase == PodPhase::Failed || (sandbox.terminating && replaced)
+}
+
+pub(crate) fn lifetime_ended(end: Timestamp) -> String {
+    format!("the lifetime of the claim ended at {end}")
+}
+
+fn following(view: &ClaimView, kept: &[Kept<'_>], expiration: Option<Timestamp>) -> SandboxClaimStatus {
+    let claim = &view.claim;
+    let sandboxes: Vec<_> = kept.iter().map(|(_, sandbox)| Arc::clone(sandbox)).collect();
+    let status = SandboxClaimStatus {
+        observed_generation: claim.generation,
+        sandboxes: kept
+            .iter()
+            .map(|(entry, sandbox)| with_ip(entry, sandbox))
+            .collect(),
+        expiration_time: expiration.map(Time),
+        ..claim.status.clone()
+    };
+    let statements = vec![say::bound(&sandboxes), say::readiness(&sandboxes)];
+    say::with_conditions(claim, status, statements, view.now)
+}
+
+fn with_ip(entry: &BoundSandbox, sandbox: &Sandbox) -> BoundSandbox {
+    let mut entry = entry.clone();
+    if !sandbox.ip.is_empty() {
+        entry.ip.clone_from(&sandbox.ip);
+    }
+    entry
+}
+
+/// Sandboxes of the claim are gone or have failed: it ends, or it waits again for as many others.
+pub(crate) fn lose(view: &ClaimView, kept: &[Kept<'_>], lost: &[Lost<'_>]) -> ClaimPlan {
+    let claim = &view.claim;
+    let what = match lost {
+        [(entry, Some(sandbox)), ..] if sandbox.terminating => {
+            format!("sandbox {} is being deleted", entry.name)
+        }
+        [(entry, Some(_)), ..] => format!("sandbox {} has failed", entry.name),
+        [(entry, None), ..] => format!("sandbox {} is gone", entry.name),
+        [] => "the status names no sandbox".to_string(),
+    };
+    let gone = lost.iter().filter(|(_, sandbox)| sandbox.is_none());
+    let confirm_loss = gone.map(|(entry, _)| (*entry).clone()).collect();
+    let plan = match view.terms.on_sandbox_lost {
+        OnSandboxLost::Fail => {
+            let failed = lost.iter().any(|(_, sandbox)| sandbox.is_some());
+            let hint = if failed {
+                "; delete the claim to remove it"
+            } else {
+                ""
+            };
+            fail(view, reasons::SANDBOX_LOST, &format!("{what}{hint}"))
+        }
+        OnSandboxLost::Replace => {
+            let status = SandboxClaimStatus {
+                phase: Some(Phase::Pending),
+                observed_generation: claim.generation,
+                sandboxes: kept.iter().map(|(entry, _)| (*entry).clone()).collect(),
+                expiration_time: claim.expiration().map(Time),
+                ..claim.status.clone()
+            };
+            let message = format!("{what} and is being replaced");
+            let statements = say::unbound(reasons::SANDBOX_LOST, &message);
+            write(claim, say::with_conditions(claim, status, statements, view.now))
+        }
+    };
+    ClaimPlan { confirm_loss, ..plan }
+}

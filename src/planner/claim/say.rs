@@ -1,0 +1,102 @@
+//! What a claim's conditions say.
+
+use crate::api::SandboxClaimStatus;
+use crate::api::conditions;
+use crate::api::conditions::{Statement, Truth, claim as reasons};
+use crate::model::claim::Claim;
+use crate::model::sandbox::{PodPhase, Sandbox};
+use jiff::Timestamp;
+use std::sync::Arc;
+
+pub(crate) fn with_conditions(
+    claim: &Claim,
+    mut status: SandboxClaimStatus,
+    statements: Vec<Statement>,
+    now: Timestamp,
+) -> SandboxClaimStatus {
+    let set = |s| conditions::set(&claim.status.conditions, s, Some(claim.generation), now);
+    status.conditions = statements.into_iter().map(set).collect();
+    status
+}
+
+pub(crate) fn bound(sandboxes: &[Arc<Sandbox>]) -> Statement {
+    let message = match sandboxes {
+        [one] => format!("sandbox {} belongs to this claim", one.key.name),
+        all => format!("{} sandboxes belong to this claim", all.len()),
+    };
+    Statement {
+        type_: conditions::BOUND,
+        status: Truth::True,
+        reason: reasons::BOUND,
+        message,
+    }
+}
+
+pub(crate) fn unbound(reason: &'static str, message: &str) -> Vec<Statement> {
+    let message = message.to_string();
+    vec![
+        Statement {
+            type_: conditions::BOUND,
+            status: Truth::False,
+            reason,
+            message: message.clone(),
+        },
+        Statement {
+            type_: conditions::READY,
+            status: Truth::False,
+            reason: reasons::NOT_BOUND,
+            message,
+        },
+    ]
+}
+
+/// Ready is what all the sandboxes are; the first that is not says why.
+pub(crate) fn readiness(sandboxes: &[Arc<Sandbox>]) -> Statement {
+    let (holds, reason, message) = match (sandboxes.iter().find_map(|s| not_ready(s)), sandboxes) {
+        (Some((reason, message)), _) => (false, reason, message),
+        (None, [one]) => (
+            true,
+            reasons::SANDBOX_READY,
+            format!("sandbox {} is ready", one.key.name),
+        ),
+        (None, all) => (
+            true,
+            reasons::SANDBOX_READY,
+            format!("all {} sandboxes are ready", all.len()),
+        ),
+    };
+    Statement {
+        type_: conditions::READY,
+        status: holds.into(),
+        reason,
+        message,
+    }
+}
+
+fn not_ready(sandbox: &Sandbox) -> Option<(&'static str, String)> {
+    let name = &sandbox.key.name;
+    if sandbox.terminating {
+        Some((
+            reasons::SANDBOX_NOT_READY,
+            format!("sandbox {name} is being deleted"),
+        ))
+    } else if sandbox.phase == PodPhase::Succeeded {
+        Some((
+            reasons::SANDBOX_COMPLETED,
+            format!("sandbox {name} has ended with success"),
+        ))
+    } else if sandbox.ready_since.is_none() {
+        Some((reasons::SANDBOX_NOT_READY, format!("sandbox {name} is not ready")))
+    } else {
+        None
+    }
+}
+
+/// A waiting time for the column WAIT: `12ms`, `3.4s`, `2m5s`.
+pub(crate) fn waited(milliseconds: i128) -> String {
+    match milliseconds {
+        ..1_000 => format!("{milliseconds}ms"),
+        1_000..60_000 => format!("{}.{}s", milliseconds / 1_000, milliseconds % 1_000 / 100),
+        _ => format!("{}m{}s", milliseconds / 60_000, milliseconds / 1_000 % 60),
+    }
+}

@@ -1,0 +1,210 @@
+//! How the rollout fares: whether it is complete, at its partition, waiting for somebody or stuck, and the condition
+//! `Progressing` that says so.
+
+use crate::api::conditions;
+use crate::api::conditions::{Statement, Truth, progressing};
+use crate::api::pool::UpdateStrategyType;
+use crate::cache::snapshot::WarmUpFailures;
+use crate::model::pool_error::Fault;
+use crate::planner::draft::Draft;
+use crate::planner::status::{Counts, number};
+use crate::planner::warm_up;
+use jiff::{SignedDuration, Timestamp};
+
+/// How the rollout fares.
+pub(crate) struct Progress {
+    /// It has come to its end, or none is under way.
+    pub(crate) complete: bool,
+    /// Unclaimed sandboxes that the partition keeps on the old revision.
+    pub(crate) kept: usize,
+    at_partition: bool,
+    /// When it made progress last, while its clock runs.
+    pub(crate) last: Option<Timestamp>,
+    /// When it has had its time.
+    pub(crate) deadline: Option<Timestamp>,
+}
+
+impl Progress {
+    pub(crate) fn of(draft: &Draft, counts: &Counts) -> Self {
+        let complete = complete(draft, counts);
+        let kept = kept(draft, counts, complete);
+        let at_partition = at_partition(draft, counts, kept);
+        let last = last_progress(draft, complete, at_partition);
+        let time: SignedDuration = draft.view.pool.targets.progress;
+        Self {
+            complete,
+            kept,
+            at_partition,
+            last,
+            deadline: last.and_then(|last| last.checked_add(time).ok()),
+        }
+    }
+
+    /// The condition that says so.
+    pub(crate) fn statement(&self, draft: &Draft, counts: &Counts) -> Statement {
+        if let Some(fault) = &draft.view.pool.fault {
+            return stopped(fault);
+        }
+        let targets = &draft.view.pool.targets;
+        let update = &draft.revisions.update.hash;
+        let (updated, up) = (counts.updated, counts.updated_available);
+        let wanted = targets.replicas;
+        let so_far = format!(
+            "{updated} of {wanted} unclaimed sandboxes run revision {update}, {up} of them available"
+        );
+        let (status, reason, mut message) = if self.complete {
+            (
+                Truth::True,
+                progressing::COMPLETE,
+                format!("revision {update} is complete"),
+            )
+        } else if targets.paused {
+            (Truth::Unknown, progressing::PAUSED, format!("paused; {so_far}"))
+        } else if self.at_partition {
+            (
+                Truth::True,
+                progressing::PARTITION_COMPLETE,
+                format!("{so_far}; the partition keeps {} on the old revision", self.kept),
+            )
+        } else if self.deadline.is_some_and(|deadline| deadline <= draft.view.now) {
+            (
+                Truth::False,
+                progressing::DEADLINE_EXCEEDED,
+                format!(
+                    "{so_far}; none became available for progressDeadlineSeconds ({})",
+                    targets.progress.as_secs()
+                ),
+            )
+        } else if updated == 0 {
+            (Truth::True, progressing::NEW_REVISION, so_far)
+        } else {
+            (Truth::True, progressing::PROGRESSING, so_far)
+        };
+        // With maxUnavailable 0 a rollout or an eviction needs room for one more than are wanted; else a rollout goes on
+        // within what room there is.
+        let evicts = draft.idle.iter().any(|i| i.sandbox.evict);
+        let needed = match targets.max_unavailable {
+            0 if evicts || !self.complete => wanted + 1,
+            _ => usize::from(!self.complete),
+        };
+        let room = draft.within_total(needed);
+        if room < needed {
+            message = format!(
+                "{message}; held back, capacity.maxTotal leaves room for {room} beside the claimed ones, and it takes {needed}"
+            );
+        }
+        if let Some(failing) = warm_up_failures(draft) {
+            message = format!("{message}; {failing}");
+        }
+        for remark in &targets.remarks {
+            message = format!("{message}; {remark}");
+        }
+        Statement {
+            type_: conditions::PROGRESSING,
+            status,
+            reason,
+            message,
+        }
+    }
+}
+
+/// A rollout is complete when no unclaimed sandbox of an old revision is left and the update revision has
+/// brought up `replicas` sandboxes, or as many as there is room for, those taken by claims meanwhile included. It stays
+/// complete while claims take sandboxes and the pool refills. One that is paused does not come to its end, whatever claims
+/// and scaling take of the old sandboxes: those are made again.
+fn complete(draft: &Draft, counts: &Counts) -> bool {
+    let pool = &draft.view.pool;
+    let none_is_old =
+        counts.updated == counts.replicas && draft.view.creating.len() == draft.creating_updated();
+    let enough = counts.updated_available + draft.taken >= draft.within_total(pool.targets.replicas);
+    let enough = enough && has_begun(draft, counts, 0) && !draft.rollout_is_paused();
+    // That it was complete once is not enough: a rollout to another revision that was undone has to be made good.
+    let was_complete = pool.status.completed() == Some(&draft.revisions.update.hash);
+    none_is_old && (was_complete || (pool.fault.is_none() && enough))
+}
+
+/// A sandbox of the update revision has come up, or none is to: where claims leave no room for any, none has shown that it
+/// does. `kept` of the pool's stay on the old revision.
+fn has_begun(draft: &Draft, counts: &Counts, kept: usize) -> bool {
+    counts.updated_available + draft.taken > 0 || kept >= draft.view.pool.targets.replicas
+}
+
+/// When the rollout made progress last; `None` while none is under way, and while it waits for somebody: paused,
+/// at its partition, for claims to take the old sandboxes or to leave room for new ones, for its spec to be mended.
+fn last_progress(draft: &Draft, complete: bool, at_partition: bool) -> Option<Timestamp> {
+    let pool = &draft.view.pool;
+    let (targets, update) = (&pool.targets, draft.revisions.update.hash.as_str());
+    let waits = targets.paused
+        || at_partition
+        || targets.strategy == UpdateStrategyType::OnReplenish
+        || draft.within_total(1) == 0;
+    if complete || waits || pool.fault.is_some() {
+        return None;
+    }
+    let stored = pool.status.last_progress_time.as_ref().map(|time| time.0);
+    let known = stored.filter(|_| pool.status.update_revision == update);
+    let of_update = draft.came_up.iter().filter(|(revision, _)| *revision == update);
+    let came_up = of_update.map(|(_, at)| *at).max();
+    known.map_or(Some(conditions::whole_seconds(draft.view.now)), |known| {
+        came_up.max(Some(known))
+    })
+}
+
+/// A sentence on revisions whose sandboxes fail to come up.
+fn warm_up_failures(draft: &Draft) -> Option<String> {
+    let sentence = |(revision, failures): (&String, &WarmUpFailures)| {
+        let next = conditions::time_of_day(warm_up::resumes_at(failures));
+        let times = match failures.count {
+            1 => "once".to_string(),
+            n => format!("{n} times in a row"),
+        };
+        let obstacle = failures.obstacle.as_deref().map(|o| format!(" ({o})"));
+        format!(
+            "sandboxes of revision {revision} failed to become available {times}{}, they are tried again from {next} on",
+            obstacle.unwrap_or_default()
+        )
+    };
+    let sentences: Vec<_> = draft.failures.iter().map(sentence).collect();
+    (!sentences.is_empty()).then(|| sentences.join("; "))
+}
+
+/// All but the `kept` sandboxes run the update revision, now or as the status has said.
+fn at_partition(draft: &Draft, counts: &Counts, kept: usize) -> bool {
+    let wanted = draft.within_total(draft.view.pool.targets.replicas);
+    let enough = has_begun(draft, counts, kept) && counts.updated_available + kept >= wanted;
+    kept > 0 && (enough || reached_partition(draft, kept))
+}
+
+/// The status says of this revision that all but the `kept` ones run it. That stays so while claims take sandboxes
+/// and the pool refills.
+fn reached_partition(draft: &Draft, kept: usize) -> bool {
+    let pool = &draft.view.pool;
+    let said = conditions::find(&pool.status.conditions, conditions::PROGRESSING);
+    said.is_some_and(|c| c.reason == progressing::PARTITION_COMPLETE)
+        && pool.status.update_revision == draft.revisions.update.hash
+        && pool.status.expected_updated == number(pool.targets.replicas - kept)
+}
+
+/// A pool with a fault makes no progress until it is mended.
+fn stopped(fault: &Fault) -> Statement {
+    Statement {
+        type_: conditions::PROGRESSING,
+        status: Truth::False,
+        reason: match fault {
+            Fault::Spec(_) => progressing::INVALID_SPEC,
+            Fault::TemplateNotFound(_) => progressing::TEMPLATE_NOT_FOUND,
+            Fault::TemplateInvalid(_) => progressing::TEMPLATE_INVALID,
+        },
+        message: format!("nothing is created or deleted: {}", fault.message()),
+    }
+}
+
+/// Unclaimed sandboxes that the partition keeps on the old revision.
+fn kept(draft: &Draft, counts: &Counts, complete: bool) -> usize {
+    let rolling = counts.updated < counts.replicas || draft.revisions.previous.is_some();
+    if rolling && !complete {
+        draft.view.pool.targets.partition
+    } else {
+        0
+    }
+}

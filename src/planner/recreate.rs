@@ -1,0 +1,43 @@
+//! Phase *recreate*: sandboxes of old revisions are deleted as the update strategy allows; the phase *scale*
+//! makes up for them with the update revision.
+
+use crate::api::pool::UpdateStrategyType;
+use crate::planner::Phase;
+use crate::planner::draft::{Draft, Limit};
+use crate::planner::rollout::Rollout;
+
+/// Deletes old sandboxes that shall not stay. Returns the surge that the rollout wanted before they went.
+pub(crate) fn run(draft: &mut Draft) -> usize {
+    if draft.view.pool.targets.paused {
+        return 0;
+    }
+    match draft.view.pool.targets.strategy {
+        UpdateStrategyType::RollingUpdate => roll(draft),
+        UpdateStrategyType::Recreate => {
+            let count = Rollout::of(draft).too_many;
+            draft.remove(Phase::Recreate, "OldRevision", count, Limit::None, |idle| {
+                !idle.updated
+            });
+            0
+        }
+        UpdateStrategyType::OnReplenish => 0,
+    }
+}
+
+/// Replaces as many old sandboxes as new ones are missing, old ones in the order of removal, and stops when
+///
+/// - the new ones not yet available, with those being replaced now, reach `maxUnavailable` and what is there
+///   above the wanted number (so that a revision that never becomes ready cannot eat the pool, not even
+///   sandboxes that are broken already), or
+/// - taking an available one would leave fewer than have to stay ([`crate::model::pool_spec::Targets::min_available_beside`]).
+fn roll(draft: &mut Draft) -> usize {
+    let rollout = Rollout::of(draft);
+    let desired = draft.within_total(draft.desired());
+    let max_unavailable = draft.view.pool.targets.max_unavailable;
+    let room = (max_unavailable + draft.active()).saturating_sub(desired + draft.updated_unavailable());
+    let count = rollout.to_replace.min(room);
+    draft.remove(Phase::Recreate, "OldRevision", count, Limit::Budget, |idle| {
+        !idle.updated
+    });
+    rollout.surge
+}

@@ -1,0 +1,157 @@
+//! Phase *revision*: which revision the present template is, and what to do about the stored ones.
+
+use crate::cache::snapshot::PoolView;
+use crate::model::revision::{Revision, Template, hash};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// The revisions of a pool.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Revisions {
+    /// Revision of the present template.
+    pub update: Known,
+    /// The other revision that is known to work, when its template is still stored: the one that was complete last or, where
+    /// none ever was, the newest one of which a sandbox is Ready.
+    pub previous: Option<Known>,
+    /// What to write so that the update revision is stored as the newest.
+    pub store: Option<Store>,
+    /// Stored revisions that are over the history limit, oldest first.
+    pub trim: Vec<Arc<Revision>>,
+    /// Hash collisions met so far.
+    pub collision_count: i32,
+}
+
+/// A revision whose template is known, so that sandboxes can be made from it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Known {
+    /// Short hash.
+    pub hash: String,
+    /// The template.
+    pub template: Arc<Template>,
+}
+
+/// How the update revision comes to be stored as the newest.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Store {
+    /// A new ControllerRevision with this number.
+    Create(i64),
+    /// A stored one holds the same template; it gets this number, and the pool's change-cause.
+    Renumber(Arc<Revision>, i64),
+}
+
+/// Finds the update revision by equal content, as a StatefulSet does, so that a template written again gets
+/// its old revision back whatever function once named it.
+pub fn resolve(view: &PoolView) -> Revisions {
+    let template = &view.pool.template;
+    let collision_count = view.pool.status.collision_count.unwrap_or(0);
+    if view.pool.fault.is_some() {
+        let hash = view.pool.status.update_revision.clone();
+        return Revisions {
+            update: Known {
+                hash,
+                template: Arc::clone(template),
+            },
+            collision_count,
+            ..Default::default()
+        };
+    }
+    let mut stored: Vec<_> = view
+        .revisions
+        .iter()
+        .filter(|r| r.owner == view.pool.uid)
+        .collect();
+    stored.sort_by_key(|r| (r.number, r.hash.clone()));
+    let newest = stored.last().map_or(0, |r| r.number);
+    let same = stored
+        .iter()
+        .rev()
+        .find(|r| r.template.canonical == template.canonical);
+    let (hash, store, collision_count) = match same {
+        Some(r) => (r.hash.clone(), renumber(r, newest, view), collision_count),
+        None => {
+            let (hash, collision_count) = fresh_hash(template, collision_count, &view.revisions);
+            (hash, Some(Store::Create(newest + 1)), collision_count)
+        }
+    };
+    let previous = previous(view, &stored, &hash).map(|r| Known {
+        hash: r.hash.clone(),
+        template: Arc::clone(&r.template),
+    });
+    let trim = if store.is_none() {
+        over_limit(view, &stored, &hash)
+    } else {
+        Vec::new()
+    };
+    Revisions {
+        update: Known {
+            hash,
+            template: Arc::clone(template),
+        },
+        previous,
+        store,
+        trim,
+        collision_count,
+    }
+}
+
+/// [`Revisions::previous`], out of the stored ones.
+fn previous<'a>(view: &PoolView, by_age: &[&'a Arc<Revision>], update: &str) -> Option<&'a Arc<Revision>> {
+    let complete = &view.pool.status.current_revision;
+    let is_ready = |hash: &str| {
+        let sandboxes = view.sandboxes.iter().map(|s| &s.sandbox);
+        let mut of_it = sandboxes.filter(|s| s.revision == hash);
+        of_it.any(|s| s.ready_since.is_some() && !s.terminating)
+    };
+    let works = |hash: &str| {
+        if complete.is_empty() {
+            is_ready(hash)
+        } else {
+            hash == complete
+        }
+    };
+    let mut others = by_age.iter().rev().filter(|r| r.hash != update);
+    others.find(|r| works(&r.hash)).copied()
+}
+
+/// A revision that is the newest keeps its number. Users often say why only after the change, so its
+/// change-cause still follows the pool's.
+fn renumber(same: &Arc<Revision>, newest: i64, view: &PoolView) -> Option<Store> {
+    if same.number < newest {
+        Some(Store::Renumber(Arc::clone(same), newest + 1))
+    } else if same.change_cause != view.pool.change_cause {
+        Some(Store::Renumber(Arc::clone(same), newest))
+    } else {
+        None
+    }
+}
+
+/// The first hash that no stored revision with another template bears.
+fn fresh_hash(template: &Template, mut collisions: i32, stored: &[Arc<Revision>]) -> (String, i32) {
+    loop {
+        let hash = hash(&template.canonical, collisions);
+        if stored.iter().all(|r| r.hash != hash) {
+            return (hash, collisions);
+        }
+        collisions += 1;
+    }
+}
+
+/// Old revisions that no sandbox runs, beyond the history limit.
+fn over_limit(view: &PoolView, by_age: &[&Arc<Revision>], update: &str) -> Vec<Arc<Revision>> {
+    if by_age.len() <= view.pool.targets.history_limit {
+        return Vec::new();
+    }
+    let live: HashSet<&str> = view
+        .sandboxes
+        .iter()
+        .map(|s| s.sandbox.revision.as_str())
+        .chain(view.creating.iter().map(|c| c.revision.as_str()))
+        .chain([update, view.pool.status.current_revision.as_str()])
+        .collect();
+    let old: Vec<_> = by_age
+        .iter()
+        .filter(|r| !live.contains(r.hash.as_str()))
+        .collect();
+    let excess = old.len().saturating_sub(view.pool.targets.history_limit);
+    old.into_iter().take(excess).map(|r| Arc::clone(r)).collect()
+}

@@ -1,0 +1,155 @@
+//! Phase *status*: what the pool's status should say of the view. It speaks of what is seen, not of what the
+//! plan is about to do.
+
+use crate::api::conditions;
+use crate::api::conditions::{Statement, Truth, available, exhausted, replica_failure};
+use crate::api::{PoolStatus, labels};
+use crate::cache::snapshot::{Creation, OwnWrite};
+use crate::model::pool_error::Fault;
+use crate::model::sandbox::Owner;
+use crate::planner::draft::Draft;
+use crate::planner::progress::Progress;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+/// Counts over the unclaimed sandboxes as seen.
+#[derive(Default)]
+pub(crate) struct Counts {
+    pub(crate) replicas: usize,
+    ready: usize,
+    available: usize,
+    pub(crate) updated: usize,
+    pub(crate) updated_available: usize,
+    draining: usize,
+}
+
+pub(crate) fn run(draft: &mut Draft) -> PoolStatus {
+    let pool = &draft.view.pool;
+    let counts = count(draft);
+    let update = &draft.revisions.update.hash;
+    let progress = Progress::of(draft, &counts);
+    if let Some(deadline) = progress.deadline {
+        draft.wake(deadline);
+    }
+    let said = &pool.status.current_revision;
+    let current = if progress.complete {
+        update.clone()
+    } else if pool.fault.is_some() && said == update {
+        // An undone rollout that has yet to be made good; with a fault nothing else would tell it from a complete one.
+        String::new()
+    } else {
+        said.clone()
+    };
+    let mut statements = vec![availability(draft, &counts), progress.statement(draft, &counts)];
+    if let Some(message) = refusal(draft) {
+        statements.push(Statement {
+            type_: conditions::REPLICA_FAILURE,
+            status: Truth::True,
+            reason: replica_failure::FAILED_CREATE,
+            message,
+        });
+    }
+    let max = pool.targets.max_total.unwrap_or(usize::MAX);
+    let too_large = draft.unserved.iter().any(|one| one.claim.wanted() > max);
+    if too_large || (draft.forbidden > 0 && !draft.unserved.is_empty()) {
+        statements.push(Statement {
+            type_: conditions::EXHAUSTED,
+            status: Truth::True,
+            reason: exhausted::MAX_TOTAL,
+            message: format!("claims wait, and capacity.maxTotal {max} forbids more sandboxes"),
+        });
+    }
+    let set = |s| conditions::set(&pool.status.conditions, s, Some(pool.generation), draft.view.now);
+    PoolStatus {
+        observed_generation: pool.generation,
+        replicas: number(counts.replicas),
+        ready: number(counts.ready),
+        available: number(counts.available),
+        updated: number(counts.updated),
+        updated_available: number(counts.updated_available),
+        expected_updated: number(pool.targets.replicas - progress.kept),
+        claimed: number(draft.claimed),
+        total: number(counts.replicas + draft.claimed),
+        draining: number(counts.draining),
+        pending_claims: number(draft.view.claims.iter().filter(|w| w.waits()).count()),
+        current_revision: current,
+        update_revision: update.clone(),
+        rollout_start_time: draft.rollout_start.map(Time),
+        last_progress_time: progress.last.map(Time),
+        collision_count: Some(draft.revisions.collision_count).filter(|c| *c > 0),
+        selector: format!(
+            "{}={},{}={}",
+            labels::POOL,
+            pool.key.name,
+            labels::STATE,
+            labels::WARM
+        ),
+        conditions: statements.into_iter().map(set).collect(),
+    }
+}
+
+/// Why the API server refuses what the pool wants, in its words. Once nothing is wanted any more that is over with the
+/// pause, and not before: claims that leave the choice would come back at once.
+fn refusal(draft: &mut Draft) -> Option<String> {
+    let view = draft.view;
+    let Creation::BackOff { until, message } = &view.creation else {
+        return None;
+    };
+    let pauses = *until > view.now;
+    let missing = draft.shortfall.missing.min(draft.shortfall.room);
+    let wanted = missing > 0 || !view.creating.is_empty() || draft.revisions.store.is_some();
+    if pauses {
+        draft.wake(*until);
+    }
+    (pauses || wanted).then(|| message.clone())
+}
+
+fn count(draft: &Draft) -> Counts {
+    let mut counts = Counts::default();
+    for seen in &draft.view.sandboxes {
+        let sandbox = &seen.sandbox;
+        let unclaimed = matches!(&sandbox.owner, Owner::Pool { uid } if *uid == draft.view.pool.uid);
+        let leaving = matches!(
+            seen.pending,
+            Some(OwnWrite::Bind | OwnWrite::Delete | OwnWrite::Deleted | OwnWrite::Drain)
+        );
+        let draining = unclaimed && !sandbox.terminating && sandbox.state == labels::DRAINING;
+        counts.draining += usize::from(draining);
+        if !unclaimed || leaving || sandbox.terminating || sandbox.finished() || sandbox.state != labels::WARM
+        {
+            continue;
+        }
+        let available = sandbox.is_available(&draft.view.pool.targets.gate, draft.view.now);
+        let updated = sandbox.revision == draft.revisions.update.hash;
+        counts.replicas += 1;
+        counts.ready += usize::from(sandbox.ready_since.is_some());
+        counts.available += usize::from(available);
+        counts.updated += usize::from(updated);
+        counts.updated_available += usize::from(updated && available);
+    }
+    counts
+}
+
+fn availability(draft: &Draft, counts: &Counts) -> Statement {
+    let targets = &draft.view.pool.targets;
+    let known = !matches!(draft.view.pool.fault, Some(Fault::Spec(_)));
+    let enough = known && counts.available >= targets.min_available();
+    Statement {
+        type_: conditions::AVAILABLE,
+        status: enough.into(),
+        reason: if enough {
+            available::MINIMUM
+        } else {
+            available::BELOW_MINIMUM
+        },
+        message: format!(
+            "{} of {} unclaimed sandboxes are available, at least {} are wanted",
+            counts.available,
+            targets.replicas,
+            targets.min_available()
+        ),
+    }
+}
+
+pub(crate) fn number(n: usize) -> i32 {
+    i32::try_from(n).unwrap_or(i32::MAX)
+}

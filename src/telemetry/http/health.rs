@@ -1,0 +1,94 @@
+//! `/livez` and `/readyz`, in the form in which kube-apiserver answers them.
+
+use crate::cache::watch::Shared;
+use axum::Router;
+use axum::extract::{RawQuery, State};
+use axum::http::StatusCode;
+use axum::routing::get;
+
+/// What is checked, and what is wrong with it.
+type Check = (&'static str, Result<(), String>);
+
+/// That an answer comes at all.
+const PING: Check = ("ping", Ok(()));
+
+/// The routes of both.
+pub fn routes(shared: Shared) -> Router {
+    Router::new()
+        .route("/livez", get(async |query| answer("livez", &[PING], query)))
+        .route("/readyz", get(ready))
+        .with_state(shared)
+}
+
+/// Whether the operator may be counted on to take over: it knows the whole cluster. That holds for a standby as well.
+async fn ready(State(shared): State<Shared>, query: RawQuery) -> (StatusCode, String) {
+    answer("readyz", &[PING, ("watches", watches(&shared))], query)
+}
+
+fn watches(shared: &Shared) -> Result<(), String> {
+    if shared.synced() {
+        return Ok(());
+    }
+    let late = shared
+        .watches
+        .now()
+        .into_iter()
+        .filter(|(_, watch)| !watch.complete);
+    let late: Vec<_> = late
+        .map(|(kind, watch)| match watch.fault {
+            Some(fault) => format!("{kind}: {fault}"),
+            None => format!("{kind}: no list yet"),
+        })
+        .collect();
+    Err(late.join("; "))
+}
+
+/// 200 when every check holds, else 500; with `?verbose` or a failure, a line for each.
+fn answer(endpoint: &str, checks: &[Check], RawQuery(query): RawQuery) -> (StatusCode, String) {
+    let well = checks.iter().all(|(_, outcome)| outcome.is_ok());
+    let verbose = query.is_some_and(|query| query.split('&').any(|word| word.starts_with("verbose")));
+    if well && !verbose {
+        return (StatusCode::OK, "ok".to_string());
+    }
+    let lines = checks.iter().map(|(name, outcome)| match outcome {
+        Ok(()) => format!("[+]{name} ok\n"),
+        Err(fault) => format!("[-]{name} failed: {fault}\n"),
+    });
+    let lines: String = lines.collect();
+    let (code, verdict) = if well {
+        (StatusCode::OK, "passed")
+    } else {
+        (StatusCode::INTERNAL_SERVER_ERROR, "failed")
+    };
+    (code, format!("{lines}{endpoint} check {verdict}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(holds: bool, query: &str) -> (StatusCode, String) {
+        let fault = || Err("Pool: connection refused".to_string());
+        let watches = if holds { Ok(()) } else { fault() };
+        let query = RawQuery(Some(query.to_string()));
+        answer("readyz", &[PING, ("watches", watches)], query)
+    }
+
+    #[test]
+    fn a_failure_is_told_with_every_check() {
+        let (code, text) = ask(false, "");
+        assert_eq!(code, StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(
+            text,
+            "[+]ping ok\n[-]watches failed: Pool: connection refused\nreadyz check failed\n"
+        );
+    }
+
+    #[test]
+    fn success_is_one_word_unless_more_is_asked_for() {
+        assert_eq!(ask(true, ""), (StatusCode::OK, "ok".to_string()));
+        let (code, text) = ask(true, "verbose");
+        assert_eq!(code, StatusCode::OK);
+        assert_eq!(text, "[+]ping ok\n[+]watches ok\nreadyz check passed\n");
+    }
+}

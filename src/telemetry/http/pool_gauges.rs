@@ -1,0 +1,120 @@
+//! Gauges of pools, claims and watches, read off the index when Prometheus asks: they cost nothing in between, and those
+//! of a pool are gone with it.
+
+use crate::cache::pool_stats::{Census, STATES, State};
+use crate::cache::watch::Shared;
+use crate::model::Key;
+use crate::telemetry::metrics::meters::{Meters, labels};
+use jiff::Timestamp;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeGaugeValue, EncodeMetric, MetricEncoder};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::registry::Unit;
+use std::fmt;
+
+/// What is read when Prometheus asks.
+#[derive(Debug)]
+pub struct Pools {
+    shared: Shared,
+    meters: Meters,
+}
+
+impl Pools {
+    /// Reads `shared`, and has `meters` count for the pools that are there.
+    pub fn new(shared: Shared, meters: Meters) -> Self {
+        Self { shared, meters }
+    }
+}
+
+impl Collector for Pools {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        let now = Timestamp::now();
+        let all = self.shared.lock().census(now);
+        let pools = || all.iter().filter(|(key, _)| !key.name.is_empty());
+        self.meters.keep(pools().map(|(key, _)| key));
+        self.meters.encode(&mut encoder)?;
+
+        let mut replicas = gauge(
+            &mut encoder,
+            "pool_spec_replicas",
+            "Unclaimed sandboxes asked for",
+            None,
+        )?;
+        for (key, census) in pools() {
+            set(&mut replicas, &labels(key, []), count(census.replicas))?;
+        }
+        let help = "Sandboxes that are not terminating, by state and by revision: updated is that of the present template";
+        let mut sandboxes = gauge(&mut encoder, "sandboxes", help, None)?;
+        for (key, census) in pools() {
+            of_state(&mut sandboxes, key, census)?;
+        }
+        let help =
+            "1 for what a condition of the pool says now. A condition that the pool lacks has no series";
+        let mut condition = gauge(&mut encoder, "pool_condition", help, None)?;
+        for (key, census) in pools() {
+            for [type_, status, reason] in &census.conditions {
+                let said = [("type", type_.as_str()), ("status", status), ("reason", reason)];
+                set(&mut condition, &labels(key, said), 1_i64)?;
+            }
+        }
+        let help = "Claims that wait; those that no pool is there for have no labels";
+        let mut waiting = gauge(&mut encoder, "claims_waiting", help, None)?;
+        for (key, census) in &all {
+            set(&mut waiting, &labels(key, []), count(census.waiting))?;
+        }
+        let help = "How long the claim waits that waits longest; 0 when none does";
+        let mut oldest = gauge(&mut encoder, "claims_waiting_longest", help, Some(&Unit::Seconds))?;
+        for (key, census) in &all {
+            let waited = census
+                .waiting_since
+                .map_or(0.0, |since| now.duration_since(since).as_secs_f64());
+            set(&mut oldest, &labels(key, []), waited.max(0.0))?;
+        }
+        let help = "Times that a watch failed and was begun again";
+        let mut restarts = encoder.encode_descriptor("watch_restarts", help, None, MetricType::Counter)?;
+        for (kind, watch) in self.shared.watches.now() {
+            let counter = ConstCounter::new(watch.restarts);
+            counter.encode(restarts.encode_family(&[("kind", kind.as_str())])?)?;
+        }
+        Ok(())
+    }
+}
+
+fn of_state(metric: &mut MetricEncoder, key: &Key, census: &Census) -> fmt::Result {
+    for state in STATES {
+        for updated in [true, false] {
+            let number = census.sandboxes.get(&(state, updated)).copied();
+            let revision = if updated { "updated" } else { "old" };
+            let labels = labels(key, [("state", name(state)), ("revision", revision)]);
+            set(metric, &labels, count(number.unwrap_or_default()))?;
+        }
+    }
+    Ok(())
+}
+
+fn name(state: State) -> &'static str {
+    match state {
+        State::Warming => "warming",
+        State::Available => "available",
+        State::Claimed => "claimed",
+        State::Draining => "draining",
+    }
+}
+
+fn gauge<'a>(
+    encoder: &'a mut DescriptorEncoder,
+    name: &'a str,
+    help: &str,
+    unit: Option<&'a Unit>,
+) -> Result<MetricEncoder<'a>, fmt::Error> {
+    encoder.encode_descriptor(name, help, unit, MetricType::Gauge)
+}
+
+fn set(metric: &mut MetricEncoder, labels: &Vec<(&str, &str)>, value: impl EncodeGaugeValue) -> fmt::Result {
+    metric.encode_family(labels)?.encode_gauge(&value)
+}
+
+fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,191 @@
+//! What the operator counts and times while it works: one call each, where it happens. What can be read off the index at
+//! any time is not counted here but by [`crate::telemetry::http::pool_gauges`].
+
+pub mod meters;
+mod reconcile_queue;
+pub mod requests;
+
+use crate::cache::index::Trigger;
+use crate::model::Key;
+use meters::Meters;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Registry, Unit};
+use reconcile_queue::Queue;
+use requests::{Answered, Asked};
+use std::time::{Duration, Instant};
+
+/// Everything that is counted and timed. Cheap to clone; the clones count together.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    /// What is counted for single pools.
+    pub meters: Meters,
+    queue: Queue,
+    requests: Family<Answered, Counter>,
+    request_duration: Family<Asked, Histogram, fn() -> Histogram>,
+    queue_wait: Family<Controller, Histogram, fn() -> Histogram>,
+    reconcile_duration: Family<Controller, Histogram, fn() -> Histogram>,
+    plan_duration: Histogram,
+    leader: Gauge,
+}
+
+/// Which of the two controllers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Controller {
+    controller: &'static str,
+}
+
+impl Controller {
+    fn of(object: &Trigger) -> Self {
+        let controller = match object {
+            Trigger::Pool(_) => "pool",
+            Trigger::Claim(_) => "claim",
+        };
+        Self { controller }
+    }
+}
+
+/// A reconcile under way.
+#[derive(Debug)]
+pub struct Reconciling {
+    duration: Histogram,
+    begun: Instant,
+}
+
+impl Drop for Reconciling {
+    fn drop(&mut self) {
+        self.duration.observe(self.begun.elapsed().as_secs_f64());
+    }
+}
+
+/// Durations of requests and of waiting for a turn: 1 ms to 33 s, each bucket twice as wide as the last.
+fn milliseconds_up() -> Histogram {
+    Histogram::new(exponential_buckets(0.001, 2.0, 16))
+}
+
+/// Durations of work that may be without I/O: 10 µs to 42 s, each bucket four times as wide as the last.
+fn microseconds_up() -> Histogram {
+    Histogram::new(exponential_buckets(0.000_01, 4.0, 12))
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            meters: Meters::default(),
+            queue: Queue::default(),
+            requests: Family::default(),
+            request_duration: Family::new_with_constructor(milliseconds_up),
+            queue_wait: Family::new_with_constructor(milliseconds_up),
+            reconcile_duration: Family::new_with_constructor(microseconds_up),
+            plan_duration: microseconds_up(),
+            leader: Gauge::default(),
+        }
+    }
+}
+
+impl Metrics {
+    /// Gives `registry` all but the meters of the pools, under their names and with what they mean.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "api_requests",
+            "Requests to the API server. Code \"error\": there was no answer",
+            self.requests.clone(),
+        );
+        registry.register_with_unit(
+            "api_request_duration",
+            "Time until the API server began to answer a request",
+            Unit::Seconds,
+            self.request_duration.clone(),
+        );
+        registry.register_with_unit(
+            "reconcile_queue",
+            "Time from taking up a change to the reconcile that looks at it",
+            Unit::Seconds,
+            self.queue_wait.clone(),
+        );
+        registry.register_with_unit(
+            "reconcile_duration",
+            "Time that a reconcile took",
+            Unit::Seconds,
+            self.reconcile_duration.clone(),
+        );
+        registry.register_with_unit(
+            "plan_duration",
+            "Time that the planner took for a pool",
+            Unit::Seconds,
+            self.plan_duration.clone(),
+        );
+        registry.register(
+            "leader",
+            "1 while this process is the leader",
+            self.leader.clone(),
+        );
+        let version = vec![("version", env!("CARGO_PKG_VERSION"))];
+        registry.register("build", "The version that runs", Info::new(version));
+    }
+
+    /// A request to the API server was answered with this status code, or with none.
+    fn answered(&self, asked: &Asked, code: Option<u16>, after: Duration) {
+        self.requests.get_or_create(&asked.with(code)).inc();
+        self.request_duration
+            .get_or_create(asked)
+            .observe(after.as_secs_f64());
+    }
+
+    /// An object is to be looked at. One that waits already goes on waiting.
+    pub fn queued(&self, object: Trigger) {
+        self.queue.enter(object);
+    }
+
+    /// An object is gone, and is not looked at any more.
+    pub fn unqueued(&self, object: &Trigger) {
+        self.queue.leave(object);
+    }
+
+    /// The reconcile of an object begins; it is timed until the answer is dropped. So is how long the object has waited.
+    #[must_use]
+    pub fn reconciling(&self, object: Trigger) -> Reconciling {
+        let controller = Controller::of(&object);
+        if let Some(waited) = self.queue.leave(&object) {
+            self.queue_wait
+                .get_or_create(&controller)
+                .observe(waited.as_secs_f64());
+        }
+        Reconciling {
+            duration: self.reconcile_duration.get_or_create_owned(&controller),
+            begun: Instant::now(),
+        }
+    }
+
+    /// Times the planner, which has no clock.
+    pub fn planning<T>(&self, plan: impl FnOnce() -> T) -> T {
+        let begun = Instant::now();
+        let plan = plan();
+        self.plan_duration.observe(begun.elapsed().as_secs_f64());
+        plan
+    }
+
+    /// Whether this process is the leader.
+    pub fn leads(&self, leads: bool) {
+        self.leader.set(leads.into());
+    }
+
+    /// A sandbox of `pool` was created.
+    pub fn created(&self, pool: &Key, reason: &'static str) {
+        self.meters.with(pool, |meter| meter.created(reason));
+    }
+
+    /// A sandbox of `pool` was deleted.
+    pub fn deleted(&self, pool: &Key, reason: &'static str) {
+        self.meters.with(pool, |meter| meter.deleted(reason));
+    }
+
+    /// A sandbox of `pool` was marked as draining.
+    pub fn drained(&self, pool: &Key, reason: &'static str) {
+        self.meters.with(pool, |meter| meter.drained(reason));
+    }
+}

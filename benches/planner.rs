@@ -11,7 +11,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use warmpool::api::labels;
-use warmpool::cache::snapshot::{Creation, PoolView, Seen, Waiting};
+use warmpool::cache::snapshot::{Creation, PoolSnapshot, SandboxEntry, Waiting};
 use warmpool::model::Key;
 use warmpool::model::claim::Claim;
 use warmpool::model::pool::Pool;
@@ -48,7 +48,7 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-fn rows(name: &str, sizes: &[usize], view: fn(usize) -> Outcome<PoolView>) -> Outcome<()> {
+fn rows(name: &str, sizes: &[usize], view: fn(usize) -> Outcome<PoolSnapshot>) -> Outcome<()> {
     let mut before = None;
     for size in sizes {
         let view = view(*size)?;
@@ -67,7 +67,7 @@ fn rows(name: &str, sizes: &[usize], view: fn(usize) -> Outcome<PoolView>) -> Ou
     Ok(())
 }
 
-fn time(view: &PoolView) -> (Duration, Duration) {
+fn time(view: &PoolSnapshot) -> (Duration, Duration) {
     let began = Instant::now();
     let mut times = Vec::new();
     while times.len() < FEWEST || began.elapsed() < TIME {
@@ -82,7 +82,7 @@ fn time(view: &PoolView) -> (Duration, Duration) {
 
 /// Half of the pods are old and available, three eighths new and available, the last eighth new and warming:
 /// within `maxUnavailable`, so that old ones are still being replaced.
-fn rollout(size: usize) -> Outcome<PoolView> {
+fn rollout(size: usize) -> Outcome<PoolSnapshot> {
     let mut view = at_rest(size, OLD)?;
     for (number, seen) in view.sandboxes.iter_mut().enumerate() {
         let mut sandbox = (*seen.sandbox).clone();
@@ -99,14 +99,14 @@ fn rollout(size: usize) -> Outcome<PoolView> {
 }
 
 /// Every pod is available, and there is a claim for each.
-fn claims(size: usize) -> Outcome<PoolView> {
+fn claims(size: usize) -> Outcome<PoolSnapshot> {
     let mut view = at_rest(size, NEW)?;
     view.claims = (0..size).map(|n| claim(n, view.now)).collect::<Outcome<_>>()?;
     Ok(view)
 }
 
 /// A pool of 20 that warm up, and that many claims that wait for them.
-fn waiting(size: usize) -> Outcome<PoolView> {
+fn waiting(size: usize) -> Outcome<PoolSnapshot> {
     let mut view = at_rest(20, NEW)?;
     for seen in &mut view.sandboxes {
         let mut sandbox = (*seen.sandbox).clone();
@@ -119,12 +119,12 @@ fn waiting(size: usize) -> Outcome<PoolView> {
     Ok(view)
 }
 
-fn rest(size: usize) -> Outcome<PoolView> {
+fn rest(size: usize) -> Outcome<PoolSnapshot> {
     at_rest(size, NEW)
 }
 
 /// A full pool whose last complete revision is `complete` and whose template is that of the revision `NEW`.
-fn at_rest(size: usize, complete: &str) -> Outcome<PoolView> {
+fn at_rest(size: usize, complete: &str) -> Outcome<PoolSnapshot> {
     let now: Timestamp = "2026-01-31T12:00:00Z".parse()?;
     let stored: StoredPool = serde_json::from_value(json!({
         "metadata": {"namespace": "bench", "name": "python", "uid": POOL_UID, "generation": 2},
@@ -143,22 +143,22 @@ fn at_rest(size: usize, complete: &str) -> Outcome<PoolView> {
             change_cause: None,
         })
     });
-    let seen = |number| Seen {
+    let seen = |number| SandboxEntry {
         sandbox: Arc::new(sandbox(number, now)),
-        pending: None,
+        expected: None,
     };
-    Ok(PoolView {
+    Ok(PoolSnapshot {
         now,
         seed: 1,
         pool: Arc::new(Pool::read(&stored)),
         sandboxes: (0..size).map(seen).collect(),
         creating: Vec::new(),
         claims: Vec::new(),
-        chosen: BTreeMap::new(),
+        selected_pools: BTreeMap::new(),
         revisions: revisions.into(),
         creation: Creation::Open,
         failures: BTreeMap::new(),
-        takings: Vec::new(),
+        recent_claims: Vec::new(),
     })
 }
 
@@ -191,7 +191,7 @@ fn sandbox(number: usize, now: Timestamp) -> Sandbox {
         ready_changed: Some(created),
         deletion_cost: 0,
         restarts: 0,
-        obstacle: None,
+        not_running_reason: None,
         labels: BTreeMap::new(),
         finalizers: Vec::new(),
         annotated: false,
@@ -208,11 +208,11 @@ fn claim(number: usize, now: Timestamp) -> Outcome<Waiting> {
     }))?;
     let claim = Arc::new(Claim::read(&stored, u64::try_from(number)?, now));
     Ok(Waiting {
-        terms: claim.terms(None),
+        resolved_spec: claim.resolved_spec(None),
         held: 0,
         busy: false,
         refused: false,
-        refusers: Arc::default(),
+        rejected_sandboxes: Arc::default(),
         claim,
     })
 }

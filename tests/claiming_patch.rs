@@ -41,7 +41,7 @@ fn claim(metadata: Value) -> Claim {
 
 fn gated_by(hook: &Hook) -> Pool {
     let mut pool = Pool::default();
-    pool.targets.gate.pre_normal = hook.clone();
+    pool.spec.availability_rule.pre_normal = hook.clone();
     pool
 }
 

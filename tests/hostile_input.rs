@@ -268,16 +268,16 @@ fn plan_all(text: &str) -> Result<(), TestCaseError> {
         prop_assert!(error.to_string().contains(' '), "{error} is no sentence");
     }
     for key in index.pool_keys() {
-        let Some(view) = index.pool_view(&key, now(), 7, Creation::Open) else {
+        let Some(view) = index.pool_snapshot(&key, now(), 7, Creation::Open) else {
             continue;
         };
         let plan = planner::plan(&view);
         for action in &plan.actions {
             let changes_stock = matches!(action.step, Step::CreatePod { .. } | Step::DeletePod { .. });
             prop_assert!(
-                view.pool.fault.is_none() || !changes_stock,
+                view.pool.error.is_none() || !changes_stock,
                 "{:?}: {action:?}",
-                view.pool.fault
+                view.pool.error
             );
             if let Step::BindClaim { claim, sandbox } = &action.step {
                 let patch = claiming_patch(claim, sandbox, &view.pool);
@@ -286,7 +286,7 @@ fn plan_all(text: &str) -> Result<(), TestCaseError> {
         }
     }
     for key in index.claim_keys() {
-        if let Some(view) = index.claim_view(&key, now()) {
+        if let Some(view) = index.claim_snapshot(&key, now()) {
             planner::claim::plan(&view);
         }
     }

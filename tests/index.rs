@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashSet};
 use std::time::Instant;
 use warmpool::api::claim::Phase;
-use warmpool::cache::expectations::{Pending, SETTLE_AFTER};
-use warmpool::cache::index::{Index, Trigger};
-use warmpool::cache::snapshot::{Creation, PoolView, Verdict, WarmUpFailures};
+use warmpool::cache::expectations::{EXPECTATION_TIMEOUT, Expectations};
+use warmpool::cache::index::{Index, ReconcileRequest};
+use warmpool::cache::snapshot::{Creation, PoolSnapshot, WaitReason, WarmUpFailures};
 use warmpool::model::Key;
 use warmpool::model::sandbox::Sandbox;
 use warmpool::model::stored::{StoredClaim, StoredPod, StoredPool, StoredRevision};
@@ -42,9 +42,9 @@ fn claim(version: u32, phase: &str) -> StoredClaim {
     serde_json::from_value(claim).unwrap()
 }
 
-fn view(index: &Index) -> PoolView {
+fn view(index: &Index) -> PoolSnapshot {
     index
-        .pool_view(
+        .pool_snapshot(
             &Key::new("default", "python"),
             Timestamp::UNIX_EPOCH,
             0,
@@ -130,7 +130,7 @@ fn a_late_event_does_not_take_a_revision_back() {
 #[test]
 fn a_late_answer_does_not_bring_back_a_revision_that_is_gone() {
     let mut index = index();
-    let before = index.before();
+    let before = index.watch_progress();
     index.learn_revision(&revision(1, 20), before);
     assert_eq!(view(&index).revisions.len(), 1, "the answer came first");
     index.apply_revision(&revision(1, 20));
@@ -142,11 +142,11 @@ fn a_late_answer_does_not_bring_back_a_revision_that_is_gone() {
 #[test]
 fn a_late_read_does_not_bring_back_a_pod_that_is_gone() {
     let (mut index, key) = (index(), Key::new("default", "python-1"));
-    let asked = index.before();
+    let asked = index.watch_progress();
     index.apply_pod(&pod(20));
     index.delete_pod(&pod(21));
     index.learn_pod(&pod(20), asked);
-    index.settle(&key, Some(&pod(20)), asked);
+    index.confirm(&key, Some(&pod(20)), asked);
     assert!(index.pod(&key).is_none());
     index.learn_pod(&pod(22), asked);
     assert!(index.pod(&key).is_some(), "the watch has not told of that yet");
@@ -158,12 +158,12 @@ fn a_late_read_does_not_bring_back_a_pod_that_is_gone() {
 #[test]
 fn a_late_read_does_not_take_away_a_pod_that_came_after_it() {
     let (mut index, key) = (index(), Key::new("default", "python-1"));
-    let before = index.before();
+    let before = index.watch_progress();
     index.apply_pod(&pod(20));
-    index.settle(&key, None, before);
+    index.confirm(&key, None, before);
     assert!(index.pod(&key).is_some());
-    let after = index.before();
-    index.settle(&key, None, after);
+    let after = index.watch_progress();
+    index.confirm(&key, None, after);
     assert!(index.pod(&key).is_none());
 }
 
@@ -174,16 +174,21 @@ fn what_a_list_does_not_have_any_more_leaves_nothing_behind() {
     let failures = WarmUpFailures {
         count: 1,
         last: Timestamp::UNIX_EPOCH,
-        obstacle: None,
+        not_running_reason: None,
     };
     let failed = BTreeMap::from([("abc".to_string(), failures)]);
     index.failures.note("pool", &failed);
-    index.takings.note("pool", Timestamp::UNIX_EPOCH);
+    index.recent_claims.note("pool", Timestamp::UNIX_EPOCH);
     index.published_claim(&claim, Some(Phase::Pending), Some("11"));
     index.retain_claims(&HashSet::new());
     index.retain_pools(&HashSet::new());
     assert!(index.failures.of("pool").is_empty());
-    assert!(index.takings.lately("pool", Timestamp::UNIX_EPOCH).is_empty());
+    assert!(
+        index
+            .recent_claims
+            .lately("pool", Timestamp::UNIX_EPOCH)
+            .is_empty()
+    );
     assert!(!index.awaits("claim"));
 }
 
@@ -192,8 +197,8 @@ fn a_pool_is_looked_at_when_a_sandbox_left_alone_changes_in_any_way() {
     let mut index = index();
     index.apply_pod(&pod(1));
     assert_eq!(index.apply_pod(&pod(2)), [], "nothing of it matters");
-    index.pending.refused(&Sandbox::read(&pod(2)).unwrap());
-    let pool = Trigger::Pool(Key::new("default", "python"));
+    index.expectations.refused(&Sandbox::read(&pod(2)).unwrap());
+    let pool = ReconcileRequest::Pool(Key::new("default", "python"));
     assert_eq!(index.apply_pod(&pod(3)), [pool]);
 }
 
@@ -210,11 +215,11 @@ fn a_claim_is_looked_at_when_a_sandbox_of_its_own_left_alone_changes_in_any_way(
     };
     let mut index = index();
     index.apply_pod(&owned(1));
-    index.pending.refused(&Sandbox::read(&owned(1)).unwrap());
+    index.expectations.refused(&Sandbox::read(&owned(1)).unwrap());
     let (pool, claim) = (Key::new("default", "python"), Key::new("default", "run"));
     assert_eq!(
         index.apply_pod(&owned(2)),
-        [Trigger::Pool(pool), Trigger::Claim(claim)]
+        [ReconcileRequest::Pool(pool), ReconcileRequest::Claim(claim)]
     );
 }
 
@@ -222,14 +227,14 @@ fn a_claim_is_looked_at_when_a_sandbox_of_its_own_left_alone_changes_in_any_way(
 fn what_is_found_recreated_under_its_name_leaves_nothing_behind() {
     let mut index = index();
     let claim = view(&index).claims[0].claim.clone();
-    index.takings.note("pool", Timestamp::UNIX_EPOCH);
+    index.recent_claims.note("pool", Timestamp::UNIX_EPOCH);
     index.published_claim(&claim, Some(Phase::Pending), Some("11"));
-    let verdict = Verdict {
+    let wait_reason = WaitReason {
         uid: claim.uid.clone(),
         reason: "NoneAvailable",
         message: String::new(),
     };
-    index.judge(&view(&index), vec![verdict]);
+    index.record_wait_reasons(&view(&index), vec![wait_reason]);
     assert!(index.has_waited(&claim) && index.awaits("claim"));
     let mut another: StoredClaim = self::claim(12, "");
     another.metadata.uid = Some("another".into());
@@ -240,7 +245,12 @@ fn what_is_found_recreated_under_its_name_leaves_nothing_behind() {
 
     index.apply_pool(&pool("another", json!({})));
     index.retain_pools(&HashSet::from([Key::new("default", "python")]));
-    assert!(index.takings.lately("pool", Timestamp::UNIX_EPOCH).is_empty());
+    assert!(
+        index
+            .recent_claims
+            .lately("pool", Timestamp::UNIX_EPOCH)
+            .is_empty()
+    );
     assert_eq!(view(&index).pool.uid, "another");
 }
 
@@ -249,30 +259,30 @@ fn a_refused_claim_tells_its_refusal_until_there_is_another_reason_and_then_that
     let mut index = index();
     let claim = view(&index).claims[0].claim.clone();
     let judged = |index: &mut Index, reason| {
-        let verdict = Verdict {
+        let wait_reason = WaitReason {
             uid: claim.uid.clone(),
             reason,
             message: String::new(),
         };
         let view = view(index);
-        !index.judge(&view, vec![verdict]).is_empty()
+        !index.record_wait_reasons(&view, vec![wait_reason]).is_empty()
     };
-    _ = index.note_refusal(&claim, "not so");
+    _ = index.note_rejection(&claim, "not so");
     assert!(
         !judged(&mut index, "NoneAvailable"),
         "there is nothing to try for a moment"
     );
     assert!(judged(&mut index, "PoolPaused"));
     assert!(judged(&mut index, "NoneAvailable"));
-    _ = index.note_refusal(&claim, "not so");
-    index.end_refusal(&claim);
+    _ = index.note_rejection(&claim, "not so");
+    index.end_rejection(&claim);
     assert!(judged(&mut index, "NoneAvailable"));
 }
 
 #[test]
 fn claims_that_wait_are_looked_at_when_what_holds_for_them_changes() {
     let mut index = index();
-    let waits = Trigger::Claim(Key::new("default", "run"));
+    let waits = ReconcileRequest::Claim(Key::new("default", "run"));
     assert!(!index.apply_pool(&pool("pool", json!({}))).contains(&waits));
     let defaults = json!({"waitTimeoutSeconds": 5});
     assert!(index.apply_pool(&pool("pool", defaults)).contains(&waits));
@@ -283,50 +293,50 @@ fn what_became_of_an_earlier_write_tells_nothing_of_a_later_one() {
     let (before, mut now): (Sandbox, Sandbox) =
         [1, 2].map(|version| Sandbox::read(&pod(version)).unwrap()).into();
     now.state = "warm".into();
-    let outcomes: [fn(&mut Pending, &Sandbox); 4] = [
-        Pending::forget,
-        Pending::refused,
-        Pending::answered,
-        Pending::deleted,
+    let outcomes: [fn(&mut Expectations, &Sandbox); 4] = [
+        Expectations::forget,
+        Expectations::refused,
+        Expectations::answered,
+        Expectations::deleted,
     ];
     for told in outcomes {
-        let mut pending = Pending::default();
-        pending.restoring(&before);
-        assert!(pending.seen(&now));
-        pending.binding(&now, "claim-1");
-        let noted = pending.told();
-        told(&mut pending, &before);
-        assert_eq!(pending.told(), noted);
+        let mut expectations = Expectations::default();
+        expectations.restoring(&before);
+        assert!(expectations.seen(&now));
+        expectations.binding(&now, "claim-1");
+        let noted = expectations.describe();
+        told(&mut expectations, &before);
+        assert_eq!(expectations.describe(), noted);
     }
 }
 
 #[test]
 fn a_live_read_tells_nothing_of_a_write_under_way() {
-    let mut pending = Pending::default();
+    let mut expectations = Expectations::default();
     let sandbox = Sandbox::read(&pod(1)).unwrap();
-    let late = Instant::now() + 2 * SETTLE_AFTER;
-    pending.binding(&sandbox, "claim-1");
-    pending.creating(
+    let late = Instant::now() + 2 * EXPECTATION_TIMEOUT;
+    expectations.binding(&sandbox, "claim-1");
+    expectations.creating(
         Key::new("default", "python-2"),
         Key::new("default", "python"),
         "abc".into(),
     );
-    assert_eq!(pending.overdue(late), []);
-    pending.settled(&sandbox.key);
-    assert_eq!(pending.len(), 2);
+    assert_eq!(expectations.overdue(late), []);
+    expectations.confirmed(&sandbox.key);
+    assert_eq!(expectations.len(), 2);
 
-    pending.answered(&sandbox);
-    pending.create_answered(&Key::new("default", "python-2"));
-    pending.settled(&sandbox.key);
+    expectations.answered(&sandbox);
+    expectations.create_answered(&Key::new("default", "python-2"));
+    expectations.confirmed(&sandbox.key);
     assert_eq!(
-        pending.len(),
+        expectations.len(),
         2,
         "a read that was asked for before tells nothing of it"
     );
     let asked = ["python-1", "python-2"].map(|name| Key::new("default", name));
-    assert_eq!(pending.overdue(late), asked);
-    asked.iter().for_each(|pod| pending.settled(pod));
-    assert!(pending.is_empty());
+    assert_eq!(expectations.overdue(late), asked);
+    asked.iter().for_each(|pod| expectations.confirmed(pod));
+    assert!(expectations.is_empty());
 }
 
 #[test]
@@ -335,13 +345,13 @@ fn what_is_gone_is_looked_at_once_more_so_that_nobody_waits_to_look_at_it_again(
     let gone = index.delete_claim(&claim(11, "Failed"));
     assert!(
         gone.iter()
-            .any(|t| matches!(t, Trigger::Claim(key) if key.name == "run")),
+            .any(|t| matches!(t, ReconcileRequest::Claim(key) if key.name == "run")),
         "{gone:?}"
     );
     let gone = index.delete_pool(&pool("pool", json!({})));
     assert!(
         gone.iter()
-            .any(|t| matches!(t, Trigger::Pool(key) if key.name == "python")),
+            .any(|t| matches!(t, ReconcileRequest::Pool(key) if key.name == "python")),
         "{gone:?}"
     );
 }
@@ -365,11 +375,11 @@ fn a_sandbox_whose_deletion_was_decided_on_is_held_by_the_claim_that_waits_again
     let pod = index.pod(&Key::new("default", "python-1")).unwrap();
     for (going, published) in [(false, 1), (true, 0)] {
         if going {
-            index.pending.deleting(&pod);
+            index.expectations.deleting(&pod);
         }
         let claim = index.claim(&run).unwrap();
         assert_eq!(index.held_by(&claim).count(), 1);
-        let view = index.claim_view(&run, Timestamp::UNIX_EPOCH).unwrap();
+        let view = index.claim_snapshot(&run, Timestamp::UNIX_EPOCH).unwrap();
         assert_eq!(view.sandboxes.len(), published);
     }
 }

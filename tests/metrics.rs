@@ -7,8 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 use prometheus_client::encoding::text::encode;
 use serde_json::{Value, json};
 use warmpool::api::SandboxClaimStatus;
-use warmpool::cache::index::Trigger;
-use warmpool::cache::watch::Shared;
+use warmpool::cache::index::ReconcileRequest;
+use warmpool::cache::watch::SharedCache;
 use warmpool::model::Key;
 use warmpool::model::claim::Claim;
 use warmpool::model::stored::{StoredClaim, StoredPod};
@@ -18,7 +18,7 @@ use warmpool::telemetry::metrics::Metrics;
 /// The operator's state, and what it would answer.
 #[derive(Default)]
 struct Operator {
-    shared: Shared,
+    shared: SharedCache,
     metrics: Metrics,
 }
 
@@ -259,7 +259,7 @@ fn what_a_pool_counts_is_there_before_it_first_happens() {
 #[test]
 fn the_operator_itself_is_timed() {
     let operator = Operator::default();
-    let object = Trigger::Pool(python());
+    let object = ReconcileRequest::Pool(python());
     operator.metrics.queued(object.clone());
     operator.metrics.queued(object.clone());
     drop(operator.metrics.reconciling(object.clone()));

@@ -6,14 +6,14 @@
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use warmpool::cache::index::{Index, Trigger};
+use warmpool::cache::index::{Index, ReconcileRequest};
 use warmpool::cache::snapshot::Creation;
 use warmpool::cache::watch::take_over_list;
 use warmpool::executor::creation_backoff::Backoff;
 use warmpool::executor::outcome::CallError;
 use warmpool::model::Key;
 use warmpool::model::pool::Pool;
-use warmpool::model::pool_error::Fault;
+use warmpool::model::pool_error::PoolError;
 use warmpool::model::revision::Template;
 use warmpool::model::stored::{StoredPodTemplate, StoredPool};
 
@@ -51,8 +51,11 @@ fn seen(index: &Index, name: &str) -> Arc<Pool> {
     index.pool(&key(name)).unwrap()
 }
 
-fn pools(names: &[&str]) -> Vec<Trigger> {
-    names.iter().map(|name| Trigger::Pool(key(name))).collect()
+fn pools(names: &[&str]) -> Vec<ReconcileRequest> {
+    names
+        .iter()
+        .map(|name| ReconcileRequest::Pool(key(name)))
+        .collect()
 }
 
 /// Pools a and b use the PodTemplate `shared`, c uses another, and d has a template of its own.
@@ -130,8 +133,8 @@ fn only_labels_annotations_and_spec_of_a_template_are_taken_over() {
 fn a_missing_template_is_a_fault_until_it_appears() {
     let mut index = Index::default();
     index.apply_pool(&pool("a", user_of("shared")));
-    let Some(Fault::TemplateNotFound(message)) = &seen(&index, "a").fault else {
-        panic!("{:?}", seen(&index, "a").fault);
+    let Some(PoolError::TemplateNotFound(message)) = &seen(&index, "a").error else {
+        panic!("{:?}", seen(&index, "a").error);
     };
     for word in [
         "PodTemplate shared",
@@ -145,14 +148,14 @@ fn a_missing_template_is_a_fault_until_it_appears() {
         index.apply_template(&stored("shared", pod("image:1"))),
         pools(&["a"])
     );
-    assert_eq!(seen(&index, "a").fault, None);
+    assert_eq!(seen(&index, "a").error, None);
     assert_eq!(
         index.delete_template(&stored("shared", pod("image:1"))),
         pools(&["a"])
     );
     assert!(matches!(
-        seen(&index, "a").fault,
-        Some(Fault::TemplateNotFound(_))
+        seen(&index, "a").error,
+        Some(PoolError::TemplateNotFound(_))
     ));
     assert_eq!(index.delete_template(&stored("shared", pod("image:1"))), []);
 }
@@ -197,8 +200,8 @@ fn a_template_that_cannot_be_used_is_a_fault_that_says_what_to_do() {
         ),
     ] {
         index.apply_template(&stored("shared", template));
-        let Some(Fault::TemplateInvalid(message)) = &seen(&index, "a").fault else {
-            panic!("{:?}", seen(&index, "a").fault);
+        let Some(PoolError::TemplateInvalid(message)) = &seen(&index, "a").error else {
+            panic!("{:?}", seen(&index, "a").error);
         };
         assert!(message.contains("PodTemplate shared"), "{message}");
         words
@@ -206,7 +209,7 @@ fn a_template_that_cannot_be_used_is_a_fault_that_says_what_to_do() {
             .for_each(|word| assert!(message.contains(word), "{word:?} is not in {message:?}"));
     }
     index.apply_template(&stored("shared", of(json!({"labels": {"team": "red"}}))));
-    assert_eq!(seen(&index, "a").fault, None);
+    assert_eq!(seen(&index, "a").error, None);
 }
 
 #[test]
@@ -214,10 +217,10 @@ fn a_list_without_a_template_means_that_it_is_gone() {
     let mut index = index();
     take_over_list(&mut index, vec![stored("other", pod("image:1"))]);
     assert!(matches!(
-        seen(&index, "a").fault,
-        Some(Fault::TemplateNotFound(_))
+        seen(&index, "a").error,
+        Some(PoolError::TemplateNotFound(_))
     ));
-    assert_eq!(seen(&index, "c").fault, None);
+    assert_eq!(seen(&index, "c").error, None);
 }
 
 #[test]
@@ -244,7 +247,7 @@ fn a_pool_seen_again_keeps_the_template_that_it_uses() {
     let mut index = index();
     index.apply_template(&stored("shared", pod("image:2")));
     index.apply_pool(&pool("a", user_of("shared")));
-    assert_eq!(seen(&index, "a").fault, None);
+    assert_eq!(seen(&index, "a").error, None);
     assert!(seen(&index, "a").template.canonical.contains("image:2"));
 }
 
@@ -259,8 +262,8 @@ fn a_pool_with_both_sources_or_neither_stored_under_a_looser_schema_is_a_fault_o
     ] {
         let mut index = index();
         index.apply_pool(&pool("a", spec));
-        let Some(Fault::Spec(message)) = &seen(&index, "a").fault else {
-            panic!("{:?}", seen(&index, "a").fault);
+        let Some(PoolError::Spec(message)) = &seen(&index, "a").error else {
+            panic!("{:?}", seen(&index, "a").error);
         };
         assert!(message.contains(words), "{message}");
         // It uses none of them, so that none can mend it.

@@ -113,7 +113,7 @@ impl Hand {
             .await?;
         let body = json!({
             "metadata": {"uid": claim.uid, "resourceVersion": claim.resource_version},
-            "status": binding(&claim, &claim.terms(None), &bound, |_| true, Timestamp::now()),
+            "status": binding(&claim, &claim.resolved_spec(None), &bound, |_| true, Timestamp::now()),
         });
         claims
             .patch_status(name, &PatchParams::default(), &Patch::Merge(body))

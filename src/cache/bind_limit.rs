@@ -10,7 +10,7 @@ pub const AT_ONCE: usize = 32;
 
 /// The turns of all pools.
 #[derive(Clone, Debug, Default)]
-pub struct Turns(HashMap<Key, Taken>);
+pub struct BindLimit(HashMap<Key, Taken>);
 
 #[derive(Clone, Debug, Default)]
 struct Taken {
@@ -19,7 +19,7 @@ struct Taken {
     held_back: bool,
 }
 
-impl Turns {
+impl BindLimit {
     /// Takes turns to bind `sandboxes` of `pool` to one claim; false while [`AT_ONCE`] are decided on. What a claim for
     /// several gets it gets together, however many that are.
     #[must_use]

@@ -2,18 +2,18 @@
 //! these, nothing is created, bound or deleted twice.
 
 use crate::api::labels;
-use crate::cache::snapshot::{Creating, OwnWrite};
+use crate::cache::snapshot::{CreationInFlight, ExpectedWrite};
 use crate::model::Key;
 use crate::model::sandbox::{Owner, Sandbox};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 /// How long an own write that is answered may stay unseen before a live read settles whether it happened.
-pub const SETTLE_AFTER: Duration = Duration::from_secs(30);
+pub const EXPECTATION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The same for one that is not answered: far longer than a task waits for its turn or pauses before its next try. While it
 /// is under way a read tells nothing, since the write may be carried out right after it.
-const GIVE_UP_AFTER: Duration = Duration::from_secs(600);
+const IN_FLIGHT_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// How far an own write is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,12 +28,12 @@ enum Stage {
 
 /// How far an own write is, and since when.
 #[derive(Clone, Copy, Debug)]
-struct Progress {
+struct WriteProgress {
     stage: Stage,
     since: Instant,
 }
 
-impl Progress {
+impl WriteProgress {
     fn at(stage: Stage) -> Self {
         Self {
             stage,
@@ -44,8 +44,8 @@ impl Progress {
     /// Whether a live read is due at `now`; then it is taken for asked.
     fn is_due(&mut self, now: Instant) -> bool {
         let patience = match self.stage {
-            Stage::UnderWay => GIVE_UP_AFTER,
-            Stage::Answered | Stage::Asked => SETTLE_AFTER,
+            Stage::UnderWay => IN_FLIGHT_TIMEOUT,
+            Stage::Answered | Stage::Asked => EXPECTATION_TIMEOUT,
         };
         let due = now.duration_since(self.since) >= patience;
         if due {
@@ -58,44 +58,44 @@ impl Progress {
 /// A write on an existing pod.
 #[derive(Clone, Debug)]
 struct Write {
-    what: OwnWrite,
+    what: ExpectedWrite,
     /// Resource version of the pod when it was written.
     resource_version: String,
     /// UID of the claim, of a binding.
     claim: String,
-    progress: Progress,
+    progress: WriteProgress,
 }
 
 /// A pod on its way.
 #[derive(Clone, Debug)]
-struct Creation {
+struct ExpectedCreation {
     pool: Key,
     revision: String,
-    progress: Progress,
+    progress: WriteProgress,
 }
 
 /// The own writes not yet seen. Every entry is noted before its request is sent.
 #[derive(Clone, Debug, Default)]
-pub struct Pending {
-    creations: HashMap<Key, Creation>,
+pub struct Expectations {
+    creations: HashMap<Key, ExpectedCreation>,
     writes: HashMap<String, (Key, Write)>,
     /// UIDs of claims that a task is binding or ending.
-    serving: HashMap<String, usize>,
+    claims_in_flight: HashMap<String, usize>,
     /// UIDs of claims that are noted as being served and only wait to be served again.
     pausing: HashSet<String>,
     /// UIDs of pools whose stored revisions are being written.
     revising: HashSet<String>,
 }
 
-impl Pending {
+impl Expectations {
     /// Notes a create of pod `pod` for `pool`.
     pub fn creating(&mut self, pod: Key, pool: Key, revision: String) {
         self.creations.insert(
             pod,
-            Creation {
+            ExpectedCreation {
                 pool,
                 revision,
-                progress: Progress::at(Stage::UnderWay),
+                progress: WriteProgress::at(Stage::UnderWay),
             },
         );
     }
@@ -115,26 +115,26 @@ impl Pending {
         let Some(creation) = self.creations.get_mut(pod) else {
             return false;
         };
-        creation.progress = Progress::at(Stage::Answered);
+        creation.progress = WriteProgress::at(Stage::Answered);
         true
     }
 
     /// Notes the binding of `sandbox` to the claim with UID `claim`, by a task that is noted as serving it.
     pub fn binding(&mut self, sandbox: &Sandbox, claim: &str) {
-        self.note(sandbox, OwnWrite::Bind, claim);
+        self.note(sandbox, ExpectedWrite::Bind, claim);
     }
 
     /// Notes that a task binds or ends the claim with UID `claim`.
-    pub fn serving(&mut self, claim: &str) {
-        *self.serving.entry(claim.to_string()).or_default() += 1;
+    pub fn in_flight(&mut self, claim: &str) {
+        *self.claims_in_flight.entry(claim.to_string()).or_default() += 1;
     }
 
     /// The task that binds or ends the claim with UID `claim` is done, whatever came of it.
-    pub fn end_serving(&mut self, claim: &str) {
-        if let Some(count) = self.serving.get_mut(claim) {
+    pub fn end_in_flight(&mut self, claim: &str) {
+        if let Some(count) = self.claims_in_flight.get_mut(claim) {
             *count -= 1;
             if *count == 0 {
-                self.serving.remove(claim);
+                self.claims_in_flight.remove(claim);
             }
         }
     }
@@ -162,37 +162,37 @@ impl Pending {
 
     /// Notes the deletion of `sandbox`.
     pub fn deleting(&mut self, sandbox: &Sandbox) {
-        self.note(sandbox, OwnWrite::Delete, "");
+        self.note(sandbox, ExpectedWrite::Delete, "");
     }
 
     /// Notes that `sandbox` is being marked as draining.
     pub fn draining(&mut self, sandbox: &Sandbox) {
-        self.note(sandbox, OwnWrite::Drain, "");
+        self.note(sandbox, ExpectedWrite::Drain, "");
     }
 
     /// Notes that the draining `sandbox` is being marked as warm.
     pub fn restoring(&mut self, sandbox: &Sandbox) {
-        self.note(sandbox, OwnWrite::Restore, "");
+        self.note(sandbox, ExpectedWrite::Restore, "");
     }
 
     /// The API server has answered the write on `sandbox`.
     pub fn answered(&mut self, sandbox: &Sandbox) {
         if let Some(write) = self.write_on(sandbox) {
-            write.progress = Progress::at(Stage::Answered);
+            write.progress = WriteProgress::at(Stage::Answered);
         }
     }
 
     /// The task that has the write on `sandbox` is still at it.
     pub fn goes_on(&mut self, sandbox: &Sandbox) {
         if let Some(write) = self.write_on(sandbox) {
-            write.progress = Progress::at(Stage::UnderWay);
+            write.progress = WriteProgress::at(Stage::UnderWay);
         }
     }
 
     /// The API server has accepted the deletion of `sandbox`, or answered a write on it that it is gone.
     pub fn deleted(&mut self, sandbox: &Sandbox) {
         if let Some(write) = self.write_on(sandbox) {
-            write.what = OwnWrite::Deleted;
+            write.what = ExpectedWrite::Deleted;
         }
         self.answered(sandbox);
     }
@@ -200,7 +200,7 @@ impl Pending {
     /// The API server has refused the write on `sandbox`, which is not what it was taken for.
     pub fn refused(&mut self, sandbox: &Sandbox) {
         if self.on(&sandbox.uid).is_none() || self.write_on(sandbox).is_some() {
-            self.note(sandbox, OwnWrite::Refused, "");
+            self.note(sandbox, ExpectedWrite::Conflicted, "");
             self.answered(sandbox);
         }
     }
@@ -208,7 +208,7 @@ impl Pending {
     /// The last write on `sandbox` was refused, and nothing newer of it was seen since.
     pub fn is_refused(&mut self, sandbox: &Sandbox) -> bool {
         let write = self.write_on(sandbox);
-        write.is_some_and(|write| write.what == OwnWrite::Refused)
+        write.is_some_and(|write| write.what == ExpectedWrite::Conflicted)
     }
 
     /// The write on `sandbox` as it was decided on. It may have been shown by now, and another decided on since.
@@ -224,13 +224,13 @@ impl Pending {
         }
     }
 
-    fn note(&mut self, sandbox: &Sandbox, what: OwnWrite, claim: &str) {
+    fn note(&mut self, sandbox: &Sandbox, what: ExpectedWrite, claim: &str) {
         let resource_version = sandbox.resource_version.clone();
         let write = Write {
             what,
             resource_version,
             claim: claim.to_string(),
-            progress: Progress::at(Stage::UnderWay),
+            progress: WriteProgress::at(Stage::UnderWay),
         };
         self.writes
             .insert(sandbox.uid.clone(), (sandbox.key.clone(), write));
@@ -243,14 +243,14 @@ impl Pending {
             return false;
         };
         let shown = match write.what {
-            OwnWrite::Bind => {
+            ExpectedWrite::Bind => {
                 sandbox.terminating
                     || matches!(&sandbox.owner, Owner::Claim { uid, .. } if *uid == write.claim)
             }
-            OwnWrite::Delete | OwnWrite::Deleted => sandbox.terminating,
-            OwnWrite::Drain => sandbox.terminating || sandbox.state == labels::DRAINING,
-            OwnWrite::Restore => sandbox.terminating || sandbox.state == labels::WARM,
-            OwnWrite::Refused => sandbox.resource_version != write.resource_version,
+            ExpectedWrite::Delete | ExpectedWrite::Deleted => sandbox.terminating,
+            ExpectedWrite::Drain => sandbox.terminating || sandbox.state == labels::DRAINING,
+            ExpectedWrite::Restore => sandbox.terminating || sandbox.state == labels::WARM,
+            ExpectedWrite::Conflicted => sandbox.resource_version != write.resource_version,
         };
         if shown {
             self.writes.remove(&sandbox.uid);
@@ -265,8 +265,8 @@ impl Pending {
     }
 
     /// A live read of the pod `key` has told what became of the writes on it that it was to tell of.
-    pub fn settled(&mut self, key: &Key) {
-        let asked = |progress: &Progress| progress.stage == Stage::Asked;
+    pub fn confirmed(&mut self, key: &Key) {
+        let asked = |progress: &WriteProgress| progress.stage == Stage::Asked;
         self.creations
             .retain(|pod, creation| pod != key || !asked(&creation.progress));
         self.writes
@@ -274,23 +274,23 @@ impl Pending {
     }
 
     /// The own write on the pod with UID `uid` that is not seen yet.
-    pub fn on(&self, uid: &str) -> Option<OwnWrite> {
+    pub fn on(&self, uid: &str) -> Option<ExpectedWrite> {
         self.writes.get(uid).map(|(_, write)| write.what)
     }
 
     /// The pod with UID `uid` is being deleted, or was and is not seen so yet.
     pub fn is_deleting(&self, uid: &str) -> bool {
-        matches!(self.on(uid), Some(OwnWrite::Delete | OwnWrite::Deleted))
+        matches!(self.on(uid), Some(ExpectedWrite::Delete | ExpectedWrite::Deleted))
     }
 
     /// The pod with UID `uid` is being bound or deleted, or was and is not seen so yet: no claim can have it any more.
-    pub fn is_taken(&self, uid: &str) -> bool {
-        self.on(uid) == Some(OwnWrite::Bind) || self.is_deleting(uid)
+    pub fn is_assigned(&self, uid: &str) -> bool {
+        self.on(uid) == Some(ExpectedWrite::Bind) || self.is_deleting(uid)
     }
 
     /// The pod that is being bound to the claim with UID `claim`, or was and is not seen so yet; of several any.
     pub fn binding_of(&self, claim: &str) -> Option<&Key> {
-        let binds = |write: &Write| write.what == OwnWrite::Bind && write.claim == claim;
+        let binds = |write: &Write| write.what == ExpectedWrite::Bind && write.claim == claim;
         let mut writes = self.writes.values();
         writes.find(|(_, write)| binds(write)).map(|(pod, _)| pod)
     }
@@ -299,13 +299,13 @@ impl Pending {
     pub fn bound_to(&self) -> impl Iterator<Item = &str> {
         self.writes
             .values()
-            .filter(|(_, w)| w.what == OwnWrite::Bind)
+            .filter(|(_, w)| w.what == ExpectedWrite::Bind)
             .map(|(_, w)| w.claim.as_str())
     }
 
     /// Whether a task is binding or ending the claim with UID `claim`.
-    pub fn is_serving(&self, claim: &str) -> bool {
-        self.serving.contains_key(claim)
+    pub fn is_in_flight(&self, claim: &str) -> bool {
+        self.claims_in_flight.contains_key(claim)
     }
 
     /// Whether the claim with UID `claim` waits to be served again.
@@ -314,10 +314,10 @@ impl Pending {
     }
 
     /// Creations on their way for `pool`.
-    pub fn creations_of(&self, pool: &Key) -> Vec<Creating> {
+    pub fn creations_of(&self, pool: &Key) -> Vec<CreationInFlight> {
         let of_pool = self.creations.iter().filter(|(_, c)| c.pool == *pool);
         let mut creating: Vec<_> = of_pool
-            .map(|(key, c)| Creating {
+            .map(|(key, c)| CreationInFlight {
                 name: key.name.clone(),
                 revision: c.revision.clone(),
             })
@@ -340,7 +340,7 @@ impl Pending {
     }
 
     /// The entries in words, sorted, without their age: for tests.
-    pub fn told(&self) -> Vec<String> {
+    pub fn describe(&self) -> Vec<String> {
         let creations = self
             .creations
             .iter()
@@ -354,18 +354,18 @@ impl Pending {
         };
         let writes = self.writes.iter().map(write);
         let serving = self
-            .serving
+            .claims_in_flight
             .iter()
             .map(|(uid, count)| format!("serve {uid} {count}"));
         let revising = self.revising.iter().map(|uid| format!("revise {uid}"));
-        let mut told: Vec<_> = creations.chain(writes).chain(serving).chain(revising).collect();
-        told.sort();
-        told
+        let mut described: Vec<_> = creations.chain(writes).chain(serving).chain(revising).collect();
+        described.sort();
+        described
     }
 
     /// Number of entries, for tests and gauges: it is zero at rest.
     pub fn len(&self) -> usize {
-        self.creations.len() + self.writes.len() + self.serving.len() + self.revising.len()
+        self.creations.len() + self.writes.len() + self.claims_in_flight.len() + self.revising.len()
     }
 
     /// Nothing is on its way.

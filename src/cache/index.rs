@@ -1,15 +1,15 @@
 //! What is stored in the cluster, indexed the way the planner asks for it. One event changes the index and
 //! answers which pools and claims have to be looked at again.
 
-use crate::cache::bind_limit::Turns;
-use crate::cache::expectations::Pending;
+use crate::cache::bind_limit::BindLimit;
+use crate::cache::expectations::Expectations;
 use crate::cache::grouped::remove_from;
 use crate::cache::pod_templates::Templates;
-use crate::cache::recent_claims::Takings;
-use crate::cache::rejected_sandboxes::Refusers;
-use crate::cache::waiting_claims::Queue;
+use crate::cache::recent_claims::RecentClaims;
+use crate::cache::rejected_sandboxes::RejectedSandboxes;
+use crate::cache::waiting_claims::WaitingClaims;
 use crate::cache::warm_up_failures::Failures;
-use crate::cache::watch_progress::Before;
+use crate::cache::watch_progress::WatchProgress;
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::pool::Pool;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 /// An object to be reconciled.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Trigger {
+pub enum ReconcileRequest {
     /// A Pool.
     Pool(Key),
     /// A SandboxClaim.
@@ -36,7 +36,7 @@ pub(crate) struct Written {
     /// Resource version of the object after the write.
     pub(crate) version: String,
     /// A claim that was bound or has ended: it waits no more, whatever the watch still says.
-    pub(crate) settled: bool,
+    pub(crate) confirmed: bool,
 }
 
 /// Everything this process knows of the cluster.
@@ -45,7 +45,7 @@ pub struct Index {
     pub(crate) pools: HashMap<Key, Arc<Pool>>,
     pub(crate) claims: HashMap<Key, Arc<Claim>>,
     /// Claims that wait.
-    pub(crate) queue: Queue,
+    pub(crate) waiting_claims: WaitingClaims,
     /// Pods by pool, then by name.
     pub(crate) sandboxes: HashMap<Key, BTreeMap<String, Arc<Sandbox>>>,
     /// The pool under which a pod is kept.
@@ -57,28 +57,28 @@ pub struct Index {
     /// PodTemplates and the pools that use them.
     pub(crate) templates: Templates,
     /// How far the watches have told.
-    pub(crate) told: Before,
+    pub(crate) watch_progress: WatchProgress,
     /// Number given to the last claim that came.
     sequence: u64,
     /// Statuses written and not yet seen, by UID.
     pub(crate) published: HashMap<String, Written>,
     /// Own writes on pods not yet seen.
-    pub pending: Pending,
+    pub expectations: Expectations,
     /// Failures to bring up sandboxes.
     pub failures: Failures,
     /// Bindings that are decided on and not done.
-    pub turns: Turns,
+    pub bind_limit: BindLimit,
     /// When claims took sandboxes.
-    pub takings: Takings,
+    pub recent_claims: RecentClaims,
     /// What is to be looked at again after a while.
-    pub later: HashSet<Trigger>,
+    pub later: HashSet<ReconcileRequest>,
     /// Sandboxes that could not be bound to claims that wait.
-    pub refusers: Refusers,
+    pub rejected_sandboxes: RejectedSandboxes,
 }
 
 impl Index {
     /// A pool was created or changed.
-    pub fn apply_pool(&mut self, stored: &StoredPool) -> Vec<Trigger> {
+    pub fn apply_pool(&mut self, stored: &StoredPool) -> Vec<ReconcileRequest> {
         let key = stored::key(&stored.metadata);
         let uid = stored::uid(&stored.metadata);
         if self.pools.get(&key).is_some_and(|known| known.uid != uid) {
@@ -88,27 +88,27 @@ impl Index {
         self.forget_published(&pool.uid, &pool.resource_version);
         let before = self.pools.insert(key.clone(), Arc::clone(&pool));
         let known = before.is_some_and(|b| {
-            (&b.fault, &b.labels, &b.claim_defaults, b.terminating)
-                == (&pool.fault, &pool.labels, &pool.claim_defaults, pool.terminating)
+            (&b.error, &b.labels, &b.claim_defaults, b.terminating)
+                == (&pool.error, &pool.labels, &pool.claim_defaults, pool.terminating)
         });
-        let mut triggers = vec![Trigger::Pool(key.clone())];
+        let mut to_reconcile = vec![ReconcileRequest::Pool(key.clone())];
         if !known {
             if self.templates.knows_that_of(&pool) {
                 pool.warn_of_fault();
             }
-            triggers.extend(self.waiting_on(&key));
+            to_reconcile.extend(self.waiting_on(&key));
         }
-        triggers
+        to_reconcile
     }
 
     /// A pool is gone.
-    pub fn delete_pool(&mut self, stored: &StoredPool) -> Vec<Trigger> {
+    pub fn delete_pool(&mut self, stored: &StoredPool) -> Vec<ReconcileRequest> {
         let key = stored::key(&stored.metadata);
         self.remove_pool(&key);
         // Whoever looks at it once more finds nothing, and forgets when it wanted to look at it again.
-        let mut triggers = vec![Trigger::Pool(key.clone())];
-        triggers.extend(self.waiting_on(&key));
-        triggers
+        let mut to_reconcile = vec![ReconcileRequest::Pool(key.clone())];
+        to_reconcile.extend(self.waiting_on(&key));
+        to_reconcile
     }
 
     fn remove_pool(&mut self, key: &Key) {
@@ -116,16 +116,16 @@ impl Index {
         if let Some(pool) = self.pools.remove(key) {
             self.published.remove(&pool.uid);
             self.failures.forget(&pool.uid);
-            self.takings.forget(&pool.uid);
+            self.recent_claims.forget(&pool.uid);
         }
     }
 
     /// A claim was created or changed. `live` tells an event of the watch from an entry of a list, whose
     /// moment of arrival is not known.
-    pub fn apply_claim(&mut self, stored: &StoredClaim, live: bool, now: Timestamp) -> Vec<Trigger> {
+    pub fn apply_claim(&mut self, stored: &StoredClaim, live: bool, now: Timestamp) -> Vec<ReconcileRequest> {
         let key = stored::key(&stored.metadata);
         let uid = stored::uid(&stored.metadata);
-        let mut triggers = match self.claims.get(&key) {
+        let mut to_reconcile = match self.claims.get(&key) {
             Some(known) if known.uid != uid => self.remove_claim(&key),
             _ => Vec::new(),
         };
@@ -146,44 +146,44 @@ impl Index {
         );
         let claim = Arc::new(Claim::read(stored, sequence, arrived));
         self.forget_published(&claim.uid, &claim.resource_version);
-        triggers.extend(self.unlist(&key));
+        to_reconcile.extend(self.unlist(&key));
         if claim.waiting() {
             self.enlist(&claim);
-            triggers.extend(self.pools_for(&claim));
+            to_reconcile.extend(self.pools_for(&claim));
         } else {
-            self.queue.forget(&claim.uid);
-            self.refusers.forget(&claim.uid);
+            self.waiting_claims.forget(&claim.uid);
+            self.rejected_sandboxes.forget(&claim.uid);
         }
-        triggers.push(Trigger::Claim(key.clone()));
+        to_reconcile.push(ReconcileRequest::Claim(key.clone()));
         self.claims.insert(key, claim);
-        triggers
+        to_reconcile
     }
 
     /// A claim is gone. Its pods go by garbage collection.
-    pub fn delete_claim(&mut self, stored: &StoredClaim) -> Vec<Trigger> {
+    pub fn delete_claim(&mut self, stored: &StoredClaim) -> Vec<ReconcileRequest> {
         self.remove_claim(&stored::key(&stored.metadata))
     }
 
-    fn remove_claim(&mut self, key: &Key) -> Vec<Trigger> {
-        let mut triggers = self.unlist(key);
+    fn remove_claim(&mut self, key: &Key) -> Vec<ReconcileRequest> {
+        let mut to_reconcile = self.unlist(key);
         // As for a pool: a claim may want to be looked at in years.
-        triggers.push(Trigger::Claim(key.clone()));
+        to_reconcile.push(ReconcileRequest::Claim(key.clone()));
         if let Some(claim) = self.claims.remove(key) {
-            self.queue.forget(&claim.uid);
-            self.refusers.forget(&claim.uid);
+            self.waiting_claims.forget(&claim.uid);
+            self.rejected_sandboxes.forget(&claim.uid);
             self.published.remove(&claim.uid);
         }
-        triggers
+        to_reconcile
     }
 
     /// A pod was created or changed.
-    pub fn apply_pod(&mut self, stored: &StoredPod) -> Vec<Trigger> {
-        self.told.pods.up_to(&stored.metadata);
+    pub fn apply_pod(&mut self, stored: &StoredPod) -> Vec<ReconcileRequest> {
+        self.watch_progress.pods.up_to(&stored.metadata);
         self.take_over_pod(stored)
     }
 
     /// Takes over a pod, from a watch or from an answer.
-    pub(crate) fn take_over_pod(&mut self, stored: &StoredPod) -> Vec<Trigger> {
+    pub(crate) fn take_over_pod(&mut self, stored: &StoredPod) -> Vec<ReconcileRequest> {
         let key = stored::key(&stored.metadata);
         let Some(sandbox) = Sandbox::read(stored) else {
             return self.remove_pod(&key);
@@ -195,7 +195,7 @@ impl Index {
         {
             return Vec::new();
         }
-        let settled = self.pending.seen(&sandbox);
+        let confirmed = self.expectations.seen(&sandbox);
         let pool = Key::new(key.namespace.clone(), sandbox.pool.clone());
         let same = before.as_ref().is_some_and(|b| {
             Sandbox {
@@ -203,41 +203,44 @@ impl Index {
                 ..(**b).clone()
             } == sandbox
         });
-        let mut triggers = Vec::new();
+        let mut to_reconcile = Vec::new();
         if !same {
-            triggers = self.remove_pod(&key);
+            to_reconcile = self.remove_pod(&key);
         }
-        if !same || settled {
-            triggers.push(Trigger::Pool(pool.clone()));
+        if !same || confirmed {
+            to_reconcile.push(ReconcileRequest::Pool(pool.clone()));
         }
         let sandbox = Arc::new(sandbox);
         if let Owner::Claim { name, uid } = &sandbox.owner {
             self.owned.entry(uid.clone()).or_default().insert(key.clone());
-            if !same || settled {
-                triggers.push(Trigger::Claim(Key::new(key.namespace.clone(), name.clone())));
+            if !same || confirmed {
+                to_reconcile.push(ReconcileRequest::Claim(Key::new(
+                    key.namespace.clone(),
+                    name.clone(),
+                )));
             }
         }
         self.pool_of.insert(key.clone(), pool.clone());
         self.sandboxes.entry(pool).or_default().insert(key.name, sandbox);
-        triggers
+        to_reconcile
     }
 
     /// A pod is gone.
-    pub fn delete_pod(&mut self, stored: &StoredPod) -> Vec<Trigger> {
-        self.told.pods.up_to(&stored.metadata);
+    pub fn delete_pod(&mut self, stored: &StoredPod) -> Vec<ReconcileRequest> {
+        self.watch_progress.pods.up_to(&stored.metadata);
         let key = stored::key(&stored.metadata);
-        self.pending.gone(&key, &stored::uid(&stored.metadata));
+        self.expectations.gone(&key, &stored::uid(&stored.metadata));
         self.remove_pod(&key)
     }
 
     /// A ControllerRevision was created or changed.
-    pub fn apply_revision(&mut self, stored: &StoredRevision) -> Vec<Trigger> {
-        self.told.revisions.up_to(&stored.metadata);
+    pub fn apply_revision(&mut self, stored: &StoredRevision) -> Vec<ReconcileRequest> {
+        self.watch_progress.revisions.up_to(&stored.metadata);
         self.take_over_revision(stored)
     }
 
     /// Takes over a revision, from a watch or from an answer.
-    pub(crate) fn take_over_revision(&mut self, stored: &StoredRevision) -> Vec<Trigger> {
+    pub(crate) fn take_over_revision(&mut self, stored: &StoredRevision) -> Vec<ReconcileRequest> {
         let Some(revision) = Revision::read(stored) else {
             return Vec::new();
         };
@@ -249,12 +252,12 @@ impl Index {
             return Vec::new();
         }
         of_pool.insert(revision.key.name.clone(), Arc::new(revision));
-        vec![Trigger::Pool(pool)]
+        vec![ReconcileRequest::Pool(pool)]
     }
 
     /// A ControllerRevision is gone.
-    pub fn delete_revision(&mut self, stored: &StoredRevision) -> Vec<Trigger> {
-        self.told.revisions.up_to(&stored.metadata);
+    pub fn delete_revision(&mut self, stored: &StoredRevision) -> Vec<ReconcileRequest> {
+        self.watch_progress.revisions.up_to(&stored.metadata);
         let Some(revision) = Revision::read(stored) else {
             return Vec::new();
         };
@@ -262,7 +265,7 @@ impl Index {
         remove_from(&mut self.revisions, &pool, |of_pool| {
             of_pool.remove(&revision.key.name).is_some()
         });
-        vec![Trigger::Pool(pool)]
+        vec![ReconcileRequest::Pool(pool)]
     }
 
     /// After a list: pools that are not in it are gone.
@@ -281,10 +284,10 @@ impl Index {
 
     /// After a list: pods that are not in it are gone.
     pub fn retain_pods(&mut self, listed: &HashSet<Key>) {
-        self.told.pods.by_list();
+        self.watch_progress.pods.by_list();
         for key in absent(self.pool_of.keys(), listed) {
             if let Some(sandbox) = self.pod(&key) {
-                self.pending.gone(&key, &sandbox.uid);
+                self.expectations.gone(&key, &sandbox.uid);
             }
             self.remove_pod(&key);
         }
@@ -292,14 +295,14 @@ impl Index {
 
     /// After a list: revisions that are not in it are gone.
     pub fn retain_revisions(&mut self, listed: &HashSet<Key>) {
-        self.told.revisions.by_list();
+        self.watch_progress.revisions.by_list();
         self.revisions
             .values_mut()
             .for_each(|of_pool| of_pool.retain(|_, r| listed.contains(&r.key)));
         self.revisions.retain(|_, of_pool| !of_pool.is_empty());
     }
 
-    pub(crate) fn remove_pod(&mut self, key: &Key) -> Vec<Trigger> {
+    pub(crate) fn remove_pod(&mut self, key: &Key) -> Vec<ReconcileRequest> {
         let Some(pool) = self.pool_of.remove(key) else {
             return Vec::new();
         };
@@ -308,12 +311,12 @@ impl Index {
             .get_mut(&pool)
             .and_then(|of_pool| of_pool.remove(&key.name));
         remove_from(&mut self.sandboxes, &pool, |_| true);
-        let mut triggers = vec![Trigger::Pool(pool)];
+        let mut to_reconcile = vec![ReconcileRequest::Pool(pool)];
         if let Some(Owner::Claim { name, uid }) = sandbox.map(|s| s.owner.clone()) {
             remove_from(&mut self.owned, &uid, |keys| keys.remove(key));
-            triggers.push(Trigger::Claim(Key::new(key.namespace.clone(), name)));
+            to_reconcile.push(ReconcileRequest::Claim(Key::new(key.namespace.clone(), name)));
         }
-        triggers
+        to_reconcile
     }
 
     /// Drops the note of a status written once the watch shows that version or a later one.

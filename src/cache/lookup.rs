@@ -1,8 +1,8 @@
 //! What the index answers: the views of pools and claims, and single objects.
 
-use crate::cache::index::{Index, Trigger};
-use crate::cache::snapshot::{ClaimView, Creation, PoolView, Seen, Server};
-use crate::cache::waiting_claims::shared_line;
+use crate::cache::index::{Index, ReconcileRequest};
+use crate::cache::snapshot::{ClaimSnapshot, Creation, PoolPresence, PoolSnapshot, SandboxEntry};
+use crate::cache::waiting_claims::selector_queue;
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::pool::Pool;
@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 impl Index {
     /// Every pool and claim.
-    pub fn all(&self) -> Vec<Trigger> {
-        let pools = self.pools.keys().cloned().map(Trigger::Pool);
+    pub fn all(&self) -> Vec<ReconcileRequest> {
+        let pools = self.pools.keys().cloned().map(ReconcileRequest::Pool);
         pools
-            .chain(self.claims.keys().cloned().map(Trigger::Claim))
+            .chain(self.claims.keys().cloned().map(ReconcileRequest::Claim))
             .collect()
     }
 
@@ -28,22 +28,28 @@ impl Index {
     }
 
     /// The view of a pool; `None` when it is gone.
-    pub fn pool_view(&self, key: &Key, now: Timestamp, seed: u64, creation: Creation) -> Option<PoolView> {
+    pub fn pool_snapshot(
+        &self,
+        key: &Key,
+        now: Timestamp,
+        seed: u64,
+        creation: Creation,
+    ) -> Option<PoolSnapshot> {
         let pool = Arc::clone(self.pools.get(key)?);
-        let (claims, chosen) = self.claims_of(&pool, now);
-        Some(PoolView {
+        let (claims, selected_pools) = self.claims_of(&pool, now);
+        Some(PoolSnapshot {
             now,
             seed,
             sandboxes: self
                 .sandboxes_of(key)
-                .map(|s| Seen {
+                .map(|s| SandboxEntry {
                     sandbox: Arc::clone(s),
-                    pending: self.pending.on(&s.uid),
+                    expected: self.expectations.on(&s.uid),
                 })
                 .collect(),
-            creating: self.pending.creations_of(key),
+            creating: self.expectations.creations_of(key),
             claims,
-            chosen,
+            selected_pools,
             revisions: self
                 .revisions
                 .get(key)
@@ -52,7 +58,7 @@ impl Index {
                 .map(Arc::clone)
                 .collect(),
             failures: self.failures.of(&pool.uid),
-            takings: self.takings.lately(&pool.uid, now),
+            recent_claims: self.recent_claims.lately(&pool.uid, now),
             pool,
             creation,
         })
@@ -69,31 +75,31 @@ impl Index {
     }
 
     /// The view of a claim; `None` when it is gone, or when its own status write is still to be seen.
-    pub fn claim_view(&self, key: &Key, now: Timestamp) -> Option<ClaimView> {
+    pub fn claim_snapshot(&self, key: &Key, now: Timestamp) -> Option<ClaimSnapshot> {
         let claim = self.claims.get(key).filter(|c| !self.awaits(&c.uid))?;
         let served_by = self.serving(claim);
         let pool = self.pools.get(&served_by);
         // It is not to be published with one whose deletion was decided on before it waited again.
-        let going = |pod: &Sandbox| claim.waiting() && self.pending.is_deleting(&pod.uid);
-        Some(ClaimView {
+        let going = |pod: &Sandbox| claim.waiting() && self.expectations.is_deleting(&pod.uid);
+        Some(ClaimSnapshot {
             now,
             claim: Arc::clone(claim),
             sandboxes: self.owned_by(claim).filter(|pod| !going(pod)).collect(),
-            binding: self.pending.is_serving(&claim.uid)
-                || self.pending.bound_to().any(|uid| uid == claim.uid),
-            server: self.server_of(claim),
-            terms: claim.terms(pool.map(|p| &p.claim_defaults)),
+            binding: self.expectations.is_in_flight(&claim.uid)
+                || self.expectations.bound_to().any(|uid| uid == claim.uid),
+            pool_presence: self.pool_presence_of(claim),
+            resolved_spec: claim.resolved_spec(pool.map(|p| &p.claim_defaults)),
             pool: served_by.name,
-            verdict: self.queue.verdict(&claim.uid).cloned(),
+            wait_reason: self.waiting_claims.wait_reason(&claim.uid).cloned(),
         })
     }
 
     /// The pool whose sandboxes a claim holds, or else the one that serves it, that it asks for, or that was told last to
     /// serve it; named as no pool is while any of several may.
     fn serving(&self, claim: &Claim) -> Key {
-        let told = || self.told_server(&claim.uid).cloned();
+        let told = || self.assigned_pool(&claim.uid).cloned();
         self.pool_held_of(claim).unwrap_or_else(|| match claim.pool() {
-            "" => told().unwrap_or_else(|| shared_line(&claim.key.namespace)),
+            "" => told().unwrap_or_else(|| selector_queue(&claim.key.namespace)),
             pool => Key::new(claim.key.namespace.clone(), pool),
         })
     }
@@ -103,24 +109,24 @@ impl Index {
         self.held_by(claim).next().map(|pod| pod.pool_key())
     }
 
-    fn server_of(&self, claim: &Claim) -> Server {
+    fn pool_presence_of(&self, claim: &Claim) -> PoolPresence {
         let all_from = self.pool_held_of(claim);
         let pools: Vec<_> = match all_from {
             Some(pool) => self.pools.get(&pool).into_iter().collect(),
             None => self.accepted_by(claim).collect(),
         };
         if pools.iter().any(|pool| !pool.terminating) {
-            Server::Present
+            PoolPresence::Present
         } else if pools.is_empty() {
-            Server::Absent
+            PoolPresence::Absent
         } else {
-            Server::Terminating
+            PoolPresence::Terminating
         }
     }
 
     /// Whether a plan has left the claim without a sandbox.
     pub fn has_waited(&self, claim: &Claim) -> bool {
-        self.queue.verdict(&claim.uid).is_some()
+        self.waiting_claims.wait_reason(&claim.uid).is_some()
     }
 
     /// The claim with the resource version of its last status write, which the watch may not have shown yet.

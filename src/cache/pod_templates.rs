@@ -1,10 +1,10 @@
 //! The PodTemplates of the cluster, which of them pools use, and what makes one unusable.
 
 use crate::api::labels;
-use crate::cache::index::{Index, Trigger};
+use crate::cache::index::{Index, ReconcileRequest};
 use crate::model::Key;
 use crate::model::pool::Pool;
-use crate::model::pool_error::Fault;
+use crate::model::pool_error::PoolError;
 use crate::model::revision::Template;
 use crate::model::stored;
 use crate::model::stored::StoredPodTemplate;
@@ -13,7 +13,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// A template to make sandboxes from, or why there is none.
-type Found = Result<Arc<Template>, Fault>;
+type Found = Result<Arc<Template>, PoolError>;
 
 /// PodTemplates and the pools that use them.
 #[derive(Clone, Debug, Default)]
@@ -91,13 +91,13 @@ impl Templates {
 
 impl Index {
     /// A PodTemplate was created or changed.
-    pub fn apply_template(&mut self, stored: &StoredPodTemplate) -> Vec<Trigger> {
+    pub fn apply_template(&mut self, stored: &StoredPodTemplate) -> Vec<ReconcileRequest> {
         let content = stored.template.to_string();
         self.put_template(&stored::key(&stored.metadata), Some(content.into()))
     }
 
     /// A PodTemplate is gone.
-    pub fn delete_template(&mut self, stored: &StoredPodTemplate) -> Vec<Trigger> {
+    pub fn delete_template(&mut self, stored: &StoredPodTemplate) -> Vec<ReconcileRequest> {
         self.put_template(&stored::key(&stored.metadata), None)
     }
 
@@ -126,7 +126,7 @@ impl Index {
         }
     }
 
-    fn put_template(&mut self, key: &Key, content: Option<Box<str>>) -> Vec<Trigger> {
+    fn put_template(&mut self, key: &Key, content: Option<Box<str>>) -> Vec<ReconcileRequest> {
         let Some((users, found)) = self.templates.put(key, content) else {
             return Vec::new();
         };
@@ -136,15 +136,15 @@ impl Index {
                 pool.warn_of_fault();
             }
         }
-        users.into_iter().map(Trigger::Pool).collect()
+        users.into_iter().map(ReconcileRequest::Pool).collect()
     }
 }
 
 fn find(key: &Key, content: Option<&str>) -> Found {
-    let content = content.ok_or_else(|| Fault::not_found(key))?;
+    let content = content.ok_or_else(|| PoolError::not_found(key))?;
     let template: Value = serde_json::from_str(content)
-        .map_err(|error| Fault::invalid(key, &format!("it cannot be read: {error}")))?;
-    usable(&template).map_err(|problem| Fault::invalid(key, &problem))?;
+        .map_err(|error| PoolError::invalid(key, &format!("it cannot be read: {error}")))?;
+    usable(&template).map_err(|problem| PoolError::invalid(key, &problem))?;
     Ok(Arc::new(Template::new(template)))
 }
 

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 
 /// Where a sandbox stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum State {
+pub enum SandboxState {
     /// Unclaimed and not available yet, or no more.
     Warming,
     /// Unclaimed, and a claim could take it now.
@@ -22,16 +22,21 @@ pub enum State {
     Draining,
 }
 
-/// Every [`State`].
-pub const STATES: [State; 4] = [State::Warming, State::Available, State::Claimed, State::Draining];
+/// Every [`SandboxState`].
+pub const SANDBOX_STATES: [SandboxState; 4] = [
+    SandboxState::Warming,
+    SandboxState::Available,
+    SandboxState::Claimed,
+    SandboxState::Draining,
+];
 
 /// What there is of one pool.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Census {
+pub struct PoolStats {
     /// Unclaimed sandboxes that its spec asks for.
     pub replicas: usize,
     /// Sandboxes that are not terminating, by state and by whether they run the update revision.
-    pub sandboxes: BTreeMap<(State, bool), usize>,
+    pub sandboxes: BTreeMap<(SandboxState, bool), usize>,
     /// Claims that wait for it.
     pub waiting: usize,
     /// Since when the one that came first waits.
@@ -40,11 +45,11 @@ pub struct Census {
     pub conditions: Vec<[String; 3]>,
 }
 
-impl Census {
+impl PoolStats {
     fn of(pool: &Pool) -> Self {
         let conditions = pool.status.conditions.iter();
         Self {
-            replicas: pool.targets.replicas,
+            replicas: pool.spec.replicas,
             conditions: conditions
                 .map(|c| [c.type_.clone(), c.status.clone(), c.reason.clone()])
                 .collect(),
@@ -61,27 +66,27 @@ impl Census {
 
 impl Index {
     /// Counts everything at the moment `now`, by pool. Claims that no pool is there for stand under the empty key.
-    pub fn census(&self, now: Timestamp) -> BTreeMap<Key, Census> {
-        let mut all: BTreeMap<Key, Census> = BTreeMap::from([(Key::default(), Census::default())]);
+    pub fn stats(&self, now: Timestamp) -> BTreeMap<Key, PoolStats> {
+        let mut all: BTreeMap<Key, PoolStats> = BTreeMap::from([(Key::default(), PoolStats::default())]);
         for (key, pool) in &self.pools {
-            let mut census = Census::of(pool);
+            let mut stats = PoolStats::of(pool);
             let sandboxes = self.sandboxes_of(key);
             for sandbox in sandboxes {
                 let updated = [sandbox.revision.as_str(), ""].contains(&pool.status.update_revision.as_str());
                 if let Some(state) = state(pool, sandbox, now) {
-                    *census.sandboxes.entry((state, updated)).or_default() += 1;
+                    *stats.sandboxes.entry((state, updated)).or_default() += 1;
                 }
             }
-            all.insert(key.clone(), census);
+            all.insert(key.clone(), stats);
         }
-        let mut chosen: HashMap<&str, BTreeMap<Key, Key>> = HashMap::new();
+        let mut selected_pools: HashMap<&str, BTreeMap<Key, Key>> = HashMap::new();
         for claim in self.waiting_claims() {
             let namespace = claim.key.namespace.as_str();
             let mut choice = || {
-                let chosen = chosen
+                let selected_pools = selected_pools
                     .entry(namespace)
-                    .or_insert_with(|| self.chosen(namespace, now));
-                chosen.get(&claim.key).cloned()
+                    .or_insert_with(|| self.selected_pools(namespace, now));
+                selected_pools.get(&claim.key).cloned()
             };
             let server = claim
                 .named_pool()
@@ -95,18 +100,18 @@ impl Index {
 }
 
 /// Where a sandbox of `pool` stands; `None` for one that is terminating, has ended or is nobody's.
-fn state(pool: &Pool, sandbox: &Sandbox, now: Timestamp) -> Option<State> {
+fn state(pool: &Pool, sandbox: &Sandbox, now: Timestamp) -> Option<SandboxState> {
     let there = !sandbox.terminating && !sandbox.finished();
     match &sandbox.owner {
-        Owner::Claim { .. } if there => Some(State::Claimed),
+        Owner::Claim { .. } if there => Some(SandboxState::Claimed),
         Owner::Pool { uid } if there && *uid == pool.uid => match sandbox.state.as_str() {
-            labels::DRAINING => Some(State::Draining),
+            labels::DRAINING => Some(SandboxState::Draining),
             labels::WARM => {
-                let available = sandbox.is_available(&pool.targets.gate, now);
+                let available = sandbox.is_available(&pool.spec.availability_rule, now);
                 Some(if available {
-                    State::Available
+                    SandboxState::Available
                 } else {
-                    State::Warming
+                    SandboxState::Warming
                 })
             }
             _ => None,

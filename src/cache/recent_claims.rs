@@ -11,9 +11,9 @@ const MOST: usize = 1_000;
 
 /// Moments of takings, by UID of the pool, oldest first.
 #[derive(Clone, Debug, Default)]
-pub struct Takings(HashMap<String, VecDeque<Timestamp>>);
+pub struct RecentClaims(HashMap<String, VecDeque<Timestamp>>);
 
-impl Takings {
+impl RecentClaims {
     /// A claim takes a sandbox of the pool with UID `pool`.
     pub fn note(&mut self, pool: &str, now: Timestamp) {
         let moments = self.0.entry(pool.to_string()).or_default();

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 /// UIDs of refusers, by UID of the claim.
 #[derive(Clone, Debug, Default)]
-pub struct Refusers(HashMap<String, Arc<HashSet<String>>>);
+pub struct RejectedSandboxes(HashMap<String, Arc<HashSet<String>>>);
 
-impl Refusers {
+impl RejectedSandboxes {
     /// The claim with UID `claim` waits no more.
     pub fn forget(&mut self, claim: &str) {
         self.0.remove(claim);
@@ -25,8 +25,8 @@ impl Refusers {
 
 impl Index {
     /// `sandbox` could not be bound to `claim`. Once all that there are have been tried, the claim tries them again.
-    pub fn note_refuser(&mut self, claim: &Claim, sandbox: &Sandbox) {
-        let known = self.refusers.of(claim);
+    pub fn note_rejected_sandbox(&mut self, claim: &Claim, sandbox: &Sandbox) {
+        let known = self.rejected_sandboxes.of(claim);
         let again = known.contains(&sandbox.uid);
         let pools = self.accepted_by(claim);
         let sandboxes = pools.flat_map(|pool| self.sandboxes_of(&pool.key));
@@ -34,6 +34,8 @@ impl Index {
         let there = sandboxes.filter(|s| !again && known.contains(&s.uid));
         let mut known: HashSet<_> = there.map(|s| s.uid.clone()).collect();
         known.insert(sandbox.uid.clone());
-        self.refusers.0.insert(claim.uid.clone(), Arc::new(known));
+        self.rejected_sandboxes
+            .0
+            .insert(claim.uid.clone(), Arc::new(known));
     }
 }

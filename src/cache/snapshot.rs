@@ -3,9 +3,9 @@
 use crate::api::claim::OnEmpty;
 use crate::model::Key;
 use crate::model::claim::Claim;
-use crate::model::claim_spec::Terms;
+use crate::model::claim_spec::ResolvedClaimSpec;
 use crate::model::pool::Pool;
-use crate::model::pool_spec::Targets;
+use crate::model::pool_spec::ResolvedPoolSpec;
 use crate::model::revision::Revision;
 use crate::model::sandbox::Sandbox;
 use jiff::Timestamp;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// One pool and all that belongs to it, at one moment.
 #[derive(Clone, Debug)]
-pub struct PoolView {
+pub struct PoolSnapshot {
     /// The moment.
     pub now: Timestamp,
     /// Seed of fresh pod names. Two plans with the same view and seed choose the same names.
@@ -23,13 +23,13 @@ pub struct PoolView {
     /// The pool.
     pub pool: Arc<Pool>,
     /// Pods that carry the pool's label, with the writes on them not yet seen.
-    pub sandboxes: Vec<Seen>,
+    pub sandboxes: Vec<SandboxEntry>,
     /// Creations on their way, not yet seen.
-    pub creating: Vec<Creating>,
+    pub creating: Vec<CreationInFlight>,
     /// Claims that are neither bound nor ended, and that this pool is to serve.
     pub claims: Vec<Waiting>,
     /// Of each claim that leaves the choice of the pool, and that this one would do for, the pool that is to serve it.
-    pub chosen: BTreeMap<Key, Key>,
+    pub selected_pools: BTreeMap<Key, Key>,
     /// The pool's stored revisions.
     pub revisions: Vec<Arc<Revision>>,
     /// Whether pods may be created now.
@@ -37,7 +37,7 @@ pub struct PoolView {
     /// Failures to bring up a sandbox, by revision.
     pub failures: BTreeMap<String, WarmUpFailures>,
     /// When claims took sandboxes lately, oldest first.
-    pub takings: Vec<Timestamp>,
+    pub recent_claims: Vec<Timestamp>,
 }
 
 /// Failures in a row to bring up a sandbox of one revision. Those of one moment count once.
@@ -48,21 +48,21 @@ pub struct WarmUpFailures {
     /// When the last one was noted.
     pub last: Timestamp,
     /// What kept that one from running, if anybody said so.
-    pub obstacle: Option<String>,
+    pub not_running_reason: Option<String>,
 }
 
 /// A sandbox and what this process has done to it.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct SandboxEntry {
     /// The sandbox as last seen.
     pub sandbox: Arc<Sandbox>,
     /// Own write not yet seen.
-    pub pending: Option<OwnWrite>,
+    pub expected: Option<ExpectedWrite>,
 }
 
 /// An own write on a pod that the watch has not shown yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OwnWrite {
+pub enum ExpectedWrite {
     /// Being bound to a claim.
     Bind,
     /// Being deleted; the answer is outstanding.
@@ -74,12 +74,12 @@ pub enum OwnWrite {
     /// Deleted, by whomever: the API server has said so.
     Deleted,
     /// The last write was refused because the pod had changed; nothing is tried before the change is seen.
-    Refused,
+    Conflicted,
 }
 
 /// A creation on its way.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Creating {
+pub struct CreationInFlight {
     /// Pod name.
     pub name: String,
     /// Its revision.
@@ -92,7 +92,7 @@ pub struct Waiting {
     /// The claim as last seen.
     pub claim: Arc<Claim>,
     /// What holds for it on this pool.
-    pub terms: Terms,
+    pub resolved_spec: ResolvedClaimSpec,
     /// Sandboxes that it holds already or that are being bound to it.
     pub held: usize,
     /// A task is binding or ending it just now, or its status is about to follow: nothing is to be decided.
@@ -100,7 +100,7 @@ pub struct Waiting {
     /// The API server refused to bind it, or failed to, when that was tried last.
     pub refused: bool,
     /// UIDs of sandboxes that were refused to it: it tries others first.
-    pub refusers: Arc<HashSet<String>>,
+    pub rejected_sandboxes: Arc<HashSet<String>>,
 }
 
 impl Waiting {
@@ -122,22 +122,22 @@ impl Waiting {
     #[must_use]
     pub fn on(&self, pool: &Pool) -> Self {
         Self {
-            terms: self.claim.terms(Some(&pool.claim_defaults)),
+            resolved_spec: self.claim.resolved_spec(Some(&pool.claim_defaults)),
             ..self.clone()
         }
     }
 
     /// Whether a pool with these targets could ever hold as many sandboxes as a claim for several needs. For one that it
     /// cannot, nobody else shall wait.
-    pub fn may_ever_be_served_by(&self, targets: &Targets) -> bool {
+    pub fn may_ever_be_served_by(&self, spec: &ResolvedPoolSpec) -> bool {
         if self.claim.wanted() == 1 {
             return true;
         }
-        let unclaimed = match self.terms.on_empty {
+        let unclaimed = match self.resolved_spec.on_empty {
             OnEmpty::Create => usize::MAX,
-            OnEmpty::Wait | OnEmpty::Fail => targets.most_warm(),
+            OnEmpty::Wait | OnEmpty::Fail => spec.most_warm(),
         };
-        let total = targets.max_total.unwrap_or(usize::MAX);
+        let total = spec.max_total.unwrap_or(usize::MAX);
         self.needs() <= unclaimed && self.claim.wanted() <= total
     }
 
@@ -145,7 +145,7 @@ impl Waiting {
     pub fn service_order(&self) -> impl Ord + use<> {
         let claim = &self.claim;
         (
-            Reverse(self.terms.priority),
+            Reverse(self.resolved_spec.priority),
             claim.created,
             claim.sequence,
             claim.key.name.clone(),
@@ -154,7 +154,7 @@ impl Waiting {
 
     /// When it fails with reason WaitTimeout.
     pub fn deadline(&self) -> Option<Timestamp> {
-        self.claim.deadline(&self.terms)
+        self.claim.deadline(&self.resolved_spec)
     }
 }
 
@@ -175,7 +175,7 @@ pub enum Creation {
 
 /// One claim and the pods it owns, at one moment.
 #[derive(Clone, Debug)]
-pub struct ClaimView {
+pub struct ClaimSnapshot {
     /// The moment.
     pub now: Timestamp,
     /// The claim.
@@ -185,18 +185,18 @@ pub struct ClaimView {
     /// This process is binding a sandbox to it just now.
     pub binding: bool,
     /// Whether there is a pool to serve it.
-    pub server: Server,
+    pub pool_presence: PoolPresence,
     /// The pool that serves it or is to; empty when none is known.
     pub pool: String,
     /// What holds for it on its pool.
-    pub terms: Terms,
+    pub resolved_spec: ResolvedClaimSpec,
     /// Why the pool's last plan left the claim waiting.
-    pub verdict: Option<Verdict>,
+    pub wait_reason: Option<WaitReason>,
 }
 
 /// Whether there is a pool to serve a claim: the one whose sandboxes it holds, or else any that will do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Server {
+pub enum PoolPresence {
     /// One is there.
     Present,
     /// One is there, but it is being deleted.
@@ -207,7 +207,7 @@ pub enum Server {
 
 /// Why a claim waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct WaitReason {
     /// UID of the claim.
     pub uid: String,
     /// Reason for the condition `Bound`.
@@ -216,7 +216,7 @@ pub struct Verdict {
     pub message: String,
 }
 
-impl PoolView {
+impl PoolSnapshot {
     /// Key of the pool.
     pub fn key(&self) -> &Key {
         &self.pool.key

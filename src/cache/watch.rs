@@ -2,7 +2,7 @@
 //! reconciled, so that no reconcile reads a world older than its trigger.
 
 use crate::api::labels;
-use crate::cache::index::{Index, Trigger};
+use crate::cache::index::{Index, ReconcileRequest};
 use crate::cache::watch_health::Watches;
 use crate::client::request_errors;
 use crate::model::Key;
@@ -55,7 +55,7 @@ pub const SILENCE: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 4);
 
 /// The index, shared between the watches, the controllers and the tasks that write.
 #[derive(Clone, Debug, Default)]
-pub struct Shared {
+pub struct SharedCache {
     /// How the watches fare.
     pub watches: Arc<Watches>,
     index: Arc<Mutex<Index>>,
@@ -65,7 +65,7 @@ pub struct Shared {
     pub inputs: Inputs,
 }
 
-impl Shared {
+impl SharedCache {
     /// An empty index with these inputs.
     pub fn new(inputs: Inputs) -> Self {
         Self {
@@ -90,7 +90,7 @@ impl Shared {
         *self.complete.borrow() >= KINDS
     }
 
-    /// Waits until [`Shared::synced`].
+    /// Waits until [`SharedCache::synced`].
     pub async fn until_synced(&self) {
         let mut complete = self.complete.subscribe();
         // It fails when there is no sender, and `self` is one.
@@ -98,7 +98,7 @@ impl Shared {
     }
 
     /// One more watch has delivered its first list.
-    pub fn one_more_is_complete(&self) {
+    pub fn watch_synced(&self) {
         self.complete.send_modify(|complete| *complete += 1);
     }
 }
@@ -132,20 +132,20 @@ const PAGE: u32 = 50;
 
 /// Where triggers go.
 #[derive(Clone, Debug)]
-pub struct Triggers {
+pub struct ReconcileSender {
     /// To the controller of pools.
     pub pools: UnboundedSender<Key>,
     /// To the controller of claims.
     pub claims: UnboundedSender<Key>,
 }
 
-impl Triggers {
+impl ReconcileSender {
     /// Sends every trigger to its controller. A controller that has shut down needs none.
-    pub fn send(&self, triggers: impl IntoIterator<Item = Trigger>) {
-        for trigger in triggers {
+    pub fn send(&self, to_reconcile: impl IntoIterator<Item = ReconcileRequest>) {
+        for trigger in to_reconcile {
             let _ = match trigger {
-                Trigger::Pool(key) => self.pools.unbounded_send(key),
-                Trigger::Claim(key) => self.claims.unbounded_send(key),
+                ReconcileRequest::Pool(key) => self.pools.unbounded_send(key),
+                ReconcileRequest::Claim(key) => self.claims.unbounded_send(key),
             };
         }
     }
@@ -159,9 +159,9 @@ pub struct Feed {
     /// The only namespace that is watched; `None`: all.
     pub namespace: Option<String>,
     /// What they keep up to date.
-    pub shared: Shared,
+    pub shared: SharedCache,
     /// Who is told what has to be looked at.
-    pub triggers: Triggers,
+    pub to_reconcile: ReconcileSender,
 }
 
 /// A kind whose objects the index keeps.
@@ -173,18 +173,18 @@ pub trait Indexed:
         None
     }
     /// Takes over an object; `live` when it comes from the watch and not from a list.
-    fn apply(&self, index: &mut Index, live: bool) -> Vec<Trigger>;
+    fn apply(&self, index: &mut Index, live: bool) -> Vec<ReconcileRequest>;
     /// Takes over a deletion.
-    fn delete(&self, index: &mut Index) -> Vec<Trigger>;
+    fn delete(&self, index: &mut Index) -> Vec<ReconcileRequest>;
     /// Drops what is not in a complete list.
     fn retain(index: &mut Index, listed: &HashSet<Key>);
 }
 
 impl Indexed for StoredPool {
-    fn apply(&self, index: &mut Index, _live: bool) -> Vec<Trigger> {
+    fn apply(&self, index: &mut Index, _live: bool) -> Vec<ReconcileRequest> {
         index.apply_pool(self)
     }
-    fn delete(&self, index: &mut Index) -> Vec<Trigger> {
+    fn delete(&self, index: &mut Index) -> Vec<ReconcileRequest> {
         index.delete_pool(self)
     }
     fn retain(index: &mut Index, listed: &HashSet<Key>) {
@@ -193,10 +193,10 @@ impl Indexed for StoredPool {
 }
 
 impl Indexed for StoredClaim {
-    fn apply(&self, index: &mut Index, live: bool) -> Vec<Trigger> {
+    fn apply(&self, index: &mut Index, live: bool) -> Vec<ReconcileRequest> {
         index.apply_claim(self, live, Timestamp::now())
     }
-    fn delete(&self, index: &mut Index) -> Vec<Trigger> {
+    fn delete(&self, index: &mut Index) -> Vec<ReconcileRequest> {
         index.delete_claim(self)
     }
     fn retain(index: &mut Index, listed: &HashSet<Key>) {
@@ -208,10 +208,10 @@ impl Indexed for StoredPod {
     fn selector() -> Option<&'static str> {
         Some(labels::POOL)
     }
-    fn apply(&self, index: &mut Index, _live: bool) -> Vec<Trigger> {
+    fn apply(&self, index: &mut Index, _live: bool) -> Vec<ReconcileRequest> {
         index.apply_pod(self)
     }
-    fn delete(&self, index: &mut Index) -> Vec<Trigger> {
+    fn delete(&self, index: &mut Index) -> Vec<ReconcileRequest> {
         index.delete_pod(self)
     }
     fn retain(index: &mut Index, listed: &HashSet<Key>) {
@@ -223,10 +223,10 @@ impl Indexed for StoredRevision {
     fn selector() -> Option<&'static str> {
         Some(labels::POOL)
     }
-    fn apply(&self, index: &mut Index, _live: bool) -> Vec<Trigger> {
+    fn apply(&self, index: &mut Index, _live: bool) -> Vec<ReconcileRequest> {
         index.apply_revision(self)
     }
-    fn delete(&self, index: &mut Index) -> Vec<Trigger> {
+    fn delete(&self, index: &mut Index) -> Vec<ReconcileRequest> {
         index.delete_revision(self)
     }
     fn retain(index: &mut Index, listed: &HashSet<Key>) {
@@ -235,10 +235,10 @@ impl Indexed for StoredRevision {
 }
 
 impl Indexed for StoredPodTemplate {
-    fn apply(&self, index: &mut Index, _live: bool) -> Vec<Trigger> {
+    fn apply(&self, index: &mut Index, _live: bool) -> Vec<ReconcileRequest> {
         index.apply_template(self)
     }
-    fn delete(&self, index: &mut Index) -> Vec<Trigger> {
+    fn delete(&self, index: &mut Index) -> Vec<ReconcileRequest> {
         index.delete_template(self)
     }
     fn retain(index: &mut Index, listed: &HashSet<Key>) {
@@ -271,7 +271,7 @@ pub async fn run<K: Indexed>(feed: Feed, mut reflect: impl FnMut(&Event<K>)) {
             Ok(event) => event,
             Err(error) => {
                 feed.shared.watches.failed(&kind, chain(&error));
-                request_errors::tell_of_watch(&resource, &error);
+                request_errors::log_watch_error(&resource, &error);
                 if request_errors::has_expired(&error) {
                     // The watcher would ask for the same version for ever.
                     tokio::time::sleep(LONGEST_PAUSE).await;
@@ -288,21 +288,21 @@ pub async fn run<K: Indexed>(feed: Feed, mut reflect: impl FnMut(&Event<K>)) {
                 take_over_list(&mut feed.shared.lock(), std::mem::take(&mut listed));
                 feed.shared.watches.complete(&kind);
                 if !std::mem::replace(&mut complete, true) {
-                    feed.shared.one_more_is_complete();
+                    feed.shared.watch_synced();
                 }
                 // A list tells of no deletion and no single change: everything is looked at again.
                 if feed.shared.synced() {
                     let all = feed.shared.lock().all();
-                    feed.triggers.send(all);
+                    feed.to_reconcile.send(all);
                 }
             }
             Event::Apply(object) => {
                 let touched = object.apply(&mut feed.shared.lock(), true);
-                feed.triggers.send(touched);
+                feed.to_reconcile.send(touched);
             }
             Event::Delete(object) => {
                 let touched = object.delete(&mut feed.shared.lock());
-                feed.triggers.send(touched);
+                feed.to_reconcile.send(touched);
             }
         }
     }

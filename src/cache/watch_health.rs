@@ -11,7 +11,7 @@ pub struct Watch {
     /// Times it failed and was begun again.
     pub restarts: u64,
     /// Why it failed last.
-    pub fault: Option<String>,
+    pub error: Option<String>,
 }
 
 /// The watches by kind.
@@ -30,10 +30,10 @@ impl Watches {
     }
 
     /// The watch of `kind` has failed and is begun again.
-    pub fn failed(&self, kind: &str, fault: String) {
+    pub fn failed(&self, kind: &str, error: String) {
         self.note(kind, |watch| {
             watch.restarts += 1;
-            watch.fault = Some(fault);
+            watch.error = Some(error);
         });
     }
 

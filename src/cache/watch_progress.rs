@@ -3,7 +3,7 @@
 
 use crate::api::claim::Phase;
 use crate::cache::grouped::remove_from;
-use crate::cache::index::{Index, Trigger, Written, newer, number};
+use crate::cache::index::{Index, ReconcileRequest, Written, newer, number};
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::pool::Pool;
@@ -14,7 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 /// How far the watch of one kind has told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct KindProgress {
     /// The newest resource version that it has told of, the ends of objects among them. The versions of one kind grow
     /// (KEP-5504), and a watch tells of them in their order.
     version: u64,
@@ -22,7 +22,7 @@ pub struct Told {
     lists: u64,
 }
 
-impl Told {
+impl KindProgress {
     /// The watch has told of this object.
     pub(crate) fn up_to(&mut self, metadata: &ObjectMeta) {
         let version = metadata.resource_version.as_deref().and_then(number);
@@ -50,30 +50,34 @@ impl Told {
 
 /// How far the watches had told when a request was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Before {
-    pub(crate) pods: Told,
-    pub(crate) revisions: Told,
+pub struct WatchProgress {
+    pub(crate) pods: KindProgress,
+    pub(crate) revisions: KindProgress,
 }
 
 impl Index {
     /// How far the watches have told, to be noted before a request whose answer this index is to learn from.
-    pub fn before(&self) -> Before {
-        self.told
+    pub fn watch_progress(&self) -> WatchProgress {
+        self.watch_progress
     }
 
     /// A read sent `before` has shown this pod.
-    pub fn learn_pod(&mut self, stored: &StoredPod, before: Before) -> Vec<Trigger> {
+    pub fn learn_pod(&mut self, stored: &StoredPod, before: WatchProgress) -> Vec<ReconcileRequest> {
         let version = stored::resource_version(&stored.metadata);
-        if self.told.pods.knows_better(&version, before.pods) {
+        if self.watch_progress.pods.knows_better(&version, before.pods) {
             return Vec::new();
         }
         self.take_over_pod(stored)
     }
 
     /// The answer to a request sent `before` has shown this revision.
-    pub fn learn_revision(&mut self, stored: &StoredRevision, before: Before) {
+    pub fn learn_revision(&mut self, stored: &StoredRevision, before: WatchProgress) {
         let version = stored::resource_version(&stored.metadata);
-        if !self.told.revisions.knows_better(&version, before.revisions) {
+        if !self
+            .watch_progress
+            .revisions
+            .knows_better(&version, before.revisions)
+        {
             self.take_over_revision(stored);
         }
     }
@@ -89,16 +93,24 @@ impl Index {
     }
 
     /// A live read of the pod `key`, sent `before`, tells what became of an own write on it.
-    pub fn settle(&mut self, key: &Key, live: Option<&StoredPod>, before: Before) -> Vec<Trigger> {
-        self.pending.settled(key);
+    pub fn confirm(
+        &mut self,
+        key: &Key,
+        live: Option<&StoredPod>,
+        before: WatchProgress,
+    ) -> Vec<ReconcileRequest> {
+        self.expectations.confirmed(key);
         let Some(known) = self.pod(key) else {
             let learnt = live.map(|pod| self.learn_pod(pod, before)).unwrap_or_default();
             let pools = self.pool_keys().into_iter();
             let here = pools.filter(|pool| pool.namespace == key.namespace);
-            return learnt.into_iter().chain(here.map(Trigger::Pool)).collect();
+            return learnt
+                .into_iter()
+                .chain(here.map(ReconcileRequest::Pool))
+                .collect();
         };
-        let known_before =
-            self.told.pods.lists == before.pods.lists && before.pods.covers(&known.resource_version);
+        let known_before = self.watch_progress.pods.lists == before.pods.lists
+            && before.pods.covers(&known.resource_version);
         match live {
             Some(pod) => self.learn_pod(pod, before),
             None if known_before => self.remove_pod(key),
@@ -119,18 +131,18 @@ impl Index {
     pub fn published_claim(&mut self, claim: &Claim, phase: Option<Phase>, resource_version: Option<&str>) {
         let stored = self.claims.get(&claim.key).filter(|c| c.uid == claim.uid);
         let seen = stored.map(|c| c.resource_version.clone());
-        let settled = matches!(phase, Some(Phase::Bound | Phase::Failed | Phase::Expired));
-        self.note_published(&claim.uid, resource_version, seen, settled);
+        let confirmed = matches!(phase, Some(Phase::Bound | Phase::Failed | Phase::Expired));
+        self.note_published(&claim.uid, resource_version, seen, confirmed);
     }
 
     /// The watch may be faster than the answer: what it has shown already, or shown gone, needs no note.
-    fn note_published(&mut self, uid: &str, written: Option<&str>, seen: Option<String>, settled: bool) {
+    fn note_published(&mut self, uid: &str, written: Option<&str>, seen: Option<String>, confirmed: bool) {
         if let (Some(written), Some(seen)) = (written, seen)
             && newer(written, &seen)
         {
             let version = written.to_string();
             self.published
-                .insert(uid.to_string(), Written { version, settled });
+                .insert(uid.to_string(), Written { version, confirmed });
         }
     }
 }

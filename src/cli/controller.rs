@@ -1,6 +1,6 @@
 //! `warmpool controller`
 
-use crate::cache::watch::{SILENCE, Shared};
+use crate::cache::watch::{SILENCE, SharedCache};
 use crate::cli::duration;
 use crate::client::utf8::as_text;
 use crate::controllers;
@@ -194,7 +194,7 @@ fn run(arguments: &Arguments) -> Result<(), ControllerError> {
         // First of all: a container's first process is not ended by a signal that it does not handle.
         let (mut terminate, mut interrupt) =
             (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        let (shared, metrics) = (Shared::default(), Metrics::default());
+        let (shared, metrics) = (SharedCache::default(), Metrics::default());
         let client = client(&metrics).await?;
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
         let measured = exposition::routes(exposition::registry(&metrics, &shared));

@@ -3,7 +3,7 @@
 use crate::api::{API_VERSION, labels};
 use crate::cache::index::Index;
 use crate::cache::watch::take_over_list;
-use crate::model::pool_error::Fault;
+use crate::model::pool_error::PoolError;
 use crate::model::stored::{StoredClaim, StoredPod, StoredPodTemplate, StoredPool, StoredRevision};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -143,18 +143,18 @@ impl Documents {
     /// A sentence naming the document and the field.
     pub fn check(index: &Index) -> Result<(), DocumentError> {
         for key in index.pool_keys() {
-            if let Some(Fault::Spec(fault)) = index.pool(&key).and_then(|p| p.fault.clone()) {
+            if let Some(PoolError::Spec(error)) = index.pool(&key).and_then(|p| p.error.clone()) {
                 return Err(DocumentError::Object {
                     place: format!("Pool {key}"),
-                    problem: fault,
+                    problem: error,
                 });
             }
         }
         for key in index.claim_keys() {
-            if let Some(Err(fault)) = index.claim(&key).map(|c| c.spec.clone()) {
+            if let Some(Err(error)) = index.claim(&key).map(|c| c.spec.clone()) {
                 return Err(DocumentError::Object {
                     place: format!("SandboxClaim {key}"),
-                    problem: fault,
+                    problem: error,
                 });
             }
         }

@@ -4,7 +4,7 @@ use crate::api::PoolStatus;
 use crate::api::claim::Phase as ClaimPhase;
 use crate::api::conditions;
 use crate::cache::index::Index;
-use crate::cache::snapshot::{ClaimView, Creation, PoolView};
+use crate::cache::snapshot::{ClaimSnapshot, Creation, PoolSnapshot};
 use crate::cli::documents::{DocumentError, Documents};
 use crate::cli::live;
 use crate::model::Key;
@@ -166,15 +166,15 @@ async fn from_cluster() -> Result<Index, PlanError> {
 }
 
 fn report(index: &Index, key: &Key, now: Timestamp) -> Option<PoolReport> {
-    let view = index.pool_view(key, now, 0, Creation::Open)?;
-    let (mut actions, status) = if view.pool.terminating {
+    let snapshot = index.pool_snapshot(key, now, 0, Creation::Open)?;
+    let (mut actions, status) = if snapshot.pool.terminating {
         // The operator leaves it to the garbage collector.
-        (Vec::new(), view.pool.status.clone())
+        (Vec::new(), snapshot.pool.status.clone())
     } else {
-        let Plan { actions, status, .. } = planner::plan(&view);
+        let Plan { actions, status, .. } = planner::plan(&snapshot);
         (actions.iter().map(action).collect(), status)
     };
-    actions.extend(recovery(index, &view));
+    actions.extend(recovery(index, &snapshot));
     Some(PoolReport {
         namespace: key.namespace.clone(),
         name: key.name.clone(),
@@ -218,17 +218,19 @@ fn action(action: &Action) -> ActionReport {
 }
 
 /// What the controller of claims would finish, end or release among the claims of this pool.
-fn recovery(index: &Index, view: &PoolView) -> Vec<ActionReport> {
+fn recovery(index: &Index, snapshot: &PoolSnapshot) -> Vec<ActionReport> {
     let views = index.claim_keys();
-    let views = views.iter().filter_map(|key| index.claim_view(key, view.now));
+    let views = views
+        .iter()
+        .filter_map(|key| index.claim_snapshot(key, snapshot.now));
     views
-        .filter(|claim| is_of(claim, &view.pool.key))
+        .filter(|claim| is_of(claim, &snapshot.pool.key))
         .flat_map(|claim| of_claim(&claim))
         .collect()
 }
 
 /// By the sandboxes that the claim holds; one that has none is of the pool that it asks for or that serves it.
-fn is_of(claim: &ClaimView, pool: &Key) -> bool {
+fn is_of(claim: &ClaimSnapshot, pool: &Key) -> bool {
     let mut holds = claim.sandboxes.iter().map(|s| &s.pool);
     let here = if claim.sandboxes.is_empty() {
         claim.claim.pool() == pool.name
@@ -238,13 +240,13 @@ fn is_of(claim: &ClaimView, pool: &Key) -> bool {
     here && claim.claim.key.namespace == pool.namespace
 }
 
-fn of_claim(view: &ClaimView) -> Vec<ActionReport> {
-    let plan = planner::claim::plan(view);
+fn of_claim(snapshot: &ClaimSnapshot) -> Vec<ActionReport> {
+    let plan = planner::claim::plan(snapshot);
     let one = |action, sandbox: Option<(&str, &str)>, reason: &str| ActionReport {
         phase: Phase::Scheduling,
         action,
         pod: sandbox.map(|(pod, _)| pod.to_string()),
-        claim: Some(view.claim.key.name.clone()),
+        claim: Some(snapshot.claim.key.name.clone()),
         revision: sandbox.map(|(_, revision)| revision.to_string()),
         reason: reason.to_string(),
     };
@@ -255,7 +257,7 @@ fn of_claim(view: &ClaimView) -> Vec<ActionReport> {
     let mut reports = Vec::new();
     if let Some(status) = &plan.status {
         match status.phase {
-            Some(ClaimPhase::Bound) if view.claim.waiting() => {
+            Some(ClaimPhase::Bound) if snapshot.claim.waiting() => {
                 let sandbox = status.sandboxes.first();
                 let named = sandbox.map(|s| (s.name.as_str(), s.revision.as_str()));
                 reports.push(one("BindClaim", named, "HalfBound"));
@@ -266,7 +268,7 @@ fn of_claim(view: &ClaimView) -> Vec<ActionReport> {
             }
             Some(ClaimPhase::Expired) => {
                 // As soon as that is written its sandboxes go, unless they are retained.
-                let mut expired = view.clone();
+                let mut expired = snapshot.clone();
                 Arc::make_mut(&mut expired.claim).status = (**status).clone();
                 let released = planner::claim::plan(&expired).release;
                 reports.extend(released.iter().map(|s| release(s, &expired.claim)));
@@ -274,7 +276,7 @@ fn of_claim(view: &ClaimView) -> Vec<ActionReport> {
             _ => {}
         }
     }
-    reports.extend(plan.release.iter().map(|s| release(s, &view.claim)));
+    reports.extend(plan.release.iter().map(|s| release(s, &snapshot.claim)));
     reports
 }
 

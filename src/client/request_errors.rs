@@ -71,13 +71,13 @@ impl fmt::Display for MissingRight {
 
 /// Tells the log that a request fails, unless that was told a moment ago. While the API server cannot be reached all
 /// requests fail alike, and are told of in one line.
-pub fn tell(error: &(dyn Error + 'static)) {
+pub fn log(error: &(dyn Error + 'static)) {
     let text = words(error);
     if let Some(right) = MissingRight::read(&text) {
-        tell_of_right(&right);
+        log_missing_right(&right);
         return;
     }
-    tell_once(&text, SILENCE, || {
+    log_once(&text, SILENCE, || {
         tracing::warn!(
             error = text,
             "a request fails and is tried again; the log says so once a minute"
@@ -86,7 +86,7 @@ pub fn tell(error: &(dyn Error + 'static)) {
 }
 
 /// Tells the log that the watch of a resource fails. A type that is not there is the one thing that a person has to mend.
-pub fn tell_of_watch(resource: &str, error: &watcher::Error) {
+pub fn log_watch_error(resource: &str, error: &watcher::Error) {
     let code = status_in(error).map_or(0, |status| status.code);
     if code == EXPIRED {
         tracing::debug!(
@@ -96,9 +96,9 @@ pub fn tell_of_watch(resource: &str, error: &watcher::Error) {
         return;
     }
     if code != NOT_FOUND {
-        return tell(error);
+        return log(error);
     }
-    tell_once(resource, SILENCE, || {
+    log_once(resource, SILENCE, || {
         tracing::error!(
             "the API server does not serve {resource} in version v1alpha1; install it: \
              warmpool crds | kubectl apply -f -"
@@ -113,9 +113,9 @@ pub fn has_expired(error: &watcher::Error) -> bool {
 }
 
 /// Tells the log of a missing right, once for each rule that is missing.
-pub fn tell_of_right(right: &MissingRight) {
+pub fn log_missing_right(right: &MissingRight) {
     let rule = format!("{} {} {}", right.verb, right.resource, right.group);
-    tell_once(&rule, SILENCE_ON_RIGHTS, || {
+    log_once(&rule, SILENCE_ON_RIGHTS, || {
         let MissingRight {
             verb,
             resource,
@@ -154,7 +154,7 @@ fn words(error: &(dyn Error + 'static)) -> String {
     )
 }
 
-fn tell_once(key: &str, silence: Duration, tell: impl FnOnce()) {
+fn log_once(key: &str, silence: Duration, write: impl FnOnce()) {
     let now = Instant::now();
     let mut silent_until = SILENT_UNTIL.lock().unwrap_or_else(PoisonError::into_inner);
     silent_until.retain(|_, end| *end > now);
@@ -163,5 +163,5 @@ fn tell_once(key: &str, silence: Duration, tell: impl FnOnce()) {
     }
     silent_until.insert(key.to_string(), now + silence);
     drop(silent_until);
-    tell();
+    write();
 }

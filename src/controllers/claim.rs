@@ -1,7 +1,7 @@
 //! Reconciling a claim: observe, plan, apply. The binding itself is the pool's matter; here the claim's status
 //! follows its sandbox, and what was left half done is finished.
 
-use crate::cache::index::Trigger;
+use crate::cache::index::ReconcileRequest;
 use crate::controllers::{Context, requeue};
 use crate::executor::task::Task;
 use crate::model::Key;
@@ -19,7 +19,10 @@ use std::sync::Arc;
 /// None: what a write meets is part of the next view.
 pub async fn reconcile(claim: Arc<StoredClaim>, context: Arc<Context>) -> Result<Action, Infallible> {
     let key = stored::key(&claim.metadata);
-    let _timed = context.writer.metrics.reconciling(Trigger::Claim(key.clone()));
+    let _timed = context
+        .writer
+        .metrics
+        .reconciling(ReconcileRequest::Claim(key.clone()));
     let now = context.shared.now();
     let (task, next) = step(&context, &key, now);
     if let Some(task) = task {
@@ -34,10 +37,10 @@ pub fn step(context: &Context, key: &Key, now: Timestamp) -> (Option<Task>, Opti
     if !context.shared.synced() {
         return (None, None);
     }
-    let Some(view) = context.shared.lock().claim_view(key, now) else {
+    let Some(snapshot) = context.shared.lock().claim_snapshot(key, now) else {
         return (None, None);
     };
-    let newly_chosen = context.shared.lock().choose_again(&view.claim, now);
+    let newly_chosen = context.shared.lock().reassign_pool(&snapshot.claim, now);
     context.writer.trigger(newly_chosen);
     let ClaimPlan {
         status,
@@ -45,12 +48,12 @@ pub fn step(context: &Context, key: &Key, now: Timestamp) -> (Option<Task>, Opti
         confirm_loss,
         delete,
         next,
-    } = plan(&view);
-    let why = release_reason(&view.claim);
+    } = plan(&snapshot);
+    let why = release_reason(&snapshot.claim);
     release
         .into_iter()
-        .for_each(|sandbox| context.writer.release(&view.claim, sandbox, why));
-    let claim = view.claim;
+        .for_each(|sandbox| context.writer.release(&snapshot.claim, sandbox, why));
+    let claim = snapshot.claim;
     if delete {
         return (Some(Task::DeleteClaim { claim }), None);
     }

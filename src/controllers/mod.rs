@@ -7,9 +7,9 @@ pub mod pool;
 pub mod resync;
 pub mod schema_check;
 
-use crate::cache::index::Trigger;
+use crate::cache::index::ReconcileRequest;
 use crate::cache::watch;
-use crate::cache::watch::{Feed, Shared, Triggers, reflect_names};
+use crate::cache::watch::{Feed, ReconcileSender, SharedCache, reflect_names};
 use crate::executor::Writer;
 use crate::model::Key;
 use crate::model::stored::{StoredClaim, StoredPod, StoredPodTemplate, StoredPool, StoredRevision};
@@ -18,7 +18,7 @@ use futures::channel::mpsc::{UnboundedReceiver, unbounded};
 use futures::future::BoxFuture;
 use futures::{FutureExt, Stream, StreamExt};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::runtime::controller::{self, Action, Config, ReconcileRequest, applier};
+use kube::runtime::controller::{self, Action, Config, applier};
 use kube::runtime::reflector::{ObjectRef, store};
 use kube::{Client, Resource};
 use leader_election::election::Lost;
@@ -44,7 +44,7 @@ const GRACE: Duration = Duration::from_secs(20);
 /// What a reconcile needs.
 pub struct Context {
     /// What is seen.
-    pub shared: Shared,
+    pub shared: SharedCache,
     /// What writes.
     pub writer: Writer,
     /// When each pool's status was written last.
@@ -79,15 +79,20 @@ pub enum RunError {
 pub async fn run(
     client: Client,
     settings: Settings,
-    shared: Shared,
+    shared: SharedCache,
     metrics: Metrics,
     term: Sender<Term>,
     stop: impl Future<Output = ()>,
 ) -> Result<(), RunError> {
     let (pools, pool_triggers) = unbounded();
     let (claims, claim_triggers) = unbounded();
-    let triggers = Triggers { pools, claims };
-    let writer = Writer::new(client.clone(), shared.clone(), triggers.clone(), metrics.clone());
+    let to_reconcile = ReconcileSender { pools, claims };
+    let writer = Writer::new(
+        client.clone(),
+        shared.clone(),
+        to_reconcile.clone(),
+        metrics.clone(),
+    );
     let context = Arc::new(Context {
         shared: shared.clone(),
         writer: writer.clone(),
@@ -100,7 +105,7 @@ pub async fn run(
         client: client.clone(),
         namespace: settings.namespace,
         shared: shared.clone(),
-        triggers: triggers.clone(),
+        to_reconcile: to_reconcile.clone(),
     };
     let (f1, f2, f3, f4, f5) = (feed.clone(), feed.clone(), feed.clone(), feed.clone(), feed);
     let watches = async move {
@@ -124,7 +129,7 @@ pub async fn run(
         |_, e: &Infallible, _| match *e {},
         Arc::clone(&context),
         pool_store,
-        queue(pool_triggers, term.subscribe(), &metrics, Trigger::Pool),
+        queue(pool_triggers, term.subscribe(), &metrics, ReconcileRequest::Pool),
         pool_config,
     );
     let claim_config = Config::default().concurrency(CLAIMS_AT_ONCE);
@@ -133,7 +138,12 @@ pub async fn run(
         |_, e: &Infallible, _| match *e {},
         Arc::clone(&context),
         claim_store,
-        queue(claim_triggers, term.subscribe(), &metrics, Trigger::Claim),
+        queue(
+            claim_triggers,
+            term.subscribe(),
+            &metrics,
+            ReconcileRequest::Claim,
+        ),
         claim_config,
     );
 
@@ -141,7 +151,7 @@ pub async fn run(
     tokio::spawn(schema_check::check(client.clone(), shared.clone()));
     tokio::spawn(take_over(
         shared.clone(),
-        triggers,
+        to_reconcile,
         metrics.clone(),
         term.subscribe(),
     ));
@@ -149,8 +159,8 @@ pub async fn run(
     let broken = tokio::select! {
         ended = tokio::spawn(watches) => ended.err(),
         ended = tokio::spawn(resync::run(context)) => ended.err(),
-        () = pool_controller.for_each(async |outcome| forget(&metrics, outcome, Trigger::Pool)) => None,
-        () = claim_controller.for_each(async |outcome| forget(&metrics, outcome, Trigger::Claim)) => None,
+        () = pool_controller.for_each(async |outcome| forget(&metrics, outcome, ReconcileRequest::Pool)) => None,
+        () = claim_controller.for_each(async |outcome| forget(&metrics, outcome, ReconcileRequest::Claim)) => None,
         ended = &mut election => return Ok(ended??),
         () = stop => None,
     };
@@ -173,7 +183,7 @@ pub async fn run(
 async fn elect(
     client: Client,
     settings: Option<leader_election::Settings>,
-    shared: Shared,
+    shared: SharedCache,
     term: Sender<Term>,
     give_up: CancellationToken,
 ) -> Result<(), Lost> {
@@ -190,14 +200,19 @@ async fn elect(
 
 /// Has everything looked at once this process leads: what was triggered before was dropped. Tells who looks at the metrics
 /// for as long as it does.
-async fn take_over(shared: Shared, triggers: Triggers, metrics: Metrics, mut term: Receiver<Term>) {
+async fn take_over(
+    shared: SharedCache,
+    to_reconcile: ReconcileSender,
+    metrics: Metrics,
+    mut term: Receiver<Term>,
+) {
     if term.wait_for(Term::runs).await.is_err() {
         return;
     }
     metrics.leads(true);
     if shared.synced() {
         let all = shared.lock().all();
-        triggers.send(all);
+        to_reconcile.send(all);
     }
     _ = term.wait_for(|term| *term == Term::None).await;
     metrics.leads(false);
@@ -207,7 +222,7 @@ async fn take_over(shared: Shared, triggers: Triggers, metrics: Metrics, mut ter
 fn forget<T>(
     metrics: &Metrics,
     outcome: Result<T, controller::Error<Infallible, Infallible>>,
-    trigger: fn(Key) -> Trigger,
+    trigger: fn(Key) -> ReconcileRequest,
 ) {
     if let Err(controller::Error::ObjectNotFound(object)) = outcome {
         let key = Key::new(object.namespace.unwrap_or_default(), object.name);
@@ -244,13 +259,13 @@ where
 
 /// What is to be reconciled. Whoever stands by drops it unseen.
 fn queue<K: Resource<DynamicType = ()> + 'static>(
-    triggers: UnboundedReceiver<Key>,
+    to_reconcile: UnboundedReceiver<Key>,
     term: Receiver<Term>,
     metrics: &Metrics,
-    trigger: fn(Key) -> Trigger,
-) -> impl Stream<Item = Result<ReconcileRequest<K>, Infallible>> + use<K> {
+    trigger: fn(Key) -> ReconcileRequest,
+) -> impl Stream<Item = Result<controller::ReconcileRequest<K>, Infallible>> + use<K> {
     let metrics = metrics.clone();
-    triggers
+    to_reconcile
         .filter(move |_| ready(*term.borrow() != Term::None))
         .map(move |key| {
             let object = ObjectRef::new(&key.name).within(&key.namespace);

@@ -1,8 +1,8 @@
 //! Reconciling a pool: observe, plan, apply.
 
 use crate::api::PoolStatus;
-use crate::cache::index::Trigger;
-use crate::cache::snapshot::PoolView;
+use crate::cache::index::ReconcileRequest;
+use crate::cache::snapshot::PoolSnapshot;
 use crate::controllers::{Context, requeue};
 use crate::executor::task::Task;
 use crate::model::Key;
@@ -37,7 +37,10 @@ impl Clone for Statuses {
 /// None: what a write meets is part of the next view.
 pub async fn reconcile(pool: Arc<StoredPool>, context: Arc<Context>) -> Result<Action, Infallible> {
     let key = stored::key(&pool.metadata);
-    let _timed = context.writer.metrics.reconciling(Trigger::Pool(key.clone()));
+    let _timed = context
+        .writer
+        .metrics
+        .reconciling(ReconcileRequest::Pool(key.clone()));
     let now = context.shared.now();
     let next = step(&context, &key, now);
     Ok(requeue(now, next))
@@ -45,36 +48,36 @@ pub async fn reconcile(pool: Arc<StoredPool>, context: Arc<Context>) -> Result<A
 
 /// Decides on one pool and starts all that follows. Answers when time alone will have changed something.
 pub fn step(context: &Context, key: &Key, now: Timestamp) -> Option<Timestamp> {
-    let view = observe(context, key, now)?;
-    let plan = context.writer.metrics.planning(|| planner::plan(&view));
-    apply(context, &view, plan)
+    let snapshot = observe(context, key, now)?;
+    let plan = context.writer.metrics.planning(|| planner::plan(&snapshot));
+    apply(context, &snapshot, plan)
 }
 
-fn observe(context: &Context, key: &Key, now: Timestamp) -> Option<PoolView> {
+fn observe(context: &Context, key: &Key, now: Timestamp) -> Option<PoolSnapshot> {
     if !context.shared.synced() {
         return None;
     }
     let index = context.shared.lock();
     let pool = index.pool(key).filter(|p| !p.terminating)?;
     let creation = context.writer.backoff().of(&pool, now);
-    index.pool_view(key, now, (context.shared.inputs.seed)(), creation)
+    index.pool_snapshot(key, now, (context.shared.inputs.seed)(), creation)
 }
 
-fn apply(context: &Context, view: &PoolView, plan: Plan) -> Option<Timestamp> {
-    context.writer.dispatch(view, &plan);
-    let changed_verdicts = context.shared.lock().judge(view, plan.waiting);
+fn apply(context: &Context, snapshot: &PoolSnapshot, plan: Plan) -> Option<Timestamp> {
+    context.writer.dispatch(snapshot, &plan);
+    let changed_verdicts = context.shared.lock().record_wait_reasons(snapshot, plan.waiting);
     context.writer.trigger(changed_verdicts);
-    let mut newly_chosen = context.shared.lock().choose(&view.chosen);
-    newly_chosen.retain(|other| *other != Trigger::Pool(view.key().clone()));
+    let mut newly_chosen = context.shared.lock().assign_pools(&snapshot.selected_pools);
+    newly_chosen.retain(|other| *other != ReconcileRequest::Pool(snapshot.key().clone()));
     context.writer.trigger(newly_chosen);
-    let due = publish(context, view, plan.status);
+    let due = publish(context, snapshot, plan.status);
     [plan.next, due].into_iter().flatten().min()
 }
 
 /// Writes the status if it says something new, but not more often than [`STATUS_INTERVAL`]. Answers when to
 /// look again.
-fn publish(context: &Context, view: &PoolView, status: PoolStatus) -> Option<Timestamp> {
-    let pool = &view.pool;
+fn publish(context: &Context, snapshot: &PoolSnapshot, status: PoolStatus) -> Option<Timestamp> {
+    let pool = &snapshot.pool;
     if status == pool.status || context.shared.lock().awaits(&pool.uid) {
         return None;
     }
@@ -83,11 +86,13 @@ fn publish(context: &Context, view: &PoolView, status: PoolStatus) -> Option<Tim
         .get(&pool.uid)
         .and_then(|last| last.checked_add(STATUS_INTERVAL).ok());
     // A clock that was set back must not silence the status.
-    if let Some(due) = due.filter(|due| *due > view.now && due.duration_since(view.now) <= STATUS_INTERVAL) {
+    if let Some(due) =
+        due.filter(|due| *due > snapshot.now && due.duration_since(snapshot.now) <= STATUS_INTERVAL)
+    {
         return Some(due);
     }
-    written.retain(|_, last| view.now.duration_since(*last) < STATUS_INTERVAL);
-    written.insert(pool.uid.clone(), view.now);
+    written.retain(|_, last| snapshot.now.duration_since(*last) < STATUS_INTERVAL);
+    written.insert(pool.uid.clone(), snapshot.now);
     context.writer.start(Task::PublishPool {
         pool: Arc::clone(pool),
         status: Box::new(status),

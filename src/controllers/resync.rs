@@ -31,7 +31,7 @@ pub async fn run(context: Arc<Context>) {
         }
         let pools = context.shared.lock().pool_keys();
         context.writer.metrics.meters.keep(&pools);
-        let overdue = context.shared.lock().pending.overdue(Instant::now());
+        let overdue = context.shared.lock().expectations.overdue(Instant::now());
         stream::iter(overdue)
             .for_each_concurrent(REREADS, |pod| Task::Reread { pod }.run(context.writer.clone()))
             .await;
@@ -43,7 +43,7 @@ pub async fn run(context: Arc<Context>) {
 pub fn clock_was_set(context: &Context, step: SignedDuration) {
     let mut index = context.shared.lock();
     if step.is_negative() {
-        (index.failures, index.takings) = Default::default();
+        (index.failures, index.recent_claims) = Default::default();
         *context.writer.backoff() = Backoff::default();
     }
     let all = index.all();

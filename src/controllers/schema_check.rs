@@ -2,7 +2,7 @@
 //! schema, which every account may read, so that no right on CustomResourceDefinitions is needed.
 
 use crate::api::crd;
-use crate::cache::watch::Shared;
+use crate::cache::watch::SharedCache;
 use crate::executor::outcome::{CallError, call};
 use kube::Client;
 use kube::api::ListParams;
@@ -29,7 +29,7 @@ pub struct Difference {
 }
 
 /// Waits until our types are served, and tells the log where they are older or newer than this operator.
-pub async fn check(client: Client, shared: Shared) {
+pub async fn check(client: Client, shared: SharedCache) {
     shared.until_synced().await;
     for _ in 0..TRIES {
         match published(&client).await {

@@ -2,9 +2,9 @@
 
 use crate::cache::index::Index;
 use crate::executor::Writer;
-use crate::executor::bind::{Order, claiming_patch, say_refused};
+use crate::executor::bind::{BindOrder, claiming_patch, report_rejection};
 use crate::executor::outcome::{CallError, Class, Tries};
-use crate::executor::request_limit::Place;
+use crate::executor::request_limit::RequestSlot;
 use crate::model::claim::Claim;
 use crate::model::sandbox::{Owner, Sandbox};
 use crate::model::stored::StoredPod;
@@ -15,20 +15,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// What came of W1.
-pub(crate) enum Given {
+pub(crate) enum ClaimPodOutcome {
     /// The claim holds the pod, which is like this now.
     Held(Arc<Sandbox>),
     /// Not this one: it has changed, is another's, or the claim has no use for it any more.
     Missed,
     /// The API server will not have it; its words. That may be for what the claim adds, so no other claim is to miss the
     /// sandbox.
-    Refused(String),
+    Rejected(String),
     /// No pod can have the metadata that the claim wants for it; the API server's words.
     Invalid(String),
 }
 
 /// Why W1 was not made.
-enum NotGiven {
+enum NotClaimed {
     /// The API server's last word.
     For(CallError),
     /// The claim waits no more, and the sandbox is as it was.
@@ -40,102 +40,102 @@ enum NotGiven {
 /// W1 for one sandbox.
 pub(crate) async fn give(
     writer: &Writer,
-    place: &mut Place<'_>,
-    order: &Order,
+    slot: &mut RequestSlot<'_>,
+    order: &BindOrder,
     sandbox: &Arc<Sandbox>,
-) -> Given {
+) -> ClaimPodOutcome {
     let claim = &order.claim;
-    match exclude(writer, place, order, sandbox).await {
+    match exclude(writer, slot, order, sandbox).await {
         Ok(pod) => {
-            writer.shared.lock().pending.answered(sandbox);
-            return Given::Held(Arc::new(pod));
+            writer.shared.lock().expectations.answered(sandbox);
+            return ClaimPodOutcome::Held(Arc::new(pod));
         }
-        Err(NotGiven::Unknown) => {
+        Err(NotClaimed::Unknown) => {
             // A live read is to tell, unless the watch does before.
-            writer.shared.lock().pending.answered(sandbox);
+            writer.shared.lock().expectations.answered(sandbox);
         }
-        Err(NotGiven::Free) => free(writer, sandbox),
-        Err(NotGiven::For(error)) if error.is_refusal() => {
+        Err(NotClaimed::Free) => free(writer, sandbox),
+        Err(NotClaimed::For(error)) if error.is_rejection() => {
             let message = error.message();
-            if !error.is_told() {
+            if !error.is_logged() {
                 tracing::error!(claim = %claim.key, pod = %sandbox.key, error = message, "the binding was refused");
             }
             let now = writer.shared.now();
             let mut index = writer.shared.lock();
             if still_waits(&index, order, now) {
-                index.note_refuser(claim, sandbox);
+                index.note_rejected_sandbox(claim, sandbox);
             }
             drop(index);
             free(writer, sandbox);
-            return Given::Refused(message);
+            return ClaimPodOutcome::Rejected(message);
         }
-        Err(NotGiven::For(error)) => match error.class() {
+        Err(NotClaimed::For(error)) => match error.class() {
             Class::Invalid(message) => {
                 free(writer, sandbox);
-                return Given::Invalid(message);
+                return ClaimPodOutcome::Invalid(message);
             }
             Class::Gone => writer.gone(sandbox),
             class => {
                 tracing::debug!(claim = %claim.key, pod = %sandbox.key, ?class, "the sandbox was taken or has changed");
-                writer.set_aside(sandbox);
+                writer.hold_until_changed(sandbox);
             }
         },
     }
-    Given::Missed
+    ClaimPodOutcome::Missed
 }
 
 /// The sandbox was not given, and is as it was.
 fn free(writer: &Writer, sandbox: &Sandbox) {
-    writer.shared.lock().pending.forget(sandbox);
-    writer.look_again(sandbox);
+    writer.shared.lock().expectations.forget(sandbox);
+    writer.requeue(sandbox);
 }
 
 /// W1. Answers the pod as it is now. It is tried no more once the claim has no use for it.
 async fn exclude(
     writer: &Writer,
-    place: &mut Place<'_>,
-    order: &Order,
+    slot: &mut RequestSlot<'_>,
+    order: &BindOrder,
     sandbox: &Sandbox,
-) -> Result<Sandbox, NotGiven> {
+) -> Result<Sandbox, NotClaimed> {
     let (claim, pool) = (&order.claim, &order.pool);
     let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &sandbox.key.namespace);
     let name = &sandbox.key.name;
     let patch: json_patch::Patch = serde_json::from_value(claiming_patch(claim, sandbox, pool))
-        .map_err(|e| NotGiven::For(CallError::Kube(kube::Error::SerdeError(e))))?;
+        .map_err(|e| NotClaimed::For(CallError::Kube(kube::Error::SerdeError(e))))?;
     let (parameters, patch) = (PatchParams::default(), Patch::Json::<()>(patch));
     let (mut tries, mut told) = (Tries::new(), false);
     let answer = loop {
-        place.take().await;
+        slot.take().await;
         if !still_waits(&writer.shared.lock(), order, writer.shared.now()) {
-            break Err(NotGiven::Free);
+            break Err(NotClaimed::Free);
         }
-        writer.shared.lock().pending.goes_on(sandbox);
-        let error = match place.call(pods.patch(name, &parameters, &patch)).await {
+        writer.shared.lock().expectations.goes_on(sandbox);
+        let error = match slot.call(pods.patch(name, &parameters, &patch)).await {
             Ok(pod) => break Ok(pod),
             Err(error) => error,
         };
         let Some(pause) = tries.pause_after(&error) else {
-            break Err(NotGiven::For(error));
+            break Err(NotClaimed::For(error));
         };
         if tries.go_on_failing(pause) {
-            if error.is_refusal() {
-                break Err(NotGiven::For(error));
+            if error.is_rejection() {
+                break Err(NotClaimed::For(error));
             }
             if !std::mem::replace(&mut told, true) {
-                place.leave();
+                slot.leave();
                 let error = error.message();
                 tracing::warn!(claim = %claim.key, pod = %sandbox.key, error, "the API server does not make the binding");
                 let message = format!("the API server does not make the binding: {error}");
                 // Where that fails, too, it is not the claim that has to be told.
-                _ = say_refused(writer, order, &message).await;
+                _ = report_rejection(writer, order, &message).await;
             }
         }
-        wait(writer, place, order, pause).await;
+        wait(writer, slot, order, pause).await;
     };
     let pod = match answer {
         // An earlier try whose answer was lost may be the one that changed the pod, whatever is said of a later one.
         Err(why) if is_open(&why, tries.lost) => {
-            let now = live(writer, place, order, &pods, name).await?;
+            let now = live(writer, slot, order, &pods, name).await?;
             if !is_held(&now, claim, sandbox) {
                 return Err(why);
             }
@@ -147,10 +147,10 @@ async fn exclude(
 }
 
 /// Whether `why` leaves open who has the pod.
-fn is_open(why: &NotGiven, lost: bool) -> bool {
+fn is_open(why: &NotClaimed, lost: bool) -> bool {
     match why {
-        NotGiven::For(error) if error.class() == Class::Stale => true,
-        NotGiven::For(error) if error.class() == Class::Gone => false,
+        NotClaimed::For(error) if error.class() == Class::Stale => true,
+        NotClaimed::For(error) if error.class() == Class::Gone => false,
         _ => lost,
     }
 }
@@ -158,48 +158,48 @@ fn is_open(why: &NotGiven, lost: bool) -> bool {
 /// The pod as it is, read as often as it takes while the claim waits, and once at least.
 async fn live(
     writer: &Writer,
-    place: &mut Place<'_>,
-    order: &Order,
+    slot: &mut RequestSlot<'_>,
+    order: &BindOrder,
     pods: &Api<StoredPod>,
     name: &str,
-) -> Result<StoredPod, NotGiven> {
+) -> Result<StoredPod, NotClaimed> {
     let mut tries = Tries::new();
     loop {
-        let error = match place.call(pods.get(name)).await {
+        let error = match slot.call(pods.get(name)).await {
             Ok(pod) => return Ok(pod),
             Err(error) => error,
         };
         let pause = match error.class() {
-            Class::Gone => return Err(NotGiven::For(error)),
+            Class::Gone => return Err(NotClaimed::For(error)),
             Class::Throttled(pause) => pause,
             _ => tries.next_pause(),
         };
-        wait(writer, place, order, pause).await;
+        wait(writer, slot, order, pause).await;
         if !still_waits(&writer.shared.lock(), order, writer.shared.now()) {
-            return Err(NotGiven::Unknown);
+            return Err(NotClaimed::Unknown);
         }
     }
 }
 
 /// Gives the place up and waits, but for no longer than the claim does.
-async fn wait(writer: &Writer, place: &mut Place<'_>, order: &Order, pause: Duration) {
+async fn wait(writer: &Writer, slot: &mut RequestSlot<'_>, order: &BindOrder, pause: Duration) {
     let left = time_left(&writer.shared.lock(), order, writer.shared.now());
-    place.pause(pause.min(left)).await;
+    slot.pause(pause.min(left)).await;
 }
 
 /// Whether the claim is still there and waits, as far as is seen.
-pub(crate) fn still_waits(index: &Index, order: &Order, now: Timestamp) -> bool {
+pub(crate) fn still_waits(index: &Index, order: &BindOrder, now: Timestamp) -> bool {
     !time_left(index, order, now).is_zero()
 }
 
 /// For how long the claim still waits to be served, as far as is seen: its user may have given it more or less time.
-pub(crate) fn time_left(index: &Index, order: &Order, now: Timestamp) -> Duration {
+pub(crate) fn time_left(index: &Index, order: &BindOrder, now: Timestamp) -> Duration {
     let claim = index.claim(&order.claim.key);
     let Some(claim) = claim.filter(|claim| claim.uid == order.claim.uid && claim.waiting()) else {
         return Duration::ZERO;
     };
-    let terms = claim.terms(Some(&order.pool.claim_defaults));
-    let ends = [claim.deadline(&terms), claim.expiration()];
+    let resolved_spec = claim.resolved_spec(Some(&order.pool.claim_defaults));
+    let ends = [claim.deadline(&resolved_spec), claim.expiration()];
     let end = ends.into_iter().flatten().min().unwrap_or(Timestamp::MAX);
     end.duration_since(now).try_into().unwrap_or_default()
 }

@@ -1,11 +1,11 @@
 //! Creating pods, under names chosen beforehand, so that a repeated POST cannot create two.
 
 use crate::api::{API_VERSION, labels};
-use crate::cache::index::Trigger;
-use crate::cache::snapshot::PoolView;
+use crate::cache::index::ReconcileRequest;
+use crate::cache::snapshot::PoolSnapshot;
 use crate::executor::Writer;
-use crate::executor::outcome::{CallError, Class, Tries, call, post, settle};
-use crate::executor::request_limit::Place;
+use crate::executor::outcome::{CallError, Class, Tries, call, confirm, post};
+use crate::executor::request_limit::RequestSlot;
 use crate::executor::task::Task;
 use crate::model::Key;
 use crate::model::pool::Pool;
@@ -25,7 +25,7 @@ const STANDS: Duration = Duration::from_secs(2);
 
 /// One pod to be created.
 #[derive(Clone, Debug)]
-pub struct Order {
+pub struct CreateOrder {
     /// Namespace and name of the pod.
     pub pod: Key,
     revision: String,
@@ -33,10 +33,10 @@ pub struct Order {
     reason: &'static str,
 }
 
-impl Order {
+impl CreateOrder {
     /// The order for one planned creation.
     pub(crate) fn new(
-        view: &PoolView,
+        snapshot: &PoolSnapshot,
         plan: &Plan,
         name: &str,
         revision: &str,
@@ -44,7 +44,7 @@ impl Order {
     ) -> Self {
         let previous = plan.revisions.previous.as_ref().filter(|p| p.hash == revision);
         Self {
-            pod: Key::new(view.key().namespace.clone(), name),
+            pod: Key::new(snapshot.key().namespace.clone(), name),
             revision: revision.to_string(),
             template: Arc::clone(&previous.unwrap_or(&plan.revisions.update).template),
             reason,
@@ -54,7 +54,7 @@ impl Order {
 
 /// Creates the pods: the first alone, and the others only when the API server took it, so that a template it
 /// refuses costs one request and not hundreds.
-pub(crate) async fn run(writer: Writer, pool: Arc<Pool>, orders: Vec<Order>) {
+pub(crate) async fn run(writer: Writer, pool: Arc<Pool>, orders: Vec<CreateOrder>) {
     let Some((first, rest)) = orders.split_first() else {
         return;
     };
@@ -81,9 +81,9 @@ enum NotCreated {
 
 /// Answers whether the pod was created. It is not when the pool was changed while the order waited for its turn: then the
 /// next plan says what is needed.
-async fn create(writer: &Writer, pool: &Pool, order: &Order) -> Result<bool, NotCreated> {
-    let mut place = writer.changes.place();
-    place.take().await;
+async fn create(writer: &Writer, pool: &Pool, order: &CreateOrder) -> Result<bool, NotCreated> {
+    let mut slot = writer.changes.slot();
+    slot.take().await;
     let now = writer.shared.lock().pool(&pool.key);
     if now.is_none_or(|now| (&now.uid, now.generation) != (&pool.uid, pool.generation)) {
         forget(writer, pool, order);
@@ -92,9 +92,9 @@ async fn create(writer: &Writer, pool: &Pool, order: &Order) -> Result<bool, Not
     let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &order.pod.namespace);
     let body = pod(pool, order);
     let post = || post(&writer.client, &pods, &body);
-    let is_seen = || !writer.shared.lock().pending.is_creating(&order.pod);
-    let answer = while_it_stands(&mut place, &pods, pool, &order.pod.name, post, is_seen).await;
-    let unseen = writer.shared.lock().pending.create_answered(&order.pod);
+    let is_seen = || !writer.shared.lock().expectations.is_creating(&order.pod);
+    let answer = while_it_stands(&mut slot, &pods, pool, &order.pod.name, post, is_seen).await;
+    let unseen = writer.shared.lock().expectations.create_answered(&order.pod);
     match answer {
         Ok(_) => {
             let (pod, reason) = (&order.pod, order.reason);
@@ -109,9 +109,11 @@ async fn create(writer: &Writer, pool: &Pool, order: &Order) -> Result<bool, Not
 }
 
 /// The pod of `order` does not come.
-fn forget(writer: &Writer, pool: &Pool, order: &Order) {
-    writer.shared.lock().pending.created(&order.pod);
-    writer.triggers.send([Trigger::Pool(pool.key.clone())]);
+fn forget(writer: &Writer, pool: &Pool, order: &CreateOrder) {
+    writer.shared.lock().expectations.created(&order.pod);
+    writer
+        .to_reconcile
+        .send([ReconcileRequest::Pool(pool.key.clone())]);
 }
 
 /// Sends a creation until its outcome is known, but not for longer than the decision to create stands. Once an answer is
@@ -119,7 +121,7 @@ fn forget(writer: &Writer, pool: &Pool, order: &Order) {
 /// looked at. When it is not there, what is needed by now is decided anew. One that the watch has shown is not sent again:
 /// it may be gone by now, and would be made twice.
 async fn while_it_stands<F: Future<Output = Result<StoredPod, CallError>>>(
-    place: &mut Place<'_>,
+    slot: &mut RequestSlot<'_>,
     pods: &Api<StoredPod>,
     pool: &Pool,
     name: &str,
@@ -130,7 +132,7 @@ async fn while_it_stands<F: Future<Output = Result<StoredPod, CallError>>>(
     let stands = || decided.elapsed() < STANDS;
     let mut error = CallError::NoAnswer;
     loop {
-        place.take().await;
+        slot.take().await;
         if tries.lost && is_seen() {
             return Err(NotCreated::Unknown(error));
         }
@@ -148,12 +150,12 @@ async fn while_it_stands<F: Future<Output = Result<StoredPod, CallError>>>(
         if !stands() {
             break;
         }
-        place.pause(tries.next_pause()).await;
+        slot.pause(tries.next_pause()).await;
     }
-    if !tries.lost && !is_taken(&error) {
+    if !tries.lost && !is_name_taken(&error) {
         return Err(NotCreated::For(error));
     }
-    match settle(place, || call(pods.get(name))).await {
+    match confirm(slot, || call(pods.get(name))).await {
         Ok(existing) if is_of(pool, &existing) => Ok(existing),
         Err(unreadable) if unreadable.class() != Class::Gone => Err(NotCreated::Unknown(unreadable)),
         // A stranger's, or none.
@@ -162,7 +164,7 @@ async fn while_it_stands<F: Future<Output = Result<StoredPod, CallError>>>(
 }
 
 /// The name is a stranger's, or that of an earlier try.
-fn is_taken(error: &CallError) -> bool {
+fn is_name_taken(error: &CallError) -> bool {
     matches!(error, CallError::Kube(kube::Error::Api(status)) if status.is_already_exists())
 }
 
@@ -176,22 +178,24 @@ fn is_of(pool: &Pool, pod: &StoredPod) -> bool {
 }
 
 /// Nothing of `orders` will come: no more pods are created for a while, and the pool says why.
-fn refuse(writer: &Writer, pool: &Pool, orders: &[Order], error: &CallError) {
+fn refuse(writer: &Writer, pool: &Pool, orders: &[CreateOrder], error: &CallError) {
     let message = error.message();
     let mut index = writer.shared.lock();
     for order in orders {
-        index.pending.created(&order.pod);
+        index.expectations.created(&order.pod);
     }
     drop(index);
     let pause = writer.backoff().failed(pool, error, writer.shared.now());
-    if !error.is_told() {
+    if !error.is_logged() {
         tracing::warn!(pool = %pool.key, error = message, retry_in = ?pause, "a pod could not be created");
     }
-    writer.triggers.send([Trigger::Pool(pool.key.clone())]);
+    writer
+        .to_reconcile
+        .send([ReconcileRequest::Pool(pool.key.clone())]);
 }
 
 /// The pod: the template as written, with our labels, and owned by the pool.
-fn pod(pool: &Pool, order: &Order) -> Value {
+fn pod(pool: &Pool, order: &CreateOrder) -> Value {
     let template = &order.template.value;
     let mut metadata = Map::new();
     for field in ["labels", "annotations"] {

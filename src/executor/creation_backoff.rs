@@ -15,7 +15,7 @@ const FIRST: SignedDuration = SignedDuration::from_secs(1);
 const LONGEST: SignedDuration = SignedDuration::from_secs(outcome::LONGEST.cast_signed());
 
 #[derive(Clone, Debug)]
-struct Refusal {
+struct Rejection {
     /// A PodTemplate is mended without a change of the pool, and then tried at once, too.
     template: Arc<Template>,
     until: Timestamp,
@@ -28,7 +28,7 @@ type Spec = (String, i64);
 
 /// Pools whose pods were refused.
 #[derive(Clone, Debug, Default)]
-pub struct Backoff(BTreeMap<Spec, Refusal>);
+pub struct Backoff(BTreeMap<Spec, Rejection>);
 
 impl Backoff {
     /// Notes a failure at `now` and answers the pause, which is as long as the API server asks for at least. Failures
@@ -50,7 +50,7 @@ impl Backoff {
         let until = now.checked_add(pause).unwrap_or(Timestamp::MAX);
         self.0.insert(
             spec(pool),
-            Refusal {
+            Rejection {
                 template: Arc::clone(&pool.template),
                 until,
                 pause,
@@ -77,7 +77,7 @@ impl Backoff {
     }
 }
 
-impl Refusal {
+impl Rejection {
     fn is_of(&self, pool: &Pool) -> bool {
         self.template.canonical == pool.template.canonical
     }

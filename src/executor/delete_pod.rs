@@ -1,7 +1,7 @@
 //! Deleting, always under the condition that things are what they were when the deletion was decided.
 
 use crate::executor::Writer;
-use crate::executor::outcome::{CallError, Class, call, settle};
+use crate::executor::outcome::{CallError, Class, call, confirm};
 use crate::model::sandbox::Sandbox;
 use crate::model::stored::StoredPod;
 use kube::Api;
@@ -19,10 +19,10 @@ pub(crate) async fn run(writer: Writer, sandbox: Arc<Sandbox>, reason: &'static 
             writer.gone(&sandbox);
         }
         Err(error) => {
-            if let Class::Refused(message) = error.class() {
+            if let Class::Rejected(message) = error.class() {
                 tracing::error!(pod = %sandbox.key, error = message, "the deletion was refused");
             }
-            writer.set_aside(&sandbox);
+            writer.hold_until_changed(&sandbox);
         }
     }
 }
@@ -31,19 +31,19 @@ pub(crate) async fn run(writer: Writer, sandbox: Arc<Sandbox>, reason: &'static 
 async fn delete(writer: &Writer, sandbox: &Sandbox) -> Result<(), CallError> {
     let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &sandbox.key.namespace);
     let parameters = only(&sandbox.uid, Some(&sandbox.resource_version));
-    let mut place = writer.changes.place();
+    let mut slot = writer.changes.slot();
     let ask = || {
-        writer.shared.lock().pending.goes_on(sandbox);
+        writer.shared.lock().expectations.goes_on(sandbox);
         call(pods.delete(&sandbox.key.name, &parameters))
     };
-    let error = match settle(&mut place, ask).await {
+    let error = match confirm(&mut slot, ask).await {
         Ok(_) => return Ok(()),
         Err(error) => error,
     };
     match error.class() {
         Class::Gone => Ok(()),
         // An earlier try whose answer was lost may be the one that changed the pod.
-        Class::Stale => match settle(&mut place, || call(pods.get(&sandbox.key.name))).await {
+        Class::Stale => match confirm(&mut slot, || call(pods.get(&sandbox.key.name))).await {
             Ok(now) if stays(&now, sandbox) => Err(error),
             Ok(_) => Ok(()),
             Err(unreadable) if unreadable.class() == Class::Gone => Ok(()),

@@ -2,7 +2,7 @@
 
 use crate::api::labels;
 use crate::executor::Writer;
-use crate::executor::outcome::{CallError, Class, call, settle};
+use crate::executor::outcome::{CallError, Class, call, confirm};
 use crate::executor::pod_patch::{handlers_are_on, label, test};
 use crate::model::lifecycle_hook::Hook;
 use crate::model::sandbox::{Owner, Sandbox};
@@ -64,21 +64,21 @@ fn is_made(pod: &StoredPod, sandbox: &Sandbox, to: &str) -> bool {
 
 /// Sends the patch that makes `to` of the state until its outcome is known. Answers whether it was made.
 async fn write(writer: &Writer, sandbox: &Arc<Sandbox>, to: &str, patch: Value) -> bool {
-    let mut place = writer.changes.place();
+    let mut slot = writer.changes.slot();
     let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &sandbox.key.namespace);
     let parameters = PatchParams::default();
     let answer = match serde_json::from_value(patch) {
         Ok(patch) => {
             let patch = Patch::Json::<()>(patch);
-            let patched = settle(&mut place, || {
-                writer.shared.lock().pending.goes_on(sandbox);
+            let patched = confirm(&mut slot, || {
+                writer.shared.lock().expectations.goes_on(sandbox);
                 call(pods.patch(&sandbox.key.name, &parameters, &patch))
             })
             .await;
             match patched {
                 // An earlier try whose answer was lost may be the one that changed the pod.
                 Err(error) if error.class() == Class::Stale => {
-                    match settle(&mut place, || call(pods.get(&sandbox.key.name))).await {
+                    match confirm(&mut slot, || call(pods.get(&sandbox.key.name))).await {
                         Ok(now) if is_made(&now, sandbox, to) => Ok(now),
                         Err(unreadable) if unreadable.class() == Class::Gone => Err(unreadable),
                         _ => Err(error),
@@ -89,15 +89,15 @@ async fn write(writer: &Writer, sandbox: &Arc<Sandbox>, to: &str, patch: Value) 
         }
         Err(error) => Err(CallError::Kube(kube::Error::SerdeError(error))),
     };
-    drop(place);
+    drop(slot);
     match &answer {
-        Ok(_) => writer.shared.lock().pending.answered(sandbox),
+        Ok(_) => writer.shared.lock().expectations.answered(sandbox),
         Err(error) if error.class() == Class::Gone => writer.gone(sandbox),
         Err(error) => {
-            if let Class::Refused(message) = error.class() {
+            if let Class::Rejected(message) = error.class() {
                 tracing::error!(pod = %sandbox.key, error = message, "the state of the pod could not be changed");
             }
-            writer.set_aside(sandbox);
+            writer.hold_until_changed(sandbox);
         }
     }
     answer.is_ok()

@@ -140,7 +140,7 @@ fn rollout(pool: &Pool, before: &PoolStatus, status: &PoolStatus) -> Vec<Event> 
         tell(progressing::PAUSED, message);
     }
     // A fast rollout is complete by the next status: that it goes on is in the spec.
-    let goes_on = !pool.targets.paused && is != progressing::PAUSED;
+    let goes_on = !pool.spec.paused && is != progressing::PAUSED;
     if was == progressing::PAUSED && goes_on && now.is_some_and(|c| c.status != "False") {
         tell(RESUMED, &format!("the rollout of revision {update} goes on"));
     }

@@ -12,16 +12,16 @@ use kube::Api;
 use std::sync::Arc;
 
 /// Reads a pod on which an own write was not seen in time.
-pub(crate) async fn settle(writer: &Writer, key: &Key) {
+pub(crate) async fn confirm(writer: &Writer, key: &Key) {
     let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &key.namespace);
-    let before = writer.shared.lock().before();
+    let before = writer.shared.lock().watch_progress();
     let answer = call(pods.get(&key.name)).await;
     let mut index = writer.shared.lock();
     let touched = match answer {
-        Ok(pod) => index.settle(key, Some(&pod), before),
-        Err(error) if error.class() == Class::Gone => index.settle(key, None, before),
+        Ok(pod) => index.confirm(key, Some(&pod), before),
+        Err(error) if error.class() == Class::Gone => index.confirm(key, None, before),
         Err(error) => {
-            if !error.is_told() {
+            if !error.is_logged() {
                 tracing::warn!(pod = %key, error = error.message(), "an own write is unseen, and the pod cannot be read");
             }
             return;
@@ -33,7 +33,7 @@ pub(crate) async fn settle(writer: &Writer, key: &Key) {
     writer.trigger(touched);
     // Also where the pod is as it was: the write has not happened, and may be due again.
     if let Some(pod) = pod {
-        writer.look_again(&pod);
+        writer.requeue(&pod);
     }
 }
 
@@ -44,11 +44,11 @@ pub(crate) async fn all_lost(writer: &Writer, claim: &Claim, published: &[BoundS
         match is_lost(writer, claim, one).await {
             Ok(true) => {}
             Ok(false) => {
-                writer.revisit(claim, None);
+                writer.requeue_claim_after(claim, None);
                 return false;
             }
             Err(error) => {
-                writer.revisit(claim, Some(&error));
+                writer.requeue_claim_after(claim, Some(&error));
                 return false;
             }
         }
@@ -71,15 +71,15 @@ pub(crate) async fn release(writer: Writer, claim: Arc<Claim>, sandbox: Arc<Sand
     if unlisted {
         return delete_pod::run(writer, sandbox, reason).await;
     }
-    writer.shared.lock().pending.forget(&sandbox);
-    writer.revisit(&claim, answer.as_ref().err());
+    writer.shared.lock().expectations.forget(&sandbox);
+    writer.requeue_claim_after(&claim, answer.as_ref().err());
 }
 
 /// Whether the published sandbox is gone indeed; an error when nobody can tell now. A pod whose labels were
 /// taken off by hand leaves the watch and is still its tenant's.
 async fn is_lost(writer: &Writer, claim: &Claim, published: &BoundSandbox) -> Result<bool, CallError> {
     let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &claim.key.namespace);
-    let before = writer.shared.lock().before();
+    let before = writer.shared.lock().watch_progress();
     match call(pods.get(&published.name)).await {
         Ok(pod) => {
             let held = stored::is_owned_by(&pod.metadata, &claim.uid);

@@ -21,9 +21,9 @@ pub mod task;
 
 use crate::api::claim::Phase;
 use crate::cache::bind_limit;
-use crate::cache::index::Trigger;
-use crate::cache::snapshot::PoolView;
-use crate::cache::watch::{Shared, Triggers};
+use crate::cache::index::ReconcileRequest;
+use crate::cache::snapshot::PoolSnapshot;
+use crate::cache::watch::{ReconcileSender, SharedCache};
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::sandbox::{Owner, Sandbox};
@@ -33,7 +33,7 @@ use creation_backoff::Backoff;
 use events::Events;
 use kube::Client;
 use outcome::{CallError, Class};
-use request_limit::Places;
+use request_limit::RequestLimit;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use task::{RETRY_AFTER, Task};
@@ -50,14 +50,14 @@ const CHANGES: usize = 32;
 #[derive(Clone)]
 pub struct Writer {
     pub(crate) client: Client,
-    pub(crate) shared: Shared,
-    pub(crate) triggers: Triggers,
+    pub(crate) shared: SharedCache,
+    pub(crate) to_reconcile: ReconcileSender,
     pub(crate) events: Events,
     pub(crate) metrics: Metrics,
     /// Shared between the tasks that create and the controller that plans.
     backoff: Arc<Mutex<Backoff>>,
-    bindings: Arc<Places>,
-    changes: Arc<Places>,
+    bindings: Arc<RequestLimit>,
+    changes: Arc<RequestLimit>,
     tasks: TaskTracker,
     stop: CancellationToken,
     /// Who starts tasks in place of the runtime.
@@ -66,16 +66,16 @@ pub struct Writer {
 
 impl Writer {
     /// A writer over `client` that reports to `shared` and `triggers`, and has `metrics` count what it does.
-    pub fn new(client: Client, shared: Shared, triggers: Triggers, metrics: Metrics) -> Self {
+    pub fn new(client: Client, shared: SharedCache, to_reconcile: ReconcileSender, metrics: Metrics) -> Self {
         Self {
             events: Events::new(client.clone()),
             metrics,
             client,
             shared,
-            triggers,
+            to_reconcile,
             backoff: Arc::default(),
-            bindings: Arc::new(Places::new(BINDINGS)),
-            changes: Arc::new(Places::new(CHANGES)),
+            bindings: Arc::new(RequestLimit::new(BINDINGS)),
+            changes: Arc::new(RequestLimit::new(CHANGES)),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
             starter: None,
@@ -92,16 +92,16 @@ impl Writer {
     }
 
     /// Carries out a plan. Bindings go first.
-    pub fn dispatch(&self, view: &PoolView, plan: &Plan) {
+    pub fn dispatch(&self, snapshot: &PoolSnapshot, plan: &Plan) {
         let mut creations = Vec::new();
         let mut index = self.shared.lock();
         for (revision, failures) in &plan.failures {
-            if view.failures.get(revision) != Some(failures) {
-                let (times, obstacle) = (failures.count, &failures.obstacle);
-                tracing::warn!(pool = %view.key(), revision, times, obstacle, "sandboxes failed to become available");
+            if snapshot.failures.get(revision) != Some(failures) {
+                let (times, not_running_reason) = (failures.count, &failures.not_running_reason);
+                tracing::warn!(pool = %snapshot.key(), revision, times, not_running_reason, "sandboxes failed to become available");
             }
         }
-        index.failures.note(&view.pool.uid, &plan.failures);
+        index.failures.note(&snapshot.pool.uid, &plan.failures);
         for (claim, mut sandboxes) in plan.bindings() {
             // Another pool may have begun to serve a claim that several may, or be done with it.
             let now = index.claim(&claim.key);
@@ -114,20 +114,20 @@ impl Writer {
             sandboxes.retain(|sandbox| held.iter().all(|held| held.uid != sandbox.uid));
             sandboxes.truncate(claim.wanted().saturating_sub(held.len()));
             // Those behind it must not pass it.
-            if !index.turns.take(view.key(), sandboxes.len()) {
+            if !index.bind_limit.take(snapshot.key(), sandboxes.len()) {
                 break;
             }
-            index.pending.serving(&claim.uid);
+            index.expectations.in_flight(&claim.uid);
             for sandbox in &sandboxes {
-                index.pending.binding(sandbox, &claim.uid);
-                index.takings.note(&view.pool.uid, view.now);
+                index.expectations.binding(sandbox, &claim.uid);
+                index.recent_claims.note(&snapshot.pool.uid, snapshot.now);
             }
-            let stays = |sandbox: &Arc<Sandbox>| !index.pending.is_deleting(&sandbox.uid);
-            let order = bind::Order {
+            let stays = |sandbox: &Arc<Sandbox>| !index.expectations.is_deleting(&sandbox.uid);
+            let order = bind::BindOrder {
                 warm: !index.has_waited(claim),
                 held: held.into_iter().filter(stays).collect(),
                 claim: index.as_written(claim),
-                pool: Arc::clone(&view.pool),
+                pool: Arc::clone(&snapshot.pool),
                 sandboxes,
             };
             self.start(Task::Bind(Arc::new(order)));
@@ -138,28 +138,28 @@ impl Writer {
                 // Those of one claim are bound together, above.
                 Step::BindClaim { .. } => {}
                 Step::FailClaim { claim, message } => {
-                    index.pending.serving(&claim.uid);
+                    index.expectations.in_flight(&claim.uid);
                     self.start(Task::FailClaim {
                         claim: index.as_written(claim),
-                        pool: Arc::clone(&view.pool),
+                        pool: Arc::clone(&snapshot.pool),
                         reason,
                         message: message.clone(),
                     });
                 }
                 Step::DeletePod { sandbox } => {
-                    index.pending.deleting(sandbox);
+                    index.expectations.deleting(sandbox);
                     let sandbox = Arc::clone(sandbox);
                     self.start(Task::Delete { sandbox, reason });
                 }
                 Step::DrainPod { sandbox } => {
-                    index.pending.draining(sandbox);
+                    index.expectations.draining(sandbox);
                     let sandbox = Arc::clone(sandbox);
                     self.start(Task::Drain { sandbox, reason });
                 }
                 Step::RestorePod { sandbox } => {
-                    index.pending.restoring(sandbox);
+                    index.expectations.restoring(sandbox);
                     let sandbox = Arc::clone(sandbox);
-                    let hook = view.pool.targets.pre_delete.clone();
+                    let hook = snapshot.pool.spec.pre_delete.clone();
                     self.start(Task::Restore {
                         sandbox,
                         hook,
@@ -169,24 +169,27 @@ impl Writer {
                 // No pod is made from a template that is not on record yet.
                 Step::CreatePod { .. } if plan.revisions.store.is_some() => {}
                 Step::CreatePod { name, revision } => {
-                    let order = create_pod::Order::new(view, plan, name, revision, reason);
+                    let order = create_pod::CreateOrder::new(snapshot, plan, name, revision, reason);
                     index
-                        .pending
-                        .creating(order.pod.clone(), view.key().clone(), revision.clone());
+                        .expectations
+                        .creating(order.pod.clone(), snapshot.key().clone(), revision.clone());
                     creations.push(order);
                 }
             }
         }
-        let is_looked_at_later = index.later.contains(&Trigger::Pool(view.key().clone()));
-        if store_revision::due(view, plan, is_looked_at_later) && index.pending.start_revising(&view.pool.uid)
+        let is_looked_at_later = index
+            .later
+            .contains(&ReconcileRequest::Pool(snapshot.key().clone()));
+        if store_revision::due(snapshot, plan, is_looked_at_later)
+            && index.expectations.start_revising(&snapshot.pool.uid)
         {
-            let pool = Arc::clone(&view.pool);
+            let pool = Arc::clone(&snapshot.pool);
             let revisions = plan.revisions.clone();
             self.start(Task::Revise { pool, revisions });
         }
         drop(index);
         if !creations.is_empty() {
-            let pool = Arc::clone(&view.pool);
+            let pool = Arc::clone(&snapshot.pool);
             let orders = creations;
             self.start(Task::Create { pool, orders });
         }
@@ -205,8 +208,8 @@ impl Writer {
         self.backoff.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn trigger(&self, triggers: Vec<Trigger>) {
-        self.triggers.send(triggers);
+    pub(crate) fn trigger(&self, to_reconcile: Vec<ReconcileRequest>) {
+        self.to_reconcile.send(to_reconcile);
     }
 
     /// Starts a task. One that only waits does not hold up a shutdown.
@@ -234,10 +237,10 @@ impl Writer {
     /// may be more by now than is seen.
     pub(crate) fn release(&self, claim: &Arc<Claim>, sandbox: Arc<Sandbox>, reason: &'static str) {
         let mut index = self.shared.lock();
-        if index.pending.on(&sandbox.uid).is_some() {
+        if index.expectations.on(&sandbox.uid).is_some() {
             return;
         }
-        index.pending.deleting(&sandbox);
+        index.expectations.deleting(&sandbox);
         let claim = Arc::clone(claim);
         self.start(match claim.status.phase {
             Some(Phase::Failed | Phase::Expired) => Task::Delete { sandbox, reason },
@@ -250,25 +253,25 @@ impl Writer {
     }
 
     /// Has the pool of `sandbox` and the claim that owns it by now looked at again.
-    pub(crate) fn look_again(&self, sandbox: &Sandbox) {
+    pub(crate) fn requeue(&self, sandbox: &Sandbox) {
         let namespace = &sandbox.key.namespace;
-        let mut triggers = vec![Trigger::Pool(sandbox.pool_key())];
+        let mut to_reconcile = vec![ReconcileRequest::Pool(sandbox.pool_key())];
         let now = self.shared.lock().pod(&sandbox.key);
         if let Owner::Claim { name, .. } = now.as_ref().map_or(&sandbox.owner, |pod| &pod.owner) {
-            triggers.push(Trigger::Claim(Key::new(namespace, name)));
+            to_reconcile.push(ReconcileRequest::Claim(Key::new(namespace, name)));
         }
-        self.triggers.send(triggers);
+        self.to_reconcile.send(to_reconcile);
     }
 
     /// Has `claim` looked at again after a while, which is as long as the API server asks for in `error` at least.
-    pub(crate) fn revisit(&self, claim: &Claim, error: Option<&CallError>) {
+    pub(crate) fn requeue_claim_after(&self, claim: &Claim, error: Option<&CallError>) {
         let mut again = self.shared.lock().pools_for(claim);
-        again.push(Trigger::Claim(claim.key.clone()));
-        self.look_later(again, pause_after(error));
+        again.push(ReconcileRequest::Claim(claim.key.clone()));
+        self.requeue_after(again, pause_after(error));
     }
 
     /// Has objects looked at again after a while, each once however often that is asked for meanwhile.
-    pub(crate) fn look_later(&self, mut again: Vec<Trigger>, after: Duration) {
+    pub(crate) fn requeue_after(&self, mut again: Vec<ReconcileRequest>, after: Duration) {
         let mut index = self.shared.lock();
         again.retain(|trigger| index.later.insert(trigger.clone()));
         drop(index);
@@ -279,23 +282,23 @@ impl Writer {
 
     /// The API server has said that `sandbox` is gone or going: it counts for nothing any more, before the watch shows it.
     pub(crate) fn gone(&self, sandbox: &Sandbox) {
-        self.shared.lock().pending.deleted(sandbox);
-        self.look_again(sandbox);
+        self.shared.lock().expectations.deleted(sandbox);
+        self.requeue(sandbox);
     }
 
     /// Leaves `sandbox` alone until the watch shows a change of it, or for a while when none comes.
-    pub(crate) fn set_aside(&self, sandbox: &Arc<Sandbox>) {
+    pub(crate) fn hold_until_changed(&self, sandbox: &Arc<Sandbox>) {
         let mut index = self.shared.lock();
         let is_newer =
             |now: &Sandbox| now.uid == sandbox.uid && now.resource_version != sandbox.resource_version;
         let has_changed = index.pod(&sandbox.key).is_some_and(|now| is_newer(&now));
         if has_changed {
-            index.pending.forget(sandbox);
+            index.expectations.forget(sandbox);
         } else {
-            index.pending.refused(sandbox);
+            index.expectations.refused(sandbox);
         }
         drop(index);
-        self.look_again(sandbox);
+        self.requeue(sandbox);
         if has_changed {
             return;
         }
@@ -306,7 +309,7 @@ impl Writer {
 
     /// Leaves `claim`, which is noted as being served, alone for a while, and others are served meanwhile.
     pub(crate) fn pause(&self, claim: Arc<Claim>, after: Duration) {
-        self.shared.lock().pending.pausing(&claim.uid);
+        self.shared.lock().expectations.pausing(&claim.uid);
         self.start(Task::ServeAgain { claim, after });
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::client::request_errors;
 use crate::client::request_errors::MissingRight;
-use crate::executor::request_limit::Place;
+use crate::executor::request_limit::RequestSlot;
 use crate::executor::shutdown::Sent;
 use kube::api::PostParams;
 use kube::core::Request;
@@ -44,7 +44,7 @@ pub enum Class {
     /// 404: the object is gone.
     Gone,
     /// The API server will not have it; its words. Trying again helps only when something else changes.
-    Refused(String),
+    Rejected(String),
     /// The operator's role does not allow it. [`call`] has told the log.
     Denied,
     /// The API server asks to wait, for this long at most. The write did not happen.
@@ -64,7 +64,7 @@ pub async fn call<T>(request: impl Future<Output = Result<T, kube::Error>>) -> R
         Err(_) => Err(CallError::NoAnswer),
     };
     if let Some(right) = answer.as_ref().err().and_then(CallError::missing_right) {
-        request_errors::tell_of_right(&right);
+        request_errors::log_missing_right(&right);
     }
     answer
 }
@@ -100,16 +100,16 @@ impl CallError {
             422 if causes.iter().any(names_metadata) => Class::Invalid(status.message.clone()),
             429 => Class::Throttled(Duration::from_secs(u64::from(retry_after).clamp(1, LONGEST))),
             403 if self.missing_right().is_some() => Class::Denied,
-            400..=499 => Class::Refused(status.message.clone()),
-            _ if status.message.contains(TOO_LARGE) => Class::Refused(status.message.clone()),
+            400..=499 => Class::Rejected(status.message.clone()),
+            _ if status.message.contains(TOO_LARGE) => Class::Rejected(status.message.clone()),
             _ => Class::Ambiguous,
         }
     }
 
     /// The API server will not have it, or cannot ask the webhook that is to admit it. The write did not happen, and another,
     /// to which that does not apply, may fare better.
-    pub(crate) fn is_refusal(&self) -> bool {
-        matches!(self.class(), Class::Refused(_) | Class::Denied) || self.is_not_admitted()
+    pub(crate) fn is_rejection(&self) -> bool {
+        matches!(self.class(), Class::Rejected(_) | Class::Denied) || self.is_not_admitted()
     }
 
     /// A webhook that is to admit the write could not be asked.
@@ -118,7 +118,7 @@ impl CallError {
     }
 
     /// The log knows of it already: a missing right is told of once, not at each try.
-    pub fn is_told(&self) -> bool {
+    pub fn is_logged(&self) -> bool {
         self.class() == Class::Denied
     }
 
@@ -191,7 +191,7 @@ impl Tries {
                 self.next_pause()
             }
             Class::Throttled(pause) => pause,
-            Class::Stale | Class::Gone | Class::Invalid(_) | Class::Refused(_) | Class::Denied => {
+            Class::Stale | Class::Gone | Class::Invalid(_) | Class::Rejected(_) | Class::Denied => {
                 return None;
             }
         };
@@ -204,19 +204,19 @@ impl Tries {
 ///
 /// # Errors
 /// The first error that says the write did not happen.
-pub(crate) async fn settle<T, F: Future<Output = Result<T, CallError>>>(
-    place: &mut Place<'_>,
+pub(crate) async fn confirm<T, F: Future<Output = Result<T, CallError>>>(
+    slot: &mut RequestSlot<'_>,
     mut ask: impl FnMut() -> F,
 ) -> Result<T, CallError> {
     let mut tries = Tries::new();
     loop {
-        place.take().await;
+        slot.take().await;
         let error = match ask().await {
             Ok(answer) => return Ok(answer),
             Err(error) => error,
         };
         match tries.pause_after(&error) {
-            Some(pause) => place.pause(pause).await,
+            Some(pause) => slot.pause(pause).await,
             None => return Err(error),
         }
     }

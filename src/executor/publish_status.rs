@@ -2,11 +2,11 @@
 
 use crate::api::claim::Phase;
 use crate::api::{PoolStatus, SandboxClaimStatus};
-use crate::cache::index::Trigger;
+use crate::cache::index::ReconcileRequest;
 use crate::executor::claim_log::tell;
 use crate::executor::delete_pod::only;
-use crate::executor::outcome::{CallError, Class, call, settle};
-use crate::executor::request_limit::Place;
+use crate::executor::outcome::{CallError, Class, call, confirm};
+use crate::executor::request_limit::RequestSlot;
 use crate::executor::{Writer, pause_after};
 use crate::model::claim::Claim;
 use crate::model::pool::Pool;
@@ -33,11 +33,11 @@ pub(crate) async fn pool_status(writer: Writer, pool: Arc<Pool>, status: PoolSta
         }
         Err(error) if error.class() == Class::Gone => {}
         Err(error) => {
-            if !error.is_told() {
+            if !error.is_logged() {
                 tracing::warn!(pool = %pool.key, error = error.message(), "the status could not be written");
             }
-            let again = vec![Trigger::Pool(pool.key.clone())];
-            writer.look_later(again, pause_after(Some(&error)));
+            let again = vec![ReconcileRequest::Pool(pool.key.clone())];
+            writer.requeue_after(again, pause_after(Some(&error)));
         }
     }
 }
@@ -66,7 +66,7 @@ fn claim_patch(claim: &Claim, version: &str, status: &SandboxClaimStatus) -> Pat
 /// When the claim has been bound or ended by somebody else, or the write failed.
 pub(crate) async fn claim_status(
     writer: &Writer,
-    place: &mut Place<'_>,
+    slot: &mut RequestSlot<'_>,
     claim: &Claim,
     status: &SandboxClaimStatus,
 ) -> Result<(), CallError> {
@@ -75,7 +75,7 @@ pub(crate) async fn claim_status(
     let mut version = claim.resource_version.clone();
     loop {
         let patch = claim_patch(claim, &version, status);
-        let answer = settle(place, || {
+        let answer = confirm(slot, || {
             call(api.patch_status(&claim.key.name, &parameters, &patch))
         })
         .await;
@@ -91,7 +91,7 @@ pub(crate) async fn claim_status(
             Err(error) if error.class() == Class::Stale => error,
             Err(error) => return Err(error),
         };
-        let stored = settle(place, || call(api.get(&claim.key.name))).await?;
+        let stored = confirm(slot, || call(api.get(&claim.key.name))).await?;
         let now = Claim::read(&stored, claim.sequence, claim.arrived);
         if now.uid == claim.uid
             && now.status.phase == Some(Phase::Bound)
@@ -114,15 +114,22 @@ pub(crate) async fn fail_claim(
     reason: &'static str,
     message: String,
 ) {
-    let (terms, pool) = (claim.terms(Some(&pool.claim_defaults)), &pool.key.name);
-    let status = planner::claim::failure(&claim, pool, &terms, reason, &message, writer.shared.now());
+    let (resolved_spec, pool) = (claim.resolved_spec(Some(&pool.claim_defaults)), &pool.key.name);
+    let status = planner::claim::failure(
+        &claim,
+        pool,
+        &resolved_spec,
+        reason,
+        &message,
+        writer.shared.now(),
+    );
     match write_claim(&writer, &claim, status).await {
         // A claim that has changed is decided on anew when the watch shows it.
         Err(error) if error.class() != Class::Stale => writer.pause(claim, pause_after(Some(&error))),
         answer => {
-            writer.shared.lock().pending.end_serving(&claim.uid);
+            writer.shared.lock().expectations.end_in_flight(&claim.uid);
             if let Err(error) = answer {
-                writer.revisit(&claim, Some(&error));
+                writer.requeue_claim_after(&claim, Some(&error));
             }
         }
     }
@@ -133,7 +140,7 @@ pub(crate) async fn update_claim(writer: &Writer, claim: &Claim, status: Sandbox
     if let Err(error) = write_claim(writer, claim, status).await {
         // The watch brings what came between, and with it the next decision. Should nothing have come between, the
         // claim must not be left as it is.
-        writer.revisit(claim, Some(&error));
+        writer.requeue_claim_after(claim, Some(&error));
     }
 }
 
@@ -157,7 +164,7 @@ pub(crate) async fn write_claim(
         }
         Err(error) if error.class() == Class::Gone => Ok(()),
         Err(error) => {
-            if error.class() != Class::Stale && !error.is_told() {
+            if error.class() != Class::Stale && !error.is_logged() {
                 tracing::warn!(claim = %claim.key, error = error.message(), "the status could not be written");
             }
             Err(error)
@@ -173,10 +180,10 @@ pub(crate) async fn delete_claim(writer: &Writer, claim: &Claim) {
         Ok(_) => tracing::info!(claim = %claim.key, "claim deleted, ttlSecondsAfterFinished after its end"),
         Err(error) if error.class() == Class::Gone => {}
         Err(error) => {
-            if error.class() != Class::Stale && !error.is_told() {
+            if error.class() != Class::Stale && !error.is_logged() {
                 tracing::warn!(claim = %claim.key, error = error.message(), "the claim could not be deleted");
             }
-            writer.revisit(claim, Some(&error));
+            writer.requeue_claim_after(claim, Some(&error));
         }
     }
 }

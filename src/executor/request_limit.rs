@@ -9,12 +9,12 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 /// So many requests of one sort are under way at once, and as many more that are sent again: one that is never answered has
 /// its place until its deadline, and those that are sent for the first time are not to wait for it.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct RequestLimit {
     first: Semaphore,
     again: Semaphore,
 }
 
-impl Places {
+impl RequestLimit {
     pub(crate) fn new(count: usize) -> Self {
         Self {
             first: Semaphore::new(count),
@@ -23,9 +23,9 @@ impl Places {
     }
 
     /// A place that is taken at the first request, in order of asking.
-    pub(crate) fn place(&self) -> Place<'_> {
-        Place {
-            places: Some(self),
+    pub(crate) fn slot(&self) -> RequestSlot<'_> {
+        RequestSlot {
+            limit: Some(self),
             tried: false,
             permit: None,
         }
@@ -33,17 +33,17 @@ impl Places {
 }
 
 /// The place of one write, kept from its first request until it pauses or ends.
-pub(crate) struct Place<'a> {
-    places: Option<&'a Places>,
+pub(crate) struct RequestSlot<'a> {
+    limit: Option<&'a RequestLimit>,
     tried: bool,
     permit: Option<SemaphorePermit<'a>>,
 }
 
-impl Place<'_> {
+impl RequestSlot<'_> {
     /// A place where there is room for any number.
     pub(crate) fn anywhere() -> Self {
-        Place {
-            places: None,
+        RequestSlot {
+            limit: None,
             tried: false,
             permit: None,
         }
@@ -51,8 +51,8 @@ impl Place<'_> {
 
     /// Waits for the place unless it has it.
     pub(crate) async fn take(&mut self) {
-        if let (Some(places), None) = (self.places, &self.permit) {
-            let lane = if self.tried { &places.again } else { &places.first };
+        if let (Some(limit), None) = (self.limit, &self.permit) {
+            let lane = if self.tried { &limit.again } else { &limit.first };
             self.permit = lane.acquire().await.ok();
         }
     }

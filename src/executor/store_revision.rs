@@ -1,11 +1,11 @@
 //! Storing template revisions as ControllerRevision objects.
 
 use crate::api::{API_VERSION, labels};
-use crate::cache::index::Trigger;
-use crate::cache::snapshot::{Creation, PoolView};
+use crate::cache::index::ReconcileRequest;
+use crate::cache::snapshot::{Creation, PoolSnapshot};
 use crate::executor::delete_pod::only;
-use crate::executor::outcome::{CallError, Class, call, post, settle};
-use crate::executor::request_limit::Place;
+use crate::executor::outcome::{CallError, Class, call, confirm, post};
+use crate::executor::request_limit::RequestSlot;
 use crate::executor::{Writer, pause_after};
 use crate::model::pool::Pool;
 use crate::model::revision::{HASH_VERSION, Revision};
@@ -21,8 +21,8 @@ use std::sync::Arc;
 
 /// Whether something about the stored revisions has to be written now. Deleting old ones alone is left for when the pool
 /// `is_looked_at_later`, as it is after that has failed.
-pub(crate) fn due(view: &PoolView, plan: &Plan, is_looked_at_later: bool) -> bool {
-    let waits = matches!(&view.creation, Creation::BackOff { until, .. } if *until > view.now);
+pub(crate) fn due(snapshot: &PoolSnapshot, plan: &Plan, is_looked_at_later: bool) -> bool {
+    let waits = matches!(&snapshot.creation, Creation::BackOff { until, .. } if *until > snapshot.now);
     let trims = !plan.revisions.trim.is_empty() && !is_looked_at_later;
     !waits && (plan.revisions.store.is_some() || trims)
 }
@@ -30,7 +30,7 @@ pub(crate) fn due(view: &PoolView, plan: &Plan, is_looked_at_later: bool) -> boo
 /// Stores the update revision as the newest and deletes those over the history limit.
 pub(crate) async fn run(writer: Writer, pool: Arc<Pool>, revisions: Revisions) {
     let api: Api<StoredRevision> = Api::namespaced(writer.client.clone(), &pool.key.namespace);
-    let before = writer.shared.lock().before();
+    let before = writer.shared.lock().watch_progress();
     let stored = match &revisions.store {
         None => Ok(None),
         Some(Store::Create(number)) => create(&writer.client, &api, &pool, &revisions, *number)
@@ -45,12 +45,12 @@ pub(crate) async fn run(writer: Writer, pool: Arc<Pool>, revisions: Revisions) {
             Err(error) => failed = Some(error),
         }
     }
-    let again = vec![Trigger::Pool(pool.key.clone())];
+    let again = vec![ReconcileRequest::Pool(pool.key.clone())];
     if let Some(error) = failed {
-        writer.look_later(again.clone(), pause_after(Some(&error)));
+        writer.requeue_after(again.clone(), pause_after(Some(&error)));
     }
     let mut index = writer.shared.lock();
-    index.pending.end_revising(&pool.uid);
+    index.expectations.end_revising(&pool.uid);
     gone.into_iter()
         .for_each(|revision| index.forget_revision(revision));
     match stored {
@@ -59,7 +59,7 @@ pub(crate) async fn run(writer: Writer, pool: Arc<Pool>, revisions: Revisions) {
         Err(error) => {
             let message = error.message();
             let pause = writer.backoff().failed(&pool, &error, writer.shared.now());
-            if !error.is_told() {
+            if !error.is_logged() {
                 tracing::warn!(pool = %pool.key, error = message, retry_in = ?pause, "the revision could not be stored");
             }
         }
@@ -103,7 +103,7 @@ async fn create(
         "revision": number,
         "data": {"spec": {"template": revisions.update.template.value}},
     });
-    match settle(&mut Place::anywhere(), || post(client, api, &revision)).await {
+    match confirm(&mut RequestSlot::anywhere(), || post(client, api, &revision)).await {
         Ok(stored) => {
             tracing::debug!(pool = %pool.key, revision = hash, number, "revision stored");
             Ok(stored)
@@ -126,7 +126,7 @@ async fn existing(
     name: &str,
     marks: Value,
 ) -> Result<Option<StoredRevision>, CallError> {
-    let found = settle(&mut Place::anywhere(), || call(api.get(name))).await?;
+    let found = confirm(&mut RequestSlot::anywhere(), || call(api.get(name))).await?;
     if !stored::is_owned_by(&found.metadata, &pool.uid) {
         return Ok(None);
     }
@@ -164,7 +164,7 @@ async fn patched(
     patch: &Patch<Value>,
 ) -> Result<StoredRevision, CallError> {
     let parameters = PatchParams::default();
-    settle(&mut Place::anywhere(), || {
+    confirm(&mut RequestSlot::anywhere(), || {
         call(api.patch(name, &parameters, patch))
     })
     .await

@@ -3,7 +3,7 @@
 
 use crate::api::claim::BoundSandbox;
 use crate::api::{PoolStatus, SandboxClaimStatus};
-use crate::cache::index::Trigger;
+use crate::cache::index::ReconcileRequest;
 use crate::executor::{
     Writer, bind, create_pod, delete_pod, drain_pod, live_read, publish_status, store_revision,
 };
@@ -24,7 +24,7 @@ pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub enum Task {
     /// Bind sandboxes to a claim and publish them.
-    Bind(Arc<bind::Order>),
+    Bind(Arc<bind::BindOrder>),
     /// End a claim without a sandbox.
     FailClaim {
         /// The claim as last seen.
@@ -55,7 +55,7 @@ pub enum Task {
         /// The pool that they are for.
         pool: Arc<Pool>,
         /// The pods.
-        orders: Vec<create_pod::Order>,
+        orders: Vec<create_pod::CreateOrder>,
     },
     /// Delete a pod.
     Delete {
@@ -111,7 +111,7 @@ pub enum Task {
     /// After a while, look at objects again.
     LookAgain {
         /// The objects.
-        again: Vec<Trigger>,
+        again: Vec<ReconcileRequest>,
         /// The while.
         after: Duration,
     },
@@ -178,7 +178,7 @@ impl Task {
             } => drain_pod::restore(writer, sandbox, hook, reason).boxed(),
             Self::Revise { pool, revisions } => store_revision::run(writer, pool, revisions).boxed(),
             Self::PublishPool { pool, status } => publish_status::pool_status(writer, pool, *status).boxed(),
-            Self::Reread { pod } => async move { live_read::settle(&writer, &pod).await }.boxed(),
+            Self::Reread { pod } => async move { live_read::confirm(&writer, &pod).await }.boxed(),
             Self::LookAgain { again, after } => async move {
                 tokio::time::sleep(after).await;
                 writer.shared.lock().later.retain(|other| !again.contains(other));
@@ -194,20 +194,20 @@ impl Task {
 async fn serve_again(writer: Writer, claim: Arc<Claim>, after: Duration) {
     tokio::time::sleep(after).await;
     let mut index = writer.shared.lock();
-    index.pending.end_pause(&claim.uid);
-    index.pending.end_serving(&claim.uid);
+    index.expectations.end_pause(&claim.uid);
+    index.expectations.end_in_flight(&claim.uid);
     let mut again = index.pools_for(&claim);
     drop(index);
-    again.push(Trigger::Claim(claim.key.clone()));
+    again.push(ReconcileRequest::Claim(claim.key.clone()));
     writer.trigger(again);
 }
 
 async fn try_again(writer: Writer, sandbox: Arc<Sandbox>, after: Duration) {
     tokio::time::sleep(after).await;
     let mut index = writer.shared.lock();
-    if index.pending.is_refused(&sandbox) {
-        index.pending.forget(&sandbox);
+    if index.expectations.is_refused(&sandbox) {
+        index.expectations.forget(&sandbox);
         drop(index);
-        writer.look_again(&sandbox);
+        writer.requeue(&sandbox);
     }
 }

@@ -4,7 +4,7 @@ use crate::api::claim::{Phase, ReleasePolicy};
 use crate::api::conditions;
 use crate::api::{ClaimDefaults, SandboxClaimSpec, SandboxClaimStatus};
 use crate::model::Key;
-use crate::model::claim_spec::Terms;
+use crate::model::claim_spec::ResolvedClaimSpec;
 use crate::model::pool::Pool;
 use crate::model::sandbox::{PodPhase, Sandbox};
 use crate::model::stored;
@@ -120,24 +120,24 @@ impl Claim {
 
     /// The terms of the claim. What a pool with these defaults says counts only until the claim is bound first, or ends: from
     /// then on what was said then does. One that is not understood loses nothing.
-    pub fn terms(&self, defaults: Option<&ClaimDefaults>) -> Terms {
+    pub fn resolved_spec(&self, defaults: Option<&ClaimDefaults>) -> ResolvedClaimSpec {
         let kept = self.status.defaults.clone();
         let defaults = kept.or_else(|| defaults.map(Into::into)).unwrap_or_default();
         match &self.spec {
-            Ok(spec) => Terms::of(spec, defaults),
-            Err(_) => Terms {
+            Ok(spec) => ResolvedClaimSpec::of(spec, defaults),
+            Err(_) => ResolvedClaimSpec {
                 release_policy: ReleasePolicy::Retain,
                 defaults,
-                ..Terms::default()
+                ..ResolvedClaimSpec::default()
             },
         }
     }
 
     /// When it fails with reason WaitTimeout unless it is bound. One that waits for a lost sandbox to be replaced has its
     /// time anew.
-    pub fn deadline(&self, terms: &Terms) -> Option<Timestamp> {
+    pub fn deadline(&self, resolved_spec: &ResolvedClaimSpec) -> Option<Timestamp> {
         let start = self.waits_from(self.created);
-        start.checked_add(terms.wait_timeout).ok()
+        start.checked_add(resolved_spec.wait_timeout).ok()
     }
 
     /// Since when it waits: since it `came`, or since it lost a sandbox that is to be replaced.

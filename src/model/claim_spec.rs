@@ -11,7 +11,7 @@ const WAIT_TIMEOUT: i32 = 300;
 
 /// What holds for a claim on one pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Terms {
+pub struct ResolvedClaimSpec {
     /// What happens when no sandbox is available.
     pub on_empty: OnEmpty,
     /// Which revisions will do.
@@ -30,7 +30,7 @@ pub struct Terms {
     pub defaults: BoundDefaults,
 }
 
-impl Terms {
+impl ResolvedClaimSpec {
     /// The terms of a claim with this spec where these are the defaults.
     pub fn of(spec: &SandboxClaimSpec, defaults: BoundDefaults) -> Self {
         let seconds = |own: Option<i32>, default: Option<i32>| {
@@ -63,7 +63,7 @@ impl Terms {
     }
 }
 
-impl Default for Terms {
+impl Default for ResolvedClaimSpec {
     fn default() -> Self {
         Self::of(&SandboxClaimSpec::default(), BoundDefaults::default())
     }

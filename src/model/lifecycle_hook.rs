@@ -58,14 +58,14 @@ impl From<LifecycleHook> for Hook {
 
 /// What a running sandbox has to have to be available.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Gate {
+pub struct AvailabilityRule {
     /// How long it must have been Ready.
     pub min_ready: SignedDuration,
     /// Handlers that must all be there.
     pub pre_normal: Hook,
 }
 
-impl Gate {
+impl AvailabilityRule {
     /// The gate of a spec that does not decode as a whole. It is shut where its own fields are not understood
     /// either, so that nothing counts as available too soon.
     pub fn salvage(spec: &Value) -> Self {

@@ -2,9 +2,9 @@
 
 use crate::api::{ClaimDefaults, PoolSpec, PoolStatus, labels};
 use crate::model::Key;
-use crate::model::lifecycle_hook::Gate;
-use crate::model::pool_error::Fault;
-use crate::model::pool_spec::Targets;
+use crate::model::lifecycle_hook::AvailabilityRule;
+use crate::model::pool_error::PoolError;
+use crate::model::pool_spec::ResolvedPoolSpec;
 use crate::model::revision::Template;
 use crate::model::stored;
 use crate::model::stored::StoredPool;
@@ -37,10 +37,10 @@ pub struct Pool {
     pub template: Arc<Template>,
     /// Why the template is what it is, in the user's words.
     pub change_cause: Option<String>,
-    /// What the spec comes to. With a [`Fault::Spec`] only its gate means anything; `claim_defaults` are read all the same.
-    pub targets: Targets,
+    /// What the spec comes to. With a [`PoolError::Spec`] only its gate means anything; `claim_defaults` are read all the same.
+    pub spec: ResolvedPoolSpec,
     /// Why the pool is left as it is: it creates and deletes nothing; what is warm may still be claimed.
-    pub fault: Option<Fault>,
+    pub error: Option<PoolError>,
     /// The stored status.
     pub status: PoolStatus,
 }
@@ -51,7 +51,11 @@ impl Pool {
     pub fn read(pool: &StoredPool) -> Self {
         let key = stored::key(&pool.metadata);
         let understood = stored::decode("spec", &pool.spec).and_then(|spec: PoolSpec| {
-            Ok((Source::of(&spec)?, Targets::resolve(&spec)?, spec.claim_defaults))
+            Ok((
+                Source::of(&spec)?,
+                ResolvedPoolSpec::resolve(&spec)?,
+                spec.claim_defaults,
+            ))
         });
         let claim_defaults = match &understood {
             Ok((_, _, defaults)) => defaults.clone(),
@@ -61,19 +65,19 @@ impl Pool {
                 .get("claimDefaults")
                 .and_then(|d| stored::decode("spec.claimDefaults", d).ok()),
         };
-        let (template_ref, template, targets, fault) = match understood {
-            Ok((Source::Inline(template), targets, _)) => (None, Arc::new(template), targets, None),
-            Ok((Source::Named(name), targets, _)) => {
+        let (template_ref, template, spec, error) = match understood {
+            Ok((Source::Inline(template), spec, _)) => (None, Arc::new(template), spec, None),
+            Ok((Source::Named(name), spec, _)) => {
                 let named = Key::new(key.namespace.clone(), name);
-                let fault = Fault::not_found(&named);
-                (Some(named), Arc::default(), targets, Some(fault))
+                let error = PoolError::not_found(&named);
+                (Some(named), Arc::default(), spec, Some(error))
             }
-            Err(fault) => {
-                let targets = Targets {
-                    gate: Gate::salvage(&pool.spec),
-                    ..Targets::default()
+            Err(error) => {
+                let spec = ResolvedPoolSpec {
+                    availability_rule: AvailabilityRule::salvage(&pool.spec),
+                    ..ResolvedPoolSpec::default()
                 };
-                (None, Arc::default(), targets, Some(Fault::Spec(fault)))
+                (None, Arc::default(), spec, Some(PoolError::Spec(error)))
             }
         };
         Self {
@@ -88,30 +92,30 @@ impl Pool {
             template_ref,
             template,
             change_cause: stored::annotation(&pool.metadata, labels::CHANGE_CAUSE),
-            targets,
-            fault,
+            spec,
+            error,
             status: stored::decode("status", &pool.status).unwrap_or_default(),
         }
     }
 
     /// The pool with the template of the PodTemplate that it names, or with what is wrong with that.
     #[must_use]
-    pub fn with_template(self, found: Result<Arc<Template>, Fault>) -> Self {
-        let (template, fault) = match found {
+    pub fn with_template(self, found: Result<Arc<Template>, PoolError>) -> Self {
+        let (template, error) = match found {
             Ok(template) => (template, None),
-            Err(fault) => (Arc::default(), Some(fault)),
+            Err(error) => (Arc::default(), Some(error)),
         };
         Self {
             template,
-            fault,
+            error,
             ..self
         }
     }
 
     /// Logs the fault, if there is one.
     pub(crate) fn warn_of_fault(&self) {
-        if let Some(fault) = &self.fault {
-            tracing::warn!(pool = %self.key, "the pool is left as it is: {}", fault.message());
+        if let Some(error) = &self.error {
+            tracing::warn!(pool = %self.key, "the pool is left as it is: {}", error.message());
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::model::Key;
 /// What keeps a pool from being acted on: none of its sandboxes is created or deleted, and those that are warm
 /// may still be claimed. Each holds a sentence that says what is wrong and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum PoolError {
     /// The spec holds a value that is not understood; its targets mean nothing.
     Spec(String),
     /// The PodTemplate that `templateRef` names does not exist.
@@ -14,7 +14,7 @@ pub enum Fault {
     TemplateInvalid(String),
 }
 
-impl Fault {
+impl PoolError {
     /// There is no PodTemplate `key`.
     pub fn not_found(key: &Key) -> Self {
         Self::TemplateNotFound(format!(

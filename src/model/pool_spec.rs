@@ -2,13 +2,13 @@
 //! once.
 
 use crate::api::pool::{PoolSpec, UpdateStrategyType};
-use crate::model::lifecycle_hook::{Gate, Hook};
+use crate::model::lifecycle_hook::{AvailabilityRule, Hook};
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 /// What a pool's spec comes to, in sandboxes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Targets {
+pub struct ResolvedPoolSpec {
     /// Unclaimed sandboxes to keep warm.
     pub replicas: usize,
     /// Unclaimed sandboxes are trimmed only above this; never below `replicas`.
@@ -30,7 +30,7 @@ pub struct Targets {
     /// How many sandboxes may be warming at once; see [`warming_ceiling`](Self::warming_ceiling).
     pub warming: IntOrPercent,
     /// What a running sandbox has to have to be available.
-    pub gate: Gate,
+    pub availability_rule: AvailabilityRule,
     /// Handlers whose presence puts off the deletion of an unclaimed sandbox.
     pub pre_delete: Hook,
     /// How long an unclaimed sandbox may take to become available.
@@ -43,7 +43,7 @@ pub struct Targets {
     pub remarks: Vec<String>,
 }
 
-impl Targets {
+impl ResolvedPoolSpec {
     /// Resolves percentages and checks every number.
     ///
     /// # Errors
@@ -98,7 +98,7 @@ impl Targets {
             partition: partition.kept_of(replicas),
             paused: spec.update_strategy.paused,
             warming: ceiling,
-            gate: Gate {
+            availability_rule: AvailabilityRule {
                 min_ready: seconds("spec.minReadySeconds", spec.min_ready_seconds, 0)?,
                 pre_normal: lifecycle.pre_normal.unwrap_or_default().into(),
             },
@@ -137,7 +137,7 @@ impl Targets {
     }
 
     /// The same beside `claimed` sandboxes. Where `maxTotal` leaves no room for `replicas`, one at a time may go of those
-    /// that there is room for, if any may: [`Targets::min_available`] could never be exceeded there, and what is old
+    /// that there is room for, if any may: [`ResolvedPoolSpec::min_available`] could never be exceeded there, and what is old
     /// or shall go would take up the room for good.
     pub fn min_available_beside(&self, claimed: usize) -> usize {
         let room = self.room_beside(claimed);

@@ -2,7 +2,7 @@
 
 use crate::api::{conditions, labels};
 use crate::cache::recent_claims::LATELY;
-use crate::cache::snapshot::{OwnWrite, PoolView, Waiting, WarmUpFailures};
+use crate::cache::snapshot::{ExpectedWrite, PoolSnapshot, Waiting, WarmUpFailures};
 use crate::model::revision::letter;
 use crate::model::sandbox::{Owner, Sandbox};
 use crate::planner::budget::Budget;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// An unclaimed sandbox that stays, unless a phase takes it.
 #[derive(Clone)]
-pub(crate) struct Idle {
+pub(crate) struct UnclaimedSandbox {
     pub(crate) sandbox: Arc<Sandbox>,
     /// A claim could take it now, as the API defines `available`.
     pub(crate) available: bool,
@@ -28,7 +28,7 @@ pub(crate) struct Idle {
     pub(crate) refused: bool,
 }
 
-impl Idle {
+impl UnclaimedSandbox {
     /// A claim may take it now. One that somebody wants replaced is kept from claims.
     pub(crate) fn may_be_claimed(&self) -> bool {
         self.available && !self.refused && !self.sandbox.evict && self.sandbox.ready_index.is_some()
@@ -46,10 +46,10 @@ pub(crate) enum Limit {
 
 /// A plan in the making.
 pub(crate) struct Draft<'a> {
-    pub(crate) view: &'a PoolView,
+    pub(crate) snapshot: &'a PoolSnapshot,
     pub(crate) revisions: &'a Revisions,
     /// Unclaimed sandboxes that stay, in order of removal.
-    pub(crate) idle: Vec<Idle>,
+    pub(crate) unclaimed: Vec<UnclaimedSandbox>,
     /// Unclaimed sandboxes that have ended.
     pub(crate) finished: Vec<Arc<Sandbox>>,
     /// Draining sandboxes, those most worth keeping first.
@@ -94,11 +94,11 @@ pub(crate) struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    pub(crate) fn new(view: &'a PoolView, revisions: &'a Revisions) -> Self {
+    pub(crate) fn new(snapshot: &'a PoolSnapshot, revisions: &'a Revisions) -> Self {
         let mut draft = Self {
-            view,
+            snapshot,
             revisions,
-            idle: Vec::new(),
+            unclaimed: Vec::new(),
             finished: Vec::new(),
             draining: Vec::new(),
             returning: 0,
@@ -107,11 +107,11 @@ impl<'a> Draft<'a> {
             leaving_unproven: 0,
             claimed: 0,
             taken: 0,
-            rollout_start: rollout_start(view, revisions),
+            rollout_start: rollout_start(snapshot, revisions),
             proven: false,
             came_up: Vec::new(),
             failures: BTreeMap::new(),
-            existing: view.creating.len(),
+            existing: snapshot.creating.len(),
             unserved: Vec::new(),
             demand: 0,
             demand_latest: 0,
@@ -121,8 +121,8 @@ impl<'a> Draft<'a> {
             actions: Vec::new(),
             next: None,
         };
-        for seen in &view.sandboxes {
-            let sandbox = &seen.sandbox;
+        for entry in &snapshot.sandboxes {
+            let sandbox = &entry.sandbox;
             match &sandbox.owner {
                 Owner::Claim { .. } => {
                     draft.existing += 1;
@@ -136,39 +136,48 @@ impl<'a> Draft<'a> {
                         draft.taken += usize::from(new && sandbox.revision == revisions.update.hash);
                     }
                 }
-                Owner::Pool { uid } if *uid == view.pool.uid => {
+                Owner::Pool { uid } if *uid == snapshot.pool.uid => {
                     draft.existing += 1;
-                    draft.sort_in(sandbox, seen.pending);
+                    draft.sort_in(sandbox, entry.expected);
                 }
                 Owner::Pool { .. } | Owner::Other => {}
             }
         }
-        let forgotten = view.takings.first().and_then(|at| at.checked_add(LATELY).ok());
+        let forgotten = snapshot
+            .recent_claims
+            .first()
+            .and_then(|at| at.checked_add(LATELY).ok());
         if let Some(at) = forgotten {
             draft.wake(at);
         }
-        removal_order::by_removal(&mut draft.idle);
+        removal_order::by_removal(&mut draft.unclaimed);
         draft.finished.sort_by(|a, b| a.key.cmp(&b.key));
         draft
             .draining
             .sort_by(|a, b| (a.ready_since.is_none(), &a.key).cmp(&(b.ready_since.is_none(), &b.key)));
         warm_up::recall(&mut draft);
-        draft.proven = draft.taken > 0 || draft.idle.iter().any(|i| i.updated && i.available);
+        draft.proven = draft.taken > 0 || draft.unclaimed.iter().any(|i| i.updated && i.available);
         // One that has changed in a way not seen yet may be going: the answer to a deletion was lost, and the next try refused.
-        let available = draft.idle.iter().filter(|i| i.available && !i.refused).count();
-        let min_available = view.pool.targets.min_available_beside(draft.claimed);
+        let available = draft
+            .unclaimed
+            .iter()
+            .filter(|i| i.available && !i.refused)
+            .count();
+        let min_available = snapshot.pool.spec.min_available_beside(draft.claimed);
         draft.budget = Budget::new(available, min_available);
         draft
     }
 
-    fn sort_in(&mut self, sandbox: &'a Arc<Sandbox>, pending: Option<OwnWrite>) {
-        if sandbox.terminating || pending == Some(OwnWrite::Deleted) {
+    fn sort_in(&mut self, sandbox: &'a Arc<Sandbox>, pending: Option<ExpectedWrite>) {
+        if sandbox.terminating || pending == Some(ExpectedWrite::Deleted) {
             return;
         }
         match (sandbox.state.as_str(), pending) {
             (labels::DRAINING, None) => self.draining.push(Arc::clone(sandbox)),
-            (labels::DRAINING, Some(OwnWrite::Restore)) => self.restore(sandbox),
-            (labels::WARM, Some(OwnWrite::Bind | OwnWrite::Delete | OwnWrite::Drain)) => self.leave(sandbox),
+            (labels::DRAINING, Some(ExpectedWrite::Restore)) => self.restore(sandbox),
+            (labels::WARM, Some(ExpectedWrite::Bind | ExpectedWrite::Delete | ExpectedWrite::Drain)) => {
+                self.leave(sandbox)
+            }
             (labels::WARM, pending) => self.sort_in_warm(sandbox, pending),
             // A state that is not understood, or set by hand, is left alone: it is nobody's to give or delete.
             _ => {}
@@ -183,37 +192,37 @@ impl<'a> Draft<'a> {
 
     fn leave(&mut self, sandbox: &Sandbox) {
         let unproven = sandbox.revision == self.revisions.update.hash
-            && !sandbox.is_available(&self.view.pool.targets.gate, self.view.now);
+            && !sandbox.is_available(&self.snapshot.pool.spec.availability_rule, self.snapshot.now);
         self.leaving += 1;
         self.leaving_unproven += usize::from(unproven);
     }
 
-    fn sort_in_warm(&mut self, sandbox: &'a Arc<Sandbox>, pending: Option<OwnWrite>) {
+    fn sort_in_warm(&mut self, sandbox: &'a Arc<Sandbox>, pending: Option<ExpectedWrite>) {
         if sandbox.finished() {
             if pending.is_none() {
                 self.finished.push(Arc::clone(sandbox));
             }
             return;
         }
-        let targets = &self.view.pool.targets;
-        let at = sandbox.available_at(&targets.gate);
-        let overdue_at = sandbox.overdue_at(targets.warm_up);
+        let spec = &self.snapshot.pool.spec;
+        let at = sandbox.available_at(&spec.availability_rule);
+        let overdue_at = sandbox.overdue_at(spec.warm_up);
         self.wake(at.unwrap_or(overdue_at));
-        let available = sandbox.is_available(&targets.gate, self.view.now);
+        let available = sandbox.is_available(&spec.availability_rule, self.snapshot.now);
         self.came_up
             .extend(at.filter(|_| available).map(|at| (sandbox.revision.as_str(), at)));
-        self.idle.push(Idle {
+        self.unclaimed.push(UnclaimedSandbox {
             available,
-            overdue: at.is_none() && overdue_at <= self.view.now,
+            overdue: at.is_none() && overdue_at <= self.snapshot.now,
             updated: sandbox.revision == self.revisions.update.hash,
-            refused: pending == Some(OwnWrite::Refused),
+            refused: pending == Some(ExpectedWrite::Conflicted),
             sandbox: Arc::clone(sandbox),
         });
     }
 
     /// Notes a moment in the future at which time alone changes the plan.
     pub(crate) fn wake(&mut self, at: Timestamp) {
-        if at > self.view.now {
+        if at > self.snapshot.now {
             self.next = Some(self.next.map_or(at, |next| next.min(at)));
         }
     }
@@ -224,17 +233,17 @@ impl<'a> Draft<'a> {
 
     /// Unclaimed sandboxes that will be there once every write on its way is seen.
     pub(crate) fn active(&self) -> usize {
-        self.idle.len() + self.view.creating.len() + self.returning
+        self.unclaimed.len() + self.snapshot.creating.len() + self.returning
     }
 
     /// The rollout stands still, and what is missing is made from the old revision.
     pub(crate) fn rollout_is_paused(&self) -> bool {
-        self.view.pool.targets.paused && self.revisions.previous.is_some()
+        self.snapshot.pool.spec.paused && self.revisions.previous.is_some()
     }
 
     /// Has an unclaimed sandbox deleted, or drained first if one of its hooks asks for that.
     pub(crate) fn discard(&mut self, phase: Phase, reason: &'static str, sandbox: Arc<Sandbox>) {
-        let step = if self.view.pool.targets.pre_delete.any_on(&sandbox) {
+        let step = if self.snapshot.pool.spec.pre_delete.any_on(&sandbox) {
             Step::DrainPod { sandbox }
         } else {
             Step::DeletePod { sandbox }
@@ -244,7 +253,7 @@ impl<'a> Draft<'a> {
 
     /// Creations on their way of the update revision.
     pub(crate) fn creating_updated(&self) -> usize {
-        self.view
+        self.snapshot
             .creating
             .iter()
             .filter(|c| c.revision == self.revisions.update.hash)
@@ -253,7 +262,11 @@ impl<'a> Draft<'a> {
 
     /// Unclaimed sandboxes of the update revision that are not available, creations included.
     pub(crate) fn updated_unavailable(&self) -> usize {
-        self.idle.iter().filter(|i| i.updated && !i.available).count() + self.creating_updated()
+        self.unclaimed
+            .iter()
+            .filter(|i| i.updated && !i.available)
+            .count()
+            + self.creating_updated()
     }
 
     /// Unclaimed sandboxes wanted: `replicas` and a sandbox for each waiting claim that creation may serve,
@@ -268,37 +281,37 @@ impl<'a> Draft<'a> {
     }
 
     fn desired_for(&self, demand: usize) -> usize {
-        let targets = &self.view.pool.targets;
-        (targets.replicas + demand).max(targets.min_total.saturating_sub(self.claimed))
+        let spec = &self.snapshot.pool.spec;
+        (spec.replicas + demand).max(spec.min_total.saturating_sub(self.claimed))
     }
 
     /// Unclaimed sandboxes of old revisions, creations on their way included.
     pub(crate) fn old(&self) -> usize {
-        let idle = self.idle.iter().filter(|i| i.updated).count();
-        self.active() - idle - self.creating_updated() - self.returning_updated
+        let unclaimed = self.unclaimed.iter().filter(|i| i.updated).count();
+        self.active() - unclaimed - self.creating_updated() - self.returning_updated
     }
 
     /// Sandboxes of old revisions that would be there without the claims that they cannot serve.
     pub(crate) fn upper_of_old(&self) -> usize {
         let desired = self.desired_for(self.demand - self.demand_latest);
-        self.within_total(self.view.pool.targets.max_warm.max(desired))
+        self.within_total(self.snapshot.pool.spec.max_warm.max(desired))
     }
 
     /// Unclaimed sandboxes above which the pool is trimmed.
     pub(crate) fn upper(&self) -> usize {
-        self.within_total(self.view.pool.targets.max_warm.max(self.desired()))
+        self.within_total(self.snapshot.pool.spec.max_warm.max(self.desired()))
     }
 
     /// `unclaimed` sandboxes, as far as `maxTotal` leaves room for them beside the claimed ones.
     pub(crate) fn within_total(&self, unclaimed: usize) -> usize {
-        unclaimed.min(self.view.pool.targets.room_beside(self.claimed))
+        unclaimed.min(self.snapshot.pool.spec.room_beside(self.claimed))
     }
 
     /// Sandboxes that may start to warm up now, under `scaleStrategy.maxUnavailable`.
     pub(crate) fn ceiling(&self) -> usize {
-        let warming = self.idle.iter().filter(|i| !i.available).count() + self.view.creating.len();
-        let targets = &self.view.pool.targets;
-        targets.warming_ceiling(self.desired()).saturating_sub(warming)
+        let warming = self.unclaimed.iter().filter(|i| !i.available).count() + self.snapshot.creating.len();
+        let spec = &self.snapshot.pool.spec;
+        spec.warming_ceiling(self.desired()).saturating_sub(warming)
     }
 
     /// Discards up to `count` of the idle sandboxes that `of` selects, in order of removal: not available ones
@@ -309,38 +322,38 @@ impl<'a> Draft<'a> {
         reason: &'static str,
         count: usize,
         limit: Limit,
-        of: impl Fn(&Idle) -> bool,
+        of: impl Fn(&UnclaimedSandbox) -> bool,
     ) -> usize {
         if count == 0 {
             return 0;
         }
         let mut removed = 0;
-        let mut kept = Vec::with_capacity(self.idle.len());
-        for idle in std::mem::take(&mut self.idle) {
-            let wanted = removed < count && !idle.refused && of(&idle);
-            if wanted && (!idle.available || limit == Limit::None || self.budget.take()) {
+        let mut kept = Vec::with_capacity(self.unclaimed.len());
+        for unclaimed in std::mem::take(&mut self.unclaimed) {
+            let wanted = removed < count && !unclaimed.refused && of(&unclaimed);
+            if wanted && (!unclaimed.available || limit == Limit::None || self.budget.take()) {
                 removed += 1;
-                self.leave(&idle.sandbox);
-                self.discard(phase, reason, idle.sandbox);
+                self.leave(&unclaimed.sandbox);
+                self.discard(phase, reason, unclaimed.sandbox);
             } else {
-                kept.push(idle);
+                kept.push(unclaimed);
             }
         }
-        self.idle = kept;
+        self.unclaimed = kept;
         removed
     }
 
     /// Fresh pod names `<pool>-<revision>-<suffix>`, derived from the seed of the view.
     pub(crate) fn fresh_names(&self) -> impl FnMut(&str) -> String + use<> {
-        let pool = self.view.pool.key.name.clone();
+        let pool = self.snapshot.pool.key.name.clone();
         let mut taken: HashSet<String> = self
-            .view
+            .snapshot
             .sandboxes
             .iter()
             .map(|s| s.sandbox.key.name.clone())
             .collect();
-        taken.extend(self.view.creating.iter().map(|c| c.name.clone()));
-        let mut state = self.view.seed;
+        taken.extend(self.snapshot.creating.iter().map(|c| c.name.clone()));
+        let mut state = self.snapshot.seed;
         move |revision| loop {
             let suffix: String = (0..5).map(|_| letter(split_mix(&mut state))).collect();
             let name = format!("{pool}-{revision}-{suffix}");
@@ -352,12 +365,12 @@ impl<'a> Draft<'a> {
 }
 
 /// When the rollout to the update revision began, as the status says: now, if that speaks of another one.
-fn rollout_start(view: &PoolView, revisions: &Revisions) -> Option<Timestamp> {
-    let status = &view.pool.status;
+fn rollout_start(snapshot: &PoolSnapshot, revisions: &Revisions) -> Option<Timestamp> {
+    let status = &snapshot.pool.status;
     if status.update_revision == revisions.update.hash {
         status.rollout_start_time.as_ref().map(|time| time.0)
     } else {
-        Some(conditions::whole_seconds(view.now))
+        Some(conditions::whole_seconds(snapshot.now))
     }
 }
 

@@ -13,8 +13,8 @@ pub(crate) fn run(draft: &mut Draft) {
         } else {
             "PodSucceeded"
         };
-        if sandbox.came_to_nothing(draft.view.pool.targets.warm_up) {
-            warm_up::note_failure(draft, &sandbox.revision, sandbox.obstacle.clone());
+        if sandbox.came_to_nothing(draft.snapshot.pool.spec.warm_up) {
+            warm_up::note_warm_up_failure(draft, &sandbox.revision, sandbox.not_running_reason.clone());
         }
         draft.discard(Phase::Eviction, reason, sandbox);
     }
@@ -25,13 +25,13 @@ pub(crate) fn run(draft: &mut Draft) {
         "EvictRequested",
         usize::MAX,
         Limit::Budget,
-        |idle| idle.sandbox.evict,
+        |unclaimed| unclaimed.sandbox.evict,
     );
 }
 
 /// Deletes draining sandboxes whose preDelete hooks have all been taken off.
 fn release_drained(draft: &mut Draft) {
-    let pre_delete = &draft.view.pool.targets.pre_delete;
+    let pre_delete = &draft.snapshot.pool.spec.pre_delete;
     let (held, free): (Vec<_>, Vec<_>) = std::mem::take(&mut draft.draining)
         .into_iter()
         .partition(|sandbox| pre_delete.any_on(sandbox));

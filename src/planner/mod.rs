@@ -16,7 +16,7 @@ mod status;
 pub mod warm_up;
 
 use crate::api::PoolStatus;
-use crate::cache::snapshot::{PoolView, Verdict, WarmUpFailures};
+use crate::cache::snapshot::{PoolSnapshot, WaitReason, WarmUpFailures};
 use crate::model::claim::Claim;
 use crate::model::sandbox::Sandbox;
 use draft::Draft;
@@ -36,7 +36,7 @@ pub struct Plan {
     /// The status that the pool should have.
     pub status: PoolStatus,
     /// Claims left waiting, in order of service, each with the reason.
-    pub waiting: Vec<Verdict>,
+    pub waiting: Vec<WaitReason>,
     /// Unclaimed sandboxes that are missing, and how many may be made at once.
     pub shortfall: Shortfall,
     /// Failures in a row to bring up a sandbox, by revision: those of the view without the rows that are over,
@@ -130,18 +130,18 @@ pub enum Step {
 }
 
 /// Plans the next writes for the pool of `view`.
-pub fn plan(view: &PoolView) -> Plan {
-    let revisions = revise::resolve(view);
-    let mut draft = Draft::new(view, &revisions);
+pub fn plan(snapshot: &PoolSnapshot) -> Plan {
+    let revisions = revise::resolve(snapshot);
+    let mut draft = Draft::new(snapshot, &revisions);
     // Claims first: an eviction that was within the budget before a claim took its sandbox may not be after.
     schedule::run(&mut draft);
-    if view.pool.fault.is_none() {
+    if snapshot.pool.error.is_none() {
         evict::run(&mut draft);
         let surge = recreate::run(&mut draft);
         scale::run(&mut draft, surge);
     }
     let status = status::run(&mut draft);
-    let waiting = schedule::verdicts(&draft);
+    let waiting = schedule::wait_reasons(&draft);
     let Draft {
         actions,
         failures,

@@ -5,7 +5,7 @@ use crate::api::conditions;
 use crate::api::conditions::{Statement, Truth, progressing};
 use crate::api::pool::UpdateStrategyType;
 use crate::cache::snapshot::WarmUpFailures;
-use crate::model::pool_error::Fault;
+use crate::model::pool_error::PoolError;
 use crate::planner::draft::Draft;
 use crate::planner::status::{Counts, number};
 use crate::planner::warm_up;
@@ -30,7 +30,7 @@ impl Progress {
         let kept = kept(draft, counts, complete);
         let at_partition = at_partition(draft, counts, kept);
         let last = last_progress(draft, complete, at_partition);
-        let time: SignedDuration = draft.view.pool.targets.progress;
+        let time: SignedDuration = draft.snapshot.pool.spec.progress;
         Self {
             complete,
             kept,
@@ -42,13 +42,13 @@ impl Progress {
 
     /// The condition that says so.
     pub(crate) fn statement(&self, draft: &Draft, counts: &Counts) -> Statement {
-        if let Some(fault) = &draft.view.pool.fault {
-            return stopped(fault);
+        if let Some(error) = &draft.snapshot.pool.error {
+            return stopped(error);
         }
-        let targets = &draft.view.pool.targets;
+        let spec = &draft.snapshot.pool.spec;
         let update = &draft.revisions.update.hash;
         let (updated, up) = (counts.updated, counts.updated_available);
-        let wanted = targets.replicas;
+        let wanted = spec.replicas;
         let so_far = format!(
             "{updated} of {wanted} unclaimed sandboxes run revision {update}, {up} of them available"
         );
@@ -58,7 +58,7 @@ impl Progress {
                 progressing::COMPLETE,
                 format!("revision {update} is complete"),
             )
-        } else if targets.paused {
+        } else if spec.paused {
             (Truth::Unknown, progressing::PAUSED, format!("paused; {so_far}"))
         } else if self.at_partition {
             (
@@ -66,13 +66,16 @@ impl Progress {
                 progressing::PARTITION_COMPLETE,
                 format!("{so_far}; the partition keeps {} on the old revision", self.kept),
             )
-        } else if self.deadline.is_some_and(|deadline| deadline <= draft.view.now) {
+        } else if self
+            .deadline
+            .is_some_and(|deadline| deadline <= draft.snapshot.now)
+        {
             (
                 Truth::False,
                 progressing::DEADLINE_EXCEEDED,
                 format!(
                     "{so_far}; none became available for progressDeadlineSeconds ({})",
-                    targets.progress.as_secs()
+                    spec.progress.as_secs()
                 ),
             )
         } else if updated == 0 {
@@ -82,8 +85,8 @@ impl Progress {
         };
         // With maxUnavailable 0 a rollout or an eviction needs room for one more than are wanted; else a rollout goes on
         // within what room there is.
-        let evicts = draft.idle.iter().any(|i| i.sandbox.evict);
-        let needed = match targets.max_unavailable {
+        let evicts = draft.unclaimed.iter().any(|i| i.sandbox.evict);
+        let needed = match spec.max_unavailable {
             0 if evicts || !self.complete => wanted + 1,
             _ => usize::from(!self.complete),
         };
@@ -96,7 +99,7 @@ impl Progress {
         if let Some(failing) = warm_up_failures(draft) {
             message = format!("{message}; {failing}");
         }
-        for remark in &targets.remarks {
+        for remark in &spec.remarks {
             message = format!("{message}; {remark}");
         }
         Statement {
@@ -113,39 +116,39 @@ impl Progress {
 /// complete while claims take sandboxes and the pool refills. One that is paused does not come to its end, whatever claims
 /// and scaling take of the old sandboxes: those are made again.
 fn complete(draft: &Draft, counts: &Counts) -> bool {
-    let pool = &draft.view.pool;
+    let pool = &draft.snapshot.pool;
     let none_is_old =
-        counts.updated == counts.replicas && draft.view.creating.len() == draft.creating_updated();
-    let enough = counts.updated_available + draft.taken >= draft.within_total(pool.targets.replicas);
+        counts.updated == counts.replicas && draft.snapshot.creating.len() == draft.creating_updated();
+    let enough = counts.updated_available + draft.taken >= draft.within_total(pool.spec.replicas);
     let enough = enough && has_begun(draft, counts, 0) && !draft.rollout_is_paused();
     // That it was complete once is not enough: a rollout to another revision that was undone has to be made good.
     let was_complete = pool.status.completed() == Some(&draft.revisions.update.hash);
-    none_is_old && (was_complete || (pool.fault.is_none() && enough))
+    none_is_old && (was_complete || (pool.error.is_none() && enough))
 }
 
 /// A sandbox of the update revision has come up, or none is to: where claims leave no room for any, none has shown that it
 /// does. `kept` of the pool's stay on the old revision.
 fn has_begun(draft: &Draft, counts: &Counts, kept: usize) -> bool {
-    counts.updated_available + draft.taken > 0 || kept >= draft.view.pool.targets.replicas
+    counts.updated_available + draft.taken > 0 || kept >= draft.snapshot.pool.spec.replicas
 }
 
 /// When the rollout made progress last; `None` while none is under way, and while it waits for somebody: paused,
 /// at its partition, for claims to take the old sandboxes or to leave room for new ones, for its spec to be mended.
 fn last_progress(draft: &Draft, complete: bool, at_partition: bool) -> Option<Timestamp> {
-    let pool = &draft.view.pool;
-    let (targets, update) = (&pool.targets, draft.revisions.update.hash.as_str());
-    let waits = targets.paused
+    let pool = &draft.snapshot.pool;
+    let (spec, update) = (&pool.spec, draft.revisions.update.hash.as_str());
+    let waits = spec.paused
         || at_partition
-        || targets.strategy == UpdateStrategyType::OnReplenish
+        || spec.strategy == UpdateStrategyType::OnReplenish
         || draft.within_total(1) == 0;
-    if complete || waits || pool.fault.is_some() {
+    if complete || waits || pool.error.is_some() {
         return None;
     }
     let stored = pool.status.last_progress_time.as_ref().map(|time| time.0);
     let known = stored.filter(|_| pool.status.update_revision == update);
     let of_update = draft.came_up.iter().filter(|(revision, _)| *revision == update);
     let came_up = of_update.map(|(_, at)| *at).max();
-    known.map_or(Some(conditions::whole_seconds(draft.view.now)), |known| {
+    known.map_or(Some(conditions::whole_seconds(draft.snapshot.now)), |known| {
         came_up.max(Some(known))
     })
 }
@@ -158,10 +161,10 @@ fn warm_up_failures(draft: &Draft) -> Option<String> {
             1 => "once".to_string(),
             n => format!("{n} times in a row"),
         };
-        let obstacle = failures.obstacle.as_deref().map(|o| format!(" ({o})"));
+        let not_running_reason = failures.not_running_reason.as_deref().map(|o| format!(" ({o})"));
         format!(
             "sandboxes of revision {revision} failed to become available {times}{}, they are tried again from {next} on",
-            obstacle.unwrap_or_default()
+            not_running_reason.unwrap_or_default()
         )
     };
     let sentences: Vec<_> = draft.failures.iter().map(sentence).collect();
@@ -170,7 +173,7 @@ fn warm_up_failures(draft: &Draft) -> Option<String> {
 
 /// All but the `kept` sandboxes run the update revision, now or as the status has said.
 fn at_partition(draft: &Draft, counts: &Counts, kept: usize) -> bool {
-    let wanted = draft.within_total(draft.view.pool.targets.replicas);
+    let wanted = draft.within_total(draft.snapshot.pool.spec.replicas);
     let enough = has_begun(draft, counts, kept) && counts.updated_available + kept >= wanted;
     kept > 0 && (enough || reached_partition(draft, kept))
 }
@@ -178,24 +181,24 @@ fn at_partition(draft: &Draft, counts: &Counts, kept: usize) -> bool {
 /// The status says of this revision that all but the `kept` ones run it. That stays so while claims take sandboxes
 /// and the pool refills.
 fn reached_partition(draft: &Draft, kept: usize) -> bool {
-    let pool = &draft.view.pool;
+    let pool = &draft.snapshot.pool;
     let said = conditions::find(&pool.status.conditions, conditions::PROGRESSING);
     said.is_some_and(|c| c.reason == progressing::PARTITION_COMPLETE)
         && pool.status.update_revision == draft.revisions.update.hash
-        && pool.status.expected_updated == number(pool.targets.replicas - kept)
+        && pool.status.expected_updated == number(pool.spec.replicas - kept)
 }
 
 /// A pool with a fault makes no progress until it is mended.
-fn stopped(fault: &Fault) -> Statement {
+fn stopped(error: &PoolError) -> Statement {
     Statement {
         type_: conditions::PROGRESSING,
         status: Truth::False,
-        reason: match fault {
-            Fault::Spec(_) => progressing::INVALID_SPEC,
-            Fault::TemplateNotFound(_) => progressing::TEMPLATE_NOT_FOUND,
-            Fault::TemplateInvalid(_) => progressing::TEMPLATE_INVALID,
+        reason: match error {
+            PoolError::Spec(_) => progressing::INVALID_SPEC,
+            PoolError::TemplateNotFound(_) => progressing::TEMPLATE_NOT_FOUND,
+            PoolError::TemplateInvalid(_) => progressing::TEMPLATE_INVALID,
         },
-        message: format!("nothing is created or deleted: {}", fault.message()),
+        message: format!("nothing is created or deleted: {}", error.message()),
     }
 }
 
@@ -203,7 +206,7 @@ fn stopped(fault: &Fault) -> Statement {
 fn kept(draft: &Draft, counts: &Counts, complete: bool) -> usize {
     let rolling = counts.updated < counts.replicas || draft.revisions.previous.is_some();
     if rolling && !complete {
-        draft.view.pool.targets.partition
+        draft.snapshot.pool.spec.partition
     } else {
         0
     }

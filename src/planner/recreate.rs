@@ -8,15 +8,15 @@ use crate::planner::rollout::Rollout;
 
 /// Deletes old sandboxes that shall not stay. Returns the surge that the rollout wanted before they went.
 pub(crate) fn run(draft: &mut Draft) -> usize {
-    if draft.view.pool.targets.paused {
+    if draft.snapshot.pool.spec.paused {
         return 0;
     }
-    match draft.view.pool.targets.strategy {
+    match draft.snapshot.pool.spec.strategy {
         UpdateStrategyType::RollingUpdate => roll(draft),
         UpdateStrategyType::Recreate => {
             let count = Rollout::of(draft).too_many;
-            draft.remove(Phase::Recreate, "OldRevision", count, Limit::None, |idle| {
-                !idle.updated
+            draft.remove(Phase::Recreate, "OldRevision", count, Limit::None, |unclaimed| {
+                !unclaimed.updated
             });
             0
         }
@@ -29,15 +29,19 @@ pub(crate) fn run(draft: &mut Draft) -> usize {
 /// - the new ones not yet available, with those being replaced now, reach `maxUnavailable` and what is there
 ///   above the wanted number (so that a revision that never becomes ready cannot eat the pool, not even
 ///   sandboxes that are broken already), or
-/// - taking an available one would leave fewer than have to stay ([`crate::model::pool_spec::Targets::min_available_beside`]).
+/// - taking an available one would leave fewer than have to stay ([`crate::model::pool_spec::ResolvedPoolSpec::min_available_beside`]).
 fn roll(draft: &mut Draft) -> usize {
     let rollout = Rollout::of(draft);
     let desired = draft.within_total(draft.desired());
-    let max_unavailable = draft.view.pool.targets.max_unavailable;
+    let max_unavailable = draft.snapshot.pool.spec.max_unavailable;
     let room = (max_unavailable + draft.active()).saturating_sub(desired + draft.updated_unavailable());
     let count = rollout.to_replace.min(room);
-    draft.remove(Phase::Recreate, "OldRevision", count, Limit::Budget, |idle| {
-        !idle.updated
-    });
+    draft.remove(
+        Phase::Recreate,
+        "OldRevision",
+        count,
+        Limit::Budget,
+        |unclaimed| !unclaimed.updated,
+    );
     rollout.surge
 }

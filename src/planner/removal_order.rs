@@ -1,8 +1,8 @@
 //! The order in which unclaimed sandboxes are removed. Claims take from the other end.
 
-use crate::cache::snapshot::PoolView;
+use crate::cache::snapshot::PoolSnapshot;
 use crate::model::sandbox::Sandbox;
-use crate::planner::draft::{Draft, Idle};
+use crate::planner::draft::{Draft, UnclaimedSandbox};
 use crate::planner::revise;
 use jiff::Timestamp;
 use std::cmp::Reverse;
@@ -20,15 +20,15 @@ pub struct Lines {
 
 impl Lines {
     /// The queues of a pool.
-    pub fn of(view: &PoolView) -> Self {
-        let revisions = revise::resolve(view);
-        let idle = Draft::new(view, &revisions).idle;
-        let names = |idle: &Idle| Arc::clone(&idle.sandbox);
-        let takeable = idle.iter().rev().filter(|i| i.may_be_claimed());
+    pub fn of(snapshot: &PoolSnapshot) -> Self {
+        let revisions = revise::resolve(snapshot);
+        let unclaimed = Draft::new(snapshot, &revisions).unclaimed;
+        let names = |unclaimed: &UnclaimedSandbox| Arc::clone(&unclaimed.sandbox);
+        let takeable = unclaimed.iter().rev().filter(|i| i.may_be_claimed());
         let (updated, old): (Vec<_>, Vec<_>) = takeable.partition(|i| i.updated);
         Self {
             claiming: updated.into_iter().chain(old).map(names).collect(),
-            removal: idle.iter().map(names).collect(),
+            removal: unclaimed.iter().map(names).collect(),
         }
     }
 }
@@ -37,12 +37,12 @@ impl Lines {
 /// available; not ready; lower deletion cost; more of the pool's sandboxes on its node; ready for a shorter
 /// time; more restarts; newer; then name. It is the order of a ReplicaSet (`ActivePodsWithRanks`), with
 /// availability before readiness and without its logarithmic buckets of age.
-pub(crate) fn by_removal(idle: &mut [Idle]) {
+pub(crate) fn by_removal(unclaimed: &mut [UnclaimedSandbox]) {
     let mut on_node: HashMap<String, usize> = HashMap::new();
-    for node in idle.iter().filter_map(|i| i.sandbox.node.clone()) {
+    for node in unclaimed.iter().filter_map(|i| i.sandbox.node.clone()) {
         *on_node.entry(node).or_default() += 1;
     }
-    idle.sort_by_cached_key(|i| {
+    unclaimed.sort_by_cached_key(|i| {
         let sandbox = &i.sandbox;
         let neighbours = sandbox
             .node

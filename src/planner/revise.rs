@@ -1,6 +1,6 @@
 //! Phase *revision*: which revision the present template is, and what to do about the stored ones.
 
-use crate::cache::snapshot::PoolView;
+use crate::cache::snapshot::PoolSnapshot;
 use crate::model::revision::{Revision, Template, hash};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -41,11 +41,11 @@ pub enum Store {
 
 /// Finds the update revision by equal content, as a StatefulSet does, so that a template written again gets
 /// its old revision back whatever function once named it.
-pub fn resolve(view: &PoolView) -> Revisions {
-    let template = &view.pool.template;
-    let collision_count = view.pool.status.collision_count.unwrap_or(0);
-    if view.pool.fault.is_some() {
-        let hash = view.pool.status.update_revision.clone();
+pub fn resolve(snapshot: &PoolSnapshot) -> Revisions {
+    let template = &snapshot.pool.template;
+    let collision_count = snapshot.pool.status.collision_count.unwrap_or(0);
+    if snapshot.pool.error.is_some() {
+        let hash = snapshot.pool.status.update_revision.clone();
         return Revisions {
             update: Known {
                 hash,
@@ -55,10 +55,10 @@ pub fn resolve(view: &PoolView) -> Revisions {
             ..Default::default()
         };
     }
-    let mut stored: Vec<_> = view
+    let mut stored: Vec<_> = snapshot
         .revisions
         .iter()
-        .filter(|r| r.owner == view.pool.uid)
+        .filter(|r| r.owner == snapshot.pool.uid)
         .collect();
     stored.sort_by_key(|r| (r.number, r.hash.clone()));
     let newest = stored.last().map_or(0, |r| r.number);
@@ -67,18 +67,18 @@ pub fn resolve(view: &PoolView) -> Revisions {
         .rev()
         .find(|r| r.template.canonical == template.canonical);
     let (hash, store, collision_count) = match same {
-        Some(r) => (r.hash.clone(), renumber(r, newest, view), collision_count),
+        Some(r) => (r.hash.clone(), renumber(r, newest, snapshot), collision_count),
         None => {
-            let (hash, collision_count) = fresh_hash(template, collision_count, &view.revisions);
+            let (hash, collision_count) = fresh_hash(template, collision_count, &snapshot.revisions);
             (hash, Some(Store::Create(newest + 1)), collision_count)
         }
     };
-    let previous = previous(view, &stored, &hash).map(|r| Known {
+    let previous = previous(snapshot, &stored, &hash).map(|r| Known {
         hash: r.hash.clone(),
         template: Arc::clone(&r.template),
     });
     let trim = if store.is_none() {
-        over_limit(view, &stored, &hash)
+        over_limit(snapshot, &stored, &hash)
     } else {
         Vec::new()
     };
@@ -95,10 +95,14 @@ pub fn resolve(view: &PoolView) -> Revisions {
 }
 
 /// [`Revisions::previous`], out of the stored ones.
-fn previous<'a>(view: &PoolView, by_age: &[&'a Arc<Revision>], update: &str) -> Option<&'a Arc<Revision>> {
-    let complete = &view.pool.status.current_revision;
+fn previous<'a>(
+    snapshot: &PoolSnapshot,
+    by_age: &[&'a Arc<Revision>],
+    update: &str,
+) -> Option<&'a Arc<Revision>> {
+    let complete = &snapshot.pool.status.current_revision;
     let is_ready = |hash: &str| {
-        let sandboxes = view.sandboxes.iter().map(|s| &s.sandbox);
+        let sandboxes = snapshot.sandboxes.iter().map(|s| &s.sandbox);
         let mut of_it = sandboxes.filter(|s| s.revision == hash);
         of_it.any(|s| s.ready_since.is_some() && !s.terminating)
     };
@@ -115,10 +119,10 @@ fn previous<'a>(view: &PoolView, by_age: &[&'a Arc<Revision>], update: &str) -> 
 
 /// A revision that is the newest keeps its number. Users often say why only after the change, so its
 /// change-cause still follows the pool's.
-fn renumber(same: &Arc<Revision>, newest: i64, view: &PoolView) -> Option<Store> {
+fn renumber(same: &Arc<Revision>, newest: i64, snapshot: &PoolSnapshot) -> Option<Store> {
     if same.number < newest {
         Some(Store::Renumber(Arc::clone(same), newest + 1))
-    } else if same.change_cause != view.pool.change_cause {
+    } else if same.change_cause != snapshot.pool.change_cause {
         Some(Store::Renumber(Arc::clone(same), newest))
     } else {
         None
@@ -137,21 +141,21 @@ fn fresh_hash(template: &Template, mut collisions: i32, stored: &[Arc<Revision>]
 }
 
 /// Old revisions that no sandbox runs, beyond the history limit.
-fn over_limit(view: &PoolView, by_age: &[&Arc<Revision>], update: &str) -> Vec<Arc<Revision>> {
-    if by_age.len() <= view.pool.targets.history_limit {
+fn over_limit(snapshot: &PoolSnapshot, by_age: &[&Arc<Revision>], update: &str) -> Vec<Arc<Revision>> {
+    if by_age.len() <= snapshot.pool.spec.history_limit {
         return Vec::new();
     }
-    let live: HashSet<&str> = view
+    let live: HashSet<&str> = snapshot
         .sandboxes
         .iter()
         .map(|s| s.sandbox.revision.as_str())
-        .chain(view.creating.iter().map(|c| c.revision.as_str()))
-        .chain([update, view.pool.status.current_revision.as_str()])
+        .chain(snapshot.creating.iter().map(|c| c.revision.as_str()))
+        .chain([update, snapshot.pool.status.current_revision.as_str()])
         .collect();
     let old: Vec<_> = by_age
         .iter()
         .filter(|r| !live.contains(r.hash.as_str()))
         .collect();
-    let excess = old.len().saturating_sub(view.pool.targets.history_limit);
+    let excess = old.len().saturating_sub(snapshot.pool.spec.history_limit);
     old.into_iter().take(excess).map(|r| Arc::clone(r)).collect()
 }

@@ -28,26 +28,26 @@ pub(crate) struct Rollout {
 impl Rollout {
     /// The rollout as the draft stands now.
     pub(crate) fn of(draft: &Draft) -> Self {
-        let targets = &draft.view.pool.targets;
+        let spec = &draft.snapshot.pool.spec;
         let (active, old) = (draft.active(), draft.old());
         let new = active - old;
         let evicting = draft
-            .idle
+            .unclaimed
             .iter()
             .filter(|i| !i.updated && i.sandbox.evict)
             .count();
         let desired = draft.within_total(draft.desired());
         let wanted = active.clamp(desired, draft.upper().max(desired));
         let rolling = old > 0 || draft.revisions.previous.is_some();
-        let kept = match (rolling, targets.paused) {
+        let kept = match (rolling, spec.paused) {
             (false, _) => 0,
             // What a claim for the update revision waits for is not made up from old ones: there it is made all the same,
             // since the old template is gone.
             (true, true) => {
                 let old = wanted.saturating_sub(new).min(draft.upper_of_old());
-                targets.partition.max(old)
+                spec.partition.max(old)
             }
-            (true, false) => targets.partition,
+            (true, false) => spec.partition,
         };
         let missing = wanted.saturating_sub(kept).saturating_sub(new);
         // Beside those that shall stay, one to be evicted goes by itself: to replace one more would take away what was made
@@ -56,19 +56,19 @@ impl Rollout {
         let too_many = old.saturating_sub(kept + going);
         // The claims of the next while are served from the new ones, as those of the last while were: as many new ones
         // replace no old one.
-        let taken = draft.view.takings.len();
+        let taken = draft.snapshot.recent_claims.len();
         let to_replace = if taken > 0 {
             too_many
         } else {
             too_many.min(missing)
         };
-        let rolls = targets.strategy == UpdateStrategyType::RollingUpdate && !targets.paused;
+        let rolls = spec.strategy == UpdateStrategyType::RollingUpdate && !spec.paused;
         let for_update = if rolls && to_replace > 0 {
             to_replace + taken
         } else {
             0
         };
-        let surge = targets.max_surge.min(for_update.max(for_evictions(draft)));
+        let surge = spec.max_surge.min(for_update.max(for_evictions(draft)));
         Self {
             old,
             evicting,
@@ -90,14 +90,14 @@ impl Rollout {
 
 /// Evictions still to come that the budget does not allow without a replacement.
 fn for_evictions(draft: &Draft) -> usize {
-    let evicted = draft.idle.iter().filter(|i| i.sandbox.evict).count();
+    let evicted = draft.unclaimed.iter().filter(|i| i.sandbox.evict).count();
     let warming = draft
-        .idle
+        .unclaimed
         .iter()
         .filter(|i| !i.sandbox.evict && !i.available)
         .count();
-    let unavailable = warming + draft.view.creating.len() + draft.leaving;
+    let unavailable = warming + draft.snapshot.creating.len() + draft.leaving;
     (unavailable + evicted)
-        .saturating_sub(draft.view.pool.targets.max_unavailable)
+        .saturating_sub(draft.snapshot.pool.spec.max_unavailable)
         .min(evicted)
 }

@@ -36,8 +36,8 @@ pub(crate) fn run(draft: &mut Draft, surge: usize) {
         _ => draft.old().saturating_sub(draft.upper_of_old() + rollout.surge),
     };
     if stale > excess {
-        draft.remove(Phase::Scale, "AboveMaxWarm", stale, Limit::Budget, |idle| {
-            !idle.updated
+        draft.remove(Phase::Scale, "AboveMaxWarm", stale, Limit::Budget, |unclaimed| {
+            !unclaimed.updated
         });
     } else if excess > 0 {
         trim(draft, &rollout, excess);
@@ -53,16 +53,16 @@ pub(crate) fn run(draft: &mut Draft, surge: usize) {
 /// the budget does not let go yet is waited for: a new one that is still warming is not deleted in its place.
 fn trim(draft: &mut Draft, rollout: &Rollout, excess: usize) {
     let of_old = excess.min(rollout.old.saturating_sub(rollout.kept));
-    draft.remove(Phase::Scale, "AboveMaxWarm", of_old, Limit::Budget, |idle| {
-        !idle.updated
+    draft.remove(Phase::Scale, "AboveMaxWarm", of_old, Limit::Budget, |unclaimed| {
+        !unclaimed.updated
     });
     let of_new = if rollout.kept > 0 {
         (excess - of_old).min(rollout.new)
     } else {
         0
     };
-    draft.remove(Phase::Scale, "AboveMaxWarm", of_new, Limit::Budget, |idle| {
-        idle.updated
+    draft.remove(Phase::Scale, "AboveMaxWarm", of_new, Limit::Budget, |unclaimed| {
+        unclaimed.updated
     });
     draft.remove(
         Phase::Scale,
@@ -74,7 +74,7 @@ fn trim(draft: &mut Draft, rollout: &Rollout, excess: usize) {
 }
 
 fn create(draft: &mut Draft, rollout: &Rollout) {
-    let targets = &draft.view.pool.targets;
+    let spec = &draft.snapshot.pool.spec;
     let present = draft.active() + draft.leaving;
     let missing = (draft.desired() + rollout.surge).saturating_sub(present);
     // One above `maxTotal` would be trimmed again at once.
@@ -83,7 +83,7 @@ fn create(draft: &mut Draft, rollout: &Rollout) {
     let old_back = restore(draft, of_old, |updated| !updated);
     let back = old_back + restore(draft, missing.min(fit) - of_old, |updated| updated);
     let (missing, present) = (missing - back, present + back);
-    let room = targets
+    let room = spec
         .max_total
         .map_or(usize::MAX, |max| max.saturating_sub(draft.existing));
     let ceiling = draft.ceiling();
@@ -93,7 +93,7 @@ fn create(draft: &mut Draft, rollout: &Rollout) {
         ceiling,
     };
     draft.forbidden = draft.desired().saturating_sub(present).saturating_sub(room);
-    let begins = AT_ONCE.saturating_sub(draft.view.creating.len());
+    let begins = AT_ONCE.saturating_sub(draft.snapshot.creating.len());
     let count = allowed_now(draft, missing.min(room).min(ceiling).min(begins));
     if count == 0 {
         return;
@@ -142,13 +142,13 @@ pub(crate) fn makeable(draft: &Draft) -> usize {
 /// Makes up to `count` draining sandboxes warm again instead of creating new ones: those that are as they were, with
 /// none of their preDelete hooks taken off, and that were not to go for their own sake. Returns how many.
 fn restore(draft: &mut Draft, count: usize, of: impl Fn(bool) -> bool) -> usize {
-    let (view, update) = (draft.view, &draft.revisions.update.hash);
-    let targets = &view.pool.targets;
+    let (snapshot, update) = (draft.snapshot, &draft.revisions.update.hash);
+    let spec = &snapshot.pool.spec;
     let wanted = |sandbox: &Sandbox| {
-        let overdue =
-            sandbox.up_at(&targets.gate).is_none() && sandbox.overdue_at(targets.warm_up) <= view.now;
+        let overdue = sandbox.up_at(&spec.availability_rule).is_none()
+            && sandbox.overdue_at(spec.warm_up) <= snapshot.now;
         let worn = sandbox.evict || sandbox.finished() || overdue;
-        of(sandbox.revision == *update) && !worn && targets.pre_delete.all_on(sandbox)
+        of(sandbox.revision == *update) && !worn && spec.pre_delete.all_on(sandbox)
     };
     let back: Vec<_> = draft
         .draining
@@ -168,10 +168,10 @@ fn restore(draft: &mut Draft, count: usize, of: impl Fn(bool) -> bool) -> usize 
 
 /// After a refusal nothing is created until the backoff ends, then one pod to find out.
 fn allowed_now(draft: &Draft, count: usize) -> usize {
-    match draft.view.creation {
+    match draft.snapshot.creation {
         Creation::Open => count,
-        Creation::BackOff { until, .. } if until > draft.view.now => 0,
-        Creation::BackOff { .. } if draft.view.creating.is_empty() => count.min(1),
+        Creation::BackOff { until, .. } if until > draft.snapshot.now => 0,
+        Creation::BackOff { .. } if draft.snapshot.creating.is_empty() => count.min(1),
         Creation::BackOff { .. } => 0,
     }
 }
@@ -180,11 +180,10 @@ fn allowed_now(draft: &Draft, count: usize) -> usize {
 /// first one, no more than `maxUnavailable + maxSurge` of them may be warming: what claims take meanwhile is made up
 /// from the revision that works, so a template that never becomes ready cannot empty the pool.
 fn unproven_room(draft: &Draft) -> usize {
-    let targets = &draft.view.pool.targets;
-    if draft.proven || draft.revisions.previous.is_none() || targets.strategy == UpdateStrategyType::Recreate
-    {
+    let spec = &draft.snapshot.pool.spec;
+    if draft.proven || draft.revisions.previous.is_none() || spec.strategy == UpdateStrategyType::Recreate {
         return usize::MAX;
     }
     let open = draft.updated_unavailable() + draft.leaving_unproven;
-    (targets.max_unavailable + targets.max_surge).saturating_sub(open)
+    (spec.max_unavailable + spec.max_surge).saturating_sub(open)
 }

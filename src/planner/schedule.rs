@@ -2,10 +2,10 @@
 
 use crate::api::claim::{OnEmpty, RevisionPolicy};
 use crate::api::conditions::{claim as reasons, time_of_day};
-use crate::cache::snapshot::{Verdict, Waiting};
+use crate::cache::snapshot::{WaitReason, Waiting};
 use crate::model::claim::Claim;
-use crate::model::pool_error::Fault;
-use crate::planner::draft::{Draft, Idle};
+use crate::model::pool_error::PoolError;
+use crate::planner::draft::{Draft, UnclaimedSandbox};
 use crate::planner::{Phase, Step, claim};
 use std::sync::Arc;
 
@@ -13,54 +13,54 @@ use std::sync::Arc;
 /// revision policy lets it take. A claim for several gets them all together; while there are too few, those that
 /// there are wait for it, so that younger claims cannot starve it.
 pub(crate) fn run(draft: &mut Draft) {
-    let now = draft.view.now;
+    let now = draft.snapshot.now;
     // One whose time is over is about to expire, and a sandbox given to it would go with it.
     let is_over = |w: &Waiting| w.claim.expiration().is_some_and(|time| time <= now);
     let mut waiting: Vec<_> = draft
-        .view
+        .snapshot
         .claims
         .iter()
         .filter(|w| w.needs() > 0 && w.claim.spec.is_ok() && !is_over(w))
         .collect();
     waiting.sort_by_cached_key(|w| w.service_order());
-    let mut stock = Stock::of(&draft.idle);
-    let mut given = Vec::new();
+    let mut stock = Stock::of(&draft.unclaimed);
+    let mut taken = Vec::new();
     for one in waiting {
         if one.deadline().is_some_and(|deadline| deadline <= now) {
-            let message = match claim::refusal(&one.claim) {
-                Some(refusal) => format!("not bound within waitTimeoutSeconds: {refusal}"),
+            let message = match claim::rejection(&one.claim) {
+                Some(rejection) => format!("not bound within waitTimeoutSeconds: {rejection}"),
                 None => format!("{} became available within waitTimeoutSeconds", nothing(one)),
             };
             fail(draft, one, reasons::WAIT_TIMEOUT, message);
             continue;
         }
-        let policy = one.terms.revision_policy;
+        let policy = one.resolved_spec.revision_policy;
         if stock.has(one.needs(), policy) {
-            for index in stock.take(one, &draft.idle) {
-                given.push(index);
+            for index in stock.take(one, &draft.unclaimed) {
+                taken.push(index);
                 bind(draft, &one.claim, index);
             }
-        } else if one.terms.on_empty == OnEmpty::Fail && !may_be_back(draft, policy) {
+        } else if one.resolved_spec.on_empty == OnEmpty::Fail && !may_be_back(draft, policy) {
             let message = format!("{} that would do could be had, and onEmpty is Fail", nothing(one));
             fail(draft, one, reasons::POOL_EMPTY, message);
         } else {
             wait(draft, one);
             if can_ever_have(draft, one) {
-                stock.take(one, &draft.idle);
+                stock.take(one, &draft.unclaimed);
             }
         }
     }
-    given.sort_unstable_by(|a, b| b.cmp(a));
-    for index in given {
-        draft.idle.remove(index);
+    taken.sort_unstable_by(|a, b| b.cmp(a));
+    for index in taken {
+        draft.unclaimed.remove(index);
     }
 }
 
 /// A sandbox that will do is only left alone for a moment, since a write on it failed.
 fn may_be_back(draft: &Draft, policy: RevisionPolicy) -> bool {
-    let will_do = |idle: &Idle| idle.updated || policy != RevisionPolicy::Latest;
-    let mut idle = draft.idle.iter();
-    idle.any(|i| i.available && i.refused && !i.sandbox.evict && will_do(i))
+    let will_do = |unclaimed: &UnclaimedSandbox| unclaimed.updated || policy != RevisionPolicy::Latest;
+    let mut unclaimed = draft.unclaimed.iter();
+    unclaimed.any(|i| i.available && i.refused && !i.sandbox.evict && will_do(i))
 }
 
 fn nothing(one: &Waiting) -> String {
@@ -71,7 +71,11 @@ fn nothing(one: &Waiting) -> String {
 }
 
 fn bind(draft: &mut Draft, claim: &Arc<Claim>, index: usize) {
-    let Some(sandbox) = draft.idle.get(index).map(|idle| Arc::clone(&idle.sandbox)) else {
+    let Some(sandbox) = draft
+        .unclaimed
+        .get(index)
+        .map(|unclaimed| Arc::clone(&unclaimed.sandbox))
+    else {
         return;
     };
     draft.budget.claim();
@@ -82,8 +86,8 @@ fn bind(draft: &mut Draft, claim: &Arc<Claim>, index: usize) {
 
 /// A claim waits, and adds to the demand unless nothing that may be created now would do.
 fn wait(draft: &mut Draft, one: &Waiting) {
-    let latest = one.terms.revision_policy == RevisionPolicy::Latest;
-    let creates = one.terms.on_empty == OnEmpty::Create && can_ever_have(draft, one);
+    let latest = one.resolved_spec.revision_policy == RevisionPolicy::Latest;
+    let creates = one.resolved_spec.on_empty == OnEmpty::Create && can_ever_have(draft, one);
     if creates && !(latest && draft.rollout_is_paused()) {
         draft.demand += one.needs();
         draft.demand_latest += if latest { one.needs() } else { 0 };
@@ -95,7 +99,7 @@ fn wait(draft: &mut Draft, one: &Waiting) {
 }
 
 fn can_ever_have(draft: &Draft, one: &Waiting) -> bool {
-    one.may_ever_be_served_by(&draft.view.pool.targets)
+    one.may_ever_be_served_by(&draft.snapshot.pool.spec)
 }
 
 /// Positions of the sandboxes that claims may take, ascending: the last to be removed last.
@@ -105,14 +109,14 @@ struct Stock {
 }
 
 impl Stock {
-    fn of(idle: &[Idle]) -> Self {
-        let free = |(_, i): &(usize, &Idle)| i.may_be_claimed();
-        let (updated, old) = idle
+    fn of(unclaimed: &[UnclaimedSandbox]) -> Self {
+        let free = |(_, i): &(usize, &UnclaimedSandbox)| i.may_be_claimed();
+        let (updated, old) = unclaimed
             .iter()
             .enumerate()
             .filter(free)
             .map(|(index, _)| index)
-            .partition(|index| idle.get(*index).is_some_and(|i| i.updated));
+            .partition(|index| unclaimed.get(*index).is_some_and(|i| i.updated));
         Self { updated, old }
     }
 
@@ -126,11 +130,11 @@ impl Stock {
     }
 
     /// Takes as many as `one` needs, or as there are: those that were refused to it last.
-    fn take(&mut self, one: &Waiting, idle: &[Idle]) -> Vec<usize> {
-        let policy = one.terms.revision_policy;
+    fn take(&mut self, one: &Waiting, unclaimed: &[UnclaimedSandbox]) -> Vec<usize> {
+        let policy = one.resolved_spec.revision_policy;
         let refused = |index: usize| {
-            let idle = idle.get(index);
-            idle.is_some_and(|i| one.refusers.contains(&i.sandbox.uid))
+            let unclaimed = unclaimed.get(index);
+            unclaimed.is_some_and(|i| one.rejected_sandboxes.contains(&i.sandbox.uid))
         };
         let next = |_| {
             let other = self.take_one(policy, |index| !refused(index));
@@ -166,16 +170,16 @@ fn fail(draft: &mut Draft, one: &Waiting, reason: &'static str, message: String)
 }
 
 /// Why each claim that is left waits. Read after the phase *scale*, which knows what `maxTotal` forbade.
-pub(crate) fn verdicts(draft: &Draft) -> Vec<Verdict> {
-    let (pool, update) = (&draft.view.pool, &draft.revisions.update.hash);
-    let verdict = |(ahead, one): (usize, &Waiting)| {
-        let (reason, why) = if let Some(fault) = &pool.fault {
-            let reason = match fault {
-                Fault::Spec(_) => reasons::POOL_INVALID,
-                Fault::TemplateNotFound(_) => reasons::TEMPLATE_NOT_FOUND,
-                Fault::TemplateInvalid(_) => reasons::TEMPLATE_INVALID,
+pub(crate) fn wait_reasons(draft: &Draft) -> Vec<WaitReason> {
+    let (pool, update) = (&draft.snapshot.pool, &draft.revisions.update.hash);
+    let wait_reason = |(ahead, one): (usize, &Waiting)| {
+        let (reason, why) = if let Some(error) = &pool.error {
+            let reason = match error {
+                PoolError::Spec(_) => reasons::POOL_INVALID,
+                PoolError::TemplateNotFound(_) => reasons::TEMPLATE_NOT_FOUND,
+                PoolError::TemplateInvalid(_) => reasons::TEMPLATE_INVALID,
             };
-            (reason, format!("the pool's {}", fault.message()))
+            (reason, format!("the pool's {}", error.message()))
         } else if !can_ever_have(draft, one) {
             (reasons::EXHAUSTED, never_enough(draft, one))
         } else if draft.forbidden > 0 {
@@ -184,7 +188,7 @@ pub(crate) fn verdicts(draft: &Draft) -> Vec<Verdict> {
                 too_few(one, "")
             );
             (reasons::EXHAUSTED, why)
-        } else if one.terms.revision_policy != RevisionPolicy::Latest {
+        } else if one.resolved_spec.revision_policy != RevisionPolicy::Latest {
             (reasons::NONE_AVAILABLE, format!("{} yet", too_few(one, "")))
         } else if draft.rollout_is_paused() {
             (
@@ -203,14 +207,14 @@ pub(crate) fn verdicts(draft: &Draft) -> Vec<Verdict> {
             1 => "1 claim ahead".to_string(),
             n => format!("{n} claims ahead"),
         };
-        let at = time_of_day(draft.view.now);
-        Verdict {
+        let at = time_of_day(draft.snapshot.now);
+        WaitReason {
             uid: one.claim.uid.clone(),
             reason,
             message: format!("{why}; {queue} at {at}"),
         }
     };
-    draft.unserved.iter().enumerate().map(verdict).collect()
+    draft.unserved.iter().enumerate().map(wait_reason).collect()
 }
 
 /// What a claim misses; `which` narrows down the sandboxes that will do.
@@ -225,12 +229,12 @@ fn too_few(one: &Waiting, which: &str) -> String {
 }
 
 fn never_enough(draft: &Draft, one: &Waiting) -> String {
-    let (targets, wanted) = (&draft.view.pool.targets, one.claim.wanted());
-    match targets.max_total {
+    let (spec, wanted) = (&draft.snapshot.pool.spec, one.claim.wanted());
+    match spec.max_total {
         Some(max) if wanted > max => format!("{wanted} sandboxes are wanted, and capacity.maxTotal is {max}"),
         _ => format!(
             "{wanted} sandboxes are wanted, and with onEmpty Wait the pool makes no more than {}",
-            targets.most_warm()
+            spec.most_warm()
         ),
     }
 }

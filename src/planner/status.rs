@@ -4,8 +4,8 @@
 use crate::api::conditions;
 use crate::api::conditions::{Statement, Truth, available, exhausted, replica_failure};
 use crate::api::{PoolStatus, labels};
-use crate::cache::snapshot::{Creation, OwnWrite};
-use crate::model::pool_error::Fault;
+use crate::cache::snapshot::{Creation, ExpectedWrite};
+use crate::model::pool_error::PoolError;
 use crate::model::sandbox::Owner;
 use crate::planner::draft::Draft;
 use crate::planner::progress::Progress;
@@ -23,7 +23,7 @@ pub(crate) struct Counts {
 }
 
 pub(crate) fn run(draft: &mut Draft) -> PoolStatus {
-    let pool = &draft.view.pool;
+    let pool = &draft.snapshot.pool;
     let counts = count(draft);
     let update = &draft.revisions.update.hash;
     let progress = Progress::of(draft, &counts);
@@ -33,14 +33,14 @@ pub(crate) fn run(draft: &mut Draft) -> PoolStatus {
     let said = &pool.status.current_revision;
     let current = if progress.complete {
         update.clone()
-    } else if pool.fault.is_some() && said == update {
+    } else if pool.error.is_some() && said == update {
         // An undone rollout that has yet to be made good; with a fault nothing else would tell it from a complete one.
         String::new()
     } else {
         said.clone()
     };
     let mut statements = vec![availability(draft, &counts), progress.statement(draft, &counts)];
-    if let Some(message) = refusal(draft) {
+    if let Some(message) = rejection(draft) {
         statements.push(Statement {
             type_: conditions::REPLICA_FAILURE,
             status: Truth::True,
@@ -48,7 +48,7 @@ pub(crate) fn run(draft: &mut Draft) -> PoolStatus {
             message,
         });
     }
-    let max = pool.targets.max_total.unwrap_or(usize::MAX);
+    let max = pool.spec.max_total.unwrap_or(usize::MAX);
     let too_large = draft.unserved.iter().any(|one| one.claim.wanted() > max);
     if too_large || (draft.forbidden > 0 && !draft.unserved.is_empty()) {
         statements.push(Statement {
@@ -58,7 +58,14 @@ pub(crate) fn run(draft: &mut Draft) -> PoolStatus {
             message: format!("claims wait, and capacity.maxTotal {max} forbids more sandboxes"),
         });
     }
-    let set = |s| conditions::set(&pool.status.conditions, s, Some(pool.generation), draft.view.now);
+    let set = |s| {
+        conditions::set(
+            &pool.status.conditions,
+            s,
+            Some(pool.generation),
+            draft.snapshot.now,
+        )
+    };
     PoolStatus {
         observed_generation: pool.generation,
         replicas: number(counts.replicas),
@@ -66,11 +73,11 @@ pub(crate) fn run(draft: &mut Draft) -> PoolStatus {
         available: number(counts.available),
         updated: number(counts.updated),
         updated_available: number(counts.updated_available),
-        expected_updated: number(pool.targets.replicas - progress.kept),
+        expected_updated: number(pool.spec.replicas - progress.kept),
         claimed: number(draft.claimed),
         total: number(counts.replicas + draft.claimed),
         draining: number(counts.draining),
-        pending_claims: number(draft.view.claims.iter().filter(|w| w.waits()).count()),
+        pending_claims: number(draft.snapshot.claims.iter().filter(|w| w.waits()).count()),
         current_revision: current,
         update_revision: update.clone(),
         rollout_start_time: draft.rollout_start.map(Time),
@@ -89,14 +96,14 @@ pub(crate) fn run(draft: &mut Draft) -> PoolStatus {
 
 /// Why the API server refuses what the pool wants, in its words. Once nothing is wanted any more that is over with the
 /// pause, and not before: claims that leave the choice would come back at once.
-fn refusal(draft: &mut Draft) -> Option<String> {
-    let view = draft.view;
-    let Creation::BackOff { until, message } = &view.creation else {
+fn rejection(draft: &mut Draft) -> Option<String> {
+    let snapshot = draft.snapshot;
+    let Creation::BackOff { until, message } = &snapshot.creation else {
         return None;
     };
-    let pauses = *until > view.now;
+    let pauses = *until > snapshot.now;
     let missing = draft.shortfall.missing.min(draft.shortfall.room);
-    let wanted = missing > 0 || !view.creating.is_empty() || draft.revisions.store.is_some();
+    let wanted = missing > 0 || !snapshot.creating.is_empty() || draft.revisions.store.is_some();
     if pauses {
         draft.wake(*until);
     }
@@ -105,12 +112,12 @@ fn refusal(draft: &mut Draft) -> Option<String> {
 
 fn count(draft: &Draft) -> Counts {
     let mut counts = Counts::default();
-    for seen in &draft.view.sandboxes {
-        let sandbox = &seen.sandbox;
-        let unclaimed = matches!(&sandbox.owner, Owner::Pool { uid } if *uid == draft.view.pool.uid);
+    for entry in &draft.snapshot.sandboxes {
+        let sandbox = &entry.sandbox;
+        let unclaimed = matches!(&sandbox.owner, Owner::Pool { uid } if *uid == draft.snapshot.pool.uid);
         let leaving = matches!(
-            seen.pending,
-            Some(OwnWrite::Bind | OwnWrite::Delete | OwnWrite::Deleted | OwnWrite::Drain)
+            entry.expected,
+            Some(ExpectedWrite::Bind | ExpectedWrite::Delete | ExpectedWrite::Deleted | ExpectedWrite::Drain)
         );
         let draining = unclaimed && !sandbox.terminating && sandbox.state == labels::DRAINING;
         counts.draining += usize::from(draining);
@@ -118,7 +125,7 @@ fn count(draft: &Draft) -> Counts {
         {
             continue;
         }
-        let available = sandbox.is_available(&draft.view.pool.targets.gate, draft.view.now);
+        let available = sandbox.is_available(&draft.snapshot.pool.spec.availability_rule, draft.snapshot.now);
         let updated = sandbox.revision == draft.revisions.update.hash;
         counts.replicas += 1;
         counts.ready += usize::from(sandbox.ready_since.is_some());
@@ -130,9 +137,9 @@ fn count(draft: &Draft) -> Counts {
 }
 
 fn availability(draft: &Draft, counts: &Counts) -> Statement {
-    let targets = &draft.view.pool.targets;
-    let known = !matches!(draft.view.pool.fault, Some(Fault::Spec(_)));
-    let enough = known && counts.available >= targets.min_available();
+    let spec = &draft.snapshot.pool.spec;
+    let known = !matches!(draft.snapshot.pool.error, Some(PoolError::Spec(_)));
+    let enough = known && counts.available >= spec.min_available();
     Statement {
         type_: conditions::AVAILABLE,
         status: enough.into(),
@@ -144,8 +151,8 @@ fn availability(draft: &Draft, counts: &Counts) -> Statement {
         message: format!(
             "{} of {} unclaimed sandboxes are available, at least {} are wanted",
             counts.available,
-            targets.replicas,
-            targets.min_available()
+            spec.replicas,
+            spec.min_available()
         ),
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::cache::snapshot::{Creation, WarmUpFailures};
 use crate::model::sandbox::Sandbox;
-use crate::planner::draft::{Draft, Idle, Limit};
+use crate::planner::draft::{Draft, Limit, UnclaimedSandbox};
 use crate::planner::{Phase, scale};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeSet;
@@ -36,7 +36,7 @@ fn after(start: Timestamp, time: SignedDuration) -> Timestamp {
 /// are over: a sandbox of the revision came up since and has stayed for as long as the pause was, or for [`PROOF`]. So
 /// one that is ready for a moment and then dies ends no row of failures.
 pub(crate) fn recall(draft: &mut Draft) {
-    for (revision, failures) in &draft.view.failures {
+    for (revision, failures) in &draft.snapshot.failures {
         if !is_used(draft, revision) {
             continue;
         }
@@ -47,7 +47,7 @@ pub(crate) fn recall(draft: &mut Draft) {
             .filter(|(of, at)| of == revision && since(at));
         let proof = pause(failures).min(PROOF) + PRECISION;
         let proven_at = up.map(|(_, at)| after(*at, proof)).min();
-        if proven_at.is_none_or(|at| at > draft.view.now) {
+        if proven_at.is_none_or(|at| at > draft.snapshot.now) {
             draft.failures.insert(revision.clone(), failures.clone());
         }
         if let Some(at) = proven_at {
@@ -61,22 +61,25 @@ fn is_used(draft: &Draft, revision: &str) -> bool {
     let previous = draft.revisions.previous.as_ref();
     draft.revisions.update.hash == revision
         || previous.is_some_and(|previous| previous.hash == revision)
-        || draft.idle.iter().any(|idle| idle.sandbox.revision == revision)
+        || draft
+            .unclaimed
+            .iter()
+            .any(|unclaimed| unclaimed.sandbox.revision == revision)
 }
 
 /// Gives up unclaimed sandboxes that had `warmUpDeadlineSeconds` and are not available: of each revision as
 /// many as may be tried anew now.
 pub(crate) fn give_up_overdue(draft: &mut Draft) {
-    let overdue = draft.idle.iter().filter(|i| i.overdue);
+    let overdue = draft.unclaimed.iter().filter(|i| i.overdue);
     let revisions: BTreeSet<String> = overdue.map(|i| i.sandbox.revision.clone()).collect();
     for revision in revisions {
         let rest = width(draft, &revision).saturating_sub(to_be_replaced(draft));
         let room = room(draft, &revision).min(rest);
-        let of = |idle: &Idle| idle.overdue && idle.sandbox.revision == revision;
-        let mut overdue = draft.idle.iter().filter(|idle| of(idle));
-        let obstacle = overdue.find_map(|idle| idle.sandbox.obstacle.clone());
+        let of = |unclaimed: &UnclaimedSandbox| unclaimed.overdue && unclaimed.sandbox.revision == revision;
+        let mut overdue = draft.unclaimed.iter().filter(|unclaimed| of(unclaimed));
+        let not_running_reason = overdue.find_map(|unclaimed| unclaimed.sandbox.not_running_reason.clone());
         if draft.remove(Phase::Eviction, "WarmUpDeadline", room, Limit::Budget, of) > 0 {
-            note_failure(draft, &revision, obstacle);
+            note_warm_up_failure(draft, &revision, not_running_reason);
         }
     }
 }
@@ -84,7 +87,7 @@ pub(crate) fn give_up_overdue(draft: &mut Draft) {
 /// Sandboxes given up before, which are replaced first. What nothing lets be created is no reason to keep one that is
 /// overdue: it may be what takes up the room.
 fn to_be_replaced(draft: &Draft) -> usize {
-    if draft.view.creation != Creation::Open {
+    if draft.snapshot.creation != Creation::Open {
         return 0;
     }
     let missing = draft.within_total(draft.desired()).saturating_sub(draft.active());
@@ -92,15 +95,15 @@ fn to_be_replaced(draft: &Draft) -> usize {
 }
 
 /// A sandbox of `revision` has failed or was given up, for what `obstacle` says. Failures within one pause are one.
-pub(crate) fn note_failure(draft: &mut Draft, revision: &str, obstacle: Option<String>) {
+pub(crate) fn note_warm_up_failure(draft: &mut Draft, revision: &str, not_running_reason: Option<String>) {
     let before = draft.failures.get(revision);
-    if before.is_some_and(|f| resumes_at(f) > draft.view.now) {
+    if before.is_some_and(|f| resumes_at(f) > draft.snapshot.now) {
         return;
     }
     let failures = WarmUpFailures {
         count: before.map_or(0, |f| f.count).saturating_add(1),
-        last: draft.view.now,
-        obstacle,
+        last: draft.snapshot.now,
+        not_running_reason,
     };
     draft.failures.insert(revision.to_string(), failures);
 }
@@ -110,7 +113,7 @@ pub(crate) fn note_failure(draft: &mut Draft, revision: &str, obstacle: Option<S
 pub(crate) fn room(draft: &mut Draft, revision: &str) -> usize {
     match draft.failures.get(revision).map(resumes_at) {
         None => usize::MAX,
-        Some(until) if until > draft.view.now => {
+        Some(until) if until > draft.snapshot.now => {
             draft.wake(until);
             0
         }
@@ -124,12 +127,11 @@ fn width(draft: &Draft, revision: &str) -> usize {
     let failed = draft.failures.get(revision).map(|f| f.last.as_second());
     let since = |sandbox: &Sandbox| failed.is_some_and(|at| sandbox.created.as_second() >= at);
     let open = draft
-        .idle
+        .unclaimed
         .iter()
         .filter(|i| i.sandbox.revision == revision && !i.overdue && (!i.available || since(&i.sandbox)));
-    let creating = draft.view.creating.iter().filter(|c| c.revision == revision);
-    let targets = &draft.view.pool.targets;
-    targets
-        .rollout_width()
+    let creating = draft.snapshot.creating.iter().filter(|c| c.revision == revision);
+    let spec = &draft.snapshot.pool.spec;
+    spec.rollout_width()
         .saturating_sub(open.count() + creating.count())
 }

@@ -15,7 +15,12 @@ use warmpool::model::claim::Claim;
 
 /// I3, I7, and that a claim holds no more than it wants. `known` is what the operator had been told when it decided;
 /// of a request that its sender has given up nobody knows that any more.
-pub fn judge(state: &State, before: &Object, pod: &Object, known: Option<&Index>) -> Result<(), Breach> {
+pub fn record_wait_reasons(
+    state: &State,
+    before: &Object,
+    pod: &Object,
+    known: Option<&Index>,
+) -> Result<(), Breach> {
     is_fit(before)?;
     let Some(claim) = state.server.uid(Kind::Claims, pod.owner().1) else {
         return Ok(());
@@ -59,7 +64,7 @@ fn is_fit(before: &Object) -> Result<(), Breach> {
 fn is_due(state: &State, before: &Object, claim: &Object, known: &Index) -> Result<(), Breach> {
     let (name, given) = (before.name(), claim.name());
     let key = Key::new("default", before.pool());
-    let Some(view) = known.pool_view(&key, state.now(), 0, Creation::Open) else {
+    let Some(view) = known.pool_snapshot(&key, state.now(), 0, Creation::Open) else {
         return breach(
             "I3",
             format!("pod {name} is given away for a pool that nobody knows of"),
@@ -77,7 +82,7 @@ fn is_due(state: &State, before: &Object, claim: &Object, known: &Index) -> Resu
     let since = known
         .pod(&Key::new("default", name))
         .and_then(|pod| pod.ready_since);
-    let settled = |since| state.now().duration_since(since) >= view.pool.targets.gate.min_ready;
+    let settled = |since| state.now().duration_since(since) >= view.pool.spec.availability_rule.min_ready;
     let falters = since != ready_since(before);
     if !falters && !since.is_some_and(settled) {
         return breach("I3", format!("claim {given} is given pod {name} too early"));
@@ -91,15 +96,15 @@ fn is_due(state: &State, before: &Object, claim: &Object, known: &Index) -> Resu
             format!("pod {name} is given to claim {given}, which is being deleted"),
         );
     }
-    let terms = claim.terms(Some(&view.pool.claim_defaults));
-    let own = place(terms.priority, &claim);
+    let resolved_spec = claim.resolved_spec(Some(&view.pool.claim_defaults));
+    let own = place(resolved_spec.priority, &claim);
     let would_do = |one: &&Waiting| {
         let over = one.claim.shutdown().is_some_and(|time| time <= state.now());
-        let takes = updated || one.terms.revision_policy != RevisionPolicy::Latest;
-        one.needs() > 0 && !over && takes && one.may_ever_be_served_by(&view.pool.targets)
+        let takes = updated || one.resolved_spec.revision_policy != RevisionPolicy::Latest;
+        one.needs() > 0 && !over && takes && one.may_ever_be_served_by(&view.pool.spec)
     };
     let mut waiting = view.claims.iter().filter(would_do);
-    let passed = waiting.find(|one| place(one.terms.priority, &one.claim) < own);
+    let passed = waiting.find(|one| place(one.resolved_spec.priority, &one.claim) < own);
     match passed {
         Some(older) => breach(
             "I7",

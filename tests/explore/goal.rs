@@ -32,10 +32,13 @@ pub fn reached(state: &State) -> Result<(), Breach> {
 
 fn nothing_is_planned(state: &State) -> Result<(), Breach> {
     for operator in &state.operators {
-        if !operator.index.pending.is_empty() {
+        if !operator.index.expectations.is_empty() {
             return breach(
                 "I8",
-                format!("at rest it waits for {:?}", operator.index.pending.told()),
+                format!(
+                    "at rest it waits for {:?}",
+                    operator.index.expectations.describe()
+                ),
             );
         }
         let keys = operator.index.all().into_iter().map(Due::from);
@@ -69,7 +72,7 @@ fn knows_what_is(state: &State, index: &Index) -> Result<(), Breach> {
     }
     for pool in server.list(Kind::Pools) {
         let key = Key::new("default", pool.name());
-        let view = index.pool_view(&key, state.now(), 0, Creation::Open);
+        let view = index.pool_snapshot(&key, state.now(), 0, Creation::Open);
         let mut revisions = view.into_iter().flat_map(|view| view.revisions);
         if let Some(gone) = revisions.find(|r| !is(Kind::Revisions, &r.key, &r.uid)) {
             return breach(

@@ -78,7 +78,7 @@ fn told(state: &State, running: &Running) -> String {
         Task::UpdateClaim { confirm_loss, .. } => !confirm_loss.is_empty(),
         _ => false,
     };
-    let before = reads.then(|| running.begun.index.before());
+    let before = reads.then(|| running.begun.index.watch_progress());
     format!(
         "{task} {answers:?} {:?} {:?} {taken} {before:?}",
         open.collect::<Vec<_>>(),
@@ -101,21 +101,21 @@ fn write_index(text: &mut String, state: &State, operator: &Operator) -> std::fm
             index.awaits(&claim.uid),
             index.is_busy(&claim),
             index.has_waited(&claim),
-            index.told_server(&claim.uid),
+            index.assigned_pool(&claim.uid),
         );
         writeln!(text, "{told} {written} {noted:?}")?;
-        let verdict = index
-            .claim_view(&claim.key, state.now())
-            .and_then(|view| view.verdict);
-        writeln!(text, "{:?}", verdict.map(|verdict| verdict.reason))?;
+        let wait_reason = index
+            .claim_snapshot(&claim.key, state.now())
+            .and_then(|view| view.wait_reason);
+        writeln!(text, "{:?}", wait_reason.map(|wait_reason| wait_reason.reason))?;
     }
     for (pool, _) in &state.scene.pools {
         let key = Key::new("default", *pool);
-        let Some(view) = index.pool_view(&key, state.now(), 0, Creation::Open) else {
+        let Some(view) = index.pool_snapshot(&key, state.now(), 0, Creation::Open) else {
             continue;
         };
         writeln!(text, "{:?} {:?}", view.pool, index.awaits(&view.pool.uid))?;
-        writeln!(text, "{:?} {:?}", view.failures, view.takings)?;
+        writeln!(text, "{:?} {:?}", view.failures, view.recent_claims)?;
         for revision in &view.revisions {
             let stored = (
                 &revision.key.name,
@@ -129,7 +129,12 @@ fn write_index(text: &mut String, state: &State, operator: &Operator) -> std::fm
     for key in operator.index.pod_keys() {
         writeln!(text, "{:?}", index.pod(&key))?;
     }
-    writeln!(text, "{:?} {:?}", index.before(), index.pending.told())
+    writeln!(
+        text,
+        "{:?} {:?}",
+        index.watch_progress(),
+        index.expectations.describe()
+    )
 }
 
 /// Claims are told apart by the order in which they came, not by a number that a restart changes.

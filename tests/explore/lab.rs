@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
-use warmpool::cache::index::{Index, Trigger};
-use warmpool::cache::watch::{Inputs, Shared, Triggers};
+use warmpool::cache::index::{Index, ReconcileRequest};
+use warmpool::cache::watch::{Inputs, ReconcileSender, SharedCache};
 use warmpool::controllers::pool::Statuses;
 use warmpool::controllers::{Context, claim, pool};
 use warmpool::executor::Writer;
@@ -133,7 +133,7 @@ pub struct Answered {
 #[derive(Default)]
 pub struct Outcome {
     /// Objects to be looked at again.
-    pub triggers: Vec<Trigger>,
+    pub to_reconcile: Vec<ReconcileRequest>,
     /// Tasks to be carried out.
     pub started: Vec<Task>,
     /// When time alone will have changed something.
@@ -151,7 +151,7 @@ pub struct Progress {
 }
 
 struct Rig {
-    shared: Shared,
+    shared: SharedCache,
     context: Context,
     pools: UnboundedReceiver<Key>,
     claims: UnboundedReceiver<Key>,
@@ -160,18 +160,18 @@ struct Rig {
 
 impl Rig {
     fn new(synced: usize, lab: &Lab) -> Self {
-        let shared = Shared::new(Inputs {
+        let shared = SharedCache::new(Inputs {
             now: || NOW.get(),
             seed: || SEED.get(),
         });
-        (0..synced).for_each(|_| shared.one_more_is_complete());
+        (0..synced).for_each(|_| shared.watch_synced());
         let ((pools, pool_receiver), (claims, claim_receiver)) = (unbounded(), unbounded());
         let started: Arc<Mutex<Vec<Task>>> = Arc::default();
         let starter = Arc::clone(&started);
         let writer = Writer::new(
             lab.client.clone(),
             shared.clone(),
-            Triggers { pools, claims },
+            ReconcileSender { pools, claims },
             lab.metrics.clone(),
         )
         .handing_tasks_to(move |task| starter.lock().unwrap().push(task));
@@ -196,10 +196,10 @@ impl Rig {
     }
 
     fn outcome(&mut self) -> Outcome {
-        let pools = std::iter::from_fn(|| self.pools.try_recv().ok()).map(Trigger::Pool);
-        let claims = std::iter::from_fn(|| self.claims.try_recv().ok()).map(Trigger::Claim);
+        let pools = std::iter::from_fn(|| self.pools.try_recv().ok()).map(ReconcileRequest::Pool);
+        let claims = std::iter::from_fn(|| self.claims.try_recv().ok()).map(ReconcileRequest::Claim);
         Outcome {
-            triggers: pools.chain(claims).collect(),
+            to_reconcile: pools.chain(claims).collect(),
             started: std::mem::take(&mut self.started.lock().unwrap()),
             ..Outcome::default()
         }
@@ -207,13 +207,13 @@ impl Rig {
 }
 
 /// One reconcile: observe, plan, and start what follows.
-pub fn reconcile(mut bench: Bench, trigger: &Trigger) -> Outcome {
+pub fn reconcile(mut bench: Bench, trigger: &ReconcileRequest) -> Outcome {
     on_a_rig(&mut bench, |lab, rig, bench| {
         let _guard = lab.runtime.enter();
         rig.swap(bench);
         let (awaited, next) = match trigger {
-            Trigger::Pool(key) => (None, pool::step(&rig.context, key, bench.now)),
-            Trigger::Claim(key) => claim::step(&rig.context, key, bench.now),
+            ReconcileRequest::Pool(key) => (None, pool::step(&rig.context, key, bench.now)),
+            ReconcileRequest::Claim(key) => claim::step(&rig.context, key, bench.now),
         };
         rig.swap(bench);
         *bench.statuses = rig.context.statuses.clone();

@@ -75,10 +75,14 @@ pub fn held<'a>(server: &'a Server, claim: &str) -> impl Iterator<Item = &'a Arc
 /// Judges what an operator has just decided: no claim is passed over in favour of a younger one (I7).
 pub fn planned(scene: &Scene, operator: &Operator, started: &[Task], now: Timestamp) -> Result<(), Breach> {
     let index = &operator.index;
-    let place = |claim: &Claim| (-claim.terms(None).priority, claim.created, claim.sequence);
+    let place = |claim: &Claim| (-claim.resolved_spec(None).priority, claim.created, claim.sequence);
     let waits = |claim: &Claim| {
-        let picky = claim.terms(None).revision_policy == RevisionPolicy::Latest;
-        let coming = index.pending.bound_to().filter(|uid| *uid == claim.uid).count();
+        let picky = claim.resolved_spec(None).revision_policy == RevisionPolicy::Latest;
+        let coming = index
+            .expectations
+            .bound_to()
+            .filter(|uid| *uid == claim.uid)
+            .count();
         let needs = !picky && claim.waiting() && index.held_by(claim).count() + coming < claim.wanted();
         let over = claim.shutdown().is_some_and(|time| time <= now);
         needs && !over && !index.is_busy(claim) && claim.wanted() <= scene.most()
@@ -203,7 +207,7 @@ fn pod_write(
             return breach("I1", format!("pod {name} is taken from its claim"));
         }
         state.ghost.bindings += 1;
-        return given::judge(state, before, pod, known);
+        return given::record_wait_reasons(state, before, pod, known);
     }
     let goes = !before.terminating() && (event.gone || pod.terminating());
     // Of two leaders one may publish what the other has just found dead, and so may what a killed one had sent.

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
-use warmpool::cache::expectations::SETTLE_AFTER;
-use warmpool::cache::index::{Index, Trigger};
+use warmpool::cache::expectations::EXPECTATION_TIMEOUT;
+use warmpool::cache::index::{Index, ReconcileRequest};
 use warmpool::cache::watch::{Indexed, KINDS, take_over_list};
 use warmpool::controllers::pool::Statuses;
 use warmpool::executor::creation_backoff::Backoff;
@@ -27,19 +27,19 @@ pub enum Due {
 }
 
 impl Due {
-    fn trigger(&self) -> Trigger {
+    fn trigger(&self) -> ReconcileRequest {
         match self {
-            Self::Pool(name) => Trigger::Pool(Key::new("default", name)),
-            Self::Claim(name) => Trigger::Claim(Key::new("default", name)),
+            Self::Pool(name) => ReconcileRequest::Pool(Key::new("default", name)),
+            Self::Claim(name) => ReconcileRequest::Claim(Key::new("default", name)),
         }
     }
 }
 
-impl From<Trigger> for Due {
-    fn from(trigger: Trigger) -> Self {
+impl From<ReconcileRequest> for Due {
+    fn from(trigger: ReconcileRequest) -> Self {
         match trigger {
-            Trigger::Pool(key) => Self::Pool(key.name),
-            Trigger::Claim(key) => Self::Claim(key.name),
+            ReconcileRequest::Pool(key) => Self::Pool(key.name),
+            ReconcileRequest::Claim(key) => Self::Claim(key.name),
         }
     }
 }
@@ -120,8 +120,8 @@ impl Operator {
         self.inbox.len() == Kind::ALL.len()
     }
 
-    fn note(&mut self, triggers: impl IntoIterator<Item = Trigger>) {
-        self.due.extend(triggers.into_iter().map(Due::from));
+    fn note(&mut self, to_reconcile: impl IntoIterator<Item = ReconcileRequest>) {
+        self.due.extend(to_reconcile.into_iter().map(Due::from));
     }
 
     /// A complete list of a kind. What was on its way is never told.
@@ -146,7 +146,7 @@ impl Operator {
             return;
         };
         let index = self.index_mut();
-        let triggers = match kind {
+        let to_reconcile = match kind {
             Kind::Pools => told(index, &event, StoredPool::apply),
             Kind::Claims => told(index, &event, |claim: &StoredClaim, index, _| {
                 index.apply_claim(claim, true, now)
@@ -154,7 +154,7 @@ impl Operator {
             Kind::Pods => told(index, &event, StoredPod::apply),
             Kind::Revisions => told(index, &event, StoredRevision::apply),
         };
-        self.note(triggers);
+        self.note(to_reconcile);
     }
 
     /// Looks at one object, unless that starts any task but those `left_out`. Answers the tasks that it started.
@@ -222,7 +222,7 @@ impl Operator {
     }
 
     fn take_over(&mut self, outcome: Outcome, moment: Moment) {
-        self.note(outcome.triggers);
+        self.note(outcome.to_reconcile);
         for task in outcome.started {
             self.begin(task, None, moment);
         }
@@ -295,8 +295,8 @@ impl Operator {
     /// Own writes have been unseen for too long.
     pub fn settle(&mut self, moment: Moment) {
         self.settled += 1;
-        let late = Instant::now() + self.settled * SETTLE_AFTER;
-        for pod in self.index_mut().pending.overdue(late) {
+        let late = Instant::now() + self.settled * EXPECTATION_TIMEOUT;
+        for pod in self.index_mut().expectations.overdue(late) {
             self.begin(Task::Reread { pod }, None, moment);
         }
     }
@@ -313,8 +313,8 @@ fn listed<K: DeserializeOwned>(server: &Server, kind: Kind) -> Vec<K> {
 fn told<K: Indexed>(
     index: &mut Index,
     event: &Event,
-    apply: impl Fn(&K, &mut Index, bool) -> Vec<Trigger>,
-) -> Vec<Trigger> {
+    apply: impl Fn(&K, &mut Index, bool) -> Vec<ReconcileRequest>,
+) -> Vec<ReconcileRequest> {
     let object: K = decoded(&event.object);
     if event.gone {
         object.delete(index)

@@ -112,7 +112,7 @@ impl State {
                     actions.extend((0..task.open.len()).map(|r| Action::Lose(o, t, r)));
                 }
             }
-            if left.stalls > 0 && !operator.index.pending.is_empty() {
+            if left.stalls > 0 && !operator.index.expectations.is_empty() {
                 actions.push(Action::Settle(o));
             }
             if left.crashes > 0 && (!operator.running.is_empty() || !operator.due.is_empty()) {
@@ -183,7 +183,7 @@ impl State {
 
     /// Own writes of an operator are unseen, and half a minute later it reads live.
     fn unseen(&self) -> Option<Action> {
-        let waits = |operator: &Operator| !operator.index.pending.is_empty();
+        let waits = |operator: &Operator| !operator.index.expectations.is_empty();
         self.operators.iter().position(waits).map(Action::Settle)
     }
 

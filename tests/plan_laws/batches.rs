@@ -25,8 +25,8 @@ fn phase(world: &World, claim: &str) -> Option<ClaimPhase> {
 fn reason(world: &World, claim: &str) -> (&'static str, String) {
     let uid = &world.claims[claim].uid;
     let waiting = world.plan().waiting;
-    let verdict = waiting.iter().find(|v| v.uid == *uid).unwrap();
-    (verdict.reason, verdict.message.clone())
+    let wait_reason = waiting.iter().find(|v| v.uid == *uid).unwrap();
+    (wait_reason.reason, wait_reason.message.clone())
 }
 
 /// Carries out only the first binding of the present plan, as an operator does that dies then.

@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 use serde_json::json;
 use warmpool::api::claim::Phase as ClaimPhase;
 use warmpool::api::labels;
-use warmpool::cache::snapshot::{OwnWrite, Server};
+use warmpool::cache::snapshot::{ExpectedWrite, PoolPresence};
 use warmpool::model::sandbox::{Owner, PodPhase};
 use warmpool::planner;
 use warmpool::planner::{Phase, Step};
@@ -115,15 +115,15 @@ fn the_update_revision_is_preferred_and_the_best_of_it_taken() {
 #[test]
 fn a_sandbox_with_an_own_write_on_it_is_not_given_away_again() {
     for write in [
-        OwnWrite::Bind,
-        OwnWrite::Delete,
-        OwnWrite::Deleted,
-        OwnWrite::Refused,
+        ExpectedWrite::Bind,
+        ExpectedWrite::Delete,
+        ExpectedWrite::Deleted,
+        ExpectedWrite::Conflicted,
     ] {
         let mut world = World::full(1, json!({}));
         world.claim("one", json!({"onEmpty": "Wait"}));
         let mut view = world.view();
-        view.sandboxes[0].pending = Some(write);
+        view.sandboxes[0].expected = Some(write);
         assert!(
             lines(&planner::plan(&view), Phase::Scheduling).is_empty(),
             "{write:?}"
@@ -145,7 +145,7 @@ fn a_refused_binding_passes_the_claim_to_the_next_sandbox() {
         .iter_mut()
         .find(|s| s.sandbox.uid == first)
         .unwrap();
-    refused.pending = Some(OwnWrite::Refused);
+    refused.expected = Some(ExpectedWrite::Conflicted);
     assert_eq!(lines(&planner::plan(&view), Phase::Scheduling).len(), 1);
 }
 
@@ -208,7 +208,7 @@ fn a_half_bound_claim_is_published_and_served_nothing_else() {
     world.claim("one", json!({}));
     let name = half_bind(&mut world, "one");
     assert!(served(&world).is_empty());
-    let status = planner::claim::plan(&world.claim_view("one")).status.unwrap();
+    let status = planner::claim::plan(&world.claim_snapshot("one")).status.unwrap();
     assert_eq!(
         (status.phase, status.sandboxes[0].name.as_str()),
         (Some(ClaimPhase::Bound), name.as_str())
@@ -221,7 +221,7 @@ fn a_second_sandbox_of_a_bound_claim_is_released_and_the_published_one_never() {
     world.claim("one", json!({})).step();
     let published = world.bound_to("one").unwrap().key.name.clone();
     let second = half_bind(&mut world, "one");
-    let plan = planner::claim::plan(&world.claim_view("one"));
+    let plan = planner::claim::plan(&world.claim_snapshot("one"));
     assert_eq!(
         plan.release
             .iter()
@@ -238,7 +238,7 @@ fn of_too_many_sandboxes_none_is_released_before_the_status_tells_which_are_kept
     world.claim("one", json!({}));
     half_bind(&mut world, "one");
     half_bind(&mut world, "one");
-    let plan = planner::claim::plan(&world.claim_view("one"));
+    let plan = planner::claim::plan(&world.claim_snapshot("one"));
     assert_eq!(plan.status.unwrap().sandboxes.len(), 1);
     assert!(plan.release.is_empty());
 }
@@ -250,7 +250,9 @@ fn a_sandbox_bound_while_its_claim_failed_is_released() {
     let name = half_bind(&mut world, "one");
     world.claims.get_mut("one").unwrap().status.phase = Some(ClaimPhase::Failed);
     assert_eq!(
-        planner::claim::plan(&world.claim_view("one")).release[0].key.name,
+        planner::claim::plan(&world.claim_snapshot("one")).release[0]
+            .key
+            .name,
         name
     );
 }
@@ -262,7 +264,7 @@ fn a_forged_status_never_makes_a_sandbox_the_claims_own() {
     world.claim("thief", json!({}));
     let stolen = world.claims["victim"].status.clone();
     world.claims.get_mut("thief").unwrap().status = stolen;
-    let plan = planner::claim::plan(&world.claim_view("thief"));
+    let plan = planner::claim::plan(&world.claim_snapshot("thief"));
     assert_eq!(plan.status.unwrap().phase, Some(ClaimPhase::Failed));
     assert!(plan.release.is_empty());
 }
@@ -274,7 +276,7 @@ fn a_status_that_names_another_sandbox_than_the_claims_own_is_not_believed() {
     world.claim("thief", json!({}));
     half_bind(&mut world, "thief");
     world.claims.get_mut("thief").unwrap().status = world.claims["victim"].status.clone();
-    let plan = planner::claim::plan(&world.claim_view("thief"));
+    let plan = planner::claim::plan(&world.claim_snapshot("thief"));
     let status = plan.status.unwrap();
     assert_eq!(
         (status.phase, status.conditions[0].reason.as_str()),
@@ -287,12 +289,14 @@ fn ready_of_the_claim_follows_its_sandbox() {
     let mut world = World::full(1, json!({}));
     world.claim("one", json!({})).step();
     assert!(
-        planner::claim::plan(&world.claim_view("one")).status.is_none(),
+        planner::claim::plan(&world.claim_snapshot("one"))
+            .status
+            .is_none(),
         "nothing to write"
     );
     let name = world.bound_to("one").unwrap().key.name.clone();
     world.sandboxes.get_mut(&name).unwrap().ready_since = None;
-    let status = planner::claim::plan(&world.claim_view("one")).status.unwrap();
+    let status = planner::claim::plan(&world.claim_snapshot("one")).status.unwrap();
     let ready = status.conditions.iter().find(|c| c.type_ == "Ready").unwrap();
     assert_eq!(
         (ready.status.as_str(), ready.reason.as_str()),
@@ -307,7 +311,7 @@ fn a_lost_sandbox_fails_the_claim_only_after_a_live_read() {
     world.claim("one", json!({})).step();
     let published = world.bound_to("one").unwrap().clone();
     world.sandboxes.remove(&published.key.name);
-    let plan = planner::claim::plan(&world.claim_view("one"));
+    let plan = planner::claim::plan(&world.claim_snapshot("one"));
     assert_eq!(plan.confirm_loss[0].uid, published.uid);
     assert_eq!(plan.status.unwrap().conditions[0].reason, "SandboxLost");
 }
@@ -316,8 +320,8 @@ fn a_lost_sandbox_fails_the_claim_only_after_a_live_read() {
 fn a_claim_of_a_missing_pool_waits_and_says_so_once() {
     let mut world = World::new(0, json!({}));
     world.claim("one", json!({}));
-    let mut view = world.claim_view("one");
-    view.server = Server::Absent;
+    let mut view = world.claim_snapshot("one");
+    view.pool_presence = PoolPresence::Absent;
     assert_eq!(
         planner::claim::plan(&view).status,
         None,
@@ -328,8 +332,8 @@ fn a_claim_of_a_missing_pool_waits_and_says_so_once() {
     let status = *plan.status.unwrap();
     assert_eq!(status.conditions[0].reason, "PoolNotFound");
     world.claims.get_mut("one").unwrap().status = status;
-    let mut view = world.claim_view("one");
-    view.server = Server::Absent;
+    let mut view = world.claim_snapshot("one");
+    view.pool_presence = PoolPresence::Absent;
     assert_eq!(planner::claim::plan(&view).status, None);
 }
 
@@ -338,8 +342,8 @@ fn a_claim_that_is_not_understood_is_looked_at_again_only_when_something_changes
     let mut world = World::new(0, json!({}));
     world.claim("one", json!({"priority": "high"}));
     world.now += SignedDuration::from_secs(301);
-    let mut view = world.claim_view("one");
-    view.server = Server::Absent;
+    let mut view = world.claim_snapshot("one");
+    view.pool_presence = PoolPresence::Absent;
     let plan = planner::claim::plan(&view);
     assert_eq!(plan.status.unwrap().conditions[0].reason, "InvalidSpec");
     assert_eq!(plan.next, None);

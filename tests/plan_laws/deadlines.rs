@@ -103,7 +103,7 @@ fn a_claimed_sandbox_is_never_given_up() {
 fn the_pool_tells_what_keeps_its_sandboxes_from_running() {
     let mut world = World::new(2, json!({"warmUpDeadlineSeconds": 10}));
     world.step();
-    let pulls = |s: &mut Sandbox| s.obstacle = Some("container main: ImagePullBackOff".into());
+    let pulls = |s: &mut Sandbox| s.not_running_reason = Some("container main: ImagePullBackOff".into());
     change(&mut world, pulls);
     assert!(
         !progressing(&world).2.contains("ImagePullBackOff"),

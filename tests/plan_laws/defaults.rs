@@ -46,7 +46,7 @@ fn new_defaults_take_no_sandbox_from_a_claim_that_retains_it() {
         world.follow("run");
         assert_eq!(phase(&world), Phase::Expired);
         world.set(json!({ "claimDefaults": defaults }));
-        let plan = plan(&world.claim_view("run"));
+        let plan = plan(&world.claim_snapshot("run"));
         assert!(plan.release.is_empty() && !plan.delete, "{plan:?}");
         world.follow("run");
         assert_eq!(pods(&world), 1);
@@ -80,7 +80,7 @@ fn a_claim_that_waits_for_its_first_binding_goes_by_what_the_pool_says_now() {
     assert_eq!(phase(&world), Phase::Failed);
     assert_eq!(kept(&world)["ttlSecondsAfterFinished"], 7);
     world.set(json!({"claimDefaults": {"ttlSecondsAfterFinished": 0}}));
-    let next = plan(&world.claim_view("run")).next;
+    let next = plan(&world.claim_snapshot("run")).next;
     assert_eq!(next, Some(world.now + SignedDuration::from_secs(7)));
 }
 
@@ -99,7 +99,7 @@ fn what_the_pool_said_is_kept_also_where_it_said_nothing() {
     for claim in ["run", "unserved"] {
         world.follow(claim);
         assert_eq!(
-            plan(&world.claim_view(claim)).status,
+            plan(&world.claim_snapshot(claim)).status,
             None,
             "nothing is written again"
         );

@@ -7,7 +7,7 @@ use warmpool::api::conditions::find;
 use warmpool::executor::events::transitions;
 use warmpool::model::Key;
 use warmpool::model::pool::Pool;
-use warmpool::model::pool_error::Fault;
+use warmpool::model::pool_error::PoolError;
 use warmpool::planner::{Step, plan};
 
 /// A status with these revisions and conditions, each as `Type Status Reason Message`.
@@ -194,7 +194,7 @@ fn each_transition_is_told_in_its_own_event() {
 #[test]
 fn a_rollout_that_claims_end_while_it_is_paused_is_not_resumed() {
     let mut paused = pool(status("a", "b", &[PAUSED]));
-    paused.targets.paused = true;
+    paused.spec.paused = true;
     let told = lines(&paused, &status("b", "b", &[COMPLETE]));
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].starts_with("Normal RolloutComplete"), "{told:?}");
@@ -270,7 +270,7 @@ fn a_rollout_is_told_from_its_beginning_to_its_end_and_rest_is_silent() {
     assert_eq!(told(&mut world), ["Resumed", "PartitionComplete"]);
     world.set(json!({"updateStrategy": {"partition": 0}}));
     assert_eq!(told(&mut world), ["RolloutComplete"]);
-    world.found = Some(Err(Fault::not_found(&Key::new("default", "shared"))));
+    world.found = Some(Err(PoolError::not_found(&Key::new("default", "shared"))));
     assert_eq!(told(&mut world), ["TemplateNotFound"]);
     world.found = None;
     assert_eq!(told(&mut world), [""; 0]);

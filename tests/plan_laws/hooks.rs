@@ -4,7 +4,7 @@ use crate::world::{World, lines};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use warmpool::api::labels;
-use warmpool::cache::snapshot::OwnWrite;
+use warmpool::cache::snapshot::ExpectedWrite;
 use warmpool::model::sandbox::Sandbox;
 use warmpool::planner::{Phase, plan};
 
@@ -169,7 +169,7 @@ fn nothing_is_made_beside_a_sandbox_that_is_being_restored() {
         .sandboxes
         .iter_mut()
         .find(|seen| seen.sandbox.key.name == name);
-    restored.unwrap().pending = Some(OwnWrite::Restore);
+    restored.unwrap().expected = Some(ExpectedWrite::Restore);
     let decided = lines(&plan(&view), Phase::Scale);
     assert!(decided.is_empty(), "{decided:?}");
 }

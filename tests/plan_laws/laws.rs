@@ -10,7 +10,7 @@ use warmpool::api::labels;
 use warmpool::api::pool::UpdateStrategyType;
 use warmpool::model::Key;
 use warmpool::model::claim::Claim;
-use warmpool::model::pool_error::Fault;
+use warmpool::model::pool_error::PoolError;
 use warmpool::model::sandbox::{Owner, PodPhase};
 use warmpool::planner::{Phase, Plan, Step, plan};
 
@@ -72,7 +72,7 @@ fn policy() -> impl Strategy<Value = &'static str> {
 }
 
 fn policy_of(claim: &Claim) -> RevisionPolicy {
-    claim.terms(None).revision_policy
+    claim.resolved_spec(None).revision_policy
 }
 
 fn capacity() -> impl Strategy<Value = serde_json::Value> {
@@ -86,7 +86,7 @@ fn capacity() -> impl Strategy<Value = serde_json::Value> {
 
 /// Every invariant that a single plan can break.
 fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
-    let targets = world.pool().targets;
+    let spec = world.pool().spec;
     let mut touched = HashSet::new();
     let (mut freed, mut taken_at_once, mut deleted, mut created, mut restored) = (0, 0, 0, 0, 0);
     let (mut served, mut bound) = (HashMap::new(), 0);
@@ -100,7 +100,7 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
                     "I2: only unclaimed sandboxes are deleted"
                 );
                 let available = sandbox
-                    .available_at(&targets.gate)
+                    .available_at(&spec.availability_rule)
                     .is_some_and(|at| at <= world.now);
                 let held = sandbox.labels.contains_key(HELD);
                 prop_assert!(
@@ -109,7 +109,7 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
                 );
                 deleted += usize::from(sandbox.state == labels::WARM);
                 let at_once =
-                    targets.strategy == UpdateStrategyType::Recreate && action.phase == Phase::Recreate;
+                    spec.strategy == UpdateStrategyType::Recreate && action.phase == Phase::Recreate;
                 freed += usize::from(available && !at_once);
                 taken_at_once += usize::from(available && at_once);
             }
@@ -118,11 +118,11 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
                 bound += 1;
                 let got = served.entry(claim.uid.clone()).or_insert(0);
                 *got += 1;
-                let held = world.claim_view(&claim.key.name).sandboxes;
+                let held = world.claim_snapshot(&claim.key.name).sandboxes;
                 let held = held.iter().filter(|s| !s.terminating && !s.finished()).count();
                 prop_assert!(held + *got <= claim.wanted(), "I1: more than it asks for");
                 let available = sandbox
-                    .available_at(&targets.gate)
+                    .available_at(&spec.availability_rule)
                     .is_some_and(|at| at <= world.now);
                 prop_assert!(available && !sandbox.terminating, "I3: {sandbox:?}");
                 let updated = sandbox.revision == plan.revisions.update.hash;
@@ -147,19 +147,19 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
     let asked: usize = asked.map(Claim::wanted).sum();
     for (uid, got) in &served {
         let claim = claim_of(uid).unwrap();
-        let held = world.claim_view(&claim.key.name).sandboxes;
+        let held = world.claim_snapshot(&claim.key.name).sandboxes;
         let held = held.iter().filter(|s| !s.terminating && !s.finished()).count();
         prop_assert_eq!(held + got, claim.wanted(), "bound all together");
     }
     if freed > 0 {
         let left = available - freed - bound;
         let claimed = world.sandboxes.len() - world.unclaimed().count();
-        let room = targets
+        let room = spec
             .max_total
             .map_or(usize::MAX, |max| max.saturating_sub(claimed));
-        let reachable = targets.replicas.min(room);
+        let reachable = spec.replicas.min(room);
         prop_assert!(
-            left + targets.max_unavailable >= reachable,
+            left + spec.max_unavailable >= reachable,
             "I4: {left} left of {reachable}"
         );
     }
@@ -174,11 +174,11 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
             0 => 0,
             latest => world.unclaimed().filter(|s| s.revision != update).count() + latest,
         };
-        let wanted = (targets.replicas + asked).max(targets.min_total).max(beside_old);
-        let wanted = wanted + targets.max_surge;
+        let wanted = (spec.replicas + asked).max(spec.min_total).max(beside_old);
+        let wanted = wanted + spec.max_surge;
         prop_assert!(unclaimed <= wanted, "I4: {unclaimed} unclaimed of {wanted}");
         prop_assert!(
-            targets.max_total.is_none_or(|max| total + created <= max),
+            spec.max_total.is_none_or(|max| total + created <= max),
             "I4: maxTotal"
         );
     }
@@ -268,7 +268,7 @@ fn happen(world: &mut World, event: &Event, number: usize) -> Result<(), TestCas
         Event::Hold(n) => change(world, *n, |s| drop(s.labels.insert(HELD.into(), "yes".into()))),
         Event::LetGo(n) => change(world, *n, |s| drop(s.labels.remove(HELD))),
         Event::Template(missing) => {
-            let fault = Fault::not_found(&Key::new("default", "shared"));
+            let fault = PoolError::not_found(&Key::new("default", "shared"));
             world.found = missing.then_some(Err(fault));
         }
     }
@@ -299,15 +299,15 @@ proptest! {
         world.found = None;
         world.rest();
         let (pool, update) = (world.pool(), world.update());
-        let targets = &pool.targets;
+        let spec = &pool.spec;
         let claimed = world.sandboxes.len() - world.unclaimed().count();
-        let room = targets.max_total.map_or(targets.replicas, |max| targets.replicas.min(max.saturating_sub(claimed)));
+        let room = spec.max_total.map_or(spec.replicas, |max| spec.replicas.min(max.saturating_sub(claimed)));
         prop_assert!(world.available() >= room, "{} of {room} available", world.available());
         // Where nothing may be unavailable, no room for a surge holds a rollout back: I4 comes before I5.
-        let fits = targets.max_total.is_none_or(|max| targets.replicas + 1 + claimed <= max);
-        if fits || targets.max_unavailable > 0 {
+        let fits = spec.max_total.is_none_or(|max| spec.replicas + 1 + claimed <= max);
+        if fits || spec.max_unavailable > 0 {
             let old = world.unclaimed().filter(|s| s.revision != update).count();
-            prop_assert!(old <= targets.partition, "I5: {old} old sandboxes left, {} may stay", targets.partition);
+            prop_assert!(old <= spec.partition, "I5: {old} old sandboxes left, {} may stay", spec.partition);
         }
         prop_assert!(world.plan().actions.is_empty());
         prop_assert_eq!(serde_json::to_value(world.plan().status).unwrap(), world.status, "I9");

@@ -4,7 +4,7 @@ use crate::world::World;
 use jiff::SignedDuration;
 use std::sync::Arc;
 use warmpool::api::labels;
-use warmpool::cache::snapshot::{ClaimView, Server};
+use warmpool::cache::snapshot::{ClaimSnapshot, PoolPresence};
 use warmpool::model::sandbox::{Owner, Sandbox};
 use warmpool::planner;
 use warmpool::planner::{Action, Step};
@@ -36,7 +36,7 @@ impl World {
                 let Some(pod) = self.sandboxes.get_mut(&sandbox.key.name).filter(claimable) else {
                     return;
                 };
-                self.takings.push(self.now);
+                self.recent_claims.push(self.now);
                 pod.state = labels::CLAIMED.into();
                 pod.owner = Owner::Claim {
                     name: claim.key.name.clone(),
@@ -46,11 +46,11 @@ impl World {
                 self.follow(&claim.key.name);
             }
             Step::FailClaim { claim, message } => {
-                let view = self.claim_view(&claim.key.name);
+                let view = self.claim_snapshot(&claim.key.name);
                 let status = planner::claim::failure(
                     &view.claim,
                     &view.pool,
-                    &view.terms,
+                    &view.resolved_spec,
                     action.reason,
                     message,
                     self.now,
@@ -71,7 +71,7 @@ impl World {
         if !self.claims.contains_key(claim) {
             return;
         }
-        let plan = planner::claim::plan(&self.claim_view(claim));
+        let plan = planner::claim::plan(&self.claim_snapshot(claim));
         for sandbox in &plan.release {
             self.sandboxes.remove(&sandbox.key.name);
         }
@@ -83,18 +83,18 @@ impl World {
     }
 
     /// The view of a claim over all pods of the world that it owns.
-    pub fn claim_view(&self, name: &str) -> ClaimView {
+    pub fn claim_snapshot(&self, name: &str) -> ClaimSnapshot {
         let claim = Arc::new(self.claims[name].clone());
         let owned = |s: &&Sandbox| matches!(&s.owner, Owner::Claim { uid, .. } if *uid == claim.uid);
         let owned = self.sandboxes.values().filter(owned);
-        ClaimView {
+        ClaimSnapshot {
             now: self.now,
             sandboxes: owned.map(|s| Arc::new(s.clone())).collect(),
             binding: false,
-            server: Server::Present,
+            pool_presence: PoolPresence::Present,
             pool: self.pool().key.name,
-            terms: claim.terms(Some(&self.pool().claim_defaults)),
-            verdict: None,
+            resolved_spec: claim.resolved_spec(Some(&self.pool().claim_defaults)),
+            wait_reason: None,
             claim,
         }
     }

@@ -4,7 +4,7 @@ use crate::world::World;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use warmpool::api::claim::{Phase, ReleasePolicy};
-use warmpool::cache::snapshot::{ClaimView, Server};
+use warmpool::cache::snapshot::{ClaimSnapshot, PoolPresence};
 use warmpool::model::claim::Claim;
 use warmpool::model::sandbox::PodPhase;
 use warmpool::model::stored::StoredClaim;
@@ -35,7 +35,7 @@ fn condition(world: &World, type_: &str) -> (String, String) {
 }
 
 pub fn pods(world: &World) -> usize {
-    world.claim_view("run").sandboxes.len()
+    world.claim_snapshot("run").sandboxes.len()
 }
 
 /// The user changes the spec.
@@ -67,7 +67,7 @@ pub fn expires(world: &World) -> Option<Timestamp> {
 fn a_claim_expires_after_its_lifetime_and_its_sandbox_goes() {
     let mut world = bound(json!({"lifetimeSeconds": 60}), json!({}));
     let end = expires(&world).unwrap();
-    assert_eq!(plan(&world.claim_view("run")).next, Some(end));
+    assert_eq!(plan(&world.claim_snapshot("run")).next, Some(end));
     world.now = end - SignedDuration::from_secs(1);
     world.follow("run");
     assert_eq!((phase(&world), pods(&world)), (Phase::Bound, 1));
@@ -125,9 +125,9 @@ fn a_claim_keeps_the_default_lifetime_of_its_binding() {
 fn the_claims_own_terms_go_before_the_pools_defaults() {
     let defaults = json!({"lifetimeSeconds": 60, "onSandboxLost": "Replace", "releasePolicy": "Retain"});
     let mut world = bound(json!({"releasePolicy": "Delete"}), defaults);
-    let view = world.claim_view("run");
-    assert_eq!(format!("{:?}", view.terms.release_policy), "Delete");
-    assert_eq!(format!("{:?}", view.terms.on_sandbox_lost), "Replace");
+    let view = world.claim_snapshot("run");
+    assert_eq!(format!("{:?}", view.resolved_spec.release_policy), "Delete");
+    assert_eq!(format!("{:?}", view.resolved_spec.on_sandbox_lost), "Replace");
     later(&mut world, 60);
     world.follow("run");
     world.follow("run");
@@ -140,7 +140,7 @@ fn a_shutdown_time_also_ends_a_claim_that_waits() {
     let shutdown = world.now + SignedDuration::from_secs(5);
     let claim = json!({"shutdownTime": shutdown.to_string(), "onEmpty": "Wait"});
     world.claim("run", claim);
-    assert_eq!(plan(&world.claim_view("run")).next, Some(shutdown));
+    assert_eq!(plan(&world.claim_snapshot("run")).next, Some(shutdown));
     later(&mut world, 5);
     world.follow("run");
     assert_eq!(phase(&world), Phase::Expired);
@@ -255,7 +255,7 @@ fn a_claim_that_loses_more_while_it_waits_lists_what_it_has_left() {
         lose(&mut world, how);
         world.follow("run");
         assert!(world.claims["run"].status.sandboxes.is_empty(), "{how}");
-        let view = world.claim_view("run");
+        let view = world.claim_snapshot("run");
         let dead = view.sandboxes.iter().filter(|s| !s.terminating).count();
         assert_eq!(
             plan(&view).release.len(),
@@ -306,7 +306,7 @@ fn bereft(claim: Value, defaults: Value) -> World {
 fn a_claim_that_waits_for_what_it_has_lost_expires_in_its_time() {
     let mut world = bereft(json!({"lifetimeSeconds": 60}), json!({}));
     let end = expires(&world).unwrap();
-    assert_eq!(plan(&world.claim_view("run")).next, Some(end));
+    assert_eq!(plan(&world.claim_snapshot("run")).next, Some(end));
     world.now = end;
     assert!(
         world.plan().bindings().is_empty(),
@@ -349,11 +349,11 @@ fn an_edit_after_a_replacement_does_not_move_the_end_of_a_claim() {
 }
 
 /// What the claim's controller sees once its pool is gone.
-fn without_pool(world: &World) -> ClaimView {
-    let view = world.claim_view("run");
-    ClaimView {
-        server: Server::Absent,
-        terms: view.claim.terms(None),
+fn without_pool(world: &World) -> ClaimSnapshot {
+    let view = world.claim_snapshot("run");
+    ClaimSnapshot {
+        pool_presence: PoolPresence::Absent,
+        resolved_spec: view.claim.resolved_spec(None),
         ..view
     }
 }
@@ -385,7 +385,7 @@ fn a_claim_that_is_not_understood_any_more_keeps_its_sandbox() {
     later(&mut world, 60);
     world.follow("run");
     edit(&mut world, json!({"priority": "high"}));
-    let plan = plan(&world.claim_view("run"));
+    let plan = plan(&world.claim_snapshot("run"));
     assert_eq!((phase(&world), plan.release.len()), (Phase::Expired, 0));
 }
 
@@ -393,6 +393,6 @@ fn a_claim_that_is_not_understood_any_more_keeps_its_sandbox() {
 fn what_a_pool_says_of_claims_holds_on_while_the_rest_of_its_spec_is_not_understood() {
     let mut world = bound(json!({}), json!({"releasePolicy": "Retain"}));
     world.set(json!({"replicas": "many"}));
-    let terms = world.claim_view("run").terms;
-    assert_eq!(terms.release_policy, ReleasePolicy::Retain);
+    let resolved_spec = world.claim_snapshot("run").resolved_spec;
+    assert_eq!(resolved_spec.release_policy, ReleasePolicy::Retain);
 }

@@ -2,7 +2,7 @@
 
 use crate::world::{World, lines};
 use serde_json::json;
-use warmpool::cache::snapshot::OwnWrite;
+use warmpool::cache::snapshot::ExpectedWrite;
 use warmpool::planner::{Phase, plan};
 
 #[test]
@@ -11,7 +11,7 @@ fn one_whose_deletion_was_refused_is_not_counted_on() {
     world.sandboxes.values_mut().for_each(|s| s.evict = true);
     let mut view = world.view();
     assert_eq!(lines(&plan(&view), Phase::Eviction).len(), 1);
-    view.sandboxes[0].pending = Some(OwnWrite::Refused);
+    view.sandboxes[0].expected = Some(ExpectedWrite::Conflicted);
     assert!(lines(&plan(&view), Phase::Eviction).is_empty(), "it may be going");
 }
 
@@ -20,7 +20,7 @@ fn a_claim_that_must_not_wait_does_for_a_sandbox_that_is_left_alone_for_a_moment
     let mut world = World::full(1, json!({}));
     world.claim("run", json!({"onEmpty": "Fail"}));
     let mut view = world.view();
-    view.sandboxes[0].pending = Some(OwnWrite::Refused);
+    view.sandboxes[0].expected = Some(ExpectedWrite::Conflicted);
     let decided = lines(&plan(&view), Phase::Scheduling);
     assert!(decided.is_empty(), "{decided:?}");
 }

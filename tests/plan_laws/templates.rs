@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use warmpool::api::conditions::{claim, find, progressing};
 use warmpool::model::Key;
-use warmpool::model::pool_error::Fault;
+use warmpool::model::pool_error::PoolError;
 use warmpool::model::revision::Template;
 use warmpool::planner::{Phase, Plan};
 
@@ -13,16 +13,16 @@ fn image(name: &str) -> Template {
     Template::new(json!({"spec": {"containers": [{"name": "main", "image": name}]}}))
 }
 
-fn faults() -> [(Fault, &'static str, &'static str); 2] {
+fn faults() -> [(PoolError, &'static str, &'static str); 2] {
     let key = Key::new("default", "shared");
     [
         (
-            Fault::not_found(&key),
+            PoolError::not_found(&key),
             progressing::TEMPLATE_NOT_FOUND,
             claim::TEMPLATE_NOT_FOUND,
         ),
         (
-            Fault::invalid(&key, "it is bad; mend it"),
+            PoolError::invalid(&key, "it is bad; mend it"),
             progressing::TEMPLATE_INVALID,
             claim::TEMPLATE_INVALID,
         ),

@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use serde_json::json;
 use warmpool::api::SandboxClaimStatus;
 use warmpool::api::claim::Phase;
-use warmpool::cache::snapshot::Server;
+use warmpool::cache::snapshot::PoolPresence;
 use warmpool::planner::claim::plan;
 
 /// What is left of a status once it has been stored.
@@ -39,7 +39,7 @@ fn a_shutdown_time_with_fractions_leaves_nothing_to_write_once_it_is_told() {
     assert!(expires(&world).is_some());
     let claim = world.claims.get_mut("run").unwrap();
     claim.status = stored(&claim.status);
-    assert_eq!(plan(&world.claim_view("run")).status, None);
+    assert_eq!(plan(&world.claim_snapshot("run")).status, None);
     later(&mut world, 6);
     world.follow("run");
     assert_eq!(phase(&world), Phase::Expired);
@@ -51,7 +51,7 @@ fn a_claim_whose_binding_is_open_is_looked_at_at_its_end_and_again_until_that_is
     let shutdown = world.now + SignedDuration::from_secs(20);
     world.claim("run", json!({"shutdownTime": shutdown.to_string()}));
     let at = |world: &World| {
-        let mut view = world.claim_view("run");
+        let mut view = world.claim_snapshot("run");
         view.binding = true;
         plan(&view).next
     };
@@ -66,9 +66,9 @@ fn a_claim_whose_binding_is_open_is_looked_at_at_its_end_and_again_until_that_is
 fn a_claim_whose_pool_went_while_its_binding_was_open_is_looked_at_for_its_deadline() {
     let mut world = World::full(1, json!({}));
     world.claim("run", json!({"waitTimeoutSeconds": 30}));
-    let mut view = world.claim_view("run");
+    let mut view = world.claim_snapshot("run");
     view.binding = true;
     assert_eq!(plan(&view).next, None, "its pool sees to that");
-    view.server = Server::Absent;
+    view.pool_presence = PoolPresence::Absent;
     assert_eq!(plan(&view).next, Some(world.now + SignedDuration::from_secs(30)));
 }

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use warmpool::api::{PoolStatus, labels};
 use warmpool::cache::recent_claims::LATELY;
-use warmpool::cache::snapshot::{Creation, PoolView, Seen, Waiting, WarmUpFailures};
+use warmpool::cache::snapshot::{Creation, PoolSnapshot, SandboxEntry, Waiting, WarmUpFailures};
 use warmpool::model::Key;
 use warmpool::model::claim::Claim;
 use warmpool::model::pool::Pool;
-use warmpool::model::pool_error::Fault;
+use warmpool::model::pool_error::PoolError;
 use warmpool::model::revision::{Revision, Template};
 use warmpool::model::sandbox::{Owner, PodPhase, Sandbox};
 use warmpool::model::stored::{StoredClaim, StoredPool};
@@ -33,9 +33,9 @@ pub struct World {
     pub revisions: Vec<Arc<Revision>>,
     pub creation: Creation,
     pub failures: BTreeMap<String, WarmUpFailures>,
-    pub takings: Vec<Timestamp>,
+    pub recent_claims: Vec<Timestamp>,
     /// What the PodTemplate that the pool names is, or what is wrong with it.
-    pub found: Option<Result<Arc<Template>, Fault>>,
+    pub found: Option<Result<Arc<Template>, PoolError>>,
     pub counter: u64,
 }
 
@@ -58,7 +58,7 @@ impl World {
             revisions: Vec::new(),
             creation: Creation::Open,
             failures: BTreeMap::new(),
-            takings: Vec::new(),
+            recent_claims: Vec::new(),
             found: None,
             counter: 0,
         }
@@ -153,30 +153,30 @@ impl World {
             ready_changed: None,
             deletion_cost: 0,
             restarts: 0,
-            obstacle: None,
+            not_running_reason: None,
             labels: BTreeMap::new(),
             finalizers: Vec::new(),
             annotated: false,
         }
     }
 
-    pub fn view(&self) -> PoolView {
+    pub fn view(&self) -> PoolSnapshot {
         let pool = self.pool();
         let held = |claim: &Claim| {
             let of = |s: &&Sandbox| matches!(&s.owner, Owner::Claim { uid, .. } if *uid == claim.uid);
             let kept = self.sandboxes.values().filter(of);
             kept.filter(|s| !s.terminating && !s.finished()).count()
         };
-        PoolView {
+        PoolSnapshot {
             now: self.now,
             seed: self.counter,
-            chosen: BTreeMap::new(),
+            selected_pools: BTreeMap::new(),
             sandboxes: self
                 .sandboxes
                 .values()
-                .map(|s| Seen {
+                .map(|s| SandboxEntry {
                     sandbox: Arc::new(s.clone()),
-                    pending: None,
+                    expected: None,
                 })
                 .collect(),
             creating: Vec::new(),
@@ -186,19 +186,19 @@ impl World {
                 .filter(|c| c.waiting())
                 .map(|c| Waiting {
                     claim: Arc::new(c.clone()),
-                    terms: c.terms(Some(&pool.claim_defaults)),
+                    resolved_spec: c.resolved_spec(Some(&pool.claim_defaults)),
                     held: held(c),
                     busy: false,
                     refused: false,
-                    refusers: Arc::default(),
+                    rejected_sandboxes: Arc::default(),
                 })
                 .collect(),
             revisions: self.revisions.clone(),
             pool: Arc::new(pool),
             creation: self.creation.clone(),
             failures: self.failures.clone(),
-            takings: self
-                .takings
+            recent_claims: self
+                .recent_claims
                 .iter()
                 .copied()
                 .filter(|at| self.now.duration_since(*at) < LATELY)
@@ -256,7 +256,7 @@ impl World {
     }
 
     pub fn available(&self) -> usize {
-        let gate = self.pool().targets.gate;
+        let gate = self.pool().spec.availability_rule;
         self.unclaimed()
             .filter(|s| s.available_at(&gate).is_some_and(|at| at <= self.now))
             .count()

@@ -7,8 +7,8 @@ mod supply;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use warmpool::cache::index::{Index, Trigger};
-use warmpool::cache::snapshot::{Creation, PoolView, Server};
+use warmpool::cache::index::{Index, ReconcileRequest};
+use warmpool::cache::snapshot::{Creation, PoolPresence, PoolSnapshot};
 use warmpool::model::Key;
 use warmpool::model::stored::{StoredClaim, StoredPod, StoredPool};
 use warmpool::planner::claim::plan;
@@ -17,7 +17,7 @@ fn now() -> Timestamp {
     "2026-01-31T12:00:00Z".parse().unwrap()
 }
 
-fn pool(index: &mut Index, name: &str, more: Value) -> Vec<Trigger> {
+fn pool(index: &mut Index, name: &str, more: Value) -> Vec<ReconcileRequest> {
     let mut object = json!({
         "metadata": {"namespace": "default", "name": name, "uid": name, "labels": {"lang": "python"}},
         "spec": {"replicas": 1, "template": {"spec": {"containers": [{"name": "main", "image": "image"}]}}},
@@ -52,7 +52,7 @@ fn stored_pod(pool: &str, name: &str, revision: &str, claim: Option<&str>) -> Va
     })
 }
 
-fn claim(index: &mut Index, more: Value) -> Vec<Trigger> {
+fn claim(index: &mut Index, more: Value) -> Vec<ReconcileRequest> {
     let mut object = json!({
         "metadata": {
             "namespace": "default", "name": "run", "uid": "run", "resourceVersion": "1",
@@ -68,9 +68,9 @@ fn claim(index: &mut Index, more: Value) -> Vec<Trigger> {
     )
 }
 
-fn view(index: &Index, pool: &str) -> PoolView {
+fn view(index: &Index, pool: &str) -> PoolSnapshot {
     index
-        .pool_view(&Key::new("default", pool), now(), 1, Creation::Open)
+        .pool_snapshot(&Key::new("default", pool), now(), 1, Creation::Open)
         .unwrap()
 }
 
@@ -144,7 +144,7 @@ fn it_stays_with_the_pool_of_a_sandbox_that_is_not_seen_to_be_its_own_yet() {
         json!({"metadata": {"resourceVersion": "2"}, "spec": {"replicas": 2}}),
     );
     let given = index.pod(&Key::new("default", "a-0")).unwrap();
-    index.pending.binding(&given, "run");
+    index.expectations.binding(&given, "run");
     assert_eq!(servers(&index), ["a"]);
 }
 
@@ -159,51 +159,51 @@ fn every_pool_that_will_do_is_looked_at_when_it_comes_and_no_other() {
         "other",
         json!({"metadata": {"labels": {"lang": "ruby"}}}),
     );
-    let triggers = claim(&mut index, json!({}));
-    let touched = |name: &str| triggers.contains(&Trigger::Pool(Key::new("default", name)));
+    let to_reconcile = claim(&mut index, json!({}));
+    let touched = |name: &str| to_reconcile.contains(&ReconcileRequest::Pool(Key::new("default", name)));
     assert!(touched("a") && touched("b") && !touched("other"));
-    let triggers = pool(&mut index, "other", json!({}));
-    assert!(triggers.contains(&Trigger::Claim(Key::new("default", "run"))));
+    let to_reconcile = pool(&mut index, "other", json!({}));
+    assert!(to_reconcile.contains(&ReconcileRequest::Claim(Key::new("default", "run"))));
     assert_eq!(servers(&index), ["a"]);
 }
 
 #[test]
 fn a_pool_that_leaves_a_claim_to_another_has_that_one_looked_at_once() {
     let mut index = with([0, 2, 0]);
-    let b = [Trigger::Pool(Key::new("default", "b"))];
-    let chosen = view(&index, "a").chosen;
-    assert_eq!(index.choose(&chosen), b);
-    assert_eq!(index.choose(&chosen), []);
-    let chosen = view(&index, "b").chosen;
-    assert_eq!(index.choose(&chosen), []);
+    let b = [ReconcileRequest::Pool(Key::new("default", "b"))];
+    let selected_pools = view(&index, "a").selected_pools;
+    assert_eq!(index.assign_pools(&selected_pools), b);
+    assert_eq!(index.assign_pools(&selected_pools), []);
+    let selected_pools = view(&index, "b").selected_pools;
+    assert_eq!(index.assign_pools(&selected_pools), []);
 }
 
 #[test]
 fn another_pool_is_chosen_when_the_one_that_was_is_being_deleted_or_gone() {
     let mut index = with([1, 0, 0]);
     let waiting = index.claim(&Key::new("default", "run")).unwrap();
-    let a = [Trigger::Pool(Key::new("default", "a"))];
-    let chosen = view(&index, "a").chosen;
-    assert_eq!(index.choose(&chosen), a);
-    assert_eq!(index.choose_again(&waiting, now()), []);
+    let a = [ReconcileRequest::Pool(Key::new("default", "a"))];
+    let selected_pools = view(&index, "a").selected_pools;
+    assert_eq!(index.assign_pools(&selected_pools), a);
+    assert_eq!(index.reassign_pool(&waiting, now()), []);
     let deleted = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
-    let triggers = pool(&mut index, "a", deleted);
-    assert!(triggers.contains(&Trigger::Claim(waiting.key.clone())));
-    let both = ["a", "b"].map(|pool| Trigger::Pool(Key::new("default", pool)));
-    assert_eq!(index.choose_again(&waiting, now()), both);
+    let to_reconcile = pool(&mut index, "a", deleted);
+    assert!(to_reconcile.contains(&ReconcileRequest::Claim(waiting.key.clone())));
+    let both = ["a", "b"].map(|pool| ReconcileRequest::Pool(Key::new("default", pool)));
+    assert_eq!(index.reassign_pool(&waiting, now()), both);
 }
 
 #[test]
 fn the_pool_that_a_claim_leaves_is_looked_at_too() {
     let mut index = with([0, 1, 0]);
-    let chosen = view(&index, "b").chosen;
-    index.choose(&chosen);
+    let selected_pools = view(&index, "b").selected_pools;
+    index.assign_pools(&selected_pools);
     for number in 0..2 {
         pod(&mut index, "c", &format!("c-{number}"), "new", None);
     }
-    let chosen = view(&index, "c").chosen;
-    let both = ["b", "c"].map(|pool| Trigger::Pool(Key::new("default", pool)));
-    assert_eq!(index.choose(&chosen), both);
+    let selected_pools = view(&index, "c").selected_pools;
+    let both = ["b", "c"].map(|pool| ReconcileRequest::Pool(Key::new("default", pool)));
+    assert_eq!(index.assign_pools(&selected_pools), both);
 }
 
 #[test]
@@ -215,8 +215,8 @@ fn it_stays_where_it_was_until_another_is_better() {
     let mut index = with([0, 0, 0]);
     pool(&mut index, "a", refused);
     assert_eq!(servers(&index), ["b"]);
-    let chosen = view(&index, "b").chosen;
-    index.choose(&chosen);
+    let selected_pools = view(&index, "b").selected_pools;
+    index.assign_pools(&selected_pools);
     pool(&mut index, "a", json!({}));
     assert_eq!(servers(&index), ["b"], "b makes one for it");
     pod(&mut index, "a", "a-0", "new", None);
@@ -226,17 +226,17 @@ fn it_stays_where_it_was_until_another_is_better() {
 #[test]
 fn one_that_is_refused_is_counted_where_it_is_tried_again() {
     let mut index = with([0, 1, 0]);
-    let chosen = view(&index, "b").chosen;
-    index.choose(&chosen);
+    let selected_pools = view(&index, "b").selected_pools;
+    index.assign_pools(&selected_pools);
     let waiting = index.claim(&Key::new("default", "run")).unwrap();
-    index.pending.serving("run");
+    index.expectations.in_flight("run");
     assert!(servers(&index).is_empty(), "its first binding is under way");
-    let again = index.note_refusal(&waiting, "not so");
-    assert!(again.contains(&Trigger::Pool(Key::new("default", "b"))));
-    assert_eq!(index.note_refusal(&waiting, "still not"), []);
+    let again = index.note_rejection(&waiting, "not so");
+    assert!(again.contains(&ReconcileRequest::Pool(Key::new("default", "b"))));
+    assert_eq!(index.note_rejection(&waiting, "still not"), []);
     let told = view(&index, "b").claims;
     assert!(told[0].waits() && told[0].needs() == 0);
-    let counted = index.census(now());
+    let counted = index.stats(now());
     let of = |pool: &str| counted[&Key::new("default", pool)].waiting;
     assert_eq!([of("a"), of("b"), of("c")], [0, 1, 0]);
 }
@@ -250,9 +250,9 @@ fn a_claim_for_the_latest_keeps_no_old_sandbox_from_others() {
         "spec": {"poolRef": {"name": "c"}, "poolSelector": null, "revisionPolicy": "Latest"},
     });
     claim(&mut index, latest);
-    let chosen = view(&index, "c").chosen;
+    let selected_pools = view(&index, "c").selected_pools;
     assert_eq!(
-        chosen.into_values().collect::<Vec<_>>(),
+        selected_pools.into_values().collect::<Vec<_>>(),
         [Key::new("default", "c")]
     );
 }
@@ -268,9 +268,9 @@ fn what_an_earlier_claim_waits_for_is_none_that_a_later_one_could_have() {
     let batch = json!({"metadata": {"name": "batch", "uid": "batch"},
         "spec": {"poolRef": {"name": "a"}, "poolSelector": null, "replicas": 3}});
     claim(&mut index, batch);
-    let chosen = view(&index, "b").chosen;
+    let selected_pools = view(&index, "b").selected_pools;
     assert_eq!(
-        chosen.into_values().collect::<Vec<_>>(),
+        selected_pools.into_values().collect::<Vec<_>>(),
         [Key::new("default", "b")]
     );
 }
@@ -297,12 +297,12 @@ fn one_that_can_never_have_enough_goes_after_one_that_can() {
 fn another_pool_is_chosen_when_the_labels_of_the_one_that_was_are_changed() {
     let mut index = with([1, 0, 0]);
     let waiting = index.claim(&Key::new("default", "run")).unwrap();
-    let chosen = view(&index, "a").chosen;
-    index.choose(&chosen);
-    let triggers = pool(&mut index, "a", json!({"metadata": {"labels": {"lang": "ruby"}}}));
-    assert!(triggers.contains(&Trigger::Claim(waiting.key.clone())));
-    let both = ["a", "b"].map(|pool| Trigger::Pool(Key::new("default", pool)));
-    assert_eq!(index.choose_again(&waiting, now()), both);
+    let selected_pools = view(&index, "a").selected_pools;
+    index.assign_pools(&selected_pools);
+    let to_reconcile = pool(&mut index, "a", json!({"metadata": {"labels": {"lang": "ruby"}}}));
+    assert!(to_reconcile.contains(&ReconcileRequest::Claim(waiting.key.clone())));
+    let both = ["a", "b"].map(|pool| ReconcileRequest::Pool(Key::new("default", pool)));
+    assert_eq!(index.reassign_pool(&waiting, now()), both);
     assert_eq!(servers(&index), ["b"]);
 }
 
@@ -315,9 +315,9 @@ fn one_that_holds_sandboxes_of_a_pool_stays_with_it_whatever_labels_the_pool_has
     assert_eq!(servers(&index), ["a"]);
 }
 
-fn server(index: &Index) -> Server {
+fn server(index: &Index) -> PoolPresence {
     let claim = Key::new("default", "run");
-    index.claim_view(&claim, now()).unwrap().server
+    index.claim_snapshot(&claim, now()).unwrap().pool_presence
 }
 
 #[test]
@@ -327,9 +327,9 @@ fn a_pool_that_is_being_deleted_serves_nobody() {
     for name in ["a", "b"] {
         pool(&mut index, name, deleted.clone());
     }
-    assert_eq!(server(&index), Server::Present);
+    assert_eq!(server(&index), PoolPresence::Present);
     pool(&mut index, "c", deleted);
-    assert_eq!(server(&index), Server::Terminating);
+    assert_eq!(server(&index), PoolPresence::Terminating);
 }
 
 #[test]
@@ -337,7 +337,7 @@ fn one_that_holds_sandboxes_of_a_pool_that_is_gone_is_served_by_no_other() {
     let mut index = with([0, 1, 0]);
     claim(&mut index, json!({"spec": {"replicas": 2}}));
     pod(&mut index, "gone", "gone-0", "new", Some("run"));
-    assert_eq!(server(&index), Server::Absent);
+    assert_eq!(server(&index), PoolPresence::Absent);
 }
 
 #[test]
@@ -369,7 +369,7 @@ fn one_that_was_left_half_bound_is_published_on_the_terms_of_the_pool_whose_sand
     let defaults = json!({"lifetimeSeconds": 60});
     pool(&mut index, "a", json!({"spec": {"claimDefaults": defaults}}));
     pod(&mut index, "a", "a-0", "new", Some("run"));
-    let view = index.claim_view(&Key::new("default", "run"), now()).unwrap();
+    let view = index.claim_snapshot(&Key::new("default", "run"), now()).unwrap();
     let status = plan(&view).status.unwrap();
     let end = status.expiration_time.map(|time| time.0);
     assert_eq!(end, Some(now() + SignedDuration::from_secs(60)));
@@ -380,10 +380,10 @@ fn one_whose_time_comes_unbound_keeps_what_the_pool_that_was_to_serve_it_said() 
     let mut index = with([0, 0, 0]);
     let defaults = json!({"ttlSecondsAfterFinished": 600});
     pool(&mut index, "a", json!({"spec": {"claimDefaults": defaults}}));
-    let chosen = view(&index, "a").chosen;
-    index.choose(&chosen);
+    let selected_pools = view(&index, "a").selected_pools;
+    index.assign_pools(&selected_pools);
     claim(&mut index, json!({"spec": {"shutdownTime": now().to_string()}}));
-    let view = index.claim_view(&Key::new("default", "run"), now()).unwrap();
+    let view = index.claim_snapshot(&Key::new("default", "run"), now()).unwrap();
     let status = serde_json::to_value(plan(&view).status.unwrap()).unwrap();
     assert_eq!(
         (&status["phase"], &status["pool"]),

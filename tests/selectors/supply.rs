@@ -2,7 +2,7 @@
 
 use super::{claim, now, pod, pool, servers, stored_pod, with};
 use serde_json::json;
-use warmpool::cache::index::{Index, Trigger};
+use warmpool::cache::index::{Index, ReconcileRequest};
 use warmpool::model::Key;
 
 #[test]
@@ -28,7 +28,7 @@ fn one_that_the_sandboxes_of_a_pool_were_refused_to_goes_where_there_are_others(
     let run = index.claim(&Key::new("default", "run")).unwrap();
     for (name, server) in [("a-0", "a"), ("a-1", "b"), ("b-0", "a")] {
         let refuser = index.pod(&Key::new("default", name)).unwrap();
-        index.note_refuser(&run, &refuser);
+        index.note_rejected_sandbox(&run, &refuser);
         assert_eq!(servers(&index), [server], "after {name}");
     }
 }
@@ -44,12 +44,12 @@ fn a_sandbox_that_is_being_bound_to_another_or_deleted_is_none_that_it_could_hav
     assert_eq!(servers(&full()), ["a"]);
     let mut index = full();
     let taken = index.pod(&Key::new("default", "a-0")).unwrap();
-    index.pending.binding(&taken, "another");
+    index.expectations.binding(&taken, "another");
     assert_eq!(servers(&index), ["b"], "while one is being bound");
     let mut index = full();
-    index.pending.deleting(&taken);
+    index.expectations.deleting(&taken);
     assert_eq!(servers(&index), ["b"], "while one is being deleted");
-    index.pending.deleted(&taken);
+    index.expectations.deleted(&taken);
     assert_eq!(servers(&index), ["b"], "once that is answered");
 }
 
@@ -61,7 +61,7 @@ fn the_pool_whose_sandboxes_it_holds_is_told_of_it_whatever_its_labels() {
     let run = index.claim(&Key::new("default", "run")).unwrap();
     let told = index.pools_for(&run);
     assert!(
-        told.contains(&Trigger::Pool(Key::new("default", "a"))),
+        told.contains(&ReconcileRequest::Pool(Key::new("default", "a"))),
         "{told:?}"
     );
 }
@@ -75,5 +75,5 @@ fn a_pod_of_another_namespace_is_no_sandbox_of_it_whatever_owner_that_names() {
     let run = Key::new("default", "run");
     let claim = index.claim(&run).unwrap();
     assert_eq!(index.held_by(&claim).count(), 0);
-    assert!(index.claim_view(&run, now()).unwrap().sandboxes.is_empty());
+    assert!(index.claim_snapshot(&run, now()).unwrap().sandboxes.is_empty());
 }

@@ -35,14 +35,14 @@ async fn failures_and_takings_are_forgotten_when_the_clock_is_set_back_and_kept_
     let failures = WarmUpFailures {
         count: 5,
         last: BEGIN,
-        obstacle: None,
+        not_running_reason: None,
     };
     let pool = world.context.shared.lock().pool(&key).unwrap();
     let mut index = world.context.shared.lock();
     index
         .failures
         .note(&pool.uid, &BTreeMap::from([("1".to_string(), failures)]));
-    index.takings.note(&pool.uid, BEGIN);
+    index.recent_claims.note(&pool.uid, BEGIN);
     drop(index);
     let known = |seconds| {
         let now = BEGIN + SignedDuration::from_secs(seconds);
@@ -50,9 +50,9 @@ async fn failures_and_takings_are_forgotten_when_the_clock_is_set_back_and_kept_
             .context
             .shared
             .lock()
-            .pool_view(&key, now, 0, Creation::Open);
+            .pool_snapshot(&key, now, 0, Creation::Open);
         let view = view.unwrap();
-        (view.failures.len(), view.takings.len())
+        (view.failures.len(), view.recent_claims.len())
     };
     world.set_clock(5);
     assert_eq!(known(5), (1, 1));

@@ -274,10 +274,10 @@ async fn a_write_that_is_tried_for_long_is_one_task_and_is_not_decided_on_again(
         world.go_on(Duration::from_secs(30)).await;
         let noted = world.pending();
         let late = StdInstant::now() + TEN_MINUTES;
-        let overdue = world.context.shared.lock().pending.overdue(late);
+        let overdue = world.context.shared.lock().expectations.overdue(late);
         assert_eq!(overdue, [Key::new("default", "python-0")]);
         world.go_on(Duration::from_secs(6)).await;
-        let settled = |pod| world.context.shared.lock().pending.settled(pod);
+        let settled = |pod| world.context.shared.lock().expectations.confirmed(pod);
         overdue.iter().for_each(settled);
         assert_eq!(world.pending(), noted, "a read meanwhile tells nothing of it");
     }

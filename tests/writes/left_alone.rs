@@ -4,7 +4,7 @@ use crate::world::{Asked, NOT_ADMITTED, Reply, World, warm};
 use serde_json::json;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use warmpool::cache::watch::Shared;
+use warmpool::cache::watch::SharedCache;
 use warmpool::model::stored::StoredPod;
 
 /// The only sandbox of the pool, as changed `version - 1` times.
@@ -14,14 +14,14 @@ fn at(version: u32) -> serde_json::Value {
     stored
 }
 
-fn shown(shared: &Shared, version: u32) {
+fn shown(shared: &SharedCache, version: u32) {
     let stored: StoredPod = serde_json::from_value(at(version)).unwrap();
     shared.lock().apply_pod(&stored);
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_that_was_seen_changed_while_it_was_refused_is_tried_again_at_once() {
-    let shared: Arc<OnceLock<Shared>> = Arc::default();
+    let shared: Arc<OnceLock<SharedCache>> = Arc::default();
     let known = Arc::clone(&shared);
     let mut tries = 0;
     let rule = move |asked: &Asked| match (asked.verb.as_str(), asked.what.as_str()) {

@@ -93,7 +93,7 @@ async fn a_claim_that_is_refused_is_counted_as_waiting_all_the_time() {
     for _ in 0..60 {
         world.go_on(Duration::from_millis(990)).await;
         let index = world.context.shared.lock();
-        let view = index.pool_view(&key, BEGIN, 0, Creation::Open).unwrap();
+        let view = index.pool_snapshot(&key, BEGIN, 0, Creation::Open).unwrap();
         drop(index);
         assert_eq!(plan(&view).status.pending_claims, 1);
     }
@@ -229,7 +229,7 @@ async fn a_claim_that_pauses_counts_as_waiting_and_one_that_is_being_bound_does_
         world.pool("default", "python", 1);
         world.claim("default", "run", "python", &json!({}));
         world.go_on(Duration::from_secs(1)).await;
-        let census = world.context.shared.lock().census(BEGIN);
+        let census = world.context.shared.lock().stats(BEGIN);
         assert_eq!(census[&Key::new("default", "python")].waiting, count);
     }
 }

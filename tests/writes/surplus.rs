@@ -3,23 +3,33 @@
 use crate::world::{BEGIN, Reply, World, owner, warm};
 use serde_json::json;
 use std::time::Duration;
-use warmpool::cache::snapshot::{Creation, PoolView};
+use warmpool::cache::snapshot::{Creation, PoolSnapshot};
 use warmpool::model::Key;
 use warmpool::planner;
 
 /// A world with a claim for so many, and the view of its pool.
-fn a_claim_for(replicas: usize) -> (World, PoolView) {
+fn a_claim_for(replicas: usize) -> (World, PoolSnapshot) {
     let mut world = World::new(|_| Reply::Done);
     world.pool("default", "python", 2);
-    world.context.shared.lock().pending.serving("uid-default-run");
+    world
+        .context
+        .shared
+        .lock()
+        .expectations
+        .in_flight("uid-default-run");
     world.claim("default", "run", "python", &json!({"replicas": replicas}));
-    world.context.shared.lock().pending.end_serving("uid-default-run");
+    world
+        .context
+        .shared
+        .lock()
+        .expectations
+        .end_in_flight("uid-default-run");
     let key = Key::new("default", "python");
     let view = world
         .context
         .shared
         .lock()
-        .pool_view(&key, BEGIN, 0, Creation::Open);
+        .pool_snapshot(&key, BEGIN, 0, Creation::Open);
     (world, view.unwrap())
 }
 

@@ -13,8 +13,8 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
-use warmpool::cache::index::Trigger;
-use warmpool::cache::watch::{Inputs, KINDS, Shared, Triggers};
+use warmpool::cache::index::ReconcileRequest;
+use warmpool::cache::watch::{Inputs, KINDS, ReconcileSender, SharedCache};
 use warmpool::controllers::pool::Statuses;
 use warmpool::controllers::resync::clock_was_set;
 use warmpool::controllers::{Context, claim, pool};
@@ -94,12 +94,12 @@ impl World {
                 answer(&asked, reply).await
             }
         });
-        let shared = Shared::new(Inputs { now, seed: || 1 });
-        (0..KINDS).for_each(|_| shared.one_more_is_complete());
+        let shared = SharedCache::new(Inputs { now, seed: || 1 });
+        (0..KINDS).for_each(|_| shared.watch_synced());
         let ((pools, pool_receiver), (claims, claim_receiver)) = (unbounded(), unbounded());
         let client = Client::new(service, "default");
-        let triggers = Triggers { pools, claims };
-        let writer = Writer::new(client, shared.clone(), triggers, Metrics::default());
+        let to_reconcile = ReconcileSender { pools, claims };
+        let writer = Writer::new(client, shared.clone(), to_reconcile, Metrics::default());
         Self {
             context: Context {
                 shared,
@@ -126,16 +126,16 @@ impl World {
         self.trigger(all);
     }
 
-    pub fn trigger(&mut self, triggers: Vec<Trigger>) {
-        for trigger in triggers {
+    pub fn trigger(&mut self, to_reconcile: Vec<ReconcileRequest>) {
+        for trigger in to_reconcile {
             self.look_at(&trigger);
         }
     }
 
-    fn look_at(&mut self, trigger: &Trigger) {
+    fn look_at(&mut self, trigger: &ReconcileRequest) {
         match trigger {
-            Trigger::Pool(key) => drop(pool::step(&self.context, key, now())),
-            Trigger::Claim(key) => {
+            ReconcileRequest::Pool(key) => drop(pool::step(&self.context, key, now())),
+            ReconcileRequest::Claim(key) => {
                 let (task, _) = claim::step(&self.context, key, now());
                 if let Some(task) = task {
                     tokio::spawn(task.run(self.context.writer.clone()));
@@ -150,10 +150,10 @@ impl World {
         while Instant::now() < end {
             // What a claim's own look writes too much is not to be hidden by a look at its pool.
             while let Ok(key) = self.claims.try_recv() {
-                self.look_at(&Trigger::Claim(key));
+                self.look_at(&ReconcileRequest::Claim(key));
             }
             while let Ok(key) = self.pools.try_recv() {
-                self.look_at(&Trigger::Pool(key));
+                self.look_at(&ReconcileRequest::Pool(key));
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -193,8 +193,8 @@ impl World {
     /// A pool is seen to want that many sandboxes.
     pub fn pool_is_scaled(&mut self, namespace: &str, name: &str, replicas: usize) {
         let stored = pool_of(namespace, name, replicas);
-        let triggers = self.context.shared.lock().apply_pool(&stored);
-        self.trigger(triggers);
+        let to_reconcile = self.context.shared.lock().apply_pool(&stored);
+        self.trigger(to_reconcile);
     }
 
     /// A claim is seen, with more of its spec.
@@ -211,8 +211,8 @@ impl World {
         let [namespace, name] = key.map(|part| part.as_str().unwrap().to_string());
         self.seen.insert((namespace, name), stored.clone());
         let stored = serde_json::from_value(stored).unwrap();
-        let triggers = self.context.shared.lock().apply_claim(&stored, true, BEGIN);
-        self.trigger(triggers);
+        let to_reconcile = self.context.shared.lock().apply_claim(&stored, true, BEGIN);
+        self.trigger(to_reconcile);
     }
 
     /// A claim is seen with the status that was written last.
@@ -241,23 +241,23 @@ impl World {
     pub fn pod_goes(&mut self, namespace: &str, name: &str) {
         let stored = json!({"metadata": metadata(namespace, name)});
         let stored = serde_json::from_value(stored).unwrap();
-        let triggers = self.context.shared.lock().delete_pod(&stored);
-        self.trigger(triggers);
+        let to_reconcile = self.context.shared.lock().delete_pod(&stored);
+        self.trigger(to_reconcile);
     }
 
     /// A pod is seen.
     pub fn pod_comes(&mut self, stored: Value) {
         let stored = serde_json::from_value(stored).unwrap();
-        let triggers = self.context.shared.lock().apply_pod(&stored);
-        self.trigger(triggers);
+        let to_reconcile = self.context.shared.lock().apply_pod(&stored);
+        self.trigger(to_reconcile);
     }
 
     /// A claim is seen gone.
     pub fn claim_goes(&mut self, namespace: &str, name: &str) {
         let stored = json!({"metadata": metadata(namespace, name)});
         let stored = serde_json::from_value(stored).unwrap();
-        let triggers = self.context.shared.lock().delete_claim(&stored);
-        self.trigger(triggers);
+        let to_reconcile = self.context.shared.lock().delete_claim(&stored);
+        self.trigger(to_reconcile);
     }
 
     /// The requests so far of one verb on one resource in a namespace.
@@ -285,7 +285,7 @@ impl World {
     }
 
     pub fn pending(&self) -> Vec<String> {
-        self.context.shared.lock().pending.told()
+        self.context.shared.lock().expectations.describe()
     }
 }
 

@@ -21,15 +21,15 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
     scene.create_pool(0, template("image:1")).await?;
     let api = claims(&scene);
     let posts = (0..CLAIMS).map(|number| {
-        let mut terms = json!({"onEmpty": "Wait", "waitTimeoutSeconds": 3600 + number});
+        let mut resolved_spec = json!({"onEmpty": "Wait", "waitTimeoutSeconds": 3600 + number});
         if number % 2 == 1
-            && let Some(terms) = terms.as_object_mut()
+            && let Some(resolved_spec) = resolved_spec.as_object_mut()
         {
-            terms.insert("poolRef".into(), json!({"name": "none"}));
+            resolved_spec.insert("poolRef".into(), json!({"name": "none"}));
         }
         let api = api.clone();
         Ok(async move {
-            let claim = claim(&format!("waits-{number}"), terms)?;
+            let claim = claim(&format!("waits-{number}"), resolved_spec)?;
             api.create(&PostParams::default(), &claim).await?;
             Outcome::Ok(())
         })

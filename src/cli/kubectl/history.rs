@@ -123,12 +123,12 @@ pub(super) fn readable(template: Option<&Value>) -> Result<String, PrintError> {
 pub(super) async fn run(session: &Session, arguments: &Arguments) -> Result<(), HistoryError> {
     let pool = session.pool().await?;
     let history = History::of(&pool, session.revisions().await?);
-    let chosen = match arguments.revision {
+    let selected_pools = match arguments.revision {
         0 => None,
         number => Some(history.find(number).ok_or(HistoryError::NotFound)?),
     };
     if let Some(format) = arguments.output {
-        let all: Vec<_> = chosen.map_or_else(|| history.iter().collect(), |one| vec![one]);
+        let all: Vec<_> = selected_pools.map_or_else(|| history.iter().collect(), |one| vec![one]);
         for (n, revision) in all.into_iter().enumerate() {
             let name = revision.metadata.name.as_deref().unwrap_or_default();
             let title = format!("controllerrevision.apps/{name}");
@@ -145,7 +145,7 @@ pub(super) async fn run(session: &Session, arguments: &Arguments) -> Result<(), 
         return Ok(());
     }
     let title = print::title(&session.name);
-    let text = match chosen {
+    let text = match selected_pools {
         None => format!("{title}\n{}", history.table()),
         Some(revision) => details(&title, revision)?,
     };

@@ -209,7 +209,7 @@ pub(super) async fn run(session: &Session, arguments: &Arguments) -> Result<(), 
                 let what = format!("rolled back{}", arguments.dry_run.mark());
                 return Ok(print::done(arguments.output, &now, &what)?);
             }
-            Err(refusal) => pool = read_again(session, &pool, refusal).await?,
+            Err(rejection) => pool = read_again(session, &pool, rejection).await?,
         }
     }
     Err(UndoError::Changed(session.name.clone()))
@@ -242,11 +242,11 @@ pub fn since(before: &DynamicObject, now: &DynamicObject) -> Since {
 async fn read_again(
     session: &Session,
     before: &DynamicObject,
-    refusal: ClusterError,
+    rejection: ClusterError,
 ) -> Result<DynamicObject, UndoError> {
     let now = session.pool().await?;
     match since(before, &now) {
-        Since::Same => Err(refusal.into()),
+        Since::Same => Err(rejection.into()),
         Since::Touched => Ok(now),
         Since::Changed => Err(UndoError::Changed(session.name.clone())),
     }

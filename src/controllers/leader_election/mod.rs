@@ -87,7 +87,7 @@ impl AskError {
     fn tell(&self) {
         match self {
             Self::Kube(kube::Error::Api(status)) if status.code == 409 => {}
-            error => request_errors::tell(error),
+            error => request_errors::log(error),
         }
     }
 }
@@ -283,6 +283,6 @@ async fn ask<T>(
 fn changes(leases: Api<Lease>, name: &str) -> impl Stream<Item = ()> + use<> {
     watch_object(leases, name)
         .backoff(Pauses::default())
-        .filter_map(async |event| event.inspect_err(|error| request_errors::tell(error)).ok())
+        .filter_map(async |event| event.inspect_err(|error| request_errors::log(error)).ok())
         .map(drop)
 }

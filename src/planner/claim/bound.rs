@@ -3,7 +3,7 @@
 use crate::api::SandboxClaimStatus;
 use crate::api::claim::{BoundSandbox, OnSandboxLost, Phase};
 use crate::api::conditions::claim as reasons;
-use crate::cache::snapshot::ClaimView;
+use crate::cache::snapshot::ClaimSnapshot;
 use crate::model::sandbox::{PodPhase, Sandbox};
 use crate::planner::claim::{ClaimPlan, expire, fail, say, unpublished, write};
 use jiff::Timestamp;
@@ -11,19 +11,19 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-pub(crate) fn plan(view: &ClaimView) -> ClaimPlan {
-    let claim = &view.claim;
+pub(crate) fn plan(snapshot: &ClaimSnapshot) -> ClaimPlan {
+    let claim = &snapshot.claim;
     let expiration = claim.expiration();
-    if let Some(end) = expiration.filter(|at| *at <= view.now) {
-        return expire(view, &lifetime_ended(end));
+    if let Some(end) = expiration.filter(|at| *at <= snapshot.now) {
+        return expire(snapshot, &lifetime_ended(end));
     }
-    let (kept, lost) = kept_and_lost(view);
+    let (kept, lost) = kept_and_lost(snapshot);
     let mut plan = if lost.is_empty() && !kept.is_empty() {
-        write(claim, following(view, &kept, expiration))
+        write(claim, following(snapshot, &kept, expiration))
     } else {
-        lose(view, &kept, &lost)
+        lose(snapshot, &kept, &lost)
     };
-    plan.release = unpublished(view);
+    plan.release = unpublished(snapshot);
     plan.next = expiration;
     plan
 }
@@ -34,12 +34,12 @@ type Kept<'a> = (&'a BoundSandbox, Arc<Sandbox>);
 type Lost<'a> = (&'a BoundSandbox, Option<&'a Arc<Sandbox>>);
 
 /// The sandboxes that the status lists.
-pub(crate) fn kept_and_lost(view: &ClaimView) -> (Vec<Kept<'_>>, Vec<Lost<'_>>) {
-    let seen: HashMap<&str, &Arc<Sandbox>> = view.sandboxes.iter().map(|s| (s.uid.as_str(), s)).collect();
+pub(crate) fn kept_and_lost(snapshot: &ClaimSnapshot) -> (Vec<Kept<'_>>, Vec<Lost<'_>>) {
+    let seen: HashMap<&str, &Arc<Sandbox>> = snapshot.sandboxes.iter().map(|s| (s.uid.as_str(), s)).collect();
     let (mut kept, mut lost) = (Vec::new(), Vec::new());
-    for entry in &view.claim.status.sandboxes {
+    for entry in &snapshot.claim.status.sandboxes {
         match seen.get(entry.uid.as_str()) {
-            Some(sandbox) if !is_lost(view, sandbox) => kept.push((entry, Arc::clone(sandbox))),
+            Some(sandbox) if !is_lost(snapshot, sandbox) => kept.push((entry, Arc::clone(sandbox))),
             sandbox => lost.push((entry, sandbox.copied())),
         }
     }
@@ -48,8 +48,8 @@ pub(crate) fn kept_and_lost(view: &ClaimView) -> (Vec<Kept<'_>>, Vec<Lost<'_>>) 
 
 /// Whether a sandbox that is still there is lost. On a node that does not answer, one that is being deleted may stay so
 /// for ever: a claim that wants another does not wait for its end.
-fn is_lost(view: &ClaimView, sandbox: &Sandbox) -> bool {
-    let replaced = view.terms.on_sandbox_lost == OnSandboxLost::Replace;
+fn is_lost(snapshot: &ClaimSnapshot, sandbox: &Sandbox) -> bool {
+    let replaced = snapshot.resolved_spec.on_sandbox_lost == OnSandboxLost::Replace;
     sandbox.phase == PodPhase::Failed || (sandbox.terminating && replaced)
 }
 
@@ -57,8 +57,12 @@ pub(crate) fn lifetime_ended(end: Timestamp) -> String {
     format!("the lifetime of the claim ended at {end}")
 }
 
-fn following(view: &ClaimView, kept: &[Kept<'_>], expiration: Option<Timestamp>) -> SandboxClaimStatus {
-    let claim = &view.claim;
+fn following(
+    snapshot: &ClaimSnapshot,
+    kept: &[Kept<'_>],
+    expiration: Option<Timestamp>,
+) -> SandboxClaimStatus {
+    let claim = &snapshot.claim;
     let sandboxes: Vec<_> = kept.iter().map(|(_, sandbox)| Arc::clone(sandbox)).collect();
     let status = SandboxClaimStatus {
         observed_generation: claim.generation,
@@ -70,7 +74,7 @@ fn following(view: &ClaimView, kept: &[Kept<'_>], expiration: Option<Timestamp>)
         ..claim.status.clone()
     };
     let statements = vec![say::bound(&sandboxes), say::readiness(&sandboxes)];
-    say::with_conditions(claim, status, statements, view.now)
+    say::with_conditions(claim, status, statements, snapshot.now)
 }
 
 fn with_ip(entry: &BoundSandbox, sandbox: &Sandbox) -> BoundSandbox {
@@ -82,8 +86,8 @@ fn with_ip(entry: &BoundSandbox, sandbox: &Sandbox) -> BoundSandbox {
 }
 
 /// Sandboxes of the claim are gone or have failed: it ends, or it waits again for as many others.
-pub(crate) fn lose(view: &ClaimView, kept: &[Kept<'_>], lost: &[Lost<'_>]) -> ClaimPlan {
-    let claim = &view.claim;
+pub(crate) fn lose(snapshot: &ClaimSnapshot, kept: &[Kept<'_>], lost: &[Lost<'_>]) -> ClaimPlan {
+    let claim = &snapshot.claim;
     let what = match lost {
         [(entry, Some(sandbox)), ..] if sandbox.terminating => {
             format!("sandbox {} is being deleted", entry.name)
@@ -94,7 +98,7 @@ pub(crate) fn lose(view: &ClaimView, kept: &[Kept<'_>], lost: &[Lost<'_>]) -> Cl
     };
     let gone = lost.iter().filter(|(_, sandbox)| sandbox.is_none());
     let confirm_loss = gone.map(|(entry, _)| (*entry).clone()).collect();
-    let plan = match view.terms.on_sandbox_lost {
+    let plan = match snapshot.resolved_spec.on_sandbox_lost {
         OnSandboxLost::Fail => {
             let failed = lost.iter().any(|(_, sandbox)| sandbox.is_some());
             let hint = if failed {
@@ -102,7 +106,7 @@ pub(crate) fn lose(view: &ClaimView, kept: &[Kept<'_>], lost: &[Lost<'_>]) -> Cl
             } else {
                 ""
             };
-            fail(view, reasons::SANDBOX_LOST, &format!("{what}{hint}"))
+            fail(snapshot, reasons::SANDBOX_LOST, &format!("{what}{hint}"))
         }
         OnSandboxLost::Replace => {
             let status = SandboxClaimStatus {
@@ -114,7 +118,10 @@ pub(crate) fn lose(view: &ClaimView, kept: &[Kept<'_>], lost: &[Lost<'_>]) -> Cl
             };
             let message = format!("{what} and is being replaced");
             let statements = say::unbound(reasons::SANDBOX_LOST, &message);
-            write(claim, say::with_conditions(claim, status, statements, view.now))
+            write(
+                claim,
+                say::with_conditions(claim, status, statements, snapshot.now),
+            )
         }
     };
     ClaimPlan { confirm_loss, ..plan }

@@ -1,40 +1,40 @@
 //! A claim that has ended: it gives back what it may not keep, and in its time it is deleted.
 
 use crate::api::claim::ReleasePolicy;
-use crate::cache::snapshot::ClaimView;
+use crate::cache::snapshot::ClaimSnapshot;
 use crate::planner::claim::{ClaimPlan, unpublished};
 
 /// A Failed claim keeps the sandboxes that its tenant knows of until it is deleted.
-pub(crate) fn failed(view: &ClaimView) -> ClaimPlan {
+pub(crate) fn failed(snapshot: &ClaimSnapshot) -> ClaimPlan {
     ClaimPlan {
-        release: unpublished(view),
-        ..gone_in_time(view)
+        release: unpublished(snapshot),
+        ..gone_in_time(snapshot)
     }
 }
 
-pub(crate) fn expired(view: &ClaimView) -> ClaimPlan {
-    let release = match view.terms.release_policy {
-        ReleasePolicy::Delete => view
+pub(crate) fn expired(snapshot: &ClaimSnapshot) -> ClaimPlan {
+    let release = match snapshot.resolved_spec.release_policy {
+        ReleasePolicy::Delete => snapshot
             .sandboxes
             .iter()
             .filter(|s| !s.terminating)
             .cloned()
             .collect(),
-        ReleasePolicy::Retain => unpublished(view),
+        ReleasePolicy::Retain => unpublished(snapshot),
     };
     ClaimPlan {
         release,
-        ..gone_in_time(view)
+        ..gone_in_time(snapshot)
     }
 }
 
-fn gone_in_time(view: &ClaimView) -> ClaimPlan {
-    let finished = view.claim.status.finish_time.as_ref().map(|time| time.0);
+fn gone_in_time(snapshot: &ClaimSnapshot) -> ClaimPlan {
+    let finished = snapshot.claim.status.finish_time.as_ref().map(|time| time.0);
     let due = finished
-        .zip(view.terms.ttl)
+        .zip(snapshot.resolved_spec.ttl)
         .and_then(|(at, ttl)| at.checked_add(ttl).ok());
     ClaimPlan {
-        delete: due.is_some_and(|due| due <= view.now),
+        delete: due.is_some_and(|due| due <= snapshot.now),
         next: due,
         ..Default::default()
     }

@@ -10,9 +10,9 @@ use crate::api::SandboxClaimStatus;
 use crate::api::claim::{BoundSandbox, Phase};
 use crate::api::conditions;
 use crate::api::conditions::claim as reasons;
-use crate::cache::snapshot::ClaimView;
+use crate::cache::snapshot::ClaimSnapshot;
 use crate::model::claim::Claim;
-use crate::model::claim_spec::Terms;
+use crate::model::claim_spec::ResolvedClaimSpec;
 use crate::model::sandbox::Sandbox;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -48,19 +48,19 @@ pub fn release_reason(claim: &Claim) -> &'static str {
 }
 
 /// Plans the next writes for the claim of `view`.
-pub fn plan(view: &ClaimView) -> ClaimPlan {
-    if view.claim.terminating {
+pub fn plan(snapshot: &ClaimSnapshot) -> ClaimPlan {
+    if snapshot.claim.terminating {
         return ClaimPlan::default();
     }
-    match view.claim.status.phase {
-        Some(Phase::Failed) => finished::failed(view),
-        Some(Phase::Expired) => finished::expired(view),
-        Some(Phase::Bound) => bound::plan(view),
-        None | Some(Phase::Pending) if view.binding => ClaimPlan {
-            next: waiting::end(view).map(|end| end.max(view.now + LOOK_AGAIN)),
+    match snapshot.claim.status.phase {
+        Some(Phase::Failed) => finished::failed(snapshot),
+        Some(Phase::Expired) => finished::expired(snapshot),
+        Some(Phase::Bound) => bound::plan(snapshot),
+        None | Some(Phase::Pending) if snapshot.binding => ClaimPlan {
+            next: waiting::end(snapshot).map(|end| end.max(snapshot.now + LOOK_AGAIN)),
             ..ClaimPlan::default()
         },
-        None | Some(Phase::Pending) => waiting::plan(view),
+        None | Some(Phase::Pending) => waiting::plan(snapshot),
     }
 }
 
@@ -68,7 +68,7 @@ pub fn plan(view: &ClaimView) -> ClaimPlan {
 /// as the claim came.
 pub fn binding(
     claim: &Claim,
-    terms: &Terms,
+    resolved_spec: &ResolvedClaimSpec,
     sandboxes: &[Arc<Sandbox>],
     warm: impl Fn(&Sandbox) -> bool,
     now: Timestamp,
@@ -107,7 +107,7 @@ pub fn binding(
             .clone()
             .or_else(|| Some(Time(conditions::whole_seconds(now)))),
         expiration_time: None,
-        defaults: Some(terms.defaults.clone()),
+        defaults: Some(resolved_spec.defaults.clone()),
         finish_time: None,
         conditions: Vec::new(),
     };
@@ -129,7 +129,7 @@ pub fn pending(claim: &Claim, reason: &'static str, message: &str, now: Timestam
 }
 
 /// What the claim says of the binding that the API server refused last, until it has something else to say.
-pub fn refusal(claim: &Claim) -> Option<&str> {
+pub fn rejection(claim: &Claim) -> Option<&str> {
     let said = conditions::find(&claim.status.conditions, conditions::BOUND)?;
     (said.reason == reasons::BINDING_REFUSED).then_some(said.message.as_str())
 }
@@ -138,16 +138,22 @@ pub fn refusal(claim: &Claim) -> Option<&str> {
 pub fn failure(
     claim: &Claim,
     pool: &str,
-    terms: &Terms,
+    resolved_spec: &ResolvedClaimSpec,
     reason: &'static str,
     message: &str,
     now: Timestamp,
 ) -> SandboxClaimStatus {
-    let status = ended(claim, pool, terms, Phase::Failed, now);
+    let status = ended(claim, pool, resolved_spec, Phase::Failed, now);
     say::with_conditions(claim, status, say::unbound(reason, message), now)
 }
 
-fn ended(claim: &Claim, pool: &str, terms: &Terms, phase: Phase, now: Timestamp) -> SandboxClaimStatus {
+fn ended(
+    claim: &Claim,
+    pool: &str,
+    resolved_spec: &ResolvedClaimSpec,
+    phase: Phase,
+    now: Timestamp,
+) -> SandboxClaimStatus {
     let before = &claim.status;
     let served_by = if before.pool.is_empty() {
         pool
@@ -159,27 +165,40 @@ fn ended(claim: &Claim, pool: &str, terms: &Terms, phase: Phase, now: Timestamp)
         observed_generation: claim.generation,
         pool: served_by.to_string(),
         finish_time: Some(Time(conditions::whole_seconds(now))),
-        defaults: Some(terms.defaults.clone()),
+        defaults: Some(resolved_spec.defaults.clone()),
         ..before.clone()
     }
 }
 
-fn fail(view: &ClaimView, reason: &'static str, message: &str) -> ClaimPlan {
-    let claim = &view.claim;
-    let status = failure(claim, &view.pool, &view.terms, reason, message, view.now);
+fn fail(snapshot: &ClaimSnapshot, reason: &'static str, message: &str) -> ClaimPlan {
+    let claim = &snapshot.claim;
+    let status = failure(
+        claim,
+        &snapshot.pool,
+        &snapshot.resolved_spec,
+        reason,
+        message,
+        snapshot.now,
+    );
     write(claim, status)
 }
 
-fn expire(view: &ClaimView, message: &str) -> ClaimPlan {
-    let (claim, now) = (&view.claim, view.now);
-    let status = ended(claim, &view.pool, &view.terms, Phase::Expired, now);
+fn expire(snapshot: &ClaimSnapshot, message: &str) -> ClaimPlan {
+    let (claim, now) = (&snapshot.claim, snapshot.now);
+    let status = ended(
+        claim,
+        &snapshot.pool,
+        &snapshot.resolved_spec,
+        Phase::Expired,
+        now,
+    );
     let statements = say::unbound(reasons::EXPIRED, message);
     write(claim, say::with_conditions(claim, status, statements, now))
 }
 
 /// Pods of the claim that its status does not name.
-fn unpublished(view: &ClaimView) -> Vec<Arc<Sandbox>> {
-    let published: HashSet<&str> = view
+fn unpublished(snapshot: &ClaimSnapshot) -> Vec<Arc<Sandbox>> {
+    let published: HashSet<&str> = snapshot
         .claim
         .status
         .sandboxes
@@ -187,7 +206,7 @@ fn unpublished(view: &ClaimView) -> Vec<Arc<Sandbox>> {
         .map(|s| s.uid.as_str())
         .collect();
     let unknown = |s: &&Arc<Sandbox>| !s.terminating && !published.contains(s.uid.as_str());
-    view.sandboxes.iter().filter(unknown).cloned().collect()
+    snapshot.sandboxes.iter().filter(unknown).cloned().collect()
 }
 
 fn write(claim: &Claim, status: SandboxClaimStatus) -> ClaimPlan {

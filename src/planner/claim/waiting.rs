@@ -3,7 +3,7 @@
 use crate::api::claim::OnEmpty;
 use crate::api::conditions;
 use crate::api::conditions::claim as reasons;
-use crate::cache::snapshot::{ClaimView, Server};
+use crate::cache::snapshot::{ClaimSnapshot, PoolPresence};
 use crate::model::claim::{Claim, Target};
 use crate::model::sandbox::Sandbox;
 use crate::planner::claim::{ClaimPlan, binding, bound, expire, fail, pending, unpublished, write};
@@ -14,49 +14,59 @@ use std::sync::Arc;
 /// served sooner there.
 const PATIENCE: SignedDuration = SignedDuration::from_millis(500);
 
-pub(crate) fn plan(view: &ClaimView) -> ClaimPlan {
-    let claim = &view.claim;
-    if let Some(end) = claim.expiration().filter(|time| *time <= view.now) {
+pub(crate) fn plan(snapshot: &ClaimSnapshot) -> ClaimPlan {
+    let claim = &snapshot.claim;
+    if let Some(end) = claim.expiration().filter(|time| *time <= snapshot.now) {
         let message = match claim.status.wait_seconds {
             None => format!("shutdownTime {end} came before the claim was bound"),
             Some(_) => bound::lifetime_ended(end),
         };
-        return expire(view, &message);
+        return expire(snapshot, &message);
     }
-    let usable = usable(view);
+    let usable = usable(snapshot);
     let wanted = claim.wanted();
-    let (kept, lost) = bound::kept_and_lost(view);
+    let (kept, lost) = bound::kept_and_lost(snapshot);
     let mut plan = if !lost.is_empty() {
         // One that waits for what it has lost to be replaced has lost more.
-        bound::lose(view, &kept, &lost)
+        bound::lose(snapshot, &kept, &lost)
     } else if let Some(whole) = usable.get(..wanted) {
         let warm = |sandbox: &Sandbox| ready_before(sandbox, claim);
-        write(claim, binding(claim, &view.terms, whole, warm, view.now))
+        write(
+            claim,
+            binding(claim, &snapshot.resolved_spec, whole, warm, snapshot.now),
+        )
     } else {
-        wait(view)
+        wait(snapshot)
     };
     // What has died before it was published is nobody's. What is too many is known once the status tells which are kept.
-    plan.release = unpublished(view);
+    plan.release = unpublished(snapshot);
     plan.release.retain(|sandbox| sandbox.finished());
-    let end = end(view).filter(|end| *end > view.now);
+    let end = end(snapshot).filter(|end| *end > snapshot.now);
     plan.next = [plan.next, end].into_iter().flatten().min();
     plan
 }
 
 /// When the claim itself has to see to its end. The pool that is there fails it in its time, and one that is not understood
 /// fails of itself never.
-pub(crate) fn end(view: &ClaimView) -> Option<Timestamp> {
-    let deadline = view.claim.deadline(&view.terms);
-    let own = deadline.filter(|_| view.claim.spec.is_ok() && view.server != Server::Present);
-    [view.claim.expiration(), own].into_iter().flatten().min()
+pub(crate) fn end(snapshot: &ClaimSnapshot) -> Option<Timestamp> {
+    let deadline = snapshot.claim.deadline(&snapshot.resolved_spec);
+    let own =
+        deadline.filter(|_| snapshot.claim.spec.is_ok() && snapshot.pool_presence != PoolPresence::Present);
+    [snapshot.claim.expiration(), own].into_iter().flatten().min()
 }
 
 /// The pods that the claim holds and may keep, those that its status names and then those that run first, and always in
 /// the same order.
-fn usable(view: &ClaimView) -> Vec<Arc<Sandbox>> {
-    let usable = view.sandboxes.iter().filter(|s| view.claim.keeps(s));
+fn usable(snapshot: &ClaimSnapshot) -> Vec<Arc<Sandbox>> {
+    let usable = snapshot.sandboxes.iter().filter(|s| snapshot.claim.keeps(s));
     let mut usable: Vec<_> = usable.cloned().collect();
-    usable.sort_by_cached_key(|s| (!view.claim.lists(s), s.ready_since.is_none(), s.key.name.clone()));
+    usable.sort_by_cached_key(|s| {
+        (
+            !snapshot.claim.lists(s),
+            s.ready_since.is_none(),
+            s.key.name.clone(),
+        )
+    });
     usable
 }
 
@@ -71,24 +81,24 @@ fn ready_before(sandbox: &Sandbox, claim: &Claim) -> bool {
 
 /// Why an unbound claim waits. Written when the reason changes, not as the queue moves: a status write per
 /// claim and per step of the queue would cost more than all bindings together.
-fn wait(view: &ClaimView) -> ClaimPlan {
-    let (claim, now) = (&view.claim, view.now);
-    let deadline = claim.deadline(&view.terms);
-    let (reason, message) = match (&claim.spec, &view.verdict) {
-        (Err(fault), _) => (reasons::INVALID_SPEC, fault.clone()),
-        (Ok(_), _) if view.server != Server::Present => {
-            let missing = missing(view);
+fn wait(snapshot: &ClaimSnapshot) -> ClaimPlan {
+    let (claim, now) = (&snapshot.claim, snapshot.now);
+    let deadline = claim.deadline(&snapshot.resolved_spec);
+    let (reason, message) = match (&claim.spec, &snapshot.wait_reason) {
+        (Err(error), _) => (reasons::INVALID_SPEC, error.clone()),
+        (Ok(_), _) if snapshot.pool_presence != PoolPresence::Present => {
+            let missing = missing(snapshot);
             if deadline.is_some_and(|deadline| deadline <= now) {
                 let message = format!("{missing}, and none appeared within waitTimeoutSeconds");
-                return fail(view, reasons::WAIT_TIMEOUT, &message);
+                return fail(snapshot, reasons::WAIT_TIMEOUT, &message);
             }
-            if view.terms.on_empty == OnEmpty::Fail {
+            if snapshot.resolved_spec.on_empty == OnEmpty::Fail {
                 let message = format!("{missing}, and onEmpty is Fail");
-                return fail(view, reasons::POOL_NOT_FOUND, &message);
+                return fail(snapshot, reasons::POOL_NOT_FOUND, &message);
             }
             (reasons::POOL_NOT_FOUND, missing)
         }
-        (Ok(_), Some(verdict)) => (verdict.reason, verdict.message.clone()),
+        (Ok(_), Some(wait_reason)) => (wait_reason.reason, wait_reason.message.clone()),
         (Ok(_), None) => return ClaimPlan::default(),
     };
     let patience = claim.arrived.checked_add(PATIENCE).unwrap_or(now);
@@ -106,19 +116,19 @@ fn wait(view: &ClaimView) -> ClaimPlan {
     write(claim, pending(claim, reason, &message, now))
 }
 
-fn missing(view: &ClaimView) -> String {
-    let namespace = &view.claim.key.namespace;
-    match &view.claim.target {
-        Target::Pool(name) if view.server == Server::Terminating => {
+fn missing(snapshot: &ClaimSnapshot) -> String {
+    let namespace = &snapshot.claim.key.namespace;
+    match &snapshot.claim.target {
+        Target::Pool(name) if snapshot.pool_presence == PoolPresence::Terminating => {
             format!("pool {name} in namespace {namespace} is being deleted")
         }
         Target::Pool(name) => format!("pool {name} does not exist in namespace {namespace}"),
-        Target::AnyWith(_) if !view.sandboxes.is_empty() => {
+        Target::AnyWith(_) if !snapshot.sandboxes.is_empty() => {
             format!(
                 "the pool in namespace {namespace} whose sandboxes the claim holds is gone or being deleted"
             )
         }
-        Target::AnyWith(_) if view.server == Server::Terminating => {
+        Target::AnyWith(_) if snapshot.pool_presence == PoolPresence::Terminating => {
             format!("every pool in namespace {namespace} that would do is being deleted")
         }
         Target::AnyWith(labels) => {

@@ -1,6 +1,6 @@
 //! `/metrics`: everything that is counted, in the OpenMetrics text format.
 
-use crate::cache::watch::Shared;
+use crate::cache::watch::SharedCache;
 use crate::telemetry::http::pool_gauges::Pools;
 use crate::telemetry::metrics::Metrics;
 use axum::Router;
@@ -17,7 +17,7 @@ const PREFIX: &str = "warmpool";
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// All metrics of this process.
-pub fn registry(metrics: &Metrics, shared: &Shared) -> Registry {
+pub fn registry(metrics: &Metrics, shared: &SharedCache) -> Registry {
     let mut registry = Registry::with_prefix(PREFIX);
     metrics.register(&mut registry);
     registry.register_collector(Box::new(Pools::new(shared.clone(), metrics.meters.clone())));

@@ -1,6 +1,6 @@
 //! `/livez` and `/readyz`, in the form in which kube-apiserver answers them.
 
-use crate::cache::watch::Shared;
+use crate::cache::watch::SharedCache;
 use axum::Router;
 use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
@@ -13,7 +13,7 @@ type Check = (&'static str, Result<(), String>);
 const PING: Check = ("ping", Ok(()));
 
 /// The routes of both.
-pub fn routes(shared: Shared) -> Router {
+pub fn routes(shared: SharedCache) -> Router {
     Router::new()
         .route("/livez", get(async |query| answer("livez", &[PING], query)))
         .route("/readyz", get(ready))
@@ -21,11 +21,11 @@ pub fn routes(shared: Shared) -> Router {
 }
 
 /// Whether the operator may be counted on to take over: it knows the whole cluster. That holds for a standby as well.
-async fn ready(State(shared): State<Shared>, query: RawQuery) -> (StatusCode, String) {
+async fn ready(State(shared): State<SharedCache>, query: RawQuery) -> (StatusCode, String) {
     answer("readyz", &[PING, ("watches", watches(&shared))], query)
 }
 
-fn watches(shared: &Shared) -> Result<(), String> {
+fn watches(shared: &SharedCache) -> Result<(), String> {
     if shared.synced() {
         return Ok(());
     }
@@ -35,8 +35,8 @@ fn watches(shared: &Shared) -> Result<(), String> {
         .into_iter()
         .filter(|(_, watch)| !watch.complete);
     let late: Vec<_> = late
-        .map(|(kind, watch)| match watch.fault {
-            Some(fault) => format!("{kind}: {fault}"),
+        .map(|(kind, watch)| match watch.error {
+            Some(error) => format!("{kind}: {error}"),
             None => format!("{kind}: no list yet"),
         })
         .collect();
@@ -52,15 +52,15 @@ fn answer(endpoint: &str, checks: &[Check], RawQuery(query): RawQuery) -> (Statu
     }
     let lines = checks.iter().map(|(name, outcome)| match outcome {
         Ok(()) => format!("[+]{name} ok\n"),
-        Err(fault) => format!("[-]{name} failed: {fault}\n"),
+        Err(error) => format!("[-]{name} failed: {error}\n"),
     });
     let lines: String = lines.collect();
-    let (code, verdict) = if well {
+    let (code, wait_reason) = if well {
         (StatusCode::OK, "passed")
     } else {
         (StatusCode::INTERNAL_SERVER_ERROR, "failed")
     };
-    (code, format!("{lines}{endpoint} check {verdict}\n"))
+    (code, format!("{lines}{endpoint} check {wait_reason}\n"))
 }
 
 #[cfg(test)]
@@ -68,8 +68,8 @@ mod tests {
     use super::*;
 
     fn ask(holds: bool, query: &str) -> (StatusCode, String) {
-        let fault = || Err("Pool: connection refused".to_string());
-        let watches = if holds { Ok(()) } else { fault() };
+        let error = || Err("Pool: connection refused".to_string());
+        let watches = if holds { Ok(()) } else { error() };
         let query = RawQuery(Some(query.to_string()));
         answer("readyz", &[PING, ("watches", watches)], query)
     }

@@ -1,8 +1,8 @@
 //! Gauges of pools, claims and watches, read off the index when Prometheus asks: they cost nothing in between, and those
 //! of a pool are gone with it.
 
-use crate::cache::pool_stats::{Census, STATES, State};
-use crate::cache::watch::Shared;
+use crate::cache::pool_stats::{PoolStats, SANDBOX_STATES, SandboxState};
+use crate::cache::watch::SharedCache;
 use crate::model::Key;
 use crate::telemetry::metrics::meters::{Meters, labels};
 use jiff::Timestamp;
@@ -16,13 +16,13 @@ use std::fmt;
 /// What is read when Prometheus asks.
 #[derive(Debug)]
 pub struct Pools {
-    shared: Shared,
+    shared: SharedCache,
     meters: Meters,
 }
 
 impl Pools {
     /// Reads `shared`, and has `meters` count for the pools that are there.
-    pub fn new(shared: Shared, meters: Meters) -> Self {
+    pub fn new(shared: SharedCache, meters: Meters) -> Self {
         Self { shared, meters }
     }
 }
@@ -30,7 +30,7 @@ impl Pools {
 impl Collector for Pools {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
         let now = Timestamp::now();
-        let all = self.shared.lock().census(now);
+        let all = self.shared.lock().stats(now);
         let pools = || all.iter().filter(|(key, _)| !key.name.is_empty());
         self.meters.keep(pools().map(|(key, _)| key));
         self.meters.encode(&mut encoder)?;
@@ -41,32 +41,32 @@ impl Collector for Pools {
             "Unclaimed sandboxes asked for",
             None,
         )?;
-        for (key, census) in pools() {
-            set(&mut replicas, &labels(key, []), count(census.replicas))?;
+        for (key, stats) in pools() {
+            set(&mut replicas, &labels(key, []), count(stats.replicas))?;
         }
         let help = "Sandboxes that are not terminating, by state and by revision: updated is that of the present template";
         let mut sandboxes = gauge(&mut encoder, "sandboxes", help, None)?;
-        for (key, census) in pools() {
-            of_state(&mut sandboxes, key, census)?;
+        for (key, stats) in pools() {
+            of_state(&mut sandboxes, key, stats)?;
         }
         let help =
             "1 for what a condition of the pool says now. A condition that the pool lacks has no series";
         let mut condition = gauge(&mut encoder, "pool_condition", help, None)?;
-        for (key, census) in pools() {
-            for [type_, status, reason] in &census.conditions {
+        for (key, stats) in pools() {
+            for [type_, status, reason] in &stats.conditions {
                 let said = [("type", type_.as_str()), ("status", status), ("reason", reason)];
                 set(&mut condition, &labels(key, said), 1_i64)?;
             }
         }
         let help = "Claims that wait; those that no pool is there for have no labels";
         let mut waiting = gauge(&mut encoder, "claims_waiting", help, None)?;
-        for (key, census) in &all {
-            set(&mut waiting, &labels(key, []), count(census.waiting))?;
+        for (key, stats) in &all {
+            set(&mut waiting, &labels(key, []), count(stats.waiting))?;
         }
         let help = "How long the claim waits that waits longest; 0 when none does";
         let mut oldest = gauge(&mut encoder, "claims_waiting_longest", help, Some(&Unit::Seconds))?;
-        for (key, census) in &all {
-            let waited = census
+        for (key, stats) in &all {
+            let waited = stats
                 .waiting_since
                 .map_or(0.0, |since| now.duration_since(since).as_secs_f64());
             set(&mut oldest, &labels(key, []), waited.max(0.0))?;
@@ -81,10 +81,10 @@ impl Collector for Pools {
     }
 }
 
-fn of_state(metric: &mut MetricEncoder, key: &Key, census: &Census) -> fmt::Result {
-    for state in STATES {
+fn of_state(metric: &mut MetricEncoder, key: &Key, stats: &PoolStats) -> fmt::Result {
+    for state in SANDBOX_STATES {
         for updated in [true, false] {
-            let number = census.sandboxes.get(&(state, updated)).copied();
+            let number = stats.sandboxes.get(&(state, updated)).copied();
             let revision = if updated { "updated" } else { "old" };
             let labels = labels(key, [("state", name(state)), ("revision", revision)]);
             set(metric, &labels, count(number.unwrap_or_default()))?;
@@ -93,12 +93,12 @@ fn of_state(metric: &mut MetricEncoder, key: &Key, census: &Census) -> fmt::Resu
     Ok(())
 }
 
-fn name(state: State) -> &'static str {
+fn name(state: SandboxState) -> &'static str {
     match state {
-        State::Warming => "warming",
-        State::Available => "available",
-        State::Claimed => "claimed",
-        State::Draining => "draining",
+        SandboxState::Warming => "warming",
+        SandboxState::Available => "available",
+        SandboxState::Claimed => "claimed",
+        SandboxState::Draining => "draining",
     }
 }
 

@@ -5,7 +5,7 @@ pub mod meters;
 mod reconcile_queue;
 pub mod requests;
 
-use crate::cache::index::Trigger;
+use crate::cache::index::ReconcileRequest;
 use crate::model::Key;
 use meters::Meters;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -40,10 +40,10 @@ struct Controller {
 }
 
 impl Controller {
-    fn of(object: &Trigger) -> Self {
+    fn of(object: &ReconcileRequest) -> Self {
         let controller = match object {
-            Trigger::Pool(_) => "pool",
-            Trigger::Claim(_) => "claim",
+            ReconcileRequest::Pool(_) => "pool",
+            ReconcileRequest::Claim(_) => "claim",
         };
         Self { controller }
     }
@@ -137,18 +137,18 @@ impl Metrics {
     }
 
     /// An object is to be looked at. One that waits already goes on waiting.
-    pub fn queued(&self, object: Trigger) {
+    pub fn queued(&self, object: ReconcileRequest) {
         self.queue.enter(object);
     }
 
     /// An object is gone, and is not looked at any more.
-    pub fn unqueued(&self, object: &Trigger) {
+    pub fn unqueued(&self, object: &ReconcileRequest) {
         self.queue.leave(object);
     }
 
     /// The reconcile of an object begins; it is timed until the answer is dropped. So is how long the object has waited.
     #[must_use]
-    pub fn reconciling(&self, object: Trigger) -> Reconciling {
+    pub fn reconciling(&self, object: ReconcileRequest) -> Reconciling {
         let controller = Controller::of(&object);
         if let Some(waited) = self.queue.leave(&object) {
             self.queue_wait

@@ -17,8 +17,16 @@ const HOME: &str = "warmpool-system";
 
 /// Rights that only something rare asks for, and the file that does.
 const IN_TROUBLE: &[(&str, &str, &str)] = &[
-    ("get", "sandboxclaims.warmpool.dev", "src/apply/publish.rs"),
-    ("get", "controllerrevisions.apps", "src/apply/revise.rs"),
+    (
+        "get",
+        "sandboxclaims.warmpool.dev",
+        "src/executor/publish_status.rs",
+    ),
+    (
+        "get",
+        "controllerrevisions.apps",
+        "src/executor/store_revision.rs",
+    ),
 ];
 
 pub fn the_role_allows_what_it_does_and_nothing_that_it_never_does(scene: &Scene) -> Result<(), String> {

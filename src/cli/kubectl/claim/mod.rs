@@ -129,7 +129,7 @@ pub enum ClaimError {
 /// Runs the verb.
 pub(super) fn run(connection: &Connection, arguments: &Arguments) -> Result<ExitCode, ClaimError> {
     let needs = [("exec", arguments.command.exec), ("rm", arguments.rm)];
-    if let Some((flag, _)) = needs.iter().find(|(_, given)| *given && !arguments.wait) {
+    if let Some((flag, _)) = needs.iter().find(|(_, outcomes)| *outcomes && !arguments.wait) {
         return Err(ClaimError::NotWaited(flag));
     }
     if arguments.command.exec {

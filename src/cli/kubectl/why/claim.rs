@@ -22,8 +22,8 @@ pub fn explain(index: &Index, key: &Key, now: Timestamp) -> Option<Vec<String>> 
             "Claim {name} is being deleted, and its sandbox goes with it."
         )]);
     }
-    let view = index.claim_view(key, now)?;
-    let status = planner::claim::plan(&view).status;
+    let snapshot = index.claim_snapshot(key, now)?;
+    let status = planner::claim::plan(&snapshot).status;
     // What the operator is about to write is the truth already.
     let status = status.as_deref().unwrap_or(&claim.status);
     Some(match status.phase {
@@ -106,8 +106,8 @@ fn waiting(index: &Index, claim: &Claim, status: &SandboxClaimStatus, now: Times
         said.extend(deadline(claim, None, now));
         return said;
     };
-    let pool = &outlook.view.pool.key.name;
-    if outlook.view.pool.terminating {
+    let pool = &outlook.snapshot.pool.key.name;
+    if outlook.snapshot.pool.terminating {
         let mut said = vec![format!(
             "Claim {name} has waited {age}. Pool {pool} is being deleted, so nothing is made for it and no sandbox of the \
              pool is given away any more."
@@ -115,16 +115,16 @@ fn waiting(index: &Index, claim: &Claim, status: &SandboxClaimStatus, now: Times
         said.extend(deadline(claim, Some(&outlook), now));
         return said;
     }
-    let verdict = outlook.plan.waiting.iter().find(|v| v.uid == claim.uid);
-    let Some(verdict) = verdict else {
+    let wait_reason = outlook.plan.waiting.iter().find(|v| v.uid == claim.uid);
+    let Some(wait_reason) = wait_reason else {
         let mut said = vec![decided(&outlook, claim)];
-        let refused = planner::claim::refusal(claim).and_then(|_| deadline(claim, Some(&outlook), now));
+        let refused = planner::claim::rejection(claim).and_then(|_| deadline(claim, Some(&outlook), now));
         said.extend(refused);
         return said;
     };
     let mut said = vec![format!(
         "Claim {name} has waited {age} for a sandbox of pool {pool}: {}.",
-        verdict.message
+        wait_reason.message
     )];
     let others = index.pools_for(claim).len().saturating_sub(1);
     if others > 0 {
@@ -132,8 +132,8 @@ fn waiting(index: &Index, claim: &Claim, status: &SandboxClaimStatus, now: Times
             "It would take from {others} other pools too, if one of them can serve it sooner."
         ));
     }
-    if outlook.view.pool.fault.is_none() {
-        if outlook.view.pool.targets.replicas == 0 {
+    if outlook.snapshot.pool.error.is_none() {
+        if outlook.snapshot.pool.spec.replicas == 0 {
             said.push(format!("Pool {pool} keeps none warm: its spec.replicas is 0."));
         }
         said.extend(pool::shortage(&outlook));
@@ -148,8 +148,8 @@ fn decided(outlook: &Outlook, claim: &Claim) -> String {
     let step = outlook.plan.actions.iter().find_map(|action| match &action.step {
         Step::BindClaim { claim: to, sandbox } if to.uid == claim.uid => {
             let would = format!("the operator would bind it to sandbox {} now", sandbox.key.name);
-            Some(match planner::claim::refusal(claim) {
-                Some(refusal) => format!("Claim {name} is next: {would}, but {refusal}."),
+            Some(match planner::claim::rejection(claim) {
+                Some(rejection) => format!("Claim {name} is next: {would}, but {rejection}."),
                 None => format!("Claim {name} is next: {would}."),
             })
         }
@@ -163,8 +163,8 @@ fn decided(outlook: &Outlook, claim: &Claim) -> String {
 
 /// When time alone ends it.
 fn deadline(claim: &Claim, outlook: Option<&Outlook>, now: Timestamp) -> Option<String> {
-    let terms = claim.terms(outlook.map(|o| &o.view.pool.claim_defaults));
-    let at = claim.deadline(&terms)?;
+    let resolved_spec = claim.resolved_spec(outlook.map(|o| &o.snapshot.pool.claim_defaults));
+    let at = claim.deadline(&resolved_spec)?;
     if let Some(end) = claim.expiration().filter(|end| *end <= at) {
         return Some(format!(
             "It expires at {}, in {}, bound by then or not.",

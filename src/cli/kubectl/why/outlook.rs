@@ -2,7 +2,7 @@
 
 use crate::api::conditions;
 use crate::cache::index::Index;
-use crate::cache::snapshot::{Creation, PoolView};
+use crate::cache::snapshot::{Creation, PoolSnapshot};
 use crate::model::Key;
 use crate::model::pool::Pool;
 use crate::planner;
@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 /// A pool and what the planner would do about it.
 pub(super) struct Outlook {
-    pub(super) view: PoolView,
+    pub(super) snapshot: PoolSnapshot,
     pub(super) plan: Plan,
 }
 
@@ -19,22 +19,22 @@ impl Outlook {
     /// `None` when there is no such pool. What only the operator remembers, that creates were refused, is taken from the
     /// pool's conditions.
     pub(super) fn of(index: &Index, key: &Key, now: Timestamp) -> Option<Self> {
-        let creation = refusal(&*index.pool(key)?).map_or(Creation::Open, |message| Creation::BackOff {
+        let creation = rejection(&*index.pool(key)?).map_or(Creation::Open, |message| Creation::BackOff {
             until: now,
             message,
         });
-        let view = index.pool_view(key, now, 0, creation)?;
-        let mut plan = planner::plan(&view);
-        if view.pool.terminating {
+        let snapshot = index.pool_snapshot(key, now, 0, creation)?;
+        let mut plan = planner::plan(&snapshot);
+        if snapshot.pool.terminating {
             // The operator leaves it to the garbage collector.
             plan.actions.clear();
         }
-        Some(Self { view, plan })
+        Some(Self { snapshot, plan })
     }
 
     /// The API server's words, while it refuses pods of this pool.
-    pub(super) fn refusal(&self) -> Option<String> {
-        refusal(&self.view.pool)
+    pub(super) fn rejection(&self) -> Option<String> {
+        rejection(&self.snapshot.pool)
     }
 
     /// How many sandboxes the planner would create.
@@ -44,7 +44,7 @@ impl Outlook {
     }
 }
 
-fn refusal(pool: &Pool) -> Option<String> {
+fn rejection(pool: &Pool) -> Option<String> {
     let condition = conditions::find(&pool.status.conditions, conditions::REPLICA_FAILURE)?;
     (condition.status == "True").then(|| condition.message.clone())
 }

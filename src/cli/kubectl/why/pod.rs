@@ -8,7 +8,7 @@ use crate::cli::kubectl::why::pool;
 use crate::cli::kubectl::why::words::{because, between, clock, place, since};
 use crate::model::Key;
 use crate::model::lifecycle_hook::Hook;
-use crate::model::pool_spec::Targets;
+use crate::model::pool_spec::ResolvedPoolSpec;
 use crate::model::sandbox::{Owner, PodPhase, Sandbox};
 use crate::planner::Step;
 use crate::planner::removal_order::Lines;
@@ -23,7 +23,7 @@ pub fn explain(index: &Index, key: &Key, now: Timestamp) -> Option<Vec<String>> 
     let (name, pool) = (&key.name, &sandbox.pool);
     Some(match (&sandbox.owner, &outlook) {
         (Owner::Claim { name: claim, uid }, _) => claimed(index, &sandbox, claim, uid, outlook.as_ref()),
-        (Owner::Pool { uid }, Some(outlook)) if *uid == outlook.view.pool.uid => {
+        (Owner::Pool { uid }, Some(outlook)) if *uid == outlook.snapshot.pool.uid => {
             unclaimed(&sandbox, outlook, now)
         }
         (Owner::Pool { .. }, _) => vec![format!(
@@ -56,8 +56,8 @@ fn claimed(
         } else {
             "not Ready"
         };
-        let defaults = outlook.map(|outlook| &outlook.view.pool.claim_defaults);
-        let ends = match owner.map(|owner| owner.terms(defaults).release_policy) {
+        let defaults = outlook.map(|outlook| &outlook.snapshot.pool.claim_defaults);
+        let ends = match owner.map(|owner| owner.resolved_spec(defaults).release_policy) {
             Some(ReleasePolicy::Delete) => ", or when that expires",
             Some(ReleasePolicy::Retain) | None => "",
         };
@@ -68,7 +68,7 @@ fn claimed(
 }
 
 fn unclaimed(sandbox: &Arc<Sandbox>, outlook: &Outlook, now: Timestamp) -> Vec<String> {
-    let targets = &outlook.view.pool.targets;
+    let spec = &outlook.snapshot.pool.spec;
     let mut said = vec![format!(
         "Sandbox {} of pool {} is unclaimed.",
         sandbox.key.name, sandbox.pool
@@ -77,11 +77,11 @@ fn unclaimed(sandbox: &Arc<Sandbox>, outlook: &Outlook, now: Timestamp) -> Vec<S
         said.push("It is being deleted.".into());
         return said;
     }
-    if outlook.view.pool.terminating {
+    if outlook.snapshot.pool.terminating {
         said.push("Its pool is being deleted, and Kubernetes' garbage collector deletes it, too.".into());
         return said;
     }
-    said.push(condition(sandbox, targets, now));
+    said.push(condition(sandbox, spec, now));
     said.extend(deadline(sandbox, outlook, now));
     if sandbox.evict {
         said.push(format!(
@@ -91,17 +91,17 @@ fn unclaimed(sandbox: &Arc<Sandbox>, outlook: &Outlook, now: Timestamp) -> Vec<S
         ));
     }
     said.push(revision(sandbox, outlook));
-    said.extend(lines(sandbox, &Lines::of(&outlook.view)));
+    said.extend(lines(sandbox, &Lines::of(&outlook.snapshot)));
     said.extend(pool::stopped(outlook));
     said.push(next(sandbox, outlook));
     said
 }
 
 /// Whether a claim could take it, and if not, why.
-fn condition(sandbox: &Sandbox, targets: &Targets, now: Timestamp) -> String {
+fn condition(sandbox: &Sandbox, spec: &ResolvedPoolSpec, now: Timestamp) -> String {
     match sandbox.state.as_str() {
         labels::WARM => {}
-        labels::DRAINING => return draining(sandbox, &targets.pre_delete),
+        labels::DRAINING => return draining(sandbox, &spec.pre_delete),
         state => {
             return format!(
                 "Its label {} is {state:?}, which is not the operator's doing: nobody gets it and nobody deletes it \
@@ -114,8 +114,8 @@ fn condition(sandbox: &Sandbox, targets: &Targets, now: Timestamp) -> String {
     if sandbox.finished() {
         return format!("It has ended: its phase is {:?}.", sandbox.phase);
     }
-    match sandbox.available_at(&targets.gate) {
-        Some(at) if sandbox.is_available(&targets.gate, now) => {
+    match sandbox.available_at(&spec.availability_rule) {
+        Some(at) if sandbox.is_available(&spec.availability_rule, now) => {
             format!("It is available {}.", since(at, now))
         }
         Some(at) => format!(
@@ -123,20 +123,20 @@ fn condition(sandbox: &Sandbox, targets: &Targets, now: Timestamp) -> String {
             between(now, at),
             clock(at)
         ),
-        None => format!("It is not available: {}.", obstacles(sandbox, targets).join("; ")),
+        None => format!("It is not available: {}.", obstacles(sandbox, spec).join("; ")),
     }
 }
 
 /// Until when it may take to become available. A pool that is stopped gives none up.
 fn deadline(sandbox: &Sandbox, outlook: &Outlook, now: Timestamp) -> Option<String> {
-    let pool = &outlook.view.pool;
+    let pool = &outlook.snapshot.pool;
     let warms_up = sandbox.state == labels::WARM
         && !sandbox.finished()
-        && sandbox.available_at(&pool.targets.gate).is_none();
-    if !warms_up || pool.fault.is_some() {
+        && sandbox.available_at(&pool.spec.availability_rule).is_none();
+    if !warms_up || pool.error.is_some() {
         return None;
     }
-    let due = sandbox.overdue_at(pool.targets.warm_up);
+    let due = sandbox.overdue_at(pool.spec.warm_up);
     Some(if due > now {
         format!(
             "It is replaced at {}, in {}, unless it is available by then (warmUpDeadlineSeconds).",
@@ -167,21 +167,21 @@ fn draining(sandbox: &Sandbox, pre_delete: &Hook) -> String {
 }
 
 /// What a warm sandbox lacks to be available.
-fn obstacles(sandbox: &Sandbox, targets: &Targets) -> Vec<String> {
+fn obstacles(sandbox: &Sandbox, spec: &ResolvedPoolSpec) -> Vec<String> {
     let mut said = Vec::new();
     if sandbox.node.is_none() {
         said.push("it is not scheduled to a node".to_string());
     } else if sandbox.phase != PodPhase::Running {
         said.push(format!("its phase is {:?}", sandbox.phase));
     }
-    said.extend(sandbox.obstacle.clone());
+    said.extend(sandbox.not_running_reason.clone());
     match (sandbox.ready_since, sandbox.ready_changed) {
         (Some(_), _) => {}
         (None, Some(at)) => said.push(format!("it has not been Ready since {}", clock(at))),
         (None, None) => said.push("it has not been Ready yet".into()),
     }
-    let missing: Vec<_> = targets
-        .gate
+    let missing: Vec<_> = spec
+        .availability_rule
         .pre_normal
         .told(sandbox)
         .filter(|(_, on)| !on)

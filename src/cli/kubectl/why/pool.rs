@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 /// What there is to say about a pool, a sentence each; `None` when it is not there.
 pub fn explain(index: &Index, key: &Key, now: Timestamp) -> Option<Vec<String>> {
     let outlook = Outlook::of(index, key, now)?;
-    let pool = &outlook.view.pool;
+    let pool = &outlook.snapshot.pool;
     let name = &key.name;
     if pool.terminating {
         return Some(vec![format!(
@@ -29,7 +29,7 @@ pub fn explain(index: &Index, key: &Key, now: Timestamp) -> Option<Vec<String>> 
                 .into(),
         );
     }
-    if pool.fault.is_none() {
+    if pool.error.is_none() {
         said.extend(shortage(&outlook));
         said.extend(rollout(&outlook));
     }
@@ -44,11 +44,11 @@ fn count(number: i32) -> usize {
 
 /// How many sandboxes the pool has of those that it is to have.
 fn fullness(outlook: &Outlook) -> String {
-    let (status, targets) = (&outlook.plan.status, &outlook.view.pool.targets);
-    let name = &outlook.view.pool.key.name;
+    let (status, spec) = (&outlook.plan.status, &outlook.snapshot.pool.spec);
+    let name = &outlook.snapshot.pool.key.name;
     let (available, here) = (count(status.available), count(status.replicas));
-    let wanted = targets.replicas;
-    let known = outlook.view.pool.fault.is_none();
+    let wanted = spec.replicas;
+    let known = outlook.snapshot.pool.error.is_none();
     let mut said = if !known {
         format!(
             "Pool {name} has {}, {available} of them available",
@@ -78,14 +78,14 @@ fn fullness(outlook: &Outlook) -> String {
 /// What the pool does about sandboxes that are missing, and what keeps it from making them all.
 pub(super) fn shortage(outlook: &Outlook) -> Vec<String> {
     let lack = outlook.plan.shortfall;
-    let targets = &outlook.view.pool.targets;
+    let spec = &outlook.snapshot.pool.spec;
     let mut said = Vec::new();
     let waiting = count(outlook.plan.status.pending_claims);
     if waiting > 0 {
         let verb = if waiting == 1 { "waits" } else { "wait" };
         said.push(format!("{} {verb} for it.", claims(waiting)));
     }
-    if let Some(words) = outlook.refusal() {
+    if let Some(words) = outlook.rejection() {
         said.push(format!(
             "The API server refuses new sandboxes: {words}. The operator tries one now and then, a minute apart at most."
         ));
@@ -101,7 +101,7 @@ pub(super) fn shortage(outlook: &Outlook) -> Vec<String> {
         are(lack.missing)
     ));
     if lack.room < lack.missing {
-        let max = targets.max_total.unwrap_or_default();
+        let max = spec.max_total.unwrap_or_default();
         said.push(format!(
             "capacity.maxTotal is {max}, claimed and terminating ones included, and has room for {} more.",
             lack.room
@@ -110,7 +110,7 @@ pub(super) fn shortage(outlook: &Outlook) -> Vec<String> {
     if lack.ceiling < lack.missing.min(lack.room) {
         said.push(format!(
             "No more than scaleStrategy.maxUnavailable ({}) warm up at once; the others come as these become available.",
-            targets.warming
+            spec.warming
         ));
     }
     if created >= AT_ONCE {
@@ -129,16 +129,16 @@ pub(super) fn shortage(outlook: &Outlook) -> Vec<String> {
 
 /// What stops the pool as a whole.
 pub(super) fn stopped(outlook: &Outlook) -> Option<String> {
-    let fault = outlook.view.pool.fault.as_ref()?;
+    let error = outlook.snapshot.pool.error.as_ref()?;
     Some(format!(
         "Nothing is created or deleted: {}. What is warm may still be claimed.",
-        fault.message()
+        error.message()
     ))
 }
 
 /// How the rollout fares, in the operator's words where it has some for this revision: it remembers more than is stored.
 fn rollout(outlook: &Outlook) -> Vec<String> {
-    let (pool, plan) = (&outlook.view.pool, &outlook.plan);
+    let (pool, plan) = (&outlook.snapshot.pool, &outlook.plan);
     let planned = progress(&plan.status.conditions);
     let same = pool.status.observed_generation == pool.generation
         && pool.status.update_revision == plan.status.update_revision;
@@ -157,10 +157,10 @@ fn progress(conditions: &[Condition]) -> Option<&Condition> {
 
 /// What a rollout that is not at its end waits for.
 fn hold(outlook: &Outlook, reason: &str) -> Option<String> {
-    let (pool, plan) = (&outlook.view.pool, &outlook.plan);
-    let targets = &pool.targets;
+    let (pool, plan) = (&outlook.snapshot.pool, &outlook.plan);
+    let spec = &pool.spec;
     let old = count(plan.status.replicas - plan.status.updated);
-    let stay = targets.min_available_beside(count(plan.status.claimed));
+    let stay = spec.min_available_beside(count(plan.status.claimed));
     let replaces = plan.actions.iter().any(|a| a.reason == "OldRevision");
     match reason {
         progressing::COMPLETE | progressing::PARTITION_COMPLETE => None,
@@ -169,14 +169,14 @@ fn hold(outlook: &Outlook, reason: &str) -> Option<String> {
             pool.key.name, pool.key.namespace
         )),
         _ if old == 0 || replaces => None,
-        _ if targets.strategy == UpdateStrategyType::OnReplenish => {
+        _ if spec.strategy == UpdateStrategyType::OnReplenish => {
             Some("By its strategy OnReplenish old sandboxes are replaced only as claims take them.".into())
         }
         _ if count(plan.status.available) <= stay => Some(format!(
             "No old sandbox may go now: {} {} available, and updateStrategy.maxUnavailable ({}) asks for {} to stay.",
             plan.status.available,
             are(count(plan.status.available)),
-            targets.max_unavailable,
+            spec.max_unavailable,
             stay
         )),
         _ => Some(

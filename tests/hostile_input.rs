@@ -16,7 +16,6 @@ use proptest::test_runner::{Config, TestCaseError};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::{Command, Stdio};
-use warmpool::cache::snapshot::Creation;
 use warmpool::cli::documents::Documents;
 use warmpool::executor::bind::claiming_patch;
 use warmpool::model::pool_spec::{IntOrPercent, Rounding};
@@ -268,7 +267,7 @@ fn plan_all(text: &str) -> Result<(), TestCaseError> {
         prop_assert!(error.to_string().contains(' '), "{error} is no sentence");
     }
     for key in index.pool_keys() {
-        let Some(view) = index.pool_snapshot(&key, now(), 7, Creation::Open) else {
+        let Some(view) = index.pool_snapshot(&key, now(), 7) else {
             continue;
         };
         let plan = planner::plan(&view);

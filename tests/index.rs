@@ -11,7 +11,7 @@ use std::time::Instant;
 use warmpool::api::claim::Phase;
 use warmpool::cache::expectations::{EXPECTATION_TIMEOUT, Expectations};
 use warmpool::cache::index::{Index, ReconcileRequest};
-use warmpool::cache::snapshot::{Creation, PoolSnapshot, WaitReason, WarmUpFailures};
+use warmpool::cache::snapshot::{PoolSnapshot, WaitReason, WarmUpFailures};
 use warmpool::model::Key;
 use warmpool::model::sandbox::Sandbox;
 use warmpool::model::stored::{StoredClaim, StoredPod, StoredPool, StoredRevision};
@@ -44,12 +44,7 @@ fn claim(version: u32, phase: &str) -> StoredClaim {
 
 fn view(index: &Index) -> PoolSnapshot {
     index
-        .pool_snapshot(
-            &Key::new("default", "python"),
-            Timestamp::UNIX_EPOCH,
-            0,
-            Creation::Open,
-        )
+        .pool_snapshot(&Key::new("default", "python"), Timestamp::UNIX_EPOCH, 0)
         .unwrap()
 }
 
@@ -177,17 +172,17 @@ fn what_a_list_does_not_have_any_more_leaves_nothing_behind() {
         not_running_reason: None,
     };
     let failed = BTreeMap::from([("abc".to_string(), failures)]);
-    index.failures.note("pool", &failed);
-    index.recent_claims.note("pool", Timestamp::UNIX_EPOCH);
+    let pool = view(&index).pool;
+    let memory = index.pool_memory_mut(&pool).unwrap();
+    memory.warm_up_failures = failed;
+    memory.recent_claims.note(Timestamp::UNIX_EPOCH);
     index.published_claim(&claim, Some(Phase::Pending), Some("11"));
     index.retain_claims(&HashSet::new());
     index.retain_pools(&HashSet::new());
-    assert!(index.failures.of("pool").is_empty());
+    assert!(index.pool_memory(&pool).is_none());
     assert!(
-        index
-            .recent_claims
-            .lately("pool", Timestamp::UNIX_EPOCH)
-            .is_empty()
+        index.pool_memory_mut(&pool).is_none(),
+        "and nothing is noted of it later"
     );
     assert!(!index.awaits("claim"));
 }
@@ -227,7 +222,9 @@ fn a_claim_is_looked_at_when_a_sandbox_of_its_own_left_alone_changes_in_any_way(
 fn what_is_found_recreated_under_its_name_leaves_nothing_behind() {
     let mut index = index();
     let claim = view(&index).claims[0].claim.clone();
-    index.recent_claims.note("pool", Timestamp::UNIX_EPOCH);
+    let before = view(&index).pool;
+    let memory = index.pool_memory_mut(&before).unwrap();
+    memory.recent_claims.note(Timestamp::UNIX_EPOCH);
     index.published_claim(&claim, Some(Phase::Pending), Some("11"));
     let wait_reason = WaitReason {
         uid: claim.uid.clone(),
@@ -245,12 +242,7 @@ fn what_is_found_recreated_under_its_name_leaves_nothing_behind() {
 
     index.apply_pool(&pool("another", json!({})));
     index.retain_pools(&HashSet::from([Key::new("default", "python")]));
-    assert!(
-        index
-            .recent_claims
-            .lately("pool", Timestamp::UNIX_EPOCH)
-            .is_empty()
-    );
+    assert!(index.pool_memory(&before).is_none());
     assert_eq!(view(&index).pool.uid, "another");
 }
 

@@ -6,11 +6,10 @@
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use warmpool::cache::creation_backoff::CreationBackoff;
 use warmpool::cache::index::{Index, ReconcileRequest};
 use warmpool::cache::snapshot::Creation;
 use warmpool::cache::watch::take_over_list;
-use warmpool::executor::creation_backoff::Backoff;
-use warmpool::executor::outcome::CallError;
 use warmpool::model::Key;
 use warmpool::model::pool::Pool;
 use warmpool::model::pool_error::PoolError;
@@ -276,27 +275,27 @@ fn a_pool_with_both_sources_or_neither_stored_under_a_looser_schema_is_a_fault_o
 
 #[test]
 fn a_refusal_of_one_template_does_not_hold_up_the_mended_one() {
-    let (mut index, mut backoff) = (index(), Backoff::default());
+    let (mut index, mut backoff) = (index(), CreationBackoff::default());
     let refused = seen(&index, "a");
     let now = jiff::Timestamp::now();
-    backoff.failed(&refused, &CallError::NoAnswer, now);
-    assert!(matches!(backoff.of(&refused, now), Creation::BackOff { .. }));
+    backoff.failed(&refused, "no".into(), None, now);
+    assert!(matches!(backoff.state(&refused, now), Creation::BackOff { .. }));
     index.apply_template(&stored("shared", pod("image:2")));
     let mended = seen(&index, "a");
     assert_eq!(mended.generation, refused.generation);
-    assert_eq!(backoff.of(&mended, now), Creation::Open);
+    assert_eq!(backoff.state(&mended, now), Creation::Open);
 }
 
 #[test]
 fn a_refusal_that_nothing_was_tried_after_for_minutes_is_not_told_of_again() {
-    let (index, mut backoff) = (index(), Backoff::default());
+    let (index, mut backoff) = (index(), CreationBackoff::default());
     let pool = seen(&index, "a");
     let mut now = jiff::Timestamp::now();
-    let first = backoff.failed(&pool, &CallError::NoAnswer, now);
+    let first = backoff.failed(&pool, "no".into(), None, now);
     now += 10 * first;
-    assert!(backoff.failed(&pool, &CallError::NoAnswer, now) > first);
-    assert!(matches!(backoff.of(&pool, now), Creation::BackOff { .. }));
+    assert!(backoff.failed(&pool, "no".into(), None, now) > first);
+    assert!(matches!(backoff.state(&pool, now), Creation::BackOff { .. }));
     now += SignedDuration::from_mins(5);
-    assert_eq!(backoff.of(&pool, now), Creation::Open);
-    assert_eq!(backoff.failed(&pool, &CallError::NoAnswer, now), first);
+    assert_eq!(backoff.state(&pool, now), Creation::Open);
+    assert_eq!(backoff.failed(&pool, "no".into(), None, now), first);
 }

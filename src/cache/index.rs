@@ -4,19 +4,17 @@
 use crate::cache::bind_limit::BindLimit;
 use crate::cache::expectations::Expectations;
 use crate::cache::grouped::remove_from;
+use crate::cache::memory::Memory;
 use crate::cache::pod_templates::Templates;
-use crate::cache::recent_claims::RecentClaims;
-use crate::cache::rejected_sandboxes::RejectedSandboxes;
 use crate::cache::waiting_claims::WaitingClaims;
-use crate::cache::warm_up_failures::Failures;
-use crate::cache::watch_progress::WatchProgress;
+use crate::cache::watch_progress::{WatchProgress, newer};
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::pool::Pool;
 use crate::model::revision::Revision;
 use crate::model::sandbox::{Owner, Sandbox};
 use crate::model::stored;
-use crate::model::stored::{StoredClaim, StoredPod, StoredPool, StoredRevision};
+use crate::model::stored::{StoredClaim, StoredPod, StoredPodTemplate, StoredPool, StoredRevision};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -28,15 +26,6 @@ pub enum ReconcileRequest {
     Pool(Key),
     /// A SandboxClaim.
     Claim(Key),
-}
-
-/// A status written and not yet seen.
-#[derive(Clone, Debug)]
-pub(crate) struct Written {
-    /// Resource version of the object after the write.
-    pub(crate) version: String,
-    /// A claim that was bound or has ended: it waits no more, whatever the watch still says.
-    pub(crate) confirmed: bool,
 }
 
 /// Everything this process knows of the cluster.
@@ -60,20 +49,14 @@ pub struct Index {
     pub(crate) watch_progress: WatchProgress,
     /// Number given to the last claim that came.
     sequence: u64,
-    /// Statuses written and not yet seen, by UID.
-    pub(crate) published: HashMap<String, Written>,
     /// Own writes on pods not yet seen.
     pub expectations: Expectations,
-    /// Failures to bring up sandboxes.
-    pub failures: Failures,
     /// Bindings that are decided on and not done.
     pub bind_limit: BindLimit,
-    /// When claims took sandboxes.
-    pub recent_claims: RecentClaims,
     /// What is to be looked at again after a while.
     pub later: HashSet<ReconcileRequest>,
-    /// Sandboxes that could not be bound to claims that wait.
-    pub rejected_sandboxes: RejectedSandboxes,
+    /// What is remembered of each pool and claim.
+    pub(crate) memory: Memory,
 }
 
 impl Index {
@@ -85,7 +68,7 @@ impl Index {
             self.remove_pool(&key);
         }
         let pool = Arc::new(self.templates.attach(Pool::read(stored)));
-        self.forget_published(&pool.uid, &pool.resource_version);
+        self.confirm_status(&pool.uid, &pool.resource_version);
         let before = self.pools.insert(key.clone(), Arc::clone(&pool));
         let known = before.is_some_and(|b| {
             (&b.error, &b.labels, &b.claim_defaults, b.terminating)
@@ -114,9 +97,7 @@ impl Index {
     fn remove_pool(&mut self, key: &Key) {
         self.templates.detach(key);
         if let Some(pool) = self.pools.remove(key) {
-            self.published.remove(&pool.uid);
-            self.failures.forget(&pool.uid);
-            self.recent_claims.forget(&pool.uid);
+            self.memory.forget(&pool.uid);
         }
     }
 
@@ -145,14 +126,13 @@ impl Index {
             |c| (c.sequence, c.arrived),
         );
         let claim = Arc::new(Claim::read(stored, sequence, arrived));
-        self.forget_published(&claim.uid, &claim.resource_version);
-        to_reconcile.extend(self.unlist(&key));
+        self.confirm_status(&claim.uid, &claim.resource_version);
+        to_reconcile.extend(self.dequeue(&key));
         if claim.waiting() {
-            self.enlist(&claim);
+            self.waiting_claims.add(&claim);
             to_reconcile.extend(self.pools_for(&claim));
         } else {
-            self.waiting_claims.forget(&claim.uid);
-            self.rejected_sandboxes.forget(&claim.uid);
+            self.memory.stop_waiting(&claim.uid);
         }
         to_reconcile.push(ReconcileRequest::Claim(key.clone()));
         self.claims.insert(key, claim);
@@ -165,15 +145,21 @@ impl Index {
     }
 
     fn remove_claim(&mut self, key: &Key) -> Vec<ReconcileRequest> {
-        let mut to_reconcile = self.unlist(key);
+        let mut to_reconcile = self.dequeue(key);
         // As for a pool: a claim may want to be looked at in years.
         to_reconcile.push(ReconcileRequest::Claim(key.clone()));
         if let Some(claim) = self.claims.remove(key) {
-            self.waiting_claims.forget(&claim.uid);
-            self.rejected_sandboxes.forget(&claim.uid);
-            self.published.remove(&claim.uid);
+            self.memory.forget(&claim.uid);
         }
         to_reconcile
+    }
+
+    /// Takes a claim out of its queue. Returns the pools that it waited for.
+    fn dequeue(&mut self, key: &Key) -> Vec<ReconcileRequest> {
+        match self.claims.get(key).cloned() {
+            Some(claim) if self.waiting_claims.remove(&claim) => self.pools_for(&claim),
+            _ => Vec::new(),
+        }
     }
 
     /// A pod was created or changed.
@@ -268,6 +254,55 @@ impl Index {
         vec![ReconcileRequest::Pool(pool)]
     }
 
+    /// A PodTemplate was created or changed.
+    pub fn apply_template(&mut self, stored: &StoredPodTemplate) -> Vec<ReconcileRequest> {
+        let content = stored.template.to_string();
+        self.put_template(&stored::key(&stored.metadata), Some(content.into()))
+    }
+
+    /// A PodTemplate is gone.
+    pub fn delete_template(&mut self, stored: &StoredPodTemplate) -> Vec<ReconcileRequest> {
+        self.put_template(&stored::key(&stored.metadata), None)
+    }
+
+    /// After a list: PodTemplates that are not in it are gone.
+    pub fn retain_templates(&mut self, listed: &HashSet<Key>) {
+        let gone: Vec<_> = self
+            .templates
+            .stored
+            .keys()
+            .filter(|key| !listed.contains(key))
+            .cloned()
+            .collect();
+        for key in gone {
+            self.put_template(&key, None);
+        }
+        if !std::mem::replace(&mut self.templates.listed, true) {
+            let missing = |pool: &&Arc<Pool>| {
+                pool.template_ref
+                    .as_ref()
+                    .is_some_and(|name| !listed.contains(name))
+            };
+            self.pools
+                .values()
+                .filter(missing)
+                .for_each(|pool| pool.warn_of_fault());
+        }
+    }
+
+    fn put_template(&mut self, key: &Key, content: Option<Box<str>>) -> Vec<ReconcileRequest> {
+        let Some((users, found)) = self.templates.put(key, content) else {
+            return Vec::new();
+        };
+        for user in &users {
+            if let Some(pool) = self.pools.get_mut(user) {
+                *pool = Arc::new(Pool::clone(pool).with_template(found.clone()));
+                pool.warn_of_fault();
+            }
+        }
+        users.into_iter().map(ReconcileRequest::Pool).collect()
+    }
+
     /// After a list: pools that are not in it are gone.
     pub fn retain_pools(&mut self, listed: &HashSet<Key>) {
         for key in absent(self.pools.keys(), listed) {
@@ -319,27 +354,11 @@ impl Index {
         to_reconcile
     }
 
-    /// Drops the note of a status written once the watch shows that version or a later one.
-    fn forget_published(&mut self, uid: &str, resource_version: &str) {
-        if self
-            .published
-            .get(uid)
-            .is_some_and(|written| !newer(&written.version, resource_version))
-        {
-            self.published.remove(uid);
-        }
+    /// The watch shows this version of an object: a status written before is no news any more.
+    fn confirm_status(&mut self, uid: &str, resource_version: &str) {
+        self.memory
+            .confirm_status(uid, |written| !newer(&written.version, resource_version));
     }
-}
-
-/// Whether resource version `a` is newer than `b`. Versions of one resource may be compared as numbers
-/// (KEP-5504); what is not a number is never newer.
-pub(crate) fn newer(a: &str, b: &str) -> bool {
-    matches!((number(a), number(b)), (Some(a), Some(b)) if a > b)
-}
-
-/// A resource version as a number.
-pub(crate) fn number(version: &str) -> Option<u64> {
-    version.parse().ok()
 }
 
 /// Those of `known` that a list does not have.

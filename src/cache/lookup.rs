@@ -1,14 +1,16 @@
 //! What the index answers: the views of pools and claims, and single objects.
 
+use crate::api::ClaimDefaults;
 use crate::cache::index::{Index, ReconcileRequest};
-use crate::cache::snapshot::{ClaimSnapshot, Creation, PoolPresence, PoolSnapshot, SandboxEntry};
+use crate::cache::memory::PoolMemory;
+use crate::cache::snapshot::{ClaimSnapshot, PoolPresence, PoolSnapshot, SandboxEntry, Waiting};
 use crate::cache::waiting_claims::selector_queue;
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::pool::Pool;
 use crate::model::sandbox::Sandbox;
 use jiff::Timestamp;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 impl Index {
@@ -28,14 +30,9 @@ impl Index {
     }
 
     /// The view of a pool; `None` when it is gone.
-    pub fn pool_snapshot(
-        &self,
-        key: &Key,
-        now: Timestamp,
-        seed: u64,
-        creation: Creation,
-    ) -> Option<PoolSnapshot> {
+    pub fn pool_snapshot(&self, key: &Key, now: Timestamp, seed: u64) -> Option<PoolSnapshot> {
         let pool = Arc::clone(self.pools.get(key)?);
+        let memory = self.pool_memory(&pool);
         let (claims, selected_pools) = self.claims_of(&pool, now);
         Some(PoolSnapshot {
             now,
@@ -57,10 +54,16 @@ impl Index {
                 .flat_map(BTreeMap::values)
                 .map(Arc::clone)
                 .collect(),
-            failures: self.failures.of(&pool.uid),
-            recent_claims: self.recent_claims.lately(&pool.uid, now),
+            failures: memory
+                .map(|memory| memory.warm_up_failures.clone())
+                .unwrap_or_default(),
+            recent_claims: memory
+                .map(|memory| memory.recent_claims.lately(now))
+                .unwrap_or_default(),
+            creation: memory
+                .map(|memory| memory.creation_backoff.state(&pool, now))
+                .unwrap_or_default(),
             pool,
-            creation,
         })
     }
 
@@ -71,7 +74,7 @@ impl Index {
 
     /// Whether the last status written for the object with UID `uid` is still to be seen.
     pub fn awaits(&self, uid: &str) -> bool {
-        self.published.contains_key(uid)
+        self.memory.written_status(uid).is_some()
     }
 
     /// The view of a claim; `None` when it is gone, or when its own status write is still to be seen.
@@ -90,7 +93,7 @@ impl Index {
             pool_presence: self.pool_presence_of(claim),
             resolved_spec: claim.resolved_spec(pool.map(|p| &p.claim_defaults)),
             pool: served_by.name,
-            wait_reason: self.waiting_claims.wait_reason(&claim.uid).cloned(),
+            wait_reason: self.wait_reason(&claim.uid).cloned(),
         })
     }
 
@@ -126,12 +129,12 @@ impl Index {
 
     /// Whether a plan has left the claim without a sandbox.
     pub fn has_waited(&self, claim: &Claim) -> bool {
-        self.waiting_claims.wait_reason(&claim.uid).is_some()
+        self.wait_reason(&claim.uid).is_some()
     }
 
     /// The claim with the resource version of its last status write, which the watch may not have shown yet.
     pub fn as_written(&self, claim: &Arc<Claim>) -> Arc<Claim> {
-        match self.published.get(&claim.uid) {
+        match self.memory.written_status(&claim.uid) {
             Some(written) => Arc::new(Claim {
                 resource_version: written.version.clone(),
                 ..(**claim).clone()
@@ -170,5 +173,178 @@ impl Index {
         let mut keys: Vec<_> = self.claims.keys().cloned().collect();
         keys.sort();
         keys
+    }
+
+    /// The pools that are there and will do for `claim`.
+    pub(crate) fn accepted_by<'a>(&'a self, claim: &Claim) -> impl Iterator<Item = &'a Arc<Pool>> {
+        let named = claim.named_pool();
+        let all = named.is_none().then(|| self.pools.values());
+        let any = all.into_iter().flatten().filter(|pool| claim.accepts(pool));
+        named.and_then(|key| self.pools.get(&key)).into_iter().chain(any)
+    }
+
+    /// The pools that may serve `claim`; one that it names is among them before it is there, and one whose sandboxes it
+    /// holds whatever labels that has by now.
+    pub fn pools_for(&self, claim: &Claim) -> Vec<ReconcileRequest> {
+        if let Some(pool) = claim.named_pool() {
+            return vec![ReconcileRequest::Pool(pool)];
+        }
+        let accepted = self.accepted_by(claim).map(|pool| pool.key.clone());
+        let pools: BTreeSet<_> = accepted.chain(self.pool_held_of(claim)).collect();
+        pools.into_iter().map(ReconcileRequest::Pool).collect()
+    }
+
+    /// Claims that wait for `pool`, or may be waiting for it.
+    pub(crate) fn waiting_on(&self, pool: &Key) -> Vec<ReconcileRequest> {
+        let shared = selector_queue(&pool.namespace);
+        let keys = self
+            .waiting_claims
+            .queue(pool)
+            .chain(self.waiting_claims.queue(&shared));
+        keys.cloned().map(ReconcileRequest::Claim).collect()
+    }
+
+    /// The waiting claims that `pool` is to serve, and of those that leave the choice, and that it would do for, the
+    /// pool that is to serve each.
+    pub(crate) fn claims_of(&self, pool: &Pool, now: Timestamp) -> (Vec<Waiting>, BTreeMap<Key, Key>) {
+        let being_bound = self.being_bound();
+        let as_waiting = |claim: &Arc<Claim>| self.waiting(claim, &pool.claim_defaults, &being_bound);
+        let mut waiting: Vec<_> = self.in_line(&pool.key).map(as_waiting).collect();
+        let mut selected_pools = self.selected_pools(&pool.key.namespace, now);
+        selected_pools.retain(|claim, server| {
+            // One that holds sandboxes of this pool stays with it, whatever labels the pool has by now.
+            let here = *server == pool.key;
+            let claim = self.claims.get(claim).filter(|claim| here || claim.accepts(pool));
+            let served_here = claim.filter(|_| here);
+            waiting.extend(served_here.map(as_waiting));
+            claim.is_some()
+        });
+        let tried_here = self
+            .in_line(&selector_queue(&pool.key.namespace))
+            .filter(|claim| self.tried_again_at(claim) == Some(&pool.key));
+        waiting.extend(tried_here.map(as_waiting));
+        (waiting, selected_pools)
+    }
+
+    /// The claims that wait in a line.
+    pub(crate) fn in_line<'a>(&'a self, line: &Key) -> impl Iterator<Item = &'a Arc<Claim>> + use<'a> {
+        self.waiting_claims
+            .queue(line)
+            .filter_map(|key| self.claims.get(key))
+    }
+
+    /// How many sandboxes are being bound to each claim, by UID.
+    pub(crate) fn being_bound(&self) -> HashMap<&str, usize> {
+        let mut being_bound = HashMap::new();
+        for uid in self.expectations.bound_to() {
+            *being_bound.entry(uid).or_default() += 1;
+        }
+        being_bound
+    }
+
+    /// A claim as it waits for a pool with these defaults.
+    pub(crate) fn waiting(
+        &self,
+        claim: &Arc<Claim>,
+        defaults: &ClaimDefaults,
+        being_bound: &HashMap<&str, usize>,
+    ) -> Waiting {
+        let coming = being_bound.get(claim.uid.as_str()).copied().unwrap_or(0);
+        Waiting {
+            resolved_spec: claim.resolved_spec(Some(defaults)),
+            held: self.held_by(claim).count() + coming,
+            busy: self.is_busy(claim),
+            refused: self.is_rejected(claim),
+            rejected_sandboxes: self.rejected_sandboxes(claim),
+            claim: Arc::clone(claim),
+        }
+    }
+
+    /// Every claim that waits and is not being served just now. One whose task pauses waits, too, and so does one whose
+    /// binding is tried again and again.
+    pub(crate) fn waiting_claims(&self) -> impl Iterator<Item = &Arc<Claim>> {
+        let keys = self.waiting_claims.all();
+        keys.filter_map(|key| self.claims.get(key))
+            .filter(|claim| !self.is_busy(claim) || self.is_tried_again(claim))
+    }
+
+    /// A task has the claim whose binding was refused, or could not be made, before, or pauses.
+    fn is_tried_again(&self, claim: &Claim) -> bool {
+        let refused = self.is_rejected(claim);
+        self.is_busy(claim) && (refused || self.expectations.is_pausing(&claim.uid))
+    }
+
+    /// The pool where such a claim that leaves the choice is tried.
+    pub(crate) fn tried_again_at(&self, claim: &Claim) -> Option<&Key> {
+        self.assigned_pool(&claim.uid)
+            .filter(|_| self.is_tried_again(claim))
+    }
+
+    /// A task is binding or ending the claim, or has, and the watch is still to show it.
+    pub fn is_busy(&self, claim: &Claim) -> bool {
+        self.expectations.is_in_flight(&claim.uid)
+            || self
+                .memory
+                .written_status(&claim.uid)
+                .is_some_and(|w| w.is_decided)
+    }
+
+    /// The sandboxes whose owner is the claim. An owner is of the same namespace, whatever a pod of another one says.
+    pub(crate) fn owned_by(&self, claim: &Claim) -> impl Iterator<Item = Arc<Sandbox>> {
+        let owned = self.owned.get(&claim.uid).into_iter().flatten();
+        owned
+            .filter(|key| key.namespace == claim.key.namespace)
+            .filter_map(|key| self.pod(key))
+    }
+
+    /// The sandboxes that a claim holds and may keep.
+    pub fn held_by(&self, claim: &Claim) -> impl Iterator<Item = Arc<Sandbox>> {
+        self.owned_by(claim).filter(|pod| claim.keeps(pod))
+    }
+
+    /// The pool that was told last that it is to serve the claim with UID `uid`.
+    pub fn assigned_pool(&self, uid: &str) -> Option<&Key> {
+        self.memory.claim(uid)?.assigned_pool.as_ref()
+    }
+
+    /// The claim is still there, under the same UID.
+    pub(crate) fn exists(&self, claim: &Claim) -> bool {
+        self.claims
+            .get(&claim.key)
+            .is_some_and(|known| known.uid == claim.uid)
+    }
+
+    /// The API server rejected the last binding of the claim, or failed to make it.
+    pub(crate) fn is_rejected(&self, claim: &Claim) -> bool {
+        self.memory
+            .claim(&claim.uid)
+            .is_some_and(|memory| memory.is_rejected)
+    }
+
+    /// UIDs of the sandboxes that the API server did not bind to the claim.
+    pub(crate) fn rejected_sandboxes(&self, claim: &Claim) -> Arc<HashSet<String>> {
+        let memory = self.memory.claim(&claim.uid);
+        memory
+            .map(|memory| Arc::clone(&memory.rejected_sandboxes))
+            .unwrap_or_default()
+    }
+
+    /// What is remembered of a pool.
+    pub fn pool_memory(&self, pool: &Pool) -> Option<&PoolMemory> {
+        self.memory.pool(&pool.uid)
+    }
+
+    /// Drops every remembered moment: after the clock was set back they lie in the future, and would be waited for.
+    pub fn forget_moments(&mut self) {
+        self.memory.forget_moments();
+    }
+
+    /// What is remembered of a pool, to be changed; `None` when the pool is gone.
+    pub fn pool_memory_mut(&mut self, pool: &Pool) -> Option<&mut PoolMemory> {
+        let exists = self
+            .pools
+            .get(&pool.key)
+            .is_some_and(|known| known.uid == pool.uid);
+        exists.then(|| self.memory.pool_mut(&pool.uid))
     }
 }

@@ -1,15 +1,12 @@
 //! The PodTemplates of the cluster, which of them pools use, and what makes one unusable.
 
 use crate::api::labels;
-use crate::cache::index::{Index, ReconcileRequest};
 use crate::model::Key;
 use crate::model::pool::Pool;
 use crate::model::pool_error::PoolError;
 use crate::model::revision::Template;
-use crate::model::stored;
-use crate::model::stored::StoredPodTemplate;
 use serde_json::Value;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// A template to make sandboxes from, or why there is none.
@@ -19,13 +16,13 @@ type Found = Result<Arc<Template>, PoolError>;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Templates {
     /// Every PodTemplate, as compact JSON of what reaches a pod: most of them may be nobody's.
-    stored: HashMap<Key, Box<str>>,
+    pub(crate) stored: HashMap<Key, Box<str>>,
     /// Those that pools name, there or not.
     used: HashMap<Key, Use>,
     /// The PodTemplate that a pool names, by pool.
     named: HashMap<Key, Key>,
     /// They have been listed: one that is not here does not exist.
-    listed: bool,
+    pub(crate) listed: bool,
 }
 
 /// A PodTemplate that pools name.
@@ -73,7 +70,7 @@ impl Templates {
 
     /// Takes over the PodTemplate `key`, or that there is none. Answers the pools that use it when that changes
     /// anything for them, with what they have to use now.
-    fn put(&mut self, key: &Key, content: Option<Box<str>>) -> Option<(BTreeSet<Key>, Found)> {
+    pub(crate) fn put(&mut self, key: &Key, content: Option<Box<str>>) -> Option<(BTreeSet<Key>, Found)> {
         if self.stored.get(key) == content.as_ref() {
             return None;
         }
@@ -86,57 +83,6 @@ impl Templates {
             None => self.stored.remove(key),
         };
         user
-    }
-}
-
-impl Index {
-    /// A PodTemplate was created or changed.
-    pub fn apply_template(&mut self, stored: &StoredPodTemplate) -> Vec<ReconcileRequest> {
-        let content = stored.template.to_string();
-        self.put_template(&stored::key(&stored.metadata), Some(content.into()))
-    }
-
-    /// A PodTemplate is gone.
-    pub fn delete_template(&mut self, stored: &StoredPodTemplate) -> Vec<ReconcileRequest> {
-        self.put_template(&stored::key(&stored.metadata), None)
-    }
-
-    /// After a list: PodTemplates that are not in it are gone.
-    pub fn retain_templates(&mut self, listed: &HashSet<Key>) {
-        let gone: Vec<_> = self
-            .templates
-            .stored
-            .keys()
-            .filter(|key| !listed.contains(key))
-            .cloned()
-            .collect();
-        for key in gone {
-            self.put_template(&key, None);
-        }
-        if !std::mem::replace(&mut self.templates.listed, true) {
-            let missing = |pool: &&Arc<Pool>| {
-                pool.template_ref
-                    .as_ref()
-                    .is_some_and(|name| !listed.contains(name))
-            };
-            self.pools
-                .values()
-                .filter(missing)
-                .for_each(|pool| pool.warn_of_fault());
-        }
-    }
-
-    fn put_template(&mut self, key: &Key, content: Option<Box<str>>) -> Vec<ReconcileRequest> {
-        let Some((users, found)) = self.templates.put(key, content) else {
-            return Vec::new();
-        };
-        for user in &users {
-            if let Some(pool) = self.pools.get_mut(user) {
-                *pool = Arc::new(Pool::clone(pool).with_template(found.clone()));
-                pool.warn_of_fault();
-            }
-        }
-        users.into_iter().map(ReconcileRequest::Pool).collect()
     }
 }
 

@@ -1,41 +1,34 @@
-//! When claims took sandboxes of a pool lately. A rollout needs to know how many of the sandboxes that are warming only
-//! make up for those.
+//! When claims took sandboxes of a pool within the last seconds.
 
 use jiff::{SignedDuration, Timestamp};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
-/// How long a taking is remembered: longer than most sandboxes take to warm up.
+/// How long a taken sandbox is remembered: longer than most sandboxes take to warm up.
 pub const LATELY: SignedDuration = SignedDuration::from_secs(10);
-/// Takings remembered of one pool at most.
+/// Most moments remembered of one pool.
 const MOST: usize = 1_000;
 
-/// Moments of takings, by UID of the pool, oldest first.
+/// Moments at which claims took sandboxes of one pool, oldest first. A rollout needs to know how many of the warming
+/// sandboxes only make up for those.
 #[derive(Clone, Debug, Default)]
-pub struct RecentClaims(HashMap<String, VecDeque<Timestamp>>);
+pub struct RecentClaims(VecDeque<Timestamp>);
 
 impl RecentClaims {
-    /// A claim takes a sandbox of the pool with UID `pool`.
-    pub fn note(&mut self, pool: &str, now: Timestamp) {
-        let moments = self.0.entry(pool.to_string()).or_default();
-        moments.retain(|at| is_late(*at, now));
-        moments.push_back(now);
-        if moments.len() > MOST {
-            moments.pop_front();
+    /// A claim takes a sandbox.
+    pub fn note(&mut self, now: Timestamp) {
+        self.0.retain(|at| is_recent(*at, now));
+        self.0.push_back(now);
+        if self.0.len() > MOST {
+            self.0.pop_front();
         }
     }
 
-    /// The takings of the last while.
-    pub fn lately(&self, pool: &str, now: Timestamp) -> Vec<Timestamp> {
-        let moments = self.0.get(pool).into_iter().flatten();
-        moments.copied().filter(|at| is_late(*at, now)).collect()
-    }
-
-    /// The pool with UID `pool` is gone.
-    pub fn forget(&mut self, pool: &str) {
-        self.0.remove(pool);
+    /// The moments within [`LATELY`] before `now`.
+    pub fn lately(&self, now: Timestamp) -> Vec<Timestamp> {
+        self.0.iter().copied().filter(|at| is_recent(*at, now)).collect()
     }
 }
 
-fn is_late(at: Timestamp, now: Timestamp) -> bool {
+fn is_recent(at: Timestamp, now: Timestamp) -> bool {
     now.duration_since(at) < LATELY
 }

@@ -148,10 +148,8 @@ impl Index {
             let Some(claim) = self.claims.get(claim).filter(|claim| claim.waiting()) else {
                 continue;
             };
-            let known = self
-                .waiting_claims
-                .assigned_pools
-                .insert(claim.uid.clone(), server.clone());
+            let memory = self.memory.claim_mut(&claim.uid);
+            let known = memory.assigned_pool.replace(server.clone());
             if known.as_ref() != Some(server) {
                 to_reconcile.extend(known);
                 to_reconcile.insert(server.clone());
@@ -165,7 +163,7 @@ impl Index {
     pub fn reassign_pool(&mut self, claim: &Claim, now: Timestamp) -> Vec<ReconcileRequest> {
         let will_do = |pool: &Arc<Pool>| !pool.terminating && claim.accepts(pool);
         let serves = |key: &Key| self.pools.get(key).is_some_and(will_do);
-        let known = self.waiting_claims.assigned_pools.get(&claim.uid);
+        let known = self.assigned_pool(&claim.uid);
         if known.is_none_or(serves) {
             return Vec::new();
         }

@@ -4,7 +4,7 @@ use crate::api::PoolStatus;
 use crate::api::claim::Phase as ClaimPhase;
 use crate::api::conditions;
 use crate::cache::index::Index;
-use crate::cache::snapshot::{ClaimSnapshot, Creation, PoolSnapshot};
+use crate::cache::snapshot::{ClaimSnapshot, PoolSnapshot};
 use crate::cli::documents::{DocumentError, Documents};
 use crate::cli::live;
 use crate::model::Key;
@@ -166,7 +166,7 @@ async fn from_cluster() -> Result<Index, PlanError> {
 }
 
 fn report(index: &Index, key: &Key, now: Timestamp) -> Option<PoolReport> {
-    let snapshot = index.pool_snapshot(key, now, 0, Creation::Open)?;
+    let snapshot = index.pool_snapshot(key, now, 0)?;
     let (mut actions, status) = if snapshot.pool.terminating {
         // The operator leaves it to the garbage collector.
         (Vec::new(), snapshot.pool.status.clone())

@@ -47,8 +47,6 @@ pub struct Context {
     pub shared: SharedCache,
     /// What writes.
     pub writer: Writer,
-    /// When each pool's status was written last.
-    pub statuses: pool::Statuses,
 }
 
 /// What the operator is told at its start.
@@ -96,7 +94,6 @@ pub async fn run(
     let context = Arc::new(Context {
         shared: shared.clone(),
         writer: writer.clone(),
-        statuses: pool::Statuses::default(),
     });
 
     let (pool_store, mut pool_names) = store::<StoredPool>();

@@ -10,26 +10,10 @@ use crate::model::stored;
 use crate::model::stored::StoredPool;
 use crate::planner;
 use crate::planner::Plan;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use kube::runtime::controller::Action;
-use std::collections::HashMap;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// Least time between two writes of one pool's status. Claims and rollouts change it many times a second;
-/// nobody reads it as fast, and each write takes the API server as long as a binding.
-const STATUS_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
-
-/// When each pool's status was written last, by UID.
-#[derive(Debug, Default)]
-pub struct Statuses(Mutex<HashMap<String, Timestamp>>);
-
-impl Clone for Statuses {
-    fn clone(&self) -> Self {
-        let written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Self(Mutex::new(written.clone()))
-    }
-}
+use std::sync::Arc;
 
 /// Brings a pool one step nearer to its goal. It sends no request itself and waits for none.
 ///
@@ -59,8 +43,7 @@ fn observe(context: &Context, key: &Key, now: Timestamp) -> Option<PoolSnapshot>
     }
     let index = context.shared.lock();
     let pool = index.pool(key).filter(|p| !p.terminating)?;
-    let creation = context.writer.backoff().of(&pool, now);
-    index.pool_snapshot(key, now, (context.shared.inputs.seed)(), creation)
+    index.pool_snapshot(&pool.key, now, (context.shared.inputs.seed)())
 }
 
 fn apply(context: &Context, snapshot: &PoolSnapshot, plan: Plan) -> Option<Timestamp> {
@@ -74,25 +57,19 @@ fn apply(context: &Context, snapshot: &PoolSnapshot, plan: Plan) -> Option<Times
     [plan.next, due].into_iter().flatten().min()
 }
 
-/// Writes the status if it says something new, but not more often than [`STATUS_INTERVAL`]. Answers when to
-/// look again.
+/// Writes the status if it says something new and the last write is long enough ago. Returns when to try again.
 fn publish(context: &Context, snapshot: &PoolSnapshot, status: PoolStatus) -> Option<Timestamp> {
     let pool = &snapshot.pool;
-    if status == pool.status || context.shared.lock().awaits(&pool.uid) {
+    let mut index = context.shared.lock();
+    if status == pool.status || index.awaits(&pool.uid) {
         return None;
     }
-    let mut written = context.statuses.0.lock().unwrap_or_else(PoisonError::into_inner);
-    let due = written
-        .get(&pool.uid)
-        .and_then(|last| last.checked_add(STATUS_INTERVAL).ok());
-    // A clock that was set back must not silence the status.
-    if let Some(due) =
-        due.filter(|due| *due > snapshot.now && due.duration_since(snapshot.now) <= STATUS_INTERVAL)
-    {
+    let memory = index.pool_memory_mut(pool)?;
+    if let Some(due) = memory.status_due(snapshot.now) {
         return Some(due);
     }
-    written.retain(|_, last| snapshot.now.duration_since(*last) < STATUS_INTERVAL);
-    written.insert(pool.uid.clone(), snapshot.now);
+    memory.note_status_write(snapshot.now);
+    drop(index);
     context.writer.start(Task::PublishPool {
         pool: Arc::clone(pool),
         status: Box::new(status),

@@ -3,7 +3,6 @@
 //! is dropped, also when nobody asks for it.
 
 use crate::controllers::Context;
-use crate::executor::creation_backoff::Backoff;
 use crate::executor::task::Task;
 use futures::{StreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
@@ -43,8 +42,7 @@ pub async fn run(context: Arc<Context>) {
 pub fn clock_was_set(context: &Context, step: SignedDuration) {
     let mut index = context.shared.lock();
     if step.is_negative() {
-        (index.failures, index.recent_claims) = Default::default();
-        *context.writer.backoff() = Backoff::default();
+        index.forget_moments();
     }
     let all = index.all();
     drop(index);

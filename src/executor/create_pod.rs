@@ -59,7 +59,7 @@ pub(crate) async fn run(writer: Writer, pool: Arc<Pool>, orders: Vec<CreateOrder
         return;
     };
     match create(&writer, &pool, first).await {
-        Ok(true) => writer.backoff().succeeded(&pool),
+        Ok(true) => writer.creation_succeeded(&pool),
         Ok(false) => {}
         Err(NotCreated::For(error)) => return refuse(&writer, &pool, &orders, &error),
         // The pod of `first` may come.
@@ -185,7 +185,7 @@ fn refuse(writer: &Writer, pool: &Pool, orders: &[CreateOrder], error: &CallErro
         index.expectations.created(&order.pod);
     }
     drop(index);
-    let pause = writer.backoff().failed(pool, error, writer.shared.now());
+    let pause = writer.creation_failed(pool, error);
     if !error.is_logged() {
         tracing::warn!(pool = %pool.key, error = message, retry_in = ?pause, "a pod could not be created");
     }

@@ -6,7 +6,6 @@ pub mod bind;
 mod claim_log;
 mod claim_pod;
 pub mod create_pod;
-pub mod creation_backoff;
 pub mod delete_pod;
 pub mod drain_pod;
 pub mod events;
@@ -26,15 +25,16 @@ use crate::cache::snapshot::PoolSnapshot;
 use crate::cache::watch::{ReconcileSender, SharedCache};
 use crate::model::Key;
 use crate::model::claim::Claim;
+use crate::model::pool::Pool;
 use crate::model::sandbox::{Owner, Sandbox};
 use crate::planner::{Plan, Step};
 use crate::telemetry::metrics::Metrics;
-use creation_backoff::Backoff;
 use events::Events;
+use jiff::SignedDuration;
 use kube::Client;
 use outcome::{CallError, Class};
 use request_limit::RequestLimit;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use task::{RETRY_AFTER, Task};
 use tokio::task::JoinHandle;
@@ -54,8 +54,6 @@ pub struct Writer {
     pub(crate) to_reconcile: ReconcileSender,
     pub(crate) events: Events,
     pub(crate) metrics: Metrics,
-    /// Shared between the tasks that create and the controller that plans.
-    backoff: Arc<Mutex<Backoff>>,
     bindings: Arc<RequestLimit>,
     changes: Arc<RequestLimit>,
     tasks: TaskTracker,
@@ -73,7 +71,6 @@ impl Writer {
             client,
             shared,
             to_reconcile,
-            backoff: Arc::default(),
             bindings: Arc::new(RequestLimit::new(BINDINGS)),
             changes: Arc::new(RequestLimit::new(CHANGES)),
             tasks: TaskTracker::new(),
@@ -101,7 +98,9 @@ impl Writer {
                 tracing::warn!(pool = %snapshot.key(), revision, times, not_running_reason, "sandboxes failed to become available");
             }
         }
-        index.failures.note(&snapshot.pool.uid, &plan.failures);
+        if let Some(memory) = index.pool_memory_mut(&snapshot.pool) {
+            memory.warm_up_failures.clone_from(&plan.failures);
+        }
         for (claim, mut sandboxes) in plan.bindings() {
             // Another pool may have begun to serve a claim that several may, or be done with it.
             let now = index.claim(&claim.key);
@@ -120,7 +119,9 @@ impl Writer {
             index.expectations.in_flight(&claim.uid);
             for sandbox in &sandboxes {
                 index.expectations.binding(sandbox, &claim.uid);
-                index.recent_claims.note(&snapshot.pool.uid, snapshot.now);
+                if let Some(memory) = index.pool_memory_mut(&snapshot.pool) {
+                    memory.recent_claims.note(snapshot.now);
+                }
             }
             let stays = |sandbox: &Arc<Sandbox>| !index.expectations.is_deleting(&sandbox.uid);
             let order = bind::BindOrder {
@@ -203,9 +204,25 @@ impl Writer {
         self.tasks.wait().await;
     }
 
-    /// Which pools create nothing for a while.
-    pub fn backoff(&self) -> MutexGuard<'_, Backoff> {
-        self.backoff.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The API server rejected a write that pods of `pool` wait for: none is created for the pause that this returns.
+    pub(crate) fn creation_failed(&self, pool: &Pool, error: &CallError) -> SignedDuration {
+        let asks = match error.class() {
+            Class::Throttled(pause) => Some(pause),
+            _ => None,
+        };
+        let now = self.shared.now();
+        let mut index = self.shared.lock();
+        let memory = index.pool_memory_mut(pool);
+        memory.map_or(SignedDuration::ZERO, |memory| {
+            memory.creation_backoff.failed(pool, error.message(), asks, now)
+        })
+    }
+
+    /// The API server created a pod of `pool`.
+    pub(crate) fn creation_succeeded(&self, pool: &Pool) {
+        if let Some(memory) = self.shared.lock().pool_memory_mut(pool) {
+            memory.creation_backoff.succeeded(pool);
+        }
     }
 
     pub(crate) fn trigger(&self, to_reconcile: Vec<ReconcileRequest>) {

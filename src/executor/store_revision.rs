@@ -49,20 +49,19 @@ pub(crate) async fn run(writer: Writer, pool: Arc<Pool>, revisions: Revisions) {
     if let Some(error) = failed {
         writer.requeue_after(again.clone(), pause_after(Some(&error)));
     }
+    let stored = stored.map_err(|error| {
+        let pause = writer.creation_failed(&pool, &error);
+        if !error.is_logged() {
+            let error = error.message();
+            tracing::warn!(pool = %pool.key, error, retry_in = ?pause, "the revision could not be stored");
+        }
+    });
     let mut index = writer.shared.lock();
     index.expectations.end_revising(&pool.uid);
     gone.into_iter()
         .for_each(|revision| index.forget_revision(revision));
-    match stored {
-        Ok(None) => {}
-        Ok(Some(revision)) => index.learn_revision(&revision, before),
-        Err(error) => {
-            let message = error.message();
-            let pause = writer.backoff().failed(&pool, &error, writer.shared.now());
-            if !error.is_logged() {
-                tracing::warn!(pool = %pool.key, error = message, retry_in = ?pause, "the revision could not be stored");
-            }
-        }
+    if let Ok(Some(revision)) = stored {
+        index.learn_revision(&revision, before);
     }
     drop(index);
     // What came meanwhile is seen to now.

@@ -1,5 +1,6 @@
 //! What the operator thinks in: pools, claims, sandboxes and revisions, parsed once into plain data.
 
+pub mod availability;
 pub mod claim;
 pub mod claim_spec;
 mod key;

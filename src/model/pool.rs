@@ -2,7 +2,7 @@
 
 use crate::api::{ClaimDefaults, PoolSpec, PoolStatus, labels};
 use crate::model::Key;
-use crate::model::lifecycle_hook::AvailabilityRule;
+use crate::model::availability::AvailabilityRule;
 use crate::model::pool_error::PoolError;
 use crate::model::pool_spec::ResolvedPoolSpec;
 use crate::model::revision::Template;

@@ -2,7 +2,8 @@
 //! once.
 
 use crate::api::pool::{PoolSpec, UpdateStrategyType};
-use crate::model::lifecycle_hook::{AvailabilityRule, Hook};
+use crate::model::availability::AvailabilityRule;
+use crate::model::lifecycle_hook::Hook;
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 

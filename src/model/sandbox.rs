@@ -2,7 +2,6 @@
 
 use crate::api::{API_VERSION, labels};
 use crate::model::Key;
-use crate::model::lifecycle_hook::AvailabilityRule;
 use crate::model::not_running_reason;
 use crate::model::stored;
 use crate::model::stored::{StoredPod, StoredPodCondition};
@@ -163,33 +162,6 @@ impl Sandbox {
     /// The phase is final: Succeeded or Failed.
     pub fn finished(&self) -> bool {
         matches!(self.phase, PodPhase::Succeeded | PodPhase::Failed)
-    }
-
-    /// A claim could take it `now`. One that need not stay Ready for any time is available as soon as it is, whatever the
-    /// clock of its node says.
-    pub fn is_available(&self, availability_rule: &AvailabilityRule, now: Timestamp) -> bool {
-        self.available_at(availability_rule)
-            .is_some_and(|at| at <= now || availability_rule.min_ready.is_zero())
-    }
-
-    /// When the pod will be available if it stays as it is; `None` when it will not.
-    pub fn available_at(&self, availability_rule: &AvailabilityRule) -> Option<Timestamp> {
-        self.up_at(availability_rule)
-            .filter(|_| self.state == labels::WARM)
-    }
-
-    /// The same whatever its state label says: Running, Ready for as long as `gate` asks, and with every handler
-    /// that it asks for.
-    pub fn up_at(&self, availability_rule: &AvailabilityRule) -> Option<Timestamp> {
-        let runs = !self.terminating && self.phase == PodPhase::Running;
-        let since = self
-            .ready_since
-            .filter(|_| runs && availability_rule.pre_normal.all_on(self))?;
-        Some(
-            since
-                .checked_add(availability_rule.min_ready)
-                .unwrap_or(Timestamp::MAX),
-        )
     }
 
     /// The phase is final, and the pod came to it before its time to become available was over. A kubelet takes Ready away

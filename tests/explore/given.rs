@@ -9,7 +9,7 @@ use crate::state::State;
 use jiff::Timestamp;
 use warmpool::api::claim::RevisionPolicy;
 use warmpool::cache::index::Index;
-use warmpool::cache::snapshot::{Creation, Waiting};
+use warmpool::cache::snapshot::Waiting;
 use warmpool::model::Key;
 use warmpool::model::claim::Claim;
 
@@ -64,7 +64,7 @@ fn is_fit(before: &Object) -> Result<(), Breach> {
 fn is_due(state: &State, before: &Object, claim: &Object, known: &Index) -> Result<(), Breach> {
     let (name, given) = (before.name(), claim.name());
     let key = Key::new("default", before.pool());
-    let Some(view) = known.pool_snapshot(&key, state.now(), 0, Creation::Open) else {
+    let Some(view) = known.pool_snapshot(&key, state.now(), 0) else {
         return breach(
             "I3",
             format!("pod {name} is given away for a pool that nobody knows of"),

@@ -10,7 +10,6 @@ use crate::state::State;
 use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
 use warmpool::cache::index::Index;
-use warmpool::cache::snapshot::Creation;
 use warmpool::model::Key;
 
 pub fn reached(state: &State) -> Result<(), Breach> {
@@ -72,7 +71,7 @@ fn knows_what_is(state: &State, index: &Index) -> Result<(), Breach> {
     }
     for pool in server.list(Kind::Pools) {
         let key = Key::new("default", pool.name());
-        let view = index.pool_snapshot(&key, state.now(), 0, Creation::Open);
+        let view = index.pool_snapshot(&key, state.now(), 0);
         let mut revisions = view.into_iter().flat_map(|view| view.revisions);
         if let Some(gone) = revisions.find(|r| !is(Kind::Revisions, &r.key, &r.uid)) {
             return breach(

@@ -5,7 +5,6 @@ use crate::operator::{Operator, Running};
 use crate::state::State;
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use warmpool::cache::snapshot::Creation;
 use warmpool::executor::task::Task;
 use warmpool::model::Key;
 
@@ -38,12 +37,7 @@ fn write(text: &mut String, state: &State) -> std::fmt::Result {
 }
 
 fn write_operator(text: &mut String, state: &State, operator: &Operator) -> std::fmt::Result {
-    let statuses = &operator.statuses;
-    writeln!(
-        text,
-        "operator {:?} {:?} {statuses:?} {:?}",
-        operator.due, operator.wakes, operator.backoff
-    )?;
+    writeln!(text, "operator {:?} {:?}", operator.due, operator.wakes)?;
     for (kind, events) in &operator.inbox {
         writeln!(text, "to come {kind:?}")?;
         for event in events {
@@ -111,11 +105,15 @@ fn write_index(text: &mut String, state: &State, operator: &Operator) -> std::fm
     }
     for (pool, _) in &state.scene.pools {
         let key = Key::new("default", *pool);
-        let Some(view) = index.pool_snapshot(&key, state.now(), 0, Creation::Open) else {
+        let Some(view) = index.pool_snapshot(&key, state.now(), 0) else {
             continue;
         };
         writeln!(text, "{:?} {:?}", view.pool, index.awaits(&view.pool.uid))?;
         writeln!(text, "{:?} {:?}", view.failures, view.recent_claims)?;
+        if let Some(memory) = index.pool_memory(&view.pool) {
+            let due = memory.status_due(state.now());
+            writeln!(text, "{due:?} {:?}", memory.creation_backoff)?;
+        }
         for revision in &view.revisions {
             let stored = (
                 &revision.key.name,

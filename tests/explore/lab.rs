@@ -16,10 +16,8 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use warmpool::cache::index::{Index, ReconcileRequest};
 use warmpool::cache::watch::{Inputs, ReconcileSender, SharedCache};
-use warmpool::controllers::pool::Statuses;
 use warmpool::controllers::{Context, claim, pool};
 use warmpool::executor::Writer;
-use warmpool::executor::creation_backoff::Backoff;
 use warmpool::executor::task::Task;
 use warmpool::model::Key;
 use warmpool::telemetry::metrics::Metrics;
@@ -73,10 +71,8 @@ fn on_a_rig<T>(bench: &mut Bench, step: impl FnOnce(&Lab, &mut Rig, &mut Bench) 
     LAB.with(|lab| {
         let idle = lab.rigs.borrow_mut().remove(&bench.synced);
         let mut rig = idle.unwrap_or_else(|| Rig::new(bench.synced, lab));
-        rig.context.statuses = bench.statuses.clone();
         let result = step(lab, &mut rig, bench);
         *rig.shared.lock() = Index::default();
-        *rig.context.writer.backoff() = Backoff::default();
         lab.rigs.borrow_mut().insert(bench.synced, rig);
         result
     })
@@ -105,8 +101,6 @@ async fn serve(request: http::Request<Body>) -> Result<http::Response<Body>, std
 /// What the operator's code runs on in one step.
 pub struct Bench<'a> {
     pub index: &'a mut Index,
-    pub statuses: &'a mut Statuses,
-    pub backoff: &'a mut Backoff,
     /// Watches that have delivered their first list.
     pub synced: usize,
     pub now: Timestamp,
@@ -178,7 +172,6 @@ impl Rig {
         let context = Context {
             shared: shared.clone(),
             writer,
-            statuses: Statuses::default(),
         };
         Self {
             shared,
@@ -189,10 +182,9 @@ impl Rig {
         }
     }
 
-    /// Puts the real index and the real backoff in, or takes them out again.
+    /// Puts the real index in, or takes it out again.
     fn swap(&self, bench: &mut Bench) {
         std::mem::swap(&mut *self.shared.lock(), bench.index);
-        std::mem::swap(&mut *self.context.writer.backoff(), bench.backoff);
     }
 
     fn outcome(&mut self) -> Outcome {
@@ -216,7 +208,6 @@ pub fn reconcile(mut bench: Bench, trigger: &ReconcileRequest) -> Outcome {
             ReconcileRequest::Claim(key) => claim::step(&rig.context, key, bench.now),
         };
         rig.swap(bench);
-        *bench.statuses = rig.context.statuses.clone();
         Outcome {
             next,
             awaited,

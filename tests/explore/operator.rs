@@ -13,8 +13,6 @@ use std::time::Instant;
 use warmpool::cache::expectations::EXPECTATION_TIMEOUT;
 use warmpool::cache::index::{Index, ReconcileRequest};
 use warmpool::cache::watch::{Indexed, KINDS, take_over_list};
-use warmpool::controllers::pool::Statuses;
-use warmpool::executor::creation_backoff::Backoff;
 use warmpool::executor::task::Task;
 use warmpool::model::Key;
 use warmpool::model::stored::{StoredClaim, StoredPod, StoredPool, StoredRevision};
@@ -77,10 +75,6 @@ pub struct Moment {
 #[derive(Clone, Debug, Default)]
 pub struct Operator {
     pub index: Arc<Index>,
-    /// When statuses of pools were written last.
-    pub statuses: Statuses,
-    /// Pools that create nothing for a while.
-    pub backoff: Backoff,
     /// Events not delivered yet, of each kind that has been listed.
     pub inbox: BTreeMap<Kind, VecDeque<Event>>,
     pub due: BTreeSet<Due>,
@@ -109,8 +103,6 @@ impl Operator {
         Bench {
             synced: self.synced(),
             index: Arc::make_mut(&mut self.index),
-            statuses: &mut self.statuses,
-            backoff: &mut self.backoff,
             now: moment.now,
             seed: moment.seed,
         }
@@ -167,12 +159,9 @@ impl Operator {
         if self.busy.contains(due) {
             return None;
         }
-        let (mut index, mut statuses) = (Index::clone(&self.index), self.statuses.clone());
-        let mut backoff = self.backoff.clone();
+        let mut index = Index::clone(&self.index);
         let bench = Bench {
             index: &mut index,
-            statuses: &mut statuses,
-            backoff: &mut backoff,
             synced: self.synced(),
             now: moment.now,
             seed: moment.seed,
@@ -184,8 +173,6 @@ impl Operator {
         }
         self.busy.clear();
         self.index = Arc::new(index);
-        self.statuses = statuses;
-        self.backoff = backoff;
         Some(self.follow(due, outcome, moment))
     }
 

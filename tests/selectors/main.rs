@@ -8,7 +8,7 @@ mod supply;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use warmpool::cache::index::{Index, ReconcileRequest};
-use warmpool::cache::snapshot::{Creation, PoolPresence, PoolSnapshot};
+use warmpool::cache::snapshot::{PoolPresence, PoolSnapshot};
 use warmpool::model::Key;
 use warmpool::model::stored::{StoredClaim, StoredPod, StoredPool};
 use warmpool::planner::claim::plan;
@@ -69,9 +69,7 @@ fn claim(index: &mut Index, more: Value) -> Vec<ReconcileRequest> {
 }
 
 fn view(index: &Index, pool: &str) -> PoolSnapshot {
-    index
-        .pool_snapshot(&Key::new("default", pool), now(), 1, Creation::Open)
-        .unwrap()
+    index.pool_snapshot(&Key::new("default", pool), now(), 1).unwrap()
 }
 
 /// The pools whose view holds the claim.

@@ -4,7 +4,7 @@ use crate::world::{BEGIN, Reply, World};
 use jiff::SignedDuration;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use warmpool::cache::snapshot::{Creation, WarmUpFailures};
+use warmpool::cache::snapshot::WarmUpFailures;
 use warmpool::model::Key;
 
 const HOUR: i64 = 3600;
@@ -39,18 +39,13 @@ async fn failures_and_takings_are_forgotten_when_the_clock_is_set_back_and_kept_
     };
     let pool = world.context.shared.lock().pool(&key).unwrap();
     let mut index = world.context.shared.lock();
-    index
-        .failures
-        .note(&pool.uid, &BTreeMap::from([("1".to_string(), failures)]));
-    index.recent_claims.note(&pool.uid, BEGIN);
+    let memory = index.pool_memory_mut(&pool).unwrap();
+    memory.warm_up_failures = BTreeMap::from([("1".to_string(), failures)]);
+    memory.recent_claims.note(BEGIN);
     drop(index);
     let known = |seconds| {
         let now = BEGIN + SignedDuration::from_secs(seconds);
-        let view = world
-            .context
-            .shared
-            .lock()
-            .pool_snapshot(&key, now, 0, Creation::Open);
+        let view = world.context.shared.lock().pool_snapshot(&key, now, 0);
         let view = view.unwrap();
         (view.failures.len(), view.recent_claims.len())
     };

@@ -4,7 +4,6 @@ use crate::world::{Asked, BEGIN, NOT_ADMITTED, Reply, World, warm};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
-use warmpool::cache::snapshot::Creation;
 use warmpool::model::Key;
 use warmpool::planner::plan;
 
@@ -93,7 +92,7 @@ async fn a_claim_that_is_refused_is_counted_as_waiting_all_the_time() {
     for _ in 0..60 {
         world.go_on(Duration::from_millis(990)).await;
         let index = world.context.shared.lock();
-        let view = index.pool_snapshot(&key, BEGIN, 0, Creation::Open).unwrap();
+        let view = index.pool_snapshot(&key, BEGIN, 0).unwrap();
         drop(index);
         assert_eq!(plan(&view).status.pending_claims, 1);
     }

@@ -3,7 +3,7 @@
 use crate::world::{BEGIN, Reply, World, owner, warm};
 use serde_json::json;
 use std::time::Duration;
-use warmpool::cache::snapshot::{Creation, PoolSnapshot};
+use warmpool::cache::snapshot::PoolSnapshot;
 use warmpool::model::Key;
 use warmpool::planner;
 
@@ -25,11 +25,7 @@ fn a_claim_for(replicas: usize) -> (World, PoolSnapshot) {
         .expectations
         .end_in_flight("uid-default-run");
     let key = Key::new("default", "python");
-    let view = world
-        .context
-        .shared
-        .lock()
-        .pool_snapshot(&key, BEGIN, 0, Creation::Open);
+    let view = world.context.shared.lock().pool_snapshot(&key, BEGIN, 0);
     (world, view.unwrap())
 }
 

@@ -15,7 +15,6 @@ use std::time::Duration;
 use tokio::time::Instant;
 use warmpool::cache::index::ReconcileRequest;
 use warmpool::cache::watch::{Inputs, KINDS, ReconcileSender, SharedCache};
-use warmpool::controllers::pool::Statuses;
 use warmpool::controllers::resync::clock_was_set;
 use warmpool::controllers::{Context, claim, pool};
 use warmpool::executor::Writer;
@@ -101,11 +100,7 @@ impl World {
         let to_reconcile = ReconcileSender { pools, claims };
         let writer = Writer::new(client, shared.clone(), to_reconcile, Metrics::default());
         Self {
-            context: Context {
-                shared,
-                writer,
-                statuses: Statuses::default(),
-            },
+            context: Context { shared, writer },
             log,
             pools: pool_receiver,
             claims: claim_receiver,

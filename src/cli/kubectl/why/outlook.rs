@@ -19,11 +19,10 @@ impl Outlook {
     /// `None` when there is no such pool. What only the operator remembers, that creates were refused, is taken from the
     /// pool's conditions.
     pub(super) fn of(index: &Index, key: &Key, now: Timestamp) -> Option<Self> {
-        let creation = rejection(&*index.pool(key)?).map_or(Creation::Open, |message| Creation::BackOff {
-            until: now,
-            message,
-        });
-        let snapshot = index.pool_snapshot(key, now, 0, creation)?;
+        let mut snapshot = index.pool_snapshot(key, now, 0)?;
+        if let Some(message) = rejection(&snapshot.pool) {
+            snapshot.creation = Creation::BackOff { until: now, message };
+        }
         let mut plan = planner::plan(&snapshot);
         if snapshot.pool.terminating {
             // The operator leaves it to the garbage collector.

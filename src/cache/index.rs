@@ -77,7 +77,7 @@ impl Index {
         let mut to_reconcile = vec![ReconcileRequest::Pool(key.clone())];
         if !known {
             if self.templates.knows_that_of(&pool) {
-                pool.warn_of_fault();
+                pool.log_error();
             }
             to_reconcile.extend(self.waiting_on(&key));
         }
@@ -286,7 +286,7 @@ impl Index {
             self.pools
                 .values()
                 .filter(missing)
-                .for_each(|pool| pool.warn_of_fault());
+                .for_each(|pool| pool.log_error());
         }
     }
 
@@ -297,7 +297,7 @@ impl Index {
         for user in &users {
             if let Some(pool) = self.pools.get_mut(user) {
                 *pool = Arc::new(Pool::clone(pool).with_template(found.clone()));
-                pool.warn_of_fault();
+                pool.log_error();
             }
         }
         users.into_iter().map(ReconcileRequest::Pool).collect()

@@ -1,4 +1,4 @@
-//! A claim, decoded and validated once.
+//! A SandboxClaim, decoded and validated once.
 
 use crate::api::claim::{Phase, ReleasePolicy};
 use crate::api::conditions;
@@ -23,30 +23,30 @@ pub struct Claim {
     pub resource_version: String,
     /// `metadata.generation`.
     pub generation: i64,
-    /// Creation time; the API gives it in whole seconds.
+    /// Creation time; the API stores whole seconds.
     pub created: Timestamp,
-    /// Order of arrival at this process. It tells claims of the same second apart, since a watch delivers
-    /// creations in the order in which they were stored.
+    /// Order of arrival at this process. It orders claims of the same second, because a watch delivers creations in the
+    /// order in which they were stored.
     pub sequence: u64,
-    /// When the claim came, as exactly as this process knows: the moment its creation was seen, or, for a
-    /// claim older than the process, its creation time.
+    /// When the claim arrived: when this process saw its creation or, for a claim older than the process, its creation
+    /// time.
     pub arrived: Timestamp,
     /// Has a deletion timestamp.
     pub terminating: bool,
-    /// Which pools will do.
+    /// Which pools may serve the claim.
     pub target: Target,
-    /// The spec, or a sentence saying what in it is not understood.
+    /// The spec, or a sentence that names the field with an invalid value.
     pub spec: Result<SandboxClaimSpec, String>,
-    /// The stored status; empty when it is not understood, since the truth is on the pods.
+    /// The stored status; empty when it does not decode, because the pods hold the truth.
     pub status: SandboxClaimStatus,
 }
 
-/// Which pools of its namespace will do for a claim.
+/// Which pools of its namespace may serve a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// The one with this name.
+    /// The pool with this name.
     Pool(String),
-    /// Any that has these labels.
+    /// Any pool with these labels.
     AnyWith(BTreeMap<String, String>),
 }
 
@@ -65,7 +65,7 @@ impl Target {
 }
 
 impl Claim {
-    /// Facts of a stored claim that is number `sequence` to arrive, at `arrived`.
+    /// Decodes a stored claim. It was number `sequence` to arrive, at `arrived`.
     pub fn read(claim: &StoredClaim, sequence: u64, arrived: Timestamp) -> Self {
         let spec: Result<SandboxClaimSpec, String> = stored::decode("spec", &claim.spec).and_then(valid);
         let target = spec.as_ref().map_err(Clone::clone).and_then(Target::read);
@@ -79,13 +79,13 @@ impl Claim {
             arrived,
             terminating: claim.metadata.deletion_timestamp.is_some(),
             spec: target.as_ref().map_err(Clone::clone).and(spec),
-            // Nothing is called "", so a claim that is not understood gets nothing.
+            // No pool has the name "", so an invalid claim gets nothing.
             target: target.unwrap_or(Target::Pool(String::new())),
             status: stored::decode("status", &claim.status).unwrap_or_default(),
         }
     }
 
-    /// The pool that serves it, or the one it asks for; empty while any of several may.
+    /// The pool that serves the claim or that the claim names; empty while a selector claim has none.
     pub fn pool(&self) -> &str {
         match &self.target {
             Target::Pool(name) => name,
@@ -93,7 +93,7 @@ impl Claim {
         }
     }
 
-    /// The pool that it asks for by name.
+    /// The pool that the claim names.
     pub fn named_pool(&self) -> Option<Key> {
         match &self.target {
             Target::Pool(name) => Some(Key::new(self.key.namespace.clone(), name)),
@@ -101,15 +101,15 @@ impl Claim {
         }
     }
 
-    /// Whether `pool` will do.
+    /// Whether `pool` may serve the claim.
     pub fn accepts(&self, pool: &Pool) -> bool {
-        let will_do = match &self.target {
+        let matches = match &self.target {
             Target::Pool(name) => pool.key.name == *name,
             Target::AnyWith(labels) => labels
                 .iter()
                 .all(|(key, value)| pool.labels.get(key) == Some(value)),
         };
-        will_do && pool.key.namespace == self.key.namespace
+        matches && pool.key.namespace == self.key.namespace
     }
 
     /// Sandboxes wanted.
@@ -118,8 +118,8 @@ impl Claim {
         usize::try_from(replicas).unwrap_or(1)
     }
 
-    /// The terms of the claim. What a pool with these defaults says counts only until the claim is bound first, or ends: from
-    /// then on what was said then does. One that is not understood loses nothing.
+    /// The claim's spec with defaults filled in. The defaults of the pool count until the claim is bound for the first time
+    /// or ends; the status keeps those that counted then. An invalid claim keeps its sandboxes.
     pub fn resolved_spec(&self, defaults: Option<&ClaimDefaults>) -> ResolvedClaimSpec {
         let kept = self.status.defaults.clone();
         let defaults = kept.or_else(|| defaults.map(Into::into)).unwrap_or_default();
@@ -133,33 +133,33 @@ impl Claim {
         }
     }
 
-    /// When it fails with reason WaitTimeout unless it is bound. One that waits for a lost sandbox to be replaced has its
-    /// time anew.
+    /// When the claim fails with reason WaitTimeout unless it is bound. A claim that waits for the replacement of a lost
+    /// sandbox has its full time again.
     pub fn deadline(&self, resolved_spec: &ResolvedClaimSpec) -> Option<Timestamp> {
         let start = self.waits_from(self.created);
         start.checked_add(resolved_spec.wait_timeout).ok()
     }
 
-    /// Since when it waits: since it `came`, or since it lost a sandbox that is to be replaced.
+    /// Since when the claim waits: since it `came`, or since it lost a sandbox that is being replaced.
     pub fn waits_from(&self, came: Timestamp) -> Timestamp {
         let was_bound = self.status.wait_seconds.is_some();
         let lost = conditions::find(&self.status.conditions, conditions::BOUND).filter(|_| was_bound);
         lost.map_or(came, |c| c.last_transition_time.0)
     }
 
-    /// When its user wants it to end, bound or not: in whole seconds, as statuses tell times.
+    /// `shutdownTime`, in whole seconds as every time in a status.
     pub fn shutdown(&self) -> Option<Timestamp> {
         let time = self.spec.as_ref().ok()?.shutdown_time.as_ref()?;
         Some(conditions::whole_seconds(time.0))
     }
 
-    /// When it expires: at its `shutdownTime`, bound or not, or `lifetimeSeconds` after it was bound first. Where it leaves
-    /// them out, the default of the pool counts as it was then.
+    /// When the claim expires: at its `shutdownTime`, bound or not, or `lifetimeSeconds` after it was bound for the first time.
+    /// Where the claim sets neither, the pool's default at that time counts.
     pub fn expiration(&self) -> Option<Timestamp> {
         self.expiration_with(&self.status)
     }
 
-    /// The same once its status is this one.
+    /// [`expiration`](Self::expiration) of a claim with this status.
     pub fn expiration_with(&self, status: &SandboxClaimStatus) -> Option<Timestamp> {
         let spec = self.spec.as_ref().ok()?;
         let default = || status.defaults.as_ref()?.lifetime_seconds;
@@ -171,25 +171,24 @@ impl Claim {
         self.shutdown().or_else(after_binding)
     }
 
-    /// Whether it may keep a sandbox that it holds. One that its status lists may have ended with success: that is its tenant's
-    /// doing.
+    /// Whether the claim may keep a sandbox that it holds. A sandbox in its status may have succeeded: its tenant ended it.
     pub fn keeps(&self, sandbox: &Sandbox) -> bool {
         let succeeded = sandbox.phase == PodPhase::Succeeded;
         !sandbox.terminating && (!sandbox.finished() || succeeded && self.lists(sandbox))
     }
 
-    /// Whether its status lists the sandbox.
+    /// Whether the status lists the sandbox.
     pub fn lists(&self, sandbox: &Sandbox) -> bool {
         self.status.sandboxes.iter().any(|s| s.uid == sandbox.uid)
     }
 
-    /// Neither bound, ended nor being deleted, as far as its status says.
+    /// The claim is neither bound, ended nor being deleted, according to its status.
     pub fn waiting(&self) -> bool {
         !self.terminating && matches!(self.status.phase, None | Some(Phase::Pending))
     }
 }
 
-/// What the schema refuses today but an object stored under a looser one may hold.
+/// Rejects values that an object stored under an older, looser schema may hold.
 fn valid(spec: SandboxClaimSpec) -> Result<SandboxClaimSpec, String> {
     if !(1..=1000).contains(&spec.replicas) {
         return Err(format!("spec.replicas: {} is not from 1 to 1000", spec.replicas));

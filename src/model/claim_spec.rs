@@ -1,37 +1,36 @@
-//! The terms of a claim: its own fields, and where it leaves them out, the pool's `claimDefaults`, and then the defaults
-//! of the API.
+//! What a claim's spec comes to: its own fields, then the pool's `claimDefaults`, then API defaults.
 
 use crate::api::claim::{OnEmpty, OnSandboxLost, PodMetadata, ReleasePolicy, RevisionPolicy};
 use crate::api::claim_defaults::BoundDefaults;
 use crate::api::{ClaimDefaults, SandboxClaimSpec};
 use jiff::SignedDuration;
 
-/// `waitTimeoutSeconds` of a claim when nobody says otherwise.
+/// Default of `waitTimeoutSeconds`.
 const WAIT_TIMEOUT: i32 = 300;
 
-/// What holds for a claim on one pool.
+/// The spec of a claim with every default filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolvedClaimSpec {
     /// What happens when no sandbox is available.
     pub on_empty: OnEmpty,
-    /// Which revisions will do.
+    /// Which revisions the claim takes.
     pub revision_policy: RevisionPolicy,
     /// Higher first.
     pub priority: i32,
-    /// How long the claim waits at most.
+    /// Longest wait before the claim fails.
     pub wait_timeout: SignedDuration,
-    /// How long after its end it is deleted.
+    /// How long after its end the claim is deleted; `None`: never.
     pub ttl: Option<SignedDuration>,
-    /// What becomes of its sandboxes when it expires.
+    /// What happens to the sandboxes when the claim expires.
     pub release_policy: ReleasePolicy,
     /// What happens when a bound sandbox is lost.
     pub on_sandbox_lost: OnSandboxLost,
-    /// What the pool says of them, or said when the claim was bound first or ended.
+    /// The pool's defaults, as they are or as they were when the claim was first bound or ended.
     pub defaults: BoundDefaults,
 }
 
 impl ResolvedClaimSpec {
-    /// The terms of a claim with this spec where these are the defaults.
+    /// Fills `defaults` into `spec`.
     pub fn of(spec: &SandboxClaimSpec, defaults: BoundDefaults) -> Self {
         let seconds = |own: Option<i32>, default: Option<i32>| {
             let seconds = own.or(default)?;

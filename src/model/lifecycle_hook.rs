@@ -1,11 +1,10 @@
-//! Lifecycle hooks: labels and finalizers by which somebody else has a say in when a sandbox is available and
-//! when it goes.
+//! Lifecycle hooks: labels and finalizers by which other controllers delay availability or deletion.
 
 use crate::api::pool::LifecycleHook;
 use crate::model::sandbox::Sandbox;
 use std::collections::BTreeMap;
 
-/// Handlers that a sandbox may carry.
+/// The handlers of one hook.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hook {
     /// Labels with these values.
@@ -25,8 +24,8 @@ impl Hook {
         self.on(sandbox).any(|on| on)
     }
 
-    /// Every handler, in words, and whether it is on `sandbox`.
-    pub fn told<'a>(&'a self, sandbox: &'a Sandbox) -> impl Iterator<Item = (String, bool)> + 'a {
+    /// Every handler as text, and whether it is on `sandbox`.
+    pub fn describe<'a>(&'a self, sandbox: &'a Sandbox) -> impl Iterator<Item = (String, bool)> + 'a {
         let labels = self
             .labels
             .iter()

@@ -1,12 +1,11 @@
-//! What keeps a pod from running, in the words of whoever says so in its status: scheduler or kubelet. Reasons alone
-//! are told; the messages beside them may hold addresses and values of others.
+//! Why a pod does not run, as the scheduler or kubelet says in its status. Messages are left out: they may hold secrets.
 
 use crate::model::stored::{StoredContainerStatus, StoredPod};
 
-/// Reasons of a container that only takes its time.
+/// Reasons of a container that starts normally.
 const UNDER_WAY: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 
-/// What holds `pod` up, as in `container main: ImagePullBackOff`; `None` when nobody says.
+/// The reason, as in `container main: ImagePullBackOff`; `None` when the status holds none.
 pub fn of(pod: &StoredPod) -> Option<String> {
     let status = &pod.status;
     let containers = [&status.init_container_statuses, &status.container_statuses];

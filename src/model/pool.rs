@@ -1,4 +1,4 @@
-//! A pool, decoded and validated once.
+//! A Pool, decoded and validated once.
 
 use crate::api::{ClaimDefaults, PoolSpec, PoolStatus, labels};
 use crate::model::Key;
@@ -23,9 +23,9 @@ pub struct Pool {
     pub resource_version: String,
     /// `metadata.generation`.
     pub generation: i64,
-    /// Its labels, by which claims select pools.
+    /// Labels, by which claims select pools.
     pub labels: BTreeMap<String, String>,
-    /// What holds for claims that leave a field out.
+    /// Defaults of claims that leave a field out.
     pub claim_defaults: ClaimDefaults,
     /// Creation time.
     pub created: Timestamp,
@@ -33,21 +33,21 @@ pub struct Pool {
     pub terminating: bool,
     /// The PodTemplate that `spec.templateRef` names.
     pub template_ref: Option<Key>,
-    /// The template to make sandboxes from: that of the spec or of the PodTemplate. Empty with a fault.
+    /// The template of the spec or of the PodTemplate; empty with an [`error`](Self::error).
     pub template: Arc<Template>,
-    /// Why the template is what it is, in the user's words.
+    /// The user's change-cause annotation.
     pub change_cause: Option<String>,
-    /// What the spec comes to. With a [`PoolError::Spec`] only its gate means anything; `claim_defaults` are read all the same.
+    /// The spec in whole numbers. With a [`PoolError::Spec`] only its availability rule is valid.
     pub spec: ResolvedPoolSpec,
-    /// Why the pool is left as it is: it creates and deletes nothing; what is warm may still be claimed.
+    /// Why the pool creates and deletes nothing. Available sandboxes may still be claimed.
     pub error: Option<PoolError>,
     /// The stored status.
     pub status: PoolStatus,
 }
 
 impl Pool {
-    /// Facts of a stored pool. The PodTemplate that it names counts as missing until
-    /// [`with_template`](Self::with_template) gives it.
+    /// Decodes a stored pool. The PodTemplate that it names counts as missing until
+    /// [`with_template`](Self::with_template) adds it.
     pub fn read(pool: &StoredPool) -> Self {
         let key = stored::key(&pool.metadata);
         let understood = stored::decode("spec", &pool.spec).and_then(|spec: PoolSpec| {
@@ -59,7 +59,7 @@ impl Pool {
         });
         let claim_defaults = match &understood {
             Ok((_, _, defaults)) => defaults.clone(),
-            // A fault elsewhere changes nothing for claims.
+            // An error elsewhere in the spec changes nothing for claims.
             Err(_) => pool
                 .spec
                 .get("claimDefaults")
@@ -98,7 +98,7 @@ impl Pool {
         }
     }
 
-    /// The pool with the template of the PodTemplate that it names, or with what is wrong with that.
+    /// Adds the template of the PodTemplate that the pool names, or the error that it has.
     #[must_use]
     pub fn with_template(self, found: Result<Arc<Template>, PoolError>) -> Self {
         let (template, error) = match found {
@@ -112,15 +112,15 @@ impl Pool {
         }
     }
 
-    /// Logs the fault, if there is one.
-    pub(crate) fn warn_of_fault(&self) {
+    /// Logs the error, if there is one.
+    pub(crate) fn log_error(&self) {
         if let Some(error) = &self.error {
             tracing::warn!(pool = %self.key, "the pool is left as it is: {}", error.message());
         }
     }
 }
 
-/// Where the template of a pool is written.
+/// Where the template of a pool stands.
 enum Source {
     /// In the pool.
     Inline(Template),
@@ -129,7 +129,7 @@ enum Source {
 }
 
 impl Source {
-    /// What the schema asks for today, and an object stored under a looser one may lack.
+    /// Checks what an object stored under an older, looser schema may lack.
     fn of(spec: &PoolSpec) -> Result<Self, String> {
         match (&spec.template, &spec.template_ref) {
             (Some(template), None) => Ok(Self::Inline(Template::new(template.0.clone()))),

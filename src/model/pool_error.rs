@@ -1,12 +1,12 @@
-//! Why a pool is left as it is.
+//! Why a pool creates and deletes nothing.
 
 use crate::model::Key;
 
-/// What keeps a pool from being acted on: none of its sandboxes is created or deleted, and those that are warm
-/// may still be claimed. Each holds a sentence that says what is wrong and what to do.
+/// Why a pool creates and deletes nothing. Its available sandboxes may still be claimed. Each variant holds a sentence that
+/// says what is wrong and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PoolError {
-    /// The spec holds a value that is not understood; its targets mean nothing.
+    /// The spec holds an invalid value, so its numbers mean nothing.
     Spec(String),
     /// The PodTemplate that `templateRef` names does not exist.
     TemplateNotFound(String),
@@ -15,7 +15,7 @@ pub enum PoolError {
 }
 
 impl PoolError {
-    /// There is no PodTemplate `key`.
+    /// PodTemplate `key` does not exist.
     pub fn not_found(key: &Key) -> Self {
         Self::TemplateNotFound(format!(
             "PodTemplate {} does not exist in namespace {}; create it, or name another one in spec.templateRef",
@@ -23,7 +23,7 @@ impl PoolError {
         ))
     }
 
-    /// The PodTemplate `key` cannot be used; `problem` says what is wrong and what to do.
+    /// PodTemplate `key` cannot be used; `problem` says what is wrong and what to do.
     pub fn invalid(key: &Key, problem: &str) -> Self {
         Self::TemplateInvalid(format!("PodTemplate {} cannot be used: {problem}", key.name))
     }

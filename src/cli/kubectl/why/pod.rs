@@ -153,7 +153,7 @@ fn deadline(sandbox: &Sandbox, outlook: &Outlook, now: Timestamp) -> Option<Stri
 
 fn draining(sandbox: &Sandbox, pre_delete: &Hook) -> String {
     let held: Vec<_> = pre_delete
-        .told(sandbox)
+        .describe(sandbox)
         .filter(|(_, on)| *on)
         .map(|(handler, _)| handler)
         .collect();
@@ -183,7 +183,7 @@ fn obstacles(sandbox: &Sandbox, spec: &ResolvedPoolSpec) -> Vec<String> {
     let missing: Vec<_> = spec
         .availability_rule
         .pre_normal
-        .told(sandbox)
+        .describe(sandbox)
         .filter(|(_, on)| !on)
         .map(|(handler, _)| handler)
         .collect();

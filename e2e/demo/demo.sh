@@ -216,8 +216,8 @@ rollout() {
   claiming=$!
   run kubectl patch pool python --type=json \
     -p "[{\"op\": \"replace\", \"path\": \"/spec/template/spec/containers/0/image\", \"value\": \"$new_image\"}]"
-  note "" "A claim is created every $claim_every s. The rollout may make at most 25% of 10, so 2, unclaimed sandboxes unavailable." \
-    "A claim takes one more, so AVAILABLE may be below 8 while a new sandbox warms up in its place."
+  note "" "A claim is created every $claim_every s. The rollout may make 2 unclaimed sandboxes (25% of 10)" \
+    "unavailable. A claim takes one more, so AVAILABLE may be below 8 while a new sandbox warms up in its place."
   printf '\n$ kubectl get pools   # once a second\n'
   kubectl get pools
   deadline=$((SECONDS + 120))

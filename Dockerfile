@@ -4,20 +4,20 @@
 ARG BUILD_IMAGE=rust:1-bookworm
 
 FROM ${BUILD_IMAGE} AS build
-# It writes into the binary which crates it was built from: a bill of materials that trivy, grype, syft, osv-scanner and
+# cargo-auditable writes the list of crates into the binary: a bill of materials that trivy, grype, syft, osv-scanner and
 # `cargo audit bin` read.
 ARG CARGO_AUDITABLE=0.7.7
 RUN cargo install --locked --root /tools cargo-auditable@${CARGO_AUDITABLE}
 WORKDIR /build
 COPY . .
-# Naming the target keeps the flag away from build scripts and procedural macros, which cannot be static.
+# With --target the flag does not reach build scripts and procedural macros, which cannot be static.
 RUN target="$(rustc -vV | sed -n 's/^host: //p')" \
  && export PATH="/tools/bin:$PATH" RUSTFLAGS="-C target-feature=+crt-static" \
  && cargo auditable build --release --locked --bin warmpool --target "$target" \
  && cp "target/$target/release/warmpool" /warmpool
 
 FROM scratch
-# The commit it is built from: --build-arg REVISION=$(git rev-parse HEAD)
+# The commit of the build: --build-arg REVISION=$(git rev-parse HEAD)
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="warmpool" \
       org.opencontainers.image.description="Kubernetes operator that keeps sandboxes warm and hands them to claims" \

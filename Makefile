@@ -9,14 +9,14 @@ CLUSTER := e2e/cluster/cluster.py
 NAME ?= dev
 NODES ?= 4
 
-##@ Look at it
+##@ See it
 
 .PHONY: demo
-demo: ## Show the operator at work on a control plane of its own, leave both running (NODE=real: with containers, as root)
+demo: ## Show the operator at work on a real control plane, and leave both running (NODE=real: with containers, as root)
 	@e2e/demo/demo.sh up
 
 .PHONY: demo-down
-demo-down: ## End what `make demo` started, and nothing else
+demo-down: ## Stop the control plane and the operator that `make demo` started
 	@e2e/demo/demo.sh down
 
 .PHONY: cluster
@@ -25,10 +25,10 @@ cluster: ## Start a real control plane with simulated nodes under .cluster/NAME 
 	@$(CLUSTER) up --name $(NAME) --nodes $(NODES)
 
 .PHONY: cluster-down
-cluster-down: ## End that control plane (NAME=dev)
+cluster-down: ## Stop that control plane (NAME=dev)
 	@$(CLUSTER) down --name $(NAME)
 
-##@ Work on it
+##@ Change it
 
 .PHONY: build
 build: ## Build the operator: target/release/warmpool
@@ -38,17 +38,17 @@ build: ## Build the operator: target/release/warmpool
 BIN ?= $(HOME)/.local/bin
 
 .PHONY: plugin
-plugin: build ## Link it as the plugin kubectl-warmpool into a folder of the PATH (BIN=~/.local/bin)
+plugin: build ## Build the kubectl plugin and link kubectl-warmpool into a folder of the PATH (BIN=~/.local/bin)
 	@mkdir -p "$(BIN)"
 	ln -sf "$(CURDIR)/target/release/warmpool" "$(BIN)/kubectl-warmpool"
 
 .PHONY: crds
-crds: ## Write crds/ anew from the types in src/api
+crds: ## Generate crds/ from the types in src/api
 	@e2e/need.sh cargo cc
 	cargo run --locked --bin warmpool -- crds --out-dir crds
 
 .PHONY: config
-config: ## Write the manifests of config/ anew from the chart
+config: ## Generate the manifests of config/ from the chart
 	@e2e/need.sh go python3
 	@$(CLUSTER) build helm
 	config/generate.sh
@@ -58,29 +58,29 @@ fmt: ## Format the source
 	cargo fmt
 
 .PHONY: lint
-lint: ## Refuse unformatted code, every warning of clippy, and mutants that are not made any more
+lint: ## Check formatting, clippy warnings, and that every mutant still applies
 	@e2e/need.sh cargo cc python3
 	e2e/mutants/mutants.py --check
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
 
 .PHONY: audit
-audit: ## Check licences, bans, sources and, where their database can be had, advisories of the dependencies with cargo-deny
+audit: ## Check licenses, bans, sources and advisories of the dependencies with cargo-deny
 	@e2e/need.sh cargo cc
 	@command -v cargo-deny >/dev/null || { \
-	  echo "cargo-deny is missing; installing it: cargo install --locked cargo-deny (some minutes)"; \
+	  echo "cargo-deny is missing. Installing it (some minutes): cargo install --locked cargo-deny"; \
 	  cargo install --locked cargo-deny; }
 	cargo deny check --hide-inclusion-graph bans licenses sources
 	@if cargo deny fetch db; then cargo deny check advisories; else \
-	  echo "Known vulnerabilities were NOT checked: the database of advisories cannot be fetched from here."; fi
+	  echo "Known vulnerabilities were NOT checked: the advisory database could not be fetched."; fi
 
 ##@ Test it
 
 .PHONY: test
-test: lint unit e2e ## Everything a change has to pass: lint, unit and e2e (what .ci/run runs)
+test: lint unit e2e ## Run everything that a change has to pass: lint, unit and e2e (as .ci/run does)
 
 .PHONY: unit
-unit: ## Unit and property tests: no cluster needed
+unit: ## Run unit and property tests; they need no cluster
 	@e2e/need.sh cargo cc
 	cargo test --locked
 	$(EXPLORE)
@@ -88,7 +88,7 @@ unit: ## Unit and property tests: no cluster needed
 EXPLORE := cargo test --locked --profile explore --test explore
 
 .PHONY: explore
-explore: ## Search the larger worlds of tests/explore for a schedule that breaks an invariant (EXPLORE_STATES=100000 of each)
+explore: ## Search larger worlds for a schedule that breaks an invariant (EXPLORE_STATES=100000 per scene)
 	@e2e/need.sh cargo cc
 	$(EXPLORE) -- --ignored --nocapture --test-threads 1
 
@@ -96,17 +96,17 @@ WALKS ?= 1000000
 FROM ?= 0
 
 .PHONY: soak
-soak: ## Walk at random through worlds full of faults (WALKS=1000000 FROM=0, the first seed)
+soak: ## Run random schedules full of faults against the invariants (WALKS=1000000, first seed FROM=0)
 	@e2e/need.sh cargo cc
 	WALKS=$(WALKS) FROM=$(FROM) $(EXPLORE) -- --nocapture walks
 
 .PHONY: mutants
-mutants: ## Take the operator's safeguards away one by one, and see each loss caught
+mutants: ## Remove the operator's safeguards one by one, and check that a test catches each removal
 	@e2e/need.sh cargo cc python3
 	e2e/mutants/mutants.py
 
 .PHONY: e2e
-e2e: ## Tests against a real control plane, which is built on first use and started by the tests
+e2e: ## Run the tests against real control planes; the first run builds Kubernetes
 	@e2e/need.sh cargo cc go python3 openssl
 	@e2e/prometheus.sh >/dev/null
 	$(CLUSTER) build
@@ -115,14 +115,14 @@ e2e: ## Tests against a real control plane, which is built on first use and star
 	cargo test --locked --test chart -- --ignored
 
 .PHONY: chart-test
-chart-test: ## The part of e2e that is about the chart and config/: Helm and kubectl on a real control plane
+chart-test: ## Run only the e2e tests of the chart and config/, with Helm and kubectl on a real control plane
 	@e2e/need.sh cargo cc go python3 openssl
 	$(CLUSTER) build
 	$(CLUSTER) build helm
 	cargo test --locked --test chart -- --include-ignored
 
 .PHONY: storm
-storm: ## Some of those tests again with up to 2,000 claims each: some minutes, and no part of `make test`
+storm: ## Run tests with up to 2,000 claims each (some minutes; not part of test)
 	@e2e/need.sh cargo cc go python3 openssl
 	$(CLUSTER) build
 	cargo test --locked --test apiserver -- big::
@@ -130,7 +130,7 @@ storm: ## Some of those tests again with up to 2,000 claims each: some minutes, 
 CHAOS_MINUTES ?= 20
 
 .PHONY: chaos
-chaos: ## Let everything fail in turn under load, then 3,000 random objects (CHAOS_MINUTES=20 SEED=N)
+chaos: ## Let each component fail in turn under load, then try 3,000 random objects (CHAOS_MINUTES=20 SEED=N)
 	@e2e/need.sh cargo cc go python3 openssl faketime
 	$(CLUSTER) build
 	CHAOS_MINUTES=$(CHAOS_MINUTES) cargo test --locked --test apiserver -- chaos::
@@ -141,23 +141,23 @@ chaos: ## Let everything fail in turn under load, then 3,000 random objects (CHA
 CLAIMS ?= 50000
 
 .PHONY: churn
-churn: ## See that the operator does not grow with the claims that it has served (CLAIMS=50000)
+churn: ## Check that the operator's memory does not grow with the claims it has served (CLAIMS=50000)
 	@e2e/need.sh cargo cc go python3 openssl
 	$(CLUSTER) build
 	CLAIMS=$(CLAIMS) cargo test --locked --test apiserver -- churn::
 
 .PHONY: image-test
-image-test: ## Build the image with buildah and check it (root; some minutes; not part of `test`)
+image-test: ## Build the image with buildah and check it, as root (some minutes; not part of test)
 	@e2e/image/test.sh
 
 .PHONY: e2e-node
-e2e-node: ## Tests with real containers, on a kubelet started on this machine; needs root (KEEP=1 leaves it up)
+e2e-node: ## Run the tests with real containers on a kubelet on this machine, as root (KEEP=1 leaves it running)
 	@e2e/need.sh cargo cc go python3 openssl git
 	@e2e/node/packages.sh buildah
 	@e2e/node/story/run.py $(if $(KEEP),--keep)
 
 .PHONY: bench
-bench: ## Measure the planner alone, then the operator on a control plane of the benchmark's own
+bench: ## Measure the planner alone, then the operator on a control plane that the benchmark starts
 	@e2e/need.sh cargo cc go python3 openssl
 	$(CLUSTER) build
 	cargo bench --locked --bench planner --bench cluster

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# generate.sh [DIR]: writes the manifests of config/ (or of DIR) anew from the chart's default output.
+# generate.sh [DIR]: generates the manifests of config/ (or of DIR) from the chart with its default values.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 out=${1:-config}
 helm=${WARMPOOL_CLUSTER_BIN:-.cluster/bin}/helm
-# Folder of config/ and, in it, the templates of the chart that it holds.
+# The chart's templates in each folder of config/.
 declare -A templates=(
   [rbac]="serviceaccount rbac/clusterrole rbac/clusterrolebinding rbac/role rbac/rolebinding rbac/users"
   [manager]="deployment poddisruptionbudget priorityclass networkpolicy monitoring/service"

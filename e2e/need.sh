@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# need.sh TOOL...: sees that the tools are there before anything long begins. Where it can (root and apt-get) it installs
-# what any distribution has in a good version; else it says how to install what is missing, and ends with 1.
+# need.sh TOOL...: checks that the tools are installed before a long command starts. As root with apt-get, installs the
+# missing tools whose packages are recent enough in any distribution. Otherwise says how to install them, and exits with 1.
 set -euo pipefail
 
 look() {
@@ -37,6 +37,6 @@ all=("${current[@]}" "${packages[@]}")
   echo "Missing on this machine: ${missing[*]}. Install with"
   echo "    apt-get install ${all[*]}"
   [ ${#current[@]} = 0 ] ||
-    echo "Your distribution may carry too old a Rust or Go; the current ones are at https://rustup.rs and https://go.dev/dl."
+    echo "The Rust or Go of your distribution may be too old; current versions are at https://rustup.rs and https://go.dev/dl."
 } >&2
 exit 1

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# prometheus.sh: prints the folder that holds prometheus and promtool. When the PATH has none, Debian's package is unpacked
-# under .cluster/prometheus: not installed, for that would start a server of its own on this machine.
+# prometheus.sh: prints the folder of prometheus and promtool. If the PATH has neither, unpacks Debian's package under
+# .cluster/prometheus. Installing the package would start a Prometheus server on this machine.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# demo.sh up|down: the operator at its main job, on a real control plane that `up` starts and leaves running.
-# NODE=real gives it a real node, and containers in the place of simulated pods; that needs root.
-# Each step checks what it claims: one that does not come true ends the demo with a sentence and the operator's log.
+# demo.sh up|down: shows the operator at its main job, on a real control plane that `up` starts and leaves running.
+# With NODE=real, as root, the control plane has a real node, and containers in place of simulated pods.
+# Each step checks its result: a wrong result ends the demo with a sentence and the operator's log.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -9,7 +9,7 @@ node=${NODE:-simulated}
 case $node in
   simulated) cluster=demo samples=e2e/demo old_image=python:3.13-slim new_image=python:3.14-slim ;;
   real) cluster=demo-real samples=e2e/demo/real old_image=warmpool.local/sandbox:1 new_image=warmpool.local/sandbox:2 ;;
-  *) echo "NODE=$node: it is simulated or real" >&2; exit 2 ;;
+  *) echo "NODE=$node is not known; write NODE=simulated or NODE=real" >&2; exit 2 ;;
 esac
 state=.cluster/$cluster
 operator=target/release/warmpool
@@ -19,12 +19,12 @@ claim_every=2.5                       # seconds between two claims during the ro
 bin=${WARMPOOL_CLUSTER_BIN:-$PWD/.cluster/bin}
 export PATH=$bin:$PATH                # the kubectl that was built with this control plane
 export KUBECONFIG=$PWD/$state/kubeconfig
-idle=warmpool.dev/pool=python,warmpool.dev/state=warm
+unclaimed=warmpool.dev/pool=python,warmpool.dev/state=warm
 claimed=warmpool.dev/pool=python,warmpool.dev/state=claimed
 first_claims='warmpool.dev/claim in (run-42,burst-1,burst-2,burst-3,burst-4,burst-5)'
 identity='custom-columns=POD:.metadata.name,UID:.metadata.uid,IMAGE:.spec.containers[0].image'
 
-# ---- talking -----------------------------------------------------------------------------------------
+# ---- output ------------------------------------------------------------------------------------------
 
 step() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
 note() { printf '%s\n' "$@"; }
@@ -44,12 +44,12 @@ fail() {
   {
     printf '\nThe demo failed: %s\n' "$*"
     if [ -s "$log" ]; then printf 'The last lines of %s:\n' "$log"; tail -n 20 "$log"; fi
-    echo "The control plane is left as it is: export KUBECONFIG=$KUBECONFIG; 'make demo-down' ends it."
+    echo "The control plane keeps running: export KUBECONFIG=$KUBECONFIG. 'make demo-down' stops it."
   } >&2
   exit 1
 }
 
-# expect SECONDS SENTENCE COMMAND...: waits until the command succeeds; if it does not, the sentence is what failed.
+# expect SECONDS SENTENCE COMMAND...: waits until the command succeeds; at the deadline, fails with the sentence.
 expect() {
   local deadline=$((SECONDS + $1)) sentence="$2 (waited $1 s)"
   shift 2
@@ -62,7 +62,8 @@ expect() {
 
 # ---- the operator's process --------------------------------------------------------------------------
 
-# When a process began, in ticks since boot: with its number it names one process for ever.
+# The start time of a process, in ticks since boot. PID and start time together identify one process, even if the PID is
+# used again.
 began() { cut -d' ' -f22 "/proc/$1/stat" 2>/dev/null; }
 
 operator_pid() {
@@ -70,11 +71,11 @@ operator_pid() {
   [ -r "$pidfile" ] && read -r pid ticks <"$pidfile" && [ "$(began "$pid")" = "$ticks" ] && echo "$pid"
 }
 
-# A demo without its operator can only fail: sooner is kinder.
+# A demo without its operator can only fail, so it fails at once.
 still_runs() { [ ! -e "$pidfile" ] || operator_pid >/dev/null || fail "the operator has ended"; }
 
 start_operator() {
-  # Whatever else runs on this machine may have the usual ports.
+  # Other programs on this machine may use the default ports.
   local flags=(--leader-elect=false --metrics-bind-address=0 --health-probe-bind-address=0)
   KUBECONFIG=$PWD/$state/operator.kubeconfig setsid "$operator" controller "${flags[@]}" >"$log" 2>&1 </dev/null &
   echo "$! $(began $!)" >"$pidfile"
@@ -95,12 +96,12 @@ stop_operator() {
   rm -f "$pidfile"
 }
 
-# ---- questions to the cluster ------------------------------------------------------------------------
+# ---- queries to the cluster ---------------------------------------------------------------------------
 
 pool() { kubectl get pool python -o jsonpath="$1"; }
 pool_is_full() { [ "$(pool '{.status.replicas} {.status.available}')" = "10 10" ]; }
 no_pods() { [ -z "$(kubectl get pods -l "$1" -o name)" ]; }
-idle_images() { kubectl get pods -l "$idle" -o jsonpath='{range .items[*]}{.spec.containers[0].image}{"\n"}{end}' | sort -u; }
+unclaimed_images() { kubectl get pods -l "$unclaimed" -o jsonpath='{range .items[*]}{.spec.containers[0].image}{"\n"}{end}' | sort -u; }
 
 all_bound() {
   local phases
@@ -108,14 +109,14 @@ all_bound() {
   [ "$(awk '{print $2}' <<<"$phases")" = Bound ]
 }
 
-# The longest that a claim whose name begins so has waited, in milliseconds.
+# The longest wait of a claim whose name starts with $1, in milliseconds.
 longest_wait_ms() {
   kubectl get sandboxclaims -o jsonpath='{range .items[*]}{.metadata.name} {.status.waitSeconds}{"\n"}{end}' |
     awk -v name="^$1" '$1 ~ name { if ($2 == "") exit 1; if ($2 > most) most = $2 } END { printf "%.0f\n", most * 1000 }'
 }
 
 rolled_out() {
-  [ "$(pool '{.status.updated} {.status.available}')" = "10 10" ] && [ "$(idle_images)" = "$new_image" ]
+  [ "$(pool '{.status.updated} {.status.available}')" = "10 10" ] && [ "$(unclaimed_images)" = "$new_image" ]
 }
 
 claim() {
@@ -128,7 +129,7 @@ spec: {poolRef: {name: python}}
 EOF
 }
 
-# One claim after the other, for as long as the file is there.
+# Creates one claim after the other while the file exists.
 keep_claiming() {
   local n=0
   while [ -e "$state/claiming" ]; do
@@ -153,17 +154,17 @@ prepare() {
     e2e/cluster/cluster.py up --name "$cluster" >/dev/null
   fi
 
-  step "The API and the operator's permissions, as every user installs them"
+  step "The CRDs and the operator's permissions, as every user installs them"
   mkdir -p "$state/log"
-  stop_operator   # of an earlier demo
+  stop_operator   # from an earlier demo
   run kubectl apply -k crds
   run kubectl apply -k config/rbac
   kubectl wait --for=condition=Established crd/pools.warmpool.dev crd/sandboxclaims.warmpool.dev --timeout=30s >/dev/null
-  kubectl get pools,sandboxclaims -o name | xargs -r kubectl delete >/dev/null   # of an earlier demo, too
+  kubectl get pools,sandboxclaims -o name | xargs -r kubectl delete >/dev/null   # from an earlier demo
   expect 30 "the sandboxes of an earlier demo should be gone" no_pods warmpool.dev/pool=python
 
-  note "" "The operator runs as a process beside the cluster, under the token of its own ServiceAccount and these" \
-    "permissions only; its log is $log."
+  note "" "The operator runs as a process beside the cluster, with the token of its own ServiceAccount and only these" \
+    "permissions. Its log is $log."
   e2e/cluster/cluster.py token --name "$cluster" warmpool-system warmpool --out "$state/operator.kubeconfig" >/dev/null
   start_operator
 }
@@ -171,12 +172,12 @@ prepare() {
 warm_up() {
   step "1. A pool of 10 warms up"
   if [ "$node" = real ]; then
-    note "The sandboxes are real containers, of a small image that was made on this machine."
+    note "The sandboxes are real containers of a small image that was built on this machine."
   else
-    note "The sandboxes are played by KWOK: the pods are real objects of a real API server, with no containers behind" \
-      "them. Each is asked to take 2 s to become Ready."
+    note "KWOK simulates the sandboxes: the pods are real objects of a real API server, and no containers run in them." \
+      "Each sandbox takes 2 s to become Ready."
   fi
-  note "The sample claim comes with the pool, so it has to wait for the first of them."
+  note "The sample claim is created together with the pool, so it waits for the first sandbox."
   run kubectl apply -k "$samples"
   run kubectl get pools
   expect 60 "ten sandboxes should be available" pool_is_full
@@ -184,7 +185,7 @@ warm_up() {
   run kubectl get pools
   run kubectl get sandboxclaims
   if [ "$node" = real ]; then
-    note "" "It runs whatever its claim is for:"
+    note "" "A command runs in the claimed sandbox:"
     run kubectl exec "$(kubectl get sandboxclaim run-42 -o jsonpath='{.status.sandboxes[0].name}')" -- ps
   fi
 }
@@ -205,7 +206,7 @@ burst() {
 }
 
 rollout() {
-  step "3. A new template rolls through the idle sandboxes while claims keep coming"
+  step "3. A new template rolls through the unclaimed sandboxes while claims keep arriving"
   local claiming deadline wait served
   note "The claimed sandboxes before:"
   run kubectl get pods -l "$first_claims" -o "$identity" | tee "$state/claimed.before"
@@ -215,14 +216,14 @@ rollout() {
   claiming=$!
   run kubectl patch pool python --type=json \
     -p "[{\"op\": \"replace\", \"path\": \"/spec/template/spec/containers/0/image\", \"value\": \"$new_image\"}]"
-  note "" "A claim is created every $claim_every s. The rollout may keep at most 25% of 10, so 2, idle sandboxes from being" \
-    "available; a claim takes one too, so AVAILABLE may be below 8 for as long as its successor warms up."
+  note "" "A claim is created every $claim_every s. The rollout may make 2 unclaimed sandboxes (25% of 10)" \
+    "unavailable. A claim takes one more, so AVAILABLE may be below 8 while a new sandbox warms up in its place."
   printf '\n$ kubectl get pools   # once a second\n'
   kubectl get pools
   deadline=$((SECONDS + 120))
-  until [ "$(pool '{.status.updated}')" = 10 ] && [ "$(idle_images)" = "$new_image" ]; do
+  until [ "$(pool '{.status.updated}')" = 10 ] && [ "$(unclaimed_images)" = "$new_image" ]; do
     still_runs
-    ((SECONDS < deadline)) || fail "all idle sandboxes should have image $new_image within 120 s"
+    ((SECONDS < deadline)) || fail "all unclaimed sandboxes should have image $new_image within 120 s"
     kill -0 "$claiming" 2>/dev/null || fail "a claim could not be created during the rollout"
     sleep 1
     kubectl get pools | tail -n 1
@@ -232,18 +233,18 @@ rollout() {
   expect 60 "the pool should come to rest with 10 updated and 10 available" rolled_out
   kubectl get pools | tail -n 1
 
-  expect 10 "every claim made during the rollout should be bound" all_bound
+  expect 10 "every claim created during the rollout should be bound" all_bound
   served=$(kubectl get sandboxclaims -o name | grep -c /rollout-)
   wait=$(longest_wait_ms rollout-) || fail "each claim's status should say how long it waited"
-  note "" "$served claims came during the rollout; all are bound, and the longest wait was $wait ms."
-  note "The sandboxes claimed before it are the same, and keep their old image:"
+  note "" "$served claims arrived during the rollout. All are bound; the longest wait was $wait ms."
+  note "The sandboxes that were claimed before the rollout are the same, and keep their old image:"
   run kubectl get pods -l "$first_claims" -o "$identity" | tee "$state/claimed.after"
   cmp -s "$state/claimed.before" "$state/claimed.after" || fail "a claimed sandbox changed during the rollout"
   [ "$(grep -c " $old_image\$" "$state/claimed.after")" = 6 ] || fail "the six sandboxes claimed before should have image $old_image"
 }
 
 release() {
-  step "4. Claims are released by deleting them; their sandboxes go with them"
+  step "4. Deleting the claims deletes their sandboxes"
   run kubectl delete sandboxclaims --all
   expect 30 "the sandboxes of deleted claims should be gone" no_pods "$claimed"
   expect 30 "the pool should have ten available sandboxes" pool_is_full
@@ -252,7 +253,7 @@ release() {
 }
 
 at_rest() {
-  step "5. What would the operator do now, and why?"
+  step "5. The plan: what the operator would do next, and why"
   run "$operator" plan
   "$operator" plan -o json | python3 -c 'import json, sys; sys.exit(any(pool["actions"] for pool in json.load(sys.stdin)["pools"]))' ||
     fail "with the pool full and no claims, the plan should be empty"
@@ -265,7 +266,7 @@ up() {
   rollout
   release
   at_rest
-  step "All of it happened. The cluster and the operator are yours to play with:"
+  step "Every step succeeded. The cluster and the operator keep running; try:"
   cat <<EOF
   export KUBECONFIG=$KUBECONFIG PATH=$bin:\$PATH
   kubectl get pools,sandboxclaims,pods

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # build.sh ARCHIVE NAME: builds the Dockerfile with buildah, without a docker engine, into an OCI archive.
 #
-# The build base is made of this machine's own Rust toolchain and C compiler, which are mounted into an empty image, so
-# no image is pulled. What cargo has built is kept beside the archive, for the next time; the rest goes with the script.
+# The base image of the build is empty, with this machine's Rust toolchain and C compiler mounted into it, so no image is
+# pulled. The output of cargo stays beside the archive for the next build; the script removes the rest when it ends.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 archive=$1 name=$2
 base=localhost/build-base
 
-[ "$(id -u)" = 0 ] || { echo "buildah needs root here: run it as root, or with sudo" >&2; exit 1; }
+[ "$(id -u)" = 0 ] || { echo "buildah needs root: run this command as root, or with sudo" >&2; exit 1; }
 
 work=$(mktemp -d)
-# In the storage every layer is a folder of its own, so that no kernel module is needed.
+# The storage driver vfs keeps every layer in its own folder, so it needs no kernel module.
 buildah=(buildah --root "$work/storage" --runroot "$work/run" --storage-driver vfs)
 trap '"${buildah[@]}" rm --all >/dev/null 2>&1 || true; rm -rf "$work"' EXIT
 
@@ -32,7 +32,7 @@ if [ -d /etc/alternatives ]; then cp -a /etc/alternatives "$root/etc/"; fi
 "${buildah[@]}" config --env PATH=/rust/bin:/usr/bin:/bin --env CARGO_HOME=/cargo "$container"
 "${buildah[@]}" commit --quiet --rm "$container" "$base" >/dev/null
 
-echo "building the image (minutes, when nothing is built yet); its log is shown when it fails" >&2
+echo "Building the image (some minutes the first time). A failed build shows its log." >&2
 "${buildah[@]}" bud --isolation chroot --build-arg BUILD_IMAGE="$base" --build-arg REVISION="$(git rev-parse HEAD)" \
   --volume /usr:/usr:ro --volume "$toolchain:/rust:ro" --volume "$registry:/cargo/registry" \
   --volume "$kept/target:/build/target" --volume "$kept/tools:/tools" \

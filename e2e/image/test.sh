@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Builds the Dockerfile with buildah, without a docker engine, and checks what comes out: make image-test
+# Builds the Dockerfile with buildah, without a docker engine, and checks the image: make image-test
 #
-# What cargo has built stays in .cluster/image, for the next time and for `make e2e-node`; the rest goes with the script.
+# The output of cargo stays in .cluster/image for the next build and for `make e2e-node`; the script removes the rest when it
+# ends.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -12,10 +13,10 @@ archive=.cluster/image/test.tar
 say() { printf '%s\n' "$*" >&2; }
 fail() { say "FAILED: $*"; exit 1; }
 
-[ "$(id -u)" = 0 ] || fail "buildah needs root here: run it as root, or with sudo"
+[ "$(id -u)" = 0 ] || fail "buildah needs root: run this command as root, or with sudo"
 e2e/need.sh cargo cc python3
 command -v buildah >/dev/null || {
-  say "buildah is missing; installing it: apt-get install buildah"
+  say "buildah is missing. Installing it: apt-get install buildah"
   apt-get install --yes --no-install-recommends buildah >&2
 }
 
@@ -25,7 +26,7 @@ trap '"${buildah[@]}" rm --all >/dev/null 2>&1 || true; rm -rf "$work" "$archive
 mkdir -p "$(dirname "$archive")"
 e2e/image/build.sh "$archive" "$image"
 
-# ---- what it is --------------------------------------------------------------------------------------
+# ---- the image ---------------------------------------------------------------------------------------
 
 id=$("${buildah[@]}" pull --quiet "oci-archive:$archive")
 container=$("${buildah[@]}" from "$id")

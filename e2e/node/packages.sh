@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# packages.sh [TOOL...]: installs what a real node needs, and the further tools named, from the distribution.
-# What is on PATH already is left alone: Docker's own containerd serves as well as the distribution's.
+# packages.sh [TOOL...]: installs the tools that a real node needs, and the tools named, from the distribution.
+# Tools that are already in the PATH stay as they are: Docker's own containerd works as well as the distribution's.
 set -euo pipefail
 
 packages=()
@@ -15,12 +15,12 @@ for tool in containerd ctr runc busybox ip nft "$@"; do
   esac
 done
 [ -x /usr/lib/cni/bridge ] || packages+=(containernetworking-plugins)
-# The images hold busybox and no libraries.
+# The images contain busybox and no libraries, so busybox must be static.
 if command -v busybox >/dev/null && ldd "$(command -v busybox)" >/dev/null 2>&1; then packages+=(busybox-static); fi
 [ ${#packages[@]} -gt 0 ] || exit 0
 
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
-  echo "A real node needs these packages; install them and try again: ${packages[*]}" >&2
+  echo "A real node needs these packages. Install them and try again: ${packages[*]}" >&2
   exit 1
 fi
 echo "Installing ${packages[*]} with apt-get" >&2

@@ -58,7 +58,7 @@ pub fn a_protected_pool_with_claims_cannot_be_deleted(plane: &Plane) -> Result<(
         .cluster
         .kubectl(&["-n", TEAM, "delete", "pools", "--all", "--wait=false"], None);
     let said = everything.err().unwrap_or_default();
-    ensure(said.contains("pool kept is labelled"), || {
+    ensure(said.contains("pool kept has the label"), || {
         format!("kubectl said {said:?}")
     })?;
     for gone in ["open", "off"] {
@@ -68,7 +68,7 @@ pub fn a_protected_pool_with_claims_cannot_be_deleted(plane: &Plane) -> Result<(
     }
 
     for each in ["holds-kept", "waits-kept"] {
-        refused(delete(plane, "kept"), &["pool kept is labelled"])?;
+        refused(delete(plane, "kept"), &["pool kept has the label"])?;
         plane.api.delete(CLAIMS, TEAM, each)?;
     }
     until("a pool without claims could be deleted", 30, || {

@@ -10,7 +10,8 @@
 {{- end }}
 {{- end }}
 
-{{/* Name of the objects that are not in a namespace: releases that watch one namespace each do not meet. */}}
+{{/* Name of the objects outside namespaces. It contains watchNamespace, so two releases that watch one namespace each do
+not share an object. */}}
 {{- define "warmpool.clusterName" -}}
 {{- if .Values.watchNamespace }}
 {{- printf "%s-%s" (include "warmpool.fullname" .) .Values.watchNamespace }}
@@ -19,7 +20,7 @@
 {{- end }}
 {{- end }}
 
-{{/* "true" where the release has objects outside namespaces, which take rights in the whole cluster to install. */}}
+{{/* "true" if the release has objects outside namespaces: their installation needs rights in the whole cluster. */}}
 {{- define "warmpool.clusterWide" -}}
 {{- with .Values }}
 {{- $roles := and .rbac.create (or .rbac.userRoles (not .watchNamespace)) }}

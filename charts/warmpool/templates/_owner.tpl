@@ -3,7 +3,7 @@
 {{ .Release.Namespace }}/{{ .Release.Name }}
 {{- end }}
 
-{{/* Namespace and name of the release that an object in the cluster belongs to; nothing where Helm did not make it. */}}
+{{/* Namespace and name of the release that an object in the cluster belongs to; empty if Helm did not create it. */}}
 {{- define "warmpool.owner" -}}
 {{- $annotations := .metadata.annotations | default dict }}
 {{- with index $annotations "meta.helm.sh/release-name" }}
@@ -16,6 +16,6 @@
 {{- with index $annotations "meta.helm.sh/release-name" -}}
 the Helm release {{ . }} in namespace {{ index $annotations "meta.helm.sh/release-namespace" }}
 {{- else -}}
-somebody who did not use Helm (kubectl apply -k config/default?)
+a user who did not use Helm (kubectl apply -k config/default?)
 {{- end }}
 {{- end }}

@@ -1,4 +1,4 @@
-{{/* Where the policies hold: where the operator works. */}}
+{{/* The policies apply in the namespaces that the operator serves. */}}
 {{- define "warmpool.policyScope" -}}
 {{- with .Values.watchNamespace -}}
 matchResources:

@@ -1,49 +1,48 @@
-//! How many bindings of one pool are decided on before the first of them is done. A sandbox that is promised to a
-//! claim is lost to one that comes a moment later and goes before it; what is held back is decided anew.
+//! Limits the bindings of one pool in flight.
 
 use crate::model::Key;
 use std::collections::HashMap;
 
-/// Bindings of one pool that are decided on at once. More would only queue in the API server, which answers slower the more
-/// it holds.
+/// Most bindings of one pool in flight. A binding already decided cannot serve a higher-priority claim that arrives later,
+/// and more requests only make the API server answer slower.
 pub const AT_ONCE: usize = 32;
 
-/// The turns of all pools.
+/// Bindings in flight, by pool.
 #[derive(Clone, Debug, Default)]
-pub struct BindLimit(HashMap<Key, Taken>);
+pub struct BindLimit(HashMap<Key, InFlight>);
 
 #[derive(Clone, Debug, Default)]
-struct Taken {
+struct InFlight {
     count: usize,
-    /// Somebody was refused a turn since one was free.
+    /// A binding was held back since the last one ended.
     held_back: bool,
 }
 
 impl BindLimit {
-    /// Takes turns to bind `sandboxes` of `pool` to one claim; false while [`AT_ONCE`] are decided on. What a claim for
-    /// several gets it gets together, however many that are.
+    /// Starts the bindings of `sandboxes` of `pool` to one claim; false while [`AT_ONCE`] are in flight. A claim for several
+    /// gets all its sandboxes together, however many.
     #[must_use]
-    pub fn take(&mut self, pool: &Key, sandboxes: usize) -> bool {
-        let taken = self.0.entry(pool.clone()).or_default();
-        let free = taken.count < AT_ONCE;
-        if free {
-            taken.count += sandboxes;
+    pub fn start(&mut self, pool: &Key, sandboxes: usize) -> bool {
+        let in_flight = self.0.entry(pool.clone()).or_default();
+        let may_start = in_flight.count < AT_ONCE;
+        if may_start {
+            in_flight.count += sandboxes;
         } else {
-            taken.held_back = true;
+            in_flight.held_back = true;
         }
-        free
+        may_start
     }
 
-    /// Gives back what was taken for one claim, whatever came of it. True when the pool has to be looked at again, because
-    /// somebody was held back.
+    /// The bindings of one claim ended, whatever their outcome. True when a binding was held back, so that the pool has to be
+    /// reconciled.
     #[must_use]
-    pub fn give_back(&mut self, pool: &Key, sandboxes: usize) -> bool {
-        let Some(taken) = self.0.get_mut(pool) else {
+    pub fn end(&mut self, pool: &Key, sandboxes: usize) -> bool {
+        let Some(in_flight) = self.0.get_mut(pool) else {
             return false;
         };
-        taken.count = taken.count.saturating_sub(sandboxes);
-        let held_back = std::mem::take(&mut taken.held_back);
-        if taken.count == 0 {
+        in_flight.count = in_flight.count.saturating_sub(sandboxes);
+        let held_back = std::mem::take(&mut in_flight.held_back);
+        if in_flight.count == 0 {
             self.0.remove(pool);
         }
         held_back

@@ -1,4 +1,4 @@
-//! Maps from an owner to what it has, without entries for those that have nothing.
+//! Maps of collections that hold no empty collection.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

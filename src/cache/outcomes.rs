@@ -16,12 +16,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 impl Index {
-    /// How far the watches have told, to be noted before a request whose answer this index is to learn from.
+    /// How far the watches have got. Take it before a request whose answer the index learns from.
     pub fn watch_progress(&self) -> WatchProgress {
         self.watch_progress
     }
 
-    /// A read sent `before` has shown this pod.
+    /// A read sent at `before` showed this pod.
     pub fn learn_pod(&mut self, stored: &StoredPod, before: WatchProgress) -> Vec<ReconcileRequest> {
         let version = stored::resource_version(&stored.metadata);
         if self.watch_progress.pods.knows_better(&version, before.pods) {
@@ -30,7 +30,7 @@ impl Index {
         self.take_over_pod(stored)
     }
 
-    /// The answer to a request sent `before` has shown this revision.
+    /// The answer to a request sent at `before` showed this revision.
     pub fn learn_revision(&mut self, stored: &StoredRevision, before: WatchProgress) {
         let version = stored::resource_version(&stored.metadata);
         if !self
@@ -42,7 +42,7 @@ impl Index {
         }
     }
 
-    /// A deletion has been answered: the revision is gone.
+    /// The API server deleted the revision.
     pub fn forget_revision(&mut self, revision: &Revision) {
         let pool = Key::new(revision.key.namespace.clone(), revision.pool.clone());
         remove_from(&mut self.revisions, &pool, |of_pool| {
@@ -52,7 +52,7 @@ impl Index {
         });
     }
 
-    /// A live read of the pod `key`, sent `before`, tells what became of an own write on it.
+    /// A live read of pod `key`, sent at `before`, shows whether a write on the pod happened.
     pub fn confirm(
         &mut self,
         key: &Key,
@@ -74,12 +74,12 @@ impl Index {
         match live {
             Some(pod) => self.learn_pod(pod, before),
             None if known_before => self.remove_pod(key),
-            // It may have come after the read.
+            // The pod may have been created after the read.
             None => Vec::new(),
         }
     }
 
-    /// The status of a pool was written; until the watch shows it, it is not written again.
+    /// The status of a pool was written. It is not written again before the watch shows it.
     pub fn published_pool(&mut self, pool: &Pool, resource_version: Option<&str>) {
         let stored = self.pools.get(&pool.key).filter(|p| p.uid == pool.uid);
         let seen = stored.map(|p| p.resource_version.clone());
@@ -88,8 +88,8 @@ impl Index {
         }
     }
 
-    /// The status of a claim was written, with this phase. Until the watch shows it, its status is not written
-    /// again; a claim that still waits may be bound all the same, or younger ones would overtake it.
+    /// The status of a claim was written, with this phase. It is not written again before the watch shows it. A claim that
+    /// still waits may be bound all the same, or younger claims would overtake it.
     pub fn published_claim(&mut self, claim: &Claim, phase: Option<Phase>, resource_version: Option<&str>) {
         let stored = self.claims.get(&claim.key).filter(|c| c.uid == claim.uid);
         let seen = stored.map(|c| c.resource_version.clone());

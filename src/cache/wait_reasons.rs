@@ -13,8 +13,8 @@ impl Index {
         self.memory.claim(uid)?.wait_reason.as_ref()
     }
 
-    /// The API server refuses to bind `claim`. That is why it waits, also while there is nothing that could be tried. Answers
-    /// the pools that have one more to count as waiting.
+    /// The API server rejects the binding of `claim`, which therefore waits. Returns the pools that have one more waiting
+    /// claim to count.
     #[must_use]
     pub fn note_rejection(&mut self, claim: &Claim, message: &str) -> Vec<ReconcileRequest> {
         if !self.exists(claim) {
@@ -34,14 +34,14 @@ impl Index {
         }
     }
 
-    /// The API server does not refuse to bind `claim` any more, as far as is known.
+    /// The last binding of `claim` was not rejected.
     pub fn end_rejection(&mut self, claim: &Claim) {
         if self.exists(claim) {
             self.memory.claim_mut(&claim.uid).is_rejected = false;
         }
     }
 
-    /// Takes over why the claims of a view wait. Answers the claims whose reason is new.
+    /// Records why the claims of a snapshot wait. Returns the claims whose reason is new.
     pub fn record_wait_reasons(
         &mut self,
         snapshot: &PoolSnapshot,
@@ -74,8 +74,8 @@ impl Index {
     }
 }
 
-/// Whether `verdict` is news to a claim that says `said`. One that is `refused`, and finds nothing to try for a moment, would
-/// say the one and the other in turns.
+/// Whether `wait_reason` is news to a claim that says `said`. A `refused` claim with nothing to try for a moment would
+/// otherwise alternate between the two reasons.
 fn says_more(wait_reason: &WaitReason, said: &WaitReason, refused: bool) -> bool {
     let nothing_there = [reasons::NONE_AVAILABLE, reasons::EXHAUSTED].contains(&wait_reason.reason);
     let says_so = refused && said.reason == reasons::BINDING_REFUSED;

@@ -1,16 +1,16 @@
-//! How the watches fare: what a person is told who asks why the operator is not ready.
+//! The state of each watch, for the readiness probe and the metrics.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How one watch fares.
+/// The state of one watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Watch {
-    /// It has delivered its first list.
+    /// The watch has delivered its first list.
     pub complete: bool,
-    /// Times it failed and was begun again.
+    /// How often the watch failed and was restarted.
     pub restarts: u64,
-    /// Why it failed last.
+    /// Why the watch failed last.
     pub error: Option<String>,
 }
 
@@ -19,7 +19,7 @@ pub struct Watch {
 pub struct Watches(Mutex<BTreeMap<String, Watch>>);
 
 impl Watches {
-    /// The watch of `kind` begins.
+    /// The watch of `kind` starts.
     pub fn begins(&self, kind: &str) {
         self.note(kind, |_| {});
     }
@@ -29,7 +29,7 @@ impl Watches {
         self.note(kind, |watch| watch.complete = true);
     }
 
-    /// The watch of `kind` has failed and is begun again.
+    /// The watch of `kind` failed and is restarted.
     pub fn failed(&self, kind: &str, error: String) {
         self.note(kind, |watch| {
             watch.restarts += 1;
@@ -37,7 +37,7 @@ impl Watches {
         });
     }
 
-    /// How each watch fares now.
+    /// The state of each watch.
     pub fn now(&self) -> BTreeMap<String, Watch> {
         self.lock().clone()
     }

@@ -2,24 +2,24 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-/// How far the watch of one kind has told.
+/// How far the watch of one kind has got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KindProgress {
-    /// The newest resource version that it has told of, the ends of objects among them. The versions of one kind grow
-    /// (KEP-5504), and a watch tells of them in their order.
+    /// The newest resource version that the watch showed, deletions included. The versions of one kind grow (KEP-5504), and
+    /// a watch shows them in order.
     version: u64,
-    /// Complete lists so far. What is not in one may have come and gone before it, and is never told.
+    /// Complete lists so far. An object may have come and gone before a list, and the watch never shows it then.
     pub(crate) lists: u64,
 }
 
 impl KindProgress {
-    /// The watch has told of this object.
+    /// The watch showed this object.
     pub(crate) fn up_to(&mut self, metadata: &ObjectMeta) {
         let version = metadata.resource_version.as_deref().and_then(number);
         self.version = self.version.max(version.unwrap_or(0));
     }
 
-    /// The watch begins anew, with a complete list. After the data of the API server was restored, its versions are lower.
+    /// The watch restarts with a complete list. Versions are lower after etcd was restored from a backup.
     pub(crate) fn by_list(&mut self) {
         *self = Self {
             version: 0,
@@ -27,8 +27,8 @@ impl KindProgress {
         };
     }
 
-    /// Whether the watch tells more of an object than an answer that shows this version of it, to a request sent when the
-    /// watch had told `before`.
+    /// Whether the watch knows more of an object than an answer that shows this version of it, to a request sent when the
+    /// watch was at `before`.
     pub(crate) fn knows_better(self, version: &str, before: Self) -> bool {
         self.lists != before.lists || self.covers(version)
     }
@@ -38,7 +38,7 @@ impl KindProgress {
     }
 }
 
-/// How far the watches had told when a request was sent.
+/// How far the watches had got when a request was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WatchProgress {
     pub(crate) pods: KindProgress,

@@ -46,7 +46,7 @@ pub(crate) async fn run(writer: Writer, order: Arc<BindOrder>) {
     serve(&writer, &order).await;
     let pool = &order.pool.key;
     let mut index = writer.shared.lock();
-    if index.bind_limit.give_back(pool, order.sandboxes.len()) {
+    if index.bind_limit.end(pool, order.sandboxes.len()) {
         drop(index);
         writer.trigger(vec![ReconcileRequest::Pool(pool.clone())]);
     }

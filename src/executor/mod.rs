@@ -113,7 +113,7 @@ impl Writer {
             sandboxes.retain(|sandbox| held.iter().all(|held| held.uid != sandbox.uid));
             sandboxes.truncate(claim.wanted().saturating_sub(held.len()));
             // Those behind it must not pass it.
-            if !index.bind_limit.take(snapshot.key(), sandboxes.len()) {
+            if !index.bind_limit.start(snapshot.key(), sandboxes.len()) {
                 break;
             }
             index.expectations.in_flight(&claim.uid);

@@ -8,18 +8,18 @@ use crate::model::stored;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-/// What a running sandbox has to have to be available.
+/// What a running sandbox needs to be available.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AvailabilityRule {
     /// How long it must have been Ready.
     pub min_ready: SignedDuration,
-    /// Handlers that must all be there.
+    /// Handlers that must all be present.
     pub pre_normal: Hook,
 }
 
 impl AvailabilityRule {
-    /// The gate of a spec that does not decode as a whole. It is shut where its own fields are not understood
-    /// either, so that nothing counts as available too soon.
+    /// The rule of a spec that does not decode as a whole. Where the rule's own fields do not decode either, nothing counts
+    /// as available.
     pub fn salvage(spec: &Value) -> Self {
         let min_ready = match spec.get("minReadySeconds") {
             None => Some(SignedDuration::ZERO),
@@ -41,21 +41,21 @@ impl AvailabilityRule {
 }
 
 impl Sandbox {
-    /// A claim could take it `now`. One that need not stay Ready for any time is available as soon as it is, whatever the
+    /// A claim could take the sandbox at `now`. Without minReadySeconds a Ready sandbox is available at once, whatever the
     /// clock of its node says.
     pub fn is_available(&self, availability_rule: &AvailabilityRule, now: Timestamp) -> bool {
         self.available_at(availability_rule)
             .is_some_and(|at| at <= now || availability_rule.min_ready.is_zero())
     }
 
-    /// When the pod will be available if it stays as it is; `None` when it will not.
+    /// When the sandbox is available if nothing about it changes; `None`: never.
     pub fn available_at(&self, availability_rule: &AvailabilityRule) -> Option<Timestamp> {
         self.up_at(availability_rule)
             .filter(|_| self.state == labels::WARM)
     }
 
-    /// The same whatever its state label says: Running, Ready for as long as `gate` asks, and with every handler
-    /// that it asks for.
+    /// [`available_at`](Self::available_at) whatever the state label says: Running, Ready for long enough, and with every
+    /// preNormal handler.
     pub fn up_at(&self, availability_rule: &AvailabilityRule) -> Option<Timestamp> {
         let runs = !self.terminating && self.phase == PodPhase::Running;
         let since = self

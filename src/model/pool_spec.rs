@@ -1,5 +1,4 @@
-//! What a pool's spec comes to in whole sandboxes. Every percentage is resolved and every number checked here,
-//! once.
+//! What a pool's spec comes to in whole sandboxes: percentages resolved, numbers checked.
 
 use crate::api::pool::{PoolSpec, UpdateStrategyType};
 use crate::model::availability::AvailabilityRule;
@@ -7,7 +6,7 @@ use crate::model::lifecycle_hook::Hook;
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-/// What a pool's spec comes to, in sandboxes.
+/// A pool's spec in whole sandboxes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResolvedPoolSpec {
     /// Unclaimed sandboxes to keep warm.

@@ -1,4 +1,4 @@
-//! Template revisions: the canonical form that is hashed and compared, and stored ControllerRevisions.
+//! Template revisions: how a template is hashed and compared, and stored ControllerRevisions.
 
 use crate::api::labels;
 use crate::model::Key;
@@ -9,14 +9,14 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Version of [`hash`], kept on every ControllerRevision. Revisions are found again by equal content, so a
-/// new version of the function renames no stored revision and replaces nobody's sandboxes.
+/// Version of [`hash`], stored on every ControllerRevision. Stored revisions are found by equal content, so a new version
+/// of the function renames no stored revision and replaces no sandbox.
 pub const HASH_VERSION: &str = "1";
 
 /// Letters and digits without vowels and look-alikes, as in `k8s.io/apimachinery/pkg/util/rand`.
 pub const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// Length of a short hash. 27^10 values: among 10,000 revisions of a pool the chance of any two colliding is 1 in 4 million.
+/// Length of a short hash, with 27^10 values: any two of 10,000 revisions collide with a chance of 1 in 4 million.
 const HASH_LENGTH: usize = 10;
 
 /// A pod template with its canonical form.
@@ -29,7 +29,7 @@ pub struct Template {
 }
 
 impl Template {
-    /// Takes the template as written by a user or stored in a ControllerRevision.
+    /// A template as a user wrote it or a ControllerRevision stores it.
     pub fn new(value: Value) -> Self {
         let metadata = |name: &str| {
             value
@@ -46,8 +46,7 @@ impl Template {
     }
 }
 
-/// `value` with sorted keys and without nulls and empty maps, which is how an absent field may also be
-/// written.
+/// `value` with sorted keys and without nulls and empty maps, because those are other ways to write an absent field.
 fn canonical(value: &Value) -> Option<Value> {
     match value {
         Value::Null => None,
@@ -58,7 +57,7 @@ fn canonical(value: &Value) -> Option<Value> {
                 .collect();
             (!sorted.is_empty()).then(|| Value::Object(sorted.into_iter().collect()))
         }
-        // An element of a list keeps its place, whatever it is.
+        // An element of a list keeps its position.
         Value::Array(list) => Some(Value::Array(
             list.iter()
                 .map(|v| canonical(v).unwrap_or_else(|| v.clone()))
@@ -96,7 +95,7 @@ pub struct Revision {
     pub key: Key,
     /// UID of the ControllerRevision.
     pub uid: String,
-    /// UID of its controller, which is its pool; empty when it has none. It takes its name either way.
+    /// UID of the controlling pool; empty without one. The revision occupies its name in either case.
     pub owner: String,
     /// Name of the pool, from the label.
     pub pool: String,
@@ -106,12 +105,12 @@ pub struct Revision {
     pub number: i64,
     /// The stored template.
     pub template: Arc<Template>,
-    /// Why it came to be, in the user's words.
+    /// The user's change-cause annotation.
     pub change_cause: Option<String>,
 }
 
 impl Revision {
-    /// Facts of a stored ControllerRevision; `None` when it is not one of a pool's.
+    /// Decodes a stored ControllerRevision; `None` when it belongs to no pool.
     pub fn read(stored: &StoredRevision) -> Option<Self> {
         let metadata = &stored.metadata;
         let label = |name: &str| metadata.labels.as_ref().and_then(|l| l.get(name)).cloned();

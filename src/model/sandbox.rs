@@ -1,4 +1,4 @@
-//! A sandbox: a pod that belongs to a pool or to a claim, reduced to what decisions need.
+//! A sandbox: a pod of a pool or claim, reduced to what decisions need.
 
 use crate::api::{API_VERSION, labels};
 use crate::model::Key;
@@ -8,7 +8,7 @@ use crate::model::stored::{StoredPod, StoredPodCondition};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 
-/// Who the pod belongs to: its controller owner reference. Labels alone never make a pod a tenant's.
+/// The controller owner reference of a pod. Labels alone never give a pod to a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// Unclaimed: the Pool with this UID.
@@ -23,11 +23,11 @@ pub enum Owner {
         /// UID of the SandboxClaim.
         uid: String,
     },
-    /// Not ours.
+    /// Another controller, or none.
     Other,
 }
 
-/// Pod phase, in the order in which phases are removed.
+/// Pod phase, in the order of removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PodPhase {
     /// Accepted, containers not all started.
@@ -49,7 +49,7 @@ pub struct Sandbox {
     pub key: Key,
     /// UID.
     pub uid: String,
-    /// Resource version of the state these facts were read from.
+    /// Resource version of the decoded state.
     pub resource_version: String,
     /// Name of the pool, from the label.
     pub pool: String,
@@ -59,13 +59,13 @@ pub struct Sandbox {
     pub state: String,
     /// Controller owner.
     pub owner: Owner,
-    /// Position of the controller among the owner references; the binding write tests and replaces it.
+    /// Index of the controller among the owner references; the binding patch tests and replaces it.
     pub owner_index: usize,
     /// Creation time.
     pub created: Timestamp,
     /// Has a deletion timestamp.
     pub terminating: bool,
-    /// A user asked for its replacement.
+    /// A user asked for a replacement with label `warmpool.dev/evict`.
     pub evict: bool,
     /// Pod phase.
     pub phase: PodPhase,
@@ -73,28 +73,28 @@ pub struct Sandbox {
     pub node: Option<String>,
     /// Pod IP, once known.
     pub ip: String,
-    /// Position of the Ready condition in the status; the binding write tests it.
+    /// Index of the Ready condition in the status; the binding patch tests it.
     pub ready_index: Option<usize>,
     /// Since when Ready is True, if it is.
     pub ready_since: Option<Timestamp>,
-    /// When Ready last became what it is, True or not; `None` while nobody has said either.
+    /// When condition Ready changed last; `None` without the condition.
     pub ready_changed: Option<Timestamp>,
     /// Pod deletion cost (KEP-2255); lower goes first.
     pub deletion_cost: i32,
     /// Restarts of all containers.
     pub restarts: i32,
-    /// What keeps it from running, as [`not_running_reason::of`] words it.
+    /// Why the pod does not run, as [`not_running_reason::of`] says.
     pub not_running_reason: Option<String>,
-    /// Labels that are not the operator's.
+    /// Labels that the operator does not own.
     pub labels: BTreeMap<String, String>,
     /// Finalizers, in stored order.
     pub finalizers: Vec<String>,
-    /// The pod has annotations; a JSON Patch can add to a map only where there is one.
+    /// The pod has annotations. A JSON Patch can add to a map only where the map exists.
     pub annotated: bool,
 }
 
 impl Sandbox {
-    /// Facts of a stored pod; `None` when it carries no pool label.
+    /// Decodes a stored pod; `None` without the pool label.
     pub fn read(pod: &StoredPod) -> Option<Self> {
         let metadata = &pod.metadata;
         let label = |name: &str| metadata.labels.as_ref().and_then(|l| l.get(name)).cloned();
@@ -154,7 +154,7 @@ impl Sandbox {
         })
     }
 
-    /// Namespace and name of its pool.
+    /// Namespace and name of the pool.
     pub fn pool_key(&self) -> Key {
         Key::new(&self.key.namespace, &self.pool)
     }
@@ -164,15 +164,15 @@ impl Sandbox {
         matches!(self.phase, PodPhase::Succeeded | PodPhase::Failed)
     }
 
-    /// The phase is final, and the pod came to it before its time to become available was over. A kubelet takes Ready away
-    /// from what ends; where it stands still, the pod was ended from outside, as on a node that is gone.
+    /// The pod ended before its time to become available was over. A kubelet sets Ready to False on a pod that ends; a pod
+    /// that ended Ready was ended from outside, as on a node that is gone.
     pub fn came_to_nothing(&self, warm_up: SignedDuration) -> bool {
         let ended = self.ready_changed.unwrap_or(self.created);
         self.finished() && self.ready_since.is_none() && ended.duration_since(self.created) <= warm_up
     }
 
-    /// When an unclaimed sandbox that is not available has had its time: `warm_up` after its creation, or after it
-    /// last ceased to be ready if it was ready at that moment. Never for one written down without a creation time.
+    /// When an unclaimed sandbox that is not available is given up: `warm_up` after its creation, or after it last became
+    /// unready if it was ready then. Never for a pod without a creation time.
     pub fn overdue_at(&self, warm_up: SignedDuration) -> Timestamp {
         if self.created == Timestamp::UNIX_EPOCH {
             return Timestamp::MAX;

@@ -1,5 +1,4 @@
-//! Parts of stored objects that more people may write than may stop the operator: only what is needed of them is
-//! decoded, and what does not decode is left out where that is safe.
+//! Lenient decoding of fields that any tenant may write: a bad value must not stop the operator.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -7,8 +6,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-/// The metadata that matters here. `managedFields` is not looked at: whoever may update an object writes there what he
-/// likes, and the API server takes years that are not times anywhere else.
+/// The metadata that matters here. `managedFields` is skipped: a tenant may write any content there, and the API server
+/// accepts times that do not decode.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Metadata {
@@ -43,8 +42,8 @@ pub(crate) fn metadata<'de, D: Deserializer<'de>>(from: D) -> Result<ObjectMeta,
     })
 }
 
-/// What a pod takes over from a template. The rest is skipped: nobody checks the `managedFields` that a template has, and
-/// they may be nested more deeply than can be decoded.
+/// What a pod takes over from a template. The rest is skipped: the API server does not check a template's `managedFields`,
+/// which may be nested too deeply to decode.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct StoredTemplate {
@@ -81,7 +80,7 @@ pub(crate) fn template<'de, D: Deserializer<'de>>(from: D) -> Result<Value, D::E
     template.unwrap_or_default().into_value()
 }
 
-/// What a ControllerRevision of a pool keeps, and those of StatefulSets and DaemonSets do.
+/// What ControllerRevisions of pools, StatefulSets and DaemonSets store.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Data {
@@ -94,8 +93,8 @@ struct DataSpec {
     template: Option<StoredTemplate>,
 }
 
-/// Nobody checks the content of a ControllerRevision, and those of StatefulSets and DaemonSets get the labels of their
-/// template: whoever writes one of these in any namespace could otherwise have the list of all revisions not decode.
+/// The API server does not check the content of a ControllerRevision, and revisions of StatefulSets carry the labels of
+/// their template: without leniency a single one of them could keep the list of all revisions from decoding.
 pub(crate) fn data<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
     let written = Option::<Box<RawValue>>::deserialize(from)?;
     let data = written.and_then(|written| serde_json::from_str::<Data>(written.get()).ok());
@@ -103,7 +102,7 @@ pub(crate) fn data<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, 
     template.map(StoredTemplate::into_value).transpose()
 }
 
-/// A time, or `None` for what is not one here, such as the last hours of the year 9999.
+/// A time, or `None` for a value outside the range, such as the last hours of the year 9999.
 pub(crate) fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Time>, D::Error> {
     let written = Option::<String>::deserialize(from)?;
     Ok(written.and_then(|written| written.parse().ok()).map(Time))

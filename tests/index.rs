@@ -192,7 +192,7 @@ fn a_pool_is_looked_at_when_a_sandbox_left_alone_changes_in_any_way() {
     let mut index = index();
     index.apply_pod(&pod(1));
     assert_eq!(index.apply_pod(&pod(2)), [], "nothing of it matters");
-    index.expectations.refused(&Sandbox::read(&pod(2)).unwrap());
+    index.expectations.conflicted(&Sandbox::read(&pod(2)).unwrap());
     let pool = ReconcileRequest::Pool(Key::new("default", "python"));
     assert_eq!(index.apply_pod(&pod(3)), [pool]);
 }
@@ -210,7 +210,7 @@ fn a_claim_is_looked_at_when_a_sandbox_of_its_own_left_alone_changes_in_any_way(
     };
     let mut index = index();
     index.apply_pod(&owned(1));
-    index.expectations.refused(&Sandbox::read(&owned(1)).unwrap());
+    index.expectations.conflicted(&Sandbox::read(&owned(1)).unwrap());
     let (pool, claim) = (Key::new("default", "python"), Key::new("default", "run"));
     assert_eq!(
         index.apply_pod(&owned(2)),
@@ -287,7 +287,7 @@ fn what_became_of_an_earlier_write_tells_nothing_of_a_later_one() {
     now.state = "warm".into();
     let outcomes: [fn(&mut Expectations, &Sandbox); 4] = [
         Expectations::forget,
-        Expectations::refused,
+        Expectations::conflicted,
         Expectations::answered,
         Expectations::deleted,
     ];

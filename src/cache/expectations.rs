@@ -1,5 +1,4 @@
-//! Own writes that the watch has not shown yet. A plan made from a lagging view would repeat them; with
-//! these, nothing is created, bound or deleted twice.
+//! Expectations: the operator's writes that the watch has not shown, so that no plan repeats them.
 
 use crate::api::labels;
 use crate::cache::snapshot::{CreationInFlight, ExpectedWrite};
@@ -8,25 +7,25 @@ use crate::model::sandbox::{Owner, Sandbox};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-/// How long an own write that is answered may stay unseen before a live read settles whether it happened.
+/// How long after its answer a write may stay unseen before a live read confirms whether it happened.
 pub const EXPECTATION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The same for one that is not answered: far longer than a task waits for its turn or pauses before its next try. While it
-/// is under way a read tells nothing, since the write may be carried out right after it.
+/// How long a write may stay unanswered before a live read: far longer than any queue or retry. A read during the request
+/// proves nothing, because the write may happen right after it.
 const IN_FLIGHT_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// How far an own write is.
+/// How far a write is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// A task has it.
-    UnderWay,
-    /// The API server has answered it.
+    /// The request is queued or in flight.
+    InFlight,
+    /// The API server answered.
     Answered,
-    /// A live read is to tell what became of it.
-    Asked,
+    /// A live read is due or in flight.
+    Reading,
 }
 
-/// How far an own write is, and since when.
+/// How far a write is, and since when.
 #[derive(Clone, Copy, Debug)]
 struct WriteProgress {
     stage: Stage,
@@ -41,15 +40,15 @@ impl WriteProgress {
         }
     }
 
-    /// Whether a live read is due at `now`; then it is taken for asked.
+    /// Whether a live read is due at `now`. If so, the read counts as begun.
     fn is_due(&mut self, now: Instant) -> bool {
         let patience = match self.stage {
-            Stage::UnderWay => IN_FLIGHT_TIMEOUT,
-            Stage::Answered | Stage::Asked => EXPECTATION_TIMEOUT,
+            Stage::InFlight => IN_FLIGHT_TIMEOUT,
+            Stage::Answered | Stage::Reading => EXPECTATION_TIMEOUT,
         };
         let due = now.duration_since(self.since) >= patience;
         if due {
-            (self.stage, self.since) = (Stage::Asked, now);
+            (self.stage, self.since) = (Stage::Reading, now);
         }
         due
     }
@@ -66,7 +65,7 @@ struct Write {
     progress: WriteProgress,
 }
 
-/// A pod on its way.
+/// A creation.
 #[derive(Clone, Debug)]
 struct ExpectedCreation {
     pool: Key,
@@ -74,14 +73,14 @@ struct ExpectedCreation {
     progress: WriteProgress,
 }
 
-/// The own writes not yet seen. Every entry is noted before its request is sent.
+/// The writes that the watch has not shown. Each is noted before its request is sent.
 #[derive(Clone, Debug, Default)]
 pub struct Expectations {
     creations: HashMap<Key, ExpectedCreation>,
     writes: HashMap<String, (Key, Write)>,
-    /// UIDs of claims that a task is binding or ending.
+    /// UIDs of claims that a request binds or ends.
     claims_in_flight: HashMap<String, usize>,
-    /// UIDs of claims that are noted as being served and only wait to be served again.
+    /// UIDs of claims in flight that only wait for a retry.
     pausing: HashSet<String>,
     /// UIDs of pools whose stored revisions are being written.
     revising: HashSet<String>,
@@ -95,22 +94,22 @@ impl Expectations {
             ExpectedCreation {
                 pool,
                 revision,
-                progress: WriteProgress::at(Stage::UnderWay),
+                progress: WriteProgress::at(Stage::InFlight),
             },
         );
     }
 
-    /// The create was refused, or the pod has been seen.
+    /// The creation was rejected, or the watch has shown the pod.
     pub fn created(&mut self, pod: &Key) {
         self.creations.remove(pod);
     }
 
-    /// The create of pod `pod` is on its way, and the pod was not seen yet.
+    /// The creation of `pod` is expected and not seen.
     pub fn is_creating(&self, pod: &Key) -> bool {
         self.creations.contains_key(pod)
     }
 
-    /// The create of pod `pod` has its answer, or will have none. Tells whether the pod was not seen yet.
+    /// The creation of `pod` has its answer, or will have none. Returns whether the watch has not shown the pod.
     pub fn create_answered(&mut self, pod: &Key) -> bool {
         let Some(creation) = self.creations.get_mut(pod) else {
             return false;
@@ -119,17 +118,17 @@ impl Expectations {
         true
     }
 
-    /// Notes the binding of `sandbox` to the claim with UID `claim`, by a task that is noted as serving it.
+    /// Notes the binding of `sandbox` to the claim with UID `claim`, which is noted as in flight.
     pub fn binding(&mut self, sandbox: &Sandbox, claim: &str) {
         self.note(sandbox, ExpectedWrite::Bind, claim);
     }
 
-    /// Notes that a task binds or ends the claim with UID `claim`.
+    /// Notes that a request binds or ends the claim with UID `claim`.
     pub fn in_flight(&mut self, claim: &str) {
         *self.claims_in_flight.entry(claim.to_string()).or_default() += 1;
     }
 
-    /// The task that binds or ends the claim with UID `claim` is done, whatever came of it.
+    /// The request that binds or ends the claim with UID `claim` is done, whatever its outcome.
     pub fn end_in_flight(&mut self, claim: &str) {
         if let Some(count) = self.claims_in_flight.get_mut(claim) {
             *count -= 1;
@@ -139,7 +138,7 @@ impl Expectations {
         }
     }
 
-    /// Notes that the task that has the claim with UID `claim` waits before it tries again.
+    /// Notes that the claim with UID `claim` waits for a retry.
     pub fn pausing(&mut self, claim: &str) {
         self.pausing.insert(claim.to_string());
     }
@@ -165,31 +164,31 @@ impl Expectations {
         self.note(sandbox, ExpectedWrite::Delete, "");
     }
 
-    /// Notes that `sandbox` is being marked as draining.
+    /// Notes the change of the state of `sandbox` to draining.
     pub fn draining(&mut self, sandbox: &Sandbox) {
         self.note(sandbox, ExpectedWrite::Drain, "");
     }
 
-    /// Notes that the draining `sandbox` is being marked as warm.
+    /// Notes the change of the state of `sandbox` back to warm.
     pub fn restoring(&mut self, sandbox: &Sandbox) {
         self.note(sandbox, ExpectedWrite::Restore, "");
     }
 
-    /// The API server has answered the write on `sandbox`.
+    /// The API server answered the write on `sandbox`.
     pub fn answered(&mut self, sandbox: &Sandbox) {
         if let Some(write) = self.write_on(sandbox) {
             write.progress = WriteProgress::at(Stage::Answered);
         }
     }
 
-    /// The task that has the write on `sandbox` is still at it.
+    /// The write on `sandbox` is sent again.
     pub fn goes_on(&mut self, sandbox: &Sandbox) {
         if let Some(write) = self.write_on(sandbox) {
-            write.progress = WriteProgress::at(Stage::UnderWay);
+            write.progress = WriteProgress::at(Stage::InFlight);
         }
     }
 
-    /// The API server has accepted the deletion of `sandbox`, or answered a write on it that it is gone.
+    /// The API server accepted the deletion of `sandbox`, or answered that `sandbox` is gone.
     pub fn deleted(&mut self, sandbox: &Sandbox) {
         if let Some(write) = self.write_on(sandbox) {
             write.what = ExpectedWrite::Deleted;
@@ -197,21 +196,21 @@ impl Expectations {
         self.answered(sandbox);
     }
 
-    /// The API server has refused the write on `sandbox`, which is not what it was taken for.
-    pub fn refused(&mut self, sandbox: &Sandbox) {
+    /// The write on `sandbox` met a version conflict.
+    pub fn conflicted(&mut self, sandbox: &Sandbox) {
         if self.on(&sandbox.uid).is_none() || self.write_on(sandbox).is_some() {
             self.note(sandbox, ExpectedWrite::Conflicted, "");
             self.answered(sandbox);
         }
     }
 
-    /// The last write on `sandbox` was refused, and nothing newer of it was seen since.
-    pub fn is_refused(&mut self, sandbox: &Sandbox) -> bool {
+    /// The last write on `sandbox` met a version conflict, and the watch has shown nothing newer since.
+    pub fn is_conflicted(&mut self, sandbox: &Sandbox) -> bool {
         let write = self.write_on(sandbox);
         write.is_some_and(|write| write.what == ExpectedWrite::Conflicted)
     }
 
-    /// The write on `sandbox` as it was decided on. It may have been shown by now, and another decided on since.
+    /// The write on `sandbox` at this version. The watch may have shown it, and another write may have followed.
     fn write_on(&mut self, sandbox: &Sandbox) -> Option<&mut Write> {
         let write = self.writes.get_mut(&sandbox.uid).map(|(_, write)| write);
         write.filter(|write| write.resource_version == sandbox.resource_version)
@@ -230,13 +229,13 @@ impl Expectations {
             what,
             resource_version,
             claim: claim.to_string(),
-            progress: WriteProgress::at(Stage::UnderWay),
+            progress: WriteProgress::at(Stage::InFlight),
         };
         self.writes
             .insert(sandbox.uid.clone(), (sandbox.key.clone(), write));
     }
 
-    /// The watch has shown `sandbox`. Tells whether that ends an own write on it.
+    /// The watch showed `sandbox`. Returns whether that confirms a write on it.
     pub fn seen(&mut self, sandbox: &Sandbox) -> bool {
         self.creations.remove(&sandbox.key);
         let Some((_, write)) = self.writes.get(&sandbox.uid) else {
@@ -258,44 +257,44 @@ impl Expectations {
         shown
     }
 
-    /// The watch has shown that the pod is gone.
+    /// The watch showed that the pod is gone.
     pub fn gone(&mut self, key: &Key, uid: &str) {
         self.creations.remove(key);
         self.writes.remove(uid);
     }
 
-    /// A live read of the pod `key` has told what became of the writes on it that it was to tell of.
+    /// A live read of pod `key` confirmed whether the writes that it was for happened.
     pub fn confirmed(&mut self, key: &Key) {
-        let asked = |progress: &WriteProgress| progress.stage == Stage::Asked;
+        let read = |progress: &WriteProgress| progress.stage == Stage::Reading;
         self.creations
-            .retain(|pod, creation| pod != key || !asked(&creation.progress));
+            .retain(|pod, creation| pod != key || !read(&creation.progress));
         self.writes
-            .retain(|_, (pod, write)| pod != key || !asked(&write.progress));
+            .retain(|_, (pod, write)| pod != key || !read(&write.progress));
     }
 
-    /// The own write on the pod with UID `uid` that is not seen yet.
+    /// The write on the pod with UID `uid` that the watch has not shown.
     pub fn on(&self, uid: &str) -> Option<ExpectedWrite> {
         self.writes.get(uid).map(|(_, write)| write.what)
     }
 
-    /// The pod with UID `uid` is being deleted, or was and is not seen so yet.
+    /// The pod with UID `uid` is being deleted, or was, and the watch has not shown it.
     pub fn is_deleting(&self, uid: &str) -> bool {
         matches!(self.on(uid), Some(ExpectedWrite::Delete | ExpectedWrite::Deleted))
     }
 
-    /// The pod with UID `uid` is being bound or deleted, or was and is not seen so yet: no claim can have it any more.
+    /// The pod with UID `uid` is being bound or deleted, or was, and the watch has not shown it: no other claim can have it.
     pub fn is_assigned(&self, uid: &str) -> bool {
         self.on(uid) == Some(ExpectedWrite::Bind) || self.is_deleting(uid)
     }
 
-    /// The pod that is being bound to the claim with UID `claim`, or was and is not seen so yet; of several any.
+    /// A pod that is being bound to the claim with UID `claim`, or was, and the watch has not shown it.
     pub fn binding_of(&self, claim: &str) -> Option<&Key> {
         let binds = |write: &Write| write.what == ExpectedWrite::Bind && write.claim == claim;
         let mut writes = self.writes.values();
         writes.find(|(_, write)| binds(write)).map(|(pod, _)| pod)
     }
 
-    /// UIDs of claims that a pod is being bound to or was bound to and is not seen so yet, once for each pod.
+    /// UIDs of the claims of all expected bindings, once for each pod.
     pub fn bound_to(&self) -> impl Iterator<Item = &str> {
         self.writes
             .values()
@@ -303,17 +302,17 @@ impl Expectations {
             .map(|(_, w)| w.claim.as_str())
     }
 
-    /// Whether a task is binding or ending the claim with UID `claim`.
+    /// Whether a request binds or ends the claim with UID `claim`.
     pub fn is_in_flight(&self, claim: &str) -> bool {
         self.claims_in_flight.contains_key(claim)
     }
 
-    /// Whether the claim with UID `claim` waits to be served again.
+    /// Whether the claim with UID `claim` waits for a retry.
     pub(crate) fn is_pausing(&self, claim: &str) -> bool {
         self.pausing.contains(claim)
     }
 
-    /// Creations on their way for `pool`.
+    /// Expected creations of `pool`.
     pub fn creations_of(&self, pool: &Key) -> Vec<CreationInFlight> {
         let of_pool = self.creations.iter().filter(|(_, c)| c.pool == *pool);
         let mut creating: Vec<_> = of_pool
@@ -326,8 +325,7 @@ impl Expectations {
         creating
     }
 
-    /// Pods whose own write has been unseen for too long at `now`, each to be settled by a live read, sorted. The clock of
-    /// each starts anew.
+    /// Pods with a write unseen for too long at `now`, sorted. A live read is due for each, and counts as begun.
     pub fn overdue(&mut self, now: Instant) -> Vec<Key> {
         let creations = self.creations.iter_mut().map(|(key, c)| (key, &mut c.progress));
         let writes = self.writes.values_mut().map(|(key, w)| (&*key, &mut w.progress));
@@ -339,7 +337,7 @@ impl Expectations {
         keys
     }
 
-    /// The entries in words, sorted, without their age: for tests.
+    /// The entries as text, sorted, without their age: for tests.
     pub fn describe(&self) -> Vec<String> {
         let creations = self
             .creations
@@ -368,7 +366,7 @@ impl Expectations {
         self.creations.len() + self.writes.len() + self.claims_in_flight.len() + self.revising.len()
     }
 
-    /// Nothing is on its way.
+    /// No write is expected.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

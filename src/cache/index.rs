@@ -1,5 +1,4 @@
-//! What is stored in the cluster, indexed the way the planner asks for it. One event changes the index and
-//! answers which pools and claims have to be looked at again.
+//! The state of the cluster, indexed as the planner needs it. An event returns what to reconcile.
 
 use crate::cache::bind_limit::BindLimit;
 use crate::cache::expectations::Expectations;
@@ -28,12 +27,12 @@ pub enum ReconcileRequest {
     Claim(Key),
 }
 
-/// Everything this process knows of the cluster.
+/// Everything that this process knows of the cluster. A clone is a copy of the operator's whole state.
 #[derive(Clone, Debug, Default)]
 pub struct Index {
     pub(crate) pools: HashMap<Key, Arc<Pool>>,
     pub(crate) claims: HashMap<Key, Arc<Claim>>,
-    /// Claims that wait.
+    /// Which claims wait, by queue.
     pub(crate) waiting_claims: WaitingClaims,
     /// Pods by pool, then by name.
     pub(crate) sandboxes: HashMap<Key, BTreeMap<String, Arc<Sandbox>>>,
@@ -45,15 +44,15 @@ pub struct Index {
     pub(crate) revisions: HashMap<Key, BTreeMap<String, Arc<Revision>>>,
     /// PodTemplates and the pools that use them.
     pub(crate) templates: Templates,
-    /// How far the watches have told.
+    /// How far the watches have got.
     pub(crate) watch_progress: WatchProgress,
-    /// Number given to the last claim that came.
+    /// Sequence number of the last claim that arrived.
     sequence: u64,
-    /// Own writes on pods not yet seen.
+    /// Writes that the watch has not shown.
     pub expectations: Expectations,
-    /// Bindings that are decided on and not done.
+    /// Limits bindings in flight.
     pub bind_limit: BindLimit,
-    /// What is to be looked at again after a while.
+    /// What a timer reconciles later.
     pub later: HashSet<ReconcileRequest>,
     /// What is remembered of each pool and claim.
     pub(crate) memory: Memory,
@@ -88,7 +87,7 @@ impl Index {
     pub fn delete_pool(&mut self, stored: &StoredPool) -> Vec<ReconcileRequest> {
         let key = stored::key(&stored.metadata);
         self.remove_pool(&key);
-        // Whoever looks at it once more finds nothing, and forgets when it wanted to look at it again.
+        // The last reconcile finds nothing, and so drops the pool's timer.
         let mut to_reconcile = vec![ReconcileRequest::Pool(key.clone())];
         to_reconcile.extend(self.waiting_on(&key));
         to_reconcile
@@ -101,8 +100,8 @@ impl Index {
         }
     }
 
-    /// A claim was created or changed. `live` tells an event of the watch from an entry of a list, whose
-    /// moment of arrival is not known.
+    /// A claim was created or changed. `live`: an event of the watch showed it, and not a list, which does not show when the
+    /// claim arrived.
     pub fn apply_claim(&mut self, stored: &StoredClaim, live: bool, now: Timestamp) -> Vec<ReconcileRequest> {
         let key = stored::key(&stored.metadata);
         let uid = stored::uid(&stored.metadata);
@@ -139,14 +138,14 @@ impl Index {
         to_reconcile
     }
 
-    /// A claim is gone. Its pods go by garbage collection.
+    /// A claim is gone. The garbage collector deletes its pods.
     pub fn delete_claim(&mut self, stored: &StoredClaim) -> Vec<ReconcileRequest> {
         self.remove_claim(&stored::key(&stored.metadata))
     }
 
     fn remove_claim(&mut self, key: &Key) -> Vec<ReconcileRequest> {
         let mut to_reconcile = self.dequeue(key);
-        // As for a pool: a claim may want to be looked at in years.
+        // As for a pool: the timer of a claim may be years away.
         to_reconcile.push(ReconcileRequest::Claim(key.clone()));
         if let Some(claim) = self.claims.remove(key) {
             self.memory.forget(&claim.uid);
@@ -168,7 +167,7 @@ impl Index {
         self.take_over_pod(stored)
     }
 
-    /// Takes over a pod, from a watch or from an answer.
+    /// Stores a pod that a watch or an answer showed.
     pub(crate) fn take_over_pod(&mut self, stored: &StoredPod) -> Vec<ReconcileRequest> {
         let key = stored::key(&stored.metadata);
         let Some(sandbox) = Sandbox::read(stored) else {
@@ -225,7 +224,7 @@ impl Index {
         self.take_over_revision(stored)
     }
 
-    /// Takes over a revision, from a watch or from an answer.
+    /// Stores a revision that a watch or an answer showed.
     pub(crate) fn take_over_revision(&mut self, stored: &StoredRevision) -> Vec<ReconcileRequest> {
         let Some(revision) = Revision::read(stored) else {
             return Vec::new();
@@ -233,7 +232,7 @@ impl Index {
         let pool = Key::new(revision.key.namespace.clone(), revision.pool.clone());
         let of_pool = self.revisions.entry(pool.clone()).or_default();
         let known = of_pool.get(&revision.key.name);
-        // Its number only ever grows: an event from before our own last write of it is late.
+        // The number only grows: an event with a lower one is older than the operator's last write.
         if known.is_some_and(|k| k.uid == revision.uid && k.number > revision.number) {
             return Vec::new();
         }
@@ -265,7 +264,7 @@ impl Index {
         self.put_template(&stored::key(&stored.metadata), None)
     }
 
-    /// After a list: PodTemplates that are not in it are gone.
+    /// After a list: PodTemplates missing from it are gone.
     pub fn retain_templates(&mut self, listed: &HashSet<Key>) {
         let gone: Vec<_> = self
             .templates
@@ -303,21 +302,21 @@ impl Index {
         users.into_iter().map(ReconcileRequest::Pool).collect()
     }
 
-    /// After a list: pools that are not in it are gone.
+    /// After a list: pools missing from it are gone.
     pub fn retain_pools(&mut self, listed: &HashSet<Key>) {
         for key in absent(self.pools.keys(), listed) {
             self.remove_pool(&key);
         }
     }
 
-    /// After a list: claims that are not in it are gone.
+    /// After a list: claims missing from it are gone.
     pub fn retain_claims(&mut self, listed: &HashSet<Key>) {
         for key in absent(self.claims.keys(), listed) {
             self.remove_claim(&key);
         }
     }
 
-    /// After a list: pods that are not in it are gone.
+    /// After a list: pods missing from it are gone.
     pub fn retain_pods(&mut self, listed: &HashSet<Key>) {
         self.watch_progress.pods.by_list();
         for key in absent(self.pool_of.keys(), listed) {
@@ -328,7 +327,7 @@ impl Index {
         }
     }
 
-    /// After a list: revisions that are not in it are gone.
+    /// After a list: revisions missing from it are gone.
     pub fn retain_revisions(&mut self, listed: &HashSet<Key>) {
         self.watch_progress.revisions.by_list();
         self.revisions
@@ -361,7 +360,7 @@ impl Index {
     }
 }
 
-/// Those of `known` that a list does not have.
+/// The keys of `known` that are missing from a list.
 fn absent<'a>(known: impl Iterator<Item = &'a Key>, listed: &HashSet<Key>) -> Vec<Key> {
     known.filter(|key| !listed.contains(key)).cloned().collect()
 }

@@ -1,4 +1,4 @@
-//! What the index answers: the views of pools and claims, and single objects.
+//! Queries on the index: the snapshots of pools and claims, and single objects.
 
 use crate::api::ClaimDefaults;
 use crate::cache::index::{Index, ReconcileRequest};
@@ -29,7 +29,7 @@ impl Index {
         keys
     }
 
-    /// The view of a pool; `None` when it is gone.
+    /// The snapshot of a pool; `None` when the pool is gone.
     pub fn pool_snapshot(&self, key: &Key, now: Timestamp, seed: u64) -> Option<PoolSnapshot> {
         let pool = Arc::clone(self.pools.get(key)?);
         let memory = self.pool_memory(&pool);
@@ -67,22 +67,22 @@ impl Index {
         })
     }
 
-    /// The pods that carry the label of a pool.
+    /// The pods with the label of a pool.
     pub(crate) fn sandboxes_of(&self, pool: &Key) -> impl Iterator<Item = &Arc<Sandbox>> + Clone {
         self.sandboxes.get(pool).into_iter().flat_map(BTreeMap::values)
     }
 
-    /// Whether the last status written for the object with UID `uid` is still to be seen.
+    /// Whether the watch has yet to show the last status written for the object with UID `uid`.
     pub fn awaits(&self, uid: &str) -> bool {
         self.memory.written_status(uid).is_some()
     }
 
-    /// The view of a claim; `None` when it is gone, or when its own status write is still to be seen.
+    /// The snapshot of a claim; `None` when the claim is gone or the watch has yet to show its last status.
     pub fn claim_snapshot(&self, key: &Key, now: Timestamp) -> Option<ClaimSnapshot> {
         let claim = self.claims.get(key).filter(|c| !self.awaits(&c.uid))?;
         let served_by = self.serving(claim);
         let pool = self.pools.get(&served_by);
-        // It is not to be published with one whose deletion was decided on before it waited again.
+        // A claim that waits again is not published with a sandbox that is already being deleted.
         let going = |pod: &Sandbox| claim.waiting() && self.expectations.is_deleting(&pod.uid);
         Some(ClaimSnapshot {
             now,
@@ -97,12 +97,12 @@ impl Index {
         })
     }
 
-    /// The pool whose sandboxes a claim holds, or else the one that serves it, that it asks for, or that was told last to
-    /// serve it; named as no pool is while any of several may.
+    /// The pool whose sandboxes a claim holds, or else the pool in its status, the pool that it names or its assigned pool;
+    /// the shared queue of the namespace while a selector claim has none.
     fn serving(&self, claim: &Claim) -> Key {
-        let told = || self.assigned_pool(&claim.uid).cloned();
+        let assigned = || self.assigned_pool(&claim.uid).cloned();
         self.pool_held_of(claim).unwrap_or_else(|| match claim.pool() {
-            "" => told().unwrap_or_else(|| selector_queue(&claim.key.namespace)),
+            "" => assigned().unwrap_or_else(|| selector_queue(&claim.key.namespace)),
             pool => Key::new(claim.key.namespace.clone(), pool),
         })
     }
@@ -127,12 +127,12 @@ impl Index {
         }
     }
 
-    /// Whether a plan has left the claim without a sandbox.
+    /// Whether a plan left the claim waiting.
     pub fn has_waited(&self, claim: &Claim) -> bool {
         self.wait_reason(&claim.uid).is_some()
     }
 
-    /// The claim with the resource version of its last status write, which the watch may not have shown yet.
+    /// The claim with the resource version of its last status write, which the watch may not have shown.
     pub fn as_written(&self, claim: &Arc<Claim>) -> Arc<Claim> {
         match self.memory.written_status(&claim.uid) {
             Some(written) => Arc::new(Claim {
@@ -175,7 +175,7 @@ impl Index {
         keys
     }
 
-    /// The pools that are there and will do for `claim`.
+    /// The pools that may serve `claim`.
     pub(crate) fn accepted_by<'a>(&'a self, claim: &Claim) -> impl Iterator<Item = &'a Arc<Pool>> {
         let named = claim.named_pool();
         let all = named.is_none().then(|| self.pools.values());
@@ -183,8 +183,8 @@ impl Index {
         named.and_then(|key| self.pools.get(&key)).into_iter().chain(any)
     }
 
-    /// The pools that may serve `claim`; one that it names is among them before it is there, and one whose sandboxes it
-    /// holds whatever labels that has by now.
+    /// The pools to reconcile for `claim`: a pool that it names, existing or not, or every pool that it selects, and the pool
+    /// whose sandboxes it holds, whatever its labels.
     pub fn pools_for(&self, claim: &Claim) -> Vec<ReconcileRequest> {
         if let Some(pool) = claim.named_pool() {
             return vec![ReconcileRequest::Pool(pool)];
@@ -194,7 +194,7 @@ impl Index {
         pools.into_iter().map(ReconcileRequest::Pool).collect()
     }
 
-    /// Claims that wait for `pool`, or may be waiting for it.
+    /// Claims that wait for `pool`, or may.
     pub(crate) fn waiting_on(&self, pool: &Key) -> Vec<ReconcileRequest> {
         let shared = selector_queue(&pool.namespace);
         let keys = self
@@ -204,32 +204,31 @@ impl Index {
         keys.cloned().map(ReconcileRequest::Claim).collect()
     }
 
-    /// The waiting claims that `pool` is to serve, and of those that leave the choice, and that it would do for, the
-    /// pool that is to serve each.
+    /// The waiting claims that `pool` serves, and for each selector claim that accepts `pool`, the pool that serves it.
     pub(crate) fn claims_of(&self, pool: &Pool, now: Timestamp) -> (Vec<Waiting>, BTreeMap<Key, Key>) {
         let being_bound = self.being_bound();
         let as_waiting = |claim: &Arc<Claim>| self.waiting(claim, &pool.claim_defaults, &being_bound);
-        let mut waiting: Vec<_> = self.in_line(&pool.key).map(as_waiting).collect();
+        let mut waiting: Vec<_> = self.queued(&pool.key).map(as_waiting).collect();
         let mut selected_pools = self.selected_pools(&pool.key.namespace, now);
         selected_pools.retain(|claim, server| {
-            // One that holds sandboxes of this pool stays with it, whatever labels the pool has by now.
+            // A claim that holds sandboxes of this pool stays with it, whatever labels the pool has now.
             let here = *server == pool.key;
             let claim = self.claims.get(claim).filter(|claim| here || claim.accepts(pool));
             let served_here = claim.filter(|_| here);
             waiting.extend(served_here.map(as_waiting));
             claim.is_some()
         });
-        let tried_here = self
-            .in_line(&selector_queue(&pool.key.namespace))
-            .filter(|claim| self.tried_again_at(claim) == Some(&pool.key));
-        waiting.extend(tried_here.map(as_waiting));
+        let retried_here = self
+            .queued(&selector_queue(&pool.key.namespace))
+            .filter(|claim| self.retried_at(claim) == Some(&pool.key));
+        waiting.extend(retried_here.map(as_waiting));
         (waiting, selected_pools)
     }
 
-    /// The claims that wait in a line.
-    pub(crate) fn in_line<'a>(&'a self, line: &Key) -> impl Iterator<Item = &'a Arc<Claim>> + use<'a> {
+    /// The claims that wait in a queue.
+    pub(crate) fn queued<'a>(&'a self, queue: &Key) -> impl Iterator<Item = &'a Arc<Claim>> + use<'a> {
         self.waiting_claims
-            .queue(line)
+            .queue(queue)
             .filter_map(|key| self.claims.get(key))
     }
 
@@ -242,7 +241,7 @@ impl Index {
         being_bound
     }
 
-    /// A claim as it waits for a pool with these defaults.
+    /// A claim that waits for a pool with these defaults.
     pub(crate) fn waiting(
         &self,
         claim: &Arc<Claim>,
@@ -260,27 +259,26 @@ impl Index {
         }
     }
 
-    /// Every claim that waits and is not being served just now. One whose task pauses waits, too, and so does one whose
-    /// binding is tried again and again.
+    /// Every claim that waits and has no write in flight. A claim in flight that waits for a retry, or whose binding keeps
+    /// failing, waits too.
     pub(crate) fn waiting_claims(&self) -> impl Iterator<Item = &Arc<Claim>> {
         let keys = self.waiting_claims.all();
         keys.filter_map(|key| self.claims.get(key))
-            .filter(|claim| !self.is_busy(claim) || self.is_tried_again(claim))
+            .filter(|claim| !self.is_busy(claim) || self.is_retried(claim))
     }
 
-    /// A task has the claim whose binding was refused, or could not be made, before, or pauses.
-    fn is_tried_again(&self, claim: &Claim) -> bool {
+    /// A write on the claim is being retried.
+    fn is_retried(&self, claim: &Claim) -> bool {
         let refused = self.is_rejected(claim);
         self.is_busy(claim) && (refused || self.expectations.is_pausing(&claim.uid))
     }
 
-    /// The pool where such a claim that leaves the choice is tried.
-    pub(crate) fn tried_again_at(&self, claim: &Claim) -> Option<&Key> {
-        self.assigned_pool(&claim.uid)
-            .filter(|_| self.is_tried_again(claim))
+    /// The pool where such a selector claim is being retried.
+    pub(crate) fn retried_at(&self, claim: &Claim) -> Option<&Key> {
+        self.assigned_pool(&claim.uid).filter(|_| self.is_retried(claim))
     }
 
-    /// A task is binding or ending the claim, or has, and the watch is still to show it.
+    /// A request binds or ends the claim, or has, and the watch has yet to show it.
     pub fn is_busy(&self, claim: &Claim) -> bool {
         self.expectations.is_in_flight(&claim.uid)
             || self
@@ -289,7 +287,7 @@ impl Index {
                 .is_some_and(|w| w.is_decided)
     }
 
-    /// The sandboxes whose owner is the claim. An owner is of the same namespace, whatever a pod of another one says.
+    /// The sandboxes that the claim owns. A pod of another namespace cannot be owned by it.
     pub(crate) fn owned_by(&self, claim: &Claim) -> impl Iterator<Item = Arc<Sandbox>> {
         let owned = self.owned.get(&claim.uid).into_iter().flatten();
         owned
@@ -297,17 +295,17 @@ impl Index {
             .filter_map(|key| self.pod(key))
     }
 
-    /// The sandboxes that a claim holds and may keep.
+    /// The sandboxes that the claim owns and may keep.
     pub fn held_by(&self, claim: &Claim) -> impl Iterator<Item = Arc<Sandbox>> {
         self.owned_by(claim).filter(|pod| claim.keeps(pod))
     }
 
-    /// The pool that was told last that it is to serve the claim with UID `uid`.
+    /// The pool assigned to the selector claim with UID `uid`.
     pub fn assigned_pool(&self, uid: &str) -> Option<&Key> {
         self.memory.claim(uid)?.assigned_pool.as_ref()
     }
 
-    /// The claim is still there, under the same UID.
+    /// The claim still exists, under the same UID.
     pub(crate) fn exists(&self, claim: &Claim) -> bool {
         self.claims
             .get(&claim.key)
@@ -334,7 +332,7 @@ impl Index {
         self.memory.pool(&pool.uid)
     }
 
-    /// Drops every remembered moment: after the clock was set back they lie in the future, and would be waited for.
+    /// Drops every remembered moment. After the clock was set back they lie in the future, and plans would wait for them.
     pub fn forget_moments(&mut self) {
         self.memory.forget_moments();
     }

@@ -90,7 +90,7 @@ impl Index {
             };
             let server = claim
                 .named_pool()
-                .or_else(|| self.tried_again_at(claim).cloned())
+                .or_else(|| self.retried_at(claim).cloned())
                 .or_else(&mut choice);
             let pool = server.filter(|key| self.pools.contains_key(key));
             all.entry(pool.unwrap_or_default()).or_default().count(claim);

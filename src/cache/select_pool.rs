@@ -30,7 +30,7 @@ impl Index {
     pub(crate) fn selected_pools(&self, namespace: &str, now: Timestamp) -> BTreeMap<Key, Key> {
         // One that is being served has chosen.
         let selector_claims: Vec<_> = self
-            .in_line(&selector_queue(namespace))
+            .queued(&selector_queue(namespace))
             .filter(|claim| !self.is_busy(claim))
             .collect();
         if selector_claims.is_empty() {
@@ -73,7 +73,7 @@ impl Index {
         for (key, candidate) in candidates {
             let waiting = |claim| self.waiting(claim, &candidate.pool.claim_defaults, &being_bound);
             line.extend(
-                self.in_line(key)
+                self.queued(key)
                     .map(|claim| (waiting(claim), Some((*key).clone()))),
             );
         }

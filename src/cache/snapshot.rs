@@ -1,4 +1,4 @@
-//! The view: everything the planner may know, as plain data.
+//! The snapshot of one pool or claim: everything the planner knows, as plain data.
 
 use crate::api::claim::OnEmpty;
 use crate::model::Key;
@@ -13,71 +13,71 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-/// One pool and all that belongs to it, at one moment.
+/// One pool and everything that belongs to it, at one moment.
 #[derive(Clone, Debug)]
 pub struct PoolSnapshot {
     /// The moment.
     pub now: Timestamp,
-    /// Seed of fresh pod names. Two plans with the same view and seed choose the same names.
+    /// Seed of fresh pod names. Two plans of the same snapshot choose the same names.
     pub seed: u64,
     /// The pool.
     pub pool: Arc<Pool>,
-    /// Pods that carry the pool's label, with the writes on them not yet seen.
+    /// Pods with the pool's label, each with the write on it that the watch has not shown.
     pub sandboxes: Vec<SandboxEntry>,
-    /// Creations on their way, not yet seen.
+    /// Creations that the watch has not shown.
     pub creating: Vec<CreationInFlight>,
-    /// Claims that are neither bound nor ended, and that this pool is to serve.
+    /// Waiting claims that this pool serves.
     pub claims: Vec<Waiting>,
-    /// Of each claim that leaves the choice of the pool, and that this one would do for, the pool that is to serve it.
+    /// For each selector claim that accepts this pool, the pool that serves the claim.
     pub selected_pools: BTreeMap<Key, Key>,
     /// The pool's stored revisions.
     pub revisions: Vec<Arc<Revision>>,
     /// Whether pods may be created now.
     pub creation: Creation,
-    /// Failures to bring up a sandbox, by revision.
+    /// Warm-up failures in a row, by revision.
     pub failures: BTreeMap<String, WarmUpFailures>,
-    /// When claims took sandboxes lately, oldest first.
+    /// When claims took sandboxes within the last seconds, oldest first.
     pub recent_claims: Vec<Timestamp>,
 }
 
-/// Failures in a row to bring up a sandbox of one revision. Those of one moment count once.
+/// Failures in a row to bring up a sandbox of one revision. Failures at one moment count once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WarmUpFailures {
     /// How many.
     pub count: u32,
-    /// When the last one was noted.
+    /// When the last one happened.
     pub last: Timestamp,
-    /// What kept that one from running, if anybody said so.
+    /// Why the last sandbox did not run, if its status says so.
     pub not_running_reason: Option<String>,
 }
 
-/// A sandbox and what this process has done to it.
+/// A sandbox and the operator's last write on it.
 #[derive(Clone, Debug)]
 pub struct SandboxEntry {
     /// The sandbox as last seen.
     pub sandbox: Arc<Sandbox>,
-    /// Own write not yet seen.
+    /// The write on the sandbox that the watch has not shown.
     pub expected: Option<ExpectedWrite>,
 }
 
-/// An own write on a pod that the watch has not shown yet.
+/// A write of the operator on a pod that the watch has not shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpectedWrite {
-    /// Being bound to a claim.
+    /// The binding to a claim.
     Bind,
-    /// Being deleted; the answer is outstanding.
+    /// The deletion, not answered yet.
     Delete,
-    /// Being marked as draining.
+    /// The change of the state to draining.
     Drain,
-    /// Being marked as warm again.
+    /// The change of the state back to warm.
     Restore,
-    /// Deleted, by whomever: the API server has said so.
+    /// A deletion by any client, which the API server confirmed.
     Deleted,
-    /// The last write was refused because the pod had changed; nothing is tried before the change is seen.
+    /// The last write met a version conflict. No write follows before the watch shows the change.
     Conflicted,
 }
 
-/// A creation on its way.
+/// A creation that the watch has not shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreationInFlight {
     /// Pod name.
@@ -86,25 +86,25 @@ pub struct CreationInFlight {
     pub revision: String,
 }
 
-/// A claim that waits.
+/// A waiting claim.
 #[derive(Clone, Debug)]
 pub struct Waiting {
     /// The claim as last seen.
     pub claim: Arc<Claim>,
-    /// What holds for it on this pool.
+    /// Its spec with the defaults of this pool.
     pub resolved_spec: ResolvedClaimSpec,
-    /// Sandboxes that it holds already or that are being bound to it.
+    /// Sandboxes that the claim holds or that are being bound to it.
     pub held: usize,
-    /// A task is binding or ending it just now, or its status is about to follow: nothing is to be decided.
+    /// A write on the claim is in flight, or its status follows: nothing is decided about the claim.
     pub busy: bool,
-    /// The API server refused to bind it, or failed to, when that was tried last.
+    /// The API server rejected its last binding, or failed to make it.
     pub refused: bool,
-    /// UIDs of sandboxes that were refused to it: it tries others first.
+    /// UIDs of sandboxes that the API server did not bind to the claim, which tries others first.
     pub rejected_sandboxes: Arc<HashSet<String>>,
 }
 
 impl Waiting {
-    /// Sandboxes still to be bound to it.
+    /// Sandboxes still to be bound to the claim.
     pub fn needs(&self) -> usize {
         if self.busy {
             0
@@ -113,12 +113,12 @@ impl Waiting {
         }
     }
 
-    /// Whether it waits for more than the answer to a binding.
+    /// Whether the claim waits for more than the answer to a binding.
     pub fn waits(&self) -> bool {
         self.refused || self.needs() > 0
     }
 
-    /// The same claim as it would wait for `pool`.
+    /// The same claim with the defaults of `pool`.
     #[must_use]
     pub fn on(&self, pool: &Pool) -> Self {
         Self {
@@ -127,8 +127,8 @@ impl Waiting {
         }
     }
 
-    /// Whether a pool with these targets could ever hold as many sandboxes as a claim for several needs. For one that it
-    /// cannot, nobody else shall wait.
+    /// Whether a pool with this spec could ever hold as many sandboxes as the claim needs. No other claim waits for a claim
+    /// that can never be served.
     pub fn may_ever_be_served_by(&self, spec: &ResolvedPoolSpec) -> bool {
         if self.claim.wanted() == 1 {
             return true;
@@ -152,21 +152,21 @@ impl Waiting {
         )
     }
 
-    /// When it fails with reason WaitTimeout.
+    /// When the claim fails with reason WaitTimeout.
     pub fn deadline(&self) -> Option<Timestamp> {
         self.claim.deadline(&self.resolved_spec)
     }
 }
 
-/// Whether pods may be created, after refusals by the API server.
+/// Whether pods may be created, after rejections by the API server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Creation {
-    /// Nothing was refused lately.
+    /// No pod was rejected lately.
     #[default]
     Open,
-    /// A create was refused.
+    /// A pod was rejected.
     BackOff {
-        /// No create before this moment; at it, one to find out.
+        /// No creation before this moment; from then on one pod at a time, to find out.
         until: Timestamp,
         /// The API server's words.
         message: String,
@@ -180,28 +180,28 @@ pub struct ClaimSnapshot {
     pub now: Timestamp,
     /// The claim.
     pub claim: Arc<Claim>,
-    /// Pods whose controller is the claim (told by UID).
+    /// Pods whose controller is the claim, by UID.
     pub sandboxes: Vec<Arc<Sandbox>>,
-    /// This process is binding a sandbox to it just now.
+    /// A binding of the claim is in flight.
     pub binding: bool,
-    /// Whether there is a pool to serve it.
+    /// Whether a pool exists that serves the claim.
     pub pool_presence: PoolPresence,
-    /// The pool that serves it or is to; empty when none is known.
+    /// The pool that serves the claim; empty when none is known.
     pub pool: String,
-    /// What holds for it on its pool.
+    /// Its spec with the defaults of its pool.
     pub resolved_spec: ResolvedClaimSpec,
-    /// Why the pool's last plan left the claim waiting.
+    /// Why the last plan of its pool left the claim waiting.
     pub wait_reason: Option<WaitReason>,
 }
 
-/// Whether there is a pool to serve a claim: the one whose sandboxes it holds, or else any that will do.
+/// Whether a pool exists that serves a claim: the pool whose sandboxes it holds, or else any pool that it accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PoolPresence {
-    /// One is there.
+    /// A pool exists.
     Present,
-    /// One is there, but it is being deleted.
+    /// Every such pool is being deleted.
     Terminating,
-    /// None is there.
+    /// No such pool exists.
     Absent,
 }
 

@@ -312,7 +312,7 @@ impl Writer {
         if has_changed {
             index.expectations.forget(sandbox);
         } else {
-            index.expectations.refused(sandbox);
+            index.expectations.conflicted(sandbox);
         }
         drop(index);
         self.requeue(sandbox);

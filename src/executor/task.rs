@@ -205,7 +205,7 @@ async fn serve_again(writer: Writer, claim: Arc<Claim>, after: Duration) {
 async fn try_again(writer: Writer, sandbox: Arc<Sandbox>, after: Duration) {
     tokio::time::sleep(after).await;
     let mut index = writer.shared.lock();
-    if index.expectations.is_refused(&sandbox) {
+    if index.expectations.is_conflicted(&sandbox) {
         index.expectations.forget(&sandbox);
         drop(index);
         writer.requeue(&sandbox);

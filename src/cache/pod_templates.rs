@@ -1,4 +1,4 @@
-//! The PodTemplates of the cluster, which of them pools use, and what makes one unusable.
+//! The PodTemplates of the cluster, the pools that use them, and what makes one unusable.
 
 use crate::api::labels;
 use crate::model::Key;
@@ -9,19 +9,19 @@ use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// A template to make sandboxes from, or why there is none.
+/// The template of a PodTemplate, or why a pool cannot use it.
 type Found = Result<Arc<Template>, PoolError>;
 
 /// PodTemplates and the pools that use them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Templates {
-    /// Every PodTemplate, as compact JSON of what reaches a pod: most of them may be nobody's.
+    /// Every PodTemplate, as compact JSON of what reaches a pod, because no pool may use most of them.
     pub(crate) stored: HashMap<Key, Box<str>>,
-    /// Those that pools name, there or not.
+    /// The PodTemplates that pools name, whether they exist or not.
     used: HashMap<Key, Use>,
     /// The PodTemplate that a pool names, by pool.
     named: HashMap<Key, Key>,
-    /// They have been listed: one that is not here does not exist.
+    /// PodTemplates have been listed: a missing one does not exist.
     pub(crate) listed: bool,
 }
 
@@ -33,7 +33,7 @@ struct Use {
 }
 
 impl Templates {
-    /// `pool` with the template that it names, and noted as a user of it.
+    /// Adds the template that `pool` names, and notes the pool as its user.
     pub(crate) fn attach(&mut self, pool: Pool) -> Pool {
         if self.named.get(&pool.key) != pool.template_ref.as_ref() {
             self.detach(&pool.key);
@@ -50,12 +50,12 @@ impl Templates {
         pool.with_template(user.found.clone())
     }
 
-    /// Whether what `pool` has for a template is what there is.
+    /// Whether the template or error of `pool` is final, and not only unknown before the first list.
     pub(crate) fn knows_that_of(&self, pool: &Pool) -> bool {
         self.listed || pool.template_ref.is_none()
     }
 
-    /// The pool `pool` uses no PodTemplate any more.
+    /// `pool` no longer uses a PodTemplate.
     pub(crate) fn detach(&mut self, pool: &Key) {
         let Some(name) = self.named.remove(pool) else {
             return;
@@ -68,8 +68,7 @@ impl Templates {
         }
     }
 
-    /// Takes over the PodTemplate `key`, or that there is none. Answers the pools that use it when that changes
-    /// anything for them, with what they have to use now.
+    /// Stores PodTemplate `key`, or that it is gone. Returns the pools that use it and the new template when it changed.
     pub(crate) fn put(&mut self, key: &Key, content: Option<Box<str>>) -> Option<(BTreeSet<Key>, Found)> {
         if self.stored.get(key) == content.as_ref() {
             return None;
@@ -94,7 +93,7 @@ fn find(key: &Key, content: Option<&str>) -> Found {
     Ok(Arc::new(Template::new(template)))
 }
 
-/// What the schema of a Pool asks of `spec.template` and the API server does not ask of a PodTemplate.
+/// Checks what the schema of a Pool requires of `spec.template` and the API server does not require of a PodTemplate.
 fn usable(template: &Value) -> Result<(), String> {
     for field in ["labels", "annotations"] {
         let map = template

@@ -1,4 +1,4 @@
-//! A count of what is there, by pool: for gauges, which are read off the index when somebody asks.
+//! Counts sandboxes and claims by pool, for the gauges.
 
 use crate::api::labels;
 use crate::cache::index::Index;
@@ -9,16 +9,16 @@ use crate::model::sandbox::{Owner, Sandbox};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, HashMap};
 
-/// Where a sandbox stands.
+/// The state of a sandbox, as the gauges show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SandboxState {
-    /// Unclaimed and not available yet, or no more.
+    /// Unclaimed and not available.
     Warming,
-    /// Unclaimed, and a claim could take it now.
+    /// Unclaimed and available.
     Available,
-    /// It belongs to a claim.
+    /// Claimed.
     Claimed,
-    /// Unclaimed, and its deletion waits for its preDelete hooks.
+    /// Unclaimed; its deletion waits for preDelete hooks.
     Draining,
 }
 
@@ -30,18 +30,18 @@ pub const SANDBOX_STATES: [SandboxState; 4] = [
     SandboxState::Draining,
 ];
 
-/// What there is of one pool.
+/// What a pool has.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PoolStats {
-    /// Unclaimed sandboxes that its spec asks for.
+    /// `spec.replicas`.
     pub replicas: usize,
     /// Sandboxes that are not terminating, by state and by whether they run the update revision.
     pub sandboxes: BTreeMap<(SandboxState, bool), usize>,
-    /// Claims that wait for it.
+    /// Claims that wait for the pool.
     pub waiting: usize,
-    /// Since when the one that came first waits.
+    /// Since when the oldest of them waits.
     pub waiting_since: Option<Timestamp>,
-    /// Type, status and reason of each condition of its status.
+    /// Type, status and reason of each condition.
     pub conditions: Vec<[String; 3]>,
 }
 
@@ -65,7 +65,7 @@ impl PoolStats {
 }
 
 impl Index {
-    /// Counts everything at the moment `now`, by pool. Claims that no pool is there for stand under the empty key.
+    /// Counts everything at `now`, by pool. Claims without a pool stand under the empty key.
     pub fn stats(&self, now: Timestamp) -> BTreeMap<Key, PoolStats> {
         let mut all: BTreeMap<Key, PoolStats> = BTreeMap::from([(Key::default(), PoolStats::default())]);
         for (key, pool) in &self.pools {
@@ -99,7 +99,7 @@ impl Index {
     }
 }
 
-/// Where a sandbox of `pool` stands; `None` for one that is terminating, has ended or is nobody's.
+/// The state of a sandbox of `pool`; `None` for a sandbox that terminates, has ended or has another owner.
 fn state(pool: &Pool, sandbox: &Sandbox, now: Timestamp) -> Option<SandboxState> {
     let there = !sandbox.terminating && !sandbox.finished();
     match &sandbox.owner {

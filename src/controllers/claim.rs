@@ -1,13 +1,12 @@
-//! Reconciling a claim: observe, plan, apply. The binding itself is the pool's matter; here the claim's status
-//! follows its sandbox, and what was left half done is finished.
+//! Reconciles a claim: snapshot, plan and commit under one lock, then start what follows.
 
 use crate::cache::index::ReconcileRequest;
-use crate::controllers::{Context, requeue};
+use crate::controllers::{Context, commit, requeue};
 use crate::executor::task::Task;
 use crate::model::Key;
 use crate::model::stored;
 use crate::model::stored::StoredClaim;
-use crate::planner::claim::{ClaimPlan, plan, release_reason};
+use crate::planner::claim::plan;
 use jiff::Timestamp;
 use kube::runtime::controller::Action;
 use std::convert::Infallible;
@@ -16,7 +15,7 @@ use std::sync::Arc;
 /// Brings a claim's status up to date.
 ///
 /// # Errors
-/// None: what a write meets is part of the next view.
+/// None: the outcome of a write is part of the next snapshot.
 pub async fn reconcile(claim: Arc<StoredClaim>, context: Arc<Context>) -> Result<Action, Infallible> {
     let key = stored::key(&claim.metadata);
     let _timed = context
@@ -31,36 +30,20 @@ pub async fn reconcile(claim: Arc<StoredClaim>, context: Arc<Context>) -> Result
     Ok(requeue(now, next))
 }
 
-/// Decides on one claim and starts what need not be waited for. Answers the task after which the claim may be looked at
-/// again, and when time alone will have changed something.
+/// Decides on one claim and starts what need not be waited for. Returns the task after which the claim is reconciled again,
+/// and when time alone changes the plan.
 pub fn step(context: &Context, key: &Key, now: Timestamp) -> (Option<Task>, Option<Timestamp>) {
     if !context.shared.synced() {
         return (None, None);
     }
-    let Some(snapshot) = context.shared.lock().claim_snapshot(key, now) else {
+    let mut index = context.shared.lock();
+    let Some(snapshot) = index.claim_snapshot(key, now) else {
         return (None, None);
     };
-    let newly_chosen = context.shared.lock().reassign_pool(&snapshot.claim, now);
-    context.writer.trigger(newly_chosen);
-    let ClaimPlan {
-        status,
-        release,
-        confirm_loss,
-        delete,
-        next,
-    } = plan(&snapshot);
-    let why = release_reason(&snapshot.claim);
-    release
-        .into_iter()
-        .for_each(|sandbox| context.writer.release(&snapshot.claim, sandbox, why));
-    let claim = snapshot.claim;
-    if delete {
-        return (Some(Task::DeleteClaim { claim }), None);
-    }
-    let update = |status| Task::UpdateClaim {
-        claim,
-        status,
-        confirm_loss,
-    };
-    (status.map(update), next)
+    let reassigned = index.reassign_pool(&snapshot.claim, now);
+    let plan = plan(&snapshot);
+    let (mut committed, awaited) = commit::claim_plan(&mut index, snapshot, plan);
+    drop(index);
+    committed.to_reconcile.extend(reassigned);
+    (awaited, context.follow(committed))
 }

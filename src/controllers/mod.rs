@@ -2,6 +2,7 @@
 //! start; the controllers are given something to do only while this process leads.
 
 pub mod claim;
+mod commit;
 pub mod leader_election;
 pub mod pool;
 pub mod resync;
@@ -17,6 +18,7 @@ use crate::telemetry::metrics::Metrics;
 use futures::channel::mpsc::{UnboundedReceiver, unbounded};
 use futures::future::BoxFuture;
 use futures::{FutureExt, Stream, StreamExt};
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::runtime::controller::{self, Action, Config, applier};
 use kube::runtime::reflector::{ObjectRef, store};
@@ -47,6 +49,18 @@ pub struct Context {
     pub shared: SharedCache,
     /// What writes.
     pub writer: Writer,
+}
+
+impl Context {
+    /// Starts what follows from a committed plan. Returns when time alone changes the plan.
+    fn follow(&self, committed: commit::Committed) -> Option<Timestamp> {
+        self.writer.trigger(committed.to_reconcile);
+        committed
+            .tasks
+            .into_iter()
+            .for_each(|task| self.writer.start(task));
+        committed.next
+    }
 }
 
 /// What the operator is told at its start.
@@ -272,7 +286,7 @@ fn queue<K: Resource<DynamicType = ()> + 'static>(
 }
 
 /// What to do after a reconcile: nothing until something happens, or look again at `next`.
-fn requeue(now: jiff::Timestamp, next: Option<jiff::Timestamp>) -> Action {
+fn requeue(now: Timestamp, next: Option<Timestamp>) -> Action {
     match next {
         None => Action::await_change(),
         Some(next) => {

@@ -1,35 +1,33 @@
-//! A claim turns out to hold more than was known when it was decided on.
+//! A claim holds more, or is another one, than the watch had shown while a write on it was in flight.
 
 use crate::world::{BEGIN, Reply, World, owner, warm};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
-use warmpool::cache::snapshot::PoolSnapshot;
-use warmpool::model::Key;
-use warmpool::planner;
 
-/// A world with a claim for so many, and the view of its pool.
-fn a_claim_for(replicas: usize) -> (World, PoolSnapshot) {
+/// A world with a claim for so many sandboxes. A write on the claim is in flight, so that nothing is decided about it.
+fn a_claim_for(replicas: usize) -> World {
     let mut world = World::new(|_| Reply::Done);
     world.pool("default", "python", 2);
-    world
-        .context
-        .shared
-        .lock()
-        .expectations
-        .in_flight("uid-default-run");
+    let in_flight =
+        |index: &mut warmpool::cache::index::Index| index.expectations.in_flight("uid-default-run");
+    in_flight(&mut world.context.shared.lock());
     world.claim("default", "run", "python", &json!({"replicas": replicas}));
+    world
+}
+
+/// The write on the claim is done, and everything is reconciled.
+async fn is_decided_on(world: &mut World) {
     world
         .context
         .shared
         .lock()
         .expectations
         .end_in_flight("uid-default-run");
-    let key = Key::new("default", "python");
-    let view = world.context.shared.lock().pool_snapshot(&key, BEGIN, 0);
-    (world, view.unwrap())
+    world.looks_at_all();
+    world.go_on(Duration::from_secs(1)).await;
 }
 
-/// The pod is seen to be the claim's.
+/// The watch shows that the claim owns the pod.
 fn turns_out_to_hold(world: &World, pod: &str) {
     let mut held = warm("default", "python", pod);
     held["metadata"]["resourceVersion"] = json!("2");
@@ -41,11 +39,9 @@ fn turns_out_to_hold(world: &World, pod: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn a_claim_that_turns_out_to_hold_a_sandbox_is_given_no_other() {
-    let (mut world, view) = a_claim_for(1);
-    let planned = planner::plan(&view);
+    let mut world = a_claim_for(1);
     turns_out_to_hold(&world, "python-7");
-    world.context.writer.dispatch(&view, &planned);
-    world.go_on(Duration::from_secs(1)).await;
+    is_decided_on(&mut world).await;
     assert!(world.asked("default", "PATCH", "pods").is_empty());
     let published = world.asked("default", "PATCH", "sandboxclaims/status");
     let listed = &published[0].body["status"]["sandboxes"];
@@ -55,30 +51,35 @@ async fn a_claim_that_turns_out_to_hold_a_sandbox_is_given_no_other() {
 
 #[tokio::test(start_paused = true)]
 async fn a_sandbox_that_turns_out_to_be_the_claims_is_not_given_to_it_again() {
-    let (mut world, view) = a_claim_for(2);
-    let planned = planner::plan(&view);
-    let first = planned.bindings()[0].1[0].key.name.clone();
-    turns_out_to_hold(&world, &first);
-    world.context.writer.dispatch(&view, &planned);
-    world.go_on(Duration::from_secs(1)).await;
-    let given = world.asked("default", "PATCH", "pods");
-    assert_eq!(given.len(), 1);
-    assert_ne!(given[0].name, first);
+    let mut world = a_claim_for(2);
+    turns_out_to_hold(&world, "python-1");
+    is_decided_on(&mut world).await;
+    let bound = world.asked("default", "PATCH", "pods");
+    assert_eq!(bound.len(), 1);
+    assert_eq!(bound[0].name, "python-0");
     assert_eq!(world.bound("default"), ["run"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_was_decided_for_a_claim_is_not_done_for_another_of_its_name() {
-    let (mut world, view) = a_claim_for(1);
-    let planned = planner::plan(&view);
+    let mut world = a_claim_for(1);
     let another = json!({
-        "metadata": {"namespace": "default", "name": "run", "uid": "another", "resourceVersion": "3"},
+        "metadata": {
+            "namespace": "default", "name": "run", "uid": "another", "resourceVersion": "3",
+            "creationTimestamp": BEGIN,
+        },
         "spec": {"poolRef": {"name": "python"}},
     });
     let another = serde_json::from_value(another).unwrap();
     world.context.shared.lock().apply_claim(&another, true, BEGIN);
-    world.context.writer.dispatch(&view, &planned);
-    world.go_on(Duration::from_secs(1)).await;
-    let tried = world.asked("default", "PATCH", "pods");
-    assert!(tried.is_empty(), "{tried:?}");
+    is_decided_on(&mut world).await;
+    let bound = world.asked("default", "PATCH", "pods");
+    assert_eq!(bound.len(), 1, "{bound:?}");
+    let operations = bound[0].body.as_array().unwrap();
+    let owners: Vec<&Value> = operations
+        .iter()
+        .filter(|operation| operation["op"] == "replace")
+        .map(|operation| &operation["value"]["uid"])
+        .collect();
+    assert_eq!(owners, ["another"]);
 }

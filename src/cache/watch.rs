@@ -1,5 +1,4 @@
-//! One watch per kind. An event changes the index first; only then are the pools and claims it touches
-//! reconciled, so that no reconcile reads a world older than its trigger.
+//! Watches each kind once. An event changes the index first, and only then requests reconciles.
 
 use crate::api::labels;
 use crate::cache::index::{Index, ReconcileRequest};
@@ -24,13 +23,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Number of watches that have to be complete before anything is planned.
+/// Number of watches that have to deliver a first list before anything is planned.
 pub const KINDS: usize = 5;
 
-/// What plans are made from and no watch brings. Whoever replays a run hands in its own.
+/// Inputs of a plan that no watch delivers. A replay passes its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs {
-    /// The moment.
+    /// The current time.
     pub now: fn() -> Timestamp,
     /// A seed of fresh pod names.
     pub seed: fn() -> u64,
@@ -45,28 +44,28 @@ impl Default for Inputs {
     }
 }
 
-/// How long one watch lasts, in seconds; the next goes on where it ended, which costs the API server one request. An API
-/// server that is silent for longer has gone, or what is between has.
+/// How long one watch lasts, in seconds. The next one continues where it ended, at the cost of one request. A connection
+/// that is silent for longer is dead.
 const WATCH_SECONDS: u32 = 20;
 
 /// Longest silence on a connection before it is given up: a little longer than a watch without any event. It bounds how
-/// long a claim waits when a watch dies unnoticed (client-go pings its connection after 30 s and waits 15 s).
+/// long a claim waits when a watch dies unnoticed (client-go pings after 30 s and waits 15 s).
 pub const SILENCE: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 4);
 
-/// The index, shared between the watches, the controllers and the tasks that write.
+/// The index, shared between the watches, the controllers and the executor.
 #[derive(Clone, Debug, Default)]
 pub struct SharedCache {
-    /// How the watches fare.
+    /// The state of each watch.
     pub watches: Arc<Watches>,
     index: Arc<Mutex<Index>>,
     /// How many watches have delivered their first list.
     complete: Arc<watch::Sender<usize>>,
-    /// Moments and seeds.
+    /// Time and seeds.
     pub inputs: Inputs,
 }
 
 impl SharedCache {
-    /// An empty index with these inputs.
+    /// An empty cache with these inputs.
     pub fn new(inputs: Inputs) -> Self {
         Self {
             inputs,
@@ -74,18 +73,17 @@ impl SharedCache {
         }
     }
 
-    /// The moment.
+    /// The current time.
     pub fn now(&self) -> Timestamp {
         (self.inputs.now)()
     }
 
-    /// Locks the index. It is held for single look-ups and changes, never across a request.
+    /// Locks the index: for a look-up, a change or a plan, never across a request.
     pub fn lock(&self) -> MutexGuard<'_, Index> {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Every watch has delivered its first list. A plan made before would take what it has not yet heard of
-    /// for gone.
+    /// Every watch has delivered its first list. An earlier plan would take unlisted objects for gone.
     pub fn synced(&self) -> bool {
         *self.complete.borrow() >= KINDS
     }
@@ -93,7 +91,7 @@ impl SharedCache {
     /// Waits until [`SharedCache::synced`].
     pub async fn until_synced(&self) {
         let mut complete = self.complete.subscribe();
-        // It fails when there is no sender, and `self` is one.
+        // This fails only without a sender, and `self` is one.
         let _ = complete.wait_for(|complete| *complete >= KINDS).await;
     }
 
@@ -105,8 +103,8 @@ impl SharedCache {
 
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Pauses of a watch that fails: from 0.1 s doubling to 1 s. client-go's go up to 30 s, and after a restart of
-/// the API server every claim would wait for as long.
+/// Pauses between the restarts of a failing watch: 0.1 s, doubling to 1 s. client-go goes up to 30 s; every claim would wait
+/// that long after a restart of the API server.
 #[derive(Debug, Default)]
 pub struct Pauses(u32);
 
@@ -126,11 +124,11 @@ impl Backoff for Pauses {
     }
 }
 
-/// Objects in one page of a list. Somebody may make each of them as large as etcd takes (1.5 MiB), and a page is held several
-/// times while it is read.
+/// Objects in one page of a list. A tenant may make each as large as etcd accepts (1.5 MiB), and a page is in memory several
+/// times while it is decoded.
 const PAGE: u32 = 50;
 
-/// Where triggers go.
+/// Sends reconcile requests to the controllers.
 #[derive(Clone, Debug)]
 pub struct ReconcileSender {
     /// To the controller of pools.
@@ -140,7 +138,7 @@ pub struct ReconcileSender {
 }
 
 impl ReconcileSender {
-    /// Sends every trigger to its controller. A controller that has shut down needs none.
+    /// Sends every request to its controller. A controller that has shut down needs none.
     pub fn send(&self, to_reconcile: impl IntoIterator<Item = ReconcileRequest>) {
         for trigger in to_reconcile {
             let _ = match trigger {
@@ -151,16 +149,16 @@ impl ReconcileSender {
     }
 }
 
-/// Where the watches read, and whom they tell.
+/// What the watches read, and where they report.
 #[derive(Clone)]
 pub struct Feed {
-    /// What they read through.
+    /// The client that they read through.
     pub client: Client,
     /// The only namespace that is watched; `None`: all.
     pub namespace: Option<String>,
-    /// What they keep up to date.
+    /// The cache that they keep up to date.
     pub shared: SharedCache,
-    /// Who is told what has to be looked at.
+    /// The controllers that reconcile what changes.
     pub to_reconcile: ReconcileSender,
 }
 
@@ -168,15 +166,15 @@ pub struct Feed {
 pub trait Indexed:
     Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Send + 'static
 {
-    /// Which of them are watched.
+    /// Label selector of the watched objects; `None`: all.
     fn selector() -> Option<&'static str> {
         None
     }
-    /// Takes over an object; `live` when it comes from the watch and not from a list.
+    /// Stores an object; `live`: the watch showed it, and not a list.
     fn apply(&self, index: &mut Index, live: bool) -> Vec<ReconcileRequest>;
-    /// Takes over a deletion.
+    /// Removes a deleted object.
     fn delete(&self, index: &mut Index) -> Vec<ReconcileRequest>;
-    /// Drops what is not in a complete list.
+    /// Removes objects that are missing from a complete list.
     fn retain(index: &mut Index, listed: &HashSet<Key>);
 }
 
@@ -246,7 +244,7 @@ impl Indexed for StoredPodTemplate {
     }
 }
 
-/// Watches one kind for ever. `reflect` is told of each event before anybody is triggered.
+/// Watches one kind for ever. Each event goes to `reflect` before it requests a reconcile.
 pub async fn run<K: Indexed>(feed: Feed, mut reflect: impl FnMut(&Event<K>)) {
     let resource = format!("{}.{}", K::plural(&()), K::group(&()));
     let api: Api<K> = match &feed.namespace {
@@ -273,7 +271,7 @@ pub async fn run<K: Indexed>(feed: Feed, mut reflect: impl FnMut(&Event<K>)) {
                 feed.shared.watches.failed(&kind, chain(&error));
                 request_errors::log_watch_error(&resource, &error);
                 if request_errors::has_expired(&error) {
-                    // The watcher would ask for the same version for ever.
+                    // The watcher would request the same version for ever.
                     tokio::time::sleep(LONGEST_PAUSE).await;
                     events = watch();
                 }
@@ -290,7 +288,7 @@ pub async fn run<K: Indexed>(feed: Feed, mut reflect: impl FnMut(&Event<K>)) {
                 if !std::mem::replace(&mut complete, true) {
                     feed.shared.watch_synced();
                 }
-                // A list tells of no deletion and no single change: everything is looked at again.
+                // A list shows no deletion and no single change, so everything is reconciled.
                 if feed.shared.synced() {
                     let all = feed.shared.lock().all();
                     feed.to_reconcile.send(all);
@@ -325,7 +323,7 @@ pub fn take_over_list<K: Indexed>(index: &mut Index, mut objects: Vec<K>) {
     }
 }
 
-/// Keeps of each event what a controller's store needs, the name; the index has the rest.
+/// Keeps only the name of each object in a controller's store. The index holds the rest.
 pub fn reflect_names<K>(writer: &mut Writer<K>, event: &Event<K>, name: impl Fn(&K) -> K)
 where
     K: Resource + Clone + 'static,

@@ -1,6 +1,7 @@
-//! Objects as they are stored. Specs and statuses of our own kinds stay JSON here, so that one object that
-//! does not decode cannot stop the watch of all others; they are decoded once, in `pool.rs` and `claim.rs`. Of the
-//! rest only that is decoded which the API server itself writes or has checked.
+//! Objects as the API server stores them, slim. One object that does not decode must not stop a watch.
+//!
+//! Specs and statuses of pools and claims stay JSON here; `pool.rs` and `claim.rs` decode them once. Of other objects only
+//! fields are decoded that the API server writes or checks.
 
 mod parts;
 
@@ -45,14 +46,14 @@ pub struct StoredClaim {
     pub status: Value,
 }
 
-/// A `PodTemplate` as stored. Its template stays as it is written, as that of a pool does.
+/// A `PodTemplate` as stored.
 #[derive(Resource, Clone, Debug, Default, Deserialize)]
 #[resource(inherit = PodTemplate)]
 pub struct StoredPodTemplate {
     /// Object metadata.
     #[serde(deserialize_with = "metadata")]
     pub metadata: ObjectMeta,
-    /// Its template, undecoded: labels, annotations and spec, which are all that a pod takes over from it.
+    /// The undecoded template: labels, annotations and spec, which are all that a pod takes over.
     #[serde(default, deserialize_with = "template")]
     pub template: Value,
 }

@@ -1,6 +1,7 @@
 //! The `SandboxClaim`: one sandbox or several, for as long as the claim lives.
 
 use crate::api::claim_defaults::BoundDefaults;
+pub use crate::api::claim_policy::{OnEmpty, OnSandboxLost, PodMetadata, ReleasePolicy, RevisionPolicy};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
@@ -139,82 +140,6 @@ pub struct PoolRef {
     #[schemars(length(max = 253))]
     #[x_kube(validation = kube::core::Rule::new("self.size() >= 1").message("poolRef.name must name a pool"))]
     pub name: String,
-}
-
-/// What happens when no sandbox is available.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum OnEmpty {
-    /// The claim adds to the demand: a sandbox beyond `replicas` is created for it.
-    #[default]
-    Create,
-    /// The claim waits for the pool's own refill.
-    Wait,
-    /// The claim fails at once.
-    Fail,
-}
-
-/// What becomes of the sandboxes of a claim that expires.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum ReleasePolicy {
-    /// They are deleted.
-    #[default]
-    Delete,
-    /// They stay until the claim itself is deleted.
-    Retain,
-}
-
-/// What happens when a bound sandbox is lost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum OnSandboxLost {
-    /// The claim becomes Failed.
-    #[default]
-    Fail,
-    /// The claim gets another sandbox, before any claim that came later.
-    Replace,
-}
-
-/// Which revisions of the pool's template will do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum RevisionPolicy {
-    /// A sandbox of the update revision when one is available, else one of an old revision.
-    #[default]
-    PreferLatest,
-    /// A sandbox of the update revision only; the claim waits for one.
-    Latest,
-    /// Any sandbox, without a preference.
-    Any,
-}
-
-/// Metadata added to the sandbox when it is bound.
-#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct PodMetadata {
-    /// Labels added to the sandbox. Keys under `warmpool.dev/` belong to the operator.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 32, "additionalProperties" = {
-        "type": "string",
-        "maxLength": 63,
-        "x-kubernetes-validations": [{
-            "rule": "self.matches('^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$')",
-            "message": "a label value holds letters, digits, '-', '_' and '.', and begins and ends with a letter or digit",
-        }],
-    }))]
-    #[x_kube(
-        validation = kube::core::Rule::new("self.all(key, !key.startsWith('warmpool.dev/'))")
-            .message("podMetadata.labels must not hold keys under warmpool.dev/, they belong to the operator"),
-        validation = kube::core::Rule::new("self.all(key, key.size() <= 317 && key.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))")
-            .message("podMetadata.labels must have keys like \"team\" or \"example.com/team\"")
-    )]
-    pub labels: BTreeMap<String, String>,
-    /// Annotations added to the sandbox. Keys under `warmpool.dev/` belong to the operator.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 32))]
-    #[x_kube(
-        validation = kube::core::Rule::new("self.all(key, !key.startsWith('warmpool.dev/'))")
-            .message("podMetadata.annotations must not hold keys under warmpool.dev/, they belong to the operator"),
-        validation = kube::core::Rule::new("self.all(key, key.size() <= 317 && key.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))")
-            .message("podMetadata.annotations must have keys like \"run-id\" or \"example.com/run-id\"")
-    )]
-    pub annotations: BTreeMap<String, String>,
 }
 
 /// Where a claim stands.

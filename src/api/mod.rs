@@ -3,6 +3,7 @@
 
 pub mod claim;
 pub mod claim_defaults;
+pub mod claim_policy;
 pub mod conditions;
 pub mod crd;
 pub mod labels;

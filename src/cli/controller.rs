@@ -2,6 +2,7 @@
 
 use crate::cache::watch::{SILENCE, SharedCache};
 use crate::cli::duration;
+use crate::cli::runtime::block_on;
 use crate::client::utf8::as_text;
 use crate::controllers;
 use crate::controllers::leader_election;
@@ -68,13 +69,13 @@ struct Election {
     )]
     on: bool,
     /// How long others leave a Lease alone that is not renewed
-    #[arg(long = "leader-elect-lease-duration", value_name = "DURATION", default_value = "15s", value_parser = duration)]
+    #[arg(long = "leader-elect-lease-duration", value_name = "DURATION", default_value = "15s", value_parser = duration::parse)]
     lease_duration: Duration,
     /// How long the leader tries to renew the Lease before it gives up and ends
-    #[arg(long = "leader-elect-renew-deadline", value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    #[arg(long = "leader-elect-renew-deadline", value_name = "DURATION", default_value = "10s", value_parser = duration::parse)]
     renew_deadline: Duration,
     /// Pause between two tries
-    #[arg(long = "leader-elect-retry-period", value_name = "DURATION", default_value = "2s", value_parser = duration)]
+    #[arg(long = "leader-elect-retry-period", value_name = "DURATION", default_value = "2s", value_parser = duration::parse)]
     retry_period: Duration,
     /// Name of the Lease
     #[arg(
@@ -190,7 +191,7 @@ fn run(arguments: &Arguments) -> Result<(), ControllerError> {
             .with(lines.json().flatten_event(true).with_filter(filter))
             .init(),
     }
-    super::block_on(async {
+    block_on(async {
         // First of all: a container's first process is not ended by a signal that it does not handle.
         let (mut terminate, mut interrupt) =
             (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);

@@ -3,17 +3,14 @@
 pub mod controller;
 pub mod crds;
 pub mod documents;
+mod duration;
 pub mod kubectl;
-mod live;
+mod live_cluster;
 pub mod plan;
+mod runtime;
 
 use clap::{Parser, Subcommand};
-use jiff::SignedDuration;
 use std::process::ExitCode;
-use std::time::Duration;
-
-/// Exit code for input that cannot be understood.
-const BAD_INPUT: u8 = 2;
 
 /// Keeps sandboxes (pods) warm in a Pool and hands them to SandboxClaims in milliseconds.
 #[derive(Parser)]
@@ -59,24 +56,4 @@ pub fn main() -> ExitCode {
             ExitCode::from(code)
         }
     }
-}
-
-/// Starts the runtime that everything asynchronous runs on. What still hangs at the end, such as the look-up of a name, does
-/// not hold it up.
-fn block_on<T>(future: impl Future<Output = T>) -> Result<T, std::io::Error> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let outcome = runtime.block_on(future);
-    runtime.shutdown_background();
-    Ok(outcome)
-}
-
-/// A duration as Go writes it. A bare 0 has no unit there either.
-fn duration(written: &str) -> Result<Duration, String> {
-    if written == "0" {
-        return Ok(Duration::ZERO);
-    }
-    let parsed: Option<SignedDuration> = written.parse().ok();
-    parsed
-        .and_then(|d| Duration::try_from(d).ok())
-        .ok_or_else(|| "write a number with a unit, as in 30s, 5m or 1h30m".into())
 }

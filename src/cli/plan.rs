@@ -6,7 +6,8 @@ use crate::api::conditions;
 use crate::cache::index::Index;
 use crate::cache::snapshot::{ClaimSnapshot, Creation, PoolSnapshot};
 use crate::cli::documents::{DocumentError, Documents};
-use crate::cli::live;
+use crate::cli::live_cluster;
+use crate::cli::runtime::block_on;
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::sandbox::Sandbox;
@@ -22,6 +23,9 @@ use std::io::{Read, Write as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use thiserror::Error;
+
+/// Exit code for input that is wrong.
+const BAD_INPUT: u8 = 2;
 
 /// Arguments of `warmpool plan`.
 #[derive(Args)]
@@ -79,7 +83,7 @@ impl PlanError {
     /// 2 for input that is wrong, 1 for everything else.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Read { .. } | Self::Document(_) => super::BAD_INPUT,
+            Self::Read { .. } | Self::Document(_) => BAD_INPUT,
             Self::Cluster(_) | Self::Print(_) => 1,
         }
     }
@@ -117,7 +121,7 @@ pub fn run(arguments: &Arguments) -> Result<(), PlanError> {
     let now = arguments.now.unwrap_or_else(Timestamp::now);
     let index = match &arguments.file {
         Some(path) => from_file(path)?,
-        None => super::block_on(from_cluster()).map_err(|e| PlanError::Cluster(e.into()))??,
+        None => block_on(from_cluster()).map_err(|e| PlanError::Cluster(e.into()))??,
     };
     let pools = index
         .pool_keys()
@@ -161,7 +165,7 @@ async fn from_cluster() -> Result<Index, PlanError> {
     let client = Client::try_default()
         .await
         .map_err(|e| PlanError::Cluster(e.into()))?;
-    let index = live::read(&client, None).await;
+    let index = live_cluster::read(&client, None).await;
     index.map_err(|e| PlanError::Cluster(e.into()))
 }
 

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::symlink;
 use std::process::{Command, Output};
-use warmpool::cli::kubectl::pool::{PoolName, PoolNameError};
+use warmpool::cli::kubectl::pool_name::{PoolName, PoolNameError};
 
 /// Runs the binary under that name, with no cluster and no other program to be found.
 pub fn called(name: &str, arguments: &[&str]) -> Output {

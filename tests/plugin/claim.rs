@@ -3,7 +3,7 @@
 use crate::called::{called, said};
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
-use warmpool::cli::kubectl::claim::standing::{Sandbox, Standing, standing};
+use warmpool::cli::kubectl::claim::state::{ClaimState, ReadySandbox, claim_state};
 
 fn claim(status: &Value) -> DynamicObject {
     let claim = json!({
@@ -20,30 +20,30 @@ fn condition(type_: &str, status: &str, reason: &str, message: &str) -> Value {
     json!({"type": type_, "status": status, "reason": reason, "message": message})
 }
 
-fn stands(phase: &str, bound: &Value, ready: &Value) -> Standing {
+fn stands(phase: &str, bound: &Value, ready: &Value) -> ClaimState {
     let sandboxes = json!([{"name": "python-7c9f-x2k4", "ip": "10.1.0.17"}]);
-    standing(&claim(&json!({
+    claim_state(&claim(&json!({
         "phase": phase, "wait": "12ms", "conditions": [bound, ready], "sandboxes": sandboxes,
     })))
 }
 
 #[test]
 fn a_claim_waits_until_its_sandbox_is_ready_with_the_operators_words() {
-    assert_eq!(standing(&claim(&Value::Null)), Standing::Waiting(None));
+    assert_eq!(claim_state(&claim(&Value::Null)), ClaimState::Waiting(None));
     let bound = condition("Bound", "False", "NoneAvailable", "none yet; first in line");
     let unready = condition("Ready", "False", "NotBound", "none yet; first in line");
-    let waits = Standing::Waiting(Some("none yet; first in line".into()));
+    let waits = ClaimState::Waiting(Some("none yet; first in line".into()));
     assert_eq!(stands("Pending", &bound, &unready), waits);
     let bound = condition("Bound", "True", "Bound", "sandbox x belongs to this claim");
     let unready = condition("Ready", "False", "SandboxNotReady", "sandbox x is not ready");
-    let waits = Standing::Waiting(Some("sandbox x is not ready".into()));
+    let waits = ClaimState::Waiting(Some("sandbox x is not ready".into()));
     assert_eq!(stands("Bound", &bound, &unready), waits);
     let ready = condition("Ready", "True", "SandboxReady", "sandbox x is ready");
-    let Standing::Ready(sandbox) = stands("Bound", &bound, &ready) else {
+    let ClaimState::Ready(sandbox) = stands("Bound", &bound, &ready) else {
         panic!("it should be ready")
     };
     assert_eq!(
-        sandbox.line(),
+        sandbox.outcome(),
         "bound to sandbox python-7c9f-x2k4 (10.1.0.17) in 12ms"
     );
 }
@@ -53,19 +53,19 @@ fn a_claim_that_has_ended_tells_its_reason_in_whatever_phase_it_has() {
     let lost = condition("Bound", "False", "SandboxLost", "sandbox x is gone");
     let unready = condition("Ready", "False", "NotBound", "sandbox x is gone");
     for phase in ["Failed", "Expired"] {
-        let ended = Standing::Ended(format!("is {phase} (SandboxLost: sandbox x is gone)"));
+        let ended = ClaimState::Ended(format!("is {phase} (SandboxLost: sandbox x is gone)"));
         assert_eq!(stands(phase, &lost, &unready), ended);
     }
 }
 
 #[test]
 fn what_is_not_known_of_a_sandbox_is_left_out() {
-    let sandbox = Sandbox {
+    let sandbox = ReadySandbox {
         name: "x".into(),
         ip: String::new(),
         wait: String::new(),
     };
-    assert_eq!(sandbox.line(), "bound to sandbox x");
+    assert_eq!(sandbox.outcome(), "bound to sandbox x");
 }
 
 /// Calls the verb where there is no cluster: exit code 2 is for arguments that are not understood.

@@ -11,9 +11,9 @@
 
 mod called;
 mod claim;
-mod edits;
 mod history;
 mod objects;
+mod pause_resume_restart;
 mod status;
 mod undo;
 mod why;

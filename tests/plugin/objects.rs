@@ -3,7 +3,7 @@
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
-use warmpool::cli::kubectl::history::History;
+use warmpool::cli::kubectl::rollout::history::History;
 
 pub const POOL_UID: &str = "pool-uid";
 

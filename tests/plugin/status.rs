@@ -2,25 +2,25 @@
 
 use crate::objects::pool;
 use serde_json::{Value, json};
-use warmpool::cli::kubectl::status::{Standing, StatusError, standing};
+use warmpool::cli::kubectl::rollout::state::{RolloutState, StatusError, rollout_state};
 
 /// How a pool stands whose condition Progressing has that status and reason, with the counts of `more`.
-fn stands(status: &str, reason: &str, more: &Value) -> Result<Standing, StatusError> {
+fn stands(status: &str, reason: &str, more: &Value) -> Result<RolloutState, StatusError> {
     let condition = json!({
         "type": "Progressing", "status": status, "reason": reason, "message": "the operator's words",
         "lastTransitionTime": "2026-01-31T12:00:00Z",
     });
     let mut all = json!({"status": {"conditions": [condition], "replicas": 10, "expectedUpdated": 10}});
     json_patch::merge(&mut all, more);
-    standing(&pool("image:1", &all))
+    rollout_state(&pool("image:1", &all))
 }
 
 fn counts(replicas: i64, updated: i64, available: i64) -> Value {
     json!({"status": {"replicas": replicas, "updated": updated, "updatedAvailable": available}})
 }
 
-fn waiting(line: &str) -> Result<Standing, StatusError> {
-    Ok(Standing::Waiting(line.into()))
+fn waiting(line: &str) -> Result<RolloutState, StatusError> {
+    Ok(RolloutState::Waiting(line.into()))
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn a_status_of_an_earlier_spec_is_not_believed() {
 fn a_pool_without_a_status_is_waited_for() {
     let fresh = pool("image:1", &json!({"status": null}));
     let line = "Waiting for pool spec update to be observed...";
-    assert_eq!(standing(&fresh), waiting(line));
+    assert_eq!(rollout_state(&fresh), waiting(line));
 }
 
 #[test]
@@ -57,7 +57,9 @@ fn a_rollout_is_done_when_the_operator_says_so_though_claims_have_emptied_the_po
     let done = stands("True", "RolloutComplete", &counts(4, 4, 1));
     assert_eq!(
         done,
-        Ok(Standing::Done("pool \"python\" successfully rolled out".into()))
+        Ok(RolloutState::Done(
+            "pool \"python\" successfully rolled out".into()
+        ))
     );
 }
 
@@ -76,7 +78,7 @@ fn a_partition_is_counted_out_and_then_done() {
     );
     assert_eq!(
         stands("True", "PartitionComplete", &canary(5)),
-        Ok(Standing::Done(
+        Ok(RolloutState::Done(
             "partitioned roll out complete: 5 new sandboxes have been updated...".into()
         ))
     );
@@ -100,7 +102,7 @@ fn on_replenish_says_why_it_may_take_long() {
         &mut more,
         &json!({"spec": {"updateStrategy": {"type": "OnReplenish"}}}),
     );
-    let Ok(Standing::Waiting(line)) = stands("True", "Progressing", &more) else {
+    let Ok(RolloutState::Waiting(line)) = stands("True", "Progressing", &more) else {
         panic!("it should wait")
     };
     assert!(line.ends_with("are replaced only as claims take them."), "{line}");

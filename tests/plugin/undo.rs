@@ -2,8 +2,10 @@
 
 use crate::objects::{history, pool, revision, template};
 use serde_json::{Value, json};
-use warmpool::cli::kubectl::history::History;
-use warmpool::cli::kubectl::undo::{Decision, DryRun, Since, UndoError, choose, decide, patch, since};
+use warmpool::cli::kubectl::rollout::history::History;
+use warmpool::cli::kubectl::rollout::undo::{
+    Decision, Difference, DryRun, UndoError, choose, decide, difference, patch,
+};
 
 fn three() -> History {
     history(vec![
@@ -59,7 +61,7 @@ fn an_equal_template_is_skipped_however_it_is_written() {
     let wordy = json!({"spec": {"template": {"spec": {"nodeSelector": {}}}}});
     let decided = decide(&pool("image:3", &wordy), &three(), 3, DryRun::None).unwrap();
     let words = "skipped rollback (current template already matches revision 3)";
-    assert_eq!(decided, Decision::Say(words.into()));
+    assert_eq!(decided, Decision::Print(words.into()));
 }
 
 #[test]
@@ -90,7 +92,7 @@ fn a_pool_with_a_template_by_reference_is_not_rolled_back() {
 #[test]
 fn a_client_side_dry_run_shows_the_template_and_writes_nothing() {
     let decided = decide(&pool("image:3", &json!({})), &three(), 1, DryRun::Client).unwrap();
-    let Decision::Say(said) = decided else {
+    let Decision::Print(said) = decided else {
         panic!("nothing should be written: {decided:?}")
     };
     assert!(
@@ -156,15 +158,15 @@ fn the_patch_fits_only_the_pool_that_was_read() {
 #[test]
 fn after_a_refusal_it_tries_again_only_on_the_spec_that_was_read() {
     let read = pool("image:3", &json!({}));
-    let became = |metadata: Value| since(&read, &pool("image:3", &json!({"metadata": metadata})));
-    assert_eq!(became(json!({})), Since::Same);
-    assert_eq!(became(json!({"resourceVersion": "78"})), Since::Touched);
+    let became = |metadata: Value| difference(&read, &pool("image:3", &json!({"metadata": metadata})));
+    assert_eq!(became(json!({})), Difference::None);
+    assert_eq!(became(json!({"resourceVersion": "78"})), Difference::OutsideSpec);
     assert_eq!(
         became(json!({"resourceVersion": "78", "generation": 4})),
-        Since::Changed
+        Difference::Spec
     );
     assert_eq!(
         became(json!({"resourceVersion": "78", "uid": "another"})),
-        Since::Changed
+        Difference::Spec
     );
 }

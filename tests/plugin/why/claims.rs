@@ -33,7 +33,7 @@ fn a_bound_claim_tells_what_it_has_and_since_when() {
         "claim/run",
         &[
             "Claim run is bound to sandbox p1 (10.1.0.17) of pool python since 2026-01-31T11:54:48Z (5m12s).",
-            "It was available when the claim came, which waited 12ms.",
+            "It was available when the claim was created. The claim waited 12ms.",
             &old,
             "It is not Ready: sandbox p1 is not ready.",
         ],
@@ -57,10 +57,10 @@ fn a_waiting_claim_tells_its_place_what_is_made_for_it_and_its_deadline() {
         &[
             "Claim second has waited 30s for a sandbox of pool python: no sandbox is available yet; 1 claim ahead at \
              12:00:00Z.",
-            "Pool python keeps none warm: its spec.replicas is 0.",
-            "2 claims wait for it.",
+            "Pool python keeps no sandbox warm: its spec.replicas is 0.",
+            "2 claims wait for this pool.",
             "2 sandboxes are missing, and the operator creates 2 now.",
-            "It fails at 2026-01-31T12:04:30Z, in 4m30s, unless it is bound by then (waitTimeoutSeconds).",
+            "It fails at 2026-01-31T12:04:30Z, in 4m30s, unless it is bound before (waitTimeoutSeconds).",
         ],
     );
 }
@@ -74,7 +74,7 @@ fn what_keeps_a_pool_from_making_sandboxes_is_told_with_its_field() {
         ),
         (
             json!({"scaleStrategy": {"maxUnavailable": 1}}),
-            "No more than scaleStrategy.maxUnavailable (1) warm up at once; the others come as these become \
+            "At most scaleStrategy.maxUnavailable (1) sandboxes warm up at once; the others are created as these become \
              available.",
         ),
     ];
@@ -97,8 +97,8 @@ fn refusals_of_the_api_server_are_told_in_its_words() {
     let refused = condition("ReplicaFailure", "True", "FailedCreate", "exceeded quota: pods=3");
     let world =
         World::new(2, &json!({}), &json!({"conditions": [refused]})).claim("run", &json!({}), &json!({}));
-    let sentence = "The API server refuses new sandboxes: exceeded quota: pods=3. The operator tries one now and \
-                    then, a minute apart at most.";
+    let sentence = "The API server rejects new sandboxes: exceeded quota: pods=3. The operator retries with a single \
+                    sandbox, at least once a minute.";
     world.tells("claim/run", &[sentence]);
     world.tells("pool/python", &[sentence]);
 }
@@ -109,7 +109,7 @@ fn a_claim_on_a_missing_pool_says_so_and_when_it_fails() {
     assert_eq!(
         world.why("run"),
         "Claim run has waited 30s: pool node does not exist in namespace ns.\n\
-         It fails at 2026-01-31T12:04:30Z, in 4m30s, unless it is bound by then (waitTimeoutSeconds)."
+         It fails at 2026-01-31T12:04:30Z, in 4m30s, unless it is bound before (waitTimeoutSeconds)."
     );
 }
 
@@ -157,7 +157,7 @@ fn a_claim_whose_binding_is_refused_tells_what_the_api_server_says() {
         world.why("run"),
         "Claim run is next: the operator would bind it to sandbox p1 now, but the API server refuses the binding: this \
          team may not have a sandbox.\n\
-         It fails at 2026-01-31T12:04:30Z, in 4m30s, unless it is bound by then (waitTimeoutSeconds)."
+         It fails at 2026-01-31T12:04:30Z, in 4m30s, unless it is bound before (waitTimeoutSeconds)."
     );
 }
 
@@ -171,7 +171,7 @@ fn a_claim_that_has_failed_waits_for_nothing() {
     assert_eq!(
         world.why("run"),
         "Claim run is Failed: too late.\n\
-         It waits for nothing any more; 'kubectl delete sandboxclaim run -n ns' removes it."
+         It does not wait any more; 'kubectl delete sandboxclaim run -n ns' removes it."
     );
 }
 
@@ -184,16 +184,15 @@ fn a_claim_on_a_pool_that_is_being_deleted_is_promised_nothing() {
     assert_eq!(
         world.said("run").unwrap(),
         [
-            "Claim run has waited 30s. Pool python is being deleted, so nothing is made for it and no sandbox of the \
-             pool is given away any more.",
-            "It fails at 2026-01-31T12:04:30Z, in 4m30s, unless it is bound by then (waitTimeoutSeconds).",
+            "Claim run has waited 30s. Pool python is being deleted: it creates no sandbox and serves no claim.",
+            "It fails at 2026-01-31T12:04:30Z, in 4m30s, unless it is bound before (waitTimeoutSeconds).",
         ]
     );
     assert_eq!(
         world.said("pod/p1").unwrap(),
         [
             "Sandbox p1 of pool python is unclaimed.",
-            "Its pool is being deleted, and Kubernetes' garbage collector deletes it, too.",
+            "Its pool is being deleted, so Kubernetes' garbage collector deletes the sandbox.",
         ]
     );
 }
@@ -214,7 +213,7 @@ fn a_claim_whose_end_comes_before_its_deadline_tells_of_that() {
     let claim = json!({"shutdownTime": "2026-01-31T12:00:10Z"});
     for world in [plain(0), World::new(0, &json!({"replicas": "many"}), &json!({}))] {
         let said = world.claim("run", &claim, &json!({})).why("run");
-        let told = "It expires at 2026-01-31T12:00:10Z, in 10s, bound by then or not.";
+        let told = "It expires at 2026-01-31T12:00:10Z, in 10s, bound or not.";
         assert!(said.ends_with(told) && !said.contains("It fails"), "{said}");
     }
 }

@@ -30,7 +30,7 @@ fn each_reason_for_not_being_available_is_told() {
         ),
         (
             ready,
-            "It is Ready and not available yet: minReadySeconds are over in 30s, at 2026-01-31T12:00:30Z.",
+            "It is Ready and not available yet: minReadySeconds end in 30s, at 2026-01-31T12:00:30Z.",
         ),
     ];
     for (more, sentence) in cases {
@@ -69,13 +69,13 @@ fn a_sandbox_that_does_not_come_up_tells_when_it_is_replaced() {
     let world = World::new(1, &json!({"warmUpDeadlineSeconds": 100}), &json!({})).warming("p1");
     world.tells(
         "p1",
-        &["It is replaced at 2026-01-31T12:00:10Z, in 10s, unless it is available by then (warmUpDeadlineSeconds)."],
+        &["It is replaced at 2026-01-31T12:00:10Z, in 10s, unless it becomes available before (warmUpDeadlineSeconds)."],
     );
     let world = World::new(1, &json!({"warmUpDeadlineSeconds": 60}), &json!({})).warming("p1");
     world.tells(
         "p1",
         &[
-            "Its time for that was over at 2026-01-31T11:59:30Z (warmUpDeadlineSeconds).",
+            "Its warm-up deadline passed at 2026-01-31T11:59:30Z (warmUpDeadlineSeconds).",
             "Next the operator would delete it because it did not become available within warmUpDeadlineSeconds.",
         ],
     );
@@ -88,8 +88,8 @@ fn a_state_set_by_hand_is_nobodys_to_give_or_delete() {
     world.tells(
         "p1",
         &[
-            "Its label warmpool.dev/state is \"mine\", which is not the operator's doing: nobody gets it and nobody \
-             deletes it before it is \"warm\" again.",
+            "Its label warmpool.dev/state is \"mine\", which the operator does not write. The operator does not claim or \
+             delete the sandbox until you set the label to \"warm\".",
             "The operator would not touch it now.",
         ],
     );
@@ -103,7 +103,7 @@ fn a_draining_sandbox_tells_what_holds_it() {
         World::new(0, &spec, &json!({})).pod("p1", "image:2", &json!({"metadata": {"labels": labels}}));
     world.tells(
         "p1",
-        &["It is draining: it is deleted when these preDelete handlers are off it: label example.com/held=yes."],
+        &["It is draining: it is deleted when these preDelete handlers are removed: label example.com/held=yes."],
     );
 }
 
@@ -131,7 +131,7 @@ fn the_lines_for_claims_and_for_removal_are_those_of_the_planner() {
             said.iter().find(|s| s.ends_with("to be claimed.")),
             claimed.as_ref()
         );
-        let goes = format!("It is the {removal} of 4 to go when the pool has too many.");
+        let goes = format!("It is the {removal} of 4 to be deleted when the pool has too many.");
         assert!(said.contains(&goes), "{name}: {said:#?}");
     }
     let old = format!(
@@ -143,8 +143,8 @@ fn the_lines_for_claims_and_for_removal_are_those_of_the_planner() {
     world.tells(
         "wished",
         &[
-            "Its label warmpool.dev/evict=true asks for its replacement: no claim gets it, and it goes as soon as enough \
-             others are available.",
+            "Its label warmpool.dev/evict=true requests its replacement: no claim gets it, and it is deleted as soon as \
+             enough others are available.",
             "Next the operator would delete it because its label warmpool.dev/evict asks for that.",
         ],
     );
@@ -155,7 +155,7 @@ fn a_pod_that_only_bears_the_label_is_left_alone() {
     let stray = json!({"metadata": {"ownerReferences": null}});
     assert_eq!(
         plain(0).pod("p1", "image:2", &stray).why("pod/p1"),
-        "Pod p1 has the label of pool python, but neither a pool nor a claim owns it; the operator leaves it alone."
+        "Pod p1 has the label of pool python, but no pool or claim owns it; the operator does not touch it."
     );
 }
 

@@ -68,8 +68,8 @@ fn what_the_operator_remembers_is_told_in_its_words_unless_they_are_about_anothe
     world.0[0]["metadata"]["generation"] = json!(3);
     let said = world.why("python");
     assert!(!said.contains(words), "{said}");
-    let lag = "The operator has not seen the latest change of it yet; if that stays so, no operator may be \
-               running.";
+    let lag = "The operator has not observed the latest change of the spec; if this does not change, check that the \
+               operator is running.";
     world.tells("python", &[lag]);
 }
 
@@ -82,17 +82,17 @@ fn a_rollout_without_budget_tells_what_it_keeps() {
     world.warming("p4").tells(
         "python",
         &[
-            "No old sandbox may go now: 2 are available, and updateStrategy.maxUnavailable (1) asks for 2 to stay.",
+            "No old sandbox can be deleted now: 2 are available, and updateStrategy.maxUnavailable (1) requires 2 to stay available.",
         ],
     );
     let on_replenish = rolling(&json!({"updateStrategy": {"type": "OnReplenish"}}), &progressing);
     on_replenish.tells(
         "python",
-        &["By its strategy OnReplenish old sandboxes are replaced only as claims take them."],
+        &["Its strategy is OnReplenish: old sandboxes are replaced only as claims take them."],
     );
     let said = rolling(&spec, &progressing).why("python");
     assert!(
-        said.contains("delete p") && !said.contains("No further"),
+        said.contains("delete p") && !said.contains("No more old"),
         "with budget one is replaced: {said}"
     );
 }
@@ -105,7 +105,7 @@ fn a_missing_template_stops_the_pool_and_nothing_else_is_guessed() {
         world.why("python"),
         "Pool python has 0 sandboxes, 0 of them available.\n\
          Nothing is created or deleted: PodTemplate shared does not exist in namespace ns; create it, or name \
-         another one in spec.templateRef. What is warm may still be claimed.\n\
+         another one in spec.templateRef. Warm sandboxes can still be claimed.\n\
          There is nothing to do now."
     );
 }

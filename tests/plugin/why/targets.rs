@@ -7,7 +7,7 @@ use warmpool::cli::kubectl::why::target::{Kind, Target, TargetError};
 #[test]
 fn a_bare_name_means_a_claim_then_a_pool_then_a_pod_and_the_others_are_told() {
     let named = |kind: &str| {
-        format!("There is also a {kind} of that name: 'kubectl warmpool why {kind}/python -n ns'.")
+        format!("There is also a {kind} with this name: 'kubectl warmpool why {kind}/python -n ns'.")
     };
     let world = plain(0).pod("python", "image:2", &json!({}));
     let said = world.said("python").unwrap();

@@ -1,22 +1,23 @@
 //! `rollout pause`, `resume` and `restart`: what they write and what they refuse.
 
 use crate::objects::pool;
-use jiff::Timestamp;
+use kube::core::DynamicObject;
 use serde_json::{Value, json};
-use warmpool::cli::kubectl::edit::{Edit, patch};
+use warmpool::cli::kubectl::rollout::edit::EditError;
+use warmpool::cli::kubectl::rollout::{pause, restart, resume};
 
-const NOW: &str = "2026-01-31T12:00:00.7Z";
-
-fn restart() -> Edit {
-    Edit::Restart(NOW.parse::<Timestamp>().unwrap())
+fn restart_patch(pool: &DynamicObject) -> Result<Value, EditError> {
+    restart::patch(pool, "2026-01-31T12:00:00.7Z".parse().unwrap())
 }
 
-fn written(edit: Edit, more: &Value) -> Value {
-    patch(edit, &pool("image:1", more)).unwrap()["spec"].clone()
+type Patch = fn(&DynamicObject) -> Result<Value, EditError>;
+
+fn written(patch: Patch, more: &Value) -> Value {
+    patch(&pool("image:1", more)).unwrap()["spec"].clone()
 }
 
-fn refusal(edit: Edit, more: &Value) -> String {
-    patch(edit, &pool("image:1", more)).unwrap_err().to_string()
+fn error(patch: Patch, more: &Value) -> String {
+    patch(&pool("image:1", more)).unwrap_err().to_string()
 }
 
 fn paused(paused: bool) -> Value {
@@ -26,19 +27,19 @@ fn paused(paused: bool) -> Value {
 #[test]
 fn pause_and_resume_write_one_field() {
     let field = |value: bool| json!({"updateStrategy": {"paused": value}});
-    assert_eq!(written(Edit::Pause, &json!({})), field(true));
-    assert_eq!(written(Edit::Pause, &paused(false)), field(true));
-    assert_eq!(written(Edit::Resume, &paused(true)), field(false));
+    assert_eq!(written(pause::patch, &json!({})), field(true));
+    assert_eq!(written(pause::patch, &paused(false)), field(true));
+    assert_eq!(written(resume::patch, &paused(true)), field(false));
 }
 
 #[test]
 fn what_is_so_already_is_refused() {
     assert_eq!(
-        refusal(Edit::Pause, &paused(true)),
+        error(pause::patch, &paused(true)),
         "pools.warmpool.dev \"python\" is already paused"
     );
     assert_eq!(
-        refusal(Edit::Resume, &paused(false)),
+        error(resume::patch, &paused(false)),
         "pools.warmpool.dev \"python\" is not paused"
     );
 }
@@ -47,7 +48,7 @@ fn what_is_so_already_is_refused() {
 fn restart_writes_the_moment_into_the_template() {
     let annotations = json!({"kubectl.kubernetes.io/restartedAt": "2026-01-31T12:00:00Z"});
     assert_eq!(
-        written(restart(), &json!({})),
+        written(restart_patch, &json!({})),
         json!({"template": {"metadata": {"annotations": annotations}}})
     );
 }
@@ -56,17 +57,17 @@ fn restart_writes_the_moment_into_the_template() {
 fn a_second_restart_within_the_second_is_refused() {
     let at = |moment: &str| json!({"spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": moment}}}}});
     assert_eq!(
-        refusal(restart(), &at("2026-01-31T12:00:00Z")),
+        error(restart_patch, &at("2026-01-31T12:00:00Z")),
         "failed to create patch for python: if restart has already been triggered within the past second, \
          please wait before attempting to trigger another"
     );
-    written(restart(), &at("2026-01-31T11:59:59Z"));
+    written(restart_patch, &at("2026-01-31T11:59:59Z"));
 }
 
 #[test]
 fn a_paused_pool_is_not_restarted() {
     assert_eq!(
-        refusal(restart(), &paused(true)),
+        error(restart_patch, &paused(true)),
         "pools.warmpool.dev \"python\" can't restart paused pool \
          (run 'kubectl warmpool rollout resume python -n sandboxes' first)"
     );
@@ -75,13 +76,13 @@ fn a_paused_pool_is_not_restarted() {
 #[test]
 fn a_pool_with_a_template_by_reference_is_not_restarted_but_may_be_paused() {
     let by_reference = json!({"spec": {"template": null, "templateRef": {"name": "python-3.13"}}});
-    let said = refusal(restart(), &by_reference);
+    let said = error(restart_patch, &by_reference);
     assert!(said.contains("PodTemplate \"python-3.13\""), "{said}");
-    written(Edit::Pause, &by_reference);
+    written(pause::patch, &by_reference);
 }
 
 #[test]
 fn a_pool_that_took_the_name_meanwhile_is_not_changed() {
-    let patch = patch(Edit::Pause, &pool("image:1", &json!({}))).unwrap();
+    let patch = pause::patch(&pool("image:1", &json!({}))).unwrap();
     assert_eq!(patch["metadata"], json!({"uid": crate::objects::POOL_UID}));
 }

@@ -1,4 +1,4 @@
-//! The command line: one file per verb.
+//! The command line: parses the verb and runs it.
 
 pub mod controller;
 pub mod crds;
@@ -12,18 +12,18 @@ mod runtime;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// Keeps sandboxes (pods) warm in a Pool and hands them to SandboxClaims in milliseconds.
+/// Keep sandboxes (pods) warm in a Pool and bind them to SandboxClaims in milliseconds.
 #[derive(Parser)]
-#[command(name = "warmpool", version, about, long_about = None, after_help = "\
+#[command(name = "warmpool", version, long_about = None, after_help = "\
 Examples:
   warmpool crds | kubectl apply -f -        install the CustomResourceDefinitions
   warmpool controller                       run the operator against the current kubeconfig context
-  warmpool plan                             what would the operator do next in this cluster, and why?
+  warmpool plan                             print what the operator would do next in this cluster, and why
   kubectl get wp,sbc,pods,podtemplates,controllerrevisions -o yaml | warmpool plan -f -
                                             the same from a file, without a cluster
 
-Linked into the PATH under the name kubectl-warmpool this program is a kubectl plugin:
-  kubectl warmpool --help                   claim a sandbox, ask why, and steer a pool's rollout")]
+Linked into the PATH as kubectl-warmpool, this program is a kubectl plugin:
+  kubectl warmpool --help                   claim sandboxes, explain objects, and control rollouts")]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
@@ -35,11 +35,12 @@ enum Verb {
     Controller(controller::Arguments),
     /// Print the CustomResourceDefinitions, or write them to files
     Crds(crds::Arguments),
-    /// Print what the operator would do next and why, without writing anything
+    /// Print what the operator would do next and why, without writing to the cluster
     Plan(plan::Arguments),
 }
 
-/// Runs the verb that the arguments name; under its other name the binary is the kubectl plugin.
+/// Parses the arguments, runs the verb and returns its exit code. Runs the kubectl plugin when the binary is called
+/// `kubectl-warmpool`.
 pub fn main() -> ExitCode {
     if kubectl::is_plugin(std::env::args_os().next().as_deref()) {
         return kubectl::main();

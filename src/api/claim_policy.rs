@@ -8,22 +8,22 @@ use std::collections::BTreeMap;
 /// What happens when no sandbox is available.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum OnEmpty {
-    /// The claim adds to the demand: a sandbox beyond `replicas` is created for it.
+    /// The operator creates a sandbox for the claim, in addition to the pool's `replicas`.
     #[default]
     Create,
-    /// The claim waits for the pool's own refill.
+    /// The claim waits for a sandbox that the pool creates to refill itself to `replicas`.
     Wait,
-    /// The claim fails at once.
+    /// The claim becomes Failed at once.
     Fail,
 }
 
-/// What becomes of the sandboxes of a claim that expires.
+/// What happens to the sandboxes when a claim expires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ReleasePolicy {
-    /// They are deleted.
+    /// The sandboxes are deleted.
     #[default]
     Delete,
-    /// They stay until the claim itself is deleted.
+    /// The sandboxes remain until the claim is deleted.
     Retain,
 }
 
@@ -33,23 +33,23 @@ pub enum OnSandboxLost {
     /// The claim becomes Failed.
     #[default]
     Fail,
-    /// The claim gets another sandbox, before any claim that came later.
+    /// The claim gets another sandbox, before any newer claim of equal priority.
     Replace,
 }
 
-/// Which revisions of the pool's template will do.
+/// Which revisions of the pool's template a claim accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum RevisionPolicy {
-    /// A sandbox of the update revision when one is available, else one of an old revision.
+    /// Any revision; the update revision when such a sandbox is available.
     #[default]
     PreferLatest,
-    /// A sandbox of the update revision only; the claim waits for one.
+    /// Only the update revision; the claim waits for such a sandbox.
     Latest,
-    /// Any sandbox, without a preference.
+    /// Any revision, without preference.
     Any,
 }
 
-/// Metadata added to the sandbox when it is bound.
+/// Labels and annotations added to a sandbox when it is bound.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PodMetadata {
     /// Labels added to the sandbox. Keys under `warmpool.dev/` belong to the operator.

@@ -226,8 +226,8 @@ fn run(arguments: &Arguments) -> Result<(), ControllerError> {
     })?
 }
 
-/// Builds a client from the kubeconfig or the ServiceAccount. It counts requests in `metrics` and replaces invalid UTF-8
-/// in responses.
+/// Builds a client from the kubeconfig or the ServiceAccount. It counts requests in `metrics` and replaces invalid
+/// UTF-8 in responses.
 async fn client(metrics: &Metrics) -> Result<Client, ControllerError> {
     let mut config = Config::infer().await?;
     // kube-rs retries any verb for minutes. The planner decides what is retried.

@@ -233,7 +233,8 @@ fn claim_actions(index: &Index, snapshot: &PoolSnapshot) -> Vec<ActionReport> {
         .collect()
 }
 
-/// Whether the claim holds a sandbox of `pool`. A claim without sandboxes belongs to the pool of its status or its poolRef.
+/// Whether the claim holds a sandbox of `pool`. A claim without sandboxes belongs to the pool of its status or its
+/// poolRef.
 fn belongs_to(claim: &ClaimSnapshot, pool: &Key) -> bool {
     let same_pool = if claim.sandboxes.is_empty() {
         claim.claim.pool() == pool.name

@@ -165,8 +165,8 @@ struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// Creates the claim. Chooses the name here instead of with generateName, so that the name is known even if no answer
-    /// comes.
+    /// Creates the claim. Chooses the name here instead of with generateName, so that the name is known even if no
+    /// answer comes.
     async fn begin(
         connection: &'a Connection,
         arguments: &'a Arguments,
@@ -245,7 +245,8 @@ impl<'a> Call<'a> {
         Ok(ExitCode::from(code.await?))
     }
 
-    /// Prints which sandbox the claim has; to standard error with `--exec`, because standard output belongs to the command.
+    /// Prints which sandbox the claim has; to standard error with `--exec`, because standard output belongs to the
+    /// command.
     fn print_outcome(&self, now: &DynamicObject, sandbox: &ReadySandbox) -> Result<(), ClaimError> {
         if self.arguments.command.exec {
             print::note(&format!("{} {}", self.title(), sandbox.outcome()));

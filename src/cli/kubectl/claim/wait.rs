@@ -45,7 +45,8 @@ fn cause(message: Option<&str>) -> String {
     )
 }
 
-/// Waits until the sandbox of `claim` is Ready, and returns the claim and the sandbox. A `timeout` of zero sets no limit.
+/// Waits until the sandbox of `claim` is Ready, and returns the claim and the sandbox. A `timeout` of zero sets no
+/// limit.
 pub(super) async fn until_ready(
     cluster: &Cluster,
     claims: &Api<DynamicObject>,

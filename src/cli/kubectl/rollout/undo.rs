@@ -109,7 +109,8 @@ pub fn choose<'a>(
     to_revision: i64,
 ) -> Result<&'a ControllerRevision, UndoError> {
     if to_revision == 0 {
-        // A template that was just written is not stored as a revision yet, so the last but one may be the wrong revision.
+        // A template that was just written is not stored as a revision yet, so the last but one may be the wrong
+        // revision.
         let mut newest_first = history.iter().rev();
         newest_first
             .find(|revision| !is_current(pool, revision))
@@ -165,8 +166,8 @@ pub enum Decision {
 /// Decides from the pool and its history what the undo does.
 ///
 /// # Errors
-/// [`UndoError::TemplateRef`], [`UndoError::NotFound`], [`UndoError::NoHistory`] and [`UndoError::Paused`]; `Print` when the
-/// template has no YAML form.
+/// [`UndoError::TemplateRef`], [`UndoError::NotFound`], [`UndoError::NoHistory`] and [`UndoError::Paused`]; `Print`
+/// when the template has no YAML form.
 pub fn decide(
     pool: &DynamicObject,
     history: &History,
@@ -240,8 +241,8 @@ pub fn difference(before: &DynamicObject, now: &DynamicObject) -> Difference {
     }
 }
 
-/// Reads the pool again after the API server rejected the patch. Returns `rejection` when the pool is unchanged, because
-/// then the tests of the patch were not the cause.
+/// Reads the pool again after the API server rejected the patch. Returns `rejection` when the pool is unchanged,
+/// because then the tests of the patch were not the cause.
 async fn read_for_retry(
     client: &PoolClient,
     before: &DynamicObject,

@@ -135,8 +135,8 @@ pub(super) fn error(pool_plan: &PoolPlan) -> Option<String> {
     ))
 }
 
-/// The state of the rollout. Prefers the stored condition for this revision, because the operator remembers more than this
-/// plan knows.
+/// The state of the rollout. Prefers the stored condition for this revision, because the operator remembers more than
+/// this plan knows.
 fn rollout(pool_plan: &PoolPlan) -> Vec<String> {
     let (pool, plan) = (&pool_plan.snapshot.pool, &pool_plan.plan);
     let planned = progress(&plan.status.conditions);

@@ -1,4 +1,4 @@
-//! Reads the fields of a stored pool that the verbs need.
+//! Reads the fields of a stored object that the verbs need.
 //!
 //! A pool stays JSON here, so that the plugin works with an API server whose pools have fields that this version does
 //! not know.

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use thiserror::Error;
 
-/// What may stand before the slash of `pool/python`, in lower case.
+/// Names of the kind before the slash of `pool/python`, in lower case.
 const KINDS: [&str; 7] = [
     "pool",
     "pools",

@@ -50,10 +50,10 @@ pub(super) fn title(pool: &str) -> String {
 }
 
 /// Prints what was done to a pool, or the pool in the given format.
-pub(super) fn done(format: Option<Format>, pool: &DynamicObject, what: &str) -> Result<(), PrintError> {
+pub(super) fn done(format: Option<Format>, pool: &DynamicObject, outcome: &str) -> Result<(), PrintError> {
     let title = title(super::pool::name(pool));
     match format {
-        None => out(&format!("{title} {what}\n")),
+        None => out(&format!("{title} {outcome}\n")),
         Some(format) => out(&document(format, pool, &title)?),
     }
 }

@@ -56,7 +56,7 @@ pub(super) struct Arguments {
     #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true,
         default_value_t = true, default_missing_value = "true", value_name = "BOOL")]
     wait: bool,
-    /// How long to wait, as in 30s, 5m or 1h30m; 0 waits until the claim is bound or ends
+    /// How long to wait, as in 30s, 5m or 1h30m; 0 waits until the sandbox is Ready or the claim ends
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = crate::cli::duration::parse)]
     timeout: Duration,
     #[command(flatten)]
@@ -89,7 +89,7 @@ pub enum ClaimError {
     /// No answer came to the create, so the claim may exist.
     #[error("{source}; the claim may exist, '{deletion}' deletes it")]
     Unsure {
-        /// The command that deletes it.
+        /// The command that deletes the claim.
         deletion: String,
         /// Cause.
         source: ClusterError,
@@ -110,7 +110,7 @@ pub enum ClaimError {
     /// `--rm` could not delete the claim.
     #[error("{source}; the claim was not deleted, '{deletion}' deletes it")]
     NotRemoved {
-        /// The command that deletes it.
+        /// The command that deletes the claim.
         deletion: String,
         /// Cause.
         source: ClusterError,
@@ -255,10 +255,10 @@ impl<'a> Call<'a> {
         self.print(now, &sandbox.outcome())
     }
 
-    fn print(&self, claim: &DynamicObject, what: &str) -> Result<(), ClaimError> {
+    fn print(&self, claim: &DynamicObject, outcome: &str) -> Result<(), ClaimError> {
         let title = self.title();
         let text = match self.arguments.output {
-            None => format!("{title} {what}\n"),
+            None => format!("{title} {outcome}\n"),
             Some(format) => print::document(format, claim, &title)?,
         };
         Ok(print::out(&text)?)

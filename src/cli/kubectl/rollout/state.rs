@@ -102,7 +102,7 @@ fn progress_line(pool: &DynamicObject, status: &PoolStatus) -> String {
     let kept = (replicas.unwrap_or(wanted) - wanted).max(0);
     let (updated, available) = (i64::from(status.updated), status.updated_available);
     let old = i64::from(status.replicas) - updated - kept;
-    let what = if updated < wanted && kept > 0 {
+    let step = if updated < wanted && kept > 0 {
         return format!(
             "Waiting for partitioned roll out to finish: {updated} out of {wanted} new sandboxes have been updated..."
         );
@@ -114,7 +114,7 @@ fn progress_line(pool: &DynamicObject, status: &PoolStatus) -> String {
         format!("{available} of {wanted} updated sandboxes are available...")
     };
     format!(
-        "Waiting for pool {:?} rollout to finish: {what}",
+        "Waiting for pool {:?} rollout to finish: {step}",
         pool::name(pool)
     )
 }

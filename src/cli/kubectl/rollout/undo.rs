@@ -184,13 +184,13 @@ pub fn decide(
     let number = revision.revision;
     if dry_run == DryRun::Client {
         let template = history::template_block(history::template(revision))?;
-        let what = format!("will roll back to revision {number} (dry run)\n{template}");
-        Ok(Decision::Print(what.trim_end().into()))
+        let outcome = format!("will roll back to revision {number} (dry run)\n{template}");
+        Ok(Decision::Print(outcome.trim_end().into()))
     } else if pool::is_paused(pool) {
         Err(UndoError::Paused(pool::rollout_command("resume", pool)))
     } else if is_current(pool, revision) {
-        let what = format!("skipped rollback (current template already matches revision {number})");
-        Ok(Decision::Print(what + dry_run.suffix()))
+        let outcome = format!("skipped rollback (current template already matches revision {number})");
+        Ok(Decision::Print(outcome + dry_run.suffix()))
     } else {
         Ok(Decision::Write(patch(pool, revision)))
     }
@@ -203,14 +203,14 @@ pub(super) async fn run(client: &PoolClient, arguments: &Arguments) -> Result<()
     for _ in 0..MAX_ATTEMPTS {
         let history = History::of(&pool, client.revisions().await?);
         let operations = match decide(&pool, &history, arguments.to_revision, arguments.dry_run)? {
-            Decision::Print(what) => return Ok(print::done(arguments.output, &pool, &what)?),
+            Decision::Print(outcome) => return Ok(print::done(arguments.output, &pool, &outcome)?),
             Decision::Write(operations) => operations,
         };
         let patch = Patch::Json(serde_json::from_value(operations).map_err(PrintError::from)?);
         match client.patch(&patch, arguments.dry_run == DryRun::Server).await {
             Ok(now) => {
-                let what = format!("rolled back{}", arguments.dry_run.suffix());
-                return Ok(print::done(arguments.output, &now, &what)?);
+                let outcome = format!("rolled back{}", arguments.dry_run.suffix());
+                return Ok(print::done(arguments.output, &now, &outcome)?);
             }
             Err(rejection) => pool = read_for_retry(client, &pool, rejection).await?,
         }

@@ -48,7 +48,7 @@ fn message(status: &SandboxClaimStatus, condition: &str) -> String {
 
 /// Which sandboxes the claim has, and whether they are Ready.
 fn bound(index: &Index, key: &Key, status: &SandboxClaimStatus, now: Timestamp) -> Vec<String> {
-    let mut said = Vec::new();
+    let mut sentences = Vec::new();
     let latest = PoolPlan::of(index, &Key::new(&key.namespace, &status.pool), now)
         .map(|pool_plan| pool_plan.plan.status.update_revision);
     for sandbox in &status.sandboxes {
@@ -61,38 +61,38 @@ fn bound(index: &Index, key: &Key, status: &SandboxClaimStatus, now: Timestamp) 
         } else {
             "It became available only after the claim was created"
         };
-        said.push(format!(
+        sentences.push(format!(
             "Claim {} is bound to sandbox {}{ip} of pool {} {}.",
             key.name,
             sandbox.name,
             status.pool,
             since(sandbox.bound_time.0, now)
         ));
-        said.push(match status.wait.as_str() {
+        sentences.push(match status.wait.as_str() {
             "" => format!("{origin}."),
             wait => format!("{origin}. The claim waited {wait}."),
         });
         if let Some(latest) = latest.as_ref().filter(|latest| **latest != sandbox.revision) {
-            said.push(format!(
+            sentences.push(format!(
                 "The sandbox runs revision {}, and the pool's latest is {latest}; no rollout touches a claimed sandbox.",
                 sandbox.revision
             ));
         }
     }
     if let Some(end) = &status.expiration_time {
-        said.push(format!(
+        sentences.push(format!(
             "It expires at {}, in {}.",
             timestamp(end.0),
             between(now, end.0)
         ));
     }
     if conditions::find(&status.conditions, conditions::READY).is_some_and(|c| c.status != "True") {
-        said.push(format!(
+        sentences.push(format!(
             "It is not Ready: {}.",
             message(status, conditions::READY)
         ));
     }
-    said
+    sentences
 }
 
 /// Why the claim waits, and what the operator does about it.
@@ -108,45 +108,45 @@ fn waiting(index: &Index, claim: &Claim, status: &SandboxClaimStatus, now: Times
     let assigned_pool = index.server(claim, now);
     let Some(pool_plan) = assigned_pool.and_then(|pool| PoolPlan::of(index, &pool, now)) else {
         let why = message(status, conditions::BOUND);
-        let mut said = vec![format!("Claim {name} has waited {age}: {why}.")];
-        said.extend(deadline(claim, None, now));
-        return said;
+        let mut sentences = vec![format!("Claim {name} has waited {age}: {why}.")];
+        sentences.extend(deadline(claim, None, now));
+        return sentences;
     };
     let pool = &pool_plan.snapshot.pool.key.name;
     if pool_plan.snapshot.pool.terminating {
-        let mut said = vec![format!(
+        let mut sentences = vec![format!(
             "Claim {name} has waited {age}. Pool {pool} is being deleted: it creates no sandbox and serves no claim."
         )];
-        said.extend(deadline(claim, Some(&pool_plan), now));
-        return said;
+        sentences.extend(deadline(claim, Some(&pool_plan), now));
+        return sentences;
     }
     let wait_reason = pool_plan.plan.waiting.iter().find(|v| v.uid == claim.uid);
     let Some(wait_reason) = wait_reason else {
-        let mut said = vec![planned_action(&pool_plan, claim)];
+        let mut sentences = vec![planned_action(&pool_plan, claim)];
         let fails_at = planner::claim::rejection(claim).and_then(|_| deadline(claim, Some(&pool_plan), now));
-        said.extend(fails_at);
-        return said;
+        sentences.extend(fails_at);
+        return sentences;
     };
-    let mut said = vec![format!(
+    let mut sentences = vec![format!(
         "Claim {name} has waited {age} for a sandbox of pool {pool}: {}.",
         wait_reason.message
     )];
     let others = index.pools_for(claim).len().saturating_sub(1);
     if others > 0 {
-        said.push(format!(
+        sentences.push(format!(
             "Its poolSelector also selects {others} other pools; the first that can serve the claim does."
         ));
     }
     if pool_plan.snapshot.pool.error.is_none() {
         if pool_plan.snapshot.pool.spec.replicas == 0 {
-            said.push(format!(
+            sentences.push(format!(
                 "Pool {pool} keeps no sandbox warm: its spec.replicas is 0."
             ));
         }
-        said.extend(pool::shortage(&pool_plan));
+        sentences.extend(pool::shortage(&pool_plan));
     }
-    said.extend(deadline(claim, Some(&pool_plan), now));
-    said
+    sentences.extend(deadline(claim, Some(&pool_plan), now));
+    sentences
 }
 
 /// What the planner does about a claim that does not wait.

@@ -45,11 +45,11 @@ fn claimed(
 ) -> Vec<String> {
     let (name, pool) = (&sandbox.key.name, &sandbox.pool);
     let owner = index.claim(&Key::new(&sandbox.key.namespace, claim));
-    let mut said = vec![format!("Sandbox {name} of pool {pool} belongs to claim {claim}.")];
+    let mut sentences = vec![format!("Sandbox {name} of pool {pool} belongs to claim {claim}.")];
     if sandbox.terminating {
-        said.push("It is being deleted.".into());
+        sentences.push("It is being deleted.".into());
     } else if owner.as_ref().is_none_or(|owner| owner.uid != uid) {
-        said.push("That claim is deleted, so Kubernetes' garbage collector deletes the sandbox.".into());
+        sentences.push("That claim is deleted, so Kubernetes' garbage collector deletes the sandbox.".into());
     } else {
         let ready = if sandbox.ready_since.is_some() {
             "Ready"
@@ -61,40 +61,41 @@ fn claimed(
             Some(ReleasePolicy::Delete) => ", or when that expires",
             Some(ReleasePolicy::Retain) | None => "",
         };
-        said.push(format!("It is {ready}. It goes only with its claim{ends}."));
+        sentences.push(format!("It is {ready}. It goes only with its claim{ends}."));
     }
-    said.extend(pool_plan.map(|pool_plan| revision(sandbox, pool_plan)));
-    said
+    sentences.extend(pool_plan.map(|pool_plan| revision(sandbox, pool_plan)));
+    sentences
 }
 
 fn unclaimed(sandbox: &Arc<Sandbox>, pool_plan: &PoolPlan, now: Timestamp) -> Vec<String> {
     let spec = &pool_plan.snapshot.pool.spec;
-    let mut said = vec![format!(
+    let mut sentences = vec![format!(
         "Sandbox {} of pool {} is unclaimed.",
         sandbox.key.name, sandbox.pool
     )];
     if sandbox.terminating {
-        said.push("It is being deleted.".into());
-        return said;
+        sentences.push("It is being deleted.".into());
+        return sentences;
     }
     if pool_plan.snapshot.pool.terminating {
-        said.push("Its pool is being deleted, so Kubernetes' garbage collector deletes the sandbox.".into());
-        return said;
+        sentences
+            .push("Its pool is being deleted, so Kubernetes' garbage collector deletes the sandbox.".into());
+        return sentences;
     }
-    said.push(availability(sandbox, spec, now));
-    said.extend(warm_up_deadline(sandbox, pool_plan, now));
+    sentences.push(availability(sandbox, spec, now));
+    sentences.extend(warm_up_deadline(sandbox, pool_plan, now));
     if sandbox.evict {
-        said.push(format!(
+        sentences.push(format!(
             "Its label {}=true requests its replacement: no claim gets it, and it is deleted as soon as enough others are \
              available.",
             labels::EVICT
         ));
     }
-    said.push(revision(sandbox, pool_plan));
-    said.extend(ranks(sandbox, &Lines::of(&pool_plan.snapshot)));
-    said.extend(pool::error(pool_plan));
-    said.push(next(sandbox, pool_plan));
-    said
+    sentences.push(revision(sandbox, pool_plan));
+    sentences.extend(ranks(sandbox, &Lines::of(&pool_plan.snapshot)));
+    sentences.extend(pool::error(pool_plan));
+    sentences.push(next(sandbox, pool_plan));
+    sentences
 }
 
 /// Whether the sandbox is available, and what it lacks.
@@ -171,17 +172,17 @@ fn draining(sandbox: &Sandbox, pre_delete: &Hook) -> String {
 
 /// The conditions of availability that a warm sandbox does not meet.
 fn unmet_conditions(sandbox: &Sandbox, spec: &ResolvedPoolSpec) -> Vec<String> {
-    let mut said = Vec::new();
+    let mut sentences = Vec::new();
     if sandbox.node.is_none() {
-        said.push("it is not scheduled to a node".to_string());
+        sentences.push("it is not scheduled to a node".to_string());
     } else if sandbox.phase != PodPhase::Running {
-        said.push(format!("its phase is {:?}", sandbox.phase));
+        sentences.push(format!("its phase is {:?}", sandbox.phase));
     }
-    said.extend(sandbox.not_running_reason.clone());
+    sentences.extend(sandbox.not_running_reason.clone());
     match (sandbox.ready_since, sandbox.ready_changed) {
         (Some(_), _) => {}
-        (None, Some(at)) => said.push(format!("it has not been Ready since {}", timestamp(at))),
-        (None, None) => said.push("it has not been Ready yet".into()),
+        (None, Some(at)) => sentences.push(format!("it has not been Ready since {}", timestamp(at))),
+        (None, None) => sentences.push("it has not been Ready yet".into()),
     }
     let missing: Vec<_> = spec
         .availability_rule
@@ -191,12 +192,12 @@ fn unmet_conditions(sandbox: &Sandbox, spec: &ResolvedPoolSpec) -> Vec<String> {
         .map(|(handler, _)| handler)
         .collect();
     if !missing.is_empty() {
-        said.push(format!(
+        sentences.push(format!(
             "these preNormal handlers are missing: {}",
             missing.join(", ")
         ));
     }
-    said
+    sentences
 }
 
 fn revision(sandbox: &Sandbox, pool_plan: &PoolPlan) -> String {

@@ -22,21 +22,21 @@ pub fn explain(index: &Index, key: &Key, now: Timestamp) -> Option<Vec<String>> 
             "Pool {name} is being deleted: its unclaimed sandboxes are deleted, and claimed sandboxes remain with their claims."
         )]);
     }
-    let mut said = vec![fullness(&pool_plan)];
+    let mut sentences = vec![fullness(&pool_plan)];
     if pool.status.observed_generation < pool.generation {
-        said.push(
+        sentences.push(
             "The operator has not observed the latest change of the spec; if this does not change, check that the operator \
              is running."
                 .into(),
         );
     }
     if pool.error.is_none() {
-        said.extend(shortage(&pool_plan));
-        said.extend(rollout(&pool_plan));
+        sentences.extend(shortage(&pool_plan));
+        sentences.extend(rollout(&pool_plan));
     }
-    said.extend(error(&pool_plan));
-    said.push(next(&pool_plan));
-    Some(said)
+    sentences.extend(error(&pool_plan));
+    sentences.push(next(&pool_plan));
+    Some(sentences)
 }
 
 fn count(number: i32) -> usize {
@@ -47,83 +47,83 @@ fn count(number: i32) -> usize {
 fn fullness(pool_plan: &PoolPlan) -> String {
     let (status, spec) = (&pool_plan.plan.status, &pool_plan.snapshot.pool.spec);
     let name = &pool_plan.snapshot.pool.key.name;
-    let (available, here) = (count(status.available), count(status.replicas));
+    let (available, unclaimed) = (count(status.available), count(status.replicas));
     let wanted = spec.replicas;
     let known = pool_plan.snapshot.pool.error.is_none();
-    let mut said = if !known {
+    let mut sentence = if !known {
         format!(
             "Pool {name} has {}, {available} of them available",
-            sandboxes(here)
+            sandboxes(unclaimed)
         )
-    } else if wanted == 0 && here == 0 {
+    } else if wanted == 0 && unclaimed == 0 {
         format!("Pool {name} keeps no sandbox warm: its spec.replicas is 0")
     } else if available >= wanted {
         format!("Pool {name} is full: {available} available, {wanted} wanted")
     } else {
         format!("Pool {name} is not full: {available} available, {wanted} wanted")
     };
-    let warming = here.saturating_sub(available);
+    let warming = unclaimed.saturating_sub(available);
     if warming > 0 {
-        said += &format!(", {warming} not available yet");
+        sentence += &format!(", {warming} not available yet");
     }
     let more = [(status.claimed, "held by claims"), (status.draining, "draining")];
     for (n, state) in more.iter().filter(|(n, _)| *n > 0) {
-        said += &format!(", {n} {state}");
+        sentence += &format!(", {n} {state}");
     }
-    said + "."
+    sentence + "."
 }
 
 /// How many sandboxes are missing, and which limits keep the operator from creating all of them now.
 pub(super) fn shortage(pool_plan: &PoolPlan) -> Vec<String> {
     let shortfall = pool_plan.plan.shortfall;
     let spec = &pool_plan.snapshot.pool.spec;
-    let mut said = Vec::new();
+    let mut sentences = Vec::new();
     let waiting = count(pool_plan.plan.status.pending_claims);
     if waiting > 0 {
         let verb = if waiting == 1 { "waits" } else { "wait" };
-        said.push(format!("{} {verb} for this pool.", claims(waiting)));
+        sentences.push(format!("{} {verb} for this pool.", claims(waiting)));
     }
     if let Some(message) = pool_plan.creation_rejection() {
-        said.push(format!(
+        sentences.push(format!(
             "The API server rejects new sandboxes: {message}. The operator retries with a single sandbox, at least once a minute."
         ));
-        return said;
+        return sentences;
     }
     if shortfall.missing == 0 {
-        return said;
+        return sentences;
     }
     let created = pool_plan.creations();
-    said.push(format!(
+    sentences.push(format!(
         "{} {} missing, and the operator creates {created} now.",
         sandboxes(shortfall.missing),
         are(shortfall.missing)
     ));
     if shortfall.room < shortfall.missing {
         let max = spec.max_total.unwrap_or_default();
-        said.push(format!(
+        sentences.push(format!(
             "capacity.maxTotal is {max}, claimed and terminating ones included, and has room for {} more.",
             shortfall.room
         ));
     }
     if shortfall.ceiling < shortfall.missing.min(shortfall.room) {
-        said.push(format!(
+        sentences.push(format!(
             "At most scaleStrategy.maxUnavailable ({}) sandboxes warm up at once; the others are created as these become \
              available.",
             spec.warming
         ));
     }
     if created >= AT_ONCE {
-        said.push(format!(
+        sentences.push(format!(
             "At most {AT_ONCE} sandboxes are created at once; the others follow."
         ));
     } else if created < shortfall.missing.min(shortfall.room).min(shortfall.ceiling) {
-        said.push(
+        sentences.push(
             "While no sandbox of the revision has become available, at most maxUnavailable and maxSurge together are \
              created at once."
                 .into(),
         );
     }
-    said
+    sentences
 }
 
 /// The error that stops the pool, if it has one.
@@ -146,9 +146,9 @@ fn rollout(pool_plan: &PoolPlan) -> Vec<String> {
     let Some(progress) = stored.or(planned) else {
         return Vec::new();
     };
-    let mut said = vec![format!("Rollout: {}.", progress.message)];
-    said.extend(blocker(pool_plan, &progress.reason));
-    said
+    let mut sentences = vec![format!("Rollout: {}.", progress.message)];
+    sentences.extend(blocker(pool_plan, &progress.reason));
+    sentences
 }
 
 fn progress(conditions: &[Condition]) -> Option<&Condition> {

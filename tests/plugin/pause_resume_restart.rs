@@ -1,4 +1,4 @@
-//! `rollout pause`, `resume` and `restart`: what they write and what they refuse.
+//! `rollout pause`, `resume` and `restart`: the patches and the errors.
 
 use crate::objects::pool;
 use kube::core::DynamicObject;
@@ -33,7 +33,7 @@ fn pause_and_resume_write_one_field() {
 }
 
 #[test]
-fn what_is_so_already_is_refused() {
+fn pausing_a_paused_pool_and_resuming_a_running_pool_fail() {
     assert_eq!(
         error(pause::patch, &paused(true)),
         "pools.warmpool.dev \"python\" is already paused"
@@ -45,7 +45,7 @@ fn what_is_so_already_is_refused() {
 }
 
 #[test]
-fn restart_writes_the_moment_into_the_template() {
+fn restart_writes_the_time_into_the_template() {
     let annotations = json!({"kubectl.kubernetes.io/restartedAt": "2026-01-31T12:00:00Z"});
     assert_eq!(
         written(restart_patch, &json!({})),
@@ -54,7 +54,7 @@ fn restart_writes_the_moment_into_the_template() {
 }
 
 #[test]
-fn a_second_restart_within_the_second_is_refused() {
+fn a_second_restart_within_the_same_second_fails() {
     let at = |moment: &str| json!({"spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": moment}}}}});
     assert_eq!(
         error(restart_patch, &at("2026-01-31T12:00:00Z")),
@@ -74,15 +74,15 @@ fn a_paused_pool_is_not_restarted() {
 }
 
 #[test]
-fn a_pool_with_a_template_by_reference_is_not_restarted_but_may_be_paused() {
+fn a_pool_with_a_template_ref_cannot_be_restarted_but_can_be_paused() {
     let by_reference = json!({"spec": {"template": null, "templateRef": {"name": "python-3.13"}}});
-    let said = error(restart_patch, &by_reference);
-    assert!(said.contains("PodTemplate \"python-3.13\""), "{said}");
+    let message = error(restart_patch, &by_reference);
+    assert!(message.contains("PodTemplate \"python-3.13\""), "{message}");
     written(pause::patch, &by_reference);
 }
 
 #[test]
-fn a_pool_that_took_the_name_meanwhile_is_not_changed() {
+fn the_patch_applies_only_to_the_pool_that_was_read() {
     let patch = pause::patch(&pool("image:1", &json!({}))).unwrap();
     assert_eq!(patch["metadata"], json!({"uid": crate::objects::POOL_UID}));
 }

@@ -1,4 +1,4 @@
-//! PodTemplates and the pools that refer to them, applied to the index as by the watches.
+//! PodTemplates, and the pools that refer to them, in the index.
 
 // A test may panic: that is how it fails.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]

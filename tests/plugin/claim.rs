@@ -97,7 +97,8 @@ fn flags_that_need_the_sandbox_are_rejected_with_wait_false() {
         let (code, printed) = called_with(&[&["--wait=false"], flags].concat());
         assert_eq!(code, Some(1));
         let flag = flags[0];
-        let words = format!("error: {flag} needs the sandbox to be waited for; leave out --wait=false\n");
+        let words =
+            format!("error: {flag} requires that the call waits for the sandbox; leave out --wait=false\n");
         assert_eq!(printed, words);
     }
 }

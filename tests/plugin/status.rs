@@ -1,4 +1,4 @@
-//! `rollout status`: the line for each state, when the rollout is complete and when it fails.
+//! `rollout status`: the line for each state of a rollout, and the errors.
 
 use crate::objects::pool;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! `kubectl warmpool why`: the explanations for a cluster, given as the objects that kubectl would print.
+//! `kubectl warmpool why`: the explanations for the objects of a cluster.
 
 mod claims;
 mod pods;

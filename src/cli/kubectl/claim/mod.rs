@@ -73,7 +73,7 @@ pub(super) struct Arguments {
 #[derive(Debug, Error)]
 pub enum ClaimError {
     /// The flag needs `--wait`.
-    #[error("--{0} needs the sandbox to be waited for; leave out --wait=false")]
+    #[error("--{0} requires that the call waits for the sandbox; leave out --wait=false")]
     NotWaited(&'static str),
     /// The pool does not exist.
     #[error(

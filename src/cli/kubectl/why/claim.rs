@@ -133,8 +133,9 @@ fn waiting(index: &Index, claim: &Claim, status: &SandboxClaimStatus, now: Times
     )];
     let others = index.pools_for(claim).len().saturating_sub(1);
     if others > 0 {
+        let pools = if others == 1 { "pool" } else { "pools" };
         sentences.push(format!(
-            "Its poolSelector also selects {others} other pools; the first that can serve the claim does."
+            "Its poolSelector also selects {others} other {pools}; the first that can serve the claim does."
         ));
     }
     if pool_plan.snapshot.pool.error.is_none() {

@@ -1,4 +1,4 @@
-//! The files in `crds/` are what the binary prints. `make crds` writes them anew.
+//! The files in `crds/` are the output of the binary. `make crds` writes them.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a panic is how a test fails")]
 

@@ -1,4 +1,4 @@
-//! Whatever is written into the objects that the planner reads, it answers with a plan or with a sentence.
+//! The planner answers any input with a plan or with an error in a sentence.
 
 // A test may panic: that is how it fails.
 #![allow(
@@ -23,7 +23,7 @@ use warmpool::model::revision::{ALPHABET, Template, hash};
 use warmpool::planner;
 use warmpool::planner::Step;
 
-/// One object of every kind that is read, with as many fields as they have.
+/// Objects of every kind that a plan uses, with all their fields.
 fn world() -> Value {
     let owner = |kind: &str, name: &str| {
         json!([{
@@ -136,7 +136,7 @@ fn world() -> Value {
     ])
 }
 
-/// What people and programs write where something else belongs.
+/// Unexpected values for a field.
 fn odd() -> impl Strategy<Value = Value> {
     let words = prop::sample::select(vec![
         "",
@@ -196,7 +196,7 @@ fn odd() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Paths of everything inside the value.
+/// Collects the JSON pointers of all values inside `value`.
 fn paths(value: &Value, at: &str, out: &mut Vec<String>) {
     let mut each = |key: String, inner: &Value| {
         let path = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
@@ -227,12 +227,12 @@ fn damages() -> impl Strategy<Value = Vec<(Somewhere, Damage)>> {
 fn damaged(damages: &[(Somewhere, Damage)]) -> Vec<Value> {
     let mut all = world();
     for (somewhere, damage) in damages {
-        let mut places = Vec::new();
-        paths(&all, "", &mut places);
-        let place = somewhere.get(&places);
-        let (parent, key) = place.rsplit_once('/').unwrap();
+        let mut pointers = Vec::new();
+        paths(&all, "", &mut pointers);
+        let pointer = somewhere.get(&pointers);
+        let (parent, key) = pointer.rsplit_once('/').unwrap();
         match (damage, all.pointer_mut(parent).unwrap()) {
-            (Damage::Replaced(odd), _) => *all.pointer_mut(place).unwrap() = odd.clone(),
+            (Damage::Replaced(odd), _) => *all.pointer_mut(pointer).unwrap() = odd.clone(),
             (Damage::Removed, Value::Object(map)) => {
                 drop(map.remove(&key.replace("~1", "/").replace("~0", "~")))
             }
@@ -254,7 +254,7 @@ fn now() -> Timestamp {
     "2026-01-31T12:00:00Z".parse().unwrap()
 }
 
-/// Reads the text and plans everything in it, the way the operator does.
+/// Reads the text and plans every pool and claim in it, as the operator does.
 fn plan_all(text: &str) -> Result<(), TestCaseError> {
     let index = match Documents::read(text) {
         Ok(documents) => documents.into_index(),
@@ -267,32 +267,32 @@ fn plan_all(text: &str) -> Result<(), TestCaseError> {
         prop_assert!(error.to_string().contains(' '), "{error} is no sentence");
     }
     for key in index.pool_keys() {
-        let Some(view) = index.pool_snapshot(&key, now(), 7) else {
+        let Some(snapshot) = index.pool_snapshot(&key, now(), 7) else {
             continue;
         };
-        let plan = planner::plan(&view);
+        let plan = planner::plan(&snapshot);
         for action in &plan.actions {
             let changes_stock = matches!(action.step, Step::CreatePod { .. } | Step::DeletePod { .. });
             prop_assert!(
-                view.pool.error.is_none() || !changes_stock,
+                snapshot.pool.error.is_none() || !changes_stock,
                 "{:?}: {action:?}",
-                view.pool.error
+                snapshot.pool.error
             );
             if let Step::BindClaim { claim, sandbox } = &action.step {
-                let patch = claiming_patch(claim, sandbox, &view.pool);
+                let patch = claiming_patch(claim, sandbox, &snapshot.pool);
                 prop_assert!(serde_json::from_value::<json_patch::Patch>(patch).is_ok());
             }
         }
     }
     for key in index.claim_keys() {
-        if let Some(view) = index.claim_snapshot(&key, now()) {
-            planner::claim::plan(&view);
+        if let Some(snapshot) = index.claim_snapshot(&key, now()) {
+            planner::claim::plan(&snapshot);
         }
     }
     Ok(())
 }
 
-/// As many cases; those that fail are printed and not written to a file.
+/// Runs this number of cases. Prints failing cases and does not write them to a file.
 fn cases(cases: u32) -> Config {
     Config {
         cases,
@@ -305,7 +305,7 @@ proptest! {
     #![proptest_config(cases(300))]
 
     #[test]
-    fn damaged_objects_are_planned_or_refused_with_a_sentence(damages in damages()) {
+    fn damaged_objects_are_planned_or_rejected_with_a_sentence(damages in damages()) {
         plan_all(&stream(&damaged(&damages)))?;
     }
 
@@ -315,12 +315,12 @@ proptest! {
     #![proptest_config(cases(1000))]
 
     #[test]
-    fn any_text_is_planned_or_refused_with_a_sentence(text in r"([ \n]|[-:,\[\]{}&*!|>'%@`#?]|kind|items|Pool|[a-z0-9]){0,60}") {
+    fn any_text_is_planned_or_rejected_with_a_sentence(text in r"([ \n]|[-:,\[\]{}&*!|>'%@`#?]|kind|items|Pool|[a-z0-9]){0,60}") {
         plan_all(&text)?;
     }
 
     #[test]
-    fn a_percentage_means_what_is_written_or_is_refused_with_a_sentence(text in "[-+0-9%. ]{0,6}|[0-9]{1,14}%", number in any::<i32>()) {
+    fn a_percentage_is_parsed_exactly_or_rejected_with_a_sentence(text in "[-+0-9%. ]{0,6}|[0-9]{1,14}%", number in any::<i32>()) {
         let digits = text.strip_suffix('%').filter(|d| !d.is_empty() && d.bytes().all(|b| b.is_ascii_digit()));
         let meant = digits.and_then(|d| d.parse().ok()).map(IntOrPercent::Percent);
         match IntOrPercent::parse("partition", &IntOrString::String(text)) {
@@ -366,11 +366,11 @@ proptest! {
             .unwrap();
         child.stdin.take().unwrap().write_all(stream(&damaged(&damages)).as_bytes()).unwrap();
         let output = child.wait_with_output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
+        let printed = String::from_utf8_lossy(&output.stderr);
         match output.status.code() {
             Some(0) => prop_assert!(!output.stdout.is_empty()),
-            Some(2) => prop_assert!(said.trim().contains(' '), "{said} is no sentence"),
-            other => return Err(TestCaseError::fail(format!("{other:?}: {said}"))),
+            Some(2) => prop_assert!(printed.trim().contains(' '), "{printed} is no sentence"),
+            other => return Err(TestCaseError::fail(format!("{other:?}: {printed}"))),
         }
     }
 }

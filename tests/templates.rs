@@ -1,4 +1,4 @@
-//! PodTemplates and the pools that use them, fed to the index as the watches feed it.
+//! PodTemplates, and the pools that refer to them, in the index.
 
 // A test may panic: that is how it fails.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
@@ -46,7 +46,7 @@ fn stored(name: &str, template: Value) -> StoredPodTemplate {
     serde_json::from_value(json!({"metadata": metadata, "template": template})).unwrap()
 }
 
-fn seen(index: &Index, name: &str) -> Arc<Pool> {
+fn pool_in(index: &Index, name: &str) -> Arc<Pool> {
     index.pool(&key(name)).unwrap()
 }
 
@@ -62,7 +62,7 @@ fn index() -> Index {
     let mut index = Index::default();
     index.apply_template(&stored("shared", pod("image:1")));
     index.apply_template(&stored("other", pod("image:1")));
-    index.apply_template(&stored("nobodys", pod("image:1")));
+    index.apply_template(&stored("unused", pod("image:1")));
     for (name, template) in [
         ("a", user_of("shared")),
         ("b", user_of("shared")),
@@ -81,7 +81,7 @@ fn a_changed_template_triggers_the_pools_that_use_it_and_no_other() {
         index.apply_template(&stored("shared", pod("image:2"))),
         pools(&["a", "b"])
     );
-    assert_eq!(index.apply_template(&stored("nobodys", pod("image:2"))), []);
+    assert_eq!(index.apply_template(&stored("unused", pod("image:2"))), []);
     let mut elsewhere = stored("shared", pod("image:3"));
     elsewhere.metadata.namespace = Some("elsewhere".into());
     assert_eq!(index.apply_template(&elsewhere), []);
@@ -91,13 +91,13 @@ fn a_changed_template_triggers_the_pools_that_use_it_and_no_other() {
         ("c", "image:1"),
         ("d", "image:1"),
     ] {
-        let canonical = &seen(&index, name).template.canonical;
+        let canonical = &pool_in(&index, name).template.canonical;
         assert!(canonical.contains(image), "{name}: {canonical}");
     }
 }
 
 #[test]
-fn a_change_that_reaches_no_pod_triggers_nobody() {
+fn a_change_that_does_not_affect_pods_triggers_no_pool() {
     let mut index = index();
     let mut same = pod("image:1");
     same["metadata"] = json!({"name": "ignored", "creationTimestamp": null});
@@ -107,33 +107,33 @@ fn a_change_that_reaches_no_pod_triggers_nobody() {
 }
 
 #[test]
-fn the_same_template_is_the_same_content_wherever_it_is_written() {
+fn an_inline_template_and_a_pod_template_have_the_same_canonical_form() {
     let index = index();
     assert_eq!(
-        seen(&index, "a").template.canonical,
-        seen(&index, "d").template.canonical
+        pool_in(&index, "a").template.canonical,
+        pool_in(&index, "d").template.canonical
     );
 }
 
 #[test]
-fn only_labels_annotations_and_spec_of_a_template_are_taken_over() {
+fn only_labels_annotations_and_spec_of_a_template_are_used() {
     let mut index = index();
     let mut wordy = pod("image:1");
     wordy["metadata"] = json!({"name": "x", "labels": {"team": "red"}, "annotations": {"note": "y"}});
     wordy["spec"]["securityContext"] = json!({});
     index.apply_template(&stored("shared", wordy.clone()));
     wordy["metadata"].as_object_mut().unwrap().remove("name");
-    assert_eq!(*seen(&index, "a").template, Template::new(wordy));
-    // What is not written is not made up: a ControllerRevision holds the template as it is.
-    assert_eq!(seen(&index, "c").template.value, pod("image:1"));
+    assert_eq!(*pool_in(&index, "a").template, Template::new(wordy));
+    // The template stays as it is stored, because a ControllerRevision keeps it.
+    assert_eq!(pool_in(&index, "c").template.value, pod("image:1"));
 }
 
 #[test]
-fn a_missing_template_is_a_fault_until_it_appears() {
+fn a_missing_template_is_an_error_until_it_exists() {
     let mut index = Index::default();
     index.apply_pool(&pool("a", user_of("shared")));
-    let Some(PoolError::TemplateNotFound(message)) = &seen(&index, "a").error else {
-        panic!("{:?}", seen(&index, "a").error);
+    let Some(PoolError::TemplateNotFound(message)) = &pool_in(&index, "a").error else {
+        panic!("{:?}", pool_in(&index, "a").error);
     };
     for word in [
         "PodTemplate shared",
@@ -147,20 +147,20 @@ fn a_missing_template_is_a_fault_until_it_appears() {
         index.apply_template(&stored("shared", pod("image:1"))),
         pools(&["a"])
     );
-    assert_eq!(seen(&index, "a").error, None);
+    assert_eq!(pool_in(&index, "a").error, None);
     assert_eq!(
         index.delete_template(&stored("shared", pod("image:1"))),
         pools(&["a"])
     );
     assert!(matches!(
-        seen(&index, "a").error,
+        pool_in(&index, "a").error,
         Some(PoolError::TemplateNotFound(_))
     ));
     assert_eq!(index.delete_template(&stored("shared", pod("image:1"))), []);
 }
 
 #[test]
-fn a_template_that_cannot_be_used_is_a_fault_that_says_what_to_do() {
+fn an_invalid_template_is_an_error_that_says_what_to_do() {
     let mut index = index();
     let ours = json!({"warmpool.dev/state": "warm"});
     let of = |metadata: Value| json!({"metadata": metadata, "spec": pod("image:1")["spec"]});
@@ -199,8 +199,8 @@ fn a_template_that_cannot_be_used_is_a_fault_that_says_what_to_do() {
         ),
     ] {
         index.apply_template(&stored("shared", template));
-        let Some(PoolError::TemplateInvalid(message)) = &seen(&index, "a").error else {
-            panic!("{:?}", seen(&index, "a").error);
+        let Some(PoolError::TemplateInvalid(message)) = &pool_in(&index, "a").error else {
+            panic!("{:?}", pool_in(&index, "a").error);
         };
         assert!(message.contains("PodTemplate shared"), "{message}");
         words
@@ -208,22 +208,22 @@ fn a_template_that_cannot_be_used_is_a_fault_that_says_what_to_do() {
             .for_each(|word| assert!(message.contains(word), "{word:?} is not in {message:?}"));
     }
     index.apply_template(&stored("shared", of(json!({"labels": {"team": "red"}}))));
-    assert_eq!(seen(&index, "a").error, None);
+    assert_eq!(pool_in(&index, "a").error, None);
 }
 
 #[test]
-fn a_list_without_a_template_means_that_it_is_gone() {
+fn a_template_that_a_list_omits_is_deleted() {
     let mut index = index();
     take_over_list(&mut index, vec![stored("other", pod("image:1"))]);
     assert!(matches!(
-        seen(&index, "a").error,
+        pool_in(&index, "a").error,
         Some(PoolError::TemplateNotFound(_))
     ));
-    assert_eq!(seen(&index, "c").error, None);
+    assert_eq!(pool_in(&index, "c").error, None);
 }
 
 #[test]
-fn a_pool_that_names_another_template_or_none_or_is_gone_is_triggered_no_more() {
+fn a_pool_that_no_longer_refers_to_a_template_is_not_triggered() {
     let mut index = index();
     index.apply_pool(&pool("a", user_of("other")));
     index.apply_pool(&pool("b", inline("image:1")));
@@ -242,16 +242,16 @@ fn a_pool_that_names_another_template_or_none_or_is_gone_is_triggered_no_more() 
 }
 
 #[test]
-fn a_pool_seen_again_keeps_the_template_that_it_uses() {
+fn a_pool_that_is_applied_again_keeps_its_template() {
     let mut index = index();
     index.apply_template(&stored("shared", pod("image:2")));
     index.apply_pool(&pool("a", user_of("shared")));
-    assert_eq!(seen(&index, "a").error, None);
-    assert!(seen(&index, "a").template.canonical.contains("image:2"));
+    assert_eq!(pool_in(&index, "a").error, None);
+    assert!(pool_in(&index, "a").template.canonical.contains("image:2"));
 }
 
 #[test]
-fn a_pool_with_both_sources_or_neither_stored_under_a_looser_schema_is_a_fault_of_its_spec() {
+fn a_stored_pool_with_both_template_sources_or_neither_has_an_invalid_spec() {
     let mut both = user_of("shared");
     both["template"] = pod("image:1");
     for (spec, words) in [
@@ -261,11 +261,11 @@ fn a_pool_with_both_sources_or_neither_stored_under_a_looser_schema_is_a_fault_o
     ] {
         let mut index = index();
         index.apply_pool(&pool("a", spec));
-        let Some(PoolError::Spec(message)) = &seen(&index, "a").error else {
-            panic!("{:?}", seen(&index, "a").error);
+        let Some(PoolError::Spec(message)) = &pool_in(&index, "a").error else {
+            panic!("{:?}", pool_in(&index, "a").error);
         };
         assert!(message.contains(words), "{message}");
-        // It uses none of them, so that none can mend it.
+        // The pool refers to no template, so no change of a template fixes it.
         assert_eq!(
             index.apply_template(&stored("shared", pod("image:2"))),
             pools(&["b"])
@@ -274,22 +274,22 @@ fn a_pool_with_both_sources_or_neither_stored_under_a_looser_schema_is_a_fault_o
 }
 
 #[test]
-fn a_refusal_of_one_template_does_not_hold_up_the_mended_one() {
+fn a_rejection_of_a_template_does_not_delay_the_fixed_template() {
     let (mut index, mut backoff) = (index(), CreationBackoff::default());
-    let refused = seen(&index, "a");
+    let rejected = pool_in(&index, "a");
     let now = jiff::Timestamp::now();
-    backoff.failed(&refused, "no".into(), None, now);
-    assert!(matches!(backoff.state(&refused, now), Creation::BackOff { .. }));
+    backoff.failed(&rejected, "no".into(), None, now);
+    assert!(matches!(backoff.state(&rejected, now), Creation::BackOff { .. }));
     index.apply_template(&stored("shared", pod("image:2")));
-    let mended = seen(&index, "a");
-    assert_eq!(mended.generation, refused.generation);
-    assert_eq!(backoff.state(&mended, now), Creation::Open);
+    let fixed = pool_in(&index, "a");
+    assert_eq!(fixed.generation, rejected.generation);
+    assert_eq!(backoff.state(&fixed, now), Creation::Open);
 }
 
 #[test]
-fn a_refusal_that_nothing_was_tried_after_for_minutes_is_not_told_of_again() {
+fn the_backoff_resets_after_minutes_without_an_attempt() {
     let (index, mut backoff) = (index(), CreationBackoff::default());
-    let pool = seen(&index, "a");
+    let pool = pool_in(&index, "a");
     let mut now = jiff::Timestamp::now();
     let first = backoff.failed(&pool, "no".into(), None, now);
     now += 10 * first;

@@ -1,6 +1,7 @@
-//! The `SandboxClaim`: one sandbox or several, for as long as the claim lives.
+//! The kind `SandboxClaim`: its spec, status and validation rules.
 
 use crate::api::claim_defaults::BoundDefaults;
+pub use crate::api::claim_policy::{OnEmpty, OnSandboxLost, PodMetadata, ReleasePolicy, RevisionPolicy};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
@@ -39,69 +40,72 @@ use std::collections::BTreeMap;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct SandboxClaimSpec {
-    /// The pool, in the namespace of the claim, to take from.
+    /// The pool to take sandboxes from, in the namespace of the claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool_ref: Option<PoolRef>,
-    /// Takes from the pool with these labels that has the most available sandboxes that will do (among equals from the one
-    /// that it waits for already, or else by name). While the claim waits, whichever of them can serve it first does;
-    /// `status.pool` says which did.
+    /// Selects pools in the namespace of the claim by their labels. The claim takes sandboxes from the selected pool
+    /// with the most available sandboxes of an acceptable revision; if pools are equal, from the pool for which it
+    /// already waits, else from the first by name. While the claim waits, the first selected pool that can serve it
+    /// does. `status.pool` names the pool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool_selector: Option<PoolSelector>,
-    /// Sandboxes wanted. They come from one pool and are bound all together or not at all. Immutable.
+    /// Number of sandboxes. All come from one pool, and they are bound all together or not at all. Immutable.
     #[serde(default = "one")]
     #[x_kube(
         validation = kube::core::Rule::new("self >= 1 && self <= 1000").message("replicas must be from 1 to 1000")
     )]
     pub replicas: i32,
-    /// What happens when no sandbox is available. Default: the pool's `claimDefaults`, else Create.
+    /// What happens when no sandbox is available: Create, Wait or Fail. Default: the pool's `claimDefaults`, else
+    /// Create.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_empty: Option<OnEmpty>,
-    /// Which revisions of the pool's template will do while a rollout is under way. Default: the pool's
-    /// `claimDefaults`, else PreferLatest.
+    /// Which revisions of the pool's template are acceptable during a rollout: PreferLatest, Latest or Any. Default:
+    /// the pool's `claimDefaults`, else PreferLatest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision_policy: Option<RevisionPolicy>,
-    /// Claims of higher priority are served first; among equals the oldest first. Default: the pool's
-    /// `claimDefaults`, else 0.
+    /// Claims with a higher priority are served first; claims with equal priority by age, oldest first. Default: the
+    /// pool's `claimDefaults`, else 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
-    /// A claim not bound after this many seconds becomes Failed with reason WaitTimeout. Default: the pool's
+    /// Seconds until a claim that is not bound becomes Failed with reason WaitTimeout. Default: the pool's
     /// `claimDefaults`, else 300.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = kube::core::Rule::new("self >= 1").message("waitTimeoutSeconds must be 1 or more"))]
     pub wait_timeout_seconds: Option<i32>,
-    /// Seconds after the binding when the claim expires. May be changed while it is bound. Default: the pool's
-    /// `claimDefaults` at the binding, else never.
+    /// Seconds from the binding until the claim expires. Can be changed while the claim is bound. Default: the pool's
+    /// `claimDefaults` at the time of the binding, else the claim does not expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = kube::core::Rule::new("self >= 1").message("lifetimeSeconds must be 1 or more"))]
     pub lifetime_seconds: Option<i32>,
-    /// The moment when the claim expires, bound or not. May be changed while it is bound.
+    /// Time at which the claim expires, bound or not. Can be changed while the claim is bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(
         validation = kube::core::Rule::new("self < timestamp('9999-12-30T00:00:00Z')")
             .message("shutdownTime must be before 9999-12-30T00:00:00Z; leave it out for a claim that never expires")
     )]
     pub shutdown_time: Option<Time>,
-    /// Seconds after which a claim that has Failed or Expired is deleted. Default: the pool's `claimDefaults`, else
-    /// never.
+    /// Seconds until a Failed or Expired claim is deleted. Default: the pool's `claimDefaults`, else the claim is not
+    /// deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = kube::core::Rule::new("self >= 0").message("ttlSecondsAfterFinished must be 0 or more"))]
     pub ttl_seconds_after_finished: Option<i32>,
-    /// What becomes of the sandboxes when the claim expires. Default: the pool's `claimDefaults`, else Delete.
+    /// What happens to the sandboxes when the claim expires: Delete or Retain. Default: the pool's `claimDefaults`,
+    /// else Delete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release_policy: Option<ReleasePolicy>,
-    /// What happens when a bound sandbox is deleted, fails, or loses its node. Default: the pool's
+    /// What happens when a bound sandbox is deleted, fails or loses its node: Fail or Replace. Default: the pool's
     /// `claimDefaults`, else Fail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_sandbox_lost: Option<OnSandboxLost>,
-    /// Labels and annotations added to the sandbox in the same write that binds it. Those of the pool's
-    /// `claimDefaults` are added too, where the claim has no such key.
+    /// Labels and annotations added to each sandbox in the same write that binds it. Keys that only the pool's
+    /// `claimDefaults` have are added, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_metadata: Option<PodMetadata>,
 }
 
-/// Once a claim was bound, these fields of its spec stay as they are, also while it waits for what it has lost to be
-/// replaced and after its end; one that is absent before and after is the same. `waitSeconds` comes with the first
-/// binding and stays.
+/// The CEL rule that makes these fields of the spec immutable after the first binding, also while the claim waits for
+/// a replacement and after it has ended. A field that is absent before and after is unchanged. `status.waitSeconds`
+/// is set by the first binding and never removed.
 fn immutable_once_bound() -> String {
     let fields = [
         "poolRef",
@@ -122,11 +126,11 @@ fn immutable_once_bound() -> String {
     format!("!({was_bound}) || ({})", same.join(" && "))
 }
 
-/// Selects pools of the claim's namespace by their labels.
+/// Selects pools in the namespace of the claim by their labels.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolSelector {
-    /// Labels that the pool must have, with these values.
+    /// Labels and values that a pool must have.
     #[schemars(extend("maxProperties" = 16))]
     #[x_kube(validation = kube::core::Rule::new("self.size() >= 1").message("poolSelector.matchLabels must hold at least one label"))]
     pub match_labels: BTreeMap<String, String>,
@@ -141,104 +145,28 @@ pub struct PoolRef {
     pub name: String,
 }
 
-/// What happens when no sandbox is available.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum OnEmpty {
-    /// The claim adds to the demand: a sandbox beyond `replicas` is created for it.
-    #[default]
-    Create,
-    /// The claim waits for the pool's own refill.
-    Wait,
-    /// The claim fails at once.
-    Fail,
-}
-
-/// What becomes of the sandboxes of a claim that expires.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum ReleasePolicy {
-    /// They are deleted.
-    #[default]
-    Delete,
-    /// They stay until the claim itself is deleted.
-    Retain,
-}
-
-/// What happens when a bound sandbox is lost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum OnSandboxLost {
-    /// The claim becomes Failed.
-    #[default]
-    Fail,
-    /// The claim gets another sandbox, before any claim that came later.
-    Replace,
-}
-
-/// Which revisions of the pool's template will do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum RevisionPolicy {
-    /// A sandbox of the update revision when one is available, else one of an old revision.
-    #[default]
-    PreferLatest,
-    /// A sandbox of the update revision only; the claim waits for one.
-    Latest,
-    /// Any sandbox, without a preference.
-    Any,
-}
-
-/// Metadata added to the sandbox when it is bound.
-#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct PodMetadata {
-    /// Labels added to the sandbox. Keys under `warmpool.dev/` belong to the operator.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 32, "additionalProperties" = {
-        "type": "string",
-        "maxLength": 63,
-        "x-kubernetes-validations": [{
-            "rule": "self.matches('^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$')",
-            "message": "a label value holds letters, digits, '-', '_' and '.', and begins and ends with a letter or digit",
-        }],
-    }))]
-    #[x_kube(
-        validation = kube::core::Rule::new("self.all(key, !key.startsWith('warmpool.dev/'))")
-            .message("podMetadata.labels must not hold keys under warmpool.dev/, they belong to the operator"),
-        validation = kube::core::Rule::new("self.all(key, key.size() <= 317 && key.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))")
-            .message("podMetadata.labels must have keys like \"team\" or \"example.com/team\"")
-    )]
-    pub labels: BTreeMap<String, String>,
-    /// Annotations added to the sandbox. Keys under `warmpool.dev/` belong to the operator.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 32))]
-    #[x_kube(
-        validation = kube::core::Rule::new("self.all(key, !key.startsWith('warmpool.dev/'))")
-            .message("podMetadata.annotations must not hold keys under warmpool.dev/, they belong to the operator"),
-        validation = kube::core::Rule::new("self.all(key, key.size() <= 317 && key.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))")
-            .message("podMetadata.annotations must have keys like \"run-id\" or \"example.com/run-id\"")
-    )]
-    pub annotations: BTreeMap<String, String>,
-}
-
-/// Where a claim stands.
+/// Phase of a claim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Phase {
-    /// The claim waits for a sandbox.
+    /// The claim waits for its sandboxes.
     #[default]
     Pending,
-    /// The claim has its sandbox.
+    /// The claim has all its sandboxes.
     Bound,
-    /// The claim ended without a sandbox or lost it; see the conditions.
+    /// The claim was not bound, or it lost a sandbox; the conditions say why.
     Failed,
-    /// The claim came to the end of its lifetime.
+    /// The lifetime of the claim has ended.
     Expired,
 }
 
-/// What the operator last saw and did.
+/// Observed state of a claim.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SandboxClaimStatus {
-    /// Where the claim stands: Pending, Bound, Failed or Expired.
+    /// Phase of the claim: Pending, Bound, Failed or Expired.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    /// `metadata.generation` this status speaks of.
+    /// The `metadata.generation` that this status describes.
     pub observed_generation: i64,
     /// The pool that serves the claim.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -248,28 +176,28 @@ pub struct SandboxClaimStatus {
     /// The sandboxes of the claim.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sandboxes: Vec<BoundSandbox>,
-    /// Seconds from the claim's arrival to its binding.
+    /// Seconds from the creation of the claim to its first binding.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_seconds: Option<f64>,
-    /// `waitSeconds` for people, as in `12ms`.
+    /// `waitSeconds` in short form, such as `12ms`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub wait: String,
-    /// When the claim was bound first; a replacement of a lost sandbox changes nothing about it.
+    /// Time of the first binding. The replacement of a lost sandbox does not change it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bound_time: Option<Time>,
-    /// When the claim expires, if ever.
+    /// Time at which the claim expires. Absent when it does not expire.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expiration_time: Option<Time>,
-    /// When the claim became Failed or Expired.
+    /// Time at which the claim became Failed or Expired.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finish_time: Option<Time>,
-    /// What the pool's `claimDefaults` said when the claim was bound first, or ended without that; it holds from then on,
-    /// whatever becomes of the pool.
+    /// The pool's `claimDefaults` at the time of the first binding, or at the end of a claim that was never bound. They
+    /// apply from then on, even if the pool changes or is deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub defaults: Option<BoundDefaults>,
 }
 
-/// One sandbox of a claim.
+/// A sandbox of a claim.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BoundSandbox {
@@ -277,18 +205,18 @@ pub struct BoundSandbox {
     pub name: String,
     /// UID of the pod.
     pub uid: String,
-    /// IP of the pod.
+    /// IP address of the pod.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub ip: String,
-    /// Node of the pod.
+    /// Name of the node of the pod.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub node: String,
-    /// Template revision of the pod.
+    /// Revision of the pod's template.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub revision: String,
-    /// When the sandbox was bound.
+    /// Time at which the sandbox was bound.
     pub bound_time: Time,
-    /// True when the sandbox was already available when the claim came.
+    /// True when the sandbox was already available when the claim was created.
     #[serde(default)]
     pub warm: bool,
 }

@@ -1,54 +1,55 @@
-//! Condition types and reasons of both kinds, and the one way to set a condition.
+//! Condition types and reasons of both kinds, and how a condition is set.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-/// Pool: `True` while available >= replicas - maxUnavailable.
+/// Pool: `True` while at least `replicas - maxUnavailable` sandboxes are available.
 pub const AVAILABLE: &str = "Available";
-/// Pool: how the rollout of the latest template fares.
+/// Pool: state of the rollout of the current template.
 pub const PROGRESSING: &str = "Progressing";
-/// Pool: a create was refused; the message is the API server's.
+/// Pool: the API server rejects new sandboxes. The message is the API server's.
 pub const REPLICA_FAILURE: &str = "ReplicaFailure";
 /// Pool: claims wait and `capacity.maxTotal` forbids more sandboxes.
 pub const EXHAUSTED: &str = "Exhausted";
-/// Claim: the sandbox belongs to the claim.
+/// Claim: the claim owns all its sandboxes.
 pub const BOUND: &str = "Bound";
-/// Claim: the sandbox of the claim is Ready now.
+/// Claim: the sandboxes of the claim are Ready.
 pub const READY: &str = "Ready";
 
 /// Reasons of [`AVAILABLE`].
 pub mod available {
-    /// Enough sandboxes are available (Deployment's word).
+    /// At least `replicas - maxUnavailable` sandboxes are available. Deployments use the same reason.
     pub const MINIMUM: &str = "MinimumReplicasAvailable";
-    /// Fewer than `replicas - maxUnavailable` are available.
+    /// Fewer than `replicas - maxUnavailable` sandboxes are available.
     pub const BELOW_MINIMUM: &str = "MinimumReplicasUnavailable";
 }
 
 /// Reasons of [`PROGRESSING`].
 pub mod progressing {
-    /// A new template was seen; no sandbox runs it yet.
+    /// The template has changed, and no sandbox runs the new revision yet.
     pub const NEW_REVISION: &str = "NewRevision";
-    /// Sandboxes of the update revision are being brought up.
+    /// Sandboxes of the update revision are warming up.
     pub const PROGRESSING: &str = "Progressing";
     /// Every unclaimed sandbox runs the update revision and is available.
     pub const COMPLETE: &str = "RolloutComplete";
-    /// Every sandbox that shall run the update revision does; `updateStrategy.partition` keeps the others.
+    /// Every sandbox outside `updateStrategy.partition` runs the update revision and is available.
     pub const PARTITION_COMPLETE: &str = "PartitionComplete";
-    /// Nothing became available for `progressDeadlineSeconds` (Deployment's word). The rollout goes on.
+    /// No sandbox became available for `progressDeadlineSeconds`. The rollout continues. Deployments use the same
+    /// reason.
     pub const DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
-    /// `updateStrategy.paused` stops the rollout.
+    /// `updateStrategy.paused` is true.
     pub const PAUSED: &str = "Paused";
-    /// The spec holds a value that is not understood; nothing is created or deleted until it is mended.
+    /// The spec is invalid. Nothing is created or deleted until it is fixed.
     pub const INVALID_SPEC: &str = "InvalidSpec";
-    /// The PodTemplate of `templateRef` does not exist; nothing is created or deleted until it does.
+    /// The PodTemplate of `templateRef` does not exist. Nothing is created or deleted until it does.
     pub const TEMPLATE_NOT_FOUND: &str = "TemplateNotFound";
-    /// The PodTemplate of `templateRef` cannot be used; nothing is created or deleted until it is mended.
+    /// The PodTemplate of `templateRef` is invalid. Nothing is created or deleted until it is fixed.
     pub const TEMPLATE_INVALID: &str = "TemplateInvalid";
 }
 
 /// Reasons of [`REPLICA_FAILURE`].
 pub mod replica_failure {
-    /// The API server refused a pod (Deployment's word).
+    /// The API server rejected a pod. Deployments use the same reason.
     pub const FAILED_CREATE: &str = "FailedCreate";
 }
 
@@ -60,67 +61,67 @@ pub mod exhausted {
 
 /// Reasons of the claim's [`BOUND`] and [`READY`].
 pub mod claim {
-    /// A sandbox was bound.
+    /// The claim is bound.
     pub const BOUND: &str = "Bound";
-    /// No pool that will do is there, or each is being deleted; the claim binds when one appears.
+    /// No pool matches, or every matching pool is being deleted. The claim waits for a pool.
     pub const POOL_NOT_FOUND: &str = "PoolNotFound";
-    /// The pool's spec is not understood, so nothing is created for the claim.
+    /// The spec of the pool is invalid, so nothing is created for the claim.
     pub const POOL_INVALID: &str = "PoolInvalid";
-    /// The PodTemplate that the pool names does not exist, so nothing is created for the claim.
+    /// The PodTemplate of the pool does not exist, so nothing is created for the claim.
     pub const TEMPLATE_NOT_FOUND: &str = "TemplateNotFound";
-    /// The PodTemplate that the pool names cannot be used, so nothing is created for the claim.
+    /// The PodTemplate of the pool is invalid, so nothing is created for the claim.
     pub const TEMPLATE_INVALID: &str = "TemplateInvalid";
-    /// No sandbox is available; one is being warmed.
+    /// No sandbox is available yet.
     pub const NONE_AVAILABLE: &str = "NoneAvailable";
-    /// The API server refuses the binding, or fails again and again to make it: a policy, a webhook or the operator's role is
-    /// in the way. The message is the API server's; the operator tries again every few seconds.
+    /// The API server rejects the binding, or fails to make it several times: because of a policy, a webhook or the
+    /// role of the operator. The message is the API server's. The operator retries every few seconds.
     pub const BINDING_REFUSED: &str = "BindingRefused";
-    /// The claim wants the update revision, and the pool's rollout to it is paused.
+    /// The claim accepts only the update revision, and the rollout to it is paused.
     pub const POOL_PAUSED: &str = "PoolPaused";
-    /// No sandbox is available and `capacity.maxTotal` forbids more; or the claim waits for the refill alone and wants
-    /// more than the pool makes for itself.
+    /// No sandbox is available and `capacity.maxTotal` forbids more; or the claim has `onEmpty: Wait` and wants more
+    /// sandboxes than the pool keeps warm.
     pub const EXHAUSTED: &str = "Exhausted";
-    /// Not bound within `waitTimeoutSeconds`.
+    /// The claim was not bound within `waitTimeoutSeconds`.
     pub const WAIT_TIMEOUT: &str = "WaitTimeout";
-    /// `onEmpty: Fail` and nothing was available.
+    /// No sandbox was available, and the claim has `onEmpty: Fail`.
     pub const POOL_EMPTY: &str = "PoolEmpty";
-    /// The claim's own spec is not understood.
+    /// The spec of the claim is invalid.
     pub const INVALID_SPEC: &str = "InvalidSpec";
-    /// The claim's sandbox is Ready.
+    /// The sandboxes of the claim are Ready.
     pub const SANDBOX_READY: &str = "SandboxReady";
-    /// The claim's sandbox is not Ready.
+    /// A sandbox of the claim is not Ready.
     pub const SANDBOX_NOT_READY: &str = "SandboxNotReady";
-    /// The claim's sandbox ended by itself with success.
+    /// A sandbox of the claim exited with success.
     pub const SANDBOX_COMPLETED: &str = "SandboxCompleted";
-    /// The claim came to the end of its lifetime.
+    /// The lifetime of the claim has ended.
     pub const EXPIRED: &str = "Expired";
-    /// The claim's sandbox is gone or failed.
+    /// A sandbox of the claim was deleted or has failed.
     pub const SANDBOX_LOST: &str = "SandboxLost";
-    /// Not bound, so not ready.
+    /// The claim is not bound, so it is not Ready.
     pub const NOT_BOUND: &str = "NotBound";
 }
 
-/// What a condition says now; [`set`] turns it into a stored condition.
+/// A condition without times and generation. [`set`] completes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
     /// Condition type.
     pub type_: &'static str,
-    /// Whether it holds.
+    /// Status of the condition.
     pub status: Truth,
-    /// CamelCase reason.
+    /// Reason in CamelCase.
     pub reason: &'static str,
-    /// Sentence for a person.
+    /// Sentence for users.
     pub message: String,
 }
 
-/// Whether a condition holds.
+/// Status of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truth {
-    /// It holds.
+    /// The condition holds.
     True,
-    /// It does not hold.
+    /// The condition does not hold.
     False,
-    /// Nobody can say, or nobody asks: a paused rollout neither progresses nor fails to.
+    /// The question does not apply: a paused rollout neither progresses nor fails.
     Unknown,
 }
 
@@ -130,8 +131,8 @@ impl From<bool> for Truth {
     }
 }
 
-/// The stored form of `statement`. `lastTransitionTime` is kept from `previous` while the status stays
-/// the same, as the Kubernetes API conventions ask.
+/// The condition to store for `statement`. Keeps `lastTransitionTime` from `previous` while the status does not
+/// change, as the Kubernetes API conventions require.
 pub fn set(
     previous: &[Condition],
     statement: Statement,
@@ -156,17 +157,17 @@ pub fn set(
     }
 }
 
-/// A moment as messages tell it, when the day is plain: `12:03:04Z`.
+/// The time of day of a timestamp, for messages: `12:03:04Z`.
 pub(crate) fn time_of_day(at: Timestamp) -> String {
     jiff::fmt::strtime::format("%H:%M:%SZ", at).unwrap_or_default()
 }
 
-/// The condition of the given type.
+/// The condition of type `type_`.
 pub fn find<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
     conditions.iter().find(|c| c.type_ == type_)
 }
 
-/// Condition times have a resolution of one second in the API.
+/// Truncates a timestamp to seconds, the resolution of condition times in the API.
 pub(crate) fn whole_seconds(at: Timestamp) -> Timestamp {
     Timestamp::from_second(at.as_second()).unwrap_or(at)
 }

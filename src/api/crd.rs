@@ -1,21 +1,22 @@
-//! The CustomResourceDefinitions: what the derives make of the types, then the few things that derives
-//! cannot say about the embedded pod template.
+//! Builds the CustomResourceDefinitions from the types.
+//!
+//! The derives produce the schemas. This module adds what they cannot express, mostly about the embedded pod template.
 
 use crate::api::{Pool, SandboxClaim};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 use serde_json::{Map, Value, json};
 
-/// Largest object that plain `kubectl apply` takes: it stores the object in an annotation, and all
-/// annotations together are limited to 256 KiB (`TotalAnnotationSizeLimitB` in apimachinery).
+/// Size limit in bytes of an object that client-side `kubectl apply` can store: the object becomes an annotation, and
+/// all annotations together are limited to 256 KiB (`TotalAnnotationSizeLimitB` in apimachinery).
 pub const KUBECTL_APPLY_LIMIT: usize = 262_144;
 
-/// A reference as in the grammar of the container image distribution project, in RE2 syntax.
+/// RE2 pattern of a container image reference; source: the grammar of github.com/distribution/reference.
 const IMAGE: &str = r"^(([a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?|\\[[a-fA-F0-9:]+\\])(:[0-9]+)?/)?[a-z0-9]+((\\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\\.|_|__|-+)[a-z0-9]+)*)*(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@[A-Za-z][A-Za-z0-9]*:[0-9a-fA-F]{32,})?$";
 
-/// Lists in a pod template that have a key, as in Kubernetes' own schema, so that server-side apply can own
-/// single entries. `ports` is left atomic: its key holds `protocol`, which would need a default inside the
-/// template, and a default moves the revision hash.
+/// Lists in a pod template and their map keys, as in the schema of Kubernetes, so that server-side apply can own single
+/// entries. `ports` stays atomic: its key contains `protocol`, which would need a default inside the template, and a
+/// default changes the revision hash.
 const LIST_MAP_KEYS: &[(&str, &[&str])] = &[
     ("containers", &["name"]),
     ("initContainers", &["name"]),
@@ -31,10 +32,10 @@ const LIST_MAP_KEYS: &[(&str, &[&str])] = &[
     ("schedulingGates", &["name"]),
 ];
 
-/// Every CustomResourceDefinition, in the order in which `crds/` lists them, each with its file name.
+/// All CustomResourceDefinitions with the names of their files, sorted by file name.
 ///
 /// # Errors
-/// When a generated schema does not fit the CRD type, which a test would meet first.
+/// A generated schema is not a valid CRD. The tests rule this out for a released binary.
 pub fn all() -> Result<Vec<(&'static str, CustomResourceDefinition)>, serde_json::Error> {
     Ok(vec![
         ("warmpool.dev_pools.yaml", finish(Pool::crd())?),
@@ -70,7 +71,7 @@ fn finish_schema(schema: &mut Value) {
     }
 }
 
-/// An absent value is absent: `null` is refused rather than stored, where it would fail to decode.
+/// Forbids `null`, so that the API server rejects it. A stored `null` could not be decoded.
 fn drop_nullable(schema: &mut Map<String, Value>) {
     schema.remove("nullable");
     if schema.get("default") == Some(&Value::Null) {
@@ -129,17 +130,17 @@ fn image_reference() -> Value {
     })
 }
 
-/// Labels and annotations are all that a pod can take over from a template.
+/// The schema of the metadata of a template: only labels and annotations, because a pod copies nothing else.
 fn template_metadata() -> Value {
-    let map = |what: &str| {
+    let map = |field: &str| {
         json!({
             "type": "object",
-            "description": format!("{what} of every sandbox made from this template."),
+            "description": format!("{field} of every sandbox made from this template."),
             "additionalProperties": {"type": "string"},
             "maxProperties": 128,
             "x-kubernetes-validations": [{
                 "rule": "self.all(key, !key.startsWith('warmpool.dev/'))",
-                "message": format!("template.metadata.{} must not hold keys under warmpool.dev/, they belong to the operator", what.to_lowercase()),
+                "message": format!("template.metadata.{} must not hold keys under warmpool.dev/, they belong to the operator", field.to_lowercase()),
             }],
         })
     };
@@ -167,16 +168,18 @@ fn list_map(list: &mut Value, keys: &[&str]) {
     }
 }
 
-/// Calls `f` on `schema` and on every schema below it.
-fn visit(schema: &mut Value, f: &mut impl FnMut(&mut Map<String, Value>)) {
+/// Calls `change` on `schema` and on every schema inside it.
+fn visit(schema: &mut Value, change: &mut impl FnMut(&mut Map<String, Value>)) {
     let Value::Object(map) = schema else { return };
-    f(map);
+    change(map);
     for (key, value) in map.iter_mut() {
         match (key.as_str(), value) {
-            ("properties", Value::Object(properties)) => properties.values_mut().for_each(|p| visit(p, f)),
-            ("items" | "additionalProperties", value) => visit(value, f),
+            ("properties", Value::Object(properties)) => {
+                properties.values_mut().for_each(|p| visit(p, change))
+            }
+            ("items" | "additionalProperties", value) => visit(value, change),
             ("allOf" | "anyOf" | "oneOf", Value::Array(schemas)) => {
-                schemas.iter_mut().for_each(|s| visit(s, f))
+                schemas.iter_mut().for_each(|s| visit(s, change))
             }
             _ => {}
         }

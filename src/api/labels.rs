@@ -1,34 +1,34 @@
-//! Every label and annotation name the operator reads or writes, in one place.
+//! Names of all labels and annotations that the operator reads or writes.
 
 /// Prefix of all labels and annotations that belong to the operator.
 pub const PREFIX: &str = "warmpool.dev/";
-/// Name of the pool a pod or ControllerRevision belongs to.
+/// Label: name of the pool of a pod or ControllerRevision.
 pub const POOL: &str = "warmpool.dev/pool";
-/// Short hash of the template revision a pod was made from.
+/// Label: short hash of the template revision of a pod or ControllerRevision.
 pub const REVISION: &str = "warmpool.dev/revision";
-/// Lifecycle state of a sandbox: [`WARM`], [`CLAIMED`] or [`DRAINING`].
+/// Label: state of a sandbox, [`WARM`], [`CLAIMED`] or [`DRAINING`].
 pub const STATE: &str = "warmpool.dev/state";
-/// Name of the claim that holds the pod.
+/// Label: name of the claim that owns the pod.
 pub const CLAIM: &str = "warmpool.dev/claim";
-/// UID of the claim that holds the pod; tells two claims of one name apart.
+/// Label: UID of the claim that owns the pod. Distinguishes claims of the same name.
 pub const CLAIM_UID: &str = "warmpool.dev/claim-uid";
-/// A user sets this label to `"true"` to have one unclaimed sandbox replaced.
+/// Label: a user sets it to `"true"` to have an unclaimed sandbox replaced.
 pub const EVICT: &str = "warmpool.dev/evict";
 
 /// [`STATE`] of an unclaimed sandbox.
 pub const WARM: &str = "warm";
-/// [`STATE`] of a sandbox that belongs to a claim.
+/// [`STATE`] of a sandbox that a claim owns.
 pub const CLAIMED: &str = "claimed";
 /// [`STATE`] of an unclaimed sandbox whose deletion waits for its `preDelete` hooks.
 pub const DRAINING: &str = "draining";
 
-/// Annotation that makes a pod a cheaper (lower) or dearer (higher) victim of a scale down; see KEP-2255.
+/// Annotation of a pod: pods with a lower value are deleted first in a scale-down; see KEP-2255.
 pub const POD_DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
-/// Annotation on a ControllerRevision: version of the hash function that named it.
+/// Annotation of a ControllerRevision: version of the hash function that its name comes from.
 pub const HASH_VERSION: &str = "warmpool.dev/hash-version";
-/// Annotation on a Pool in which a user says why its template changed; copied to the template's ControllerRevision.
+/// Annotation of a Pool: why the template changed, written by a user. Copied to the ControllerRevision.
 pub const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
-/// Annotation of a template that makes it a new revision though nothing else of it changes; kubectl's name.
+/// Annotation of a template: time of the last restart. Makes an unchanged template a new revision, as in kubectl.
 pub const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
-/// Annotation in which `kubectl apply` keeps what was applied, to compare with it the next time.
+/// Annotation: the object as `kubectl apply` last applied it.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";

@@ -1,8 +1,8 @@
-//! What users write and read: the kinds `Pool` and `SandboxClaim`, their conditions, every label
-//! name, and the CustomResourceDefinitions made from them.
+//! The kinds `Pool` and `SandboxClaim`, their conditions, labels and CustomResourceDefinitions.
 
 pub mod claim;
 pub mod claim_defaults;
+pub mod claim_policy;
 pub mod conditions;
 pub mod crd;
 pub mod labels;
@@ -14,7 +14,7 @@ pub use pool::{Pool, PoolSpec, PoolStatus};
 
 /// API group of every kind of this project.
 pub const GROUP: &str = "warmpool.dev";
-/// The one served version.
+/// The only served version.
 pub const VERSION: &str = "v1alpha1";
-/// `apiVersion` as written in objects and owner references.
+/// `apiVersion` of both kinds, in objects and owner references.
 pub const API_VERSION: &str = "warmpool.dev/v1alpha1";

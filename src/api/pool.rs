@@ -1,4 +1,4 @@
-//! The `Pool`: how many unclaimed sandboxes to keep warm, from which template, changed how fast.
+//! The kind `Pool`: its spec, status and validation rules.
 
 use crate::api::ClaimDefaults;
 use crate::api::conditions;
@@ -57,27 +57,27 @@ use std::collections::BTreeMap;
         .message("spec.template and spec.templateRef exclude each other; keep one of them")
 )]
 pub struct PoolSpec {
-    /// Number of unclaimed sandboxes to keep warm. A claimed sandbox has left the pool and is not counted.
-    /// `kubectl scale`, a HorizontalPodAutoscaler and KEDA write it.
+    /// Number of unclaimed sandboxes to keep warm. Claimed sandboxes are not counted. `kubectl scale`, a
+    /// HorizontalPodAutoscaler and KEDA can change it.
     #[serde(default = "one")]
     #[x_kube(validation = kube::core::Rule::new("self >= 0").message("replicas must be 0 or more"))]
     pub replicas: i32,
 
-    /// Bounds on how many sandboxes exist besides `replicas`.
+    /// Limits on the number of sandboxes, in addition to `replicas`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<Capacity>,
 
-    /// The pod to warm: labels, annotations and a PodSpec, as in a Deployment. A change rolls through the
-    /// unclaimed sandboxes by `updateStrategy`; claimed ones are never touched by it. Exactly one of `template`
-    /// and `templateRef` is written.
+    /// The pod to warm: labels, annotations and a PodSpec, as in a Deployment. A change is rolled out to the
+    /// unclaimed sandboxes as `updateStrategy` says, and never affects claimed sandboxes. Set exactly one of
+    /// `template` and `templateRef`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<PodTemplate>,
 
-    /// A PodTemplate (core/v1) in the namespace of the pool that says what pod to warm, in place of `template`.
-    /// Several pools may use one. A change of it rolls through each of them like a change of `template`. While it
-    /// is missing or cannot be used, the pool keeps what it has, serves claims from that and says why in its
-    /// condition Progressing. The API server writes its defaults into a PodTemplate, so moving a template from
-    /// `template` to a PodTemplate is in general a new revision.
+    /// A PodTemplate (core/v1) in the namespace of the pool, used in place of `template`. Several pools can use the
+    /// same PodTemplate; a change of it is rolled out in each of them like a change of `template`. While it is
+    /// missing or invalid, the pool keeps its sandboxes, serves claims with them, and says why in its condition
+    /// Progressing. The API server writes defaults into a PodTemplate, so moving `template` to a PodTemplate usually
+    /// makes a new revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template_ref: Option<TemplateRef>,
 
@@ -85,44 +85,44 @@ pub struct PoolSpec {
     #[serde(default)]
     pub update_strategy: UpdateStrategy,
 
-    /// How fast sandboxes are brought up.
+    /// How fast sandboxes are created.
     #[serde(default)]
     pub scale_strategy: ScaleStrategy,
 
-    /// Seconds a sandbox must have been Ready before it counts as available and may be claimed.
+    /// Seconds that a sandbox must be Ready before it counts as available and can be claimed.
     #[serde(default)]
     #[x_kube(validation = kube::core::Rule::new("self >= 0").message("minReadySeconds must be 0 or more"))]
     pub min_ready_seconds: i32,
 
-    /// What holds for claims on this pool that leave a field out.
+    /// Defaults for claims on this pool that omit a field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim_defaults: Option<ClaimDefaults>,
 
-    /// Hooks by which other programs have a say in when a sandbox is available and when it goes.
+    /// Hooks with which other controllers delay when an unclaimed sandbox is available and when it is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifecycle: Option<Lifecycle>,
 
-    /// Seconds a rollout may go without progress (a sandbox of the new revision that becomes available) before the
-    /// condition Progressing says False with reason ProgressDeadlineExceeded. The rollout goes on all the same.
+    /// Seconds that a rollout can take until the next sandbox of the new revision becomes available. After that, the
+    /// condition Progressing becomes False with reason ProgressDeadlineExceeded. The rollout continues.
     #[serde(default = "ten_minutes")]
     #[x_kube(validation = kube::core::Rule::new("self >= 1").message("progressDeadlineSeconds must be 1 or more"))]
     pub progress_deadline_seconds: i32,
 
-    /// Seconds an unclaimed sandbox may take to become available before it is replaced. As long as the replacements
-    /// fail as well, the pauses between them double from 1 s to 5 min, and no more than `maxUnavailable` and
-    /// `maxSurge` together are tried at once.
+    /// Seconds that an unclaimed sandbox can take to become available before it is replaced. While replacements fail,
+    /// too, the delay between them doubles from 1 s to 5 min, and at most `maxUnavailable` and `maxSurge` together
+    /// warm up at once.
     #[serde(default = "five_minutes")]
     #[x_kube(validation = kube::core::Rule::new("self >= 1").message("warmUpDeadlineSeconds must be 1 or more"))]
     pub warm_up_deadline_seconds: i32,
 
-    /// Number of old revisions (ControllerRevision objects) kept. Revisions that sandboxes still run are
-    /// kept besides.
+    /// Number of old revisions (ControllerRevision objects) to keep. Revisions that sandboxes still run are kept in
+    /// addition.
     #[serde(default = "ten")]
     #[x_kube(validation = kube::core::Rule::new("self >= 0").message("revisionHistoryLimit must be 0 or more"))]
     pub revision_history_limit: i32,
 }
 
-/// Bounds on how many sandboxes exist.
+/// Limits on the number of sandboxes.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -130,32 +130,31 @@ pub struct PoolSpec {
         .message("capacity.minTotal must not be above capacity.maxTotal")
 )]
 pub struct Capacity {
-    /// Unclaimed sandboxes are trimmed only above this number. Default: `replicas`.
+    /// Unclaimed sandboxes are deleted only above this number. Default: `replicas`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = kube::core::Rule::new("self >= 0").message("capacity.maxWarm must be 0 or more"))]
     pub max_warm: Option<i32>,
-    /// Claimed and unclaimed sandboxes together are never planned below this number. Default: 0.
+    /// Minimum number of claimed and unclaimed sandboxes together. Default: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = kube::core::Rule::new("self >= 0").message("capacity.minTotal must be 0 or more"))]
     pub min_total: Option<i32>,
-    /// Claimed, unclaimed and terminating sandboxes together never exceed this number. Default: no bound.
+    /// Claimed, unclaimed and terminating sandboxes together never exceed this number. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = kube::core::Rule::new("self >= 0").message("capacity.maxTotal must be 0 or more"))]
     pub max_total: Option<i32>,
 }
 
-/// How a changed template replaces the unclaimed sandboxes. Every field may be changed while a rollout is
-/// under way; it goes on from where the pool is.
+/// How a changed template replaces the unclaimed sandboxes. Every field can be changed during a rollout.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateStrategy {
-    /// RollingUpdate replaces unclaimed sandboxes of old revisions within `maxUnavailable` and `maxSurge`;
-    /// Recreate deletes all of them at once; OnReplenish replaces them only as claims and failures take them.
+    /// RollingUpdate replaces unclaimed sandboxes of old revisions within `maxUnavailable` and `maxSurge`. Recreate
+    /// deletes all of them at once. OnReplenish replaces them only when they are claimed or fail.
     #[serde(default, rename = "type")]
     pub type_: UpdateStrategyType,
-    /// How many of `replicas` may be unavailable during a rollout: a number, or a percentage of `replicas`
-    /// rounded down (Deployment's rule). When this and `maxSurge` both come to 0, it is taken as 1, since
-    /// nothing could ever be replaced otherwise.
+    /// How many of `replicas` can be unavailable during a rollout: a number, or a percentage of `replicas` rounded
+    /// down, as in a Deployment. If this and `maxSurge` both result in 0, 1 applies, because otherwise no sandbox
+    /// could be replaced.
     #[serde(default = "quarter")]
     #[x_kube(
         validation = kube::core::Rule::new("type(self) == string ? self.matches('^(100|[0-9]{1,2})%$') : self >= 0")
@@ -164,8 +163,8 @@ pub struct UpdateStrategy {
             .message("maxUnavailable must not be above 2147483647")
     )]
     pub max_unavailable: IntOrString,
-    /// How many sandboxes above `replicas` a rollout may create: a number, or a percentage of `replicas`
-    /// rounded up. With maxUnavailable 0, no available sandbox goes before its replacement is available.
+    /// How many sandboxes above `replicas` a rollout can create: a number, or a percentage of `replicas` rounded up.
+    /// With maxUnavailable 0, no available sandbox is deleted before its replacement is available.
     #[serde(default = "zero")]
     #[x_kube(
         validation = kube::core::Rule::new("type(self) == string ? self.matches('^[0-9]{1,4}%$') : self >= 0")
@@ -174,8 +173,8 @@ pub struct UpdateStrategy {
             .message("maxSurge must not be above 2147483647")
     )]
     pub max_surge: IntOrString,
-    /// How many unclaimed sandboxes stay on the old revision (a canary): a number, or a percentage of
-    /// `replicas` rounded up, but less than all of them unless it is "100%".
+    /// How many unclaimed sandboxes stay on the old revision, for a canary: a number, or a percentage of `replicas`
+    /// rounded up. A percentage below "100%" updates at least one sandbox.
     #[serde(default = "zero")]
     #[x_kube(
         validation = kube::core::Rule::new("type(self) == string ? self.matches('^(100|[0-9]{1,2})%$') : self >= 0")
@@ -184,7 +183,7 @@ pub struct UpdateStrategy {
             .message("partition must not be above 2147483647")
     )]
     pub partition: IntOrString,
-    /// Stops the rollout only: the pool is kept full, with the old revision, and claims are served.
+    /// Pauses the rollout only. The pool still creates sandboxes, of the old revision, and serves claims.
     #[serde(default)]
     pub paused: bool,
 }
@@ -201,7 +200,7 @@ impl Default for UpdateStrategy {
     }
 }
 
-/// The kind of rollout.
+/// Type of the update strategy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum UpdateStrategyType {
     /// Replace unclaimed sandboxes of old revisions within `maxUnavailable` and `maxSurge`.
@@ -209,16 +208,17 @@ pub enum UpdateStrategyType {
     RollingUpdate,
     /// Delete all unclaimed sandboxes of old revisions at once.
     Recreate,
-    /// Replace unclaimed sandboxes of old revisions only as claims and failures take them.
+    /// Replace unclaimed sandboxes of old revisions only when they are claimed or fail.
     OnReplenish,
 }
 
-/// How fast sandboxes are brought up.
+/// How fast sandboxes are created.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScaleStrategy {
-    /// Ceiling on the sandboxes warming (created, not yet available) at once: a number, or a percentage of
-    /// `replicas` rounded up. At least 1. In a pool of 0 replicas the percentage is of what claims ask for.
+    /// Maximum number of sandboxes that warm up (created, not yet available) at once: a number, or a percentage of
+    /// `replicas` rounded up. At least 1. In a pool with 0 replicas, the percentage is of the sandboxes that claims
+    /// want.
     #[serde(default = "all")]
     #[x_kube(
         validation = kube::core::Rule::new("type(self) == string ? self.matches('^[0-9]{1,4}%$') : self >= 0")
@@ -237,22 +237,22 @@ impl Default for ScaleStrategy {
     }
 }
 
-/// Hooks by which other programs have a say in the life of an unclaimed sandbox.
+/// Hooks with which other controllers delay the availability and the deletion of an unclaimed sandbox.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Lifecycle {
-    /// A sandbox is available, and may be claimed, only once ALL of these labels and finalizers are on it.
+    /// A sandbox is available, and can be claimed, only when it has ALL of these labels and finalizers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pre_normal: Option<LifecycleHook>,
-    /// As long as ANY of these labels and finalizers is on an unclaimed sandbox, the operator does not delete it: it
-    /// sets the label `warmpool.dev/state` to `draining` and waits for them to be taken off. A draining sandbox is
-    /// not counted, and becomes warm again if it is wanted before one of them was taken off. When the pool itself
-    /// is deleted, the garbage collector waits for finalizers only.
+    /// While an unclaimed sandbox has ANY of these labels and finalizers, the operator does not delete it: it sets
+    /// the label `warmpool.dev/state` to `draining` and waits until they are removed. A draining sandbox is not
+    /// counted. It becomes warm again if the pool needs it before any of them is removed. When the pool is deleted,
+    /// the garbage collector waits for finalizers only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pre_delete: Option<LifecycleHook>,
 }
 
-/// Labels and finalizers that other programs set on a sandbox and take off.
+/// Labels and finalizers that other controllers set on a sandbox and remove.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LifecycleHook {
@@ -277,18 +277,19 @@ pub struct LifecycleHook {
 /// Reference to a PodTemplate in the same namespace.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TemplateRef {
-    /// Name of the PodTemplate. Only the labels, annotations and spec of its template are used, and keys under
-    /// `warmpool.dev/` may not be among them.
+    /// Name of the PodTemplate. Only the labels, annotations and spec of its template are used. Labels and
+    /// annotations must not have keys under `warmpool.dev/`.
     #[schemars(length(max = 253))]
     #[x_kube(validation = kube::core::Rule::new("self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')")
         .message("templateRef.name must be the name of a PodTemplate like \"python-3.13\": lower-case letters, digits, '-' and '.', with a letter or digit at both ends"))]
     pub name: String,
 }
 
-/// A pod template exactly as the API server stores it. It is held as JSON and not as a typed struct, so that nothing
-/// of that is lost, and no library upgrade can move the revision hash. An inline one is stored by the schema of this
-/// CRD, which has the fields of Kubernetes 1.33; a PodTemplate keeps all that its API server knows.
+/// A pod template exactly as the API server stores it. An inline template has the fields of Kubernetes 1.33, because
+/// the API server drops fields that the schema of this CRD does not have; a PodTemplate has all fields that the API
+/// server knows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+// JSON instead of a typed struct: no field is lost, and no library upgrade can change the revision hash.
 #[serde(transparent)]
 pub struct PodTemplate(pub serde_json::Value);
 
@@ -301,44 +302,46 @@ impl JsonSchema for PodTemplate {
     }
 }
 
-/// What the operator last saw and did.
+/// Observed state of a pool.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PoolStatus {
-    /// `metadata.generation` this status speaks of.
+    /// The `metadata.generation` that this status describes.
     pub observed_generation: i64,
-    /// Unclaimed sandboxes.
+    /// Number of unclaimed sandboxes.
     pub replicas: i32,
-    /// Unclaimed sandboxes whose Ready condition is True.
+    /// Number of unclaimed sandboxes whose condition Ready is True.
     pub ready: i32,
-    /// Unclaimed sandboxes that a claim could take now.
+    /// Number of unclaimed sandboxes that can be claimed now.
     pub available: i32,
-    /// Unclaimed sandboxes of the update revision.
+    /// Number of unclaimed sandboxes of the update revision.
     pub updated: i32,
-    /// Available unclaimed sandboxes of the update revision.
+    /// Number of available unclaimed sandboxes of the update revision.
     pub updated_available: i32,
-    /// Unclaimed sandboxes that will be of the update revision when the rollout is complete.
+    /// Number of unclaimed sandboxes of the update revision when the rollout is complete.
     pub expected_updated: i32,
-    /// Sandboxes that belong to claims.
+    /// Number of claimed sandboxes.
     pub claimed: i32,
-    /// Claimed and unclaimed sandboxes.
+    /// Number of claimed and unclaimed sandboxes.
     pub total: i32,
-    /// Unclaimed sandboxes whose deletion waits for their preDelete hooks; they are not counted elsewhere.
+    /// Number of unclaimed sandboxes whose deletion waits for `preDelete` hooks. No other field counts them.
     pub draining: i32,
-    /// Claims that wait for a sandbox of this pool.
+    /// Number of claims that wait for sandboxes of this pool.
     pub pending_claims: i32,
-    /// Revision that was complete last; equals `updateRevision` when no rollout is under way, and while one back to it is.
+    /// Revision of the last complete rollout. Equals `updateRevision` when no rollout is in progress, and during a
+    /// rollback to it.
     pub current_revision: String,
-    /// Revision of the present template.
+    /// Revision of the current template.
     pub update_revision: String,
-    /// When the rollout made progress last: it began, was resumed, or a sandbox of the new revision became
-    /// available. Absent while none is under way, and while it waits for somebody.
+    /// Time of the last progress of the rollout: its start, its resumption, or when a sandbox of the new revision
+    /// became available. Absent while no rollout is in progress, and while the rollout waits for a user or another
+    /// controller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_progress_time: Option<Time>,
-    /// When the template last became another one, by going on to a new revision or back to an old one.
+    /// Time of the last change of the template, to a new revision or back to an old revision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rollout_start_time: Option<Time>,
-    /// Number of hash collisions met when naming revisions.
+    /// Number of hash collisions found while naming revisions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collision_count: Option<i32>,
     /// Label selector of the unclaimed sandboxes, for the scale subresource.
@@ -348,18 +351,18 @@ pub struct PoolStatus {
 }
 
 impl PoolStatus {
-    /// The update revision, when it is complete, or was before the pool had its fault.
+    /// The update revision if its rollout is complete, or was complete before the pool got its error.
     pub fn completed(&self) -> Option<&str> {
-        let said = conditions::find(&self.conditions, conditions::PROGRESSING)?;
-        let complete = matches!(
-            said.reason.as_str(),
+        let progress = conditions::find(&self.conditions, conditions::PROGRESSING)?;
+        let was_complete = matches!(
+            progress.reason.as_str(),
             progressing::COMPLETE
                 | progressing::INVALID_SPEC
                 | progressing::TEMPLATE_NOT_FOUND
                 | progressing::TEMPLATE_INVALID
         );
         let same = self.current_revision == self.update_revision;
-        Some(self.update_revision.as_str()).filter(|_| complete && same)
+        Some(self.update_revision.as_str()).filter(|_| was_complete && same)
     }
 }
 

@@ -1,7 +1,8 @@
-//! `warmpool controller`
+//! `warmpool controller`: sets up logs, endpoints and the client, and runs the operator.
 
 use crate::cache::watch::{SILENCE, SharedCache};
 use crate::cli::duration;
+use crate::cli::runtime::block_on;
 use crate::client::utf8::as_text;
 use crate::controllers;
 use crate::controllers::leader_election;
@@ -29,15 +30,15 @@ use tracing_subscriber::prelude::*;
 /// Arguments of `warmpool controller`.
 #[derive(Args)]
 pub struct Arguments {
-    /// Serve the pools and claims of this namespace alone; a Role in it is enough then [default: all namespaces]
+    /// Serve only the pools and claims of this namespace; a Role is then enough [default: all namespaces]
     #[arg(long, value_name = "NS", env = "WARMPOOL_NAMESPACE", value_parser = NonEmptyStringValueParser::new())]
     namespace: Option<String>,
     #[command(flatten)]
     election: Election,
-    /// How log lines are written
+    /// Format of log lines
     #[arg(long, value_enum, default_value_t = LogFormat::Text, env = "WARMPOOL_LOG_FORMAT")]
     log_format: LogFormat,
-    /// Which log lines are written: a level, or a filter like "warmpool=debug,kube=warn"
+    /// Log filter: a level, or directives like "warmpool=debug,kube=warn"
     #[arg(
         long,
         value_name = "FILTER",
@@ -45,18 +46,18 @@ pub struct Arguments {
         env = "WARMPOOL_LOG"
     )]
     log: String,
-    /// Where /metrics is served: HOST:PORT, or :PORT for every address; 0 serves none
+    /// Address of /metrics: HOST:PORT, or :PORT for all addresses; 0 disables it
     #[arg(long, value_name = "ADDRESS", default_value = ":8080")]
     metrics_bind_address: String,
-    /// Where /livez and /readyz are served: HOST:PORT, or :PORT for every address; 0 serves none
+    /// Address of /livez and /readyz: HOST:PORT, or :PORT for all addresses; 0 disables them
     #[arg(long, value_name = "ADDRESS", default_value = ":8081")]
     health_probe_bind_address: String,
 }
 
-/// Names and defaults are those of other Kubernetes controllers.
+/// Flags of leader election, with the names and defaults of kube-controller-manager.
 #[derive(Args)]
 struct Election {
-    /// Work only while holding a Lease that one process at a time can hold
+    /// Run the controllers only while holding a Lease, which only one process at a time can hold
     #[arg(
         long = "leader-elect",
         value_name = "BOOL",
@@ -67,14 +68,14 @@ struct Election {
         default_missing_value = "true"
     )]
     on: bool,
-    /// How long others leave a Lease alone that is not renewed
-    #[arg(long = "leader-elect-lease-duration", value_name = "DURATION", default_value = "15s", value_parser = duration)]
+    /// How long other processes wait before they take over a Lease that is not renewed
+    #[arg(long = "leader-elect-lease-duration", value_name = "DURATION", default_value = "15s", value_parser = duration::parse)]
     lease_duration: Duration,
-    /// How long the leader tries to renew the Lease before it gives up and ends
-    #[arg(long = "leader-elect-renew-deadline", value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    /// How long the leader tries to renew the Lease before it exits
+    #[arg(long = "leader-elect-renew-deadline", value_name = "DURATION", default_value = "10s", value_parser = duration::parse)]
     renew_deadline: Duration,
-    /// Pause between two tries
-    #[arg(long = "leader-elect-retry-period", value_name = "DURATION", default_value = "2s", value_parser = duration)]
+    /// Time between two attempts to acquire or renew the Lease
+    #[arg(long = "leader-elect-retry-period", value_name = "DURATION", default_value = "2s", value_parser = duration::parse)]
     retry_period: Duration,
     /// Name of the Lease
     #[arg(
@@ -83,7 +84,7 @@ struct Election {
         default_value = "warmpool"
     )]
     name: String,
-    /// Namespace of the Lease [default: the operator's own, or that of the kubeconfig context]
+    /// Namespace of the Lease [default: the namespace of the operator's pod or of the kubeconfig context]
     #[arg(
         id = "lease_namespace",
         long = "leader-elect-resource-namespace",
@@ -99,78 +100,81 @@ impl Election {
         if !self.on {
             return Ok(None);
         }
-        let own = client.default_namespace();
+        let default = client.default_namespace();
         Ok(Some(leader_election::Settings {
             name: self.name.clone(),
-            namespace: self.namespace.clone().unwrap_or_else(|| own.to_string()),
+            namespace: self.namespace.clone().unwrap_or_else(|| default.to_string()),
             identity: identity(),
             timing: Timing::new(self.lease_duration, self.renew_deadline, self.retry_period)?,
         }))
     }
 }
 
-/// The pod or machine, for people, and something that tells two processes there apart.
+/// The name of the pod or host, and a random part that distinguishes processes on the same host.
 fn identity() -> String {
     let host = || rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let place = std::env::var("POD_NAME").unwrap_or_else(|_| host());
-    format!("{place}_{:016x}", rand::random::<u64>())
+    let location = std::env::var("POD_NAME").unwrap_or_else(|_| host());
+    format!("{location}_{:016x}", rand::random::<u64>())
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum LogFormat {
-    /// For people
+    /// One readable line per event
     Text,
-    /// One JSON object a line
+    /// One JSON object per line
     Json,
 }
 
-/// Why the operator could not start.
+/// The operator did not start, or stopped without a signal.
 #[derive(Debug, Error)]
 pub enum ControllerError {
-    /// The filter of `--log` is not understood.
+    /// The filter of `--log` is invalid.
     #[error(
-        "--log {filter:?} is not understood ({source}); write a level like \"info\" or a filter like \"warmpool=debug\""
+        "--log {filter:?} is invalid ({source}); write a level like \"info\" or a filter like \"warmpool=debug\""
     )]
     Log {
-        /// What was written.
+        /// The value of the flag.
         filter: String,
-        /// Why it is not understood.
+        /// Cause.
         source: tracing_subscriber::filter::ParseError,
     },
     /// Neither a kubeconfig nor a ServiceAccount was found.
-    #[error("no cluster to connect to: {0}")]
+    #[error("no cluster to connect to; set KUBECONFIG or run in a pod with a ServiceAccount: {0}")]
     Config(#[from] kube::config::InferConfigError),
-    /// The periods of leader election do not fit each other.
+    /// The durations of leader election contradict each other.
     #[error(transparent)]
     Timing(#[from] TimingError),
-    /// It ended without having been told to.
+    /// The controllers ended without a signal.
     #[error(transparent)]
     Run(#[from] controllers::RunError),
-    /// The client could not be made.
-    #[error("the client could not be made: {0}")]
+    /// The client could not be built.
+    #[error("cannot build the client: {0}")]
     Client(#[from] kube::Error),
-    /// The address of a flag cannot be served.
+    /// An address cannot be bound.
     #[error(transparent)]
     Serve(#[from] ServeError),
     /// The runtime or the signal handlers could not be set up.
-    #[error("the runtime could not be set up: {0}")]
+    #[error("cannot set up the runtime: {0}")]
     Runtime(#[from] std::io::Error),
 }
 
-/// Runs the operator until SIGTERM or SIGINT, and tells in the form of its log why it ended before.
+/// Runs the operator until SIGTERM or SIGINT. Reports an error in the format of the log.
 pub fn main(arguments: &Arguments) -> ExitCode {
     let Err(error) = run(arguments) else {
         return ExitCode::SUCCESS;
     };
     match arguments.log_format {
         LogFormat::Json if tracing::enabled!(Level::ERROR) => tracing::error!("{error}"),
-        // It has no log yet, or one that would not have it.
+        // The log is not set up yet, or it filters errors out.
         LogFormat::Json | LogFormat::Text => eprintln!("error: {error}"),
     }
     ExitCode::FAILURE
 }
 
-/// Fails as [`ControllerError`] says; but for the loss of leadership before anything was written to the cluster.
+/// Sets up the log, the endpoints and the client, and runs the controllers until a signal comes.
+///
+/// # Errors
+/// See [`ControllerError`].
 fn run(arguments: &Arguments) -> Result<(), ControllerError> {
     let filter = EnvFilter::builder()
         .parse(&arguments.log)
@@ -181,7 +185,7 @@ fn run(arguments: &Arguments) -> Result<(), ControllerError> {
     let lines = fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal());
-    // The library quotes there every answer that it does not understand, with all that is secret in it.
+    // kube logs there every response that it cannot decode, including secrets.
     let filter = filter.and(filter_fn(|line| line.target() != "kube_client::client"));
     let log = tracing_subscriber::registry();
     match arguments.log_format {
@@ -190,8 +194,9 @@ fn run(arguments: &Arguments) -> Result<(), ControllerError> {
             .with(lines.json().flatten_event(true).with_filter(filter))
             .init(),
     }
-    super::block_on(async {
-        // First of all: a container's first process is not ended by a signal that it does not handle.
+    block_on(async {
+        // Before anything else, because the kernel does not end the first process of a container by a signal without a
+        // handler.
         let (mut terminate, mut interrupt) =
             (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         let (shared, metrics) = (SharedCache::default(), Metrics::default());
@@ -221,13 +226,13 @@ fn run(arguments: &Arguments) -> Result<(), ControllerError> {
     })?
 }
 
-/// A client for the cluster of the kubeconfig or of the ServiceAccount, whose requests `metrics` counts and whose answers
-/// are text.
+/// Builds a client from the kubeconfig or the ServiceAccount. It counts requests in `metrics` and replaces invalid
+/// UTF-8 in responses.
 async fn client(metrics: &Metrics) -> Result<Client, ControllerError> {
     let mut config = Config::infer().await?;
-    // kube-rs repeats any verb for minutes; here each write decides for itself what an error means.
+    // kube-rs retries any verb for minutes. The planner decides what is retried.
     config.default_retry = false;
-    // A list or watch has no other limit. It counts from the last byte either way: a connection may have been idle.
+    // The only timeout of lists and watches. Writes reset it, because a connection may have been idle before a request.
     config.read_timeout = Some(SILENCE);
     config.reset_reader_on_write = true;
     let read_as_text = MapResponseLayer::new(|answer: Response<_>| answer.map(as_text));

@@ -1,4 +1,4 @@
-//! `warmpool crds`
+//! `warmpool crds`: prints the CustomResourceDefinitions, or writes them to files.
 
 use crate::api::crd;
 use clap::Args;
@@ -9,29 +9,29 @@ use thiserror::Error;
 /// Arguments of `warmpool crds`.
 #[derive(Args)]
 pub struct Arguments {
-    /// Write one file per kind into this folder instead of printing them all
+    /// Write one file per kind into this directory [default: print all kinds]
     #[arg(long, value_name = "DIR")]
     out_dir: Option<PathBuf>,
 }
 
-/// Why the CRDs could not be printed.
+/// The CRDs were not printed or written.
 #[derive(Debug, Error)]
 pub enum CrdsError {
-    /// A generated schema does not fit the CRD type.
-    #[error("the schemas could not be generated: {0}")]
+    /// A generated schema is not a valid CRD.
+    #[error("cannot generate the CRDs: {0}")]
     Generate(#[from] serde_json::Error),
-    /// They could not be written as YAML.
-    #[error("the schemas could not be written as YAML: {0}")]
+    /// A CRD has no YAML form.
+    #[error("cannot write the CRDs as YAML: {0}")]
     Yaml(#[from] serde_yaml_ng::Error),
-    /// Nobody takes what is printed.
-    #[error("the CRDs could not be printed: {0}")]
+    /// Standard output is closed or full.
+    #[error("cannot print the CRDs: {0}")]
     Print(#[source] std::io::Error),
     /// A file could not be written.
-    #[error("{}: {source}", path.display())]
+    #[error("cannot write {}: {source}", path.display())]
     Write {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
 }
@@ -39,7 +39,7 @@ pub enum CrdsError {
 /// Prints the CRDs as YAML documents, or writes one file per kind.
 ///
 /// # Errors
-/// As [`CrdsError`] says.
+/// See [`CrdsError`].
 pub fn run(arguments: &Arguments) -> Result<(), CrdsError> {
     for (name, crd) in crd::all()? {
         let yaml = serde_yaml_ng::to_string(&crd)?;

@@ -1,4 +1,4 @@
-//! Objects from a YAML or JSON stream, as `kubectl get -o yaml` or `-o json` prints them.
+//! Reads objects from a YAML or JSON stream, as `kubectl get` prints them.
 
 use crate::api::{API_VERSION, labels};
 use crate::cache::index::Index;
@@ -10,28 +10,28 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use thiserror::Error;
 
-/// Why a stream of documents cannot be planned from.
+/// The stream cannot be planned from.
 #[derive(Debug, Error)]
 pub enum DocumentError {
-    /// Not YAML or JSON at all.
+    /// The document is not YAML or JSON.
     #[error("document {number}: not valid YAML or JSON: {source}")]
     Syntax {
-        /// Which document of the stream, from 1.
+        /// Number of the document in the stream, from 1.
         number: usize,
-        /// Where and why.
+        /// Position and cause.
         source: serde_yaml_ng::Error,
     },
-    /// Not an object with apiVersion, kind and a name.
-    #[error("{place}: {problem}")]
+    /// The document is not an object, or a field of it is invalid.
+    #[error("{object}: {problem}")]
     Object {
-        /// Document, kind and name.
-        place: String,
-        /// Field and what is wrong with it.
+        /// Document number, kind and name.
+        object: String,
+        /// The field and what is wrong with it.
         problem: String,
     },
 }
 
-/// The documents of one stream, sorted by kind.
+/// The objects of one stream, by kind.
 #[derive(Default)]
 pub struct Documents {
     pools: Vec<StoredPool>,
@@ -39,15 +39,15 @@ pub struct Documents {
     pods: Vec<StoredPod>,
     templates: Vec<StoredPodTemplate>,
     revisions: Vec<StoredRevision>,
-    /// Kinds that were passed over, for a warning.
+    /// Objects of kinds that no plan depends on, for a warning.
     pub ignored: Vec<String>,
 }
 
 impl Documents {
-    /// Reads a stream of YAML documents or of a JSON document, lists included.
+    /// Reads a stream of YAML documents or a JSON document. Reads the items of lists, too.
     ///
     /// # Errors
-    /// A sentence naming the document and the field that is wrong.
+    /// The first document that cannot be read.
     pub fn read(text: &str) -> Result<Self, DocumentError> {
         let mut documents = Self::default();
         for (index, document) in serde_yaml_ng::Deserializer::from_str(text).enumerate() {
@@ -61,7 +61,7 @@ impl Documents {
         Ok(documents)
     }
 
-    /// The index that a cluster holding just these objects would give.
+    /// The index of a cluster that has exactly these objects.
     pub fn into_index(self) -> Index {
         let mut index = Index::default();
         take_over_list(&mut index, self.revisions);
@@ -72,26 +72,26 @@ impl Documents {
         index
     }
 
-    fn add(&mut self, place: &str, mut value: Value) -> Result<(), DocumentError> {
+    fn add(&mut self, position: &str, mut value: Value) -> Result<(), DocumentError> {
         let text = |value: &Value, field: &str| value.get(field).and_then(Value::as_str).map(str::to_string);
-        let wrong = |place: &str, problem: &str| DocumentError::Object {
-            place: place.into(),
+        let invalid = |object: &str, problem: &str| DocumentError::Object {
+            object: object.into(),
             problem: problem.into(),
         };
         let kind = text(&value, "kind")
-            .ok_or_else(|| wrong(place, "kind: missing; every object needs apiVersion and kind"))?;
+            .ok_or_else(|| invalid(position, "kind: missing; every object needs apiVersion and kind"))?;
         let api = text(&value, "apiVersion").ok_or_else(|| {
-            wrong(
-                place,
+            invalid(
+                position,
                 "apiVersion: missing; every object needs apiVersion and kind",
             )
         })?;
         if let Some(items) = value.get_mut("items").map(Value::take) {
             let Value::Array(items) = items else {
-                return Err(wrong(place, "items: must be a list"));
+                return Err(invalid(position, "items: must be a list"));
             };
             for (index, mut item) in items.into_iter().enumerate() {
-                // The items of a typed list, as the API server prints it, carry no kind of their own.
+                // The items of a typed list, such as PodList, have no kind and apiVersion.
                 if let (Some(object), Some(of)) = (
                     item.as_object_mut(),
                     kind.strip_suffix("List").filter(|k| !k.is_empty()),
@@ -99,7 +99,7 @@ impl Documents {
                     object.entry("kind").or_insert_with(|| of.into());
                     object.entry("apiVersion").or_insert_with(|| api.clone().into());
                 }
-                self.add(&format!("{place}, item {}", index + 1), item)?;
+                self.add(&format!("{position}, item {}", index + 1), item)?;
             }
             return Ok(());
         }
@@ -107,18 +107,21 @@ impl Documents {
             .pointer("/metadata/name")
             .and_then(Value::as_str)
             .unwrap_or_default();
-        let place = format!("{place} ({kind} {name})");
+        let position = format!("{position} ({kind} {name})");
         if name.is_empty() {
-            return Err(wrong(&place, "metadata.name: missing"));
+            return Err(invalid(
+                &position,
+                "metadata.name: missing; every object needs a name",
+            ));
         }
         if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.entry("namespace").or_insert_with(|| "default".into());
         }
         match (api.as_str(), kind.as_str()) {
-            (API_VERSION, "Pool") => self.pools.push(object(&place, value)?),
-            (API_VERSION, "SandboxClaim") => self.claims.push(object(&place, value)?),
+            (API_VERSION, "Pool") => self.pools.push(decode(&position, value)?),
+            (API_VERSION, "SandboxClaim") => self.claims.push(decode(&position, value)?),
             ("v1", "Pod") => {
-                let pod: StoredPod = object(&place, value)?;
+                let pod: StoredPod = decode(&position, value)?;
                 if pod
                     .metadata
                     .labels
@@ -128,24 +131,24 @@ impl Documents {
                     self.pods.push(pod);
                 }
             }
-            ("v1", "PodTemplate") => self.templates.push(object(&place, value)?),
-            ("apps/v1", "ControllerRevision") => self.revisions.push(object(&place, value)?),
-            // Dumps of a cluster hold them; all that a plan needs of a node is in the pods.
+            ("v1", "PodTemplate") => self.templates.push(decode(&position, value)?),
+            ("apps/v1", "ControllerRevision") => self.revisions.push(decode(&position, value)?),
+            // A dump of a cluster may hold nodes. A plan reads what it needs about them from the pods.
             ("v1", "Node") => {}
-            _ => self.ignored.push(place),
+            _ => self.ignored.push(position),
         }
         Ok(())
     }
 
-    /// The first pool or claim whose spec is not understood.
+    /// Checks the spec of every pool and claim in `index`.
     ///
     /// # Errors
-    /// A sentence naming the document and the field.
+    /// The first pool or claim with an invalid spec.
     pub fn check(index: &Index) -> Result<(), DocumentError> {
         for key in index.pool_keys() {
             if let Some(PoolError::Spec(error)) = index.pool(&key).and_then(|p| p.error.clone()) {
                 return Err(DocumentError::Object {
-                    place: format!("Pool {key}"),
+                    object: format!("Pool {key}"),
                     problem: error,
                 });
             }
@@ -153,7 +156,7 @@ impl Documents {
         for key in index.claim_keys() {
             if let Some(Err(error)) = index.claim(&key).map(|c| c.spec.clone()) {
                 return Err(DocumentError::Object {
-                    place: format!("SandboxClaim {key}"),
+                    object: format!("SandboxClaim {key}"),
                     problem: error,
                 });
             }
@@ -162,9 +165,9 @@ impl Documents {
     }
 }
 
-fn object<T: DeserializeOwned>(place: &str, value: Value) -> Result<T, DocumentError> {
+fn decode<T: DeserializeOwned>(object: &str, value: Value) -> Result<T, DocumentError> {
     serde_path_to_error::deserialize(value).map_err(|error| DocumentError::Object {
-        place: place.to_string(),
+        object: object.to_string(),
         problem: format!("{}: {}", error.path(), error.inner()),
     })
 }

@@ -1,4 +1,4 @@
-//! `warmpool plan`: the planner of the controllers, run once over a live cluster or over files.
+//! `warmpool plan`: runs the planner once on a live cluster or a file.
 
 use crate::api::PoolStatus;
 use crate::api::claim::Phase as ClaimPhase;
@@ -6,7 +6,8 @@ use crate::api::conditions;
 use crate::cache::index::Index;
 use crate::cache::snapshot::{ClaimSnapshot, PoolSnapshot};
 use crate::cli::documents::{DocumentError, Documents};
-use crate::cli::live;
+use crate::cli::live_cluster;
+use crate::cli::runtime::block_on;
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::sandbox::Sandbox;
@@ -23,69 +24,73 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use thiserror::Error;
 
+/// Exit code for invalid input.
+const BAD_INPUT: u8 = 2;
+
 /// Arguments of `warmpool plan`.
 #[derive(Args)]
 #[command(after_help = "\
-Without -f the live cluster of the current kubeconfig context is read. The names of pods to be created are \
-examples: the operator draws its own.
+Without -f, the cluster of the current kubeconfig context is read. The names of pods to create are examples: the \
+operator generates other names. Exit code 0: a plan was printed. Exit code 2: the file is invalid; the error names the \
+document and the field. Exit code 1: any other error.
 
 Examples:
   warmpool plan
   warmpool plan -o json | jq '.pools[].actions'
   kubectl get wp,sbc,pods,podtemplates,controllerrevisions -o yaml | warmpool plan -f -")]
 pub struct Arguments {
-    /// Plan from this YAML or JSON file instead of a cluster; - reads standard input
+    /// YAML or JSON file to plan from instead of a cluster; - reads standard input
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The moment to plan for, as in 2026-01-31T12:00:00Z [default: now]
+    /// Time to plan for, as in 2026-01-31T12:00:00Z [default: now]
     #[arg(long, value_name = "RFC3339")]
     now: Option<Timestamp>,
-    /// How the plan is printed
+    /// Format of the plan
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Output {
-    /// A table for people
+    /// A table
     Text,
     /// One JSON document
     Json,
 }
 
-/// Why there is no plan.
+/// No plan was printed.
 #[derive(Debug, Error)]
 pub enum PlanError {
     /// The file could not be read.
-    #[error("{}: {source}", path.display())]
+    #[error("cannot read {}: {source}", path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
-    /// A document is wrong.
+    /// A document of the file is invalid.
     #[error(transparent)]
     Document(#[from] DocumentError),
     /// The cluster could not be read.
-    #[error("the cluster could not be read: {0}")]
+    #[error("cannot read the cluster: {0}")]
     Cluster(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The plan could not be printed.
-    #[error("the plan could not be printed: {0}")]
+    #[error("cannot print the plan: {0}")]
     Print(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl PlanError {
-    /// 2 for input that is wrong, 1 for everything else.
+    /// 2 for invalid input, 1 for every other error.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Read { .. } | Self::Document(_) => super::BAD_INPUT,
+            Self::Read { .. } | Self::Document(_) => BAD_INPUT,
             Self::Cluster(_) | Self::Print(_) => 1,
         }
     }
 }
 
-/// All plans, in the JSON form.
+/// The JSON form of the plans of all pools.
 #[derive(Serialize)]
 struct Report {
     pools: Vec<PoolReport>,
@@ -112,12 +117,12 @@ struct ActionReport {
 /// Prints the plan.
 ///
 /// # Errors
-/// As [`PlanError`] says.
+/// See [`PlanError`].
 pub fn run(arguments: &Arguments) -> Result<(), PlanError> {
     let now = arguments.now.unwrap_or_else(Timestamp::now);
     let index = match &arguments.file {
         Some(path) => from_file(path)?,
-        None => super::block_on(from_cluster()).map_err(|e| PlanError::Cluster(e.into()))??,
+        None => block_on(from_cluster()).map_err(|e| PlanError::Cluster(e.into()))??,
     };
     let pools = index
         .pool_keys()
@@ -136,20 +141,20 @@ pub fn run(arguments: &Arguments) -> Result<(), PlanError> {
 }
 
 fn from_file(path: &PathBuf) -> Result<Index, PlanError> {
-    let wrong = |source| PlanError::Read {
+    let read_error = |source| PlanError::Read {
         path: path.clone(),
         source,
     };
     let mut text = String::new();
     if path.as_os_str() == "-" {
-        std::io::stdin().read_to_string(&mut text).map_err(wrong)?;
+        std::io::stdin().read_to_string(&mut text).map_err(read_error)?;
     } else {
-        text = std::fs::read_to_string(path).map_err(wrong)?;
+        text = std::fs::read_to_string(path).map_err(read_error)?;
     }
     let documents = Documents::read(&text)?;
     for ignored in &documents.ignored {
         eprintln!(
-            "warning: {ignored} is ignored; a plan is made from Pools, SandboxClaims, Pods, PodTemplates and ControllerRevisions"
+            "warning: {ignored} is ignored; a plan uses only Pools, SandboxClaims, Pods, PodTemplates and ControllerRevisions"
         );
     }
     let index = documents.into_index();
@@ -161,20 +166,20 @@ async fn from_cluster() -> Result<Index, PlanError> {
     let client = Client::try_default()
         .await
         .map_err(|e| PlanError::Cluster(e.into()))?;
-    let index = live::read(&client, None).await;
+    let index = live_cluster::read(&client, None).await;
     index.map_err(|e| PlanError::Cluster(e.into()))
 }
 
 fn report(index: &Index, key: &Key, now: Timestamp) -> Option<PoolReport> {
     let snapshot = index.pool_snapshot(key, now, 0)?;
     let (mut actions, status) = if snapshot.pool.terminating {
-        // The operator leaves it to the garbage collector.
+        // The garbage collector deletes the sandboxes of a deleted pool.
         (Vec::new(), snapshot.pool.status.clone())
     } else {
         let Plan { actions, status, .. } = planner::plan(&snapshot);
         (actions.iter().map(action).collect(), status)
     };
-    actions.extend(recovery(index, &snapshot));
+    actions.extend(claim_actions(index, &snapshot));
     Some(PoolReport {
         namespace: key.namespace.clone(),
         name: key.name.clone(),
@@ -217,32 +222,31 @@ fn action(action: &Action) -> ActionReport {
     }
 }
 
-/// What the controller of claims would finish, end or release among the claims of this pool.
-fn recovery(index: &Index, snapshot: &PoolSnapshot) -> Vec<ActionReport> {
-    let views = index.claim_keys();
-    let views = views
+/// What the claim controller would do about the claims of this pool.
+fn claim_actions(index: &Index, snapshot: &PoolSnapshot) -> Vec<ActionReport> {
+    index
+        .claim_keys()
         .iter()
-        .filter_map(|key| index.claim_snapshot(key, snapshot.now));
-    views
-        .filter(|claim| is_of(claim, &snapshot.pool.key))
-        .flat_map(|claim| of_claim(&claim))
+        .filter_map(|key| index.claim_snapshot(key, snapshot.now))
+        .filter(|claim| belongs_to(claim, &snapshot.pool.key))
+        .flat_map(|claim| actions_of(&claim))
         .collect()
 }
 
-/// By the sandboxes that the claim holds; one that has none is of the pool that it asks for or that serves it.
-fn is_of(claim: &ClaimSnapshot, pool: &Key) -> bool {
-    let mut holds = claim.sandboxes.iter().map(|s| &s.pool);
-    let here = if claim.sandboxes.is_empty() {
+/// Whether the claim holds a sandbox of `pool`. A claim without sandboxes belongs to the pool of its status or its
+/// poolRef.
+fn belongs_to(claim: &ClaimSnapshot, pool: &Key) -> bool {
+    let same_pool = if claim.sandboxes.is_empty() {
         claim.claim.pool() == pool.name
     } else {
-        holds.any(|holds| *holds == pool.name)
+        claim.sandboxes.iter().any(|s| s.pool == pool.name)
     };
-    here && claim.claim.key.namespace == pool.namespace
+    same_pool && claim.claim.key.namespace == pool.namespace
 }
 
-fn of_claim(snapshot: &ClaimSnapshot) -> Vec<ActionReport> {
+fn actions_of(snapshot: &ClaimSnapshot) -> Vec<ActionReport> {
     let plan = planner::claim::plan(snapshot);
-    let one = |action, sandbox: Option<(&str, &str)>, reason: &str| ActionReport {
+    let report = |action, sandbox: Option<(&str, &str)>, reason: &str| ActionReport {
         phase: Phase::Scheduling,
         action,
         pod: sandbox.map(|(pod, _)| pod.to_string()),
@@ -252,7 +256,7 @@ fn of_claim(snapshot: &ClaimSnapshot) -> Vec<ActionReport> {
     };
     let release = |sandbox: &Arc<Sandbox>, claim: &Claim| {
         let named = (sandbox.key.name.as_str(), sandbox.revision.as_str());
-        one("ReleaseClaim", Some(named), release_reason(claim))
+        report("ReleaseClaim", Some(named), release_reason(claim))
     };
     let mut reports = Vec::new();
     if let Some(status) = &plan.status {
@@ -260,14 +264,14 @@ fn of_claim(snapshot: &ClaimSnapshot) -> Vec<ActionReport> {
             Some(ClaimPhase::Bound) if snapshot.claim.waiting() => {
                 let sandbox = status.sandboxes.first();
                 let named = sandbox.map(|s| (s.name.as_str(), s.revision.as_str()));
-                reports.push(one("BindClaim", named, "HalfBound"));
+                reports.push(report("BindClaim", named, "HalfBound"));
             }
             Some(ClaimPhase::Failed) => {
                 let why = conditions::find(&status.conditions, conditions::BOUND);
-                reports.push(one("FailClaim", None, why.map_or("", |c| &c.reason)));
+                reports.push(report("FailClaim", None, why.map_or("", |c| &c.reason)));
             }
             Some(ClaimPhase::Expired) => {
-                // As soon as that is written its sandboxes go, unless they are retained.
+                // Once the status says Expired, the next plan releases the sandboxes unless they are retained.
                 let mut expired = snapshot.clone();
                 Arc::make_mut(&mut expired.claim).status = (**status).clone();
                 let released = planner::claim::plan(&expired).release;

@@ -1,4 +1,4 @@
-//! `warmpool plan -f`, called as users call it.
+//! `warmpool plan -f`, run as a program.
 
 // A test may panic: that is how it fails.
 #![allow(
@@ -8,7 +8,7 @@
     clippy::panic
 )]
 
-mod ends;
+mod ending_claims;
 
 use serde_json::Value;
 use std::io::Write;
@@ -82,7 +82,13 @@ fn plan(input: &str) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-fn refusal(input: &str) -> String {
+/// The actions of the first pool.
+fn actions(plan: &Value) -> &Vec<Value> {
+    plan["pools"][0]["actions"].as_array().unwrap()
+}
+
+/// Standard error of a call that rejects its input.
+fn input_error(input: &str) -> String {
     let output = plan_with(&[], input);
     assert_eq!(
         output.status.code(),
@@ -101,7 +107,7 @@ fn an_empty_pool_is_planned_with_exactly_the_documented_keys() {
         (&pool["namespace"], &pool["name"]),
         (&"default".into(), &"python".into())
     );
-    let actions = pool["actions"].as_array().unwrap();
+    let actions = actions(&plan);
     assert_eq!(actions.len(), 3);
     let mut keys: Vec<_> = actions[0]
         .as_object()
@@ -126,7 +132,7 @@ fn the_same_input_gives_the_same_plan_in_any_order() {
     let one = plan(&stream(&[POOL, &a, &b, &c, CLAIM]));
     let other = plan(&stream(&[CLAIM, &c, &a, &b, POOL]));
     assert_eq!(one, other);
-    let bind = &one["pools"][0]["actions"][0];
+    let bind = &actions(&one)[0];
     assert_eq!(
         (&bind["action"], &bind["claim"]),
         (&"BindClaim".into(), &"run-42".into())
@@ -149,7 +155,7 @@ fn lists_are_read_as_kubectl_prints_them_in_yaml_and_json() {
 fn a_rollout_deletes_within_the_budget_and_never_a_claimed_pod() {
     let held = pod("held", "claimed", "SandboxClaim, name: run-1, uid: other-claim");
     let plan = plan(&stream(&[POOL, &warm("a"), &warm("b"), &warm("c"), &held]));
-    let actions = plan["pools"][0]["actions"].as_array().unwrap();
+    let actions = actions(&plan);
     let deleted: Vec<_> = actions.iter().filter(|a| a["action"] == "DeletePod").collect();
     assert_eq!(deleted.len(), 1, "25% of 3 comes to 0 and is taken as 1");
     assert_eq!(
@@ -161,10 +167,10 @@ fn a_rollout_deletes_within_the_budget_and_never_a_claimed_pod() {
 }
 
 #[test]
-fn a_half_bound_claim_is_shown_as_one_to_be_finished() {
+fn the_binding_of_a_half_bound_claim_is_planned() {
     let held = pod("held", "claimed", "SandboxClaim, name: run-42, uid: claim-uid");
     let plan = plan(&stream(&[POOL, CLAIM, &held, &warm("a"), &warm("b"), &warm("c")]));
-    let actions = plan["pools"][0]["actions"].as_array().unwrap();
+    let actions = actions(&plan);
     let binds: Vec<_> = actions.iter().filter(|a| a["action"] == "BindClaim").collect();
     assert_eq!(binds.len(), 1);
     assert_eq!(
@@ -177,7 +183,7 @@ fn a_half_bound_claim_is_shown_as_one_to_be_finished() {
 fn pods_belong_to_a_pool_by_label_and_controller_owner_both() {
     let stranger = warm("stranger").replace("pool-uid", "another-uid");
     let plan = plan(&stream(&[POOL, &stranger]));
-    let actions = plan["pools"][0]["actions"].as_array().unwrap();
+    let actions = actions(&plan);
     assert_eq!(actions.len(), 3);
     assert!(actions.iter().all(|a| a["action"] == "CreatePod"));
 }
@@ -201,7 +207,7 @@ fn the_text_form_is_a_table_that_lines_up() {
 }
 
 #[test]
-fn bad_input_is_refused_with_the_document_and_the_field() {
+fn invalid_input_is_rejected_with_the_document_and_the_field() {
     for (input, words) in [
         ("{", vec!["document 1", "not valid YAML"]),
         ("metadata: {name: x}", vec!["document 1", "kind: missing"]),
@@ -245,7 +251,7 @@ fn bad_input_is_refused_with_the_document_and_the_field() {
             vec!["document 1 (Pod a)", "metadata.labels"],
         ),
     ] {
-        let message = refusal(input);
+        let message = input_error(input);
         for word in words {
             assert!(
                 message.contains(word),
@@ -256,7 +262,7 @@ fn bad_input_is_refused_with_the_document_and_the_field() {
 }
 
 #[test]
-fn a_moment_that_is_not_one_is_refused() {
+fn an_invalid_time_is_rejected() {
     let arguments = ["plan", "-f", "/dev/null", "--now", "tomorrow"];
     let output = Command::new(env!("CARGO_BIN_EXE_warmpool"))
         .args(arguments)
@@ -295,7 +301,7 @@ fn a_pool_is_planned_from_the_template_that_it_names() {
 }
 
 #[test]
-fn a_missing_template_is_told_in_the_plan_and_is_no_bad_input() {
+fn a_missing_template_is_part_of_the_plan_and_not_an_input_error() {
     for (documents, reason) in [
         (pool_of_template(), "TemplateNotFound"),
         (
@@ -308,13 +314,8 @@ fn a_missing_template_is_told_in_the_plan_and_is_no_bad_input() {
     ] {
         let plan = plan(&stream(&[&documents, &warm("a"), CLAIM]));
         let pool = &plan["pools"][0];
-        let actions: Vec<_> = pool["actions"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|a| &a["action"])
-            .collect();
-        assert_eq!(actions, ["BindClaim"]);
+        let verbs: Vec<_> = actions(&plan).iter().map(|a| &a["action"]).collect();
+        assert_eq!(verbs, ["BindClaim"]);
         let progressing = pool["status"]["conditions"]
             .as_array()
             .unwrap()
@@ -349,26 +350,26 @@ fn nothing_is_planned_for_a_pool_that_is_being_deleted() {
     );
 }
 
-#[test]
-fn nodes_are_read_without_a_word() {
-    let output = plan_with(
-        &[],
-        &stream(&[POOL, "apiVersion: v1\nkind: Node\nmetadata: {name: node-1}"]),
-    );
+/// Standard error of a plan from the pool and one more document.
+fn warnings(document: &str) -> String {
+    let output = plan_with(&[], &stream(&[POOL, document]));
     assert!(output.status.success());
-    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+    String::from_utf8(output.stderr).unwrap()
 }
 
 #[test]
-fn other_kinds_are_passed_over_with_a_warning() {
-    let output = plan_with(
-        &[],
-        &stream(&[POOL, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: notes}"]),
+fn nodes_are_read_without_a_warning() {
+    assert_eq!(
+        warnings("apiVersion: v1\nkind: Node\nmetadata: {name: node-1}"),
+        ""
     );
-    assert!(output.status.success());
+}
+
+#[test]
+fn other_kinds_are_ignored_with_a_warning() {
+    let printed = warnings("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: notes}");
     assert!(
-        String::from_utf8(output.stderr)
-            .unwrap()
-            .contains("warning: document 2 (ConfigMap notes) is ignored")
+        printed.contains("warning: document 2 (ConfigMap notes) is ignored"),
+        "{printed}"
     );
 }

@@ -1,9 +1,9 @@
-//! `kubectl warmpool claim`: how a claim stands, told from the object alone, and the arguments.
+//! `kubectl warmpool claim`: the state of a claim, and the arguments.
 
-use crate::called::{called, said};
+use crate::command_line::{printed, run_as};
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
-use warmpool::cli::kubectl::claim::standing::{Sandbox, Standing, standing};
+use warmpool::cli::kubectl::claim::state::{ClaimState, ReadySandbox, claim_state};
 
 fn claim(status: &Value) -> DynamicObject {
     let claim = json!({
@@ -20,58 +20,58 @@ fn condition(type_: &str, status: &str, reason: &str, message: &str) -> Value {
     json!({"type": type_, "status": status, "reason": reason, "message": message})
 }
 
-fn stands(phase: &str, bound: &Value, ready: &Value) -> Standing {
+fn state(phase: &str, bound: &Value, ready: &Value) -> ClaimState {
     let sandboxes = json!([{"name": "python-7c9f-x2k4", "ip": "10.1.0.17"}]);
-    standing(&claim(&json!({
+    claim_state(&claim(&json!({
         "phase": phase, "wait": "12ms", "conditions": [bound, ready], "sandboxes": sandboxes,
     })))
 }
 
 #[test]
-fn a_claim_waits_until_its_sandbox_is_ready_with_the_operators_words() {
-    assert_eq!(standing(&claim(&Value::Null)), Standing::Waiting(None));
+fn a_claim_waits_until_its_sandbox_is_ready_and_shows_the_message_of_the_condition() {
+    assert_eq!(claim_state(&claim(&Value::Null)), ClaimState::Waiting(None));
     let bound = condition("Bound", "False", "NoneAvailable", "none yet; first in line");
     let unready = condition("Ready", "False", "NotBound", "none yet; first in line");
-    let waits = Standing::Waiting(Some("none yet; first in line".into()));
-    assert_eq!(stands("Pending", &bound, &unready), waits);
+    let waits = ClaimState::Waiting(Some("none yet; first in line".into()));
+    assert_eq!(state("Pending", &bound, &unready), waits);
     let bound = condition("Bound", "True", "Bound", "sandbox x belongs to this claim");
     let unready = condition("Ready", "False", "SandboxNotReady", "sandbox x is not ready");
-    let waits = Standing::Waiting(Some("sandbox x is not ready".into()));
-    assert_eq!(stands("Bound", &bound, &unready), waits);
+    let waits = ClaimState::Waiting(Some("sandbox x is not ready".into()));
+    assert_eq!(state("Bound", &bound, &unready), waits);
     let ready = condition("Ready", "True", "SandboxReady", "sandbox x is ready");
-    let Standing::Ready(sandbox) = stands("Bound", &bound, &ready) else {
+    let ClaimState::Ready(sandbox) = state("Bound", &bound, &ready) else {
         panic!("it should be ready")
     };
     assert_eq!(
-        sandbox.line(),
+        sandbox.outcome(),
         "bound to sandbox python-7c9f-x2k4 (10.1.0.17) in 12ms"
     );
 }
 
 #[test]
-fn a_claim_that_has_ended_tells_its_reason_in_whatever_phase_it_has() {
+fn an_ended_claim_shows_phase_reason_and_message() {
     let lost = condition("Bound", "False", "SandboxLost", "sandbox x is gone");
     let unready = condition("Ready", "False", "NotBound", "sandbox x is gone");
     for phase in ["Failed", "Expired"] {
-        let ended = Standing::Ended(format!("is {phase} (SandboxLost: sandbox x is gone)"));
-        assert_eq!(stands(phase, &lost, &unready), ended);
+        let ended = ClaimState::Ended(format!("is {phase} (SandboxLost: sandbox x is gone)"));
+        assert_eq!(state(phase, &lost, &unready), ended);
     }
 }
 
 #[test]
-fn what_is_not_known_of_a_sandbox_is_left_out() {
-    let sandbox = Sandbox {
+fn the_outcome_omits_an_unknown_ip_and_wait() {
+    let sandbox = ReadySandbox {
         name: "x".into(),
         ip: String::new(),
         wait: String::new(),
     };
-    assert_eq!(sandbox.line(), "bound to sandbox x");
+    assert_eq!(sandbox.outcome(), "bound to sandbox x");
 }
 
-/// Calls the verb where there is no cluster: exit code 2 is for arguments that are not understood.
+/// Runs the verb without a cluster. Exit code 2 means invalid arguments.
 fn called_with(arguments: &[&str]) -> (Option<i32>, String) {
-    let output = called("kubectl-warmpool", &[&["claim", "python"], arguments].concat());
-    (output.status.code(), said(&output))
+    let output = run_as("kubectl-warmpool", &[&["claim", "python"], arguments].concat());
+    (output.status.code(), printed(&output))
 }
 
 #[test]
@@ -84,31 +84,32 @@ fn flags_of_exec_come_with_exec_and_a_command() {
         &["--container=main"],
         &["--exec", "-o", "json", "--", "sh"],
     ] {
-        let (code, said) = called_with(bad);
-        assert_eq!(code, Some(2), "{bad:?}: {said}");
+        let (code, printed) = called_with(bad);
+        assert_eq!(code, Some(2), "{bad:?}: {printed}");
     }
-    let (code, said) = called_with(&["-it", "--rm", "--exec", "--", "sh", "-c", "exit 3"]);
-    assert!(code == Some(1) && !said.contains("Usage:"), "{said}");
+    let (code, printed) = called_with(&["-it", "--rm", "--exec", "--", "sh", "-c", "exit 3"]);
+    assert!(code == Some(1) && !printed.contains("Usage:"), "{printed}");
 }
 
 #[test]
-fn what_needs_the_sandbox_is_refused_without_waiting() {
+fn flags_that_need_the_sandbox_are_rejected_with_wait_false() {
     for flags in [&["--rm"][..], &["--exec", "--", "sh"]] {
-        let (code, said) = called_with(&[&["--wait=false"], flags].concat());
+        let (code, printed) = called_with(&[&["--wait=false"], flags].concat());
         assert_eq!(code, Some(1));
         let flag = flags[0];
-        let words = format!("error: {flag} needs the sandbox to be waited for; leave out --wait=false\n");
-        assert_eq!(said, words);
+        let words =
+            format!("error: {flag} requires that the call waits for the sandbox; leave out --wait=false\n");
+        assert_eq!(printed, words);
     }
 }
 
 #[test]
-fn without_kubectl_nothing_is_begun() {
-    // The PATH of a call in these tests is empty.
-    let (code, said) = called_with(&["--exec", "--", "sh"]);
+fn exec_without_kubectl_in_the_path_creates_no_claim() {
+    // `run_as` sets an empty PATH.
+    let (code, printed) = called_with(&["--exec", "--", "sh"]);
     assert_eq!(code, Some(1));
     assert_eq!(
-        said,
+        printed,
         "error: --exec runs the command with 'kubectl exec', and kubectl is not in the PATH\n"
     );
 }

@@ -1,4 +1,4 @@
-//! `rollout history`: which revisions it lists, and how.
+//! `rollout history`: the revisions that it lists, and the table.
 
 use crate::objects::{history, revision};
 
@@ -21,7 +21,7 @@ fn a_history_without_revisions_says_so() {
 }
 
 #[test]
-fn revisions_of_an_earlier_pool_of_the_name_are_not_listed() {
+fn revisions_of_a_deleted_pool_of_the_same_name_are_not_listed() {
     let mut strange = revision(1, "image:0", None);
     strange.metadata.owner_references.as_mut().unwrap()[0].uid = "earlier".into();
     let mut loose = revision(2, "image:0", None);

@@ -1,5 +1,6 @@
-//! What the kubectl plugin decides and says, told without a cluster: each verb is a pure function of the pool
-//! and its history. That the right requests are sent is told in `tests/apiserver/stories/plugin.rs`.
+//! What the verbs of the kubectl plugin decide and print, without a cluster.
+//!
+//! `tests/apiserver/stories/plugin.rs` and `verbs.rs` test the requests.
 
 // A test may panic: that is how it fails.
 #![allow(
@@ -9,11 +10,11 @@
     clippy::panic
 )]
 
-mod called;
 mod claim;
-mod edits;
+mod command_line;
 mod history;
 mod objects;
+mod pause_resume_restart;
 mod status;
 mod undo;
 mod why;

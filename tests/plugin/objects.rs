@@ -1,9 +1,9 @@
-//! Pools and revisions as the API server gives them.
+//! Pools and revisions as the API server returns them.
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
-use warmpool::cli::kubectl::history::History;
+use warmpool::cli::kubectl::rollout::history::History;
 
 pub const POOL_UID: &str = "pool-uid";
 
@@ -11,7 +11,7 @@ pub fn template(image: &str) -> Value {
     json!({"metadata": {"labels": {"app": "python"}}, "spec": {"containers": [{"name": "main", "image": image}]}})
 }
 
-/// A pool of ten with the template of `image`; `more` is merged over it.
+/// A pool of 10 replicas with the template of `image`; `more` is merged over it.
 pub fn pool(image: &str, more: &Value) -> DynamicObject {
     let mut pool = json!({
         "apiVersion": "warmpool.dev/v1alpha1",
@@ -24,14 +24,19 @@ pub fn pool(image: &str, more: &Value) -> DynamicObject {
     serde_json::from_value(pool).unwrap()
 }
 
+/// The `ownerReferences` of an object that the pool controls.
+pub fn owned_by_pool() -> Value {
+    json!([{
+        "apiVersion": "warmpool.dev/v1alpha1", "kind": "Pool", "name": "python", "uid": POOL_UID, "controller": true,
+    }])
+}
+
 pub fn revision(number: i64, image: &str, cause: Option<&str>) -> ControllerRevision {
     let mut revision = json!({
         "metadata": {
             "name": format!("python-{number}"),
             "labels": {"warmpool.dev/pool": "python", "warmpool.dev/revision": format!("hash{number}")},
-            "ownerReferences": [{
-                "apiVersion": "warmpool.dev/v1alpha1", "kind": "Pool", "name": "python", "uid": POOL_UID, "controller": true,
-            }],
+            "ownerReferences": owned_by_pool(),
         },
         "revision": number,
         "data": {"spec": {"template": template(image)}},

@@ -1,9 +1,11 @@
-//! `rollout undo`: where it goes, what it refuses, what it writes.
+//! `rollout undo`: the revision that it selects, its errors and its patch.
 
 use crate::objects::{history, pool, revision, template};
 use serde_json::{Value, json};
-use warmpool::cli::kubectl::history::History;
-use warmpool::cli::kubectl::undo::{Decision, DryRun, Since, UndoError, choose, decide, patch, since};
+use warmpool::cli::kubectl::rollout::history::History;
+use warmpool::cli::kubectl::rollout::undo::{
+    Decision, Difference, DryRun, UndoError, choose, decide, difference, patch,
+};
 
 fn three() -> History {
     history(vec![
@@ -17,90 +19,90 @@ fn previous(image: &str) -> i64 {
     choose(&pool(image, &json!({})), &three(), 0).unwrap().revision
 }
 
-fn refusal(more: &Value, history: &History, to_revision: i64) -> String {
+fn error(more: &Value, history: &History, to_revision: i64) -> String {
     let decided = decide(&pool("image:3", more), history, to_revision, DryRun::None);
     decided.unwrap_err().to_string()
 }
 
 #[test]
-fn undo_goes_to_the_revision_before_the_present_template() {
+fn undo_selects_the_revision_before_the_current_template() {
     assert_eq!(previous("image:3"), 2);
 }
 
 #[test]
-fn a_template_not_stored_yet_is_undone_to_the_newest_that_is() {
+fn a_template_that_is_not_stored_yet_is_undone_to_the_newest_revision() {
     assert_eq!(previous("image:4"), 3);
 }
 
 #[test]
-fn a_template_gone_back_to_by_hand_is_undone_to_the_one_it_replaced() {
+fn a_manual_rollback_is_undone_to_the_revision_that_it_replaced() {
     assert_eq!(previous("image:1"), 3);
 }
 
 #[test]
-fn a_revision_that_is_not_there_is_not_found() {
+fn an_unknown_revision_is_not_found() {
     for number in [7, -1] {
         let expected = format!("unable to find specified revision {number} in history");
-        assert_eq!(refusal(&json!({}), &three(), number), expected);
+        assert_eq!(error(&json!({}), &three(), number), expected);
     }
 }
 
 #[test]
-fn with_one_revision_there_is_nothing_to_undo() {
+fn a_pool_with_a_single_revision_has_nothing_to_undo() {
     let one = history(vec![revision(3, "image:3", None)]);
     assert_eq!(
-        refusal(&json!({}), &one, 0),
+        error(&json!({}), &one, 0),
         "no rollout history found for pool \"python\""
     );
 }
 
 #[test]
-fn an_equal_template_is_skipped_however_it_is_written() {
+fn an_equal_template_in_another_form_is_skipped() {
     let wordy = json!({"spec": {"template": {"spec": {"nodeSelector": {}}}}});
     let decided = decide(&pool("image:3", &wordy), &three(), 3, DryRun::None).unwrap();
     let words = "skipped rollback (current template already matches revision 3)";
-    assert_eq!(decided, Decision::Say(words.into()));
+    assert_eq!(decided, Decision::Print(words.into()));
 }
 
 #[test]
-fn a_paused_pool_is_not_rolled_back_and_the_command_is_given() {
+fn a_paused_pool_is_not_rolled_back_and_the_error_shows_the_command_that_resumes_it() {
     let paused = json!({"spec": {"updateStrategy": {"paused": true}}});
     assert_eq!(
-        refusal(&paused, &three(), 1),
+        error(&paused, &three(), 1),
         "you cannot rollback a paused pool; resume it first with \
          'kubectl warmpool rollout resume python -n sandboxes' and try again"
     );
 }
 
 #[test]
-fn a_pool_with_a_template_by_reference_is_not_rolled_back() {
+fn a_pool_with_a_template_ref_is_not_rolled_back() {
     let by_reference = json!({"spec": {"template": null, "templateRef": {"name": "python-3.13"}}});
     let decided = decide(&pool("image:3", &by_reference), &three(), 1, DryRun::Client);
     assert!(
         matches!(&decided, Err(UndoError::TemplateRef { .. })),
         "{decided:?}"
     );
-    let said = decided.unwrap_err().to_string();
+    let message = decided.unwrap_err().to_string();
     assert!(
-        said.contains("PodTemplate \"python-3.13\"") && said.contains("instead"),
-        "{said}"
+        message.contains("PodTemplate \"python-3.13\"") && message.contains("instead"),
+        "{message}"
     );
 }
 
 #[test]
 fn a_client_side_dry_run_shows_the_template_and_writes_nothing() {
     let decided = decide(&pool("image:3", &json!({})), &three(), 1, DryRun::Client).unwrap();
-    let Decision::Say(said) = decided else {
+    let Decision::Print(message) = decided else {
         panic!("nothing should be written: {decided:?}")
     };
     assert!(
-        said.starts_with("will roll back to revision 1 (dry run)\nPod Template:\n"),
-        "{said}"
+        message.starts_with("will roll back to revision 1 (dry run)\nPod Template:\n"),
+        "{message}"
     );
-    assert!(said.contains("image: image:1"), "{said}");
+    assert!(message.contains("image: image:1"), "{message}");
 }
 
-/// The pool after the patch, as the API server would have it.
+/// The pool after the patch, as the API server would store it.
 fn patched(more: &Value, to_revision: i64) -> Value {
     let pool = pool("image:3", more);
     let all = three();
@@ -115,7 +117,7 @@ fn patched(more: &Value, to_revision: i64) -> Value {
 }
 
 #[test]
-fn the_whole_template_comes_back_and_nothing_else_of_the_spec() {
+fn undo_restores_the_whole_template_and_nothing_else_of_the_spec() {
     let changed = json!({"metadata": {"labels": {"tier": "gold"}}, "spec": {"hostNetwork": true}});
     let before = json!({"spec": {"replicas": 4, "template": changed}});
     let after = patched(&before, 1);
@@ -126,7 +128,7 @@ fn the_whole_template_comes_back_and_nothing_else_of_the_spec() {
 }
 
 #[test]
-fn the_change_cause_comes_back_with_the_template_or_goes() {
+fn undo_restores_or_removes_the_change_cause() {
     let noted = json!({"metadata": {"annotations": {"kubernetes.io/change-cause": "third", "team": "red"}}});
     let annotations = |more: &Value, to| patched(more, to)["metadata"]["annotations"].clone();
     assert_eq!(
@@ -142,7 +144,7 @@ fn the_change_cause_comes_back_with_the_template_or_goes() {
 }
 
 #[test]
-fn the_patch_fits_only_the_pool_that_was_read() {
+fn the_json_patch_applies_only_to_the_pool_that_was_read() {
     let pool = pool("image:3", &json!({}));
     let all = three();
     let operations: json_patch::Patch = serde_json::from_value(patch(&pool, all.find(1).unwrap())).unwrap();
@@ -154,17 +156,17 @@ fn the_patch_fits_only_the_pool_that_was_read() {
 }
 
 #[test]
-fn after_a_refusal_it_tries_again_only_on_the_spec_that_was_read() {
+fn after_a_conflict_undo_retries_only_if_the_spec_is_unchanged() {
     let read = pool("image:3", &json!({}));
-    let became = |metadata: Value| since(&read, &pool("image:3", &json!({"metadata": metadata})));
-    assert_eq!(became(json!({})), Since::Same);
-    assert_eq!(became(json!({"resourceVersion": "78"})), Since::Touched);
+    let became = |metadata: Value| difference(&read, &pool("image:3", &json!({"metadata": metadata})));
+    assert_eq!(became(json!({})), Difference::None);
+    assert_eq!(became(json!({"resourceVersion": "78"})), Difference::OutsideSpec);
     assert_eq!(
         became(json!({"resourceVersion": "78", "generation": 4})),
-        Since::Changed
+        Difference::Spec
     );
     assert_eq!(
         became(json!({"resourceVersion": "78", "uid": "another"})),
-        Since::Changed
+        Difference::Spec
     );
 }

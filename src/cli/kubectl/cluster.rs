@@ -1,9 +1,9 @@
-//! The cluster and namespace that a call is about, and what its answers mean.
+//! Connects to the cluster and classifies errors of requests.
 
 use crate::cache::index::Index;
 use crate::cache::watch::chain;
-use crate::cli::kubectl::Connection;
-use crate::cli::live;
+use crate::cli::kubectl::connection::Connection;
+use crate::cli::live_cluster;
 use crate::executor::outcome::{CallError, call};
 use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::core::Status;
@@ -11,38 +11,40 @@ use kube::runtime::watcher;
 use kube::{Client, Config};
 use thiserror::Error;
 
-/// How the words of the API server begin, as kubectl prints them.
+/// Prefix of an error from the API server, as in kubectl.
 pub(super) const FROM_SERVER: &str = "Error from server";
 
-/// Why a request has no useful answer.
+/// A request failed, or could not be sent.
 #[derive(Debug, Error)]
 pub enum ClusterError {
     /// The kubeconfig cannot be used.
     #[error("the kubeconfig cannot be used: {0}")]
     Kubeconfig(#[from] KubeconfigError),
     /// Neither a kubeconfig nor a ServiceAccount was found.
-    #[error("no cluster to connect to, name one with --kubeconfig or --context: {0}")]
+    #[error("no cluster to connect to; set --kubeconfig or --context: {0}")]
     NoCluster(#[from] InferConfigError),
-    /// The client could not be made.
-    #[error("the client could not be made: {}", chain(.0))]
+    /// The client could not be built from the kubeconfig.
+    #[error("cannot build a client from the kubeconfig: {}", chain(.0))]
     Client(#[source] kube::Error),
-    /// The API server does not know the kind.
-    #[error("the server doesn't have a resource type \"pools\"; are the CRDs of warmpool installed?")]
+    /// The API server does not serve the kind.
+    #[error(
+        "the server doesn't have a resource type \"pools\"; install the CRDs with 'warmpool crds | kubectl apply -f -'"
+    )]
     NoPools,
-    /// The API server refuses.
+    /// The API server answered with an error.
     #[error("{FROM_SERVER}{}: {}", reason(.0), .0.message)]
-    Refused(#[source] Box<Status>),
-    /// There was no answer.
-    #[error("the API server at {url} could not be asked: {}", chain(source))]
+    Rejected(#[source] Box<Status>),
+    /// No answer came, so whether a write took effect is unknown.
+    #[error("no answer from the API server at {url}: {}", chain(source))]
     NoAnswer {
-        /// Its address.
+        /// Address of the API server.
         url: String,
-        /// Why.
+        /// Cause.
         source: CallError,
     },
 }
 
-/// One namespace of a cluster, and the client to reach it.
+/// A client for one namespace of a cluster.
 pub(super) struct Cluster {
     /// The client.
     pub(super) client: Client,
@@ -52,7 +54,7 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// Makes ready to reach the cluster; asks nothing yet.
+    /// Builds a client from the kubeconfig. Sends no request.
     pub(super) async fn open(connection: &Connection) -> Result<Self, ClusterError> {
         let options = KubeConfigOptions {
             context: connection.context.clone(),
@@ -63,7 +65,7 @@ impl Cluster {
             None if options.context.is_some() => Config::from_kubeconfig(&options).await?,
             None => Config::infer().await?,
         };
-        // A user wants to see a refusal, not to wait for a retry.
+        // A user wants to see an error at once. kube-rs retries for minutes.
         config.default_retry = false;
         let url = config.cluster_url.to_string();
         let namespace = connection.namespace.as_ref().unwrap_or(&config.default_namespace);
@@ -81,41 +83,41 @@ impl Cluster {
         &self,
         request: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, ClusterError> {
-        call(request).await.map_err(|e| self.wrong(e))
+        call(request).await.map_err(|e| self.classify(e))
     }
 
-    /// Everything of the namespace that the planner looks at.
+    /// Reads every object of the namespace that the planner uses.
     pub(super) async fn read(&self) -> Result<Index, ClusterError> {
-        let index = live::read(&self.client, Some(&self.namespace)).await;
-        index.map_err(|e| self.wrong(e))
+        let index = live_cluster::read(&self.client, Some(&self.namespace)).await;
+        index.map_err(|e| self.classify(e))
     }
 
-    /// Lets a watch that broke off begin again, unless the API server refuses it.
-    pub(super) fn survive(&self, error: watcher::Error) -> Result<(), ClusterError> {
+    /// Returns an error of a watch that a retry cannot fix. Prints a warning about other failed starts.
+    pub(super) fn check_watch_error(&self, error: watcher::Error) -> Result<(), ClusterError> {
         let (watcher::Error::InitialListFailed(source) | watcher::Error::WatchStartFailed(source)) = error
         else {
             return Ok(());
         };
         match source {
             kube::Error::Api(status) if matches!(status.code, 401 | 403 | 404) => {
-                Err(self.wrong(kube::Error::Api(status).into()))
+                Err(self.classify(kube::Error::Api(status).into()))
             }
             other => {
-                eprintln!("Warning: the watch is tried again: {}", chain(&other));
+                eprintln!("Warning: retrying the watch: {}", chain(&other));
                 Ok(())
             }
         }
     }
 
-    fn wrong(&self, error: CallError) -> ClusterError {
+    fn classify(&self, error: CallError) -> ClusterError {
         match error {
-            // What has no such reason is no answer about an object, but about the path.
+            // A 404 about an object has the reason NotFound; a 404 about an unknown path has none.
             CallError::Kube(kube::Error::Api(status))
                 if status.code == 404 && status.reason != "NotFound" =>
             {
                 ClusterError::NoPools
             }
-            CallError::Kube(kube::Error::Api(status)) => ClusterError::Refused(status),
+            CallError::Kube(kube::Error::Api(status)) => ClusterError::Rejected(status),
             source => ClusterError::NoAnswer {
                 url: self.url.clone(),
                 source,

@@ -1,35 +1,33 @@
-//! The kubectl plugin: what the binary is under the name `kubectl-warmpool`.
+//! The kubectl plugin: the command line of the binary when it is called `kubectl-warmpool`.
 
 pub mod claim;
 mod cluster;
-pub mod edit;
-mod follow;
-pub mod history;
-pub mod pool;
+mod connection;
+mod pool;
+mod pool_client;
+pub mod pool_name;
 mod print;
 pub mod rollout;
-mod session;
-pub mod status;
-pub mod undo;
 pub mod why;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
+use connection::Connection;
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// The name under which kubectl finds the plugin in the `PATH`.
 const NAME: &str = "kubectl-warmpool";
 
-/// Takes sandboxes out of pools, and rolls out their templates as kubectl does those of Deployments.
+/// Claim sandboxes, explain what the operator does, and control rollouts as kubectl does for Deployments.
 #[derive(Parser)]
 #[command(name = NAME, bin_name = "kubectl warmpool", version, long_about = None, after_help = "\
 Examples:
   kubectl warmpool claim python -it --rm --exec -- sh      a shell in a warm sandbox
-  kubectl warmpool why run-42                              what does the claim wait for?
-  kubectl warmpool rollout status python                   follow a rollout to its end
-  kubectl warmpool rollout history python                  which templates has the pool had?
-  kubectl warmpool rollout undo python --to-revision=2     go back to one of them
+  kubectl warmpool why run-42                              why does the claim wait?
+  kubectl warmpool rollout status python                   follow a rollout until it completes
+  kubectl warmpool rollout history python                  list the revisions of the template
+  kubectl warmpool rollout undo python --to-revision=2     roll back to revision 2
   kubectl warmpool rollout pause python -n sandboxes")]
 struct Cli {
     #[command(flatten)]
@@ -40,34 +38,20 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Take a sandbox from a pool, wait for it, and run a command in it
+    /// Claim a sandbox of a pool, wait for it, and run a command in it
     Claim(claim::Arguments),
-    /// Say why a claim, a pool or a sandbox is where it is, and what the operator would do next
+    /// Explain the state of a claim, a pool or a sandbox, and what the operator would do next
     Why(why::Arguments),
-    /// Follow, undo, pause, resume or restart the rollout of a pool's template
+    /// Follow, list, undo, pause, resume or restart the rollouts of a pool
     Rollout(rollout::Arguments),
 }
 
-/// Which cluster and namespace are meant: kubectl's own flags.
-#[derive(Args)]
-struct Connection {
-    /// Namespace of what is meant [default: that of the kubeconfig context]
-    #[arg(short, long, global = true)]
-    namespace: Option<String>,
-    /// Context of the kubeconfig to use [default: its current context]
-    #[arg(long, global = true)]
-    context: Option<String>,
-    /// Path of the kubeconfig [default: as for kubectl]
-    #[arg(long, global = true, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-}
-
-/// Whether a program called `argv0` is the plugin.
+/// Whether `argv0` is the name of the plugin.
 pub fn is_plugin(argv0: Option<&OsStr>) -> bool {
     argv0.and_then(|path| Path::new(path).file_name()) == Some(OsStr::new(NAME))
 }
 
-/// Runs the verb that the arguments name.
+/// Parses the arguments, runs the verb and returns its exit code.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let connection = &cli.connection;
@@ -80,14 +64,14 @@ pub fn main() -> ExitCode {
             .map(|()| ExitCode::SUCCESS)
             .map_err(|e| e.to_string()),
     };
-    outcome.unwrap_or_else(|said| {
-        // The words of the API server stand for themselves, as in kubectl.
-        let mark = if said.starts_with(cluster::FROM_SERVER) {
+    outcome.unwrap_or_else(|message| {
+        // Like kubectl, print an error of the API server without a prefix.
+        let prefix = if message.starts_with(cluster::FROM_SERVER) {
             ""
         } else {
             "error: "
         };
-        print::note(&format!("{mark}{said}"));
+        print::note(&format!("{prefix}{message}"));
         ExitCode::FAILURE
     })
 }

@@ -1,4 +1,4 @@
-//! How objects and outcomes are printed.
+//! Prints objects, outcomes and notes as kubectl does.
 
 use clap::ValueEnum;
 use kube::Resource;
@@ -7,59 +7,58 @@ use serde::Serialize;
 use std::io::Write;
 use thiserror::Error;
 
-/// The formats of kubectl's `-o` that the verbs share.
+/// An output format, as in kubectl's `-o`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// The whole object
+    /// The whole object as JSON
     Json,
-    /// The whole object
+    /// The whole object as YAML
     Yaml,
-    /// Its kind and name
+    /// Kind and name
     Name,
 }
 
-/// Why something could not be printed.
+/// The output could not be printed.
 #[derive(Debug, Error)]
 pub enum PrintError {
-    /// Standard output does not take it.
-    #[error("the output could not be written: {0}")]
+    /// Standard output is closed or full.
+    #[error("cannot write the output: {0}")]
     Write(#[from] std::io::Error),
-    /// Not to be written as JSON.
-    #[error("the object could not be written as JSON: {0}")]
+    /// The object has no JSON form.
+    #[error("cannot write the object as JSON: {0}")]
     Json(#[from] serde_json::Error),
-    /// Not to be written as YAML.
-    #[error("the object could not be written as YAML: {0}")]
+    /// The object has no YAML form.
+    #[error("cannot write the object as YAML: {0}")]
     Yaml(#[from] serde_yaml_ng::Error),
 }
 
-/// Writes to standard output, so that a reader of a pipe sees it at once.
+/// Writes to standard output and flushes, so that a program that reads the pipe sees each line at once.
 pub(super) fn out(text: &str) -> Result<(), PrintError> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())?;
     Ok(out.flush()?)
 }
 
-/// Writes a line to standard error. A terminal that has gone away is no reason to stop: something may have to be
-/// cleaned up yet.
+/// Writes a line to standard error. Ignores a closed terminal, because the caller may still have to delete a claim.
 pub(super) fn note(line: &str) {
     _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// A pool as kubectl names it in its answers.
+/// Resource and name of a pool, as kubectl prints them.
 pub(super) fn title(pool: &str) -> String {
     format!("pool.warmpool.dev/{pool}")
 }
 
-/// What has been done to a pool; with a format the pool itself.
-pub(super) fn done(format: Option<Format>, pool: &DynamicObject, what: &str) -> Result<(), PrintError> {
+/// Prints what was done to a pool, or the pool in the given format.
+pub(super) fn done(format: Option<Format>, pool: &DynamicObject, outcome: &str) -> Result<(), PrintError> {
     let title = title(super::pool::name(pool));
     match format {
-        None => out(&format!("{title} {what}\n")),
+        None => out(&format!("{title} {outcome}\n")),
         Some(format) => out(&document(format, pool, &title)?),
     }
 }
 
-/// An object in a format of the user's choice, without what only servers read.
+/// The object in the given format, without `metadata.managedFields`.
 pub(super) fn document<K: Resource + Clone + Serialize>(
     format: Format,
     object: &K,

@@ -1,10 +1,10 @@
-//! What is said of claims.
+//! Explanations of claims.
 
 use super::{CLAIM_UID, World, ago, condition, plain, revision_of};
 use serde_json::json;
 
 #[test]
-fn a_bound_claim_tells_what_it_has_and_since_when() {
+fn a_bound_claim_names_its_sandbox_and_when_it_was_bound() {
     let sandbox = json!({
         "name": "p1", "uid": "p1-uid", "ip": "10.1.0.17", "revision": revision_of("image:1"),
         "boundTime": ago(312), "warm": true,
@@ -29,16 +29,16 @@ fn a_bound_claim_tells_what_it_has_and_since_when() {
         revision_of("image:1"),
         revision_of("image:2")
     );
-    world.tells(
+    world.explains(
         "claim/run",
         &[
             "Claim run is bound to sandbox p1 (10.1.0.17) of pool python since 2026-01-31T11:54:48Z (5m12s).",
-            "It was available when the claim came, which waited 12ms.",
+            "It was available when the claim was created. The claim waited 12ms.",
             &old,
             "It is not Ready: sandbox p1 is not ready.",
         ],
     );
-    world.tells(
+    world.explains(
         "pod/p1",
         &[
             "Sandbox p1 of pool python belongs to claim run.",
@@ -48,25 +48,25 @@ fn a_bound_claim_tells_what_it_has_and_since_when() {
 }
 
 #[test]
-fn a_waiting_claim_tells_its_place_what_is_made_for_it_and_its_deadline() {
+fn a_waiting_claim_shows_its_position_the_creations_and_its_deadline() {
     let world = plain(0)
         .claim("first", &json!({}), &json!({}))
         .claim("second", &json!({}), &json!({}));
-    world.tells(
+    world.explains(
         "second",
         &[
             "Claim second has waited 30s for a sandbox of pool python: no sandbox is available yet; 1 claim ahead at \
              12:00:00Z.",
-            "Pool python keeps none warm: its spec.replicas is 0.",
-            "2 claims wait for it.",
+            "Pool python keeps no sandbox warm: its spec.replicas is 0.",
+            "2 claims wait for this pool.",
             "2 sandboxes are missing, and the operator creates 2 now.",
-            "It fails at 2026-01-31T12:04:30Z, in 4m30s, unless it is bound by then (waitTimeoutSeconds).",
+            "It fails at 2026-01-31T12:04:30Z, in 4m30s, unless it is bound before (waitTimeoutSeconds).",
         ],
     );
 }
 
 #[test]
-fn what_keeps_a_pool_from_making_sandboxes_is_told_with_its_field() {
+fn a_limit_on_creations_is_named_with_its_field() {
     let limits = [
         (
             json!({"capacity": {"maxTotal": 1}}),
@@ -74,62 +74,65 @@ fn what_keeps_a_pool_from_making_sandboxes_is_told_with_its_field() {
         ),
         (
             json!({"scaleStrategy": {"maxUnavailable": 1}}),
-            "No more than scaleStrategy.maxUnavailable (1) warm up at once; the others come as these become \
+            "At most scaleStrategy.maxUnavailable (1) sandboxes warm up at once; the others are created as these become \
              available.",
         ),
     ];
     for (spec, sentence) in limits {
         let world = World::new(1, &spec, &json!({})).warming("p1");
         let world = world.claim("run", &json!({}), &json!({}));
-        world.tells("run", &[sentence]);
-        world.tells("pool/python", &[sentence]);
+        world.explains("run", &[sentence]);
+        world.explains("pool/python", &[sentence]);
     }
-    // Where a limit leaves room it is not told.
+    // A limit that is not reached is not named.
     let wide = json!({"capacity": {"maxTotal": 9}, "scaleStrategy": {"maxUnavailable": 9}});
     let free = World::new(1, &wide, &json!({})).warming("p1");
     let free = free.claim("run", &json!({}), &json!({}));
-    let said = free.why("run");
-    assert!(!said.contains("maxTotal") && !said.contains("at once"), "{said}");
-}
-
-#[test]
-fn refusals_of_the_api_server_are_told_in_its_words() {
-    let refused = condition("ReplicaFailure", "True", "FailedCreate", "exceeded quota: pods=3");
-    let world =
-        World::new(2, &json!({}), &json!({"conditions": [refused]})).claim("run", &json!({}), &json!({}));
-    let sentence = "The API server refuses new sandboxes: exceeded quota: pods=3. The operator tries one now and \
-                    then, a minute apart at most.";
-    world.tells("claim/run", &[sentence]);
-    world.tells("pool/python", &[sentence]);
-}
-
-#[test]
-fn a_claim_on_a_missing_pool_says_so_and_when_it_fails() {
-    let world = plain(0).claim("run", &json!({"poolRef": {"name": "node"}}), &json!({}));
-    assert_eq!(
-        world.why("run"),
-        "Claim run has waited 30s: pool node does not exist in namespace ns.\n\
-         It fails at 2026-01-31T12:04:30Z, in 4m30s, unless it is bound by then (waitTimeoutSeconds)."
+    let answer = free.why("run");
+    assert!(
+        !answer.contains("maxTotal") && !answer.contains("at once"),
+        "{answer}"
     );
 }
 
 #[test]
-fn a_claim_for_the_latest_revision_tells_that_the_rollout_is_paused() {
+fn rejections_by_the_api_server_are_quoted() {
+    let refused = condition("ReplicaFailure", "True", "FailedCreate", "exceeded quota: pods=3");
+    let world =
+        World::new(2, &json!({}), &json!({"conditions": [refused]})).claim("run", &json!({}), &json!({}));
+    let sentence = "The API server rejects new sandboxes: exceeded quota: pods=3. The operator retries with a single \
+                    sandbox, at least once a minute.";
+    world.explains("claim/run", &[sentence]);
+    world.explains("pool/python", &[sentence]);
+}
+
+#[test]
+fn a_claim_on_a_missing_pool_names_the_pool_and_the_deadline() {
+    let world = plain(0).claim("run", &json!({"poolRef": {"name": "node"}}), &json!({}));
+    assert_eq!(
+        world.why("run"),
+        "Claim run has waited 30s: pool node does not exist in namespace ns.\n\
+         It fails at 2026-01-31T12:04:30Z, in 4m30s, unless it is bound before (waitTimeoutSeconds)."
+    );
+}
+
+#[test]
+fn a_claim_for_the_latest_revision_shows_that_the_rollout_is_paused() {
     let paused = json!({"updateStrategy": {"paused": true}});
     let world = World::new(1, &paused, &json!({"currentRevision": revision_of("image:1")}))
         .revision(1, "image:1")
         .pod("p1", "image:1", &json!({}))
         .claim("run", &json!({"revisionPolicy": "Latest"}), &json!({}));
-    let said = world.why("run");
+    let answer = world.why("run");
     let words = format!(
         "the pool's rollout to revision {} is paused",
         revision_of("image:2")
     );
-    assert!(said.contains(&words), "{said}");
+    assert!(answer.contains(&words), "{answer}");
 }
 
 #[test]
-fn a_claim_that_is_next_tells_which_sandbox_it_gets() {
+fn a_claim_that_is_next_names_the_sandbox_to_bind() {
     let world = plain(1)
         .pod("p1", "image:2", &json!({}))
         .claim("run", &json!({}), &json!({}));
@@ -137,14 +140,14 @@ fn a_claim_that_is_next_tells_which_sandbox_it_gets() {
         world.why("run"),
         "Claim run is next: the operator would bind it to sandbox p1 now."
     );
-    world.tells(
+    world.explains(
         "pod/p1",
         &["Next the operator would bind it to claim run because it is available and the claim is next."],
     );
 }
 
 #[test]
-fn a_claim_whose_binding_is_refused_tells_what_the_api_server_says() {
+fn a_claim_whose_binding_is_rejected_quotes_the_api_server() {
     let refusal = "the API server refuses the binding: this team may not have a sandbox";
     let status = json!({
         "phase": "Pending", "observedGeneration": 1, "pool": "python",
@@ -157,12 +160,12 @@ fn a_claim_whose_binding_is_refused_tells_what_the_api_server_says() {
         world.why("run"),
         "Claim run is next: the operator would bind it to sandbox p1 now, but the API server refuses the binding: this \
          team may not have a sandbox.\n\
-         It fails at 2026-01-31T12:04:30Z, in 4m30s, unless it is bound by then (waitTimeoutSeconds)."
+         It fails at 2026-01-31T12:04:30Z, in 4m30s, unless it is bound before (waitTimeoutSeconds)."
     );
 }
 
 #[test]
-fn a_claim_that_has_failed_waits_for_nothing() {
+fn a_failed_claim_does_not_wait() {
     let status = json!({
         "phase": "Failed", "observedGeneration": 1, "pool": "python",
         "conditions": [condition("Bound", "False", "WaitTimeout", "too late")],
@@ -171,50 +174,52 @@ fn a_claim_that_has_failed_waits_for_nothing() {
     assert_eq!(
         world.why("run"),
         "Claim run is Failed: too late.\n\
-         It waits for nothing any more; 'kubectl delete sandboxclaim run -n ns' removes it."
+         It does not wait any more; 'kubectl delete sandboxclaim run -n ns' removes it."
     );
 }
 
 #[test]
-fn a_claim_on_a_pool_that_is_being_deleted_is_promised_nothing() {
+fn a_claim_on_a_pool_that_is_being_deleted_gets_no_sandbox() {
     let mut world = plain(1)
         .pod("p1", "image:2", &json!({}))
         .claim("run", &json!({}), &json!({}));
     world.0[0]["metadata"]["deletionTimestamp"] = json!(ago(5));
     assert_eq!(
-        world.said("run").unwrap(),
+        world.sentences("run").unwrap(),
         [
-            "Claim run has waited 30s. Pool python is being deleted, so nothing is made for it and no sandbox of the \
-             pool is given away any more.",
-            "It fails at 2026-01-31T12:04:30Z, in 4m30s, unless it is bound by then (waitTimeoutSeconds).",
+            "Claim run has waited 30s. Pool python is being deleted: it creates no sandbox and serves no claim.",
+            "It fails at 2026-01-31T12:04:30Z, in 4m30s, unless it is bound before (waitTimeoutSeconds).",
         ]
     );
     assert_eq!(
-        world.said("pod/p1").unwrap(),
+        world.sentences("pod/p1").unwrap(),
         [
             "Sandbox p1 of pool python is unclaimed.",
-            "Its pool is being deleted, and Kubernetes' garbage collector deletes it, too.",
+            "Its pool is being deleted, so Kubernetes' garbage collector deletes the sandbox.",
         ]
     );
 }
 
 #[test]
-fn a_claim_that_waits_for_a_replacement_has_waited_since_its_loss() {
+fn a_claim_that_waits_for_a_replacement_waits_since_the_loss() {
     let status = json!({
         "phase": "Pending", "observedGeneration": 1, "pool": "python", "waitSeconds": 0.1, "boundTime": ago(25),
         "conditions": [condition("Bound", "False", "SandboxLost", "sandbox p1 is gone and is being replaced")],
     });
     let world = plain(0).claim("run", &json!({"onSandboxLost": "Replace"}), &status);
-    let said = world.why("run");
-    assert!(said.starts_with("Claim run has waited 20s for"), "{said}");
+    let answer = world.why("run");
+    assert!(answer.starts_with("Claim run has waited 20s for"), "{answer}");
 }
 
 #[test]
-fn a_claim_whose_end_comes_before_its_deadline_tells_of_that() {
+fn a_claim_that_expires_before_its_deadline_shows_when_it_expires() {
     let claim = json!({"shutdownTime": "2026-01-31T12:00:10Z"});
     for world in [plain(0), World::new(0, &json!({"replicas": "many"}), &json!({}))] {
-        let said = world.claim("run", &claim, &json!({})).why("run");
-        let told = "It expires at 2026-01-31T12:00:10Z, in 10s, bound by then or not.";
-        assert!(said.ends_with(told) && !said.contains("It fails"), "{said}");
+        let answer = world.claim("run", &claim, &json!({})).why("run");
+        let reasons = "It expires at 2026-01-31T12:00:10Z, in 10s, bound or not.";
+        assert!(
+            answer.ends_with(reasons) && !answer.contains("It fails"),
+            "{answer}"
+        );
     }
 }

@@ -1,10 +1,11 @@
-//! `kubectl warmpool why`: what it says of a cluster, given as the objects that kubectl would print.
+//! `kubectl warmpool why`: the explanations for the objects of a cluster.
 
 mod claims;
 mod pods;
 mod pools;
 mod targets;
 
+use crate::objects::{POOL_UID, owned_by_pool};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use warmpool::cli::documents::Documents;
@@ -12,7 +13,6 @@ use warmpool::cli::kubectl::why::explain;
 use warmpool::model::revision::{Template, hash};
 
 const CLAIM_UID: &str = "claim-uid";
-const POOL_UID: &str = "pool-uid";
 
 fn now() -> Timestamp {
     "2026-01-31T12:00:00Z".parse().unwrap()
@@ -47,7 +47,7 @@ impl World {
         Self(vec![pool])
     }
 
-    /// An unclaimed sandbox that is available for a minute; `more` is merged over it.
+    /// Adds an unclaimed sandbox that has been available for a minute; `more` is merged over it.
     fn pod(mut self, name: &str, image: &str, more: &Value) -> Self {
         let mut pod = json!({
             "apiVersion": "v1", "kind": "Pod",
@@ -57,10 +57,7 @@ impl World {
                     "warmpool.dev/pool": "python", "warmpool.dev/state": "warm",
                     "warmpool.dev/revision": revision_of(image),
                 },
-                "ownerReferences": [{
-                    "apiVersion": "warmpool.dev/v1alpha1", "kind": "Pool", "name": "python", "uid": POOL_UID,
-                    "controller": true,
-                }],
+                "ownerReferences": owned_by_pool(),
             },
             "spec": {"nodeName": "node-1"},
             "status": {"phase": "Running", "conditions": [
@@ -98,35 +95,32 @@ impl World {
             "metadata": {
                 "name": format!("python-{}", revision_of(image)), "namespace": "ns",
                 "labels": {"warmpool.dev/pool": "python", "warmpool.dev/revision": revision_of(image)},
-                "ownerReferences": [{
-                    "apiVersion": "warmpool.dev/v1alpha1", "kind": "Pool", "name": "python", "uid": POOL_UID,
-                    "controller": true,
-                }],
+                "ownerReferences": owned_by_pool(),
             },
             "data": {"spec": {"template": template(image)}},
         }));
         self
     }
 
-    fn said(&self, target: &str) -> Option<Vec<String>> {
+    fn sentences(&self, target: &str) -> Option<Vec<String>> {
         let list = json!({"apiVersion": "v1", "kind": "List", "items": self.0});
         let index = Documents::read(&list.to_string()).unwrap().into_index();
         explain(&index, &target.parse().unwrap(), "ns", now())
     }
 
     fn why(&self, target: &str) -> String {
-        self.said(target).unwrap().join("\n")
+        self.sentences(target).unwrap().join("\n")
     }
 
-    /// Each of these sentences is said, in this order.
+    /// Asserts that the explanation has these sentences, in this order.
     #[track_caller]
-    fn tells(&self, target: &str, sentences: &[&str]) {
-        let said = self.said(target).unwrap();
-        let mut left = said.iter();
+    fn explains(&self, target: &str, sentences: &[&str]) {
+        let answer = self.sentences(target).unwrap();
+        let mut left = answer.iter();
         for sentence in sentences {
             assert!(
                 left.any(|s| s == sentence),
-                "{sentence:?} is not said in {said:#?}"
+                "{sentence:?} is missing in {answer:#?}"
             );
         }
     }

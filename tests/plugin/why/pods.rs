@@ -1,10 +1,10 @@
-//! What is said of sandboxes.
+//! Explanations of sandboxes.
 
 use super::{World, ago, plain, revision_of};
 use serde_json::json;
 
 #[test]
-fn each_reason_for_not_being_available_is_told() {
+fn each_unmet_condition_of_availability_is_named() {
     let hook =
         json!({"labelsHandler": {"example.com/checked": "yes"}, "finalizersHandler": ["example.com/held"]});
     let spec = json!({"minReadySeconds": 90, "lifecycle": {"preNormal": hook}});
@@ -30,17 +30,17 @@ fn each_reason_for_not_being_available_is_told() {
         ),
         (
             ready,
-            "It is Ready and not available yet: minReadySeconds are over in 30s, at 2026-01-31T12:00:30Z.",
+            "It is Ready and not available yet: minReadySeconds end in 30s, at 2026-01-31T12:00:30Z.",
         ),
     ];
     for (more, sentence) in cases {
         let world = World::new(1, &spec, &json!({})).pod("p1", "image:2", &more);
-        world.tells("pod/p1", &["Sandbox p1 of pool python is unclaimed.", sentence]);
+        world.explains("pod/p1", &["Sandbox p1 of pool python is unclaimed.", sentence]);
     }
 }
 
 #[test]
-fn what_kubelet_and_scheduler_say_of_a_sandbox_is_told() {
+fn reasons_of_kubelet_and_scheduler_are_quoted() {
     let waits =
         |reason: &str| json!([{"name": "main", "restartCount": 0, "state": {"waiting": {"reason": reason}}}]);
     let unscheduled = json!([{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]);
@@ -56,59 +56,60 @@ fn what_kubelet_and_scheduler_say_of_a_sandbox_is_told() {
         (json!({"containerStatuses": waits("ContainerCreating")}), ""),
         (json!({"conditions": unscheduled}), "Unschedulable; "),
     ];
-    for (status, told) in cases {
+    for (status, reasons) in cases {
         let mut more = json!({"status": {"phase": "Pending", "conditions": null}});
         json_patch::merge(&mut more["status"], &status);
-        let sentence = format!("It is not available: its phase is Pending; {told}it has not been Ready yet.");
-        plain(1).pod("p1", "image:2", &more).tells("p1", &[&sentence]);
+        let sentence =
+            format!("It is not available: its phase is Pending; {reasons}it has not been Ready yet.");
+        plain(1).pod("p1", "image:2", &more).explains("p1", &[&sentence]);
     }
 }
 
 #[test]
-fn a_sandbox_that_does_not_come_up_tells_when_it_is_replaced() {
+fn a_sandbox_that_does_not_become_available_shows_when_it_is_replaced() {
     let world = World::new(1, &json!({"warmUpDeadlineSeconds": 100}), &json!({})).warming("p1");
-    world.tells(
+    world.explains(
         "p1",
-        &["It is replaced at 2026-01-31T12:00:10Z, in 10s, unless it is available by then (warmUpDeadlineSeconds)."],
+        &["It is replaced at 2026-01-31T12:00:10Z, in 10s, unless it becomes available before (warmUpDeadlineSeconds)."],
     );
     let world = World::new(1, &json!({"warmUpDeadlineSeconds": 60}), &json!({})).warming("p1");
-    world.tells(
+    world.explains(
         "p1",
         &[
-            "Its time for that was over at 2026-01-31T11:59:30Z (warmUpDeadlineSeconds).",
+            "Its warm-up deadline passed at 2026-01-31T11:59:30Z (warmUpDeadlineSeconds).",
             "Next the operator would delete it because it did not become available within warmUpDeadlineSeconds.",
         ],
     );
 }
 
 #[test]
-fn a_state_set_by_hand_is_nobodys_to_give_or_delete() {
+fn a_sandbox_with_an_unknown_state_is_neither_claimed_nor_deleted() {
     let by_hand = json!({"metadata": {"labels": {"warmpool.dev/state": "mine"}}});
     let world = plain(1).pod("p1", "image:2", &by_hand);
-    world.tells(
+    world.explains(
         "p1",
         &[
-            "Its label warmpool.dev/state is \"mine\", which is not the operator's doing: nobody gets it and nobody \
-             deletes it before it is \"warm\" again.",
+            "Its label warmpool.dev/state is \"mine\", which the operator does not write. The operator does not claim or \
+             delete the sandbox until you set the label to \"warm\".",
             "The operator would not touch it now.",
         ],
     );
 }
 
 #[test]
-fn a_draining_sandbox_tells_what_holds_it() {
+fn a_draining_sandbox_names_the_handlers_that_delay_it() {
     let spec = json!({"lifecycle": {"preDelete": {"labelsHandler": {"example.com/held": "yes"}}}});
     let labels = json!({"warmpool.dev/state": "draining", "example.com/held": "yes"});
     let world =
         World::new(0, &spec, &json!({})).pod("p1", "image:2", &json!({"metadata": {"labels": labels}}));
-    world.tells(
+    world.explains(
         "p1",
-        &["It is draining: it is deleted when these preDelete handlers are off it: label example.com/held=yes."],
+        &["It is draining: it is deleted when these preDelete handlers are removed: label example.com/held=yes."],
     );
 }
 
 #[test]
-fn the_lines_for_claims_and_for_removal_are_those_of_the_planner() {
+fn the_ranks_for_claiming_and_removal_are_those_of_the_planner() {
     let cheap = json!({"metadata": {"annotations": {"controller.kubernetes.io/pod-deletion-cost": "-1"}}});
     let evicted = json!({"metadata": {"labels": {"warmpool.dev/evict": "true"}}});
     let spec = json!({"updateStrategy": {"paused": true}, "capacity": {"maxWarm": 5}});
@@ -125,55 +126,55 @@ fn the_lines_for_claims_and_for_removal_are_those_of_the_planner() {
         ("wished", None, "4th"),
     ];
     for (name, claiming, removal) in places {
-        let said = world.said(&format!("pod/{name}")).unwrap();
+        let answer = world.sentences(&format!("pod/{name}")).unwrap();
         let claimed = claiming.map(|place| format!("It is the {place} of 2 to be claimed."));
         assert_eq!(
-            said.iter().find(|s| s.ends_with("to be claimed.")),
+            answer.iter().find(|s| s.ends_with("to be claimed.")),
             claimed.as_ref()
         );
-        let goes = format!("It is the {removal} of 4 to go when the pool has too many.");
-        assert!(said.contains(&goes), "{name}: {said:#?}");
+        let goes = format!("It is the {removal} of 4 to be deleted when the pool has too many.");
+        assert!(answer.contains(&goes), "{name}: {answer:#?}");
     }
     let old = format!(
         "It runs the old revision {}; the pool's latest is {}.",
         revision_of("image:1"),
         revision_of("image:2")
     );
-    world.tells("old", &["It is available since 2026-01-31T11:59:00Z (1m).", &old]);
-    world.tells(
+    world.explains("old", &["It is available since 2026-01-31T11:59:00Z (1m).", &old]);
+    world.explains(
         "wished",
         &[
-            "Its label warmpool.dev/evict=true asks for its replacement: no claim gets it, and it goes as soon as enough \
-             others are available.",
+            "Its label warmpool.dev/evict=true requests its replacement: no claim gets it, and it is deleted as soon as \
+             enough others are available.",
             "Next the operator would delete it because its label warmpool.dev/evict asks for that.",
         ],
     );
 }
 
 #[test]
-fn a_pod_that_only_bears_the_label_is_left_alone() {
+fn a_pod_with_the_label_but_without_an_owner_is_not_touched() {
     let stray = json!({"metadata": {"ownerReferences": null}});
     assert_eq!(
         plain(0).pod("p1", "image:2", &stray).why("pod/p1"),
-        "Pod p1 has the label of pool python, but neither a pool nor a claim owns it; the operator leaves it alone."
+        "Pod p1 has the label of pool python, but no pool or claim owns it; the operator does not touch it."
     );
 }
 
 #[test]
-fn a_sandbox_of_a_stopped_pool_has_no_deadline() {
+fn a_sandbox_of_a_pool_with_an_error_has_no_deadline() {
     let spec = json!({"template": null, "templateRef": {"name": "shared"}, "warmUpDeadlineSeconds": 60});
     let world = World::new(1, &spec, &json!({})).warming("p1");
-    let said = world.why("p1");
+    let answer = world.why("p1");
     let stopped = "\nNothing is created or deleted: PodTemplate shared does not exist";
     assert!(
-        said.contains(stopped) && !said.contains("warmUpDeadlineSeconds"),
-        "{said}"
+        answer.contains(stopped) && !answer.contains("warmUpDeadlineSeconds"),
+        "{answer}"
     );
 }
 
 #[test]
-fn a_sandbox_that_need_not_stay_ready_is_available_whatever_the_clock_of_its_node() {
+fn without_min_ready_seconds_the_clock_of_the_node_does_not_matter() {
     let ahead = json!([{"type": "Ready", "status": "True", "lastTransitionTime": ago(-2)}]);
     let world = plain(1).pod("p1", "image:2", &json!({"status": {"conditions": ahead}}));
-    world.tells("p1", &["It is available since 2026-01-31T12:00:02Z (0s)."]);
+    world.explains("p1", &["It is available since 2026-01-31T12:00:02Z (0s)."]);
 }

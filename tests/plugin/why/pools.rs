@@ -1,4 +1,4 @@
-//! What is said of pools.
+//! Explanations of pools.
 
 use super::{World, condition, plain, revision_of};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ fn a_full_pool_has_nothing_to_do() {
     let world = World::new(1, &spec, &status).pod("p1", "image:2", &json!({}));
     let rollout = format!("Rollout: revision {} is complete.", revision_of("image:2"));
     assert_eq!(
-        world.said("python").unwrap(),
+        world.sentences("python").unwrap(),
         [
             "Pool python is full: 1 available, 1 wanted.",
             &rollout,
@@ -20,13 +20,13 @@ fn a_full_pool_has_nothing_to_do() {
 }
 
 #[test]
-fn a_pool_that_warms_up_counts_what_it_has_and_tells_what_it_makes() {
+fn a_pool_that_warms_up_shows_its_counts_and_creations() {
     let world = plain(3).pod("p1", "image:2", &json!({})).warming("p2");
     let next = format!(
         "Next the operator would create a sandbox of revision {} to fill the pool up.",
         revision_of("image:2")
     );
-    world.tells(
+    world.explains(
         "python",
         &[
             "Pool python is not full: 1 available, 3 wanted, 1 not available yet.",
@@ -46,9 +46,9 @@ fn rolling(spec: &Value, condition: &Value) -> World {
 }
 
 #[test]
-fn a_paused_rollout_tells_how_to_resume_it() {
+fn a_paused_rollout_shows_the_command_that_resumes_it() {
     let paused = condition("Progressing", "Unknown", "Paused", "paused; 0 of 3 run it");
-    rolling(&json!({"updateStrategy": {"paused": true}}), &paused).tells(
+    rolling(&json!({"updateStrategy": {"paused": true}}), &paused).explains(
         "pool/python",
         &[
             "Rollout: paused; 0 of 3 run it.",
@@ -59,53 +59,53 @@ fn a_paused_rollout_tells_how_to_resume_it() {
 }
 
 #[test]
-fn what_the_operator_remembers_is_told_in_its_words_unless_they_are_about_another_spec() {
+fn the_stored_condition_is_quoted_only_for_the_observed_spec() {
     let words = "0 of 3; sandboxes of revision x failed to become available twice";
     let failing = condition("Progressing", "True", "Progressing", words);
     let mut world = rolling(&json!({}), &failing);
     let sentence = format!("Rollout: {words}.");
-    world.tells("python", &[&sentence]);
+    world.explains("python", &[&sentence]);
     world.0[0]["metadata"]["generation"] = json!(3);
-    let said = world.why("python");
-    assert!(!said.contains(words), "{said}");
-    let lag = "The operator has not seen the latest change of it yet; if that stays so, no operator may be \
-               running.";
-    world.tells("python", &[lag]);
+    let answer = world.why("python");
+    assert!(!answer.contains(words), "{answer}");
+    let lag = "The operator has not observed the latest change of the spec; if this does not change, check that the \
+               operator is running.";
+    world.explains("python", &[lag]);
 }
 
 #[test]
-fn a_rollout_without_budget_tells_what_it_keeps() {
+fn a_rollout_without_budget_shows_how_many_sandboxes_must_stay() {
     let progressing = condition("Progressing", "True", "Progressing", "0 of 3");
     let spec = json!({"updateStrategy": {"maxUnavailable": 1}});
     let mut world = rolling(&spec, &progressing);
     world.0.pop();
-    world.warming("p4").tells(
+    world.warming("p4").explains(
         "python",
         &[
-            "No old sandbox may go now: 2 are available, and updateStrategy.maxUnavailable (1) asks for 2 to stay.",
+            "No old sandbox can be deleted now: 2 are available, and updateStrategy.maxUnavailable (1) requires 2 to stay available.",
         ],
     );
     let on_replenish = rolling(&json!({"updateStrategy": {"type": "OnReplenish"}}), &progressing);
-    on_replenish.tells(
+    on_replenish.explains(
         "python",
-        &["By its strategy OnReplenish old sandboxes are replaced only as claims take them."],
+        &["Its strategy is OnReplenish: old sandboxes are replaced only as claims take them."],
     );
-    let said = rolling(&spec, &progressing).why("python");
+    let answer = rolling(&spec, &progressing).why("python");
     assert!(
-        said.contains("delete p") && !said.contains("No further"),
-        "with budget one is replaced: {said}"
+        answer.contains("delete p") && !answer.contains("No more old"),
+        "with budget one is replaced: {answer}"
     );
 }
 
 #[test]
-fn a_missing_template_stops_the_pool_and_nothing_else_is_guessed() {
+fn a_missing_template_is_the_only_explanation_of_a_stopped_pool() {
     let spec = json!({"template": null, "templateRef": {"name": "shared"}});
     let world = World::new(2, &spec, &json!({}));
     assert_eq!(
         world.why("python"),
         "Pool python has 0 sandboxes, 0 of them available.\n\
          Nothing is created or deleted: PodTemplate shared does not exist in namespace ns; create it, or name \
-         another one in spec.templateRef. What is warm may still be claimed.\n\
+         another one in spec.templateRef. Warm sandboxes can still be claimed.\n\
          There is nothing to do now."
     );
 }

@@ -1,8 +1,9 @@
-//! Runs a command in a sandbox with `kubectl exec` as a child process: terminals, streams and exit codes are then just
-//! what a person knows of kubectl.
+//! Runs a command in a sandbox with `kubectl exec` as a child process.
+//!
+//! Terminals, streams and exit codes then behave exactly as in kubectl.
 
-use crate::cli::kubectl::Connection;
 use crate::cli::kubectl::claim::signals::{Signals, exit_code};
+use crate::cli::kubectl::connection::Connection;
 use rustix::process::{Pid, kill_process};
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -12,20 +13,20 @@ use std::process::ExitStatus;
 use thiserror::Error;
 use tokio::process::Command;
 
-/// What is looked for in the `PATH`.
+/// Name of the program in the `PATH`.
 const KUBECTL: &str = "kubectl";
 
-/// The flags of `kubectl exec` that are handed on to it.
+/// `--exec`, and the flags that are passed to `kubectl exec`.
 #[derive(clap::Args)]
 #[group(skip)]
 pub(super) struct Arguments {
-    /// Run CMD in the sandbox with 'kubectl exec'; its exit code becomes that of this call
+    /// Run CMD in the sandbox with 'kubectl exec' and exit with the exit code of CMD
     #[arg(long, requires = "command")]
     pub(super) exec: bool,
-    /// Pass standard input on to CMD
+    /// Pass standard input to CMD
     #[arg(short = 'i', long, requires = "exec")]
     stdin: bool,
-    /// Standard input is a terminal
+    /// Run CMD in a terminal
     #[arg(short = 't', long, requires = "exec")]
     tty: bool,
     /// Container to run CMD in [default: as for kubectl exec]
@@ -36,26 +37,25 @@ pub(super) struct Arguments {
     command: Vec<OsString>,
 }
 
-/// Why a command was not run.
+/// The command was not run.
 #[derive(Debug, Error)]
 pub enum ExecError {
-    /// There is no kubectl.
+    /// kubectl is not in the `PATH`.
     #[error("--exec runs the command with 'kubectl exec', and kubectl is not in the PATH")]
     NoKubectl,
-    /// It cannot be run.
-    #[error("'kubectl exec' could not be run: {0}")]
+    /// The child process could not be started, or a signal could not be sent to it.
+    #[error("cannot run 'kubectl exec': {0}")]
     Run(#[from] io::Error),
 }
 
-/// Makes sure, before anything is created, that kubectl can be found.
+/// Checks that kubectl is in the `PATH`. Called before a claim is created.
 pub(super) fn find_kubectl() -> Result<(), ExecError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).any(|folder| folder.join(KUBECTL).is_file());
     if found { Ok(()) } else { Err(ExecError::NoKubectl) }
 }
 
-/// Runs the command in `sandbox` to its end, and gives its exit code. Signals are handed on to it, and it decides what
-/// they mean.
+/// Runs the command in `sandbox` and returns its exit code. Forwards signals to the child process.
 pub(super) async fn run(
     connection: &Connection,
     namespace: &str,
@@ -64,7 +64,7 @@ pub(super) async fn run(
     signals: &mut Signals,
 ) -> Result<u8, ExecError> {
     let mut child = Command::new(KUBECTL)
-        .args(call(connection, namespace, sandbox, arguments))
+        .args(kubectl_arguments(connection, namespace, sandbox, arguments))
         .spawn()
         .map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => ExecError::NoKubectl,
@@ -84,10 +84,15 @@ pub(super) async fn run(
 }
 
 /// The arguments of kubectl.
-fn call(connection: &Connection, namespace: &str, sandbox: &str, arguments: &Arguments) -> Vec<OsString> {
-    let mut call: Vec<OsString> = vec!["exec".into(), "--namespace".into(), namespace.into()];
+fn kubectl_arguments(
+    connection: &Connection,
+    namespace: &str,
+    sandbox: &str,
+    arguments: &Arguments,
+) -> Vec<OsString> {
+    let mut list: Vec<OsString> = vec!["exec".into(), "--namespace".into(), namespace.into()];
     let mut add = |flag: &str, value: Option<&OsStr>| {
-        call.extend(value.into_iter().flat_map(|v| [flag.into(), v.to_os_string()]));
+        list.extend(value.into_iter().flat_map(|v| [flag.into(), v.to_os_string()]));
     };
     add("--context", connection.context.as_deref().map(OsStr::new));
     add(
@@ -95,11 +100,11 @@ fn call(connection: &Connection, namespace: &str, sandbox: &str, arguments: &Arg
         connection.kubeconfig.as_deref().map(Path::as_os_str),
     );
     add("--container", arguments.container.as_deref().map(OsStr::new));
-    call.extend(arguments.stdin.then(|| "--stdin".into()));
-    call.extend(arguments.tty.then(|| "--tty".into()));
-    call.extend([sandbox.into(), "--".into()]);
-    call.extend(arguments.command.iter().cloned());
-    call
+    list.extend(arguments.stdin.then(|| "--stdin".into()));
+    list.extend(arguments.tty.then(|| "--tty".into()));
+    list.extend([sandbox.into(), "--".into()]);
+    list.extend(arguments.command.iter().cloned());
+    list
 }
 
 fn code(status: ExitStatus) -> u8 {

@@ -1,10 +1,10 @@
-//! The signals by which a person or a supervisor ends a call, caught so that a claim can be cleaned up first.
+//! Catches the signals that end a process, so that it can delete its claim.
 
 use rustix::process::Signal as Number;
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The signals that end a call.
+/// Handlers for SIGINT, SIGTERM and SIGHUP.
 pub(super) struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -12,7 +12,10 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// From now on the signals no longer end the process by themselves.
+    /// Installs the handlers. From then on the signals do not end the process.
+    ///
+    /// # Errors
+    /// A handler could not be installed.
     pub(super) fn catch() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -21,7 +24,7 @@ impl Signals {
         })
     }
 
-    /// Waits for the next one.
+    /// Waits for the next signal.
     pub(super) async fn next(&mut self) -> Number {
         tokio::select! {
             _ = self.interrupt.recv() => Number::INT,
@@ -31,7 +34,7 @@ impl Signals {
     }
 }
 
-/// The exit code of a process that the signal with this number has ended, as a shell tells it.
+/// The exit code of a process that a signal ended: 128 plus the number of the signal, as in a shell.
 pub(super) fn exit_code(number: i32) -> u8 {
     u8::try_from(number).map_or(u8::MAX, |n| n.saturating_add(128))
 }

@@ -1,18 +1,20 @@
-//! `kubectl warmpool why`: says in plain sentences why a claim, a pool or a sandbox is where it is. The planner of the
-//! controllers is asked, so what is said here is what is done there.
+//! `kubectl warmpool why`: explains the state of a claim, a pool or a sandbox.
+//!
+//! The explanation comes from the planner of the controllers, so it matches what the operator does.
 
-pub mod claim;
-mod outlook;
-pub mod pod;
-pub mod pool;
+mod claim;
+mod format;
+mod pod;
+mod pool;
+mod pool_plan;
 pub mod target;
-mod words;
 
 use crate::cache::index::Index;
-use crate::cli::kubectl::Connection;
 use crate::cli::kubectl::cluster::{Cluster, ClusterError, FROM_SERVER};
+use crate::cli::kubectl::connection::Connection;
 use crate::cli::kubectl::print;
 use crate::cli::kubectl::print::PrintError;
+use crate::cli::runtime::block_on;
 use crate::model::Key;
 use crate::model::stored::StoredPod;
 use jiff::Timestamp;
@@ -23,32 +25,32 @@ use thiserror::Error;
 /// Arguments of `kubectl warmpool why`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-A name without a kind means a claim, or else a pool, or else a pod.
+A name without a kind is looked up as a claim, then as a pool, then as a pod.
 
 Examples:
-  kubectl warmpool why run-42            what does the claim wait for?
-  kubectl warmpool why pool/python       is it full, and what holds its rollout?
+  kubectl warmpool why run-42            why does the claim wait?
+  kubectl warmpool why pool/python       is it full, and why does its rollout not go on?
   kubectl warmpool why pod/python-7c9f-x2k4")]
 pub(super) struct Arguments {
-    /// What to ask about: NAME, claim/NAME, pool/NAME or pod/NAME
+    /// The object to explain: NAME, claim/NAME, pool/NAME or pod/NAME
     #[arg(value_name = "NAME")]
     target: Target,
 }
 
-/// Why there is nothing to say.
+/// Nothing was explained.
 #[derive(Debug, Error)]
 pub enum WhyError {
-    /// There is no such object; one line for each kind that was looked for.
+    /// The object does not exist. The message has a line for each kind that was looked up.
     #[error("{}", not_found(.0))]
     NotFound(Target),
     /// The cluster could not be read.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
-    /// The answer could not be printed.
+    /// The explanation could not be printed.
     #[error(transparent)]
     Print(#[from] PrintError),
     /// The runtime could not be set up.
-    #[error("the runtime could not be set up: {0}")]
+    #[error("cannot set up the runtime: {0}")]
     Runtime(#[from] std::io::Error),
 }
 
@@ -60,54 +62,55 @@ fn not_found(target: &Target) -> String {
             target.name
         )
     };
-    let looked_for = KINDS
+    kinds(target).map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The kinds that `target` may mean.
+fn kinds(target: &Target) -> impl Iterator<Item = &'static Kind> {
+    KINDS
         .iter()
-        .filter(|kind| target.kind.is_none_or(|k| k == **kind));
-    looked_for.map(line).collect::<Vec<_>>().join("\n")
+        .filter(|kind| target.kind.is_none_or(|k| k == **kind))
 }
 
 /// Runs the verb.
 pub(super) fn run(connection: &Connection, arguments: &Arguments) -> Result<(), WhyError> {
-    crate::cli::block_on(async {
+    block_on(async {
         let cluster = Cluster::open(connection).await?;
         let index = cluster.read().await?;
         let target = &arguments.target;
-        let said = match explain(&index, target, &cluster.namespace, Timestamp::now()) {
-            Some(said) => said,
-            None => stranger(&cluster, target).await?,
+        let sentences = match explain(&index, target, &cluster.namespace, Timestamp::now()) {
+            Some(sentences) => sentences,
+            None => explain_other_pod(&cluster, target).await?,
         };
-        Ok(print::out(&(said.join("\n") + "\n"))?)
+        Ok(print::out(&(sentences.join("\n") + "\n"))?)
     })?
 }
 
-/// What there is to say, a sentence a line; `None` when nothing of ours is meant.
+/// Explains the object, a sentence per line; `None` when `index` does not have it.
 pub fn explain(index: &Index, target: &Target, namespace: &str, now: Timestamp) -> Option<Vec<String>> {
     let key = Key::new(namespace, &target.name);
-    let wanted = KINDS
-        .iter()
-        .filter(|kind| target.kind.is_none_or(|k| k == **kind));
-    let mut found = wanted.filter_map(|kind| {
-        let said = match kind {
+    let mut found = kinds(target).filter_map(|kind| {
+        let sentences = match kind {
             Kind::Claim => claim::explain(index, &key, now),
             Kind::Pool => pool::explain(index, &key, now),
             Kind::Pod => pod::explain(index, &key, now),
         };
-        Some((kind, said?))
+        Some((kind, sentences?))
     });
-    let (_, mut said) = found.next()?;
+    let (_, mut sentences) = found.next()?;
     let others = found.map(|(kind, _)| {
-        let word = kind.word();
+        let prefix = kind.prefix();
         format!(
-            "There is also a {word} of that name: 'kubectl warmpool why {word}/{} -n {namespace}'.",
+            "There is also a {prefix} with this name: 'kubectl warmpool why {prefix}/{} -n {namespace}'.",
             target.name
         )
     });
-    said.extend(others.collect::<Vec<_>>());
-    Some(said)
+    sentences.extend(others.collect::<Vec<_>>());
+    Some(sentences)
 }
 
-/// A pod that is not ours, or nothing at all.
-async fn stranger(cluster: &Cluster, target: &Target) -> Result<Vec<String>, WhyError> {
+/// Explains a pod without the label of a pool, which `index` does not hold.
+async fn explain_other_pod(cluster: &Cluster, target: &Target) -> Result<Vec<String>, WhyError> {
     let not_found = || WhyError::NotFound(target.clone());
     if target.kind.is_some_and(|kind| kind != Kind::Pod) {
         return Err(not_found());
@@ -119,7 +122,7 @@ async fn stranger(cluster: &Cluster, target: &Target) -> Result<Vec<String>, Why
             target.name,
             crate::api::labels::POOL
         )]),
-        Err(ClusterError::Refused(status)) if status.code == 404 => Err(not_found()),
+        Err(ClusterError::Rejected(status)) if status.code == 404 => Err(not_found()),
         Err(other) => Err(other.into()),
     }
 }

@@ -1,11 +1,11 @@
-//! Why a sandbox is where it is and what becomes of it: a pure function of the cluster as read.
+//! Explains the state of a sandbox and the operator's next action on it.
 
 use crate::api::claim::ReleasePolicy;
 use crate::api::labels;
 use crate::cache::index::Index;
-use crate::cli::kubectl::why::outlook::Outlook;
+use crate::cli::kubectl::why::format::{because, between, rank, since, timestamp};
 use crate::cli::kubectl::why::pool;
-use crate::cli::kubectl::why::words::{because, between, clock, place, since};
+use crate::cli::kubectl::why::pool_plan::PoolPlan;
 use crate::model::Key;
 use crate::model::lifecycle_hook::Hook;
 use crate::model::pool_spec::ResolvedPoolSpec;
@@ -15,23 +15,23 @@ use crate::planner::removal_order::Lines;
 use jiff::Timestamp;
 use std::sync::Arc;
 
-/// What there is to say about a pod, a sentence each; `None` when it is no sandbox.
+/// Explains a pod, one sentence per item; `None` when it has no label of a pool.
 pub fn explain(index: &Index, key: &Key, now: Timestamp) -> Option<Vec<String>> {
     let sandbox = index.pod(key)?;
     let pool = Key::new(&key.namespace, &sandbox.pool);
-    let outlook = Outlook::of(index, &pool, now);
+    let pool_plan = PoolPlan::of(index, &pool, now);
     let (name, pool) = (&key.name, &sandbox.pool);
-    Some(match (&sandbox.owner, &outlook) {
-        (Owner::Claim { name: claim, uid }, _) => claimed(index, &sandbox, claim, uid, outlook.as_ref()),
-        (Owner::Pool { uid }, Some(outlook)) if *uid == outlook.snapshot.pool.uid => {
-            unclaimed(&sandbox, outlook, now)
+    Some(match (&sandbox.owner, &pool_plan) {
+        (Owner::Claim { name: claim, uid }, _) => claimed(index, &sandbox, claim, uid, pool_plan.as_ref()),
+        (Owner::Pool { uid }, Some(pool_plan)) if *uid == pool_plan.snapshot.pool.uid => {
+            unclaimed(&sandbox, pool_plan, now)
         }
         (Owner::Pool { .. }, _) => vec![format!(
-            "Sandbox {name} belongs to a pool {pool} that is gone; Kubernetes' garbage collector deletes it."
+            "Sandbox {name} belongs to a deleted pool {pool}; Kubernetes' garbage collector deletes it."
         )],
         (Owner::Other, _) => vec![format!(
-            "Pod {name} has the label of pool {pool}, but neither a pool nor a claim owns it; the operator leaves it \
-             alone."
+            "Pod {name} has the label of pool {pool}, but no pool or claim owns it; the operator does not \
+             touch it."
         )],
     })
 }
@@ -41,95 +41,99 @@ fn claimed(
     sandbox: &Sandbox,
     claim: &str,
     uid: &str,
-    outlook: Option<&Outlook>,
+    pool_plan: Option<&PoolPlan>,
 ) -> Vec<String> {
     let (name, pool) = (&sandbox.key.name, &sandbox.pool);
     let owner = index.claim(&Key::new(&sandbox.key.namespace, claim));
-    let mut said = vec![format!("Sandbox {name} of pool {pool} belongs to claim {claim}.")];
+    let mut sentences = vec![format!("Sandbox {name} of pool {pool} belongs to claim {claim}.")];
     if sandbox.terminating {
-        said.push("It is being deleted.".into());
+        sentences.push("It is being deleted.".into());
     } else if owner.as_ref().is_none_or(|owner| owner.uid != uid) {
-        said.push("That claim is gone, so Kubernetes' garbage collector deletes it.".into());
+        sentences.push("That claim is deleted, so Kubernetes' garbage collector deletes the sandbox.".into());
     } else {
         let ready = if sandbox.ready_since.is_some() {
             "Ready"
         } else {
             "not Ready"
         };
-        let defaults = outlook.map(|outlook| &outlook.snapshot.pool.claim_defaults);
+        let defaults = pool_plan.map(|pool_plan| &pool_plan.snapshot.pool.claim_defaults);
         let ends = match owner.map(|owner| owner.resolved_spec(defaults).release_policy) {
             Some(ReleasePolicy::Delete) => ", or when that expires",
             Some(ReleasePolicy::Retain) | None => "",
         };
-        said.push(format!("It is {ready}. It goes only with its claim{ends}."));
+        sentences.push(format!("It is {ready}. It goes only with its claim{ends}."));
     }
-    said.extend(outlook.map(|outlook| revision(sandbox, outlook)));
-    said
+    sentences.extend(pool_plan.map(|pool_plan| revision(sandbox, pool_plan)));
+    sentences
 }
 
-fn unclaimed(sandbox: &Arc<Sandbox>, outlook: &Outlook, now: Timestamp) -> Vec<String> {
-    let spec = &outlook.snapshot.pool.spec;
-    let mut said = vec![format!(
+fn unclaimed(sandbox: &Arc<Sandbox>, pool_plan: &PoolPlan, now: Timestamp) -> Vec<String> {
+    let spec = &pool_plan.snapshot.pool.spec;
+    let mut sentences = vec![format!(
         "Sandbox {} of pool {} is unclaimed.",
         sandbox.key.name, sandbox.pool
     )];
     if sandbox.terminating {
-        said.push("It is being deleted.".into());
-        return said;
+        sentences.push("It is being deleted.".into());
+        return sentences;
     }
-    if outlook.snapshot.pool.terminating {
-        said.push("Its pool is being deleted, and Kubernetes' garbage collector deletes it, too.".into());
-        return said;
+    if pool_plan.snapshot.pool.terminating {
+        sentences
+            .push("Its pool is being deleted, so Kubernetes' garbage collector deletes the sandbox.".into());
+        return sentences;
     }
-    said.push(condition(sandbox, spec, now));
-    said.extend(deadline(sandbox, outlook, now));
+    sentences.push(availability(sandbox, spec, now));
+    sentences.extend(warm_up_deadline(sandbox, pool_plan, now));
     if sandbox.evict {
-        said.push(format!(
-            "Its label {}=true asks for its replacement: no claim gets it, and it goes as soon as enough others are \
+        sentences.push(format!(
+            "Its label {}=true requests its replacement: no claim gets it, and it is deleted as soon as enough others are \
              available.",
             labels::EVICT
         ));
     }
-    said.push(revision(sandbox, outlook));
-    said.extend(lines(sandbox, &Lines::of(&outlook.snapshot)));
-    said.extend(pool::stopped(outlook));
-    said.push(next(sandbox, outlook));
-    said
+    sentences.push(revision(sandbox, pool_plan));
+    sentences.extend(ranks(sandbox, &Lines::of(&pool_plan.snapshot)));
+    sentences.extend(pool::error(pool_plan));
+    sentences.push(next(sandbox, pool_plan));
+    sentences
 }
 
-/// Whether a claim could take it, and if not, why.
-fn condition(sandbox: &Sandbox, spec: &ResolvedPoolSpec, now: Timestamp) -> String {
+/// Whether the sandbox is available, and what it lacks.
+fn availability(sandbox: &Sandbox, spec: &ResolvedPoolSpec, now: Timestamp) -> String {
     match sandbox.state.as_str() {
         labels::WARM => {}
         labels::DRAINING => return draining(sandbox, &spec.pre_delete),
         state => {
             return format!(
-                "Its label {} is {state:?}, which is not the operator's doing: nobody gets it and nobody deletes it \
-                 before it is {:?} again.",
+                "Its label {} is {state:?}, which the operator does not write. The operator does not claim or delete the \
+                 sandbox until you set the label to {:?}.",
                 labels::STATE,
                 labels::WARM
             );
         }
     }
     if sandbox.finished() {
-        return format!("It has ended: its phase is {:?}.", sandbox.phase);
+        return format!("Its containers have exited: its phase is {:?}.", sandbox.phase);
     }
     match sandbox.available_at(&spec.availability_rule) {
         Some(at) if sandbox.is_available(&spec.availability_rule, now) => {
             format!("It is available {}.", since(at, now))
         }
         Some(at) => format!(
-            "It is Ready and not available yet: minReadySeconds are over in {}, at {}.",
+            "It is Ready and not available yet: minReadySeconds end in {}, at {}.",
             between(now, at),
-            clock(at)
+            timestamp(at)
         ),
-        None => format!("It is not available: {}.", obstacles(sandbox, spec).join("; ")),
+        None => format!(
+            "It is not available: {}.",
+            unmet_conditions(sandbox, spec).join("; ")
+        ),
     }
 }
 
-/// Until when it may take to become available. A pool that is stopped gives none up.
-fn deadline(sandbox: &Sandbox, outlook: &Outlook, now: Timestamp) -> Option<String> {
-    let pool = &outlook.snapshot.pool;
+/// When the sandbox is replaced if it does not become available. A pool with an error replaces no sandbox.
+fn warm_up_deadline(sandbox: &Sandbox, pool_plan: &PoolPlan, now: Timestamp) -> Option<String> {
+    let pool = &pool_plan.snapshot.pool;
     let warms_up = sandbox.state == labels::WARM
         && !sandbox.finished()
         && sandbox.available_at(&pool.spec.availability_rule).is_none();
@@ -139,14 +143,14 @@ fn deadline(sandbox: &Sandbox, outlook: &Outlook, now: Timestamp) -> Option<Stri
     let due = sandbox.overdue_at(pool.spec.warm_up);
     Some(if due > now {
         format!(
-            "It is replaced at {}, in {}, unless it is available by then (warmUpDeadlineSeconds).",
-            clock(due),
+            "It is replaced at {}, in {}, unless it becomes available before (warmUpDeadlineSeconds).",
+            timestamp(due),
             between(now, due)
         )
     } else {
         format!(
-            "Its time for that was over at {} (warmUpDeadlineSeconds).",
-            clock(due)
+            "Its warm-up deadline passed at {} (warmUpDeadlineSeconds).",
+            timestamp(due)
         )
     })
 }
@@ -158,27 +162,27 @@ fn draining(sandbox: &Sandbox, pre_delete: &Hook) -> String {
         .map(|(handler, _)| handler)
         .collect();
     if held.is_empty() {
-        return "It is draining, and none of its preDelete handlers is left.".into();
+        return "It is draining, and its preDelete handlers are removed.".into();
     }
     format!(
-        "It is draining: it is deleted when these preDelete handlers are off it: {}.",
+        "It is draining: it is deleted when these preDelete handlers are removed: {}.",
         held.join(", ")
     )
 }
 
-/// What a warm sandbox lacks to be available.
-fn obstacles(sandbox: &Sandbox, spec: &ResolvedPoolSpec) -> Vec<String> {
-    let mut said = Vec::new();
+/// The conditions of availability that a warm sandbox does not meet.
+fn unmet_conditions(sandbox: &Sandbox, spec: &ResolvedPoolSpec) -> Vec<String> {
+    let mut sentences = Vec::new();
     if sandbox.node.is_none() {
-        said.push("it is not scheduled to a node".to_string());
+        sentences.push("it is not scheduled to a node".to_string());
     } else if sandbox.phase != PodPhase::Running {
-        said.push(format!("its phase is {:?}", sandbox.phase));
+        sentences.push(format!("its phase is {:?}", sandbox.phase));
     }
-    said.extend(sandbox.not_running_reason.clone());
+    sentences.extend(sandbox.not_running_reason.clone());
     match (sandbox.ready_since, sandbox.ready_changed) {
         (Some(_), _) => {}
-        (None, Some(at)) => said.push(format!("it has not been Ready since {}", clock(at))),
-        (None, None) => said.push("it has not been Ready yet".into()),
+        (None, Some(at)) => sentences.push(format!("it has not been Ready since {}", timestamp(at))),
+        (None, None) => sentences.push("it has not been Ready yet".into()),
     }
     let missing: Vec<_> = spec
         .availability_rule
@@ -188,46 +192,46 @@ fn obstacles(sandbox: &Sandbox, spec: &ResolvedPoolSpec) -> Vec<String> {
         .map(|(handler, _)| handler)
         .collect();
     if !missing.is_empty() {
-        said.push(format!(
+        sentences.push(format!(
             "these preNormal handlers are missing: {}",
             missing.join(", ")
         ));
     }
-    said
+    sentences
 }
 
-fn revision(sandbox: &Sandbox, outlook: &Outlook) -> String {
-    let latest = &outlook.plan.status.update_revision;
+fn revision(sandbox: &Sandbox, pool_plan: &PoolPlan) -> String {
+    let latest = &pool_plan.plan.status.update_revision;
     let revision = &sandbox.revision;
     if revision == latest {
         format!("It runs revision {revision}, the pool's latest.")
     } else if latest.is_empty() {
-        format!("It runs revision {revision}; which is the latest cannot be said now.")
+        format!("It runs revision {revision}; the latest revision of the pool is unknown.")
     } else {
         format!("It runs the old revision {revision}; the pool's latest is {latest}.")
     }
 }
 
-/// Where it stands in the lines for removal and for claims.
-fn lines(sandbox: &Sandbox, lines: &Lines) -> Vec<String> {
+/// The rank of the sandbox in the order of claiming and in the order of removal.
+fn ranks(sandbox: &Sandbox, lines: &Lines) -> Vec<String> {
     let in_line = |line: &[Arc<Sandbox>]| {
         let index = line.iter().position(|s| s.uid == sandbox.uid)?;
-        Some(place(index, line.len()))
+        Some(rank(index, line.len()))
     };
-    let claiming = in_line(&lines.claiming).map(|place| format!("It is {place} to be claimed."));
+    let claiming = in_line(&lines.claiming).map(|rank| format!("It is {rank} to be claimed."));
     let removal =
-        in_line(&lines.removal).map(|place| format!("It is {place} to go when the pool has too many."));
+        in_line(&lines.removal).map(|rank| format!("It is {rank} to be deleted when the pool has too many."));
     [claiming, removal].into_iter().flatten().collect()
 }
 
-/// What the planner would do with it.
-fn next(sandbox: &Sandbox, outlook: &Outlook) -> String {
+/// What the planner would do with the sandbox.
+fn next(sandbox: &Sandbox, pool_plan: &PoolPlan) -> String {
     let about = |s: &Arc<Sandbox>| s.uid == sandbox.uid;
-    let told = outlook.plan.actions.iter().find_map(|action| {
+    let planned = pool_plan.plan.actions.iter().find_map(|action| {
         let verb = match &action.step {
             Step::DeletePod { sandbox } if about(sandbox) => "delete it".to_string(),
             Step::DrainPod { sandbox } if about(sandbox) => "drain it".to_string(),
-            Step::RestorePod { sandbox } if about(sandbox) => "keep it after all".to_string(),
+            Step::RestorePod { sandbox } if about(sandbox) => "set it back to warm".to_string(),
             Step::BindClaim { claim, sandbox } if about(sandbox) => {
                 format!("bind it to claim {}", claim.key.name)
             }
@@ -238,5 +242,5 @@ fn next(sandbox: &Sandbox, outlook: &Outlook) -> String {
             because(action.reason)
         ))
     });
-    told.unwrap_or_else(|| "The operator would not touch it now.".into())
+    planned.unwrap_or_else(|| "The operator would not touch it now.".into())
 }

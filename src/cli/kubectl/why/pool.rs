@@ -1,144 +1,144 @@
-//! Why a pool is as it is: a pure function of the cluster as read.
+//! Explains how full a pool is, its rollout and the next actions.
 
 use crate::api::conditions;
 use crate::api::conditions::progressing;
 use crate::api::pool::UpdateStrategyType;
 use crate::cache::index::Index;
-use crate::cli::kubectl::why::outlook::Outlook;
-use crate::cli::kubectl::why::words::{are, because, claims, sandboxes};
+use crate::cli::kubectl::why::format::{are, because, claims, sandboxes};
+use crate::cli::kubectl::why::pool_plan::PoolPlan;
 use crate::model::Key;
 use crate::planner::{AT_ONCE, Step};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use std::collections::BTreeMap;
 
-/// What there is to say about a pool, a sentence each; `None` when it is not there.
+/// Explains a pool, one sentence per item; `None` when it does not exist.
 pub fn explain(index: &Index, key: &Key, now: Timestamp) -> Option<Vec<String>> {
-    let outlook = Outlook::of(index, key, now)?;
-    let pool = &outlook.snapshot.pool;
+    let pool_plan = PoolPlan::of(index, key, now)?;
+    let pool = &pool_plan.snapshot.pool;
     let name = &key.name;
     if pool.terminating {
         return Some(vec![format!(
-            "Pool {name} is being deleted: its unclaimed sandboxes go, and those of claims stay with their claims."
+            "Pool {name} is being deleted: its unclaimed sandboxes are deleted, and claimed sandboxes remain with their claims."
         )]);
     }
-    let mut said = vec![fullness(&outlook)];
+    let mut sentences = vec![fullness(&pool_plan)];
     if pool.status.observed_generation < pool.generation {
-        said.push(
-            "The operator has not seen the latest change of it yet; if that stays so, no operator may be running."
+        sentences.push(
+            "The operator has not observed the latest change of the spec; if this does not change, check that the operator \
+             is running."
                 .into(),
         );
     }
     if pool.error.is_none() {
-        said.extend(shortage(&outlook));
-        said.extend(rollout(&outlook));
+        sentences.extend(shortage(&pool_plan));
+        sentences.extend(rollout(&pool_plan));
     }
-    said.extend(stopped(&outlook));
-    said.push(next(&outlook));
-    Some(said)
+    sentences.extend(error(&pool_plan));
+    sentences.push(next(&pool_plan));
+    Some(sentences)
 }
 
 fn count(number: i32) -> usize {
     usize::try_from(number).unwrap_or_default()
 }
 
-/// How many sandboxes the pool has of those that it is to have.
-fn fullness(outlook: &Outlook) -> String {
-    let (status, spec) = (&outlook.plan.status, &outlook.snapshot.pool.spec);
-    let name = &outlook.snapshot.pool.key.name;
-    let (available, here) = (count(status.available), count(status.replicas));
+/// How many sandboxes the pool has and wants.
+fn fullness(pool_plan: &PoolPlan) -> String {
+    let (status, spec) = (&pool_plan.plan.status, &pool_plan.snapshot.pool.spec);
+    let name = &pool_plan.snapshot.pool.key.name;
+    let (available, unclaimed) = (count(status.available), count(status.replicas));
     let wanted = spec.replicas;
-    let known = outlook.snapshot.pool.error.is_none();
-    let mut said = if !known {
+    let known = pool_plan.snapshot.pool.error.is_none();
+    let mut sentence = if !known {
         format!(
             "Pool {name} has {}, {available} of them available",
-            sandboxes(here)
+            sandboxes(unclaimed)
         )
-    } else if wanted == 0 && here == 0 {
+    } else if wanted == 0 && unclaimed == 0 {
         format!("Pool {name} keeps no sandbox warm: its spec.replicas is 0")
     } else if available >= wanted {
         format!("Pool {name} is full: {available} available, {wanted} wanted")
     } else {
         format!("Pool {name} is not full: {available} available, {wanted} wanted")
     };
-    let warming = here.saturating_sub(available);
+    let warming = unclaimed.saturating_sub(available);
     if warming > 0 {
-        said += &format!(", {warming} not available yet");
+        sentence += &format!(", {warming} not available yet");
     }
-    let more = [
-        (status.claimed, "held by claims"),
-        (status.draining, "draining before they are deleted"),
-    ];
-    for (n, what) in more.iter().filter(|(n, _)| *n > 0) {
-        said += &format!(", {n} {what}");
+    let more = [(status.claimed, "held by claims"), (status.draining, "draining")];
+    for (n, state) in more.iter().filter(|(n, _)| *n > 0) {
+        sentence += &format!(", {n} {state}");
     }
-    said + "."
+    sentence + "."
 }
 
-/// What the pool does about sandboxes that are missing, and what keeps it from making them all.
-pub(super) fn shortage(outlook: &Outlook) -> Vec<String> {
-    let lack = outlook.plan.shortfall;
-    let spec = &outlook.snapshot.pool.spec;
-    let mut said = Vec::new();
-    let waiting = count(outlook.plan.status.pending_claims);
+/// How many sandboxes are missing, and which limits keep the operator from creating all of them now.
+pub(super) fn shortage(pool_plan: &PoolPlan) -> Vec<String> {
+    let shortfall = pool_plan.plan.shortfall;
+    let spec = &pool_plan.snapshot.pool.spec;
+    let mut sentences = Vec::new();
+    let waiting = count(pool_plan.plan.status.pending_claims);
     if waiting > 0 {
         let verb = if waiting == 1 { "waits" } else { "wait" };
-        said.push(format!("{} {verb} for it.", claims(waiting)));
+        sentences.push(format!("{} {verb} for this pool.", claims(waiting)));
     }
-    if let Some(words) = outlook.rejection() {
-        said.push(format!(
-            "The API server refuses new sandboxes: {words}. The operator tries one now and then, a minute apart at most."
+    if let Some(message) = pool_plan.creation_rejection() {
+        sentences.push(format!(
+            "The API server rejects new sandboxes: {message}. The operator retries with a single sandbox, at least once a minute."
         ));
-        return said;
+        return sentences;
     }
-    if lack.missing == 0 {
-        return said;
+    if shortfall.missing == 0 {
+        return sentences;
     }
-    let created = outlook.creations();
-    said.push(format!(
+    let created = pool_plan.creations();
+    sentences.push(format!(
         "{} {} missing, and the operator creates {created} now.",
-        sandboxes(lack.missing),
-        are(lack.missing)
+        sandboxes(shortfall.missing),
+        are(shortfall.missing)
     ));
-    if lack.room < lack.missing {
+    if shortfall.room < shortfall.missing {
         let max = spec.max_total.unwrap_or_default();
-        said.push(format!(
+        sentences.push(format!(
             "capacity.maxTotal is {max}, claimed and terminating ones included, and has room for {} more.",
-            lack.room
+            shortfall.room
         ));
     }
-    if lack.ceiling < lack.missing.min(lack.room) {
-        said.push(format!(
-            "No more than scaleStrategy.maxUnavailable ({}) warm up at once; the others come as these become available.",
+    if shortfall.ceiling < shortfall.missing.min(shortfall.room) {
+        sentences.push(format!(
+            "At most scaleStrategy.maxUnavailable ({}) sandboxes warm up at once; the others are created as these become \
+             available.",
             spec.warming
         ));
     }
     if created >= AT_ONCE {
-        said.push(format!(
-            "No more than {AT_ONCE} are made at a time; the others come as these have been made."
+        sentences.push(format!(
+            "At most {AT_ONCE} sandboxes are created at once; the others follow."
         ));
-    } else if created < lack.missing.min(lack.room).min(lack.ceiling) {
-        said.push(
-            "More of a revision that has yet to come up, or failed to, are not tried at once: no more than \
-             maxUnavailable and maxSurge together."
+    } else if created < shortfall.missing.min(shortfall.room).min(shortfall.ceiling) {
+        sentences.push(
+            "While no sandbox of the revision has become available, at most maxUnavailable and maxSurge together are \
+             created at once."
                 .into(),
         );
     }
-    said
+    sentences
 }
 
-/// What stops the pool as a whole.
-pub(super) fn stopped(outlook: &Outlook) -> Option<String> {
-    let error = outlook.snapshot.pool.error.as_ref()?;
+/// The error that stops the pool, if it has one.
+pub(super) fn error(pool_plan: &PoolPlan) -> Option<String> {
+    let error = pool_plan.snapshot.pool.error.as_ref()?;
     Some(format!(
-        "Nothing is created or deleted: {}. What is warm may still be claimed.",
+        "Nothing is created or deleted: {}. Warm sandboxes can still be claimed.",
         error.message()
     ))
 }
 
-/// How the rollout fares, in the operator's words where it has some for this revision: it remembers more than is stored.
-fn rollout(outlook: &Outlook) -> Vec<String> {
-    let (pool, plan) = (&outlook.snapshot.pool, &outlook.plan);
+/// The state of the rollout. Prefers the stored condition for this revision, because the operator remembers more than
+/// this plan knows.
+fn rollout(pool_plan: &PoolPlan) -> Vec<String> {
+    let (pool, plan) = (&pool_plan.snapshot.pool, &pool_plan.plan);
     let planned = progress(&plan.status.conditions);
     let same = pool.status.observed_generation == pool.generation
         && pool.status.update_revision == plan.status.update_revision;
@@ -146,18 +146,18 @@ fn rollout(outlook: &Outlook) -> Vec<String> {
     let Some(progress) = stored.or(planned) else {
         return Vec::new();
     };
-    let mut said = vec![format!("Rollout: {}.", progress.message)];
-    said.extend(hold(outlook, &progress.reason));
-    said
+    let mut sentences = vec![format!("Rollout: {}.", progress.message)];
+    sentences.extend(blocker(pool_plan, &progress.reason));
+    sentences
 }
 
 fn progress(conditions: &[Condition]) -> Option<&Condition> {
     conditions::find(conditions, conditions::PROGRESSING)
 }
 
-/// What a rollout that is not at its end waits for.
-fn hold(outlook: &Outlook, reason: &str) -> Option<String> {
-    let (pool, plan) = (&outlook.snapshot.pool, &outlook.plan);
+/// What an incomplete rollout waits for.
+fn blocker(pool_plan: &PoolPlan, reason: &str) -> Option<String> {
+    let (pool, plan) = (&pool_plan.snapshot.pool, &pool_plan.plan);
     let spec = &pool.spec;
     let old = count(plan.status.replicas - plan.status.updated);
     let stay = spec.min_available_beside(count(plan.status.claimed));
@@ -170,41 +170,41 @@ fn hold(outlook: &Outlook, reason: &str) -> Option<String> {
         )),
         _ if old == 0 || replaces => None,
         _ if spec.strategy == UpdateStrategyType::OnReplenish => {
-            Some("By its strategy OnReplenish old sandboxes are replaced only as claims take them.".into())
+            Some("Its strategy is OnReplenish: old sandboxes are replaced only as claims take them.".into())
         }
         _ if count(plan.status.available) <= stay => Some(format!(
-            "No old sandbox may go now: {} {} available, and updateStrategy.maxUnavailable ({}) asks for {} to stay.",
+            "No old sandbox can be deleted now: {} {} available, and updateStrategy.maxUnavailable ({}) requires {} to stay available.",
             plan.status.available,
             are(count(plan.status.available)),
             spec.max_unavailable,
             stay
         )),
         _ => Some(
-            "No further old sandbox is replaced before new ones become available: as many as maxUnavailable allows \
-             are on their way."
+            "No more old sandboxes are replaced until new sandboxes become available: as many as \
+             maxUnavailable allows are warming up."
                 .into(),
         ),
     }
 }
 
-/// What the planner would do, counted by what and why.
-fn next(outlook: &Outlook) -> String {
-    let mut told: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
-    for action in &outlook.plan.actions {
+/// The planned actions, grouped by verb and reason.
+fn next(pool_plan: &PoolPlan) -> String {
+    let mut planned: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for action in &pool_plan.plan.actions {
         let (verb, name) = match &action.step {
             Step::CreatePod { revision, .. } => ("create a sandbox of revision", revision.as_str()),
             Step::DeletePod { sandbox } => ("delete", sandbox.key.name.as_str()),
             Step::DrainPod { sandbox } => ("drain", sandbox.key.name.as_str()),
-            Step::RestorePod { sandbox } => ("keep after all", sandbox.key.name.as_str()),
+            Step::RestorePod { sandbox } => ("set back to warm", sandbox.key.name.as_str()),
             Step::BindClaim { claim, .. } => ("bind a sandbox to claim", claim.key.name.as_str()),
             Step::FailClaim { claim, .. } => ("fail claim", claim.key.name.as_str()),
         };
-        told.entry((verb, action.reason)).or_default().push(name);
+        planned.entry((verb, action.reason)).or_default().push(name);
     }
-    if told.is_empty() {
+    if planned.is_empty() {
         return "There is nothing to do now.".into();
     }
-    let part = |((verb, reason), names): (&(&str, &str), &Vec<&str>)| {
+    let clause = |((verb, reason), names): (&(&str, &str), &Vec<&str>)| {
         let mut distinct = names.clone();
         distinct.dedup();
         let times = match (distinct.len(), names.len()) {
@@ -214,6 +214,6 @@ fn next(outlook: &Outlook) -> String {
         let because = because(reason);
         format!("{verb} {}{times} {because}", distinct.join(", "))
     };
-    let parts: Vec<_> = told.iter().map(part).collect();
-    format!("Next the operator would {}.", parts.join("; "))
+    let clauses: Vec<_> = planned.iter().map(clause).collect();
+    format!("Next the operator would {}.", clauses.join("; "))
 }

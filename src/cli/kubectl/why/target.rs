@@ -1,10 +1,10 @@
-//! Which object an argument of `why` means.
+//! Parses the argument of `why`: a name with or without a kind.
 
-use crate::cli::kubectl::pool::{PoolName, PoolNameError};
+use crate::cli::kubectl::pool_name::{PoolName, PoolNameError};
 use std::str::FromStr;
 use thiserror::Error;
 
-/// A kind that can be asked about.
+/// A kind that `why` explains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A SandboxClaim.
@@ -15,12 +15,12 @@ pub enum Kind {
     Pod,
 }
 
-/// In the order in which a bare name is looked for.
+/// The order in which a name without a kind is looked up.
 pub(super) const KINDS: [Kind; 3] = [Kind::Claim, Kind::Pool, Kind::Pod];
 
 impl Kind {
-    /// As in `claim/run-42`.
-    pub fn word(self) -> &'static str {
+    /// The word before the slash, as in `claim/run-42`.
+    pub fn prefix(self) -> &'static str {
         match self {
             Self::Claim => "claim",
             Self::Pool => "pool",
@@ -28,7 +28,7 @@ impl Kind {
         }
     }
 
-    /// The resource, as the API server names it in its answers.
+    /// The resource, as in the errors of the API server.
     pub(super) fn resource(self) -> &'static str {
         match self {
             Self::Claim => "sandboxclaims.warmpool.dev",
@@ -37,7 +37,7 @@ impl Kind {
         }
     }
 
-    fn read(written: &str) -> Option<Self> {
+    fn parse(written: &str) -> Option<Self> {
         match written.to_lowercase().as_str() {
             "claim"
             | "claims"
@@ -52,25 +52,23 @@ impl Kind {
     }
 }
 
-/// What is asked about, from an argument like `run-42` or `claim/run-42`.
+/// The object to explain, parsed from `run-42` or `claim/run-42`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Its kind, if it is given.
+    /// The kind; `None` when the argument is a name alone.
     pub kind: Option<Kind>,
-    /// Its name.
+    /// The name.
     pub name: String,
 }
 
-/// Why an argument names nothing.
+/// The argument does not name an object.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum TargetError {
-    /// Another kind stands before the slash.
-    #[error(
-        "{0:?} is neither a claim nor a pool nor a pod; write NAME alone, claim/NAME, pool/NAME or pod/NAME"
-    )]
+    /// The kind before the slash is unknown. Holds the whole argument.
+    #[error("{0:?} is not a claim, a pool or a pod; write NAME alone, claim/NAME, pool/NAME or pod/NAME")]
     Kind(String),
     /// No object can have this name.
-    #[error("{0:?} is no name; names are made of lower case letters, digits, '-' and '.'")]
+    #[error("{0:?} is not a valid name; use lower case letters, digits, '-' and '.'")]
     Name(String),
 }
 
@@ -80,9 +78,9 @@ impl FromStr for Target {
     fn from_str(written: &str) -> Result<Self, Self::Err> {
         let (kind, name) = match written.split_once('/') {
             None => (None, written),
-            Some((kind, name)) => match Kind::read(kind) {
+            Some((kind, name)) => match Kind::parse(kind) {
                 Some(kind) => (Some(kind), name),
-                // Which words mean a pool is known there.
+                // PoolName decides whether the word means a pool.
                 None => (Some(Kind::Pool), written),
             },
         };

@@ -1,13 +1,14 @@
-//! `rollout undo`: writes the template of an earlier revision back into the pool.
+//! `rollout undo`: writes the template of an earlier revision into the pool.
 
 use crate::api::labels;
 use crate::cli::kubectl::cluster::ClusterError;
-use crate::cli::kubectl::history;
-use crate::cli::kubectl::history::History;
+use crate::cli::kubectl::pool;
+use crate::cli::kubectl::pool_client::PoolClient;
+use crate::cli::kubectl::pool_name::PoolArgument;
 use crate::cli::kubectl::print;
 use crate::cli::kubectl::print::{Format, PrintError};
-use crate::cli::kubectl::session::Session;
-use crate::cli::kubectl::{pool, rollout};
+use crate::cli::kubectl::rollout::history;
+use crate::cli::kubectl::rollout::history::History;
 use crate::model::revision::Template;
 use clap::ValueEnum;
 use k8s_openapi::api::apps::v1::ControllerRevision;
@@ -16,13 +17,13 @@ use kube::core::DynamicObject;
 use serde_json::{Value, json};
 use thiserror::Error;
 
-/// How often the write is tried while only the pool's status moves under it.
-const TRIES: usize = 5;
+/// How many times the patch is sent when it conflicts with a write of the pool's status.
+const MAX_ATTEMPTS: usize = 5;
 
 /// Arguments of `kubectl warmpool rollout undo`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Only the template and its change-cause are written back; replicas, strategy and all else stay as they are.
+Writes only the template and the change-cause of the pool. Replicas, strategy and all other fields stay unchanged.
 
 Examples:
   kubectl warmpool rollout undo python
@@ -30,32 +31,32 @@ Examples:
   kubectl warmpool rollout undo python --dry-run=client")]
 pub(super) struct Arguments {
     #[command(flatten)]
-    pub(super) target: rollout::Target,
-    /// The revision to go back to; 0 is the one before the present template
+    pub(super) pool: PoolArgument,
+    /// Revision to roll back to; 0 is the revision before the current template
     #[arg(long, value_name = "N", default_value_t = 0)]
     to_revision: i64,
-    /// Say what would be done: client asks for no write, server has the API server check it without storing it
+    /// Write nothing: client prints the template, server has the API server validate the write
     #[arg(long, value_enum, default_value_t = DryRun::None)]
     dry_run: DryRun,
-    /// Print the pool instead of a line
+    /// Print the pool in this format [default: one line that says what changed]
     #[arg(short, long, value_enum)]
     output: Option<Format>,
 }
 
-/// Whether an undo is only tried, as in kubectl.
+/// Whether the pool is written, as in kubectl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DryRun {
-    /// Write
+    /// Write the pool
     None,
-    /// Only print what would be written
+    /// Print what would be written, and send no write
     Client,
-    /// Have it checked, not stored
+    /// Have the API server validate the write without storing it
     Server,
 }
 
 impl DryRun {
-    /// What is said after the outcome.
-    fn mark(self) -> &'static str {
+    /// Printed after the outcome.
+    fn suffix(self) -> &'static str {
         match self {
             Self::None => "",
             Self::Client => " (dry run)",
@@ -64,19 +65,19 @@ impl DryRun {
     }
 }
 
-/// Why nothing is rolled back.
+/// The pool was not rolled back.
 #[derive(Debug, Error)]
 pub enum UndoError {
-    /// There is no revision with this number.
+    /// No revision has this number.
     #[error("unable to find specified revision {0} in history")]
     NotFound(i64),
-    /// The pool has had no other template.
+    /// Every stored revision has the current template. Holds the name of the pool.
     #[error("no rollout history found for pool {0:?}")]
     NoHistory(String),
-    /// The pool is paused.
+    /// The pool is paused. Holds the command that resumes it.
     #[error("you cannot rollback a paused pool; resume it first with '{0}' and try again")]
     Paused(String),
-    /// The pool has no template of its own.
+    /// The pool has no inline template.
     #[error(
         "pool {pool:?} takes its template from the PodTemplate {template:?} (spec.templateRef); \
          write the earlier template back into that PodTemplate instead"
@@ -87,8 +88,8 @@ pub enum UndoError {
         /// Name of the PodTemplate.
         template: String,
     },
-    /// The pool's spec was changed at the same time.
-    #[error("pool {0:?} was changed at the same time; look at it and try again")]
+    /// Another client changed the spec, or replaced the pool. Holds the name of the pool.
+    #[error("pool {0:?} was changed at the same time; check its spec and try again")]
     Changed(String),
     /// A request failed.
     #[error(transparent)]
@@ -98,7 +99,7 @@ pub enum UndoError {
     Print(#[from] PrintError),
 }
 
-/// The revision to go back to.
+/// The revision to roll back to. `to_revision` is its number; 0 selects the newest revision with another template.
 ///
 /// # Errors
 /// [`UndoError::NotFound`] and [`UndoError::NoHistory`].
@@ -108,24 +109,25 @@ pub fn choose<'a>(
     to_revision: i64,
 ) -> Result<&'a ControllerRevision, UndoError> {
     if to_revision == 0 {
-        // Not simply the last but one: a template written a moment ago is not stored as a revision yet.
+        // A template that was just written is not stored as a revision yet, so the last but one may be the wrong
+        // revision.
         let mut newest_first = history.iter().rev();
         newest_first
-            .find(|r| !is_present(pool, r))
+            .find(|revision| !is_current(pool, revision))
             .ok_or_else(|| UndoError::NoHistory(pool::name(pool).into()))
     } else {
         history.find(to_revision).ok_or(UndoError::NotFound(to_revision))
     }
 }
 
-/// Whether the pool's present template means the same pod as that of the revision.
-pub fn is_present(pool: &DynamicObject, revision: &ControllerRevision) -> bool {
+/// Whether the revision has the current template of the pool, in canonical form.
+pub fn is_current(pool: &DynamicObject, revision: &ControllerRevision) -> bool {
     let canonical = |template: Option<&Value>| Template::new(template.cloned().unwrap_or_default()).canonical;
     canonical(pool::at(pool, "/spec/template")) == canonical(history::template(revision))
 }
 
-/// The JSON Patch that brings the template of `revision` back, with why it came to be. It tests that the pool
-/// is still the one that was read.
+/// The JSON Patch that writes the template and the change-cause of `revision` into `pool`. It tests the UID and the
+/// resourceVersion, so it fails when the pool has changed.
 pub fn patch(pool: &DynamicObject, revision: &ControllerRevision) -> Value {
     let metadata = &pool.metadata;
     let cause = history::change_cause(revision);
@@ -135,7 +137,7 @@ pub fn patch(pool: &DynamicObject, revision: &ControllerRevision) -> Value {
         "/metadata/annotations/{}",
         labels::CHANGE_CAUSE.replace('/', "~1")
     );
-    let note = match (cause, annotations) {
+    let annotation = match (cause, annotations) {
         (Some(cause), Some(_)) => Some(json!({"op": "add", "path": at, "value": cause})),
         (Some(cause), None) => {
             let all = json!({(labels::CHANGE_CAUSE): cause});
@@ -148,23 +150,24 @@ pub fn patch(pool: &DynamicObject, revision: &ControllerRevision) -> Value {
         json!({"op": "test", "path": "/metadata/resourceVersion", "value": metadata.resource_version}),
         json!({"op": "replace", "path": "/spec/template", "value": history::template(revision)}),
     ];
-    operations.extend(note);
+    operations.extend(annotation);
     Value::Array(operations)
 }
 
-/// What to do about an undo.
+/// What an undo does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decision {
-    /// Nothing is written; what to say.
-    Say(String),
-    /// This JSON Patch is sent.
+    /// Writes nothing and prints this.
+    Print(String),
+    /// Sends this JSON Patch.
     Write(Value),
 }
 
-/// Decides, from the pool and its history, what an undo comes to.
+/// Decides from the pool and its history what the undo does.
 ///
 /// # Errors
-/// As [`UndoError`] says, requests left aside.
+/// [`UndoError::TemplateRef`], [`UndoError::NotFound`], [`UndoError::NoHistory`] and [`UndoError::Paused`]; `Print`
+/// when the template has no YAML form.
 pub fn decide(
     pool: &DynamicObject,
     history: &History,
@@ -180,84 +183,85 @@ pub fn decide(
     let revision = choose(pool, history, to_revision)?;
     let number = revision.revision;
     if dry_run == DryRun::Client {
-        let template = history::readable(history::template(revision))?;
-        let what = format!("will roll back to revision {number} (dry run)\n{template}");
-        Ok(Decision::Say(what.trim_end().into()))
+        let template = history::template_block(history::template(revision))?;
+        let outcome = format!("will roll back to revision {number} (dry run)\n{template}");
+        Ok(Decision::Print(outcome.trim_end().into()))
     } else if pool::is_paused(pool) {
-        Err(UndoError::Paused(pool::command("resume", pool)))
-    } else if is_present(pool, revision) {
-        let what = format!("skipped rollback (current template already matches revision {number})");
-        Ok(Decision::Say(what + dry_run.mark()))
+        Err(UndoError::Paused(pool::rollout_command("resume", pool)))
+    } else if is_current(pool, revision) {
+        let outcome = format!("skipped rollback (current template already matches revision {number})");
+        Ok(Decision::Print(outcome + dry_run.suffix()))
     } else {
         Ok(Decision::Write(patch(pool, revision)))
     }
 }
 
-/// Rolls back.
-pub(super) async fn run(session: &Session, arguments: &Arguments) -> Result<(), UndoError> {
-    let mut pool = session.pool().await?;
-    warn_of_apply(&pool);
-    for _ in 0..TRIES {
-        let history = History::of(&pool, session.revisions().await?);
+/// Rolls the pool back.
+pub(super) async fn run(client: &PoolClient, arguments: &Arguments) -> Result<(), UndoError> {
+    let mut pool = client.pool().await?;
+    warn_about_apply(&pool);
+    for _ in 0..MAX_ATTEMPTS {
+        let history = History::of(&pool, client.revisions().await?);
         let operations = match decide(&pool, &history, arguments.to_revision, arguments.dry_run)? {
-            Decision::Say(what) => return Ok(print::done(arguments.output, &pool, &what)?),
+            Decision::Print(outcome) => return Ok(print::done(arguments.output, &pool, &outcome)?),
             Decision::Write(operations) => operations,
         };
         let patch = Patch::Json(serde_json::from_value(operations).map_err(PrintError::from)?);
-        match session.patch(&patch, arguments.dry_run == DryRun::Server).await {
+        match client.patch(&patch, arguments.dry_run == DryRun::Server).await {
             Ok(now) => {
-                let what = format!("rolled back{}", arguments.dry_run.mark());
-                return Ok(print::done(arguments.output, &now, &what)?);
+                let outcome = format!("rolled back{}", arguments.dry_run.suffix());
+                return Ok(print::done(arguments.output, &now, &outcome)?);
             }
-            Err(rejection) => pool = read_again(session, &pool, rejection).await?,
+            Err(rejection) => pool = read_for_retry(client, &pool, rejection).await?,
         }
     }
-    Err(UndoError::Changed(session.name.clone()))
+    Err(UndoError::Changed(client.name.clone()))
 }
 
-/// What has become of a pool since it was read.
+/// How a pool differs from an earlier version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Since {
-    /// It is the same.
-    Same,
-    /// Its spec is the same; its status, say, is not.
-    Touched,
-    /// Its spec is another, or it is another pool.
-    Changed,
+pub enum Difference {
+    /// The resourceVersion is the same.
+    None,
+    /// The status or the metadata changed.
+    OutsideSpec,
+    /// The spec changed, or it is another pool of the same name.
+    Spec,
 }
 
-/// Compares a pool with what it was.
-pub fn since(before: &DynamicObject, now: &DynamicObject) -> Since {
+/// Compares a pool with an earlier version.
+pub fn difference(before: &DynamicObject, now: &DynamicObject) -> Difference {
     let (was, is) = (&before.metadata, &now.metadata);
     if was.uid != is.uid || was.generation != is.generation {
-        Since::Changed
+        Difference::Spec
     } else if was.resource_version != is.resource_version {
-        Since::Touched
+        Difference::OutsideSpec
     } else {
-        Since::Same
+        Difference::None
     }
 }
 
-/// The pool to try again with after a refusal. A refusal of the same pool was not for its tests.
-async fn read_again(
-    session: &Session,
+/// Reads the pool again after the API server rejected the patch. Returns `rejection` when the pool is unchanged,
+/// because then the tests of the patch were not the cause.
+async fn read_for_retry(
+    client: &PoolClient,
     before: &DynamicObject,
     rejection: ClusterError,
 ) -> Result<DynamicObject, UndoError> {
-    let now = session.pool().await?;
-    match since(before, &now) {
-        Since::Same => Err(rejection.into()),
-        Since::Touched => Ok(now),
-        Since::Changed => Err(UndoError::Changed(session.name.clone())),
+    let now = client.pool().await?;
+    match difference(before, &now) {
+        Difference::None => Err(rejection.into()),
+        Difference::OutsideSpec => Ok(now),
+        Difference::Spec => Err(UndoError::Changed(client.name.clone())),
     }
 }
 
-fn warn_of_apply(pool: &DynamicObject) {
+fn warn_about_apply(pool: &DynamicObject) {
     let annotations = pool.metadata.annotations.as_ref();
     if annotations.is_some_and(|a| a.contains_key(labels::LAST_APPLIED)) {
         eprintln!(
-            "Warning: pool {} was written with 'kubectl apply'. Rolling back does not change its annotation \
-             {}, nor your file: the next 'kubectl apply' may bring the template back that is rolled back now.",
+            "Warning: pool {} was written with 'kubectl apply'. The rollback changes neither its annotation {} nor \
+             your file, so the next 'kubectl apply' may restore the newer template; update the file.",
             pool::name(pool),
             labels::LAST_APPLIED
         );

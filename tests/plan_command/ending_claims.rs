@@ -1,9 +1,9 @@
-//! Claims that end or wait again, and what becomes of their sandboxes.
+//! `warmpool plan` on claims that end or lose sandboxes.
 
-use super::{CLAIM, POOL, plan, pod, stream};
+use super::{CLAIM, POOL, actions, plan, pod, stream};
 use serde_json::Value;
 
-/// A claim with sandbox `held`; `spec` and `status` are more of both.
+/// A claim with the sandbox `held`; `spec` and `status` are added to its fields.
 fn claim_with(spec: &str, status: &str) -> String {
     let named = CLAIM.replace(
         "{poolRef: {name: python}}",
@@ -21,11 +21,11 @@ fn held() -> String {
     pod("held", "claimed", "SandboxClaim, name: run-42, uid: claim-uid")
 }
 
-/// Action, pod and reason of what is planned for the claim.
+/// Action, pod and reason of each action for the claim.
 fn for_the_claim(plan: &Value) -> Vec<String> {
-    let actions = plan["pools"][0]["actions"].as_array().unwrap();
-    let of_it = actions.iter().filter(|a| a["claim"] == "run-42");
-    of_it
+    actions(plan)
+        .iter()
+        .filter(|a| a["claim"] == "run-42")
         .map(|a| {
             let pod = a["pod"].as_str().unwrap_or("-");
             format!(
@@ -38,7 +38,7 @@ fn for_the_claim(plan: &Value) -> Vec<String> {
 }
 
 #[test]
-fn a_claim_that_ends_is_shown_with_what_it_gives_back_and_why() {
+fn an_ending_claim_shows_each_released_sandbox_and_the_reason() {
     let failed = held().replace("phase: Running", "phase: Failed");
     let expires = "phase: Bound, boundTime: '2026-01-31T11:59:58Z', defaults: {lifetimeSeconds: 2}";
     for (spec, status, pod, expected) in [
@@ -75,7 +75,7 @@ fn a_claim_that_ends_is_shown_with_what_it_gives_back_and_why() {
 }
 
 #[test]
-fn a_claim_that_loses_another_sandbox_while_it_waits_is_not_half_bound() {
+fn a_waiting_claim_that_loses_another_sandbox_is_not_half_bound() {
     let claim = claim_with("replicas: 2, onSandboxLost: Replace", "phase: Pending");
     let gone = "{name: gone, uid: uid-gone, revision: oldrevision, boundTime: '2026-01-31T11:59:59Z'}";
     let claim = claim.replace("sandboxes: [", &format!("sandboxes: [{gone}, "));
@@ -84,7 +84,7 @@ fn a_claim_that_loses_another_sandbox_while_it_waits_is_not_half_bound() {
 }
 
 #[test]
-fn a_claim_that_fails_at_once_is_shown_with_the_pool_that_is_being_deleted() {
+fn a_claim_on_a_pool_that_is_being_deleted_fails_at_once() {
     let pool = POOL.replace(
         "{name: python",
         "{deletionTimestamp: '2026-01-31T11:00:00Z', name: python",

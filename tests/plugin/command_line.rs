@@ -1,11 +1,11 @@
-//! The binary as kubectl calls it, and how it reads its arguments.
+//! The name of the binary, its help and its arguments.
 
 use std::os::unix::fs::symlink;
 use std::process::{Command, Output};
-use warmpool::cli::kubectl::pool::{PoolName, PoolNameError};
+use warmpool::cli::kubectl::pool_name::{PoolName, PoolNameError};
 
-/// Runs the binary under that name, with no cluster and no other program to be found.
-pub fn called(name: &str, arguments: &[&str]) -> Output {
+/// Runs the binary under `name`, without a kubeconfig and with an empty PATH.
+pub fn run_as(name: &str, arguments: &[&str]) -> Output {
     let folder = tempfile::tempdir().unwrap();
     let link = folder.path().join(name);
     symlink(env!("CARGO_BIN_EXE_warmpool"), &link).unwrap();
@@ -15,7 +15,7 @@ pub fn called(name: &str, arguments: &[&str]) -> Output {
     command.args(arguments).output().unwrap()
 }
 
-pub fn said(output: &Output) -> String {
+pub fn printed(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout)
 }
 
@@ -24,40 +24,40 @@ fn read(written: &str) -> Result<PoolName, PoolNameError> {
 }
 
 #[test]
-fn the_name_decides_what_the_binary_is() {
-    let plugin = called("kubectl-warmpool", &["rollout", "--help"]);
-    assert!(plugin.status.success(), "{}", said(&plugin));
+fn the_name_of_the_binary_selects_operator_or_plugin() {
+    let plugin = run_as("kubectl-warmpool", &["rollout", "--help"]);
+    assert!(plugin.status.success(), "{}", printed(&plugin));
     assert!(
-        said(&plugin).contains("Usage: kubectl warmpool rollout"),
+        printed(&plugin).contains("Usage: kubectl warmpool rollout"),
         "{}",
-        said(&plugin)
+        printed(&plugin)
     );
-    let operator = called("warmpool", &["rollout", "--help"]);
-    assert!(!operator.status.success(), "{}", said(&operator));
+    let operator = run_as("warmpool", &["rollout", "--help"]);
+    assert!(!operator.status.success(), "{}", printed(&operator));
 }
 
 #[test]
-fn the_operators_help_tells_of_the_plugin() {
-    let help = said(&called("warmpool", &["--help"]));
+fn the_help_of_the_operator_mentions_the_plugin() {
+    let help = printed(&run_as("warmpool", &["--help"]));
     assert!(help.contains("kubectl-warmpool"), "{help}");
 }
 
 #[test]
-fn every_verb_teaches_with_examples() {
+fn the_help_of_every_verb_has_examples() {
     for verb in ["status", "history", "undo", "pause", "resume", "restart"] {
-        let help = said(&called("kubectl-warmpool", &["rollout", verb, "--help"]));
+        let help = printed(&run_as("kubectl-warmpool", &["rollout", verb, "--help"]));
         let example = format!("  kubectl warmpool rollout {verb} python");
         assert!(help.contains("Examples:") && help.contains(&example), "{help}");
     }
     for verb in ["claim", "why"] {
-        let help = said(&called("kubectl-warmpool", &[verb, "--help"]));
+        let help = printed(&run_as("kubectl-warmpool", &[verb, "--help"]));
         let example = format!("  kubectl warmpool {verb} ");
         assert!(help.contains("Examples:") && help.contains(&example), "{help}");
     }
 }
 
 #[test]
-fn a_pool_is_named_as_kubectl_names_things() {
+fn a_pool_is_named_with_or_without_its_kind_as_in_kubectl() {
     for written in [
         "python",
         "pool/python",
@@ -72,7 +72,7 @@ fn a_pool_is_named_as_kubectl_names_things() {
 }
 
 #[test]
-fn what_is_no_pool_is_refused_with_a_sentence() {
+fn an_argument_that_names_no_pool_is_rejected_with_a_hint() {
     assert_eq!(
         read("deployment/python"),
         Err(PoolNameError::Kind("deployment/python".into()))
@@ -83,20 +83,20 @@ fn what_is_no_pool_is_refused_with_a_sentence() {
             Err(PoolNameError::Name(name.into()))
         );
     }
-    let output = called("kubectl-warmpool", &["rollout", "status", "deployment/python"]);
+    let output = run_as("kubectl-warmpool", &["rollout", "status", "deployment/python"]);
     let words = "\"deployment/python\" is not a pool; write the pool's name alone, or pool/NAME";
     assert_eq!(output.status.code(), Some(2));
-    assert!(said(&output).contains(words), "{}", said(&output));
+    assert!(printed(&output).contains(words), "{}", printed(&output));
 }
 
 #[test]
-fn without_a_cluster_it_says_so_and_fails() {
-    let output = called("kubectl-warmpool", &["rollout", "status", "python"]);
+fn without_a_cluster_the_plugin_fails_with_an_error() {
+    let output = run_as("kubectl-warmpool", &["rollout", "status", "python"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        said(&output).starts_with("error: no cluster to connect to"),
+        printed(&output).starts_with("error: no cluster to connect to"),
         "{}",
-        said(&output)
+        printed(&output)
     );
 }
 
@@ -104,7 +104,7 @@ fn without_a_cluster_it_says_so_and_fails() {
 fn a_timeout_is_written_as_in_kubectl() {
     let with = |timeout: &str| {
         let flag = format!("--timeout={timeout}");
-        let output = called("kubectl-warmpool", &["rollout", "status", "python", &flag]);
+        let output = run_as("kubectl-warmpool", &["rollout", "status", "python", &flag]);
         output.status.code()
     };
     for good in ["0", "0s", "30s", "1m30s", "1.5h", "300ms"] {

@@ -1,4 +1,4 @@
-//! A pool, seen and planned for as the operator does it.
+//! Plans one pool as the operator does.
 
 use crate::api::conditions;
 use crate::cache::index::Index;
@@ -9,41 +9,41 @@ use crate::planner;
 use crate::planner::{Plan, Step};
 use jiff::Timestamp;
 
-/// A pool and what the planner would do about it.
-pub(super) struct Outlook {
+/// A snapshot of a pool and the plan for it.
+pub(super) struct PoolPlan {
     pub(super) snapshot: PoolSnapshot,
     pub(super) plan: Plan,
 }
 
-impl Outlook {
-    /// `None` when there is no such pool. What only the operator remembers, that creates were refused, is taken from the
-    /// pool's conditions.
+impl PoolPlan {
+    /// Plans the pool `key`; `None` when it does not exist. Only the operator remembers that creations fail, so the
+    /// condition ReplicaFailure stands in for that memory.
     pub(super) fn of(index: &Index, key: &Key, now: Timestamp) -> Option<Self> {
         let mut snapshot = index.pool_snapshot(key, now, 0)?;
-        if let Some(message) = rejection(&snapshot.pool) {
+        if let Some(message) = creation_rejection(&snapshot.pool) {
             snapshot.creation = Creation::BackOff { until: now, message };
         }
         let mut plan = planner::plan(&snapshot);
         if snapshot.pool.terminating {
-            // The operator leaves it to the garbage collector.
+            // The garbage collector deletes the sandboxes of a deleted pool.
             plan.actions.clear();
         }
         Some(Self { snapshot, plan })
     }
 
-    /// The API server's words, while it refuses pods of this pool.
-    pub(super) fn rejection(&self) -> Option<String> {
-        rejection(&self.snapshot.pool)
+    /// The message of the API server while it rejects pods of this pool.
+    pub(super) fn creation_rejection(&self) -> Option<String> {
+        creation_rejection(&self.snapshot.pool)
     }
 
-    /// How many sandboxes the planner would create.
+    /// Number of sandboxes that the plan creates.
     pub(super) fn creations(&self) -> usize {
         let creates = |a: &&planner::Action| matches!(a.step, Step::CreatePod { .. });
         self.plan.actions.iter().filter(creates).count()
     }
 }
 
-fn rejection(pool: &Pool) -> Option<String> {
+fn creation_rejection(pool: &Pool) -> Option<String> {
     let condition = conditions::find(&pool.status.conditions, conditions::REPLICA_FAILURE)?;
     (condition.status == "True").then(|| condition.message.clone())
 }

@@ -1,4 +1,4 @@
-//! Reading a live cluster once, for the verbs that run the planner on it.
+//! Reads the objects that the planner needs from a live cluster.
 
 use crate::cache::index::Index;
 use crate::cache::watch::{Indexed, take_over_list};
@@ -8,10 +8,10 @@ use k8s_openapi::NamespaceResourceScope;
 use kube::api::ListParams;
 use kube::{Api, Client, Resource};
 
-/// Everything that the planner looks at, of one namespace or of all.
+/// Lists the objects of `namespace`, or of all namespaces for `None`, into an index.
 ///
 /// # Errors
-/// That of the first list that could not be had.
+/// The error of the first list that failed.
 pub(super) async fn read(client: &Client, namespace: Option<&str>) -> Result<Index, CallError> {
     let mut index = Index::default();
     list::<StoredPool>(client, namespace, &mut index).await?;

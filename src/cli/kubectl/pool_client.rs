@@ -1,32 +1,32 @@
-//! One pool of one cluster, and the requests about it.
+//! Sends the requests about one pool.
 
 use crate::api;
 use crate::api::labels;
-use crate::cli::kubectl::Connection;
 use crate::cli::kubectl::cluster::{Cluster, ClusterError};
-use crate::cli::kubectl::pool::PoolName;
+use crate::cli::kubectl::connection::Connection;
+use crate::cli::kubectl::pool_name::PoolName;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, DynamicObject};
 use serde_json::Value;
 
-/// Who has written a field, in `metadata.managedFields`; kubectl's name for its own rollout verbs.
+/// Field manager of the patches, in `metadata.managedFields`. kubectl uses this name for its rollout verbs.
 const FIELD_MANAGER: &str = "kubectl-rollout";
 
-/// One pool, and the way to reach it.
-pub(super) struct Session {
+/// A client for one pool and its ControllerRevisions.
+pub(super) struct PoolClient {
     /// Name of the pool.
     pub(super) name: String,
-    /// The pools of its namespace.
+    /// The pools of the namespace.
     pub(super) pools: Api<DynamicObject>,
-    /// Its cluster and namespace.
+    /// The cluster and the namespace.
     pub(super) cluster: Cluster,
     revisions: Api<ControllerRevision>,
 }
 
-impl Session {
-    /// Makes ready to reach the pool `name`; asks nothing yet.
+impl PoolClient {
+    /// Builds a client for the pool `name`. Sends no request.
     pub(super) async fn open(connection: &Connection, name: &PoolName) -> Result<Self, ClusterError> {
         let cluster = Cluster::open(connection).await?;
         let (client, namespace) = (&cluster.client, &cluster.namespace);
@@ -39,18 +39,18 @@ impl Session {
         })
     }
 
-    /// The pool as it is now.
+    /// Reads the pool.
     pub(super) async fn pool(&self) -> Result<DynamicObject, ClusterError> {
         self.cluster.ask(self.pools.get(&self.name)).await
     }
 
-    /// All revisions that bear the pool's name.
+    /// Lists the revisions with the label of the pool. Some may belong to a deleted pool of the same name.
     pub(super) async fn revisions(&self) -> Result<Vec<ControllerRevision>, ClusterError> {
         let parameters = ListParams::default().labels(&format!("{}={}", labels::POOL, self.name));
         Ok(self.cluster.ask(self.revisions.list(&parameters)).await?.items)
     }
 
-    /// Changes the pool, and gives what it is now. With `dry_run` nothing is stored.
+    /// Patches the pool and returns the new version. With `dry_run` the API server stores nothing.
     pub(super) async fn patch(
         &self,
         patch: &Patch<Value>,

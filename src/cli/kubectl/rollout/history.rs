@@ -1,11 +1,12 @@
-//! `rollout history`: the templates that a pool has had, out of its ControllerRevisions.
+//! `rollout history`: lists a pool's revisions from its ControllerRevisions.
 
 use crate::api::labels;
 use crate::cli::kubectl::cluster::ClusterError;
+use crate::cli::kubectl::pool;
+use crate::cli::kubectl::pool_client::PoolClient;
+use crate::cli::kubectl::pool_name::PoolArgument;
 use crate::cli::kubectl::print;
 use crate::cli::kubectl::print::{Format, PrintError};
-use crate::cli::kubectl::session::Session;
-use crate::cli::kubectl::{pool, rollout};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::core::DynamicObject;
 use serde_json::Value;
@@ -15,7 +16,8 @@ use thiserror::Error;
 /// Arguments of `kubectl warmpool rollout history`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The change-cause of a revision is the annotation kubernetes.io/change-cause of the pool while it was the newest.
+The change-cause of a revision is the annotation kubernetes.io/change-cause that the pool had while the revision was \
+the newest.
 
 Examples:
   kubectl warmpool rollout history python
@@ -24,35 +26,35 @@ Examples:
   kubectl warmpool rollout history python --revision=2 -o yaml")]
 pub(super) struct Arguments {
     #[command(flatten)]
-    pub(super) target: rollout::Target,
-    /// Show this revision with its template
+    pub(super) pool: PoolArgument,
+    /// Show the template of this revision; 0 lists all revisions
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..))]
     revision: i64,
-    /// Print the ControllerRevisions themselves
+    /// Print the ControllerRevisions in this format
     #[arg(short, long, value_enum)]
     output: Option<Format>,
 }
 
-/// Why there is no history to show.
+/// The history was not printed.
 #[derive(Debug, Error)]
 pub enum HistoryError {
-    /// There is no such revision.
+    /// No revision has the number in `--revision`.
     #[error("unable to find the specified revision")]
     NotFound,
-    /// The history could not be read.
+    /// A request failed.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
-    /// It could not be printed.
+    /// The history could not be printed.
     #[error(transparent)]
     Print(#[from] PrintError),
 }
 
-/// The stored revisions of one pool, by their numbers.
+/// The stored revisions of one pool, in the order of their numbers.
 #[derive(Clone, Debug, Default)]
 pub struct History(Vec<ControllerRevision>);
 
 impl History {
-    /// Those of `revisions` that `pool` controls; another pool may have had its name before.
+    /// Keeps the revisions that `pool` controls. Others may belong to a deleted pool of the same name.
     pub fn of(pool: &DynamicObject, revisions: Vec<ControllerRevision>) -> Self {
         let controls = |revision: &&ControllerRevision| {
             let owners = revision.metadata.owner_references.iter().flatten();
@@ -64,7 +66,7 @@ impl History {
         Self(own)
     }
 
-    /// Oldest first.
+    /// The revisions, oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &ControllerRevision> {
         self.0.iter()
     }
@@ -74,20 +76,20 @@ impl History {
         self.iter().rev().find(|r| r.revision == number)
     }
 
-    /// The number of the newest revision, if that is the one with this short hash.
+    /// The number of the newest revision; `None` when its hash is not `hash`.
     pub(super) fn newest(&self, hash: &str) -> Option<i64> {
         let newest = self.0.last()?;
-        let own = newest.metadata.labels.as_ref()?;
-        (own.get(labels::REVISION)? == hash).then_some(newest.revision)
+        let labels = newest.metadata.labels.as_ref()?;
+        (labels.get(labels::REVISION)? == hash).then_some(newest.revision)
     }
 
-    /// The table of numbers and change-causes, with a sentence in its place when there is none.
+    /// A table of numbers and change-causes; a sentence when the history is empty.
     pub fn table(&self) -> String {
         if self.0.is_empty() {
             return "No rollout history found.\n".into();
         }
         let mut rows = tabwriter::TabWriter::new(Vec::new()).padding(2);
-        // A Vec takes everything.
+        // Writing to a Vec cannot fail.
         _ = writeln!(rows, "REVISION\tCHANGE-CAUSE");
         for revision in self.iter() {
             let words: Vec<_> = change_cause(revision)
@@ -100,7 +102,7 @@ impl History {
     }
 }
 
-/// Why a revision came to be, in the user's words.
+/// The change-cause that the user wrote; `None` when it is blank.
 pub fn change_cause(revision: &ControllerRevision) -> Option<&str> {
     let annotations = revision.metadata.annotations.as_ref()?;
     let cause = annotations.get(labels::CHANGE_CAUSE)?;
@@ -112,23 +114,23 @@ pub fn template(revision: &ControllerRevision) -> Option<&Value> {
     revision.data.as_ref()?.0.pointer("/spec/template")
 }
 
-/// A template as people read it.
-pub(super) fn readable(template: Option<&Value>) -> Result<String, PrintError> {
+/// The template as an indented YAML block.
+pub(super) fn template_block(template: Option<&Value>) -> Result<String, PrintError> {
     let yaml = serde_yaml_ng::to_string(&template.unwrap_or(&Value::Null))?;
     let lines: String = yaml.lines().map(|line| format!("  {line}\n")).collect();
     Ok(format!("Pod Template:\n{lines}"))
 }
 
-/// Prints the history, or one revision of it.
-pub(super) async fn run(session: &Session, arguments: &Arguments) -> Result<(), HistoryError> {
-    let pool = session.pool().await?;
-    let history = History::of(&pool, session.revisions().await?);
-    let selected_pools = match arguments.revision {
+/// Prints the history, or one revision.
+pub(super) async fn run(client: &PoolClient, arguments: &Arguments) -> Result<(), HistoryError> {
+    let pool = client.pool().await?;
+    let history = History::of(&pool, client.revisions().await?);
+    let selected = match arguments.revision {
         0 => None,
         number => Some(history.find(number).ok_or(HistoryError::NotFound)?),
     };
     if let Some(format) = arguments.output {
-        let all: Vec<_> = selected_pools.map_or_else(|| history.iter().collect(), |one| vec![one]);
+        let all: Vec<_> = selected.map_or_else(|| history.iter().collect(), |revision| vec![revision]);
         for (n, revision) in all.into_iter().enumerate() {
             let name = revision.metadata.name.as_deref().unwrap_or_default();
             let title = format!("controllerrevision.apps/{name}");
@@ -144,8 +146,8 @@ pub(super) async fn run(session: &Session, arguments: &Arguments) -> Result<(), 
         }
         return Ok(());
     }
-    let title = print::title(&session.name);
-    let text = match selected_pools {
+    let title = print::title(&client.name);
+    let text = match selected {
         None => format!("{title}\n{}", history.table()),
         Some(revision) => details(&title, revision)?,
     };
@@ -154,6 +156,6 @@ pub(super) async fn run(session: &Session, arguments: &Arguments) -> Result<(), 
 
 fn details(title: &str, revision: &ControllerRevision) -> Result<String, PrintError> {
     let cause = change_cause(revision).map_or_else(String::new, |c| format!("Change-Cause: {c}\n"));
-    let (number, template) = (revision.revision, readable(template(revision))?);
+    let (number, template) = (revision.revision, template_block(template(revision))?);
     Ok(format!("{title} with revision #{number}\n{cause}{template}"))
 }

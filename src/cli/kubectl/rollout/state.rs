@@ -1,4 +1,4 @@
-//! What `rollout status` says about a pool: a pure function of the pool as stored.
+//! Decides from a stored pool whether its rollout is complete, running or stuck.
 
 use crate::api::PoolStatus;
 use crate::api::conditions;
@@ -8,69 +8,71 @@ use crate::model::stored;
 use kube::core::DynamicObject;
 use thiserror::Error;
 
-/// What is said before the operator has seen the spec as it is now.
+/// Printed while the status is older than the spec.
 pub(super) const UNOBSERVED: &str = "Waiting for pool spec update to be observed...";
 
-/// How a rollout stands.
+/// The state of a rollout. Holds the line to print.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// It goes on, or will; a line that says how far it is.
+pub enum RolloutState {
+    /// The rollout is not complete.
     Waiting(String),
-    /// It has come to its end; a line that says so.
+    /// The rollout is complete, or complete up to the partition.
     Done(String),
 }
 
-/// Why a rollout will not come to its end.
+/// The rollout will not complete without a change by the user.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum StatusError {
-    /// `--revision` asks for another revision than the one that is rolled out.
+    /// The update revision is not the revision that `--revision` names.
     #[error("desired revision ({desired}) is different from the running revision ({running})")]
     OtherRevision {
-        /// The number asked for.
+        /// The number in `--revision`.
         desired: i64,
-        /// The number of the pool's update revision.
+        /// The number of the update revision.
         running: i64,
     },
-    /// It has not moved within `progressDeadlineSeconds`.
+    /// No progress within `progressDeadlineSeconds`. Holds the name of the pool.
     #[error("pool {0:?} exceeded its progress deadline")]
     Deadline(String),
-    /// It cannot begin before the pool, or what it refers to, is mended.
+    /// The spec of the pool or its PodTemplate is invalid or missing.
     #[error("pool {name:?} cannot roll out: {message}")]
     Stuck {
         /// Name of the pool.
         name: String,
-        /// The operator's words.
+        /// Message of the condition Progressing.
         message: String,
     },
 }
 
-/// The status of a pool. One that does not decode is as good as none.
-pub(super) fn read(pool: &DynamicObject) -> PoolStatus {
+/// The status of a pool; the default when it is absent or cannot be decoded.
+pub(super) fn status(pool: &DynamicObject) -> PoolStatus {
     let status = pool::at(pool, "/status").cloned().unwrap_or_default();
     stored::decode("status", &status).unwrap_or_default()
 }
 
-/// Whether the status speaks of the spec as it is now.
+/// Whether the operator has observed the current spec.
 pub(super) fn is_observed(pool: &DynamicObject, status: &PoolStatus) -> bool {
     status.observed_generation > 0 && status.observed_generation >= pool.metadata.generation.unwrap_or(0)
 }
 
-/// How the rollout of `pool` stands.
+/// The state of the rollout of `pool`.
 ///
 /// # Errors
-/// As [`StatusError`] says: nothing is gained by waiting.
-pub fn standing(pool: &DynamicObject) -> Result<Standing, StatusError> {
-    let (name, status) = (pool::name(pool), read(pool));
+/// [`StatusError::Deadline`] and [`StatusError::Stuck`].
+pub fn rollout_state(pool: &DynamicObject) -> Result<RolloutState, StatusError> {
+    let (name, status) = (pool::name(pool), status(pool));
     if !is_observed(pool, &status) {
-        return Ok(Standing::Waiting(UNOBSERVED.into()));
+        return Ok(RolloutState::Waiting(UNOBSERVED.into()));
     }
     let Some(progress) = conditions::find(&status.conditions, conditions::PROGRESSING) else {
-        return Ok(Standing::Waiting(how_far(pool, &status)));
+        return Ok(RolloutState::Waiting(progress_line(pool, &status)));
     };
     match progress.reason.as_str() {
         progressing::DEADLINE_EXCEEDED => Err(StatusError::Deadline(name.into())),
-        progressing::COMPLETE => Ok(Standing::Done(format!("pool {name:?} successfully rolled out"))),
-        progressing::PARTITION_COMPLETE => Ok(Standing::Done(format!(
+        progressing::COMPLETE => Ok(RolloutState::Done(format!(
+            "pool {name:?} successfully rolled out"
+        ))),
+        progressing::PARTITION_COMPLETE => Ok(RolloutState::Done(format!(
             "partitioned roll out complete: {} new sandboxes have been updated...",
             status.updated
         ))),
@@ -78,29 +80,29 @@ pub fn standing(pool: &DynamicObject) -> Result<Standing, StatusError> {
             name: name.into(),
             message: progress.message.clone(),
         }),
-        progressing::PAUSED => Ok(Standing::Waiting(format!(
+        progressing::PAUSED => Ok(RolloutState::Waiting(format!(
             "{} It is paused; resume it with '{}'",
-            how_far(pool, &status),
-            pool::command("resume", pool)
+            progress_line(pool, &status),
+            pool::rollout_command("resume", pool)
         ))),
         _ if pool::at(pool, "/spec/updateStrategy/type").is_some_and(|t| t == "OnReplenish") => {
-            Ok(Standing::Waiting(format!(
-                "{} By its strategy OnReplenish the others are replaced only as claims take them.",
-                how_far(pool, &status)
+            Ok(RolloutState::Waiting(format!(
+                "{} Its strategy is OnReplenish: the others are replaced only as claims take them.",
+                progress_line(pool, &status)
             )))
         }
-        _ => Ok(Standing::Waiting(how_far(pool, &status))),
+        _ => Ok(RolloutState::Waiting(progress_line(pool, &status))),
     }
 }
 
-/// The first thing still to come, in numbers of unclaimed sandboxes.
-fn how_far(pool: &DynamicObject, status: &PoolStatus) -> String {
+/// The first step that is not done, with its numbers of unclaimed sandboxes.
+fn progress_line(pool: &DynamicObject, status: &PoolStatus) -> String {
     let replicas = pool::at(pool, "/spec/replicas").and_then(serde_json::Value::as_i64);
     let wanted = i64::from(status.expected_updated);
     let kept = (replicas.unwrap_or(wanted) - wanted).max(0);
     let (updated, available) = (i64::from(status.updated), status.updated_available);
     let old = i64::from(status.replicas) - updated - kept;
-    let what = if updated < wanted && kept > 0 {
+    let step = if updated < wanted && kept > 0 {
         return format!(
             "Waiting for partitioned roll out to finish: {updated} out of {wanted} new sandboxes have been updated..."
         );
@@ -112,7 +114,7 @@ fn how_far(pool: &DynamicObject, status: &PoolStatus) -> String {
         format!("{available} of {wanted} updated sandboxes are available...")
     };
     format!(
-        "Waiting for pool {:?} rollout to finish: {what}",
+        "Waiting for pool {:?} rollout to finish: {step}",
         pool::name(pool)
     )
 }

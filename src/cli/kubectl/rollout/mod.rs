@@ -1,0 +1,97 @@
+//! `kubectl warmpool rollout`: parses the verb and runs it on one pool.
+
+pub mod edit;
+pub mod history;
+pub mod pause;
+pub mod restart;
+pub mod resume;
+pub mod state;
+mod status;
+pub mod undo;
+
+use crate::cli::kubectl::cluster::ClusterError;
+use crate::cli::kubectl::connection::Connection;
+use crate::cli::kubectl::pool_client::PoolClient;
+use crate::cli::kubectl::pool_name::PoolName;
+use crate::cli::runtime::block_on;
+use clap::Subcommand;
+use edit::EditError;
+use history::HistoryError;
+use status::FollowError;
+use thiserror::Error;
+use undo::UndoError;
+
+/// Arguments of `kubectl warmpool rollout`.
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Follow a rollout until it completes
+    Status(status::Arguments),
+    /// List the revisions of the pool's template
+    History(history::Arguments),
+    /// Roll back to an earlier revision
+    Undo(undo::Arguments),
+    /// Pause the rollout; the pool still creates sandboxes of the old revision and serves claims
+    #[command(after_help = "Examples:\n  kubectl warmpool rollout pause python")]
+    Pause(edit::Arguments),
+    /// Resume a paused rollout
+    #[command(after_help = "Examples:\n  kubectl warmpool rollout resume python")]
+    Resume(edit::Arguments),
+    /// Replace every unclaimed sandbox with a new one of the same template, as a rollout
+    #[command(after_help = "\
+Writes the annotation kubectl.kubernetes.io/restartedAt into the template, which makes it a new revision.
+
+Examples:
+  kubectl warmpool rollout restart python && kubectl warmpool rollout status python")]
+    Restart(edit::Arguments),
+}
+
+/// The verb failed.
+#[derive(Debug, Error)]
+pub(super) enum RolloutError {
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    #[error(transparent)]
+    Follow(#[from] FollowError),
+    #[error(transparent)]
+    History(#[from] HistoryError),
+    #[error(transparent)]
+    Undo(#[from] UndoError),
+    #[error(transparent)]
+    Edit(#[from] EditError),
+    #[error("cannot set up the runtime: {0}")]
+    Runtime(#[from] std::io::Error),
+}
+
+/// Runs the verb.
+pub(super) fn run(connection: &Connection, arguments: &Arguments) -> Result<(), RolloutError> {
+    block_on(async {
+        let client = PoolClient::open(connection, arguments.verb.pool()).await?;
+        match &arguments.verb {
+            Verb::Status(arguments) => status::run(&client, arguments).await?,
+            Verb::History(arguments) => history::run(&client, arguments).await?,
+            Verb::Undo(arguments) => undo::run(&client, arguments).await?,
+            Verb::Pause(arguments) => pause::run(&client, arguments).await?,
+            Verb::Resume(arguments) => resume::run(&client, arguments).await?,
+            Verb::Restart(arguments) => restart::run(&client, arguments).await?,
+        }
+        Ok(())
+    })?
+}
+
+impl Verb {
+    fn pool(&self) -> &PoolName {
+        let argument = match self {
+            Self::Status(arguments) => &arguments.pool,
+            Self::History(arguments) => &arguments.pool,
+            Self::Undo(arguments) => &arguments.pool,
+            Self::Pause(arguments) | Self::Resume(arguments) | Self::Restart(arguments) => &arguments.pool,
+        };
+        &argument.pool
+    }
+}

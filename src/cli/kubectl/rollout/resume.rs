@@ -1,0 +1,27 @@
+//! `rollout resume`: sets `spec.updateStrategy.paused` to false.
+
+use crate::cli::kubectl::pool;
+use crate::cli::kubectl::pool_client::PoolClient;
+use crate::cli::kubectl::rollout::edit;
+use crate::cli::kubectl::rollout::edit::{Arguments, EditError};
+use kube::core::DynamicObject;
+use serde_json::{Value, json};
+
+/// The merge patch that resumes the rollout of `pool`.
+///
+/// # Errors
+/// [`EditError::NotPaused`].
+pub fn patch(pool: &DynamicObject) -> Result<Value, EditError> {
+    if !pool::is_paused(pool) {
+        return Err(EditError::NotPaused(pool::name(pool).into()));
+    }
+    Ok(edit::spec_patch(
+        pool,
+        &json!({"updateStrategy": {"paused": false}}),
+    ))
+}
+
+/// Resumes the rollout.
+pub(super) async fn run(client: &PoolClient, arguments: &Arguments) -> Result<(), EditError> {
+    edit::run(client, arguments, patch, "resumed").await
+}

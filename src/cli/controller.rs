@@ -2,25 +2,22 @@
 
 use crate::cache::watch::{SILENCE, SharedCache};
 use crate::cli::duration;
-use crate::client::utf8::as_text;
+use crate::client::connect::{ClientOptions, ConfigError, client, config};
+use crate::client::identity::Component;
 use crate::controllers;
 use crate::controllers::leader_election;
 use crate::controllers::leader_election::timing::{Timing, TimingError};
 use crate::telemetry::http::{ServeError, exposition, health, serve};
 use crate::telemetry::metrics::Metrics;
-use crate::telemetry::metrics::requests::CountRequests;
-use axum::http::Response;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgAction, Args, ValueEnum};
-use kube::client::ClientBuilder;
-use kube::{Client, Config};
+use kube::Client;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
 use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
-use tower::util::MapResponseLayer;
 use tracing::Level;
 use tracing_subscriber::filter::{EnvFilter, FilterExt as _, filter_fn};
 use tracing_subscriber::fmt;
@@ -137,9 +134,9 @@ pub enum ControllerError {
         /// Why it is not understood.
         source: tracing_subscriber::filter::ParseError,
     },
-    /// Neither a kubeconfig nor a ServiceAccount was found.
-    #[error("no cluster to connect to: {0}")]
-    Config(#[from] kube::config::InferConfigError),
+    /// No cluster is known.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// The periods of leader election do not fit each other.
     #[error(transparent)]
     Timing(#[from] TimingError),
@@ -195,7 +192,12 @@ fn run(arguments: &Arguments) -> Result<(), ControllerError> {
         let (mut terminate, mut interrupt) =
             (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         let (shared, metrics) = (SharedCache::default(), Metrics::default());
-        let client = client(&metrics).await?;
+        let options = ClientOptions {
+            component: Component::Controller,
+            read_timeout: Some(SILENCE),
+            metrics: Some(metrics.requests.clone()),
+        };
+        let client = client(config(None, None).await?, options)?;
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
         let measured = exposition::routes(exposition::registry(&metrics, &shared));
         serve("metrics-bind-address", &arguments.metrics_bind_address, measured).await?;
@@ -219,18 +221,4 @@ fn run(arguments: &Arguments) -> Result<(), ControllerError> {
         };
         Ok(controllers::run(client, settings, shared, metrics, term, stop).await?)
     })?
-}
-
-/// A client for the cluster of the kubeconfig or of the ServiceAccount, whose requests `metrics` counts and whose answers
-/// are text.
-async fn client(metrics: &Metrics) -> Result<Client, ControllerError> {
-    let mut config = Config::infer().await?;
-    // kube-rs repeats any verb for minutes; here each write decides for itself what an error means.
-    config.default_retry = false;
-    // A list or watch has no other limit. It counts from the last byte either way: a connection may have been idle.
-    config.read_timeout = Some(SILENCE);
-    config.reset_reader_on_write = true;
-    let read_as_text = MapResponseLayer::new(|answer: Response<_>| answer.map(as_text));
-    let builder = ClientBuilder::try_from(config)?.with_layer(&read_as_text);
-    Ok(builder.with_layer(&CountRequests(metrics.clone())).build())
 }

@@ -1,6 +1,6 @@
 //! What the log is told of requests that fail at every try: each trouble once in a while, and each missing right once.
 
-use crate::cache::watch::chain;
+use crate::client::error_chain::chain;
 use kube::core::Status;
 use kube::runtime::watcher;
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 
 use crate::api::crd;
 use crate::cache::watch::SharedCache;
-use crate::executor::outcome::{CallError, call};
+use crate::client::call::{CallError, call};
 use kube::Client;
 use kube::api::ListParams;
 use kube::core::Request;

@@ -1,10 +1,11 @@
 //! W1: gives a pod to a claim, and excludes every other claim.
 
 use crate::cache::index::Index;
+use crate::client::call::{CallError, Class};
 use crate::executor::Writer;
 use crate::executor::bind::{BindOrder, claiming_patch, report_rejection};
-use crate::executor::outcome::{CallError, Class, Tries};
 use crate::executor::request_limit::RequestSlot;
+use crate::executor::retry::Tries;
 use crate::model::claim::Claim;
 use crate::model::sandbox::{Owner, Sandbox};
 use crate::model::stored::StoredPod;
@@ -149,7 +150,7 @@ async fn exclude(
 /// Whether `why` leaves open who has the pod.
 fn is_open(why: &NotClaimed, lost: bool) -> bool {
     match why {
-        NotClaimed::For(error) if error.class() == Class::Stale => true,
+        NotClaimed::For(error) if error.class() == Class::Conflict => true,
         NotClaimed::For(error) if error.class() == Class::Gone => false,
         _ => lost,
     }

@@ -3,9 +3,11 @@
 use crate::api::{API_VERSION, labels};
 use crate::cache::index::ReconcileRequest;
 use crate::cache::snapshot::PoolSnapshot;
+use crate::client::call::{CallError, Class, call};
+use crate::client::object_requests;
 use crate::executor::Writer;
-use crate::executor::outcome::{CallError, Class, Tries, call, confirm, post};
 use crate::executor::request_limit::RequestSlot;
+use crate::executor::retry::{Tries, confirm};
 use crate::executor::task::Task;
 use crate::model::Key;
 use crate::model::pool::Pool;
@@ -91,7 +93,7 @@ async fn create(writer: &Writer, pool: &Pool, order: &CreateOrder) -> Result<boo
     }
     let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &order.pod.namespace);
     let body = pod(pool, order);
-    let post = || post(&writer.client, &pods, &body);
+    let post = || object_requests::create(&writer.client, &pods, &body);
     let is_seen = || !writer.shared.lock().expectations.is_creating(&order.pod);
     let answer = while_it_stands(&mut slot, &pods, pool, &order.pod.name, post, is_seen).await;
     let unseen = writer.shared.lock().expectations.create_answered(&order.pod);

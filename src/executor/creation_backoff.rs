@@ -1,8 +1,7 @@
 //! How long a pool creates nothing after the API server refused a pod.
 
 use crate::cache::snapshot::Creation;
-use crate::executor::outcome;
-use crate::executor::outcome::{CallError, Class};
+use crate::client::call::{CallError, Class, MAX_RETRY_DELAY};
 use crate::model::pool::Pool;
 use crate::model::revision::Template;
 use jiff::{SignedDuration, Timestamp};
@@ -12,7 +11,7 @@ use std::sync::Arc;
 /// First pause; each further refusal doubles it.
 const FIRST: SignedDuration = SignedDuration::from_secs(1);
 /// Longest pause.
-const LONGEST: SignedDuration = SignedDuration::from_secs(outcome::LONGEST.cast_signed());
+const LONGEST: SignedDuration = SignedDuration::from_secs(MAX_RETRY_DELAY.cast_signed());
 
 #[derive(Clone, Debug)]
 struct Rejection {

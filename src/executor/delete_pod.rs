@@ -1,11 +1,12 @@
 //! Deleting, always under the condition that things are what they were when the deletion was decided.
 
+use crate::client::call::{CallError, Class, call};
+use crate::client::object_requests::only;
 use crate::executor::Writer;
-use crate::executor::outcome::{CallError, Class, call, confirm};
+use crate::executor::retry::confirm;
 use crate::model::sandbox::Sandbox;
 use crate::model::stored::StoredPod;
 use kube::Api;
-use kube::api::{DeleteParams, Preconditions};
 use std::sync::Arc;
 
 /// Deletes a sandbox as it was when that was decided. A claim that took it meanwhile has changed its resource
@@ -43,7 +44,7 @@ async fn delete(writer: &Writer, sandbox: &Sandbox) -> Result<(), CallError> {
     match error.class() {
         Class::Gone => Ok(()),
         // An earlier try whose answer was lost may be the one that changed the pod.
-        Class::Stale => match confirm(&mut slot, || call(pods.get(&sandbox.key.name))).await {
+        Class::Conflict => match confirm(&mut slot, || call(pods.get(&sandbox.key.name))).await {
             Ok(now) if stays(&now, sandbox) => Err(error),
             Ok(_) => Ok(()),
             Err(unreadable) if unreadable.class() == Class::Gone => Ok(()),
@@ -56,15 +57,4 @@ async fn delete(writer: &Writer, sandbox: &Sandbox) -> Result<(), CallError> {
 /// The pod is the same sandbox, and nobody has deleted it.
 fn stays(pod: &StoredPod, sandbox: &Sandbox) -> bool {
     Sandbox::read(pod).is_some_and(|now| now.uid == sandbox.uid && !now.terminating)
-}
-
-/// Has only the object with this UID deleted and, where a resource version is given, only as it was then.
-pub fn only(uid: &str, resource_version: Option<&str>) -> DeleteParams {
-    DeleteParams {
-        preconditions: Some(Preconditions {
-            uid: Some(uid.to_string()),
-            resource_version: resource_version.map(ToString::to_string),
-        }),
-        ..DeleteParams::default()
-    }
 }

@@ -1,9 +1,10 @@
 //! Draining: an unclaimed sandbox with preDelete hooks is marked before it goes, and may be marked warm again.
 
 use crate::api::labels;
+use crate::client::call::{CallError, Class, call};
 use crate::executor::Writer;
-use crate::executor::outcome::{CallError, Class, call, confirm};
 use crate::executor::pod_patch::{handlers_are_on, label, test};
+use crate::executor::retry::confirm;
 use crate::model::lifecycle_hook::Hook;
 use crate::model::sandbox::{Owner, Sandbox};
 use crate::model::stored::StoredPod;
@@ -77,7 +78,7 @@ async fn write(writer: &Writer, sandbox: &Arc<Sandbox>, to: &str, patch: Value) 
             .await;
             match patched {
                 // An earlier try whose answer was lost may be the one that changed the pod.
-                Err(error) if error.class() == Class::Stale => {
+                Err(error) if error.class() == Class::Conflict => {
                     match confirm(&mut slot, || call(pods.get(&sandbox.key.name))).await {
                         Ok(now) if is_made(&now, sandbox, to) => Ok(now),
                         Err(unreadable) if unreadable.class() == Class::Gone => Err(unreadable),

@@ -4,7 +4,7 @@
 use crate::api::conditions;
 use crate::api::conditions::progressing;
 use crate::api::{API_VERSION, PoolStatus};
-use crate::executor::outcome::call;
+use crate::client::call::call;
 use crate::model::pool::Pool;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;

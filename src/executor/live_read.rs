@@ -1,7 +1,7 @@
 //! Live reads, where the watch alone cannot tell what is true.
 
 use crate::api::claim::BoundSandbox;
-use crate::executor::outcome::{CallError, Class, call};
+use crate::client::call::{CallError, Class, call};
 use crate::executor::{Writer, delete_pod};
 use crate::model::Key;
 use crate::model::claim::Claim;

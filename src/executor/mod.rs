@@ -11,10 +11,10 @@ pub mod delete_pod;
 pub mod drain_pod;
 pub mod events;
 pub mod live_read;
-pub mod outcome;
 mod pod_patch;
 pub mod publish_status;
 mod request_limit;
+mod retry;
 mod shutdown;
 pub mod store_revision;
 pub mod task;
@@ -24,6 +24,7 @@ use crate::cache::bind_limit;
 use crate::cache::index::ReconcileRequest;
 use crate::cache::snapshot::PoolSnapshot;
 use crate::cache::watch::{ReconcileSender, SharedCache};
+use crate::client::call::{CallError, Class};
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::sandbox::{Owner, Sandbox};
@@ -32,7 +33,6 @@ use crate::telemetry::metrics::Metrics;
 use creation_backoff::Backoff;
 use events::Events;
 use kube::Client;
-use outcome::{CallError, Class};
 use request_limit::RequestLimit;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -230,7 +230,7 @@ impl Writer {
     fn spawn(&self, task: Task) -> JoinHandle<()> {
         let task = task.run(self.clone());
         self.tasks
-            .spawn(shutdown::unless_stopped(task, self.stop.clone()))
+            .spawn(shutdown::run_until_stopped(task, self.stop.clone()))
     }
 
     /// Deletes a pod that `claim` owns but may not keep, unless that is under way. What a claim lists that has not ended

@@ -3,10 +3,11 @@
 use crate::api::claim::Phase;
 use crate::api::{PoolStatus, SandboxClaimStatus};
 use crate::cache::index::ReconcileRequest;
+use crate::client::call::{CallError, Class, call};
+use crate::client::object_requests::only;
 use crate::executor::claim_log::tell;
-use crate::executor::delete_pod::only;
-use crate::executor::outcome::{CallError, Class, call, confirm};
 use crate::executor::request_limit::RequestSlot;
+use crate::executor::retry::confirm;
 use crate::executor::{Writer, pause_after};
 use crate::model::claim::Claim;
 use crate::model::pool::Pool;
@@ -88,7 +89,7 @@ pub(crate) async fn claim_status(
                 );
                 return Ok(());
             }
-            Err(error) if error.class() == Class::Stale => error,
+            Err(error) if error.class() == Class::Conflict => error,
             Err(error) => return Err(error),
         };
         let stored = confirm(slot, || call(api.get(&claim.key.name))).await?;
@@ -125,7 +126,7 @@ pub(crate) async fn fail_claim(
     );
     match write_claim(&writer, &claim, status).await {
         // A claim that has changed is decided on anew when the watch shows it.
-        Err(error) if error.class() != Class::Stale => writer.pause(claim, pause_after(Some(&error))),
+        Err(error) if error.class() != Class::Conflict => writer.pause(claim, pause_after(Some(&error))),
         answer => {
             writer.shared.lock().expectations.end_in_flight(&claim.uid);
             if let Err(error) = answer {
@@ -164,7 +165,7 @@ pub(crate) async fn write_claim(
         }
         Err(error) if error.class() == Class::Gone => Ok(()),
         Err(error) => {
-            if error.class() != Class::Stale && !error.is_logged() {
+            if error.class() != Class::Conflict && !error.is_logged() {
                 tracing::warn!(claim = %claim.key, error = error.message(), "the status could not be written");
             }
             Err(error)
@@ -180,7 +181,7 @@ pub(crate) async fn delete_claim(writer: &Writer, claim: &Claim) {
         Ok(_) => tracing::info!(claim = %claim.key, "claim deleted, ttlSecondsAfterFinished after its end"),
         Err(error) if error.class() == Class::Gone => {}
         Err(error) => {
-            if error.class() != Class::Stale && !error.is_logged() {
+            if error.class() != Class::Conflict && !error.is_logged() {
                 tracing::warn!(claim = %claim.key, error = error.message(), "the claim could not be deleted");
             }
             writer.requeue_claim_after(claim, Some(&error));

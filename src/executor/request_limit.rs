@@ -1,7 +1,7 @@
 //! Places among the requests under way. Nobody keeps one over a pause, so a write that is refused at once keeps no other
 //! waiting; one that hangs does, until its deadline.
 
-use crate::executor::outcome::{CallError, call};
+use crate::client::call::{CallError, call};
 use std::future::Future;
 use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};

@@ -3,9 +3,11 @@
 use crate::api::{API_VERSION, labels};
 use crate::cache::index::ReconcileRequest;
 use crate::cache::snapshot::{Creation, PoolSnapshot};
-use crate::executor::delete_pod::only;
-use crate::executor::outcome::{CallError, Class, call, confirm, post};
+use crate::client::call::{CallError, Class, call};
+use crate::client::object_requests;
+use crate::client::object_requests::only;
 use crate::executor::request_limit::RequestSlot;
+use crate::executor::retry::confirm;
 use crate::executor::{Writer, pause_after};
 use crate::model::pool::Pool;
 use crate::model::revision::{HASH_VERSION, Revision};
@@ -103,14 +105,18 @@ async fn create(
         "revision": number,
         "data": {"spec": {"template": revisions.update.template.value}},
     });
-    match confirm(&mut RequestSlot::anywhere(), || post(client, api, &revision)).await {
+    match confirm(&mut RequestSlot::anywhere(), || {
+        object_requests::create(client, api, &revision)
+    })
+    .await
+    {
         Ok(stored) => {
             tracing::debug!(pool = %pool.key, revision = hash, number, "revision stored");
             Ok(stored)
         }
         // Stored already: by an earlier try, by another operator, or for an earlier pool of this name, whose
         // garbage is still to be collected. The first two are seen soon; the last goes soon.
-        Err(error) if error.class() == Class::Stale => {
+        Err(error) if error.class() == Class::Conflict => {
             existing(api, pool, hash, &name, marks).await?.ok_or(error)
         }
         Err(error) => Err(error),

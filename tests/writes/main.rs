@@ -10,6 +10,7 @@ mod kept_defaults;
 mod left_alone;
 mod lost_answers;
 mod refused_claims;
+mod signed;
 mod stopping;
 mod surplus;
 mod throttled;

@@ -13,8 +13,10 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
+use tower::Layer;
 use warmpool::cache::index::ReconcileRequest;
 use warmpool::cache::watch::{Inputs, KINDS, ReconcileSender, SharedCache};
+use warmpool::client::identity::{Component, Identify};
 use warmpool::controllers::pool::Statuses;
 use warmpool::controllers::resync::clock_was_set;
 use warmpool::controllers::{Context, claim, pool};
@@ -36,6 +38,8 @@ pub struct Asked {
     pub what: String,
     pub name: String,
     pub body: Value,
+    pub user_agent: String,
+    pub query: String,
 }
 
 /// A webhook that is to admit a request cannot be asked.
@@ -97,7 +101,7 @@ impl World {
         let shared = SharedCache::new(Inputs { now, seed: || 1 });
         (0..KINDS).for_each(|_| shared.watch_synced());
         let ((pools, pool_receiver), (claims, claim_receiver)) = (unbounded(), unbounded());
-        let client = Client::new(service, "default");
+        let client = Client::new(Identify(Component::Controller).layer(service), "default");
         let to_reconcile = ReconcileSender { pools, claims };
         let writer = Writer::new(client, shared.clone(), to_reconcile, Metrics::default());
         Self {
@@ -260,6 +264,11 @@ impl World {
         self.trigger(to_reconcile);
     }
 
+    /// All requests so far.
+    pub fn requests(&self) -> Vec<Asked> {
+        self.log.lock().unwrap().clone()
+    }
+
     /// The requests so far of one verb on one resource in a namespace.
     pub fn asked(&self, namespace: &str, verb: &str, what: &str) -> Vec<Asked> {
         let log = self.log.lock().unwrap();
@@ -343,6 +352,8 @@ async fn read(request: http::Request<Body>) -> Asked {
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let name = path.next().or_else(|| body["metadata"]["name"].as_str());
     let name = name.unwrap_or_default().to_string();
+    let user_agent = parts.headers.get(http::header::USER_AGENT);
+    let user_agent = user_agent.map_or("", |value| value.to_str().unwrap()).to_string();
     if let Some(part) = path.next() {
         what = format!("{what}/{part}");
     }
@@ -352,6 +363,8 @@ async fn read(request: http::Request<Body>) -> Asked {
         what,
         name,
         body,
+        user_agent,
+        query: parts.uri.query().unwrap_or_default().to_string(),
     }
 }
 

@@ -9,15 +9,14 @@ use crate::cache::index::ReconcileRequest;
 use crate::model::Key;
 use meters::Meters;
 use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 use reconcile_queue::Queue;
-use requests::{Answered, Asked};
-use std::time::{Duration, Instant};
+use requests::{RequestMetrics, milliseconds_up};
+use std::time::Instant;
 
 /// Everything that is counted and timed. Cheap to clone; the clones count together.
 #[derive(Clone, Debug)]
@@ -25,8 +24,8 @@ pub struct Metrics {
     /// What is counted for single pools.
     pub meters: Meters,
     queue: Queue,
-    requests: Family<Answered, Counter>,
-    request_duration: Family<Asked, Histogram, fn() -> Histogram>,
+    /// Requests to the API server.
+    pub requests: RequestMetrics,
     queue_wait: Family<Controller, Histogram, fn() -> Histogram>,
     reconcile_duration: Family<Controller, Histogram, fn() -> Histogram>,
     plan_duration: Histogram,
@@ -62,11 +61,6 @@ impl Drop for Reconciling {
     }
 }
 
-/// Durations of requests and of waiting for a turn: 1 ms to 33 s, each bucket twice as wide as the last.
-fn milliseconds_up() -> Histogram {
-    Histogram::new(exponential_buckets(0.001, 2.0, 16))
-}
-
 /// Durations of work that may be without I/O: 10 µs to 42 s, each bucket four times as wide as the last.
 fn microseconds_up() -> Histogram {
     Histogram::new(exponential_buckets(0.000_01, 4.0, 12))
@@ -77,8 +71,7 @@ impl Default for Metrics {
         Self {
             meters: Meters::default(),
             queue: Queue::default(),
-            requests: Family::default(),
-            request_duration: Family::new_with_constructor(milliseconds_up),
+            requests: RequestMetrics::default(),
             queue_wait: Family::new_with_constructor(milliseconds_up),
             reconcile_duration: Family::new_with_constructor(microseconds_up),
             plan_duration: microseconds_up(),
@@ -90,17 +83,7 @@ impl Default for Metrics {
 impl Metrics {
     /// Gives `registry` all but the meters of the pools, under their names and with what they mean.
     pub fn register(&self, registry: &mut Registry) {
-        registry.register(
-            "api_requests",
-            "Requests to the API server. Code \"error\": there was no answer",
-            self.requests.clone(),
-        );
-        registry.register_with_unit(
-            "api_request_duration",
-            "Time until the API server began to answer a request",
-            Unit::Seconds,
-            self.request_duration.clone(),
-        );
+        self.requests.register(registry);
         registry.register_with_unit(
             "reconcile_queue",
             "Time from taking up a change to the reconcile that looks at it",
@@ -126,14 +109,6 @@ impl Metrics {
         );
         let version = vec![("version", env!("CARGO_PKG_VERSION"))];
         registry.register("build", "The version that runs", Info::new(version));
-    }
-
-    /// A request to the API server was answered with this status code, or with none.
-    fn answered(&self, asked: &Asked, code: Option<u16>, after: Duration) {
-        self.requests.get_or_create(&asked.with(code)).inc();
-        self.request_duration
-            .get_or_create(asked)
-            .observe(after.as_secs_f64());
     }
 
     /// An object is to be looked at. One that waits already goes on waiting.

@@ -13,7 +13,7 @@ use crate::cli::kubectl::pool::PoolName;
 use crate::cli::kubectl::print;
 use crate::cli::kubectl::print::{Format, PrintError};
 use crate::cli::kubectl::session::Session;
-use crate::executor::delete_pod::only;
+use crate::client::object_requests::only;
 use crate::model::revision::letter;
 use exec::ExecError;
 use follow::FollowError;

@@ -1,0 +1,77 @@
+//! Retries a write until its outcome is known.
+
+use crate::client::call::{CallError, Class};
+use crate::executor::request_limit::RequestSlot;
+use std::future::Future;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The tries of one write whose outcome is not known.
+pub(crate) struct Tries {
+    pause: Duration,
+    /// When the first of them failed.
+    failing_since: Option<Instant>,
+    /// The answer of one of them was lost: it may have been carried out.
+    pub(crate) lost: bool,
+}
+
+impl Tries {
+    pub(crate) fn new() -> Self {
+        Self {
+            pause: Duration::from_millis(100),
+            failing_since: None,
+            lost: false,
+        }
+    }
+
+    /// After a further `pause` they will have failed for so long that it is no matter of a moment.
+    pub(crate) fn go_on_failing(&self, pause: Duration) -> bool {
+        self.failing_since
+            .is_some_and(|since| since.elapsed() + pause > Duration::from_secs(3))
+    }
+
+    /// How long to wait before the next one: 0.1 s, doubling up to 5 s.
+    pub(crate) fn next_pause(&mut self) -> Duration {
+        let longer = (self.pause * 2).min(Duration::from_secs(5));
+        std::mem::replace(&mut self.pause, longer)
+    }
+
+    /// How long to wait before the next one; `None` when the API server has answered that there is no use in it.
+    pub(crate) fn pause_after(&mut self, error: &CallError) -> Option<Duration> {
+        self.failing_since.get_or_insert_with(Instant::now);
+        let pause = match error.class() {
+            Class::Ambiguous => {
+                self.lost |= !error.is_webhook_failure();
+                self.next_pause()
+            }
+            Class::Throttled(pause) => pause,
+            Class::Conflict | Class::Gone | Class::Invalid(_) | Class::Rejected(_) | Class::Denied => {
+                return None;
+            }
+        };
+        tracing::debug!(error = error.message(), "the write is tried again");
+        Some(pause)
+    }
+}
+
+/// Repeats a write from `place` until its outcome is known. `ask` must be a write that can be repeated safely.
+///
+/// # Errors
+/// The first error that says the write did not happen.
+pub(crate) async fn confirm<T, F: Future<Output = Result<T, CallError>>>(
+    slot: &mut RequestSlot<'_>,
+    mut ask: impl FnMut() -> F,
+) -> Result<T, CallError> {
+    let mut tries = Tries::new();
+    loop {
+        slot.take().await;
+        let error = match ask().await {
+            Ok(answer) => return Ok(answer),
+            Err(error) => error,
+        };
+        match tries.pause_after(&error) {
+            Some(pause) => slot.pause(pause).await,
+            None => return Err(error),
+        }
+    }
+}

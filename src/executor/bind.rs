@@ -1,25 +1,20 @@
 //! Binding: W1 gives the pod to the claim and excludes every other claim, W2 publishes it.
 
-use crate::api::claim::PodMetadata;
 use crate::api::conditions::claim as reasons;
-use crate::api::{API_VERSION, labels};
 use crate::cache::index::ReconcileRequest;
 use crate::client::call::{CallError, Class};
 use crate::executor::claim_log::{names, tell};
 use crate::executor::claim_pod::{ClaimPodOutcome, give, still_waits, time_left};
-use crate::executor::pod_patch::{add, annotation, handlers_are_on, label, test};
 use crate::executor::publish_status::{claim_status, fail_claim, write_claim};
 use crate::executor::request_limit::RequestSlot;
 use crate::executor::{BINDINGS, Writer, pause_after};
 use crate::model::claim::Claim;
-use crate::model::claim_spec::pod_metadata;
 use crate::model::pool::Pool;
-use crate::model::sandbox::{Owner, Sandbox};
+use crate::model::sandbox::Sandbox;
 use crate::planner;
 use futures::StreamExt;
 use futures::stream;
 use jiff::Timestamp;
-use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Bindings of one claim under way at once. One for many is to leave places for others.
@@ -173,59 +168,4 @@ async fn publish(
         Err(_) => {}
     }
     published
-}
-
-/// The JSON Patch of W1. It holds no resource version, so that status updates of the kubelet do not get in its
-/// way; instead it tests everything that makes the pod claimable. A failed test answers 422 and changes nothing. The phase
-/// is tested beside Ready, which the pod garbage collector leaves True on a pod that it marks Failed.
-pub fn claiming_patch(claim: &Claim, sandbox: &Sandbox, pool: &Pool) -> Value {
-    let Owner::Pool { uid: owning_pool } = &sandbox.owner else {
-        return json!([{"op": "test", "path": "/kind", "value": null}]);
-    };
-    let owner = format!("/metadata/ownerReferences/{}", sandbox.owner_index);
-    let ready = format!("/status/conditions/{}", sandbox.ready_index.unwrap_or(usize::MAX));
-    let mut patch = vec![
-        test("/metadata/uid".into(), json!(sandbox.uid)),
-        test(label(labels::STATE), json!(labels::WARM)),
-        test("/metadata/deletionTimestamp".into(), Value::Null),
-        test(format!("{owner}/uid"), json!(owning_pool)),
-        test("/status/phase".into(), json!("Running")),
-        test(format!("{ready}/type"), json!("Ready")),
-        test(format!("{ready}/status"), json!("True")),
-    ];
-    patch.extend(handlers_are_on(&pool.spec.availability_rule.pre_normal, sandbox));
-    patch.push(add(label(labels::STATE), json!(labels::CLAIMED)));
-    patch.push(add(label(labels::CLAIM), json!(claim.key.name)));
-    patch.push(add(label(labels::CLAIM_UID), json!(claim.uid)));
-    patch.push(json!({"op": "replace", "path": owner, "value": {
-        "apiVersion": API_VERSION, "kind": "SandboxClaim", "name": claim.key.name, "uid": claim.uid,
-        "controller": true, "blockOwnerDeletion": false,
-    }}));
-    let metadata = claim
-        .spec
-        .as_ref()
-        .map(|spec| pod_metadata(spec, &pool.claim_defaults))
-        .unwrap_or_default();
-    let PodMetadata {
-        labels: own_labels,
-        annotations,
-    } = metadata;
-    let ours = |key: &str| key.starts_with(labels::PREFIX);
-    patch.extend(
-        own_labels
-            .iter()
-            .filter(|(k, _)| !ours(k))
-            .map(|(k, v)| add(label(k), json!(v))),
-    );
-    if !annotations.is_empty() && !sandbox.annotated {
-        patch.push(test("/metadata/annotations".into(), Value::Null));
-        patch.push(add("/metadata/annotations".into(), json!({})));
-    }
-    patch.extend(
-        annotations
-            .iter()
-            .filter(|(k, _)| !ours(k))
-            .map(|(k, v)| add(annotation(k), json!(v))),
-    );
-    Value::Array(patch)
 }

@@ -3,7 +3,8 @@
 use crate::cache::index::Index;
 use crate::client::call::{CallError, Class};
 use crate::executor::Writer;
-use crate::executor::bind::{BindOrder, claiming_patch, report_rejection};
+use crate::executor::bind::{BindOrder, report_rejection};
+use crate::executor::pod_patch::{PodPatchError, claiming_patch};
 use crate::executor::request_limit::RequestSlot;
 use crate::executor::retry::Tries;
 use crate::model::claim::Claim;
@@ -30,6 +31,8 @@ pub(crate) enum ClaimPodOutcome {
 
 /// Why W1 was not made.
 enum NotClaimed {
+    /// The pod as last seen cannot be bound.
+    Conflict(PodPatchError),
     /// The API server's last word.
     For(CallError),
     /// The claim waits no more, and the sandbox is as it was.
@@ -54,6 +57,10 @@ pub(crate) async fn give(
         Err(NotClaimed::Unknown) => {
             // A live read is to tell, unless the watch does before.
             writer.shared.lock().expectations.answered(sandbox);
+        }
+        Err(NotClaimed::Conflict(error)) => {
+            tracing::debug!(claim = %claim.key, %error, "the sandbox cannot be bound");
+            writer.hold_until_changed(sandbox);
         }
         Err(NotClaimed::Free) => free(writer, sandbox),
         Err(NotClaimed::For(error)) if error.is_rejection() => {
@@ -101,8 +108,7 @@ async fn exclude(
     let (claim, pool) = (&order.claim, &order.pool);
     let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &sandbox.key.namespace);
     let name = &sandbox.key.name;
-    let patch: json_patch::Patch = serde_json::from_value(claiming_patch(claim, sandbox, pool))
-        .map_err(|e| NotClaimed::For(CallError::Kube(kube::Error::SerdeError(e))))?;
+    let patch = claiming_patch(claim, sandbox, pool).map_err(NotClaimed::Conflict)?;
     let (parameters, patch) = (PatchParams::default(), Patch::Json::<()>(patch));
     let (mut tries, mut told) = (Tries::new(), false);
     let answer = loop {

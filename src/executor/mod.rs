@@ -11,7 +11,7 @@ pub mod delete_pod;
 pub mod drain_pod;
 pub mod events;
 pub mod live_read;
-mod pod_patch;
+pub mod pod_patch;
 pub mod publish_status;
 mod request_limit;
 mod retry;

@@ -4,9 +4,9 @@ use crate::cache::watch::{SILENCE, SharedCache};
 use crate::cli::duration;
 use crate::client::connect::{ClientOptions, ConfigError, client, config};
 use crate::client::identity::Component;
-use crate::controllers;
 use crate::controllers::leader_election;
 use crate::controllers::leader_election::timing::{Timing, TimingError};
+use crate::controllers::operator;
 use crate::telemetry::http::{ServeError, exposition, health, serve};
 use crate::telemetry::metrics::Metrics;
 use clap::builder::NonEmptyStringValueParser;
@@ -142,7 +142,7 @@ pub enum ControllerError {
     Timing(#[from] TimingError),
     /// It ended without having been told to.
     #[error(transparent)]
-    Run(#[from] controllers::RunError),
+    Run(#[from] operator::RunError),
     /// The client could not be made.
     #[error("the client could not be made: {0}")]
     Client(#[from] kube::Error),
@@ -208,7 +208,7 @@ fn run(arguments: &Arguments) -> Result<(), ControllerError> {
             health,
         )
         .await?;
-        let settings = controllers::Settings {
+        let settings = operator::Settings {
             namespace: arguments.namespace.clone(),
             election: arguments.election.settings(&client)?,
         };
@@ -219,6 +219,6 @@ fn run(arguments: &Arguments) -> Result<(), ControllerError> {
                 _ = interrupt.recv() => {}
             }
         };
-        Ok(controllers::run(client, settings, shared, metrics, term, stop).await?)
+        Ok(operator::run(client, settings, shared, metrics, term, stop).await?)
     })?
 }

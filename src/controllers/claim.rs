@@ -2,7 +2,7 @@
 //! follows its sandbox, and what was left half done is finished.
 
 use crate::cache::index::ReconcileRequest;
-use crate::controllers::{Context, requeue};
+use crate::controllers::context::{Context, requeue_at};
 use crate::executor::task::Task;
 use crate::model::Key;
 use crate::model::stored;
@@ -20,15 +20,15 @@ use std::sync::Arc;
 pub async fn reconcile(claim: Arc<StoredClaim>, context: Arc<Context>) -> Result<Action, Infallible> {
     let key = stored::key(&claim.metadata);
     let _timed = context
-        .writer
+        .executor
         .metrics
         .reconciling(ReconcileRequest::Claim(key.clone()));
     let now = context.shared.now();
     let (task, next) = step(&context, &key, now);
     if let Some(task) = task {
-        context.writer.carry_out(task).await;
+        context.executor.carry_out(task).await;
     }
-    Ok(requeue(now, next))
+    Ok(requeue_at(now, next))
 }
 
 /// Decides on one claim and starts what need not be waited for. Answers the task after which the claim may be looked at
@@ -41,7 +41,7 @@ pub fn step(context: &Context, key: &Key, now: Timestamp) -> (Option<Task>, Opti
         return (None, None);
     };
     let newly_chosen = context.shared.lock().reassign_pool(&snapshot.claim, now);
-    context.writer.trigger(newly_chosen);
+    context.executor.trigger(newly_chosen);
     let ClaimPlan {
         status,
         release,
@@ -52,7 +52,7 @@ pub fn step(context: &Context, key: &Key, now: Timestamp) -> (Option<Task>, Opti
     let why = release_reason(&snapshot.claim);
     release
         .into_iter()
-        .for_each(|sandbox| context.writer.release(&snapshot.claim, sandbox, why));
+        .for_each(|sandbox| context.executor.release(&snapshot.claim, sandbox, why));
     let claim = snapshot.claim;
     if delete {
         return (Some(Task::DeleteClaim { claim }), None);

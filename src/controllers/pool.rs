@@ -3,33 +3,17 @@
 use crate::api::PoolStatus;
 use crate::cache::index::ReconcileRequest;
 use crate::cache::snapshot::PoolSnapshot;
-use crate::controllers::{Context, requeue};
+use crate::controllers::context::{Context, requeue_at};
 use crate::executor::task::Task;
 use crate::model::Key;
 use crate::model::stored;
 use crate::model::stored::StoredPool;
 use crate::planner;
 use crate::planner::Plan;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use kube::runtime::controller::Action;
-use std::collections::HashMap;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// Least time between two writes of one pool's status. Claims and rollouts change it many times a second;
-/// nobody reads it as fast, and each write takes the API server as long as a binding.
-const STATUS_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
-
-/// When each pool's status was written last, by UID.
-#[derive(Debug, Default)]
-pub struct Statuses(Mutex<HashMap<String, Timestamp>>);
-
-impl Clone for Statuses {
-    fn clone(&self) -> Self {
-        let written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Self(Mutex::new(written.clone()))
-    }
-}
+use std::sync::Arc;
 
 /// Brings a pool one step nearer to its goal. It sends no request itself and waits for none.
 ///
@@ -38,18 +22,18 @@ impl Clone for Statuses {
 pub async fn reconcile(pool: Arc<StoredPool>, context: Arc<Context>) -> Result<Action, Infallible> {
     let key = stored::key(&pool.metadata);
     let _timed = context
-        .writer
+        .executor
         .metrics
         .reconciling(ReconcileRequest::Pool(key.clone()));
     let now = context.shared.now();
     let next = step(&context, &key, now);
-    Ok(requeue(now, next))
+    Ok(requeue_at(now, next))
 }
 
 /// Decides on one pool and starts all that follows. Answers when time alone will have changed something.
 pub fn step(context: &Context, key: &Key, now: Timestamp) -> Option<Timestamp> {
     let snapshot = observe(context, key, now)?;
-    let plan = context.writer.metrics.planning(|| planner::plan(&snapshot));
+    let plan = context.executor.metrics.planning(|| planner::plan(&snapshot));
     apply(context, &snapshot, plan)
 }
 
@@ -59,41 +43,32 @@ fn observe(context: &Context, key: &Key, now: Timestamp) -> Option<PoolSnapshot>
     }
     let index = context.shared.lock();
     let pool = index.pool(key).filter(|p| !p.terminating)?;
-    let creation = context.writer.backoff().of(&pool, now);
+    let creation = context.executor.backoff().of(&pool, now);
     index.pool_snapshot(key, now, (context.shared.inputs.seed)(), creation)
 }
 
 fn apply(context: &Context, snapshot: &PoolSnapshot, plan: Plan) -> Option<Timestamp> {
-    context.writer.dispatch(snapshot, &plan);
+    context.executor.dispatch(snapshot, &plan);
     let changed_verdicts = context.shared.lock().record_wait_reasons(snapshot, plan.waiting);
-    context.writer.trigger(changed_verdicts);
+    context.executor.trigger(changed_verdicts);
     let mut newly_chosen = context.shared.lock().assign_pools(&snapshot.selected_pools);
     newly_chosen.retain(|other| *other != ReconcileRequest::Pool(snapshot.key().clone()));
-    context.writer.trigger(newly_chosen);
+    context.executor.trigger(newly_chosen);
     let due = publish(context, snapshot, plan.status);
     [plan.next, due].into_iter().flatten().min()
 }
 
-/// Writes the status if it says something new, but not more often than [`STATUS_INTERVAL`]. Answers when to
-/// look again.
+/// Writes the status if it differs, at most once per [`INTERVAL`](crate::controllers::status_interval::INTERVAL). Returns
+/// when it may be written otherwise.
 fn publish(context: &Context, snapshot: &PoolSnapshot, status: PoolStatus) -> Option<Timestamp> {
     let pool = &snapshot.pool;
     if status == pool.status || context.shared.lock().awaits(&pool.uid) {
         return None;
     }
-    let mut written = context.statuses.0.lock().unwrap_or_else(PoisonError::into_inner);
-    let due = written
-        .get(&pool.uid)
-        .and_then(|last| last.checked_add(STATUS_INTERVAL).ok());
-    // A clock that was set back must not silence the status.
-    if let Some(due) =
-        due.filter(|due| *due > snapshot.now && due.duration_since(snapshot.now) <= STATUS_INTERVAL)
-    {
+    if let Err(due) = context.statuses.start_write(&pool.uid, snapshot.now) {
         return Some(due);
     }
-    written.retain(|_, last| snapshot.now.duration_since(*last) < STATUS_INTERVAL);
-    written.insert(pool.uid.clone(), snapshot.now);
-    context.writer.start(Task::PublishPool {
+    context.executor.start(Task::PublishPool {
         pool: Arc::clone(pool),
         status: Box::new(status),
     });

@@ -2,7 +2,7 @@
 //! when the clock is set, everything that waits for a moment is looked at again. What was counted for pools that are gone
 //! is dropped, also when nobody asks for it.
 
-use crate::controllers::Context;
+use crate::controllers::context::Context;
 use crate::executor::creation_backoff::Backoff;
 use crate::executor::task::Task;
 use futures::{StreamExt, stream};
@@ -30,10 +30,12 @@ pub async fn run(context: Arc<Context>) {
             clock_was_set(&context, step);
         }
         let pools = context.shared.lock().pool_keys();
-        context.writer.metrics.meters.keep(&pools);
+        context.executor.metrics.meters.keep(&pools);
         let overdue = context.shared.lock().expectations.overdue(Instant::now());
         stream::iter(overdue)
-            .for_each_concurrent(REREADS, |pod| Task::Reread { pod }.run(context.writer.clone()))
+            .for_each_concurrent(REREADS, |pod| {
+                Task::LiveRead { pod }.run(context.executor.clone())
+            })
             .await;
     }
 }
@@ -44,11 +46,11 @@ pub fn clock_was_set(context: &Context, step: SignedDuration) {
     let mut index = context.shared.lock();
     if step.is_negative() {
         (index.failures, index.recent_claims) = Default::default();
-        *context.writer.backoff() = Backoff::default();
+        *context.executor.backoff() = Backoff::default();
     }
     let all = index.all();
     drop(index);
-    context.writer.trigger(all);
+    context.executor.trigger(all);
 }
 
 /// By how much the clock was set, forwards or backwards, if it went from `before` to `after` while `passed` went by.

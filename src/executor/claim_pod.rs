@@ -1,16 +1,15 @@
 //! W1: gives a pod to a claim, and excludes every other claim.
 
-use crate::cache::index::Index;
 use crate::client::call::{CallError, Class};
-use crate::executor::Writer;
-use crate::executor::bind::{BindOrder, report_rejection};
+use crate::executor::handle::Executor;
 use crate::executor::pod_patch::{PodPatchError, claiming_patch};
 use crate::executor::request_limit::RequestSlot;
 use crate::executor::retry::Tries;
+use crate::executor::task::BindOrder;
+use crate::executor::waiting_claim::{report_rejection, still_waits, time_left};
 use crate::model::claim::Claim;
 use crate::model::sandbox::{Owner, Sandbox};
 use crate::model::stored::StoredPod;
-use jiff::Timestamp;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use std::sync::Arc;
@@ -43,49 +42,49 @@ enum NotClaimed {
 
 /// W1 for one sandbox.
 pub(crate) async fn give(
-    writer: &Writer,
+    executor: &Executor,
     slot: &mut RequestSlot<'_>,
     order: &BindOrder,
     sandbox: &Arc<Sandbox>,
 ) -> ClaimPodOutcome {
     let claim = &order.claim;
-    match exclude(writer, slot, order, sandbox).await {
+    match exclude(executor, slot, order, sandbox).await {
         Ok(pod) => {
-            writer.shared.lock().expectations.answered(sandbox);
+            executor.shared.lock().expectations.answered(sandbox);
             return ClaimPodOutcome::Held(Arc::new(pod));
         }
         Err(NotClaimed::Unknown) => {
             // A live read is to tell, unless the watch does before.
-            writer.shared.lock().expectations.answered(sandbox);
+            executor.shared.lock().expectations.answered(sandbox);
         }
         Err(NotClaimed::Conflict(error)) => {
             tracing::debug!(claim = %claim.key, %error, "the sandbox cannot be bound");
-            writer.hold_until_changed(sandbox);
+            executor.hold_until_changed(sandbox);
         }
-        Err(NotClaimed::Free) => free(writer, sandbox),
+        Err(NotClaimed::Free) => free(executor, sandbox),
         Err(NotClaimed::For(error)) if error.is_rejection() => {
             let message = error.message();
             if !error.is_logged() {
                 tracing::error!(claim = %claim.key, pod = %sandbox.key, error = message, "the binding was refused");
             }
-            let now = writer.shared.now();
-            let mut index = writer.shared.lock();
+            let now = executor.shared.now();
+            let mut index = executor.shared.lock();
             if still_waits(&index, order, now) {
                 index.note_rejected_sandbox(claim, sandbox);
             }
             drop(index);
-            free(writer, sandbox);
+            free(executor, sandbox);
             return ClaimPodOutcome::Rejected(message);
         }
         Err(NotClaimed::For(error)) => match error.class() {
             Class::Invalid(message) => {
-                free(writer, sandbox);
+                free(executor, sandbox);
                 return ClaimPodOutcome::Invalid(message);
             }
-            Class::Gone => writer.gone(sandbox),
+            Class::Gone => executor.gone(sandbox),
             class => {
                 tracing::debug!(claim = %claim.key, pod = %sandbox.key, ?class, "the sandbox was taken or has changed");
-                writer.hold_until_changed(sandbox);
+                executor.hold_until_changed(sandbox);
             }
         },
     }
@@ -93,30 +92,30 @@ pub(crate) async fn give(
 }
 
 /// The sandbox was not given, and is as it was.
-fn free(writer: &Writer, sandbox: &Sandbox) {
-    writer.shared.lock().expectations.forget(sandbox);
-    writer.requeue(sandbox);
+fn free(executor: &Executor, sandbox: &Sandbox) {
+    executor.shared.lock().expectations.forget(sandbox);
+    executor.requeue(sandbox);
 }
 
 /// W1. Answers the pod as it is now. It is tried no more once the claim has no use for it.
 async fn exclude(
-    writer: &Writer,
+    executor: &Executor,
     slot: &mut RequestSlot<'_>,
     order: &BindOrder,
     sandbox: &Sandbox,
 ) -> Result<Sandbox, NotClaimed> {
     let (claim, pool) = (&order.claim, &order.pool);
-    let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &sandbox.key.namespace);
+    let pods: Api<StoredPod> = Api::namespaced(executor.client.clone(), &sandbox.key.namespace);
     let name = &sandbox.key.name;
     let patch = claiming_patch(claim, sandbox, pool).map_err(NotClaimed::Conflict)?;
     let (parameters, patch) = (PatchParams::default(), Patch::Json::<()>(patch));
     let (mut tries, mut told) = (Tries::new(), false);
     let answer = loop {
         slot.take().await;
-        if !still_waits(&writer.shared.lock(), order, writer.shared.now()) {
+        if !still_waits(&executor.shared.lock(), order, executor.shared.now()) {
             break Err(NotClaimed::Free);
         }
-        writer.shared.lock().expectations.goes_on(sandbox);
+        executor.shared.lock().expectations.goes_on(sandbox);
         let error = match slot.call(pods.patch(name, &parameters, &patch)).await {
             Ok(pod) => break Ok(pod),
             Err(error) => error,
@@ -134,15 +133,15 @@ async fn exclude(
                 tracing::warn!(claim = %claim.key, pod = %sandbox.key, error, "the API server does not make the binding");
                 let message = format!("the API server does not make the binding: {error}");
                 // Where that fails, too, it is not the claim that has to be told.
-                _ = report_rejection(writer, order, &message).await;
+                _ = report_rejection(executor, order, &message).await;
             }
         }
-        wait(writer, slot, order, pause).await;
+        wait(executor, slot, order, pause).await;
     };
     let pod = match answer {
         // An earlier try whose answer was lost may be the one that changed the pod, whatever is said of a later one.
         Err(why) if is_open(&why, tries.lost) => {
-            let now = live(writer, slot, order, &pods, name).await?;
+            let now = live(executor, slot, order, &pods, name).await?;
             if !is_held(&now, claim, sandbox) {
                 return Err(why);
             }
@@ -164,7 +163,7 @@ fn is_open(why: &NotClaimed, lost: bool) -> bool {
 
 /// The pod as it is, read as often as it takes while the claim waits, and once at least.
 async fn live(
-    writer: &Writer,
+    executor: &Executor,
     slot: &mut RequestSlot<'_>,
     order: &BindOrder,
     pods: &Api<StoredPod>,
@@ -181,34 +180,17 @@ async fn live(
             Class::Throttled(pause) => pause,
             _ => tries.next_pause(),
         };
-        wait(writer, slot, order, pause).await;
-        if !still_waits(&writer.shared.lock(), order, writer.shared.now()) {
+        wait(executor, slot, order, pause).await;
+        if !still_waits(&executor.shared.lock(), order, executor.shared.now()) {
             return Err(NotClaimed::Unknown);
         }
     }
 }
 
 /// Gives the place up and waits, but for no longer than the claim does.
-async fn wait(writer: &Writer, slot: &mut RequestSlot<'_>, order: &BindOrder, pause: Duration) {
-    let left = time_left(&writer.shared.lock(), order, writer.shared.now());
+async fn wait(executor: &Executor, slot: &mut RequestSlot<'_>, order: &BindOrder, pause: Duration) {
+    let left = time_left(&executor.shared.lock(), order, executor.shared.now());
     slot.pause(pause.min(left)).await;
-}
-
-/// Whether the claim is still there and waits, as far as is seen.
-pub(crate) fn still_waits(index: &Index, order: &BindOrder, now: Timestamp) -> bool {
-    !time_left(index, order, now).is_zero()
-}
-
-/// For how long the claim still waits to be served, as far as is seen: its user may have given it more or less time.
-pub(crate) fn time_left(index: &Index, order: &BindOrder, now: Timestamp) -> Duration {
-    let claim = index.claim(&order.claim.key);
-    let Some(claim) = claim.filter(|claim| claim.uid == order.claim.uid && claim.waiting()) else {
-        return Duration::ZERO;
-    };
-    let resolved_spec = claim.resolved_spec(Some(&order.pool.claim_defaults));
-    let ends = [claim.deadline(&resolved_spec), claim.expiration()];
-    let end = ends.into_iter().flatten().min().unwrap_or(Timestamp::MAX);
-    end.duration_since(now).try_into().unwrap_or_default()
 }
 
 fn is_held(pod: &StoredPod, claim: &Claim, sandbox: &Sandbox) -> bool {

@@ -2,19 +2,15 @@
 
 use crate::api::{API_VERSION, labels};
 use crate::cache::index::ReconcileRequest;
-use crate::cache::snapshot::PoolSnapshot;
 use crate::client::call::{CallError, Class, call};
 use crate::client::object_requests;
-use crate::executor::Writer;
+use crate::executor::handle::Executor;
 use crate::executor::request_limit::RequestSlot;
 use crate::executor::retry::{Tries, confirm};
-use crate::executor::task::Task;
-use crate::model::Key;
+use crate::executor::task::{CreateOrder, Task};
 use crate::model::pool::Pool;
-use crate::model::revision::Template;
 use crate::model::sandbox::{Owner, Sandbox};
 use crate::model::stored::StoredPod;
-use crate::planner::Plan;
 use kube::Api;
 use serde_json::{Map, Value, json};
 use std::future::Future;
@@ -25,51 +21,22 @@ use tokio::time::Instant;
 /// How long the decision to create a pod stands while its outcome is unknown. What is needed may have changed since.
 const STANDS: Duration = Duration::from_secs(2);
 
-/// One pod to be created.
-#[derive(Clone, Debug)]
-pub struct CreateOrder {
-    /// Namespace and name of the pod.
-    pub pod: Key,
-    revision: String,
-    template: Arc<Template>,
-    reason: &'static str,
-}
-
-impl CreateOrder {
-    /// The order for one planned creation.
-    pub(crate) fn new(
-        snapshot: &PoolSnapshot,
-        plan: &Plan,
-        name: &str,
-        revision: &str,
-        reason: &'static str,
-    ) -> Self {
-        let previous = plan.revisions.previous.as_ref().filter(|p| p.hash == revision);
-        Self {
-            pod: Key::new(snapshot.key().namespace.clone(), name),
-            revision: revision.to_string(),
-            template: Arc::clone(&previous.unwrap_or(&plan.revisions.update).template),
-            reason,
-        }
-    }
-}
-
 /// Creates the pods: the first alone, and the others only when the API server took it, so that a template it
 /// refuses costs one request and not hundreds.
-pub(crate) async fn run(writer: Writer, pool: Arc<Pool>, orders: Vec<CreateOrder>) {
+pub(crate) async fn run(executor: Executor, pool: Arc<Pool>, orders: Vec<CreateOrder>) {
     let Some((first, rest)) = orders.split_first() else {
         return;
     };
-    match create(&writer, &pool, first).await {
-        Ok(true) => writer.backoff().succeeded(&pool),
+    match create(&executor, &pool, first).await {
+        Ok(true) => executor.backoff().succeeded(&pool),
         Ok(false) => {}
-        Err(NotCreated::For(error)) => return refuse(&writer, &pool, &orders, &error),
+        Err(NotCreated::For(error)) => return refuse(&executor, &pool, &orders, &error),
         // The pod of `first` may come.
-        Err(NotCreated::Unknown(error)) => return refuse(&writer, &pool, rest, &error),
+        Err(NotCreated::Unknown(error)) => return refuse(&executor, &pool, rest, &error),
     }
     for order in rest {
         let (pool, orders) = (Arc::clone(&pool), vec![order.clone()]);
-        writer.start(Task::Create { pool, orders });
+        executor.start(Task::Create { pool, orders });
     }
 }
 
@@ -83,25 +50,25 @@ enum NotCreated {
 
 /// Answers whether the pod was created. It is not when the pool was changed while the order waited for its turn: then the
 /// next plan says what is needed.
-async fn create(writer: &Writer, pool: &Pool, order: &CreateOrder) -> Result<bool, NotCreated> {
-    let mut slot = writer.changes.slot();
+async fn create(executor: &Executor, pool: &Pool, order: &CreateOrder) -> Result<bool, NotCreated> {
+    let mut slot = executor.changes.slot();
     slot.take().await;
-    let now = writer.shared.lock().pool(&pool.key);
+    let now = executor.shared.lock().pool(&pool.key);
     if now.is_none_or(|now| (&now.uid, now.generation) != (&pool.uid, pool.generation)) {
-        forget(writer, pool, order);
+        forget(executor, pool, order);
         return Ok(false);
     }
-    let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &order.pod.namespace);
+    let pods: Api<StoredPod> = Api::namespaced(executor.client.clone(), &order.pod.namespace);
     let body = pod(pool, order);
-    let post = || object_requests::create(&writer.client, &pods, &body);
-    let is_seen = || !writer.shared.lock().expectations.is_creating(&order.pod);
+    let post = || object_requests::create(&executor.client, &pods, &body);
+    let is_seen = || !executor.shared.lock().expectations.is_creating(&order.pod);
     let answer = while_it_stands(&mut slot, &pods, pool, &order.pod.name, post, is_seen).await;
-    let unseen = writer.shared.lock().expectations.create_answered(&order.pod);
+    let unseen = executor.shared.lock().expectations.create_answered(&order.pod);
     match answer {
         Ok(_) => {
             let (pod, reason) = (&order.pod, order.reason);
             tracing::info!(pool = %pool.key, %pod, revision = order.revision, reason, "sandbox created");
-            writer.metrics.created(&pool.key, reason);
+            executor.metrics.created(&pool.key, reason);
             Ok(true)
         }
         // Its answer is lost, and the watch has shown it. It may have served a claim and be gone by now.
@@ -111,9 +78,9 @@ async fn create(writer: &Writer, pool: &Pool, order: &CreateOrder) -> Result<boo
 }
 
 /// The pod of `order` does not come.
-fn forget(writer: &Writer, pool: &Pool, order: &CreateOrder) {
-    writer.shared.lock().expectations.created(&order.pod);
-    writer
+fn forget(executor: &Executor, pool: &Pool, order: &CreateOrder) {
+    executor.shared.lock().expectations.created(&order.pod);
+    executor
         .to_reconcile
         .send([ReconcileRequest::Pool(pool.key.clone())]);
 }
@@ -180,18 +147,18 @@ fn is_of(pool: &Pool, pod: &StoredPod) -> bool {
 }
 
 /// Nothing of `orders` will come: no more pods are created for a while, and the pool says why.
-fn refuse(writer: &Writer, pool: &Pool, orders: &[CreateOrder], error: &CallError) {
+fn refuse(executor: &Executor, pool: &Pool, orders: &[CreateOrder], error: &CallError) {
     let message = error.message();
-    let mut index = writer.shared.lock();
+    let mut index = executor.shared.lock();
     for order in orders {
         index.expectations.created(&order.pod);
     }
     drop(index);
-    let pause = writer.backoff().failed(pool, error, writer.shared.now());
+    let pause = executor.backoff().failed(pool, error, executor.shared.now());
     if !error.is_logged() {
         tracing::warn!(pool = %pool.key, error = message, retry_in = ?pause, "a pod could not be created");
     }
-    writer
+    executor
         .to_reconcile
         .send([ReconcileRequest::Pool(pool.key.clone())]);
 }

@@ -2,7 +2,7 @@
 
 use crate::client::call::{CallError, Class, call};
 use crate::client::object_requests::only;
-use crate::executor::Writer;
+use crate::executor::handle::Executor;
 use crate::executor::retry::confirm;
 use crate::model::sandbox::Sandbox;
 use crate::model::stored::StoredPod;
@@ -11,30 +11,30 @@ use std::sync::Arc;
 
 /// Deletes a sandbox as it was when that was decided. A claim that took it meanwhile has changed its resource
 /// version, and then nothing is deleted.
-pub(crate) async fn run(writer: Writer, sandbox: Arc<Sandbox>, reason: &'static str) {
-    match delete(&writer, &sandbox).await {
+pub(crate) async fn run(executor: Executor, sandbox: Arc<Sandbox>, reason: &'static str) {
+    match delete(&executor, &sandbox).await {
         Ok(()) => {
             let pool = sandbox.pool_key();
             tracing::info!(%pool, pod = %sandbox.key, reason, "sandbox deleted");
-            writer.metrics.deleted(&pool, reason);
-            writer.gone(&sandbox);
+            executor.metrics.deleted(&pool, reason);
+            executor.gone(&sandbox);
         }
         Err(error) => {
             if let Class::Rejected(message) = error.class() {
                 tracing::error!(pod = %sandbox.key, error = message, "the deletion was refused");
             }
-            writer.hold_until_changed(&sandbox);
+            executor.hold_until_changed(&sandbox);
         }
     }
 }
 
 /// Sends the deletion until its outcome is known. A pod that is gone is deleted.
-async fn delete(writer: &Writer, sandbox: &Sandbox) -> Result<(), CallError> {
-    let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &sandbox.key.namespace);
+async fn delete(executor: &Executor, sandbox: &Sandbox) -> Result<(), CallError> {
+    let pods: Api<StoredPod> = Api::namespaced(executor.client.clone(), &sandbox.key.namespace);
     let parameters = only(&sandbox.uid, Some(&sandbox.resource_version));
-    let mut slot = writer.changes.slot();
+    let mut slot = executor.changes.slot();
     let ask = || {
-        writer.shared.lock().expectations.goes_on(sandbox);
+        executor.shared.lock().expectations.goes_on(sandbox);
         call(pods.delete(&sandbox.key.name, &parameters))
     };
     let error = match confirm(&mut slot, ask).await {

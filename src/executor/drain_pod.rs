@@ -2,7 +2,7 @@
 
 use crate::api::labels;
 use crate::client::call::{CallError, Class, call};
-use crate::executor::Writer;
+use crate::executor::handle::Executor;
 use crate::executor::pod_patch::{PodPatchError, draining_patch, restoring_patch};
 use crate::executor::retry::confirm;
 use crate::model::lifecycle_hook::Hook;
@@ -13,19 +13,19 @@ use kube::api::{Patch, PatchParams};
 use std::sync::Arc;
 
 /// Marks a warm sandbox as draining, unless the pod has changed since that was decided.
-pub(crate) async fn mark(writer: Writer, sandbox: Arc<Sandbox>, reason: &'static str) {
+pub(crate) async fn mark(executor: Executor, sandbox: Arc<Sandbox>, reason: &'static str) {
     let patch = draining_patch(&sandbox);
-    if write(&writer, &sandbox, labels::DRAINING, patch).await {
+    if write(&executor, &sandbox, labels::DRAINING, patch).await {
         let pool = sandbox.pool_key();
         tracing::info!(%pool, pod = %sandbox.key, reason, "sandbox draining");
-        writer.metrics.drained(&pool, reason);
+        executor.metrics.drained(&pool, reason);
     }
 }
 
 /// Marks a draining sandbox as warm, if every handler of `hook`, its preDelete hooks, is still on it.
-pub(crate) async fn restore(writer: Writer, sandbox: Arc<Sandbox>, hook: Hook, reason: &'static str) {
+pub(crate) async fn restore(executor: Executor, sandbox: Arc<Sandbox>, hook: Hook, reason: &'static str) {
     let patch = restoring_patch(&sandbox, &hook);
-    if write(&writer, &sandbox, labels::WARM, patch).await {
+    if write(&executor, &sandbox, labels::WARM, patch).await {
         tracing::info!(pool = %sandbox.pool_key(), pod = %sandbox.key, reason, "sandbox warm again");
     }
 }
@@ -37,7 +37,7 @@ fn has_state(pod: &StoredPod, sandbox: &Sandbox, to: &str) -> bool {
 
 /// Sends the patch that sets the state to `to` until its outcome is known. Returns whether the pod has that state.
 async fn write(
-    writer: &Writer,
+    executor: &Executor,
     sandbox: &Arc<Sandbox>,
     to: &str,
     patch: Result<json_patch::Patch, PodPatchError>,
@@ -46,35 +46,35 @@ async fn write(
         Ok(patch) => Patch::Json::<()>(patch),
         Err(error) => {
             tracing::debug!(%error, "the state of the pod cannot be changed");
-            writer.hold_until_changed(sandbox);
+            executor.hold_until_changed(sandbox);
             return false;
         }
     };
-    let answer = send(writer, sandbox, to, &patch).await;
+    let answer = send(executor, sandbox, to, &patch).await;
     match &answer {
-        Ok(_) => writer.shared.lock().expectations.answered(sandbox),
-        Err(error) if error.class() == Class::Gone => writer.gone(sandbox),
+        Ok(_) => executor.shared.lock().expectations.answered(sandbox),
+        Err(error) if error.class() == Class::Gone => executor.gone(sandbox),
         Err(error) => {
             if let Class::Rejected(message) = error.class() {
                 tracing::error!(pod = %sandbox.key, error = message, "the API server rejects the change of the pod's state");
             }
-            writer.hold_until_changed(sandbox);
+            executor.hold_until_changed(sandbox);
         }
     }
     answer.is_ok()
 }
 
 async fn send(
-    writer: &Writer,
+    executor: &Executor,
     sandbox: &Sandbox,
     to: &str,
     patch: &Patch<()>,
 ) -> Result<StoredPod, CallError> {
-    let mut slot = writer.changes.slot();
-    let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &sandbox.key.namespace);
+    let mut slot = executor.changes.slot();
+    let pods: Api<StoredPod> = Api::namespaced(executor.client.clone(), &sandbox.key.namespace);
     let parameters = PatchParams::default();
     let patched = confirm(&mut slot, || {
-        writer.shared.lock().expectations.goes_on(sandbox);
+        executor.shared.lock().expectations.goes_on(sandbox);
         call(pods.patch(&sandbox.key.name, &parameters, patch))
     })
     .await;

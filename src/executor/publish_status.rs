@@ -5,14 +5,15 @@ use crate::api::{PoolStatus, SandboxClaimStatus};
 use crate::cache::index::ReconcileRequest;
 use crate::client::call::{CallError, Class, call};
 use crate::client::object_requests::only;
-use crate::executor::claim_log::tell;
+use crate::executor::handle::Executor;
 use crate::executor::request_limit::RequestSlot;
 use crate::executor::retry::confirm;
-use crate::executor::{Writer, pause_after};
+use crate::executor::retry::retry_delay;
 use crate::model::claim::Claim;
 use crate::model::pool::Pool;
 use crate::model::stored::{StoredClaim, StoredPool};
 use crate::planner;
+use crate::telemetry::outcome_log::log_outcome;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde::Serialize;
@@ -21,16 +22,16 @@ use std::sync::Arc;
 
 /// Writes the status of a pool, and the events that tell of what is new in it. The status needs no resource
 /// version: it is recomputed from what is seen, whatever was there before.
-pub(crate) async fn pool_status(writer: Writer, pool: Arc<Pool>, status: PoolStatus) {
-    let api: Api<StoredPool> = Api::namespaced(writer.client.clone(), &pool.key.namespace);
+pub(crate) async fn pool_status(executor: Executor, pool: Arc<Pool>, status: PoolStatus) {
+    let api: Api<StoredPool> = Api::namespaced(executor.client.clone(), &pool.key.namespace);
     let body = json!({"metadata": {"uid": pool.uid}, "status": changed(&pool.status, &status)});
     match call(api.patch_status(&pool.key.name, &PatchParams::default(), &Patch::Merge(body))).await {
         Ok(answer) => {
-            writer
+            executor
                 .shared
                 .lock()
                 .published_pool(&pool, answer.metadata.resource_version.as_deref());
-            writer.events.send(&pool, &status).await;
+            executor.events.send(&pool, &status).await;
         }
         Err(error) if error.class() == Class::Gone => {}
         Err(error) => {
@@ -38,7 +39,7 @@ pub(crate) async fn pool_status(writer: Writer, pool: Arc<Pool>, status: PoolSta
                 tracing::warn!(pool = %pool.key, error = error.message(), "the status could not be written");
             }
             let again = vec![ReconcileRequest::Pool(pool.key.clone())];
-            writer.requeue_after(again, pause_after(Some(&error)));
+            executor.requeue_after(again, retry_delay(Some(&error)));
         }
     }
 }
@@ -66,12 +67,12 @@ fn claim_patch(claim: &Claim, version: &str, status: &SandboxClaimStatus) -> Pat
 /// # Errors
 /// When the claim has been bound or ended by somebody else, or the write failed.
 pub(crate) async fn claim_status(
-    writer: &Writer,
+    executor: &Executor,
     slot: &mut RequestSlot<'_>,
     claim: &Claim,
     status: &SandboxClaimStatus,
 ) -> Result<(), CallError> {
-    let api: Api<StoredClaim> = Api::namespaced(writer.client.clone(), &claim.key.namespace);
+    let api: Api<StoredClaim> = Api::namespaced(executor.client.clone(), &claim.key.namespace);
     let parameters = PatchParams::default();
     let mut version = claim.resource_version.clone();
     loop {
@@ -82,7 +83,7 @@ pub(crate) async fn claim_status(
         .await;
         let error = match answer {
             Ok(answer) => {
-                writer.shared.lock().published_claim(
+                executor.shared.lock().published_claim(
                     claim,
                     status.phase,
                     answer.metadata.resource_version.as_deref(),
@@ -109,7 +110,7 @@ pub(crate) async fn claim_status(
 
 /// Ends a claim without a sandbox that `pool` was to serve.
 pub(crate) async fn fail_claim(
-    writer: Writer,
+    executor: Executor,
     claim: Arc<Claim>,
     pool: Arc<Pool>,
     reason: &'static str,
@@ -122,45 +123,45 @@ pub(crate) async fn fail_claim(
         &resolved_spec,
         reason,
         &message,
-        writer.shared.now(),
+        executor.shared.now(),
     );
-    match write_claim(&writer, &claim, status).await {
+    match write_claim(&executor, &claim, status).await {
         // A claim that has changed is decided on anew when the watch shows it.
-        Err(error) if error.class() != Class::Conflict => writer.pause(claim, pause_after(Some(&error))),
+        Err(error) if error.class() != Class::Conflict => executor.pause(claim, retry_delay(Some(&error))),
         answer => {
-            writer.shared.lock().expectations.end_in_flight(&claim.uid);
+            executor.shared.lock().expectations.end_in_flight(&claim.uid);
             if let Err(error) = answer {
-                writer.requeue_claim_after(&claim, Some(&error));
+                executor.requeue_claim_after(&claim, Some(&error));
             }
         }
     }
 }
 
 /// Writes the status of a claim as it was decided on, or not at all, and then it is looked at again.
-pub(crate) async fn update_claim(writer: &Writer, claim: &Claim, status: SandboxClaimStatus) {
-    if let Err(error) = write_claim(writer, claim, status).await {
+pub(crate) async fn update_claim(executor: &Executor, claim: &Claim, status: SandboxClaimStatus) {
+    if let Err(error) = write_claim(executor, claim, status).await {
         // The watch brings what came between, and with it the next decision. Should nothing have come between, the
         // claim must not be left as it is.
-        writer.requeue_claim_after(claim, Some(&error));
+        executor.requeue_claim_after(claim, Some(&error));
     }
 }
 
 /// Writes the status of a claim as it was decided on. For one that is gone there is nothing to write.
 pub(crate) async fn write_claim(
-    writer: &Writer,
+    executor: &Executor,
     claim: &Claim,
     status: SandboxClaimStatus,
 ) -> Result<(), CallError> {
-    let api: Api<StoredClaim> = Api::namespaced(writer.client.clone(), &claim.key.namespace);
+    let api: Api<StoredClaim> = Api::namespaced(executor.client.clone(), &claim.key.namespace);
     let patch = claim_patch(claim, &claim.resource_version, &status);
     match call(api.patch_status(&claim.key.name, &PatchParams::default(), &patch)).await {
         Ok(answer) => {
-            writer.shared.lock().published_claim(
+            executor.shared.lock().published_claim(
                 claim,
                 status.phase,
                 answer.metadata.resource_version.as_deref(),
             );
-            tell(writer, claim, &status);
+            log_outcome(&executor.metrics, &executor.shared, claim, &status);
             Ok(())
         }
         Err(error) if error.class() == Class::Gone => Ok(()),
@@ -174,8 +175,8 @@ pub(crate) async fn write_claim(
 }
 
 /// Deletes a claim that has ended, as it was when that was decided.
-pub(crate) async fn delete_claim(writer: &Writer, claim: &Claim) {
-    let api: Api<StoredClaim> = Api::namespaced(writer.client.clone(), &claim.key.namespace);
+pub(crate) async fn delete_claim(executor: &Executor, claim: &Claim) {
+    let api: Api<StoredClaim> = Api::namespaced(executor.client.clone(), &claim.key.namespace);
     let as_seen = only(&claim.uid, Some(&claim.resource_version));
     match call(api.delete(&claim.key.name, &as_seen)).await {
         Ok(_) => tracing::info!(claim = %claim.key, "claim deleted, ttlSecondsAfterFinished after its end"),
@@ -184,7 +185,7 @@ pub(crate) async fn delete_claim(writer: &Writer, claim: &Claim) {
             if error.class() != Class::Conflict && !error.is_logged() {
                 tracing::warn!(claim = %claim.key, error = error.message(), "the claim could not be deleted");
             }
-            writer.requeue_claim_after(claim, Some(&error));
+            executor.requeue_claim_after(claim, Some(&error));
         }
     }
 }

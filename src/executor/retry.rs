@@ -6,6 +6,17 @@ use std::future::Future;
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// Delay before a write that failed or met a conflict is planned again when nothing about its object changes.
+pub(crate) const RETRY_DELAY: Duration = Duration::from_secs(5);
+
+/// Delay before a write that failed with `error` is planned again: at least as long as the API server asks for.
+pub(crate) fn retry_delay(error: Option<&CallError>) -> Duration {
+    match error.map(CallError::class) {
+        Some(Class::Throttled(delay)) => delay.max(RETRY_DELAY),
+        _ => RETRY_DELAY,
+    }
+}
+
 /// The tries of one write whose outcome is not known.
 pub(crate) struct Tries {
     pause: Duration,

@@ -6,9 +6,10 @@ use crate::cache::snapshot::{Creation, PoolSnapshot};
 use crate::client::call::{CallError, Class, call};
 use crate::client::object_requests;
 use crate::client::object_requests::only;
+use crate::executor::handle::Executor;
 use crate::executor::request_limit::RequestSlot;
 use crate::executor::retry::confirm;
-use crate::executor::{Writer, pause_after};
+use crate::executor::retry::retry_delay;
 use crate::model::pool::Pool;
 use crate::model::revision::{HASH_VERSION, Revision};
 use crate::model::stored;
@@ -30,12 +31,12 @@ pub(crate) fn due(snapshot: &PoolSnapshot, plan: &Plan, is_looked_at_later: bool
 }
 
 /// Stores the update revision as the newest and deletes those over the history limit.
-pub(crate) async fn run(writer: Writer, pool: Arc<Pool>, revisions: Revisions) {
-    let api: Api<StoredRevision> = Api::namespaced(writer.client.clone(), &pool.key.namespace);
-    let before = writer.shared.lock().watch_progress();
+pub(crate) async fn run(executor: Executor, pool: Arc<Pool>, revisions: Revisions) {
+    let api: Api<StoredRevision> = Api::namespaced(executor.client.clone(), &pool.key.namespace);
+    let before = executor.shared.lock().watch_progress();
     let stored = match &revisions.store {
         None => Ok(None),
-        Some(Store::Create(number)) => create(&writer.client, &api, &pool, &revisions, *number)
+        Some(Store::Create(number)) => create(&executor.client, &api, &pool, &revisions, *number)
             .await
             .map(Some),
         Some(Store::Renumber(revision, number)) => renumber(&api, &pool, revision, *number).await.map(Some),
@@ -49,9 +50,9 @@ pub(crate) async fn run(writer: Writer, pool: Arc<Pool>, revisions: Revisions) {
     }
     let again = vec![ReconcileRequest::Pool(pool.key.clone())];
     if let Some(error) = failed {
-        writer.requeue_after(again.clone(), pause_after(Some(&error)));
+        executor.requeue_after(again.clone(), retry_delay(Some(&error)));
     }
-    let mut index = writer.shared.lock();
+    let mut index = executor.shared.lock();
     index.expectations.end_revising(&pool.uid);
     gone.into_iter()
         .for_each(|revision| index.forget_revision(revision));
@@ -60,7 +61,7 @@ pub(crate) async fn run(writer: Writer, pool: Arc<Pool>, revisions: Revisions) {
         Ok(Some(revision)) => index.learn_revision(&revision, before),
         Err(error) => {
             let message = error.message();
-            let pause = writer.backoff().failed(&pool, &error, writer.shared.now());
+            let pause = executor.backoff().failed(&pool, &error, executor.shared.now());
             if !error.is_logged() {
                 tracing::warn!(pool = %pool.key, error = message, retry_in = ?pause, "the revision could not be stored");
             }
@@ -68,7 +69,7 @@ pub(crate) async fn run(writer: Writer, pool: Arc<Pool>, revisions: Revisions) {
     }
     drop(index);
     // What came meanwhile is seen to now.
-    writer.trigger(again);
+    executor.trigger(again);
 }
 
 async fn create(

@@ -16,9 +16,10 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use warmpool::cache::index::{Index, ReconcileRequest};
 use warmpool::cache::watch::{Inputs, ReconcileSender, SharedCache};
-use warmpool::controllers::pool::Statuses;
-use warmpool::controllers::{Context, claim, pool};
-use warmpool::executor::Writer;
+use warmpool::controllers::context::Context;
+use warmpool::controllers::status_interval::StatusWrites;
+use warmpool::controllers::{claim, pool};
+use warmpool::executor::Executor;
 use warmpool::executor::creation_backoff::Backoff;
 use warmpool::executor::task::Task;
 use warmpool::model::Key;
@@ -76,7 +77,7 @@ fn on_a_rig<T>(bench: &mut Bench, step: impl FnOnce(&Lab, &mut Rig, &mut Bench) 
         rig.context.statuses = bench.statuses.clone();
         let result = step(lab, &mut rig, bench);
         *rig.shared.lock() = Index::default();
-        *rig.context.writer.backoff() = Backoff::default();
+        *rig.context.executor.backoff() = Backoff::default();
         lab.rigs.borrow_mut().insert(bench.synced, rig);
         result
     })
@@ -105,7 +106,7 @@ async fn serve(request: http::Request<Body>) -> Result<http::Response<Body>, std
 /// What the operator's code runs on in one step.
 pub struct Bench<'a> {
     pub index: &'a mut Index,
-    pub statuses: &'a mut Statuses,
+    pub statuses: &'a mut StatusWrites,
     pub backoff: &'a mut Backoff,
     /// Watches that have delivered their first list.
     pub synced: usize,
@@ -168,7 +169,7 @@ impl Rig {
         let ((pools, pool_receiver), (claims, claim_receiver)) = (unbounded(), unbounded());
         let started: Arc<Mutex<Vec<Task>>> = Arc::default();
         let starter = Arc::clone(&started);
-        let writer = Writer::new(
+        let executor = Executor::new(
             lab.client.clone(),
             shared.clone(),
             ReconcileSender { pools, claims },
@@ -177,8 +178,8 @@ impl Rig {
         .handing_tasks_to(move |task| starter.lock().unwrap().push(task));
         let context = Context {
             shared: shared.clone(),
-            writer,
-            statuses: Statuses::default(),
+            executor,
+            statuses: StatusWrites::default(),
         };
         Self {
             shared,
@@ -192,7 +193,7 @@ impl Rig {
     /// Puts the real index and the real backoff in, or takes them out again.
     fn swap(&self, bench: &mut Bench) {
         std::mem::swap(&mut *self.shared.lock(), bench.index);
-        std::mem::swap(&mut *self.context.writer.backoff(), bench.backoff);
+        std::mem::swap(&mut *self.context.executor.backoff(), bench.backoff);
     }
 
     fn outcome(&mut self) -> Outcome {
@@ -233,7 +234,7 @@ pub fn run(mut bench: Bench, begun: &Met, task: &Task, answers: &[Answered]) -> 
     };
     let led = async |rig: &mut Rig, bench: &mut Bench| {
         OPEN.with_borrow_mut(Vec::clear);
-        let mut future = task.clone().run(rig.context.writer.clone());
+        let mut future = task.clone().run(rig.context.executor.clone());
         let mut done = false;
         if answers.is_empty() {
             rig.swap(bench);

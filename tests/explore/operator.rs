@@ -13,7 +13,7 @@ use std::time::Instant;
 use warmpool::cache::expectations::EXPECTATION_TIMEOUT;
 use warmpool::cache::index::{Index, ReconcileRequest};
 use warmpool::cache::watch::{Indexed, KINDS, take_over_list};
-use warmpool::controllers::pool::Statuses;
+use warmpool::controllers::status_interval::StatusWrites;
 use warmpool::executor::creation_backoff::Backoff;
 use warmpool::executor::task::Task;
 use warmpool::model::Key;
@@ -78,7 +78,7 @@ pub struct Moment {
 pub struct Operator {
     pub index: Arc<Index>,
     /// When statuses of pools were written last.
-    pub statuses: Statuses,
+    pub statuses: StatusWrites,
     /// Pools that create nothing for a while.
     pub backoff: Backoff,
     /// Events not delivered yet, of each kind that has been listed.
@@ -297,7 +297,7 @@ impl Operator {
         self.settled += 1;
         let late = Instant::now() + self.settled * EXPECTATION_TIMEOUT;
         for pod in self.index_mut().expectations.overdue(late) {
-            self.begin(Task::Reread { pod }, None, moment);
+            self.begin(Task::LiveRead { pod }, None, moment);
         }
     }
 }

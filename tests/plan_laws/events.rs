@@ -4,11 +4,11 @@ use crate::world::World;
 use serde_json::{Value, json};
 use warmpool::api::PoolStatus;
 use warmpool::api::conditions::find;
-use warmpool::executor::events::transitions;
 use warmpool::model::Key;
 use warmpool::model::pool::Pool;
 use warmpool::model::pool_error::PoolError;
 use warmpool::planner::{Step, plan};
+use warmpool::telemetry::events::transitions;
 
 /// A status with these revisions and conditions, each as `Type Status Reason Message`.
 fn status(current: &str, update: &str, conditions: &[&str]) -> PoolStatus {

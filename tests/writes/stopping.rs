@@ -19,7 +19,7 @@ fn answering(reply: Reply) -> World {
 async fn stops_in(mut world: World) -> Duration {
     world.go_on(Duration::from_secs(1)).await;
     let told = Instant::now();
-    world.context.writer.finish().await;
+    world.context.executor.finish().await;
     told.elapsed()
 }
 

@@ -17,10 +17,11 @@ use tower::Layer;
 use warmpool::cache::index::ReconcileRequest;
 use warmpool::cache::watch::{Inputs, KINDS, ReconcileSender, SharedCache};
 use warmpool::client::identity::{Component, Identify};
-use warmpool::controllers::pool::Statuses;
+use warmpool::controllers::context::Context;
 use warmpool::controllers::resync::clock_was_set;
-use warmpool::controllers::{Context, claim, pool};
-use warmpool::executor::Writer;
+use warmpool::controllers::status_interval::StatusWrites;
+use warmpool::controllers::{claim, pool};
+use warmpool::executor::Executor;
 use warmpool::model::Key;
 use warmpool::model::stored::StoredPool;
 use warmpool::telemetry::metrics::Metrics;
@@ -103,12 +104,12 @@ impl World {
         let ((pools, pool_receiver), (claims, claim_receiver)) = (unbounded(), unbounded());
         let client = Client::new(Identify(Component::Controller).layer(service), "default");
         let to_reconcile = ReconcileSender { pools, claims };
-        let writer = Writer::new(client, shared.clone(), to_reconcile, Metrics::default());
+        let executor = Executor::new(client, shared.clone(), to_reconcile, Metrics::default());
         Self {
             context: Context {
                 shared,
-                writer,
-                statuses: Statuses::default(),
+                executor,
+                statuses: StatusWrites::default(),
             },
             log,
             pools: pool_receiver,
@@ -142,7 +143,7 @@ impl World {
             ReconcileRequest::Claim(key) => {
                 let (task, _) = claim::step(&self.context, key, now());
                 if let Some(task) = task {
-                    tokio::spawn(task.run(self.context.writer.clone()));
+                    tokio::spawn(task.run(self.context.executor.clone()));
                 }
             }
         }

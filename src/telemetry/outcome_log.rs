@@ -1,18 +1,24 @@
-//! What becomes of claims, for the log and the metrics: a line for each status written.
+//! Logs and counts what becomes of claims: one line per status written.
 
 use crate::api::SandboxClaimStatus;
 use crate::api::claim::{BoundSandbox, Phase};
 use crate::api::conditions;
-use crate::executor::Writer;
+use crate::cache::watch::SharedCache;
 use crate::model::Key;
 use crate::model::claim::Claim;
+use crate::telemetry::metrics::Metrics;
 use tracing::field::display;
 
-/// Says that `status` has been written for `claim`.
-pub(crate) fn tell(writer: &Writer, claim: &Claim, status: &SandboxClaimStatus) {
+/// Logs and counts that `status` has been written for `claim`.
+pub(crate) fn log_outcome(
+    metrics: &Metrics,
+    shared: &SharedCache,
+    claim: &Claim,
+    status: &SandboxClaimStatus,
+) {
     let key = Key::new(&claim.key.namespace, &status.pool);
-    let known = writer.shared.lock().pool(&key).map(|_| &key);
-    writer.metrics.meters.decided(known, claim, status);
+    let known = shared.lock().pool(&key).map(|_| &key);
+    metrics.meters.decided(known, claim, status);
     let was_bound = claim.status.phase == Some(Phase::Bound);
     let (what, type_) = match status.phase {
         Some(Phase::Bound) if was_bound => ("updated", conditions::READY),

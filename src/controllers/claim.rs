@@ -26,7 +26,7 @@ pub async fn reconcile(claim: Arc<StoredClaim>, context: Arc<Context>) -> Result
     let now = context.shared.now();
     let (task, next) = step(&context, &key, now);
     if let Some(task) = task {
-        context.executor.carry_out(task).await;
+        context.executor.run_to_end(task).await;
     }
     Ok(requeue_at(now, next))
 }

@@ -1,4 +1,4 @@
-//! W1: gives a pod to a claim, and excludes every other claim.
+//! W1: one pod becomes the claim's, and no other claim can bind it.
 
 use crate::client::call::{CallError, Class};
 use crate::executor::handle::Executor;
@@ -15,57 +15,57 @@ use kube::api::{Patch, PatchParams};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What came of W1.
+/// The outcome of W1.
 pub(crate) enum ClaimPodOutcome {
-    /// The claim holds the pod, which is like this now.
+    /// The claim holds the pod, whose present state this is.
     Held(Arc<Sandbox>),
-    /// Not this one: it has changed, is another's, or the claim has no use for it any more.
+    /// The pod has changed or belongs to another claim, or this claim no longer waits.
     Missed,
-    /// The API server will not have it; its words. That may be for what the claim adds, so no other claim is to miss the
-    /// sandbox.
+    /// The API server rejects the write; its message. The cause may be the metadata that this claim adds, so the sandbox stays
+    /// available to other claims.
     Rejected(String),
-    /// No pod can have the metadata that the claim wants for it; the API server's words.
+    /// No pod can have the claim's metadata; the API server's message.
     Invalid(String),
 }
 
-/// Why W1 was not made.
+/// Why W1 did not happen.
 enum NotClaimed {
     /// The pod as last seen cannot be bound.
     Conflict(PodPatchError),
-    /// The API server's last word.
+    /// The API server's last answer.
     For(CallError),
-    /// The claim waits no more, and the sandbox is as it was.
-    Free,
-    /// The claim waits no more, and a try whose answer was lost may have been carried out.
+    /// The claim no longer waits; the pod is unchanged.
+    Unsent,
+    /// The claim no longer waits; a try whose answer was lost may have happened.
     Unknown,
 }
 
-/// W1 for one sandbox.
-pub(crate) async fn give(
+/// Binds one sandbox to the claim of `order`.
+pub(crate) async fn claim_pod(
     executor: &Executor,
     slot: &mut RequestSlot<'_>,
     order: &BindOrder,
     sandbox: &Arc<Sandbox>,
 ) -> ClaimPodOutcome {
     let claim = &order.claim;
-    match exclude(executor, slot, order, sandbox).await {
+    match patch_pod(executor, slot, order, sandbox).await {
         Ok(pod) => {
             executor.shared.lock().expectations.answered(sandbox);
             return ClaimPodOutcome::Held(Arc::new(pod));
         }
         Err(NotClaimed::Unknown) => {
-            // A live read is to tell, unless the watch does before.
+            // The watch shows the outcome, or else a live read.
             executor.shared.lock().expectations.answered(sandbox);
         }
         Err(NotClaimed::Conflict(error)) => {
             tracing::debug!(claim = %claim.key, %error, "the sandbox cannot be bound");
             executor.hold_until_changed(sandbox);
         }
-        Err(NotClaimed::Free) => free(executor, sandbox),
+        Err(NotClaimed::Unsent) => forget_binding(executor, sandbox),
         Err(NotClaimed::For(error)) if error.is_rejection() => {
             let message = error.message();
             if !error.is_logged() {
-                tracing::error!(claim = %claim.key, pod = %sandbox.key, error = message, "the binding was refused");
+                tracing::error!(claim = %claim.key, pod = %sandbox.key, error = message, "the API server rejects the binding");
             }
             let now = executor.shared.now();
             let mut index = executor.shared.lock();
@@ -73,17 +73,17 @@ pub(crate) async fn give(
                 index.note_rejected_sandbox(claim, sandbox);
             }
             drop(index);
-            free(executor, sandbox);
+            forget_binding(executor, sandbox);
             return ClaimPodOutcome::Rejected(message);
         }
         Err(NotClaimed::For(error)) => match error.class() {
             Class::Invalid(message) => {
-                free(executor, sandbox);
+                forget_binding(executor, sandbox);
                 return ClaimPodOutcome::Invalid(message);
             }
             Class::Gone => executor.gone(sandbox),
             class => {
-                tracing::debug!(claim = %claim.key, pod = %sandbox.key, ?class, "the sandbox was taken or has changed");
+                tracing::debug!(claim = %claim.key, pod = %sandbox.key, ?class, "the sandbox has changed since it was selected");
                 executor.hold_until_changed(sandbox);
             }
         },
@@ -91,14 +91,14 @@ pub(crate) async fn give(
     ClaimPodOutcome::Missed
 }
 
-/// The sandbox was not given, and is as it was.
-fn free(executor: &Executor, sandbox: &Sandbox) {
+/// Forgets the expected binding of a sandbox that is unchanged.
+fn forget_binding(executor: &Executor, sandbox: &Sandbox) {
     executor.shared.lock().expectations.forget(sandbox);
     executor.requeue(sandbox);
 }
 
-/// W1. Answers the pod as it is now. It is tried no more once the claim has no use for it.
-async fn exclude(
+/// Sends W1 until its outcome is known or the claim no longer waits. Returns the pod as it is now.
+async fn patch_pod(
     executor: &Executor,
     slot: &mut RequestSlot<'_>,
     order: &BindOrder,
@@ -109,11 +109,11 @@ async fn exclude(
     let name = &sandbox.key.name;
     let patch = claiming_patch(claim, sandbox, pool).map_err(NotClaimed::Conflict)?;
     let (parameters, patch) = (PatchParams::default(), Patch::Json::<()>(patch));
-    let (mut tries, mut told) = (Tries::new(), false);
+    let (mut tries, mut reported) = (Tries::new(), false);
     let answer = loop {
-        slot.take().await;
+        slot.acquire().await;
         if !still_waits(&executor.shared.lock(), order, executor.shared.now()) {
-            break Err(NotClaimed::Free);
+            break Err(NotClaimed::Unsent);
         }
         executor.shared.lock().expectations.goes_on(sandbox);
         let error = match slot.call(pods.patch(name, &parameters, &patch)).await {
@@ -123,25 +123,25 @@ async fn exclude(
         let Some(pause) = tries.pause_after(&error) else {
             break Err(NotClaimed::For(error));
         };
-        if tries.go_on_failing(pause) {
+        if tries.keep_failing(pause) {
             if error.is_rejection() {
                 break Err(NotClaimed::For(error));
             }
-            if !std::mem::replace(&mut told, true) {
-                slot.leave();
+            if !std::mem::replace(&mut reported, true) {
+                slot.release();
                 let error = error.message();
-                tracing::warn!(claim = %claim.key, pod = %sandbox.key, error, "the API server does not make the binding");
+                tracing::warn!(claim = %claim.key, pod = %sandbox.key, error, "the binding keeps failing");
                 let message = format!("the API server does not make the binding: {error}");
-                // Where that fails, too, it is not the claim that has to be told.
+                // When this write fails, too, the cause is not the claim.
                 _ = report_rejection(executor, order, &message).await;
             }
         }
-        wait(executor, slot, order, pause).await;
+        back_off(executor, slot, order, pause).await;
     };
     let pod = match answer {
-        // An earlier try whose answer was lost may be the one that changed the pod, whatever is said of a later one.
-        Err(why) if is_open(&why, tries.lost) => {
-            let now = live(executor, slot, order, &pods, name).await?;
+        // An earlier try whose answer was lost may have changed the pod, whatever a later try is answered.
+        Err(why) if is_unknown(&why, tries.lost) => {
+            let now = read_live(executor, slot, order, &pods, name).await?;
             if !is_held(&now, claim, sandbox) {
                 return Err(why);
             }
@@ -152,8 +152,8 @@ async fn exclude(
     Ok(Sandbox::read(&pod).unwrap_or_else(|| sandbox.clone()))
 }
 
-/// Whether `why` leaves open who has the pod.
-fn is_open(why: &NotClaimed, lost: bool) -> bool {
+/// Whether `why` does not say which claim holds the pod.
+fn is_unknown(why: &NotClaimed, lost: bool) -> bool {
     match why {
         NotClaimed::For(error) if error.class() == Class::Conflict => true,
         NotClaimed::For(error) if error.class() == Class::Gone => false,
@@ -161,8 +161,8 @@ fn is_open(why: &NotClaimed, lost: bool) -> bool {
     }
 }
 
-/// The pod as it is, read as often as it takes while the claim waits, and once at least.
-async fn live(
+/// Reads the pod, again and again while the claim waits and at least once.
+async fn read_live(
     executor: &Executor,
     slot: &mut RequestSlot<'_>,
     order: &BindOrder,
@@ -180,17 +180,17 @@ async fn live(
             Class::Throttled(pause) => pause,
             _ => tries.next_pause(),
         };
-        wait(executor, slot, order, pause).await;
+        back_off(executor, slot, order, pause).await;
         if !still_waits(&executor.shared.lock(), order, executor.shared.now()) {
             return Err(NotClaimed::Unknown);
         }
     }
 }
 
-/// Gives the place up and waits, but for no longer than the claim does.
-async fn wait(executor: &Executor, slot: &mut RequestSlot<'_>, order: &BindOrder, pause: Duration) {
+/// Releases the slot and waits, but no longer than the claim waits.
+async fn back_off(executor: &Executor, slot: &mut RequestSlot<'_>, order: &BindOrder, pause: Duration) {
     let left = time_left(&executor.shared.lock(), order, executor.shared.now());
-    slot.pause(pause.min(left)).await;
+    slot.back_off(pause.min(left)).await;
 }
 
 fn is_held(pod: &StoredPod, claim: &Claim, sandbox: &Sandbox) -> bool {

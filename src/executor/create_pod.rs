@@ -1,4 +1,4 @@
-//! Creating pods, under names chosen beforehand, so that a repeated POST cannot create two.
+//! Creates pods under names chosen beforehand: a repeated POST cannot create two.
 
 use crate::api::{API_VERSION, labels};
 use crate::cache::index::ReconcileRequest;
@@ -18,11 +18,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long the decision to create a pod stands while its outcome is unknown. What is needed may have changed since.
-const STANDS: Duration = Duration::from_secs(2);
+/// How long a POST is repeated while its outcome is unknown. Afterwards demand may have changed, and a new plan decides.
+const DECISION_LIFETIME: Duration = Duration::from_secs(2);
 
-/// Creates the pods: the first alone, and the others only when the API server took it, so that a template it
-/// refuses costs one request and not hundreds.
+/// Creates the pods: the first alone, the rest only after the API server accepted it. A template that the API server rejects
+/// then costs one request, not hundreds.
 pub(crate) async fn run(executor: Executor, pool: Arc<Pool>, orders: Vec<CreateOrder>) {
     let Some((first, rest)) = orders.split_first() else {
         return;
@@ -30,9 +30,9 @@ pub(crate) async fn run(executor: Executor, pool: Arc<Pool>, orders: Vec<CreateO
     match create(&executor, &pool, first).await {
         Ok(true) => executor.backoff().succeeded(&pool),
         Ok(false) => {}
-        Err(NotCreated::For(error)) => return refuse(&executor, &pool, &orders, &error),
-        // The pod of `first` may come.
-        Err(NotCreated::Unknown(error)) => return refuse(&executor, &pool, rest, &error),
+        Err(NotCreated::For(error)) => return start_backoff(&executor, &pool, &orders, &error),
+        // The first pod may still appear.
+        Err(NotCreated::Unknown(error)) => return start_backoff(&executor, &pool, rest, &error),
     }
     for order in rest {
         let (pool, orders) = (Arc::clone(&pool), vec![order.clone()]);
@@ -42,17 +42,17 @@ pub(crate) async fn run(executor: Executor, pool: Arc<Pool>, orders: Vec<CreateO
 
 /// Why a pod is not known to have been created.
 enum NotCreated {
-    /// The API server's last word.
+    /// The API server's last answer.
     For(CallError),
-    /// It may have been: its answer is lost, and the API server cannot be asked. A later live read is to tell.
+    /// The pod may exist: the answer was lost and a live read failed. A later live read finds out.
     Unknown(CallError),
 }
 
-/// Answers whether the pod was created. It is not when the pool was changed while the order waited for its turn: then the
-/// next plan says what is needed.
+/// Returns whether the pod was created. It is not when the pool changed while the order waited for a slot: then the next plan
+/// decides.
 async fn create(executor: &Executor, pool: &Pool, order: &CreateOrder) -> Result<bool, NotCreated> {
     let mut slot = executor.changes.slot();
-    slot.take().await;
+    slot.acquire().await;
     let now = executor.shared.lock().pool(&pool.key);
     if now.is_none_or(|now| (&now.uid, now.generation) != (&pool.uid, pool.generation)) {
         forget(executor, pool, order);
@@ -61,8 +61,8 @@ async fn create(executor: &Executor, pool: &Pool, order: &CreateOrder) -> Result
     let pods: Api<StoredPod> = Api::namespaced(executor.client.clone(), &order.pod.namespace);
     let body = pod(pool, order);
     let post = || object_requests::create(&executor.client, &pods, &body);
-    let is_seen = || !executor.shared.lock().expectations.is_creating(&order.pod);
-    let answer = while_it_stands(&mut slot, &pods, pool, &order.pod.name, post, is_seen).await;
+    let is_visible = || !executor.shared.lock().expectations.is_creating(&order.pod);
+    let answer = post_until_known(&mut slot, &pods, pool, &order.pod.name, post, is_visible).await;
     let unseen = executor.shared.lock().expectations.create_answered(&order.pod);
     match answer {
         Ok(_) => {
@@ -71,13 +71,13 @@ async fn create(executor: &Executor, pool: &Pool, order: &CreateOrder) -> Result
             executor.metrics.created(&pool.key, reason);
             Ok(true)
         }
-        // Its answer is lost, and the watch has shown it. It may have served a claim and be gone by now.
+        // The answer was lost, but the watch has shown the pod. It may have been bound and deleted since.
         Err(_) if !unseen => Ok(true),
         Err(error) => Err(error),
     }
 }
 
-/// The pod of `order` does not come.
+/// Forgets the expected creation of `order`.
 fn forget(executor: &Executor, pool: &Pool, order: &CreateOrder) {
     executor.shared.lock().expectations.created(&order.pod);
     executor
@@ -85,27 +85,27 @@ fn forget(executor: &Executor, pool: &Pool, order: &CreateOrder) {
         .send([ReconcileRequest::Pool(pool.key.clone())]);
 }
 
-/// Sends a creation until its outcome is known, but not for longer than the decision to create stands. Once an answer is
-/// lost, a live read tells whether the pod is there, whatever is said of a later try: a quota refuses it before its name is
-/// looked at. When it is not there, what is needed by now is decided anew. One that the watch has shown is not sent again:
-/// it may be gone by now, and would be made twice.
-async fn while_it_stands<F: Future<Output = Result<StoredPod, CallError>>>(
+/// Repeats a POST until its outcome is known, at most for [`DECISION_LIFETIME`]. After a lost answer a live read decides
+/// whether the pod exists, whatever a later try is answered: a quota rejects a POST before its name is checked. If the pod does
+/// not exist, the next plan decides again. A pod that the watch has shown is not posted again: it may be gone by now, and the
+/// POST would create a second one.
+async fn post_until_known<F: Future<Output = Result<StoredPod, CallError>>>(
     slot: &mut RequestSlot<'_>,
     pods: &Api<StoredPod>,
     pool: &Pool,
     name: &str,
     mut post: impl FnMut() -> F,
-    is_seen: impl Fn() -> bool,
+    is_visible: impl Fn() -> bool,
 ) -> Result<StoredPod, NotCreated> {
     let (decided, mut tries) = (Instant::now(), Tries::new());
-    let stands = || decided.elapsed() < STANDS;
+    let is_valid = || decided.elapsed() < DECISION_LIFETIME;
     let mut error = CallError::NoAnswer;
     loop {
-        slot.take().await;
-        if tries.lost && is_seen() {
+        slot.acquire().await;
+        if tries.lost && is_visible() {
             return Err(NotCreated::Unknown(error));
         }
-        if tries.lost && !stands() {
+        if tries.lost && !is_valid() {
             break;
         }
         error = match post().await {
@@ -116,10 +116,10 @@ async fn while_it_stands<F: Future<Output = Result<StoredPod, CallError>>>(
             break;
         }
         tries.lost = true;
-        if !stands() {
+        if !is_valid() {
             break;
         }
-        slot.pause(tries.next_pause()).await;
+        slot.back_off(tries.next_pause()).await;
     }
     if !tries.lost && !is_name_taken(&error) {
         return Err(NotCreated::For(error));
@@ -127,17 +127,17 @@ async fn while_it_stands<F: Future<Output = Result<StoredPod, CallError>>>(
     match confirm(slot, || call(pods.get(name))).await {
         Ok(existing) if is_of(pool, &existing) => Ok(existing),
         Err(unreadable) if unreadable.class() != Class::Gone => Err(NotCreated::Unknown(unreadable)),
-        // A stranger's, or none.
+        // Not a pod of this pool, or no pod.
         Ok(_) | Err(_) => Err(NotCreated::For(error)),
     }
 }
 
-/// The name is a stranger's, or that of an earlier try.
+/// Another pod has the name: one that a user created, or one of an earlier try.
 fn is_name_taken(error: &CallError) -> bool {
     matches!(error, CallError::Kube(kube::Error::Api(status)) if status.is_already_exists())
 }
 
-/// The pod was made for `pool`; a claim may have it by now.
+/// Whether the pod was created for `pool`; a claim may own it by now.
 fn is_of(pool: &Pool, pod: &StoredPod) -> bool {
     Sandbox::read(pod).is_some_and(|sandbox| match &sandbox.owner {
         Owner::Pool { uid } => *uid == pool.uid,
@@ -146,8 +146,8 @@ fn is_of(pool: &Pool, pod: &StoredPod) -> bool {
     })
 }
 
-/// Nothing of `orders` will come: no more pods are created for a while, and the pool says why.
-fn refuse(executor: &Executor, pool: &Pool, orders: &[CreateOrder], error: &CallError) {
+/// Forgets `orders` and stops creations of the pool for a while. The pool's status says why.
+fn start_backoff(executor: &Executor, pool: &Pool, orders: &[CreateOrder], error: &CallError) {
     let message = error.message();
     let mut index = executor.shared.lock();
     for order in orders {
@@ -163,7 +163,7 @@ fn refuse(executor: &Executor, pool: &Pool, orders: &[CreateOrder], error: &Call
         .send([ReconcileRequest::Pool(pool.key.clone())]);
 }
 
-/// The pod: the template as written, with our labels, and owned by the pool.
+/// The pod: the template as written, with the operator's labels, owned by the pool.
 fn pod(pool: &Pool, order: &CreateOrder) -> Value {
     let template = &order.template.value;
     let mut metadata = Map::new();

@@ -1,4 +1,4 @@
-//! How long a pool creates nothing after the API server refused a pod.
+//! How long a pool creates nothing after a creation failed.
 
 use crate::cache::snapshot::Creation;
 use crate::client::call::{CallError, Class, MAX_RETRY_DELAY};
@@ -8,48 +8,48 @@ use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// First pause; each further refusal doubles it.
+/// First pause; each further failure doubles it.
 const FIRST: SignedDuration = SignedDuration::from_secs(1);
 /// Longest pause.
 const LONGEST: SignedDuration = SignedDuration::from_secs(MAX_RETRY_DELAY.cast_signed());
 
 #[derive(Clone, Debug)]
-struct Rejection {
-    /// A PodTemplate is mended without a change of the pool, and then tried at once, too.
+struct Failure {
+    /// A PodTemplate can be repaired without a change of the pool. Then creation is tried at once, too.
     template: Arc<Template>,
     until: Timestamp,
     pause: SignedDuration,
     message: String,
 }
 
-/// A pool as its user wrote it last: UID and generation. A changed spec is tried at once.
+/// UID and generation of a pool. A changed spec is tried at once.
 type Spec = (String, i64);
 
-/// Pools whose pods were refused.
+/// The pools whose creations failed.
 #[derive(Clone, Debug, Default)]
-pub struct Backoff(BTreeMap<Spec, Rejection>);
+pub struct Backoff(BTreeMap<Spec, Failure>);
 
 impl Backoff {
-    /// Notes a failure at `now` and answers the pause, which is as long as the API server asks for at least. Failures
-    /// within one pause are one.
+    /// Notes a failure at `now` and returns the pause, at least as long as the API server asks for. Failures within one pause
+    /// count as one.
     pub fn failed(&mut self, pool: &Pool, error: &CallError, now: Timestamp) -> SignedDuration {
         let message = error.message();
-        let asked = match error.class() {
+        let minimum = match error.class() {
             Class::Throttled(pause) => SignedDuration::try_from(pause).unwrap_or(LONGEST),
             _ => FIRST,
         };
-        // What is long over says nothing of what is refused now.
+        // A failure of long ago says nothing about this one.
         self.0.retain(|_, r| !r.is_long_over(now));
         let pause = match self.0.get(&spec(pool)).filter(|r| r.is_of(pool)) {
             Some(earlier) if earlier.until > now => return earlier.pause,
             Some(earlier) => (earlier.pause + earlier.pause).min(LONGEST),
             None => FIRST,
         }
-        .max(asked);
+        .max(minimum);
         let until = now.checked_add(pause).unwrap_or(Timestamp::MAX);
         self.0.insert(
             spec(pool),
-            Rejection {
+            Failure {
                 template: Arc::clone(&pool.template),
                 until,
                 pause,
@@ -59,12 +59,12 @@ impl Backoff {
         pause
     }
 
-    /// A pod was created.
+    /// Ends the pause of `pool`: a pod was created.
     pub fn succeeded(&mut self, pool: &Pool) {
         self.0.remove(&spec(pool));
     }
 
-    /// Whether pods of `pool` may be created at `now`.
+    /// Whether the pool may create pods at `now`.
     pub fn of(&self, pool: &Pool, now: Timestamp) -> Creation {
         self.0
             .get(&spec(pool))
@@ -76,12 +76,12 @@ impl Backoff {
     }
 }
 
-impl Rejection {
+impl Failure {
     fn is_of(&self, pool: &Pool) -> bool {
         self.template.canonical == pool.template.canonical
     }
 
-    /// Its pause ended long ago, and nothing was tried since: nothing was wanted.
+    /// The pause ended long ago without a further try: no pod was needed.
     fn is_long_over(&self, now: Timestamp) -> bool {
         now.duration_since(self.until) >= LONGEST + LONGEST
     }

@@ -10,7 +10,7 @@ use crate::planner::{Plan, Step};
 use std::sync::Arc;
 
 impl Executor {
-    /// Carries out a plan. Bindings go first.
+    /// Starts the tasks of a plan, bindings first.
     pub fn dispatch(&self, snapshot: &PoolSnapshot, plan: &Plan) {
         let mut creations = Vec::new();
         let mut index = self.shared.lock();
@@ -22,17 +22,17 @@ impl Executor {
         }
         index.failures.note(&snapshot.pool.uid, &plan.failures);
         for (claim, mut sandboxes) in plan.bindings() {
-            // Another pool may have begun to serve a claim that several may, or be done with it.
+            // Another pool may serve or have served a selector claim since the snapshot.
             let now = index.claim(&claim.key);
             let waits = now.is_some_and(|now| now.uid == claim.uid && now.waiting());
             if index.is_busy(claim) || !waits {
                 continue;
             }
-            // The watch may have shown more of what it holds.
+            // The watch may have shown more sandboxes of the claim since the snapshot.
             let held: Vec<_> = index.held_by(claim).collect();
             sandboxes.retain(|sandbox| held.iter().all(|held| held.uid != sandbox.uid));
             sandboxes.truncate(claim.wanted().saturating_sub(held.len()));
-            // Those behind it must not pass it.
+            // Later claims must not overtake this claim.
             if !index.bind_limit.take(snapshot.key(), sandboxes.len()) {
                 break;
             }
@@ -54,7 +54,7 @@ impl Executor {
         for action in &plan.actions {
             let reason = action.reason;
             match &action.step {
-                // Those of one claim are bound together, above.
+                // All bindings of a claim are one task, above.
                 Step::BindClaim { .. } => {}
                 Step::FailClaim { claim, message } => {
                     index.expectations.in_flight(&claim.uid);
@@ -85,7 +85,7 @@ impl Executor {
                         reason,
                     });
                 }
-                // No pod is made from a template that is not on record yet.
+                // A revision is stored before its first pod is created.
                 Step::CreatePod { .. } if plan.revisions.store.is_some() => {}
                 Step::CreatePod { name, revision } => {
                     let order = CreateOrder::new(snapshot, plan, name, revision, reason);
@@ -96,10 +96,10 @@ impl Executor {
                 }
             }
         }
-        let is_looked_at_later = index
+        let is_requeued = index
             .later
             .contains(&ReconcileRequest::Pool(snapshot.key().clone()));
-        if store_revision::due(snapshot, plan, is_looked_at_later)
+        if store_revision::due(snapshot, plan, is_requeued)
             && index.expectations.start_revising(&snapshot.pool.uid)
         {
             let pool = Arc::clone(&snapshot.pool);

@@ -1,4 +1,4 @@
-//! Draining: an unclaimed sandbox with preDelete hooks is marked before it goes, and may be marked warm again.
+//! Marks unclaimed sandboxes with preDelete hooks as draining, or as warm again.
 
 use crate::api::labels;
 use crate::client::call::{CallError, Class, call};
@@ -30,7 +30,7 @@ pub(crate) async fn restore(executor: Executor, sandbox: Arc<Sandbox>, hook: Hoo
     }
 }
 
-/// The pod is the same sandbox, and its state is `to`.
+/// Whether the pod is the same sandbox and its state is `to`.
 fn has_state(pod: &StoredPod, sandbox: &Sandbox, to: &str) -> bool {
     Sandbox::read(pod).is_some_and(|now| now.uid == sandbox.uid && now.state == to)
 }

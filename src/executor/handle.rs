@@ -23,12 +23,12 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Bindings under way at once; they start in order of service.
+/// Concurrent bindings. They start in the order in which claims are served.
 pub(crate) const BINDINGS: usize = bind_limit::AT_ONCE;
-/// Creations and deletions under way at once, apart from the bindings so that none of those waits for them.
+/// Concurrent creations and deletions. Their limit is separate, so that no binding waits for them.
 const CHANGES: usize = 32;
 
-/// What every write needs. Cheap to clone.
+/// The state that tasks share. Cheap to clone.
 #[derive(Clone)]
 pub struct Executor {
     pub(crate) client: Client,
@@ -36,7 +36,7 @@ pub struct Executor {
     pub(crate) to_reconcile: ReconcileSender,
     pub(crate) events: Events,
     pub(crate) metrics: Metrics,
-    /// Shared between the tasks that create and the controller that plans.
+    /// Shared between the tasks that create and the controllers that plan.
     backoff: Arc<Mutex<Backoff>>,
     pub(crate) bindings: Arc<RequestLimit>,
     pub(crate) changes: Arc<RequestLimit>,
@@ -73,7 +73,7 @@ impl Executor {
         }
     }
 
-    /// The same executor, whose tasks are handed to `starter` and left to it.
+    /// The same executor, but it hands its tasks to `starter` and does not run them.
     #[must_use]
     pub fn handing_tasks_to(self, starter: impl Fn(Task) + Send + Sync + 'static) -> Self {
         Self {
@@ -82,15 +82,15 @@ impl Executor {
         }
     }
 
-    /// Waits until every request on the wire has been answered, and what follows from the answer, too. Tasks that only
-    /// wait for their turn or pause before they try again end at once.
+    /// Waits until every request in flight has been answered and its answer handled. Tasks that wait for a slot or back off end
+    /// at once.
     pub async fn finish(&self) {
         self.stop.cancel();
         self.tasks.close();
         self.tasks.wait().await;
     }
 
-    /// Which pools create nothing for a while.
+    /// The pools that create nothing for a while.
     pub fn backoff(&self) -> MutexGuard<'_, Backoff> {
         self.backoff.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -99,7 +99,7 @@ impl Executor {
         self.to_reconcile.send(to_reconcile);
     }
 
-    /// Starts a task. One that only waits does not hold up a shutdown.
+    /// Starts a task. A task that only waits does not delay a shutdown.
     pub(crate) fn start(&self, task: Task) {
         match &self.starter {
             Some(starter) => starter(task),
@@ -108,9 +108,9 @@ impl Executor {
         }
     }
 
-    /// Carries a task out. It goes on also when nobody waits for that any more.
-    pub(crate) async fn carry_out(&self, task: Task) {
-        // One that panicked has told the log.
+    /// Runs a task to its end. The task continues when the caller is dropped.
+    pub(crate) async fn run_to_end(&self, task: Task) {
+        // A panic is in the log already.
         _ = self.spawn(task).await;
     }
 
@@ -119,8 +119,8 @@ impl Executor {
         self.tasks.spawn(run_until_stopped(task, self.stop.clone()))
     }
 
-    /// Deletes a pod that `claim` owns but may not keep, unless that is under way. What a claim lists that has not ended
-    /// may be more by now than is seen.
+    /// Deletes a pod that `claim` owns but may not keep, unless a write on the pod is expected. A claim that has not ended may
+    /// list more sandboxes than the cache shows, so its status is read live first.
     pub(crate) fn release(&self, claim: &Arc<Claim>, sandbox: Arc<Sandbox>, reason: &'static str) {
         let mut index = self.shared.lock();
         if index.expectations.on(&sandbox.uid).is_some() {
@@ -138,7 +138,7 @@ impl Executor {
         });
     }
 
-    /// Has the pool of `sandbox` and the claim that owns it by now looked at again.
+    /// Requeues the pool of `sandbox` and the claim that now owns it.
     pub(crate) fn requeue(&self, sandbox: &Sandbox) {
         let namespace = &sandbox.key.namespace;
         let mut to_reconcile = vec![ReconcileRequest::Pool(sandbox.pool_key())];
@@ -149,14 +149,14 @@ impl Executor {
         self.to_reconcile.send(to_reconcile);
     }
 
-    /// Has `claim` looked at again after a while, which is as long as the API server asks for in `error` at least.
+    /// Requeues `claim` after a delay, at least as long as the API server asks for in `error`.
     pub(crate) fn requeue_claim_after(&self, claim: &Claim, error: Option<&CallError>) {
         let mut again = self.shared.lock().pools_for(claim);
         again.push(ReconcileRequest::Claim(claim.key.clone()));
         self.requeue_after(again, retry_delay(error));
     }
 
-    /// Has objects looked at again after a while, each once however often that is asked for meanwhile.
+    /// Requeues objects after a delay. An object that is to be requeued already is not added twice.
     pub(crate) fn requeue_after(&self, mut again: Vec<ReconcileRequest>, after: Duration) {
         let mut index = self.shared.lock();
         again.retain(|trigger| index.later.insert(trigger.clone()));
@@ -166,13 +166,13 @@ impl Executor {
         }
     }
 
-    /// The API server has said that `sandbox` is gone or going: it counts for nothing any more, before the watch shows it.
+    /// Forgets `sandbox`, which the API server says is gone or terminating, before the watch shows it.
     pub(crate) fn gone(&self, sandbox: &Sandbox) {
         self.shared.lock().expectations.deleted(sandbox);
         self.requeue(sandbox);
     }
 
-    /// Leaves `sandbox` alone until the watch shows a change of it, or for a while when none comes.
+    /// Excludes `sandbox` from plans until the watch shows a change of it, at most for [`RETRY_DELAY`].
     pub(crate) fn hold_until_changed(&self, sandbox: &Arc<Sandbox>) {
         let mut index = self.shared.lock();
         let is_newer =
@@ -193,7 +193,7 @@ impl Executor {
         self.start(Task::EndHold { sandbox, after });
     }
 
-    /// Leaves `claim`, which is noted as being served, alone for a while, and others are served meanwhile.
+    /// Excludes `claim`, which is noted as in flight, from plans for a while. Other claims are served meanwhile.
     pub(crate) fn pause(&self, claim: Arc<Claim>, after: Duration) {
         self.shared.lock().expectations.pausing(&claim.uid);
         self.start(Task::EndPause { claim, after });

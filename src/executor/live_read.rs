@@ -1,4 +1,4 @@
-//! Live reads, where the watch alone cannot tell what is true.
+//! Reads objects live where the watch cannot prove a fact.
 
 use crate::api::claim::BoundSandbox;
 use crate::client::call::{CallError, Class, call};
@@ -12,7 +12,7 @@ use crate::model::stored::{StoredClaim, StoredPod};
 use kube::Api;
 use std::sync::Arc;
 
-/// Reads a pod on which an own write was not seen in time.
+/// Reads a pod whose expected write the watch has not shown in time.
 pub(crate) async fn confirm(executor: &Executor, key: &Key) {
     let pods: Api<StoredPod> = Api::namespaced(executor.client.clone(), &key.namespace);
     let before = executor.shared.lock().watch_progress();
@@ -23,26 +23,26 @@ pub(crate) async fn confirm(executor: &Executor, key: &Key) {
         Err(error) if error.class() == Class::Gone => index.confirm(key, None, before),
         Err(error) => {
             if !error.is_logged() {
-                tracing::warn!(pod = %key, error = error.message(), "an own write is unseen, and the pod cannot be read");
+                tracing::warn!(pod = %key, error = error.message(), "the watch does not show a write on the pod, and the pod cannot be read");
             }
             return;
         }
     };
     let pod = index.pod(key);
     drop(index);
-    tracing::warn!(pod = %key, "an own write was not seen in time and was settled by a live read");
+    tracing::warn!(pod = %key, "the watch did not show a write in time; a live read did");
     executor.trigger(touched);
-    // Also where the pod is as it was: the write has not happened, and may be due again.
+    // If the pod is unchanged, the write has not happened and may be due again.
     if let Some(pod) = pod {
         executor.requeue(&pod);
     }
 }
 
-/// Whether all the `published` sandboxes of a claim are gone indeed. When one is not, or nobody can tell now, the claim is
-/// looked at again later: no watch may tell of that one's end.
+/// Whether live reads show all `published` sandboxes of a claim lost. When a sandbox still exists or cannot be read, the claim
+/// is requeued after a delay: the watch may never show the end of that sandbox.
 pub(crate) async fn all_lost(executor: &Executor, claim: &Claim, published: &[BoundSandbox]) -> bool {
-    for one in published {
-        match is_lost(executor, claim, one).await {
+    for sandbox in published {
+        match is_lost(executor, claim, sandbox).await {
             Ok(true) => {}
             Ok(false) => {
                 executor.requeue_claim_after(claim, None);
@@ -57,8 +57,8 @@ pub(crate) async fn all_lost(executor: &Executor, claim: &Claim, published: &[Bo
     true
 }
 
-/// Deletes a sandbox that `claim` holds and does not list, if that is so indeed: another leader may have published it a
-/// moment ago, or be about to while the claim waits. When nobody can tell now, the claim is looked at again later.
+/// Deletes a sandbox that `claim` holds and does not list, if a live read confirms it: another leader may have just published
+/// it, or be about to while the claim waits. When the claim cannot be read, it is requeued after a delay.
 pub(crate) async fn release(
     executor: Executor,
     claim: Arc<Claim>,
@@ -81,8 +81,8 @@ pub(crate) async fn release(
     executor.requeue_claim_after(&claim, answer.as_ref().err());
 }
 
-/// Whether the published sandbox is gone indeed; an error when nobody can tell now. A pod whose labels were
-/// taken off by hand leaves the watch and is still its tenant's.
+/// Whether a live read shows the published sandbox lost; an error when it cannot be read. A pod whose labels a user removed
+/// leaves the watch but still belongs to the claim.
 async fn is_lost(executor: &Executor, claim: &Claim, published: &BoundSandbox) -> Result<bool, CallError> {
     let pods: Api<StoredPod> = Api::namespaced(executor.client.clone(), &claim.key.namespace);
     let before = executor.shared.lock().watch_progress();

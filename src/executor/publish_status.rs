@@ -1,4 +1,4 @@
-//! Writing statuses.
+//! Writes statuses of pools and claims, and deletes claims.
 
 use crate::api::claim::Phase;
 use crate::api::{PoolStatus, SandboxClaimStatus};
@@ -20,8 +20,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Writes the status of a pool, and the events that tell of what is new in it. The status needs no resource
-/// version: it is recomputed from what is seen, whatever was there before.
+/// Writes the status of a pool and the events about its changes. It needs no resource version: the status is recomputed from
+/// the cache, whatever was stored before.
 pub(crate) async fn pool_status(executor: Executor, pool: Arc<Pool>, status: PoolStatus) {
     let api: Api<StoredPool> = Api::namespaced(executor.client.clone(), &pool.key.namespace);
     let body = json!({"metadata": {"uid": pool.uid}, "status": changed(&pool.status, &status)});
@@ -44,7 +44,7 @@ pub(crate) async fn pool_status(executor: Executor, pool: Arc<Pool>, status: Poo
     }
 }
 
-/// The merge patch (RFC 7386) that makes a status `after`: what `before` has and `after` leaves out is null there.
+/// The merge patch (RFC 7386) from `before` to `after`. It sets fields that only `before` has to null.
 pub fn changed<S: Serialize>(before: &S, after: &S) -> Value {
     let (before, mut after) = (json!(before), json!(after));
     if let (Some(before), Some(after)) = (before.as_object(), after.as_object_mut()) {
@@ -55,18 +55,18 @@ pub fn changed<S: Serialize>(before: &S, after: &S) -> Value {
     after
 }
 
-/// The patch that writes the status of a claim if its version is still this one.
+/// The patch that writes the status of a claim whose resource version is still `version`.
 fn claim_patch(claim: &Claim, version: &str, status: &SandboxClaimStatus) -> Patch<Value> {
     let metadata = json!({"uid": claim.uid, "resourceVersion": version});
     Patch::Merge(json!({"metadata": metadata, "status": changed(&claim.status, status)}))
 }
 
-/// W2: writes the status of a claim from `place`, on the version of it that was decided on. When another write came
-/// between, the claim is read again and the write repeated, as long as the claim still waits.
+/// W2: writes the status of a claim from `slot`, on the version that the decision was made on. After a conflict the claim is
+/// read again and the write repeated, as long as the claim still waits.
 ///
 /// # Errors
-/// When the claim has been bound or ended by somebody else, or the write failed.
-pub(crate) async fn claim_status(
+/// When another operator bound or ended the claim, or the write failed.
+pub(crate) async fn publish_claim_status(
     executor: &Executor,
     slot: &mut RequestSlot<'_>,
     claim: &Claim,
@@ -108,7 +108,7 @@ pub(crate) async fn claim_status(
     }
 }
 
-/// Ends a claim without a sandbox that `pool` was to serve.
+/// Ends a claim of `pool` without a sandbox.
 pub(crate) async fn fail_claim(
     executor: Executor,
     claim: Arc<Claim>,
@@ -126,7 +126,7 @@ pub(crate) async fn fail_claim(
         executor.shared.now(),
     );
     match write_claim(&executor, &claim, status).await {
-        // A claim that has changed is decided on anew when the watch shows it.
+        // A claim that has changed is planned again when the watch shows it.
         Err(error) if error.class() != Class::Conflict => executor.pause(claim, retry_delay(Some(&error))),
         answer => {
             executor.shared.lock().expectations.end_in_flight(&claim.uid);
@@ -137,16 +137,15 @@ pub(crate) async fn fail_claim(
     }
 }
 
-/// Writes the status of a claim as it was decided on, or not at all, and then it is looked at again.
+/// Writes the status of a claim on the version that the decision was made on. When that fails, the claim is requeued.
 pub(crate) async fn update_claim(executor: &Executor, claim: &Claim, status: SandboxClaimStatus) {
     if let Err(error) = write_claim(executor, claim, status).await {
-        // The watch brings what came between, and with it the next decision. Should nothing have come between, the
-        // claim must not be left as it is.
+        // After a conflict the watch shows the new version and triggers a reconcile. After any other error nothing else does.
         executor.requeue_claim_after(claim, Some(&error));
     }
 }
 
-/// Writes the status of a claim as it was decided on. For one that is gone there is nothing to write.
+/// Writes the status of a claim on the version that the decision was made on. A claim that is gone is no error.
 pub(crate) async fn write_claim(
     executor: &Executor,
     claim: &Claim,
@@ -174,12 +173,12 @@ pub(crate) async fn write_claim(
     }
 }
 
-/// Deletes a claim that has ended, as it was when that was decided.
+/// Deletes the version of an ended claim that the decision was made on.
 pub(crate) async fn delete_claim(executor: &Executor, claim: &Claim) {
     let api: Api<StoredClaim> = Api::namespaced(executor.client.clone(), &claim.key.namespace);
-    let as_seen = only(&claim.uid, Some(&claim.resource_version));
-    match call(api.delete(&claim.key.name, &as_seen)).await {
-        Ok(_) => tracing::info!(claim = %claim.key, "claim deleted, ttlSecondsAfterFinished after its end"),
+    let version_decided_on = only(&claim.uid, Some(&claim.resource_version));
+    match call(api.delete(&claim.key.name, &version_decided_on)).await {
+        Ok(_) => tracing::info!(claim = %claim.key, "claim deleted: ttlSecondsAfterFinished has passed"),
         Err(error) if error.class() == Class::Gone => {}
         Err(error) => {
             if error.class() != Class::Conflict && !error.is_logged() {

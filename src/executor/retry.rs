@@ -17,12 +17,12 @@ pub(crate) fn retry_delay(error: Option<&CallError>) -> Duration {
     }
 }
 
-/// The tries of one write whose outcome is not known.
+/// The tries of one write whose outcome is unknown.
 pub(crate) struct Tries {
     pause: Duration,
-    /// When the first of them failed.
+    /// When the first try failed.
     failing_since: Option<Instant>,
-    /// The answer of one of them was lost: it may have been carried out.
+    /// The answer of a try was lost: the write may have happened.
     pub(crate) lost: bool,
 }
 
@@ -35,19 +35,19 @@ impl Tries {
         }
     }
 
-    /// After a further `pause` they will have failed for so long that it is no matter of a moment.
-    pub(crate) fn go_on_failing(&self, pause: Duration) -> bool {
+    /// After `pause` the tries will have failed for too long to keep quiet about it.
+    pub(crate) fn keep_failing(&self, pause: Duration) -> bool {
         self.failing_since
             .is_some_and(|since| since.elapsed() + pause > Duration::from_secs(3))
     }
 
-    /// How long to wait before the next one: 0.1 s, doubling up to 5 s.
+    /// Delay before the next try: 0.1 s, doubling up to 5 s.
     pub(crate) fn next_pause(&mut self) -> Duration {
         let longer = (self.pause * 2).min(Duration::from_secs(5));
         std::mem::replace(&mut self.pause, longer)
     }
 
-    /// How long to wait before the next one; `None` when the API server has answered that there is no use in it.
+    /// Delay before the next try; `None` when a retry cannot succeed.
     pub(crate) fn pause_after(&mut self, error: &CallError) -> Option<Duration> {
         self.failing_since.get_or_insert_with(Instant::now);
         let pause = match error.class() {
@@ -60,28 +60,28 @@ impl Tries {
                 return None;
             }
         };
-        tracing::debug!(error = error.message(), "the write is tried again");
+        tracing::debug!(error = error.message(), "retrying the write");
         Some(pause)
     }
 }
 
-/// Repeats a write from `place` until its outcome is known. `ask` must be a write that can be repeated safely.
+/// Repeats a request from `slot` until its outcome is known. It must be safe to repeat.
 ///
 /// # Errors
-/// The first error that says the write did not happen.
+/// The first error that proves that the write did not happen.
 pub(crate) async fn confirm<T, F: Future<Output = Result<T, CallError>>>(
     slot: &mut RequestSlot<'_>,
-    mut ask: impl FnMut() -> F,
+    mut request: impl FnMut() -> F,
 ) -> Result<T, CallError> {
     let mut tries = Tries::new();
     loop {
-        slot.take().await;
-        let error = match ask().await {
+        slot.acquire().await;
+        let error = match request().await {
             Ok(answer) => return Ok(answer),
             Err(error) => error,
         };
         match tries.pause_after(&error) {
-            Some(pause) => slot.pause(pause).await,
+            Some(pause) => slot.back_off(pause).await,
             None => return Err(error),
         }
     }

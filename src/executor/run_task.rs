@@ -21,7 +21,7 @@ impl Executor {
 }
 
 impl Task {
-    /// Carries the task out.
+    /// Runs the task to its end.
     pub fn run(self, executor: Executor) -> BoxFuture<'static, ()> {
         match self {
             Self::Bind(order) => bind::run(executor, order).boxed(),

@@ -18,7 +18,7 @@ use crate::planner::revise::Revisions;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One thing to be carried out, in as many requests as it takes. Each ends once the API server answers.
+/// One item of a plan, carried out in as many requests as it takes. Each request ends when the API server answers.
 #[derive(Clone, Debug)]
 pub enum Task {
     /// Bind sandboxes to a claim and publish them.
@@ -27,20 +27,20 @@ pub enum Task {
     FailClaim {
         /// The claim as last seen.
         claim: Arc<Claim>,
-        /// The pool that was to serve it.
+        /// The pool that would serve it.
         pool: Arc<Pool>,
         /// CamelCase reason.
         reason: &'static str,
-        /// Why, for a person.
+        /// Human-readable message.
         message: String,
     },
-    /// Bring a claim's status up to date.
+    /// Write a claim's status.
     UpdateClaim {
         /// The claim as last seen.
         claim: Arc<Claim>,
         /// Its new status.
         status: Box<SandboxClaimStatus>,
-        /// Sandboxes that a live read has to show lost first.
+        /// Sandboxes that a live read must show lost first.
         confirm_loss: Vec<BoundSandbox>,
     },
     /// Delete a claim that has ended.
@@ -50,7 +50,7 @@ pub enum Task {
     },
     /// Create pods.
     Create {
-        /// The pool that they are for.
+        /// Their pool.
         pool: Arc<Pool>,
         /// The pods.
         orders: Vec<CreateOrder>,
@@ -62,7 +62,7 @@ pub enum Task {
         /// CamelCase reason.
         reason: &'static str,
     },
-    /// Delete a pod that a claim holds, unless the claim lists it by now.
+    /// Delete a pod that a claim holds, unless a live read shows that the claim lists it.
     Release {
         /// The claim as last seen.
         claim: Arc<Claim>,
@@ -91,7 +91,7 @@ pub enum Task {
     Revise {
         /// The pool.
         pool: Arc<Pool>,
-        /// What to write.
+        /// The revisions to store and to delete.
         revisions: Revisions,
     },
     /// Write the status of a pool.
@@ -101,36 +101,36 @@ pub enum Task {
         /// Its new status.
         status: Box<PoolStatus>,
     },
-    /// Read a pod live, on which an own write was not seen in time.
+    /// Read a pod live, because the watch did not show an expected write in time.
     LiveRead {
         /// The pod.
         pod: Key,
     },
-    /// After a while, look at objects again.
+    /// Requeue objects after a delay.
     Requeue {
         /// The objects.
         again: Vec<ReconcileRequest>,
-        /// The while.
+        /// The delay.
         after: Duration,
     },
-    /// After a while, take a sandbox into account again whose last write was refused.
+    /// After a delay, plan again with a sandbox whose last write met a conflict or was rejected.
     EndHold {
         /// The sandbox.
         sandbox: Arc<Sandbox>,
-        /// The while.
+        /// The delay.
         after: Duration,
     },
-    /// After a while, serve a claim again whose last write was refused or failed. Until then it is noted as being served.
+    /// After a delay, serve a claim again whose last write failed. Until then it is noted as in flight.
     EndPause {
         /// The claim as last seen.
         claim: Arc<Claim>,
-        /// The while.
+        /// The delay.
         after: Duration,
     },
 }
 
 impl Task {
-    /// It sends no request, and only waits.
+    /// Whether the task sends no request and only waits.
     pub fn waits(&self) -> bool {
         matches!(
             self,
@@ -139,21 +139,21 @@ impl Task {
     }
 }
 
-/// One claim and the sandboxes that it is to get now.
+/// A claim and the sandboxes to bind to it now.
 #[derive(Clone, Debug)]
 pub struct BindOrder {
     /// The claim as last seen.
     pub claim: Arc<Claim>,
-    /// The pool that serves it.
+    /// The pool that serves the claim.
     pub pool: Arc<Pool>,
     pub(crate) sandboxes: Vec<Arc<Sandbox>>,
-    /// Those that it holds already: the last attempt was left half done.
+    /// Sandboxes that it holds already: an earlier attempt did not end.
     pub(crate) held: Vec<Arc<Sandbox>>,
-    /// The claim has not had to wait for them.
+    /// The claim has not waited.
     pub(crate) warm: bool,
 }
 
-/// One pod to be created.
+/// A pod to be created.
 #[derive(Clone, Debug)]
 pub struct CreateOrder {
     /// Namespace and name of the pod.
@@ -164,7 +164,7 @@ pub struct CreateOrder {
 }
 
 impl CreateOrder {
-    /// The order for one planned creation.
+    /// The order of a planned creation.
     pub(crate) fn new(
         snapshot: &PoolSnapshot,
         plan: &Plan,

@@ -10,12 +10,12 @@ use crate::planner;
 use jiff::Timestamp;
 use std::time::Duration;
 
-/// Whether the claim is still there and waits, as far as is seen.
+/// Whether the claim still exists and waits, according to the cache.
 pub(crate) fn still_waits(index: &Index, order: &BindOrder, now: Timestamp) -> bool {
     !time_left(index, order, now).is_zero()
 }
 
-/// For how long the claim still waits to be served, as far as is seen: its user may have given it more or less time.
+/// How long the claim will still wait, according to the cache: its user may have changed its deadline.
 pub(crate) fn time_left(index: &Index, order: &BindOrder, now: Timestamp) -> Duration {
     let claim = index.claim(&order.claim.key);
     let Some(claim) = claim.filter(|claim| claim.uid == order.claim.uid && claim.waiting()) else {
@@ -27,7 +27,7 @@ pub(crate) fn time_left(index: &Index, order: &BindOrder, now: Timestamp) -> Dur
     end.duration_since(now).try_into().unwrap_or_default()
 }
 
-/// Has the claim say why it is not bound, unless it says that its binding is refused.
+/// Writes to the claim's status why it is not bound, unless the status says so already.
 pub(crate) async fn report_rejection(
     executor: &Executor,
     order: &BindOrder,
@@ -42,7 +42,7 @@ pub(crate) async fn report_rejection(
     write_claim(executor, claim, status).await
 }
 
-/// Notes why the claim waits. Answers whether it is to be told.
+/// Notes why the claim waits. Returns whether its status must be written.
 fn note_rejection(executor: &Executor, order: &BindOrder, message: &str, now: Timestamp) -> bool {
     let claim = &order.claim;
     let mut index = executor.shared.lock();
@@ -50,6 +50,6 @@ fn note_rejection(executor: &Executor, order: &BindOrder, message: &str, now: Ti
     if waits {
         executor.trigger(index.note_rejection(claim, message));
     }
-    let says_so = planner::claim::rejection(claim).is_some();
-    waits && !(says_so && claim.status.observed_generation == claim.generation)
+    let is_reported = planner::claim::rejection(claim).is_some();
+    waits && !(is_reported && claim.status.observed_generation == claim.generation)
 }

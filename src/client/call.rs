@@ -71,7 +71,7 @@ pub async fn call<T>(request: impl Future<Output = Result<T, kube::Error>>) -> R
 }
 
 impl CallError {
-    /// Classifies the error. The only place where status codes are read.
+    /// Classifies the error by its status code.
     pub fn class(&self) -> Class {
         let Self::Kube(kube::Error::Api(status)) = self else {
             return Class::Ambiguous;

@@ -1,5 +1,6 @@
-//! Reconciling a claim: observe, plan, apply. The binding itself is the pool's matter; here the claim's status
-//! follows its sandbox, and what was left half done is finished.
+//! Reconciles a claim: its status follows its sandboxes.
+//!
+//! The pool's reconcile binds. The claim's reconcile also finishes a binding that an earlier operator began.
 
 use crate::cache::index::ReconcileRequest;
 use crate::controllers::context::{Context, requeue_at};
@@ -16,7 +17,7 @@ use std::sync::Arc;
 /// Brings a claim's status up to date.
 ///
 /// # Errors
-/// None: what a write meets is part of the next view.
+/// None: the outcome of a write is part of the next snapshot.
 pub async fn reconcile(claim: Arc<StoredClaim>, context: Arc<Context>) -> Result<Action, Infallible> {
     let key = stored::key(&claim.metadata);
     let _timed = context
@@ -31,8 +32,8 @@ pub async fn reconcile(claim: Arc<StoredClaim>, context: Arc<Context>) -> Result
     Ok(requeue_at(now, next))
 }
 
-/// Decides on one claim and starts what need not be waited for. Answers the task after which the claim may be looked at
-/// again, and when time alone will have changed something.
+/// Plans for one claim and starts the releases. Returns the task that must end before the next reconcile of the claim, and when
+/// time alone will change the plan.
 pub fn step(context: &Context, key: &Key, now: Timestamp) -> (Option<Task>, Option<Timestamp>) {
     if !context.shared.synced() {
         return (None, None);
@@ -40,8 +41,8 @@ pub fn step(context: &Context, key: &Key, now: Timestamp) -> (Option<Task>, Opti
     let Some(snapshot) = context.shared.lock().claim_snapshot(key, now) else {
         return (None, None);
     };
-    let newly_chosen = context.shared.lock().reassign_pool(&snapshot.claim, now);
-    context.executor.trigger(newly_chosen);
+    let newly_assigned = context.shared.lock().reassign_pool(&snapshot.claim, now);
+    context.executor.trigger(newly_assigned);
     let ClaimPlan {
         status,
         release,
@@ -49,10 +50,10 @@ pub fn step(context: &Context, key: &Key, now: Timestamp) -> (Option<Task>, Opti
         delete,
         next,
     } = plan(&snapshot);
-    let why = release_reason(&snapshot.claim);
+    let reason = release_reason(&snapshot.claim);
     release
         .into_iter()
-        .for_each(|sandbox| context.executor.release(&snapshot.claim, sandbox, why));
+        .for_each(|sandbox| context.executor.release(&snapshot.claim, sandbox, reason));
     let claim = snapshot.claim;
     if delete {
         return (Some(Task::DeleteClaim { claim }), None);

@@ -28,40 +28,40 @@ use tokio::sync::watch::{Receiver, Sender};
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
-/// Pools reconciled at once.
-const POOLS_AT_ONCE: u16 = 16;
-/// Claims reconciled at once; each may wait for one status write.
-const CLAIMS_AT_ONCE: u16 = 32;
-/// How soon something is looked at again that was to be looked at while the term was over.
-const RENEWAL: Duration = Duration::from_secs(1);
-/// How long writes under way may take to be answered after the signal to stop.
-const GRACE: Duration = Duration::from_secs(20);
+/// Concurrent reconciles of pools.
+const POOL_RECONCILES: u16 = 16;
+/// Concurrent reconciles of claims; each may wait for one status write.
+const CLAIM_RECONCILES: u16 = 32;
+/// Delay of a reconcile that was due while the term was over.
+const TERM_RENEWAL: Duration = Duration::from_secs(1);
+/// How long the shutdown waits for answers to writes in flight.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(20);
 
-/// What the operator is told at its start.
+/// Settings of the operator.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The only namespace that it serves; `None`: all.
+    /// The only namespace to serve; `None`: all.
     pub namespace: Option<String>,
-    /// How it is elected; `None`: it leads without asking.
+    /// Leader election; `None`: the operator leads without election.
     pub election: Option<leader_election::Settings>,
 }
 
-/// Why the operator ended without having been told to.
+/// Why the operator ended before it was stopped.
 #[derive(Debug, Error)]
 pub enum RunError {
-    /// It leads no more. Started anew it stands by.
+    /// Another process may lead now. After a restart the operator stands by.
     #[error("leadership is lost: {0}")]
     Lost(#[from] Lost),
-    /// A part of it that runs for ever has ended.
+    /// A task that runs forever has ended.
     #[error("a part of the operator has ended: {0}")]
     Broken(#[from] JoinError),
 }
 
-/// Runs both controllers until `stop` resolves, then lets the writes under way come to their end and gives leadership up.
-/// What is seen goes to `shared`, what is counted to `metrics`; `term` tells for how long this process plans and writes.
+/// Runs both controllers until `stop` resolves, then waits for the writes in flight and releases the lease. The watches fill
+/// `shared`; `term` says until when this process plans and writes.
 ///
 /// # Errors
-/// When leadership is lost; the process has to end at once. When a part of the operator is broken.
+/// When leadership is lost: the process must end at once. When a task of the operator panicked.
 pub async fn run(
     client: Client,
     settings: Settings,
@@ -112,7 +112,7 @@ pub async fn run(
             watch::run::<StoredPodTemplate>(feed.clone(), |_| {}),
         )
     };
-    let pool_config = Config::default().concurrency(POOLS_AT_ONCE);
+    let pool_config = Config::default().concurrency(POOL_RECONCILES);
     let pool_controller = applier(
         while_leading(term.subscribe(), pool::reconcile),
         |_, e: &Infallible, _| match *e {},
@@ -121,7 +121,7 @@ pub async fn run(
         queue(pool_triggers, term.subscribe(), &metrics, ReconcileRequest::Pool),
         pool_config,
     );
-    let claim_config = Config::default().concurrency(CLAIMS_AT_ONCE);
+    let claim_config = Config::default().concurrency(CLAIM_RECONCILES);
     let claim_controller = applier(
         while_leading(term.subscribe(), claim::reconcile),
         |_, e: &Infallible, _| match *e {},
@@ -136,7 +136,7 @@ pub async fn run(
         claim_config,
     );
 
-    let give_up = CancellationToken::new();
+    let end_term = CancellationToken::new();
     tokio::spawn(schema_check::check(client.clone(), shared.clone()));
     tokio::spawn(take_over(
         shared.clone(),
@@ -144,51 +144,51 @@ pub async fn run(
         metrics.clone(),
         term.subscribe(),
     ));
-    let mut election = tokio::spawn(elect(client, settings.election, shared, term, give_up.clone()));
+    let mut election = tokio::spawn(elect(client, settings.election, shared, term, end_term.clone()));
     let broken = tokio::select! {
         ended = tokio::spawn(watches) => ended.err(),
         ended = tokio::spawn(resync::run(context)) => ended.err(),
-        () = pool_controller.for_each(async |outcome| forget(&metrics, outcome, ReconcileRequest::Pool)) => None,
-        () = claim_controller.for_each(async |outcome| forget(&metrics, outcome, ReconcileRequest::Claim)) => None,
+        () = pool_controller.for_each(async |outcome| forget_gone(&metrics, outcome, ReconcileRequest::Pool)) => None,
+        () = claim_controller.for_each(async |outcome| forget_gone(&metrics, outcome, ReconcileRequest::Claim)) => None,
         ended = &mut election => return Ok(ended??),
         () = stop => None,
     };
-    tracing::info!("stopping; waiting for the writes under way");
+    tracing::info!("stopping; waiting for the writes in flight");
     tokio::select! {
         ended = &mut election => return Ok(ended??),
-        finished = tokio::time::timeout(GRACE, executor.finish()) => if finished.is_err() {
-            tracing::warn!("some writes were not answered in time; the next operator finishes what they began");
-            // They may still take effect, so nobody is invited to start at once.
+        finished = tokio::time::timeout(SHUTDOWN_GRACE, executor.finish()) => if finished.is_err() {
+            tracing::warn!("some writes were not answered in time; the next operator confirms them");
+            // They may still take effect, so the lease is not released and no other operator starts at once.
             return Ok(());
         }
     }
-    give_up.cancel();
+    end_term.cancel();
     election.await??;
     broken.map_or(Ok(()), |broken| Err(broken.into()))
 }
 
-/// Sees to it that this process leads before it plans. A candidate has complete watches, or it would keep one that
-/// has them from leading.
+/// Leads before the first plan. A process becomes a candidate only with complete watches, so that it never keeps a ready process
+/// from leading.
 async fn elect(
     client: Client,
     settings: Option<leader_election::Settings>,
     shared: SharedCache,
     term: Sender<Term>,
-    give_up: CancellationToken,
+    end_term: CancellationToken,
 ) -> Result<(), Lost> {
     let Some(settings) = settings else {
         term.send_replace(Term::Unlimited);
-        give_up.cancelled().await;
+        end_term.cancelled().await;
         return Ok(());
     };
-    match give_up.run_until_cancelled(shared.until_synced()).await {
-        Some(()) => Elector::new(client, settings).run(term, give_up).await,
+    match end_term.run_until_cancelled(shared.until_synced()).await {
+        Some(()) => Elector::new(client, settings).run(term, end_term).await,
         None => Ok(()),
     }
 }
 
-/// Has everything looked at once this process leads: what was triggered before was dropped. Tells who looks at the metrics
-/// for as long as it does.
+/// Requeues all objects when this process begins to lead, because earlier requests were dropped. Keeps the metric of the leader
+/// up to date.
 async fn take_over(
     shared: SharedCache,
     to_reconcile: ReconcileSender,
@@ -207,15 +207,15 @@ async fn take_over(
     metrics.leads(false);
 }
 
-/// A trigger for an object that has just gone is answered with an error that means nothing more.
-fn forget<T>(
+/// Drops the queue time of an object that is gone. kube-rs answers its request with an error that means nothing else.
+fn forget_gone<T>(
     metrics: &Metrics,
     outcome: Result<T, controller::Error<Infallible, Infallible>>,
-    trigger: fn(Key) -> ReconcileRequest,
+    request: fn(Key) -> ReconcileRequest,
 ) {
     if let Err(controller::Error::ObjectNotFound(object)) = outcome {
         let key = Key::new(object.namespace.unwrap_or_default(), object.name);
-        metrics.unqueued(&trigger(key));
+        metrics.unqueued(&request(key));
     }
 }
 
@@ -228,8 +228,8 @@ fn name_of(metadata: &ObjectMeta) -> ObjectMeta {
     }
 }
 
-/// Reconciles as long as this process leads. Once its term is over it either ends in a moment or the term is renewed, and
-/// what came meanwhile is not to be lost.
+/// Reconciles while this process leads. When its term is over, the process ends soon or the term is renewed; requests of the
+/// meantime are requeued, not lost.
 fn while_leading<K, F>(
     term: Receiver<Term>,
     mut reconcile: impl FnMut(Arc<K>, Arc<Context>) -> F,
@@ -241,24 +241,24 @@ where
         if term.borrow().runs() {
             reconcile(object, context).boxed()
         } else {
-            ready(Ok(Action::requeue(RENEWAL))).boxed()
+            ready(Ok(Action::requeue(TERM_RENEWAL))).boxed()
         }
     }
 }
 
-/// What is to be reconciled. Whoever stands by drops it unseen.
+/// The requests of a controller. A standby drops them.
 fn queue<K: Resource<DynamicType = ()> + 'static>(
     to_reconcile: UnboundedReceiver<Key>,
     term: Receiver<Term>,
     metrics: &Metrics,
-    trigger: fn(Key) -> ReconcileRequest,
+    request: fn(Key) -> ReconcileRequest,
 ) -> impl Stream<Item = Result<controller::ReconcileRequest<K>, Infallible>> + use<K> {
     let metrics = metrics.clone();
     to_reconcile
         .filter(move |_| ready(*term.borrow() != Term::None))
         .map(move |key| {
             let object = ObjectRef::new(&key.name).within(&key.namespace);
-            metrics.queued(trigger(key));
+            metrics.queued(request(key));
             Ok(object.into())
         })
 }

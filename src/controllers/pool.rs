@@ -1,4 +1,4 @@
-//! Reconciling a pool: observe, plan, apply.
+//! Reconciles a pool: snapshot, plan, dispatch.
 
 use crate::api::PoolStatus;
 use crate::cache::index::ReconcileRequest;
@@ -15,10 +15,10 @@ use kube::runtime::controller::Action;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-/// Brings a pool one step nearer to its goal. It sends no request itself and waits for none.
+/// Brings a pool one step nearer to its spec. It waits for no request.
 ///
 /// # Errors
-/// None: what a write meets is part of the next view.
+/// None: the outcome of a write is part of the next snapshot.
 pub async fn reconcile(pool: Arc<StoredPool>, context: Arc<Context>) -> Result<Action, Infallible> {
     let key = stored::key(&pool.metadata);
     let _timed = context
@@ -30,7 +30,7 @@ pub async fn reconcile(pool: Arc<StoredPool>, context: Arc<Context>) -> Result<A
     Ok(requeue_at(now, next))
 }
 
-/// Decides on one pool and starts all that follows. Answers when time alone will have changed something.
+/// Plans for one pool and starts the tasks. Returns when time alone will change the plan.
 pub fn step(context: &Context, key: &Key, now: Timestamp) -> Option<Timestamp> {
     let snapshot = observe(context, key, now)?;
     let plan = context.executor.metrics.planning(|| planner::plan(&snapshot));
@@ -49,11 +49,11 @@ fn observe(context: &Context, key: &Key, now: Timestamp) -> Option<PoolSnapshot>
 
 fn apply(context: &Context, snapshot: &PoolSnapshot, plan: Plan) -> Option<Timestamp> {
     context.executor.dispatch(snapshot, &plan);
-    let changed_verdicts = context.shared.lock().record_wait_reasons(snapshot, plan.waiting);
-    context.executor.trigger(changed_verdicts);
-    let mut newly_chosen = context.shared.lock().assign_pools(&snapshot.selected_pools);
-    newly_chosen.retain(|other| *other != ReconcileRequest::Pool(snapshot.key().clone()));
-    context.executor.trigger(newly_chosen);
+    let changed_claims = context.shared.lock().record_wait_reasons(snapshot, plan.waiting);
+    context.executor.trigger(changed_claims);
+    let mut newly_assigned = context.shared.lock().assign_pools(&snapshot.selected_pools);
+    newly_assigned.retain(|other| *other != ReconcileRequest::Pool(snapshot.key().clone()));
+    context.executor.trigger(newly_assigned);
     let due = publish(context, snapshot, plan.status);
     [plan.next, due].into_iter().flatten().min()
 }

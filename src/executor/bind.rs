@@ -61,7 +61,7 @@ async fn bind_and_publish(executor: &Executor, order: &BindOrder) {
         }
     }
     // Sandboxes in the claim's status stay. Surplus sandboxes are released after the status is published, because only the
-    // status says which ones the claim keeps.
+    // status says which sandboxes the claim keeps.
     bound.sort_by_key(|sandbox| !claim.lists(sandbox));
     bound.truncate(claim.wanted());
     let published = if bound.len() < claim.wanted() {

@@ -132,7 +132,7 @@ async fn post_until_known<F: Future<Output = Result<StoredPod, CallError>>>(
     }
 }
 
-/// Another pod has the name: one that a user created, or one of an earlier try.
+/// Another pod has the name: a pod of a user or of an earlier try.
 fn is_name_taken(error: &CallError) -> bool {
     matches!(error, CallError::Kube(kube::Error::Api(status)) if status.is_already_exists())
 }

@@ -1,6 +1,6 @@
 //! Ends each task at shutdown as soon as none of its requests is in flight.
 //!
-//! A task that backs off or waits for a request slot would delay the shutdown. The next operator does what it leaves undone.
+//! A task that backs off or waits for a request slot would delay the shutdown. The next operator finishes its work.
 
 use crate::client::in_flight::{is_quiet, track};
 use futures::FutureExt;

@@ -30,7 +30,7 @@ pub(crate) fn due(snapshot: &PoolSnapshot, plan: &Plan, is_requeued: bool) -> bo
     !waits && (plan.revisions.store.is_some() || trims)
 }
 
-/// Stores the update revision as the newest and deletes those over the history limit.
+/// Stores the update revision as the newest and deletes revisions over the history limit.
 pub(crate) async fn run(executor: Executor, pool: Arc<Pool>, revisions: Revisions) {
     let api: Api<StoredRevision> = Api::namespaced(executor.client.clone(), &pool.key.namespace);
     let before = executor.shared.lock().watch_progress();
@@ -68,7 +68,7 @@ pub(crate) async fn run(executor: Executor, pool: Arc<Pool>, revisions: Revision
         }
     }
     drop(index);
-    // Handle what has changed meanwhile.
+    // Handle changes of the meantime.
     executor.trigger(again);
 }
 

@@ -5,7 +5,7 @@
 
 use crate::cache::watch::Pauses;
 use crate::client::request_errors;
-use crate::controllers::leader_election::election::{Election, Lost, Turn};
+use crate::controllers::leader_election::election::{Election, Lost, Step};
 use crate::controllers::leader_election::timing::Timing;
 use futures::{Stream, StreamExt};
 use jiff::Timestamp;
@@ -22,35 +22,34 @@ use tokio::sync::watch;
 use tokio::time::{sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// How long a new leader leaves the last writes of one that has just given the lease up to come through the watches,
-/// before it plans. Otherwise it would make the same sandboxes again.
+/// Delay of a new leader's first plan after the last leader released the lease. The watches must show the last leader's writes,
+/// or the same sandboxes would be created again.
 const HANDOVER: Duration = Duration::from_millis(250);
 
-/// How long the lease may take to be given up, which is the last thing before the end of a pod that is told to stop.
+/// Deadline for the release of the lease, the last request before the process ends.
 const RELEASE: Duration = Duration::from_secs(5);
 
-/// Which lease, who asks for it, and when.
+/// The lease, the candidate and the periods.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Name of the Lease.
     pub name: String,
     /// Namespace of the Lease.
     pub namespace: String,
-    /// What tells this process from every other.
+    /// The name of this process, unique among all candidates.
     pub identity: String,
     /// The periods.
     pub timing: Timing,
 }
 
-/// For how long this process leads.
+/// How long this process leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Term {
-    /// It does not lead.
+    /// The process does not lead.
     None,
-    /// Until this moment, unless the lease is renewed. A process that was stopped for longer finds itself out of office
-    /// before it decides anything.
+    /// Until this moment, unless the lease is renewed. A process that was suspended for longer does not lead when it resumes.
     Until(Instant),
-    /// For as long as it runs: there is no election.
+    /// As long as the process runs: there is no election.
     Unlimited,
 }
 
@@ -65,7 +64,7 @@ impl Term {
     }
 }
 
-/// Why a request about the lease did not succeed.
+/// Why a request for the lease failed.
 #[derive(Debug, Error)]
 enum AskError {
     #[error("no answer within {} s", .0.as_secs_f64())]
@@ -75,8 +74,8 @@ enum AskError {
 }
 
 impl AskError {
-    /// Tells the log, unless somebody else was just faster: that is how elections go.
-    fn tell(&self) {
+    /// Logs the error, unless it is a conflict: another candidate was faster.
+    fn log(&self) {
         match self {
             Self::Kube(kube::Error::Api(status)) if status.code == 409 => {}
             error => request_errors::log(error),
@@ -84,7 +83,7 @@ impl AskError {
     }
 }
 
-/// What came of one try to get or keep the lease.
+/// The outcome of one try to acquire or renew the lease.
 enum Outcome {
     Held(Term),
     Wait(Duration),
@@ -96,9 +95,9 @@ pub struct Elector {
     leases: Api<Lease>,
     settings: Settings,
     election: Election,
-    /// A write was sent, so the lease may be ours even where no answer said so.
+    /// A write was sent, so this process may hold the lease even without an answer.
     campaigned: bool,
-    /// The last write was on a lease that another had given up.
+    /// The last write was on a lease that another process had released.
     handed_over: bool,
 }
 
@@ -119,11 +118,11 @@ impl Elector {
         }
     }
 
-    /// Waits for the lease and keeps it until `stop`, then gives it up so that a successor starts at once. `term`
-    /// tells for how long this process may plan and write.
+    /// Acquires the lease and renews it until `stop`, then releases it so that a successor starts at once. `term` says until
+    /// when this process may plan and write.
     ///
     /// # Errors
-    /// When the lease was lost. The process must end then: what it has under way is no longer its own to do.
+    /// When the lease was lost. The process must end then, because another process may lead.
     pub async fn run(mut self, term: watch::Sender<Term>, stop: CancellationToken) -> Result<(), Lost> {
         let lost = stop.run_until_cancelled(self.lead(&term)).await;
         term.send_replace(Term::None);
@@ -146,7 +145,7 @@ impl Elector {
         self.keep(term).await
     }
 
-    /// Tries until the lease is ours.
+    /// Tries until this process holds the lease.
     async fn acquire(&mut self) -> Term {
         let mut changes = pin!(changes(self.leases.clone(), &self.settings.name));
         let mut standing_by_for = String::new();
@@ -157,7 +156,7 @@ impl Elector {
                 Ok(Outcome::Wait(left)) => pause.min(left),
                 Ok(Outcome::Lost(_)) => pause,
                 Err(error) => {
-                    error.tell();
+                    error.log();
                     pause
                 }
             };
@@ -179,7 +178,7 @@ impl Elector {
             let deadline = self.election.deadline().unwrap_or_else(Instant::now);
             let renewal = async {
                 sleep(self.settings.timing.retry_period()).await;
-                // As it was written last, or else as it is now.
+                // First on the lease as last written, then on the lease as read.
                 match self.attempt(true).await {
                     Ok(outcome) => Ok(outcome),
                     Err(_) => self.attempt(false).await,
@@ -193,29 +192,29 @@ impl Elector {
             match outcome {
                 Ok(Outcome::Held(renewed)) => drop(term.send_replace(renewed)),
                 Ok(Outcome::Lost(lost)) => return lost,
-                // Only a candidate waits.
+                // Only candidates wait.
                 Ok(Outcome::Wait(_)) => {}
-                Err(error) => error.tell(),
+                Err(error) => error.log(),
             }
         }
     }
 
-    /// One try, on the lease as it is `known` or else as it is read now.
+    /// One try, on the lease as last read if that is `known`, else on a fresh read.
     async fn attempt(&mut self, known: bool) -> Result<Outcome, AskError> {
-        let patience = self.settings.timing.patience();
+        let deadline = self.settings.timing.request_deadline();
         if !known {
-            let lease = ask(patience, self.leases.get_opt(&self.settings.name)).await?;
-            self.election.saw(lease, Instant::now());
+            let lease = ask(deadline, self.leases.get_opt(&self.settings.name)).await?;
+            self.election.observe(lease, Instant::now());
         }
-        match self.election.turn(Instant::now(), Timestamp::now()) {
-            Turn::Wait(left) => Ok(Outcome::Wait(left)),
-            Turn::Lost(lost) => Ok(Outcome::Lost(lost)),
-            Turn::Write(lease) => {
+        match self.election.next_step(Instant::now(), Timestamp::now()) {
+            Step::Wait(left) => Ok(Outcome::Wait(left)),
+            Step::Lost(lost) => Ok(Outcome::Lost(lost)),
+            Step::Write(lease) => {
                 let sent = Instant::now();
                 self.campaigned = true;
-                self.handed_over = self.election.is_free();
-                let stored = ask(patience, self.write(&lease)).await?;
-                self.election.wrote(stored, sent);
+                self.handed_over = self.election.is_released();
+                let stored = ask(deadline, self.write(&lease)).await?;
+                self.election.confirm(stored, sent);
                 Ok(Outcome::Held(
                     self.election.deadline().map_or(Term::None, Term::Until),
                 ))
@@ -223,7 +222,7 @@ impl Elector {
         }
     }
 
-    /// Creates the lease, or replaces it as it was seen.
+    /// Creates the lease, or replaces the version that was read.
     async fn write(&self, lease: &Lease) -> Result<Lease, kube::Error> {
         let parameters = PostParams::default();
         if lease.metadata.resource_version.is_none() {
@@ -232,46 +231,46 @@ impl Elector {
         self.leases.replace(&self.settings.name, &parameters, lease).await
     }
 
-    /// Gives the lease up if it is ours. When that cannot be written, it runs out by itself.
+    /// Releases the lease if this process holds it. If the write fails, the lease expires.
     async fn release(&mut self) {
         if !self.campaigned {
             return;
         }
-        let released = ask(self.settings.timing.patience().min(RELEASE), async {
+        let released = ask(self.settings.timing.request_deadline().min(RELEASE), async {
             loop {
                 let lease = self.leases.get_opt(&self.settings.name).await?;
-                self.election.saw(lease, Instant::now());
+                self.election.observe(lease, Instant::now());
                 let Some(lease) = self.election.release(Timestamp::now()) else {
                     return Ok(false);
                 };
                 match self.write(&lease).await {
-                    // A renewal that was under way came between.
+                    // A renewal in flight changed the lease.
                     Err(kube::Error::Api(status)) if status.code == 409 => {}
                     answer => return answer.map(|_| true),
                 }
             }
         });
         match released.await {
-            Ok(true) => tracing::info!(lease = %self.settings.name, "the lease is given up"),
+            Ok(true) => tracing::info!(lease = %self.settings.name, "lease released"),
             Ok(false) => {}
             Err(error) => {
-                tracing::warn!(lease = %self.settings.name, %error, "the lease could not be given up, it will run out")
+                tracing::warn!(lease = %self.settings.name, %error, "the lease could not be released and will expire")
             }
         }
     }
 }
 
 async fn ask<T>(
-    patience: Duration,
+    deadline: Duration,
     request: impl Future<Output = Result<T, kube::Error>>,
 ) -> Result<T, AskError> {
-    timeout(patience, request)
+    timeout(deadline, request)
         .await
-        .map_err(|_| AskError::NoAnswer(patience))?
+        .map_err(|_| AskError::NoAnswer(deadline))?
         .map_err(AskError::Kube)
 }
 
-/// An item for each change of the lease. Without it a candidate still looks after each pause.
+/// An item for each change of the lease. Without it a candidate still tries after each delay.
 fn changes(leases: Api<Lease>, name: &str) -> impl Stream<Item = ()> + use<> {
     watch_object(leases, name)
         .backoff(Pauses::default())

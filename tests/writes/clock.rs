@@ -13,17 +13,17 @@ const HOUR: i64 = 3600;
 async fn a_pool_whose_pods_were_refused_is_tried_at_once_when_the_clock_is_set_back() {
     let mut refuses = true;
     let mut world = World::new(move |asked| {
-        if asked.verb == "POST" && asked.what == "pods" && std::mem::take(&mut refuses) {
+        if asked.verb == "POST" && asked.resource == "pods" && std::mem::take(&mut refuses) {
             return Reply::Code(403);
         }
         Reply::Done
     });
     world.pool("default", "python", 0);
     world.pool_is_scaled("default", "python", 1);
-    world.go_on(Duration::from_secs(1)).await;
+    world.run_for(Duration::from_secs(1)).await;
     assert_eq!(world.asked("default", "POST", "pods").len(), 1);
     world.set_clock(-HOUR);
-    world.go_on(Duration::from_secs(1)).await;
+    world.run_for(Duration::from_secs(1)).await;
     assert_eq!(world.asked("default", "POST", "pods").len(), 2);
 }
 

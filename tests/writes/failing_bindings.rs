@@ -11,7 +11,7 @@ const TEN_MINUTES: Duration = Duration::from_secs(600);
 const MANY: usize = 40;
 
 fn binds_in(asked: &Asked, namespace: &str) -> bool {
-    asked.verb == "PATCH" && asked.what == "pods" && asked.namespace == namespace
+    asked.verb == "PATCH" && asked.resource == "pods" && asked.namespace == namespace
 }
 
 /// A world in whose namespace `sick` many bindings meet `reply`.
@@ -34,7 +34,7 @@ fn sick(reply: Reply) -> World {
 async fn another_namespace_is_served(world: &mut World) {
     world.pool("well", "python", 1);
     world.claim("well", "run", "python", &json!({}));
-    world.go_on(Duration::from_secs(1)).await;
+    world.run_for(Duration::from_secs(1)).await;
     assert_eq!(world.bound("well"), ["run"], "{:#?}", world.tally());
 }
 
@@ -42,7 +42,7 @@ async fn another_namespace_is_served(world: &mut World) {
 async fn bindings_that_fail_in_one_namespace_keep_no_other_waiting() {
     for code in [429, 500, 503] {
         let mut world = sick(Reply::Code(code));
-        world.go_on(Duration::from_secs(3)).await;
+        world.run_for(Duration::from_secs(3)).await;
         another_namespace_is_served(&mut world).await;
     }
 }
@@ -51,7 +51,7 @@ async fn bindings_that_fail_in_one_namespace_keep_no_other_waiting() {
 async fn bindings_that_are_never_answered_keep_others_waiting_once_and_no_more() {
     let mut world = sick(Reply::Never);
     // Their first tries have come to their deadline.
-    world.go_on(Duration::from_secs(16)).await;
+    world.run_for(Duration::from_secs(16)).await;
     another_namespace_is_served(&mut world).await;
 }
 
@@ -64,10 +64,10 @@ async fn deletions_that_fail_in_one_namespace_keep_no_creation_of_another_waitin
     let mut world = World::new(rule);
     world.pool("sick", "python", MANY);
     world.pool_is_scaled("sick", "python", 0);
-    world.go_on(Duration::from_secs(3)).await;
+    world.run_for(Duration::from_secs(3)).await;
     world.pool("well", "python", 0);
     world.pool_is_scaled("well", "python", 1);
-    world.go_on(Duration::from_secs(1)).await;
+    world.run_for(Duration::from_secs(1)).await;
     assert_eq!(
         world.asked("well", "POST", "pods").len(),
         1,
@@ -88,11 +88,11 @@ async fn a_binding_is_given_up_when_its_claim_has_gone() {
         });
         world.pool("sick", "python", 1);
         world.claim("sick", "run", "python", &json!({}));
-        world.go_on(Duration::from_secs(40)).await;
+        world.run_for(Duration::from_secs(40)).await;
         world.claim_goes("sick", "run");
-        world.go_on(Duration::from_secs(40)).await;
+        world.run_for(Duration::from_secs(40)).await;
         let tries = world.asked("sick", "PATCH", "pods").len();
-        world.go_on(Duration::from_secs(600)).await;
+        world.run_for(Duration::from_secs(600)).await;
         assert_eq!(world.asked("sick", "PATCH", "pods").len(), tries, "{code}");
         let pending = world.pending().join("; ");
         assert_eq!(pending.is_empty(), left.is_empty(), "{code}: {pending}");
@@ -106,7 +106,7 @@ async fn a_binding_is_given_up_when_its_claim_has_gone() {
 #[tokio::test(start_paused = true)]
 async fn a_claim_whose_binding_fails_ends_in_its_time() {
     for (reply, late) in [(Reply::Code(500), 1), (Reply::Code(429), 1), (Reply::Never, 11)] {
-        let told = format!("{reply:?}");
+        let case = format!("{reply:?}");
         let mut world = World::new(move |asked| match asked.verb.as_str() {
             "GET" => Reply::Object(warm("sick", "python", &asked.name)),
             _ if binds_in(asked, "sick") => reply.clone(),
@@ -115,9 +115,9 @@ async fn a_claim_whose_binding_fails_ends_in_its_time() {
         world.pool("sick", "python", 1);
         world.claim("sick", "run", "python", &json!({"waitTimeoutSeconds": 20}));
         world.pass(20 + late).await;
-        let last = world.told("sick", "run").pop();
-        assert_eq!(last.as_deref(), Some("Failed WaitTimeout"), "{told}");
-        assert_eq!(world.pending().len(), 0, "{told}: {:?}", world.pending());
+        let last = world.phases("sick", "run").pop();
+        assert_eq!(last.as_deref(), Some("Failed WaitTimeout"), "{case}");
+        assert_eq!(world.pending().len(), 0, "{case}: {:?}", world.pending());
     }
 }
 
@@ -136,7 +136,7 @@ async fn a_binding_that_turns_out_made_at_the_deadline_of_its_claim_is_published
     world.pool("sick", "python", 1);
     world.claim("sick", "run", "python", &json!({"waitTimeoutSeconds": 20}));
     world.pass(21).await;
-    let last = world.told("sick", "run").pop();
+    let last = world.phases("sick", "run").pop();
     assert_eq!(last.as_deref(), Some("Bound Bound"));
 }
 
@@ -158,12 +158,12 @@ async fn a_claim_whose_binding_fails_again_and_again_is_told_why() {
         let mut world = fails_on(move || Reply::Code(code));
         world.pass(1).await;
         assert_eq!(
-            !world.told("sick", "run").is_empty(),
+            !world.phases("sick", "run").is_empty(),
             at_once,
             "{code}: that may be over in a moment, unless the API server asks for more"
         );
         world.pass(31).await;
-        assert_eq!(world.told("sick", "run"), ["Pending BindingRefused"]);
+        assert_eq!(world.phases("sick", "run"), ["Pending BindingRefused"]);
         world.claim_is_seen_as_written("sick", "run");
         world.pass(30).await;
         let ended = world
@@ -187,7 +187,7 @@ async fn a_claim_whose_binding_has_failed_says_so_no_longer_than_that_is_why_it_
     world.pass(10).await;
     world.claim_is_seen_as_written("sick", "run");
     world.pass(10).await;
-    let told = world.told("sick", "run");
+    let told = world.phases("sick", "run");
     assert_eq!(told[..2], ["Pending BindingRefused", "Pending NoneAvailable"]);
 }
 
@@ -220,12 +220,12 @@ async fn a_pod_that_cannot_be_read_is_asked_for_no_more_when_its_claim_has_gone(
         });
         world.pool("sick", "python", 1);
         world.claim("sick", "run", "python", &json!({}));
-        world.go_on(Duration::from_secs(40)).await;
+        world.run_for(Duration::from_secs(40)).await;
         world.claim_goes("sick", "run");
-        world.go_on(Duration::from_secs(40)).await;
+        world.run_for(Duration::from_secs(40)).await;
         let reads = world.asked("sick", "GET", "pods").len();
         assert!(reads > 0);
-        world.go_on(Duration::from_secs(600)).await;
+        world.run_for(Duration::from_secs(600)).await;
         assert_eq!(world.asked("sick", "GET", "pods").len(), reads, "{unreadable}");
     }
 }
@@ -235,9 +235,9 @@ async fn a_claim_that_went_while_its_binding_waited_for_a_place_is_given_nothing
     let mut world = sick(Reply::Never);
     world.pool("well", "python", 1);
     world.claim("well", "run", "python", &json!({}));
-    world.go_on(Duration::from_secs(5)).await;
+    world.run_for(Duration::from_secs(5)).await;
     world.claim_goes("well", "run");
-    world.go_on(Duration::from_secs(60)).await;
+    world.run_for(Duration::from_secs(60)).await;
     assert_eq!(world.asked("well", "PATCH", "pods").len(), 0);
     let pending = world.pending().join("; ");
     assert!(!pending.contains("well"), "{pending}");
@@ -254,14 +254,14 @@ async fn a_claim_for_many_keeps_no_other_waiting() {
     });
     world.pool("sick", "python", MANY);
     world.claim("sick", "batch", "python", &json!({"replicas": MANY}));
-    world.go_on(Duration::from_secs(1)).await;
+    world.run_for(Duration::from_secs(1)).await;
     another_namespace_is_served(&mut world).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_write_that_is_tried_for_long_is_one_task_and_is_not_decided_on_again() {
     for verb in ["DELETE", "PATCH"] {
-        let fails = move |asked: &Asked| asked.what == "pods" && asked.verb == verb;
+        let fails = move |asked: &Asked| asked.resource == "pods" && asked.verb == verb;
         let mut world = World::new(move |asked| match fails(asked) {
             true => Reply::Code(500),
             false => Reply::Done,
@@ -271,12 +271,12 @@ async fn a_write_that_is_tried_for_long_is_one_task_and_is_not_decided_on_again(
             "DELETE" => world.pool_is_scaled("default", "python", 0),
             _ => world.claim("default", "run", "python", &json!({})),
         }
-        world.go_on(Duration::from_secs(30)).await;
+        world.run_for(Duration::from_secs(30)).await;
         let noted = world.pending();
         let late = StdInstant::now() + TEN_MINUTES;
         let overdue = world.context.shared.lock().expectations.overdue(late);
         assert_eq!(overdue, [Key::new("default", "python-0")]);
-        world.go_on(Duration::from_secs(6)).await;
+        world.run_for(Duration::from_secs(6)).await;
         let settled = |pod| world.context.shared.lock().expectations.confirmed(pod);
         overdue.iter().for_each(settled);
         assert_eq!(world.pending(), noted, "a read meanwhile tells nothing of it");
@@ -286,7 +286,7 @@ async fn a_write_that_is_tried_for_long_is_one_task_and_is_not_decided_on_again(
 #[tokio::test(start_paused = true)]
 async fn statuses_that_are_too_large_to_be_stored_keep_no_other_claim_of_the_pool_waiting() {
     let mut world = World::new(|asked| {
-        if asked.what == "sandboxclaims/status" && asked.name.starts_with("large") {
+        if asked.resource == "sandboxclaims/status" && asked.name.starts_with("large") {
             Reply::Fails("etcdserver: request is too large")
         } else {
             Reply::Done
@@ -296,9 +296,9 @@ async fn statuses_that_are_too_large_to_be_stored_keep_no_other_claim_of_the_poo
     for n in 0..MANY - 1 {
         world.claim("default", &format!("large-{n}"), "python", &json!({}));
     }
-    world.go_on(Duration::from_secs(1)).await;
+    world.run_for(Duration::from_secs(1)).await;
     world.claim("default", "run", "python", &json!({}));
-    world.go_on(Duration::from_secs(1)).await;
+    world.run_for(Duration::from_secs(1)).await;
     assert_eq!(
         world
             .bound("default")

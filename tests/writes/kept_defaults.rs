@@ -20,7 +20,7 @@ async fn ended(more: Value) -> Value {
     let pool = serde_json::from_value(pool).unwrap();
     world.context.shared.lock().apply_pool(&pool);
     world.claim("default", "run", "python", &more);
-    world.go_on(Duration::from_secs(1)).await;
+    world.run_for(Duration::from_secs(1)).await;
     let written = world.asked("default", "PATCH", "sandboxclaims/status");
     written.last().unwrap().body["status"].clone()
 }

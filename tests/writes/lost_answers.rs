@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 fn is_of_pods(asked: &Asked, verb: &str) -> bool {
-    asked.verb == verb && asked.what == "pods"
+    asked.verb == verb && asked.resource == "pods"
 }
 
 #[tokio::test(start_paused = true)]
@@ -14,7 +14,7 @@ async fn a_binding_refused_after_a_lost_answer_is_asked_for_until_it_can_be_read
     let (mut tries, mut reads) = (0, 0);
     let mut world = World::new(move |asked| match asked.verb.as_str() {
         // The first is carried out and its answer lost.
-        "PATCH" if asked.what == "pods" => {
+        "PATCH" if asked.resource == "pods" => {
             tries += 1;
             Reply::Code(if tries == 1 { 504 } else { 403 })
         }
@@ -32,7 +32,7 @@ async fn a_binding_refused_after_a_lost_answer_is_asked_for_until_it_can_be_read
     });
     world.pool("default", "python", 3);
     world.claim("default", "run", "python", &json!({}));
-    world.go_on(Duration::from_secs(20)).await;
+    world.run_for(Duration::from_secs(20)).await;
     let tried = world.asked("default", "PATCH", "pods");
     let first = &tried[0].name;
     assert!(tried.iter().all(|a| a.name == *first), "one sandbox and no other");
@@ -52,7 +52,7 @@ async fn a_creation_that_cannot_be_read_after_a_lost_answer_is_not_made_again() 
     });
     world.pool("default", "python", 0);
     world.pool_is_scaled("default", "python", 1);
-    world.go_on(Duration::from_secs(20)).await;
+    world.run_for(Duration::from_secs(20)).await;
     let made = world.asked("default", "POST", "pods");
     assert!(!made.is_empty());
     assert!(made.iter().all(|a| a.name == made[0].name), "{made:?}");
@@ -71,7 +71,7 @@ async fn a_creation_that_waits() -> (World, String) {
             // The second tries have their places until their deadline.
             ("DELETE", "sick") if deleted.insert(asked.name.clone()) => Reply::Code(503),
             ("DELETE", "sick") => Reply::Never,
-            ("POST", "default") if asked.what == "pods" && !std::mem::replace(&mut made, true) => {
+            ("POST", "default") if asked.resource == "pods" && !std::mem::replace(&mut made, true) => {
                 Reply::Code(504)
             }
             ("GET", "default") => Reply::Code(404),
@@ -80,10 +80,10 @@ async fn a_creation_that_waits() -> (World, String) {
     );
     world.pool("sick", "python", 40);
     world.pool_is_scaled("sick", "python", 0);
-    world.go_on(Duration::from_secs(2)).await;
+    world.run_for(Duration::from_secs(2)).await;
     world.pool("default", "python", 0);
     world.pool_is_scaled("default", "python", 1);
-    world.go_on(Duration::from_secs(3)).await;
+    world.run_for(Duration::from_secs(3)).await;
     let pod = world.asked("default", "POST", "pods")[0].name.clone();
     (world, pod)
 }
@@ -94,13 +94,13 @@ async fn a_creation_whose_pod_is_seen_while_it_waits_for_its_place_is_not_made_a
     world.pool_is_scaled("default", "python", 0);
     world.pod_comes(warm("default", "python", &pod));
     world.pod_goes("default", &pod);
-    world.go_on(Duration::from_secs(20)).await;
+    world.run_for(Duration::from_secs(20)).await;
     assert_eq!(world.asked("default", "POST", "pods").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_creation_that_waits_for_its_place_for_too_long_is_asked_for_before_it_is_made_again() {
     let (mut world, _) = a_creation_that_waits().await;
-    world.go_on(Duration::from_secs(20)).await;
+    world.run_for(Duration::from_secs(20)).await;
     assert_eq!(world.asked("default", "GET", "pods").len(), 1);
 }

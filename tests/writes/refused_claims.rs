@@ -9,7 +9,7 @@ use warmpool::model::Key;
 use warmpool::planner::plan;
 
 fn binds(asked: &Asked) -> bool {
-    asked.verb == "PATCH" && asked.what == "pods"
+    asked.verb == "PATCH" && asked.resource == "pods"
 }
 
 /// A world of that many sandboxes and the claim `bad`, whose label is refused.
@@ -41,9 +41,9 @@ fn forbidden(mut spec: Value) -> Value {
 async fn a_claim_that_is_refused_keeps_no_sandbox_from_the_younger_ones() {
     for after in [1, 4, 7, 9, 13] {
         let mut world = a_refused_claim(1);
-        world.go_on(Duration::from_secs(after)).await;
+        world.run_for(Duration::from_secs(after)).await;
         world.claim("default", "good", "python", &json!({}));
-        world.go_on(Duration::from_secs(1)).await;
+        world.run_for(Duration::from_secs(1)).await;
         assert_eq!(world.bound("default"), ["good"], "after {after} s");
     }
 }
@@ -51,10 +51,10 @@ async fn a_claim_that_is_refused_keeps_no_sandbox_from_the_younger_ones() {
 #[tokio::test(start_paused = true)]
 async fn a_claim_whose_webhook_cannot_be_asked_is_told_so_and_keeps_no_sandbox_from_others() {
     let mut world = a_claim_that_meets(NOT_ADMITTED, 1);
-    world.go_on(Duration::from_secs(2)).await;
-    assert_eq!(world.told("default", "bad"), ["Pending BindingRefused"]);
+    world.run_for(Duration::from_secs(2)).await;
+    assert_eq!(world.phases("default", "bad"), ["Pending BindingRefused"]);
     world.claim("default", "good", "python", &json!({}));
-    world.go_on(Duration::from_secs(1)).await;
+    world.run_for(Duration::from_secs(1)).await;
     assert_eq!(world.bound("default"), ["good"]);
 }
 
@@ -71,8 +71,8 @@ async fn a_webhook_that_is_back_in_a_moment_costs_no_more_than_that() {
     });
     world.pool("default", "python", 2);
     world.claim("default", "run", "python", &json!({}));
-    world.go_on(Duration::from_secs(1)).await;
-    assert_eq!(world.told("default", "run"), ["Bound Bound"]);
+    world.run_for(Duration::from_secs(1)).await;
+    assert_eq!(world.phases("default", "run"), ["Bound Bound"]);
     let tried = world.asked("default", "PATCH", "pods");
     assert!(tried.iter().all(|a| a.name == tried[0].name), "{tried:?}");
 }
@@ -80,7 +80,7 @@ async fn a_webhook_that_is_back_in_a_moment_costs_no_more_than_that() {
 #[tokio::test(start_paused = true)]
 async fn a_claim_that_is_refused_is_tried_once_in_a_while() {
     let mut world = a_refused_claim(4);
-    world.go_on(Duration::from_secs(61)).await;
+    world.run_for(Duration::from_secs(61)).await;
     let tried = world.asked("default", "PATCH", "pods").len();
     assert!((8..=14).contains(&tried), "{tried} tries in a minute");
 }
@@ -88,10 +88,10 @@ async fn a_claim_that_is_refused_is_tried_once_in_a_while() {
 #[tokio::test(start_paused = true)]
 async fn a_claim_that_is_refused_is_counted_as_waiting_all_the_time() {
     let mut world = a_refused_claim(1);
-    world.go_on(Duration::from_secs(7)).await;
+    world.run_for(Duration::from_secs(7)).await;
     let key = Key::new("default", "python");
     for _ in 0..60 {
-        world.go_on(Duration::from_millis(990)).await;
+        world.run_for(Duration::from_millis(990)).await;
         let index = world.context.shared.lock();
         let view = index.pool_snapshot(&key, BEGIN, 0, Creation::Open).unwrap();
         drop(index);
@@ -112,7 +112,7 @@ async fn a_claim_gets_another_sandbox_than_those_that_refuse_all_claims() {
     let mut world = World::new(rule);
     world.pool("default", "python", 3);
     world.claim("default", "run", "python", &json!({}));
-    world.go_on(Duration::from_secs(12)).await;
+    world.run_for(Duration::from_secs(12)).await;
     assert_eq!(world.bound("default"), ["run"], "{:?}", world.tally());
 }
 
@@ -129,7 +129,7 @@ async fn a_claim_gets_the_last_of_many_sandboxes_when_all_others_refuse_it() {
     let mut world = World::new(rule);
     world.pool("default", "python", 12);
     world.claim("default", "run", "python", &json!({}));
-    world.go_on(Duration::from_secs(75)).await;
+    world.run_for(Duration::from_secs(75)).await;
     assert_eq!(world.bound("default"), ["run"], "{:?}", world.tally());
 }
 
@@ -140,7 +140,7 @@ async fn a_sandbox_that_a_claim_may_not_take_is_no_other_to_try() {
         let mut other = warm("default", "python", "python-7");
         other["metadata"]["labels"]["warmpool.dev/evict"] = json!(evict);
         world.pod_comes(other);
-        world.go_on(Duration::from_secs(21)).await;
+        world.run_for(Duration::from_secs(21)).await;
         let tried = world.asked("default", "PATCH", "pods");
         assert!(tried.len() >= 4, "{tried:?}");
         let names: BTreeSet<_> = tried.iter().map(|asked| &asked.name).collect();
@@ -152,11 +152,11 @@ async fn a_sandbox_that_a_claim_may_not_take_is_no_other_to_try() {
 async fn what_was_refused_to_a_claim_is_there_for_all_others_at_every_moment() {
     for tenths in [1, 51, 53, 101, 103, 105] {
         let mut world = a_refused_claim(3);
-        world.go_on(Duration::from_millis(tenths * 100)).await;
+        world.run_for(Duration::from_millis(tenths * 100)).await;
         for n in 0..3 {
             world.claim("default", &format!("good-{n}"), "python", &json!({}));
         }
-        world.go_on(Duration::from_millis(50)).await;
+        world.run_for(Duration::from_millis(50)).await;
         assert_eq!(world.bound("default").len(), 3, "after {tenths} tenths");
     }
 }
@@ -179,8 +179,8 @@ async fn only_labels_and_annotations_that_no_pod_can_have_fail_their_claim() {
         let mut world = World::new(reply);
         world.pool("default", "python", 1);
         world.claim("default", "run", "python", &json!({}));
-        world.go_on(Duration::from_secs(1)).await;
-        assert_eq!(world.told("default", "run"), [told], "{field:?}");
+        world.run_for(Duration::from_secs(1)).await;
+        assert_eq!(world.phases("default", "run"), [told], "{field:?}");
     }
 }
 
@@ -194,26 +194,26 @@ async fn a_claim_that_is_refused_is_told_so_once_and_fails_in_its_time_in_the_wo
         &forbidden(json!({"waitTimeoutSeconds": 28})),
     );
     world.pass(1).await;
-    world.looks_at_all();
+    world.reconcile_all();
     world.pass(1).await;
     world.claim_is_seen_as_written("default", "bad");
-    assert_eq!(world.told("default", "bad"), ["Pending NoneAvailable"]);
+    assert_eq!(world.phases("default", "bad"), ["Pending NoneAvailable"]);
     world.pool_is_scaled("default", "python", 2);
     world.pod_comes(warm("default", "python", "python-7"));
     world.pass(1).await;
     let refused = ["Pending NoneAvailable", "Pending BindingRefused"];
-    assert_eq!(world.told("default", "bad"), refused);
+    assert_eq!(world.phases("default", "bad"), refused);
     world.claim_is_seen_as_written("default", "bad");
     world.pass(14).await;
     // For a moment there is nothing to try.
     world.pod_goes("default", "python-7");
     world.pass(6).await;
-    assert_eq!(world.told("default", "bad"), refused);
+    assert_eq!(world.phases("default", "bad"), refused);
     world.pod_comes(warm("default", "python", "python-8"));
     world.pass(6).await;
     let written = world.asked("default", "PATCH", "sandboxclaims/status");
     let last = &written.last().unwrap().body["status"];
-    assert_eq!(world.told("default", "bad")[2..], ["Failed WaitTimeout"]);
+    assert_eq!(world.phases("default", "bad")[2..], ["Failed WaitTimeout"]);
     let message = last["conditions"][0]["message"].as_str().unwrap();
     assert!(
         message.contains("waitTimeoutSeconds") && message.contains("answered with 403"),
@@ -228,7 +228,7 @@ async fn a_claim_that_pauses_counts_as_waiting_and_one_that_is_being_bound_does_
         let mut world = World::new(rule);
         world.pool("default", "python", 1);
         world.claim("default", "run", "python", &json!({}));
-        world.go_on(Duration::from_secs(1)).await;
+        world.run_for(Duration::from_secs(1)).await;
         let census = world.context.shared.lock().stats(BEGIN);
         assert_eq!(census[&Key::new("default", "python")].waiting, count);
     }

@@ -31,11 +31,11 @@ async fn every_request_has_the_user_agent_and_every_write_the_field_manager() {
     let mut world = World::new(|_| Reply::Done);
     world.pool("default", "python", 2);
     world.claim("default", "run", "python", &json!({}));
-    world.go_on(Duration::from_secs(2)).await;
+    world.run_for(Duration::from_secs(2)).await;
     world.pool_is_scaled("default", "python", 4);
-    world.go_on(Duration::from_secs(2)).await;
+    world.run_for(Duration::from_secs(2)).await;
     world.pool_is_scaled("default", "python", 0);
-    world.go_on(Duration::from_secs(2)).await;
+    world.run_for(Duration::from_secs(2)).await;
     let mut kinds = BTreeSet::new();
     for request in world.requests() {
         let (verb, query) = (request.verb.as_str(), &request.query);
@@ -46,7 +46,7 @@ async fn every_request_has_the_user_agent_and_every_write_the_field_manager() {
             &[]
         };
         assert_eq!(managers(query), expected, "{request:?}");
-        kinds.insert(format!("{verb} {}", request.what));
+        kinds.insert(format!("{verb} {}", request.resource));
     }
     for kind in [
         "POST controllerrevisions",

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 /// A world whose API server answers so to all that is asked of pods, with a pool of one and a claim for it.
 fn answering(reply: Reply) -> World {
-    let mut world = World::new(move |asked: &Asked| match asked.what.as_str() {
+    let mut world = World::new(move |asked: &Asked| match asked.resource.as_str() {
         "pods" => reply.clone(),
         _ => Reply::Done,
     });
@@ -17,7 +17,7 @@ fn answering(reply: Reply) -> World {
 }
 
 async fn stops_in(mut world: World) -> Duration {
-    world.go_on(Duration::from_secs(1)).await;
+    world.run_for(Duration::from_secs(1)).await;
     let told = Instant::now();
     world.context.executor.finish().await;
     told.elapsed()

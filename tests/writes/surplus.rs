@@ -49,7 +49,7 @@ async fn a_claim_that_turns_out_to_hold_a_sandbox_is_given_no_other() {
     let planned = planner::plan(&view);
     turns_out_to_hold(&world, "python-7");
     world.context.executor.dispatch(&view, &planned);
-    world.go_on(Duration::from_secs(1)).await;
+    world.run_for(Duration::from_secs(1)).await;
     assert!(world.asked("default", "PATCH", "pods").is_empty());
     let published = world.asked("default", "PATCH", "sandboxclaims/status");
     let listed = &published[0].body["status"]["sandboxes"];
@@ -64,7 +64,7 @@ async fn a_sandbox_that_turns_out_to_be_the_claims_is_not_given_to_it_again() {
     let first = planned.bindings()[0].1[0].key.name.clone();
     turns_out_to_hold(&world, &first);
     world.context.executor.dispatch(&view, &planned);
-    world.go_on(Duration::from_secs(1)).await;
+    world.run_for(Duration::from_secs(1)).await;
     let given = world.asked("default", "PATCH", "pods");
     assert_eq!(given.len(), 1);
     assert_ne!(given[0].name, first);
@@ -82,7 +82,7 @@ async fn what_was_decided_for_a_claim_is_not_done_for_another_of_its_name() {
     let another = serde_json::from_value(another).unwrap();
     world.context.shared.lock().apply_claim(&another, true, BEGIN);
     world.context.executor.dispatch(&view, &planned);
-    world.go_on(Duration::from_secs(1)).await;
+    world.run_for(Duration::from_secs(1)).await;
     let tried = world.asked("default", "PATCH", "pods");
     assert!(tried.is_empty(), "{tried:?}");
 }

@@ -1,5 +1,4 @@
-//! W1, the write that gives a pod to a claim: it takes a pod that is claimable and no other, whatever the cache
-//! of the operator believed.
+//! W1, the write that binds a pod to a claim: it binds only an available pod, whatever the cache of the operator had.
 
 // A test may panic: that is how it fails.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
@@ -64,7 +63,7 @@ fn bind_gated(hook: &Hook, claim: &Claim, cached: &Value, mut stored: Value) -> 
 }
 
 #[test]
-fn a_claimable_pod_becomes_the_claims_in_one_write() {
+fn an_available_pod_becomes_the_claims_in_one_write() {
     let metadata = json!({"labels": {"team": "red"}, "annotations": {"example.com/run": "42"}});
     let bound = bind(&claim(metadata), &pod(), pod()).unwrap();
     let labels = &bound["metadata"]["labels"];
@@ -101,7 +100,7 @@ fn annotations_that_are_there_already_are_kept() {
 }
 
 #[test]
-fn a_pod_that_has_changed_is_refused() {
+fn a_pod_that_has_changed_is_a_conflict() {
     let change = |path: &str, value: Value| {
         let mut changed = pod();
         *changed.pointer_mut(path).unwrap() = value;
@@ -145,7 +144,7 @@ fn a_pod_that_has_changed_is_refused() {
 }
 
 #[test]
-fn a_pod_whose_pre_normal_handler_was_taken_off_is_refused() {
+fn a_pod_without_its_pre_normal_handler_is_a_conflict() {
     let hook = Hook {
         labels: [("example.com/checked".to_string(), "yes".to_string())].into(),
         finalizers: vec!["example.com/registered".into()],

@@ -26,7 +26,7 @@ impl Clock {
         self.start + Duration::from_secs_f64(seconds)
     }
 
-    /// The clock on the wall goes ten times as fast, to show that nobody looks at it.
+    /// The wall clock runs ten times as fast: no decision may depend on it.
     fn wall(self, seconds: f64) -> Timestamp {
         Timestamp::UNIX_EPOCH + SignedDuration::from_secs_f64(seconds * 10.0)
     }
@@ -110,7 +110,7 @@ fn a_lease_that_is_not_there_is_created() {
 }
 
 #[test]
-fn a_released_lease_is_taken_at_once() {
+fn a_released_lease_is_acquired_at_once() {
     let clock = clock();
     let mut election = candidate("me");
     election.observe(Some(held_by("", "7", clock.wall(0.0))), clock.at(1.0));
@@ -191,7 +191,7 @@ fn a_renewal_changes_only_the_time_of_renewal() {
 }
 
 #[test]
-fn a_leader_gives_up_when_no_renewal_was_confirmed_for_the_renew_deadline() {
+fn a_leader_stops_when_no_renewal_was_confirmed_for_the_renew_deadline() {
     let clock = clock();
     let (mut election, stored) = leader(clock);
     assert_eq!(election.deadline(), Some(clock.at(10.0)));
@@ -248,7 +248,7 @@ fn a_lease_won_by_a_write_whose_answer_was_lost_is_kept_and_not_counted_twice() 
 }
 
 #[test]
-fn a_lease_that_is_given_up_has_no_holder_and_only_the_holder_gives_it_up() {
+fn a_released_lease_has_no_holder_and_only_the_holder_releases_it() {
     let clock = clock();
     let (mut election, stored) = leader(clock);
     let released = election.release(clock.wall(5.0)).unwrap();
@@ -265,7 +265,7 @@ fn a_lease_that_is_given_up_has_no_holder_and_only_the_holder_gives_it_up() {
 }
 
 #[test]
-fn what_others_keep_in_the_lease_stays() {
+fn foreign_metadata_of_the_lease_stays() {
     let clock = clock();
     let mut lease = held_by("", "7", clock.wall(0.0));
     lease.spec.as_mut().unwrap().strategy = Some("OldestEmulationVersion".into());
@@ -282,7 +282,7 @@ fn what_others_keep_in_the_lease_stays() {
 }
 
 #[test]
-fn periods_that_do_not_fit_are_refused() {
+fn periods_that_do_not_fit_are_rejected() {
     let millis = Duration::from_millis;
     let rows = [
         ((15_000, 10_000, 2_000), None),

@@ -1,4 +1,4 @@
-//! Writes that fail again and again: whom they keep waiting, and when they are given up.
+//! Writes that keep failing: which writes they delay, and when they end.
 
 use crate::world::{Asked, Reply, World, owner, warm};
 use serde_json::json;
@@ -7,7 +7,7 @@ use warmpool::model::Key;
 
 const TEN_MINUTES: Duration = Duration::from_secs(600);
 
-/// More than there are places.
+/// More than there are request slots.
 const MANY: usize = 40;
 
 fn binds_in(asked: &Asked, namespace: &str) -> bool {
@@ -39,7 +39,7 @@ async fn another_namespace_is_served(world: &mut World) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bindings_that_fail_in_one_namespace_keep_no_other_waiting() {
+async fn failing_bindings_do_not_delay_other_namespaces() {
     for code in [429, 500, 503] {
         let mut world = sick(Reply::Code(code));
         world.run_for(Duration::from_secs(3)).await;
@@ -48,7 +48,7 @@ async fn bindings_that_fail_in_one_namespace_keep_no_other_waiting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bindings_that_are_never_answered_keep_others_waiting_once_and_no_more() {
+async fn unanswered_bindings_delay_other_namespaces_by_one_deadline_at_most() {
     let mut world = sick(Reply::Never);
     // Their first tries have come to their deadline.
     world.run_for(Duration::from_secs(16)).await;
@@ -56,7 +56,7 @@ async fn bindings_that_are_never_answered_keep_others_waiting_once_and_no_more()
 }
 
 #[tokio::test(start_paused = true)]
-async fn deletions_that_fail_in_one_namespace_keep_no_creation_of_another_waiting() {
+async fn failing_deletions_do_not_delay_creations_in_other_namespaces() {
     let rule = |asked: &Asked| match (asked.verb.as_str(), asked.namespace.as_str()) {
         ("DELETE", "sick") => Reply::Code(503),
         _ => Reply::Done,
@@ -77,7 +77,7 @@ async fn deletions_that_fail_in_one_namespace_keep_no_creation_of_another_waitin
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_binding_is_given_up_when_its_claim_has_gone() {
+async fn a_binding_ends_when_its_claim_is_deleted() {
     for (code, left) in [(503, "Answered"), (429, "")] {
         let mut world = World::new(move |asked| {
             if binds_in(asked, "sick") || asked.verb == "GET" {
@@ -98,13 +98,13 @@ async fn a_binding_is_given_up_when_its_claim_has_gone() {
         assert_eq!(pending.is_empty(), left.is_empty(), "{code}: {pending}");
         assert!(
             pending.contains(left),
-            "one that may be made is settled by a live read: {pending}"
+            "a write that may have happened is confirmed by a live read: {pending}"
         );
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_whose_binding_fails_ends_in_its_time() {
+async fn a_claim_whose_binding_fails_ends_at_its_deadline() {
     for (reply, late) in [(Reply::Code(500), 1), (Reply::Code(429), 1), (Reply::Never, 11)] {
         let case = format!("{reply:?}");
         let mut world = World::new(move |asked| match asked.verb.as_str() {
@@ -122,7 +122,7 @@ async fn a_claim_whose_binding_fails_ends_in_its_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_binding_that_turns_out_made_at_the_deadline_of_its_claim_is_published() {
+async fn a_binding_that_a_live_read_confirms_at_the_deadline_is_published() {
     let mut world = World::new(move |asked| match asked.verb.as_str() {
         "GET" => {
             let mut pod = warm("sick", "python", &asked.name);
@@ -153,7 +153,7 @@ fn fails_on(mut reply: impl FnMut() -> Reply + Send + 'static) -> World {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_whose_binding_fails_again_and_again_is_told_why() {
+async fn a_claim_whose_binding_keeps_failing_reports_why() {
     for (code, at_once) in [(500, false), (429, true)] {
         let mut world = fails_on(move || Reply::Code(code));
         world.pass(1).await;
@@ -187,12 +187,12 @@ async fn a_claim_whose_binding_has_failed_says_so_no_longer_than_that_is_why_it_
     world.pass(10).await;
     world.claim_is_seen_as_written("sick", "run");
     world.pass(10).await;
-    let told = world.phases("sick", "run");
-    assert_eq!(told[..2], ["Pending BindingRefused", "Pending NoneAvailable"]);
+    let phases = world.phases("sick", "run");
+    assert_eq!(phases[..2], ["Pending BindingRefused", "Pending NoneAvailable"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_that_is_given_more_time_is_tried_no_more_often_for_it() {
+async fn a_longer_deadline_adds_no_tries() {
     let mut world = fails_on(|| Reply::Code(503));
     world.pass(50).await;
     world.claim("sick", "run", "python", &json!({"waitTimeoutSeconds": 600}));
@@ -204,7 +204,7 @@ async fn a_claim_that_is_given_more_time_is_tried_no_more_often_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_cannot_be_read_is_asked_for_no_more_when_its_claim_has_gone() {
+async fn live_reads_of_an_unreadable_pod_end_when_its_claim_is_deleted() {
     for unreadable in [503, 429] {
         let mut tries = 0;
         let mut world = World::new(move |asked| {
@@ -231,7 +231,7 @@ async fn a_pod_that_cannot_be_read_is_asked_for_no_more_when_its_claim_has_gone(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_that_went_while_its_binding_waited_for_a_place_is_given_nothing() {
+async fn a_claim_deleted_while_its_binding_waits_for_a_slot_is_not_bound() {
     let mut world = sick(Reply::Never);
     world.pool("well", "python", 1);
     world.claim("well", "run", "python", &json!({}));
@@ -259,7 +259,7 @@ async fn a_claim_for_many_keeps_no_other_waiting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_that_is_tried_for_long_is_one_task_and_is_not_decided_on_again() {
+async fn a_write_in_retry_is_not_planned_again() {
     for verb in ["DELETE", "PATCH"] {
         let fails = move |asked: &Asked| asked.resource == "pods" && asked.verb == verb;
         let mut world = World::new(move |asked| match fails(asked) {
@@ -277,9 +277,13 @@ async fn a_write_that_is_tried_for_long_is_one_task_and_is_not_decided_on_again(
         let overdue = world.context.shared.lock().expectations.overdue(late);
         assert_eq!(overdue, [Key::new("default", "python-0")]);
         world.run_for(Duration::from_secs(6)).await;
-        let settled = |pod| world.context.shared.lock().expectations.confirmed(pod);
-        overdue.iter().for_each(settled);
-        assert_eq!(world.pending(), noted, "a read meanwhile tells nothing of it");
+        let confirm = |pod| world.context.shared.lock().expectations.confirmed(pod);
+        overdue.iter().for_each(confirm);
+        assert_eq!(
+            world.pending(),
+            noted,
+            "a live read during the retry proves nothing"
+        );
     }
 }
 

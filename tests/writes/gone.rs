@@ -4,7 +4,7 @@ use crate::world::{Asked, Reply, World, warm};
 use serde_json::json;
 use std::time::Duration;
 
-/// Longer than a refused write is left alone, and shorter than an own write may stay unseen.
+/// Longer than the hold after a conflict, shorter than the timeout of an expectation.
 const A_WHILE: Duration = Duration::from_secs(20);
 
 #[tokio::test(start_paused = true)]
@@ -26,7 +26,7 @@ async fn a_sandbox_that_was_gone_when_it_was_to_be_bound_counts_for_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sandbox_that_was_gone_when_it_was_to_be_drained_is_left_alone() {
+async fn a_sandbox_that_is_gone_is_not_drained_again() {
     let mut world = World::new(
         move |asked: &Asked| match (asked.verb.as_str(), asked.resource.as_str()) {
             ("PATCH", "pods") => Reply::Code(404),

@@ -26,7 +26,7 @@ async fn ended(more: Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_that_fails_unbound_keeps_what_the_pool_that_was_to_serve_it_said_then() {
+async fn a_claim_that_fails_unbound_keeps_the_defaults_of_its_pool() {
     let any = json!({"poolRef": null, "poolSelector": {"matchLabels": {"lang": "python"}}});
     for claim in [json!({}), any] {
         let status = ended(claim).await;

@@ -1,4 +1,4 @@
-//! A claim turns out to hold more than was known when it was decided on.
+//! A claim is seen to hold more sandboxes than the snapshot of its plan had.
 
 use crate::world::{BEGIN, Reply, World, owner, warm};
 use serde_json::json;
@@ -34,7 +34,7 @@ fn a_claim_for(replicas: usize) -> (World, PoolSnapshot) {
 }
 
 /// The pod is seen to be the claim's.
-fn turns_out_to_hold(world: &World, pod: &str) {
+fn is_seen_to_hold(world: &World, pod: &str) {
     let mut held = warm("default", "python", pod);
     held["metadata"]["resourceVersion"] = json!("2");
     held["metadata"]["labels"]["warmpool.dev/state"] = json!("claimed");
@@ -44,10 +44,10 @@ fn turns_out_to_hold(world: &World, pod: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_that_turns_out_to_hold_a_sandbox_is_given_no_other() {
+async fn a_claim_seen_to_hold_a_sandbox_is_bound_to_no_other() {
     let (mut world, view) = a_claim_for(1);
     let planned = planner::plan(&view);
-    turns_out_to_hold(&world, "python-7");
+    is_seen_to_hold(&world, "python-7");
     world.context.executor.dispatch(&view, &planned);
     world.run_for(Duration::from_secs(1)).await;
     assert!(world.asked("default", "PATCH", "pods").is_empty());
@@ -58,21 +58,21 @@ async fn a_claim_that_turns_out_to_hold_a_sandbox_is_given_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sandbox_that_turns_out_to_be_the_claims_is_not_given_to_it_again() {
+async fn a_sandbox_seen_to_be_the_claims_is_not_bound_again() {
     let (mut world, view) = a_claim_for(2);
     let planned = planner::plan(&view);
     let first = planned.bindings()[0].1[0].key.name.clone();
-    turns_out_to_hold(&world, &first);
+    is_seen_to_hold(&world, &first);
     world.context.executor.dispatch(&view, &planned);
     world.run_for(Duration::from_secs(1)).await;
-    let given = world.asked("default", "PATCH", "pods");
-    assert_eq!(given.len(), 1);
-    assert_ne!(given[0].name, first);
+    let bound = world.asked("default", "PATCH", "pods");
+    assert_eq!(bound.len(), 1);
+    assert_ne!(bound[0].name, first);
     assert_eq!(world.bound("default"), ["run"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_decided_for_a_claim_is_not_done_for_another_of_its_name() {
+async fn a_plan_for_a_claim_is_not_dispatched_for_a_new_claim_of_its_name() {
     let (mut world, view) = a_claim_for(1);
     let planned = planner::plan(&view);
     let another = json!({

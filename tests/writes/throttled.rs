@@ -4,7 +4,7 @@ use crate::world::{Asked, Reply, World, owner, warm};
 use serde_json::json;
 use std::time::Duration;
 
-/// The API server of these worlds asks to be left alone for so long.
+/// How long the API server of these worlds throttles.
 const WISHED: u64 = 30;
 
 fn writes_a_claim(asked: &Asked) -> bool {
@@ -12,7 +12,7 @@ fn writes_a_claim(asked: &Asked) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_whose_status_cannot_be_written_is_tried_once_in_a_while_however_often_it_is_looked_at() {
+async fn a_status_that_cannot_be_written_is_retried_after_a_delay_however_often_its_claim_is_reconciled() {
     for (code, most) in [(500, 13), (429, 3)] {
         let mut world = World::new(move |a| {
             if writes_a_claim(a) {
@@ -21,7 +21,7 @@ async fn a_claim_whose_status_cannot_be_written_is_tried_once_in_a_while_however
                 Reply::Done
             }
         });
-        // It has nothing to give, and the claim is to fail.
+        // The pool has no sandbox, so the claim must fail.
         world.pool("default", "python", 0);
         world.claim("default", "run", "python", &json!({"onEmpty": "Fail"}));
         for _ in 0..2 * WISHED - 1 {
@@ -74,7 +74,7 @@ async fn no_binding_waits_for_more_than_a_minute_however_long_the_api_server_ask
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_fails_many_times_is_looked_at_again_once() {
+async fn objects_whose_writes_fail_are_requeued_once() {
     let mut world = World::new(|a| {
         if a.resource == "pools/status" {
             Reply::Code(500)
@@ -93,11 +93,7 @@ async fn what_fails_many_times_is_looked_at_again_once() {
     world.run_for(Duration::from_secs(6)).await;
     let after = world.asked("default", "PATCH", "pools/status").len();
     assert!(before >= 5, "{before} writes failed");
-    assert!(
-        after - before <= 2,
-        "{} looks were taken for them",
-        after - before
-    );
+    assert!(after - before <= 2, "they were requeued {} times", after - before);
 }
 
 #[tokio::test(start_paused = true)]
@@ -125,7 +121,7 @@ async fn a_pool_whose_old_revisions_cannot_be_deleted_asks_for_that_once_in_a_wh
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_whose_sandbox_no_watch_tells_of_any_more_is_told_of_its_end() {
+async fn a_claim_learns_of_the_end_of_a_sandbox_that_left_the_watch() {
     let mut reads = 0;
     let mut world = World::new(move |a| {
         if a.verb != "GET" {

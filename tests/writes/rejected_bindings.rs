@@ -1,4 +1,4 @@
-//! Bindings that the API server will not have, for the sake of the claim or of the sandbox.
+//! Bindings that the API server rejects because of the claim or of the sandbox.
 
 use crate::world::{Asked, BEGIN, NOT_ADMITTED, Reply, World, warm};
 use serde_json::{Value, json};
@@ -12,8 +12,8 @@ fn binds(asked: &Asked) -> bool {
     asked.verb == "PATCH" && asked.resource == "pods"
 }
 
-/// A world of that many sandboxes and the claim `bad`, whose label is refused.
-fn a_refused_claim(sandboxes: usize) -> World {
+/// A world with this many sandboxes and the claim `bad`, whose label is rejected.
+fn a_rejected_claim(sandboxes: usize) -> World {
     a_claim_that_meets(Reply::Code(403), sandboxes)
 }
 
@@ -31,16 +31,16 @@ fn a_claim_that_meets(reply: Reply, sandboxes: usize) -> World {
     world
 }
 
-/// The spec of a claim with the label that is refused.
+/// The spec of a claim with the rejected label.
 fn forbidden(mut spec: Value) -> Value {
     spec["podMetadata"] = json!({"labels": {"team": "forbidden"}});
     spec
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_that_is_refused_keeps_no_sandbox_from_the_younger_ones() {
+async fn a_rejected_claim_keeps_no_sandbox_from_younger_claims() {
     for after in [1, 4, 7, 9, 13] {
-        let mut world = a_refused_claim(1);
+        let mut world = a_rejected_claim(1);
         world.run_for(Duration::from_secs(after)).await;
         world.claim("default", "good", "python", &json!({}));
         world.run_for(Duration::from_secs(1)).await;
@@ -49,7 +49,7 @@ async fn a_claim_that_is_refused_keeps_no_sandbox_from_the_younger_ones() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_whose_webhook_cannot_be_asked_is_told_so_and_keeps_no_sandbox_from_others() {
+async fn a_claim_whose_webhook_fails_reports_it_and_keeps_no_sandbox_from_others() {
     let mut world = a_claim_that_meets(NOT_ADMITTED, 1);
     world.run_for(Duration::from_secs(2)).await;
     assert_eq!(world.phases("default", "bad"), ["Pending BindingRefused"]);
@@ -59,7 +59,7 @@ async fn a_claim_whose_webhook_cannot_be_asked_is_told_so_and_keeps_no_sandbox_f
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_webhook_that_is_back_in_a_moment_costs_no_more_than_that() {
+async fn a_short_failure_of_a_webhook_delays_a_claim_only_as_long() {
     let mut tries = 0;
     let mut world = World::new(move |asked| {
         tries += u16::from(binds(asked));
@@ -78,16 +78,16 @@ async fn a_webhook_that_is_back_in_a_moment_costs_no_more_than_that() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_that_is_refused_is_tried_once_in_a_while() {
-    let mut world = a_refused_claim(4);
+async fn a_rejected_claim_is_retried_after_a_delay() {
+    let mut world = a_rejected_claim(4);
     world.run_for(Duration::from_secs(61)).await;
     let tried = world.asked("default", "PATCH", "pods").len();
     assert!((8..=14).contains(&tried), "{tried} tries in a minute");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_that_is_refused_is_counted_as_waiting_all_the_time() {
-    let mut world = a_refused_claim(1);
+async fn a_rejected_claim_always_counts_as_waiting() {
+    let mut world = a_rejected_claim(1);
     world.run_for(Duration::from_secs(7)).await;
     let key = Key::new("default", "python");
     for _ in 0..60 {
@@ -100,7 +100,7 @@ async fn a_claim_that_is_refused_is_counted_as_waiting_all_the_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_gets_another_sandbox_than_those_that_refuse_all_claims() {
+async fn a_claim_is_not_bound_to_sandboxes_that_reject_all_claims() {
     let bad = |asked: &Asked| asked.name.ends_with('0') || asked.name.ends_with('1');
     let rule = move |asked: &Asked| {
         if binds(asked) && bad(asked) {
@@ -117,7 +117,7 @@ async fn a_claim_gets_another_sandbox_than_those_that_refuse_all_claims() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_gets_the_last_of_many_sandboxes_when_all_others_refuse_it() {
+async fn a_claim_is_bound_to_the_last_sandbox_when_all_others_reject_it() {
     let mut bad = BTreeSet::new();
     let rule = move |asked: &Asked| {
         if binds(asked) && (bad.len() < 11 || bad.contains(&asked.name)) {
@@ -134,9 +134,9 @@ async fn a_claim_gets_the_last_of_many_sandboxes_when_all_others_refuse_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sandbox_that_a_claim_may_not_take_is_no_other_to_try() {
+async fn a_rejected_claim_does_not_try_a_sandbox_marked_for_eviction() {
     for (evict, all_tried) in [("true", 1), ("false", 2)] {
-        let mut world = a_refused_claim(1);
+        let mut world = a_rejected_claim(1);
         let mut other = warm("default", "python", "python-7");
         other["metadata"]["labels"]["warmpool.dev/evict"] = json!(evict);
         world.pod_comes(other);
@@ -149,9 +149,9 @@ async fn a_sandbox_that_a_claim_may_not_take_is_no_other_to_try() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_refused_to_a_claim_is_there_for_all_others_at_every_moment() {
+async fn sandboxes_of_a_rejected_binding_stay_available_to_other_claims() {
     for tenths in [1, 51, 53, 101, 103, 105] {
-        let mut world = a_refused_claim(3);
+        let mut world = a_rejected_claim(3);
         world.run_for(Duration::from_millis(tenths * 100)).await;
         for n in 0..3 {
             world.claim("default", &format!("good-{n}"), "python", &json!({}));
@@ -163,7 +163,7 @@ async fn what_was_refused_to_a_claim_is_there_for_all_others_at_every_moment() {
 
 #[tokio::test(start_paused = true)]
 async fn only_labels_and_annotations_that_no_pod_can_have_fail_their_claim() {
-    for (field, told) in [
+    for (field, phase) in [
         ("", "Pending BindingRefused"),
         ("spec", "Pending BindingRefused"),
         ("metadata.labels", "Failed InvalidSpec"),
@@ -180,13 +180,13 @@ async fn only_labels_and_annotations_that_no_pod_can_have_fail_their_claim() {
         world.pool("default", "python", 1);
         world.claim("default", "run", "python", &json!({}));
         world.run_for(Duration::from_secs(1)).await;
-        assert_eq!(world.phases("default", "run"), [told], "{field:?}");
+        assert_eq!(world.phases("default", "run"), [phase], "{field:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_that_is_refused_is_told_so_once_and_fails_in_its_time_in_the_words_of_the_api_server() {
-    let mut world = a_refused_claim(0);
+async fn a_rejected_claim_reports_it_once_and_fails_with_the_message_of_the_api_server() {
+    let mut world = a_rejected_claim(0);
     world.claim(
         "default",
         "bad",
@@ -222,7 +222,7 @@ async fn a_claim_that_is_refused_is_told_so_once_and_fails_in_its_time_in_the_wo
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_that_pauses_counts_as_waiting_and_one_that_is_being_bound_does_not() {
+async fn a_paused_claim_counts_as_waiting_and_a_claim_in_flight_does_not() {
     for (reply, count) in [(Reply::Code(403), 1), (Reply::Never, 0)] {
         let rule = move |asked: &Asked| if binds(asked) { reply.clone() } else { Reply::Done };
         let mut world = World::new(rule);

@@ -1,4 +1,4 @@
-//! Sandboxes that are left alone for a while, since a write on them was refused.
+//! Sandboxes on hold after a conflict or a rejected write.
 
 use crate::world::{Asked, NOT_ADMITTED, Reply, World, warm};
 use serde_json::json;
@@ -20,7 +20,7 @@ fn shown(shared: &SharedCache, version: u32) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_was_seen_changed_while_it_was_refused_is_tried_again_at_once() {
+async fn a_sandbox_that_changed_before_the_conflict_is_retried_at_once() {
     let shared: Arc<OnceLock<SharedCache>> = Arc::default();
     let known = Arc::clone(&shared);
     let mut tries = 0;
@@ -44,7 +44,7 @@ async fn one_that_was_seen_changed_while_it_was_refused_is_tried_again_at_once()
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_changes_while_it_is_refused_is_tried_no_more_often_for_it() {
+async fn a_change_during_the_hold_adds_no_tries() {
     let mut world = World::new(
         |asked: &Asked| match (asked.verb.as_str(), asked.resource.as_str()) {
             ("DELETE", "pods") => Reply::Code(403),
@@ -70,7 +70,7 @@ async fn one_that_changes_while_it_is_refused_is_tried_no_more_often_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_taken_away_now_is_not_made_up_for_by_others() {
+async fn no_other_sandbox_is_deleted_for_a_sandbox_that_cannot_be() {
     for reply in [Reply::Throttled(30), Reply::Code(503), NOT_ADMITTED] {
         let case = format!("{reply:?}");
         let mut world =

@@ -1,12 +1,11 @@
-//! W1, the write that gives a pod to a claim: it takes a pod that is claimable and no other, whatever the cache
-//! of the operator believed.
+//! W1, the write that binds a pod to a claim: it binds only an available pod, whatever the cache of the operator had.
 
 // A test may panic: that is how it fails.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use warmpool::executor::bind::claiming_patch;
+use warmpool::executor::pod_patch::{PodPatchError, claiming_patch};
 use warmpool::model::claim::Claim;
 use warmpool::model::lifecycle_hook::Hook;
 use warmpool::model::pool::Pool;
@@ -46,30 +45,25 @@ fn gated_by(hook: &Hook) -> Pool {
 }
 
 /// The patch made from `cached`, applied to `stored` as the API server would.
-fn bind(claim: &Claim, cached: &Value, stored: Value) -> Result<Value, json_patch::PatchError> {
+fn bind(claim: &Claim, cached: &Value, stored: Value) -> Result<Value, String> {
     bind_gated(&Hook::default(), claim, cached, stored)
 }
 
-fn bind_gated(
-    hook: &Hook,
-    claim: &Claim,
-    cached: &Value,
-    mut stored: Value,
-) -> Result<Value, json_patch::PatchError> {
+fn bind_gated(hook: &Hook, claim: &Claim, cached: &Value, mut stored: Value) -> Result<Value, String> {
     let cached: StoredPod = serde_json::from_value(cached.clone()).unwrap();
     let patch = claiming_patch(claim, &Sandbox::read(&cached).unwrap(), &gated_by(hook));
-    let patch: json_patch::Patch = serde_json::from_value(patch).unwrap();
+    let patch = patch.map_err(|error| error.to_string())?;
     // The API server holds a `test` of an absent member against null for true; the library does not.
     let (absent, rest): (Vec<_>, Vec<_>) = patch.0.into_iter().partition(|operation| {
         matches!(operation, json_patch::PatchOperation::Test(t) if t.value.is_null() && stored.pointer(t.path.as_str()).is_none())
     });
     assert!(!absent.is_empty() || stored.pointer("/metadata/deletionTimestamp").is_some());
-    json_patch::patch(&mut stored, &json_patch::Patch(rest))?;
+    json_patch::patch(&mut stored, &json_patch::Patch(rest)).map_err(|error| error.to_string())?;
     Ok(stored)
 }
 
 #[test]
-fn a_claimable_pod_becomes_the_claims_in_one_write() {
+fn an_available_pod_becomes_the_claims_in_one_write() {
     let metadata = json!({"labels": {"team": "red"}, "annotations": {"example.com/run": "42"}});
     let bound = bind(&claim(metadata), &pod(), pod()).unwrap();
     let labels = &bound["metadata"]["labels"];
@@ -106,7 +100,7 @@ fn annotations_that_are_there_already_are_kept() {
 }
 
 #[test]
-fn a_pod_that_has_changed_is_refused() {
+fn a_pod_that_has_changed_is_a_conflict() {
     let change = |path: &str, value: Value| {
         let mut changed = pod();
         *changed.pointer_mut(path).unwrap() = value;
@@ -150,7 +144,7 @@ fn a_pod_that_has_changed_is_refused() {
 }
 
 #[test]
-fn a_pod_whose_pre_normal_handler_was_taken_off_is_refused() {
+fn a_pod_without_its_pre_normal_handler_is_a_conflict() {
     let hook = Hook {
         labels: [("example.com/checked".to_string(), "yes".to_string())].into(),
         finalizers: vec!["example.com/registered".into()],
@@ -194,12 +188,17 @@ fn a_pod_of_another_claim_is_never_patched() {
     let mut held = pod();
     held["metadata"]["ownerReferences"] = json!([owner]);
     let cached: StoredPod = serde_json::from_value(held.clone()).unwrap();
-    let patch = claiming_patch(
-        &claim(json!({})),
-        &Sandbox::read(&cached).unwrap(),
-        &Pool::default(),
-    );
-    let patch: json_patch::Patch = serde_json::from_value(patch).unwrap();
-    held["kind"] = json!("Pod");
-    assert!(json_patch::patch(&mut held, &patch).is_err());
+    let sandbox = Sandbox::read(&cached).unwrap();
+    let patch = claiming_patch(&claim(json!({})), &sandbox, &Pool::default());
+    assert_eq!(patch, Err(PodPatchError::Owner(sandbox.key)));
+}
+
+#[test]
+fn a_pod_without_a_condition_ready_is_never_patched() {
+    let mut starting = pod();
+    starting["status"]["conditions"] = json!([]);
+    let cached: StoredPod = serde_json::from_value(starting).unwrap();
+    let sandbox = Sandbox::read(&cached).unwrap();
+    let patch = claiming_patch(&claim(json!({})), &sandbox, &Pool::default());
+    assert_eq!(patch, Err(PodPatchError::NotReady(sandbox.key)));
 }

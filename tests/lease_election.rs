@@ -12,7 +12,7 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use warmpool::controllers::leader_election::election::{Election, Lost, Turn};
+use warmpool::controllers::leader_election::election::{Election, Lost, Step};
 use warmpool::controllers::leader_election::timing::{Timing, TimingError};
 
 /// Time on the two clocks, `seconds` after the start of the test.
@@ -26,7 +26,7 @@ impl Clock {
         self.start + Duration::from_secs_f64(seconds)
     }
 
-    /// The clock on the wall goes ten times as fast, to show that nobody looks at it.
+    /// The wall clock runs ten times as fast: no decision may depend on it.
     fn wall(self, seconds: f64) -> Timestamp {
         Timestamp::UNIX_EPOCH + SignedDuration::from_secs_f64(seconds * 10.0)
     }
@@ -72,9 +72,9 @@ fn held_by(holder: &str, version: &str, renewed: Timestamp) -> Lease {
 }
 
 /// The lease that is to be written.
-fn written(turn: Turn) -> Lease {
-    match turn {
-        Turn::Write(lease) => *lease,
+fn written(step: Step) -> Lease {
+    match step {
+        Step::Write(lease) => *lease,
         other => panic!("nothing is written: {other:?}"),
     }
 }
@@ -86,10 +86,10 @@ fn spec(lease: &Lease) -> &LeaseSpec {
 /// A candidate that has led since second 0, and the lease as it was stored then.
 fn leader(clock: Clock) -> (Election, Lease) {
     let mut election = candidate("me");
-    election.saw(Some(held_by("", "7", clock.wall(0.0))), clock.at(0.0));
-    let mut lease = written(election.turn(clock.at(0.0), clock.wall(0.0)));
+    election.observe(Some(held_by("", "7", clock.wall(0.0))), clock.at(0.0));
+    let mut lease = written(election.next_step(clock.at(0.0), clock.wall(0.0)));
     lease.metadata.resource_version = Some("8".into());
-    election.wrote(lease.clone(), clock.at(0.0));
+    election.confirm(lease.clone(), clock.at(0.0));
     (election, lease)
 }
 
@@ -97,8 +97,8 @@ fn leader(clock: Clock) -> (Election, Lease) {
 fn a_lease_that_is_not_there_is_created() {
     let clock = clock();
     let mut election = candidate("me");
-    election.saw(None, clock.at(0.0));
-    let lease = written(election.turn(clock.at(0.0), clock.wall(0.0)));
+    election.observe(None, clock.at(0.0));
+    let lease = written(election.next_step(clock.at(0.0), clock.wall(0.0)));
     assert_eq!(lease.metadata.resource_version, None);
     assert_eq!(lease.metadata.name.as_deref(), Some("warmpool"));
     let spec = spec(&lease);
@@ -110,11 +110,11 @@ fn a_lease_that_is_not_there_is_created() {
 }
 
 #[test]
-fn a_released_lease_is_taken_at_once() {
+fn a_released_lease_is_acquired_at_once() {
     let clock = clock();
     let mut election = candidate("me");
-    election.saw(Some(held_by("", "7", clock.wall(0.0))), clock.at(1.0));
-    let lease = written(election.turn(clock.at(1.0), clock.wall(1.0)));
+    election.observe(Some(held_by("", "7", clock.wall(0.0))), clock.at(1.0));
+    let lease = written(election.next_step(clock.at(1.0), clock.wall(1.0)));
     assert_eq!(lease.metadata.resource_version.as_deref(), Some("7"));
     assert_eq!(lease.metadata.labels.as_ref().unwrap()["marked"], "yes");
     let spec = spec(&lease);
@@ -128,7 +128,7 @@ fn anothers_lease_counts_from_when_its_record_was_seen_to_change() {
     // Renewal times in the far past and in the far future make no difference.
     for renewed in [Timestamp::MIN, clock.wall(0.0), clock.wall(1e6)] {
         let mut election = candidate("me");
-        election.saw(Some(held_by("you", "7", renewed)), clock.at(100.0));
+        election.observe(Some(held_by("you", "7", renewed)), clock.at(100.0));
         // (seen at, version, renewed later by this, asked at, what is left)
         let rows = [
             (100.0, "7", 0, 100.0, Some(15.0)),
@@ -143,12 +143,12 @@ fn anothers_lease_counts_from_when_its_record_was_seen_to_change() {
             let record = renewed
                 .checked_add(SignedDuration::from_secs(later))
                 .unwrap_or(clock.wall(1e6));
-            election.saw(Some(held_by("you", version, record)), clock.at(seen));
-            match (election.turn(clock.at(asked), clock.wall(asked)), left) {
-                (Turn::Wait(wait), Some(left)) => {
+            election.observe(Some(held_by("you", version, record)), clock.at(seen));
+            match (election.next_step(clock.at(asked), clock.wall(asked)), left) {
+                (Step::Wait(wait), Some(left)) => {
                     assert!((wait.as_secs_f64() - left).abs() < 0.001, "at {asked}: {wait:?}");
                 }
-                (Turn::Write(lease), None) => {
+                (Step::Write(lease), None) => {
                     assert_eq!(lease.metadata.resource_version.as_deref(), Some(version));
                     assert_eq!(spec(&lease).lease_transitions, Some(5));
                 }
@@ -171,11 +171,11 @@ fn the_duration_that_counts_is_the_holders() {
         let mut lease = held_by("you", "7", clock.wall(0.0));
         lease.spec.as_mut().unwrap().lease_duration_seconds = seconds;
         let mut election = candidate("me");
-        election.saw(Some(lease), clock.at(0.0));
-        match election.turn(clock.at(0.0), clock.wall(0.0)) {
-            Turn::Wait(wait) => assert_eq!(Some(wait.as_secs()), left, "{seconds:?}"),
-            Turn::Write(_) => assert_eq!(None, left, "{seconds:?}"),
-            Turn::Lost(lost) => panic!("{lost}"),
+        election.observe(Some(lease), clock.at(0.0));
+        match election.next_step(clock.at(0.0), clock.wall(0.0)) {
+            Step::Wait(wait) => assert_eq!(Some(wait.as_secs()), left, "{seconds:?}"),
+            Step::Write(_) => assert_eq!(None, left, "{seconds:?}"),
+            Step::Lost(lost) => panic!("{lost}"),
         }
     }
 }
@@ -184,48 +184,54 @@ fn the_duration_that_counts_is_the_holders() {
 fn a_renewal_changes_only_the_time_of_renewal() {
     let clock = clock();
     let (election, stored) = leader(clock);
-    let renewal = written(election.turn(clock.at(2.0), clock.wall(2.0)));
+    let renewal = written(election.next_step(clock.at(2.0), clock.wall(2.0)));
     let mut expected = stored;
     expected.spec.as_mut().unwrap().renew_time = Some(MicroTime(clock.wall(2.0)));
     assert_eq!(renewal, expected);
 }
 
 #[test]
-fn a_leader_gives_up_when_no_renewal_was_confirmed_for_the_renew_deadline() {
+fn a_leader_stops_when_no_renewal_was_confirmed_for_the_renew_deadline() {
     let clock = clock();
     let (mut election, stored) = leader(clock);
     assert_eq!(election.deadline(), Some(clock.at(10.0)));
     assert!(matches!(
-        election.turn(clock.at(9.9), clock.wall(9.9)),
-        Turn::Write(_)
+        election.next_step(clock.at(9.9), clock.wall(9.9)),
+        Step::Write(_)
     ));
     // What counts is when the request was sent, not when its answer came.
-    election.wrote(stored.clone(), clock.at(3.0));
+    election.confirm(stored.clone(), clock.at(3.0));
     assert!(matches!(
-        election.turn(clock.at(12.9), clock.wall(12.9)),
-        Turn::Write(_)
+        election.next_step(clock.at(12.9), clock.wall(12.9)),
+        Step::Write(_)
     ));
     // To read one's own name in the lease is no renewal.
-    election.saw(Some(stored), clock.at(12.95));
+    election.observe(Some(stored), clock.at(12.95));
     let lost = Lost::Deadline(Duration::from_secs(10));
-    assert_eq!(election.turn(clock.at(13.0), clock.wall(13.0)), Turn::Lost(lost));
+    assert_eq!(
+        election.next_step(clock.at(13.0), clock.wall(13.0)),
+        Step::Lost(lost)
+    );
 }
 
 #[test]
 fn a_leader_that_reads_another_name_has_lost() {
     let clock = clock();
     let (mut election, _) = leader(clock);
-    election.saw(Some(held_by("you", "9", clock.wall(1.0))), clock.at(1.0));
+    election.observe(Some(held_by("you", "9", clock.wall(1.0))), clock.at(1.0));
     let lost = Lost::Taken("you".into());
-    assert_eq!(election.turn(clock.at(1.0), clock.wall(1.0)), Turn::Lost(lost));
+    assert_eq!(
+        election.next_step(clock.at(1.0), clock.wall(1.0)),
+        Step::Lost(lost)
+    );
 }
 
 #[test]
 fn a_leader_whose_lease_was_deleted_creates_it_anew() {
     let clock = clock();
     let (mut election, _) = leader(clock);
-    election.saw(None, clock.at(1.0));
-    let lease = written(election.turn(clock.at(1.0), clock.wall(1.0)));
+    election.observe(None, clock.at(1.0));
+    let lease = written(election.next_step(clock.at(1.0), clock.wall(1.0)));
     assert_eq!(lease.metadata.resource_version, None);
     assert_eq!(spec(&lease).holder_identity.as_deref(), Some("me"));
 }
@@ -234,15 +240,15 @@ fn a_leader_whose_lease_was_deleted_creates_it_anew() {
 fn a_lease_won_by_a_write_whose_answer_was_lost_is_kept_and_not_counted_twice() {
     let clock = clock();
     let mut election = candidate("me");
-    election.saw(Some(held_by("me", "9", clock.wall(0.0))), clock.at(0.0));
-    let lease = written(election.turn(clock.at(0.0), clock.wall(1.0)));
+    election.observe(Some(held_by("me", "9", clock.wall(0.0))), clock.at(0.0));
+    let lease = written(election.next_step(clock.at(0.0), clock.wall(1.0)));
     assert_eq!(spec(&lease).lease_transitions, Some(4));
     assert_eq!(spec(&lease).acquire_time, Some(MicroTime(Timestamp::UNIX_EPOCH)));
     assert_eq!(election.deadline(), None, "nothing is confirmed yet");
 }
 
 #[test]
-fn a_lease_that_is_given_up_has_no_holder_and_only_the_holder_gives_it_up() {
+fn a_released_lease_has_no_holder_and_only_the_holder_releases_it() {
     let clock = clock();
     let (mut election, stored) = leader(clock);
     let released = election.release(clock.wall(5.0)).unwrap();
@@ -252,21 +258,21 @@ fn a_lease_that_is_given_up_has_no_holder_and_only_the_holder_gives_it_up() {
     assert_eq!(given_up.lease_duration_seconds, Some(1));
     assert_eq!(given_up.lease_transitions, spec(&stored).lease_transitions);
     assert_eq!(given_up.renew_time, Some(MicroTime(clock.wall(5.0))));
-    election.saw(Some(held_by("you", "9", clock.wall(5.0))), clock.at(5.0));
+    election.observe(Some(held_by("you", "9", clock.wall(5.0))), clock.at(5.0));
     assert_eq!(election.release(clock.wall(5.0)), None);
-    election.saw(None, clock.at(6.0));
+    election.observe(None, clock.at(6.0));
     assert_eq!(election.release(clock.wall(6.0)), None);
 }
 
 #[test]
-fn what_others_keep_in_the_lease_stays() {
+fn foreign_metadata_of_the_lease_stays() {
     let clock = clock();
     let mut lease = held_by("", "7", clock.wall(0.0));
     lease.spec.as_mut().unwrap().strategy = Some("OldestEmulationVersion".into());
     lease.metadata.labels = Some(BTreeMap::from([("theirs".into(), "too".into())]));
     let mut election = candidate("me");
-    election.saw(Some(lease), clock.at(0.0));
-    let taken = written(election.turn(clock.at(0.0), clock.wall(0.0)));
+    election.observe(Some(lease), clock.at(0.0));
+    let taken = written(election.next_step(clock.at(0.0), clock.wall(0.0)));
     assert_eq!(spec(&taken).strategy.as_deref(), Some("OldestEmulationVersion"));
     let labels = taken.metadata.labels.unwrap();
     assert_eq!(
@@ -276,7 +282,7 @@ fn what_others_keep_in_the_lease_stays() {
 }
 
 #[test]
-fn periods_that_do_not_fit_are_refused() {
+fn periods_that_do_not_fit_are_rejected() {
     let millis = Duration::from_millis;
     let rows = [
         ((15_000, 10_000, 2_000), None),
@@ -299,5 +305,5 @@ fn a_candidate_pauses_for_the_retry_period_and_up_to_twice_more_and_a_fifth() {
     for (chance, seconds) in pauses {
         assert_eq!(timing().pause(chance), Duration::from_secs_f64(seconds));
     }
-    assert!(timing().patience() < timing().renew_deadline());
+    assert!(timing().request_deadline() < timing().renew_deadline());
 }

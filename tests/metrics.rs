@@ -15,7 +15,7 @@ use warmpool::model::stored::{StoredClaim, StoredPod};
 use warmpool::telemetry::http::exposition::registry;
 use warmpool::telemetry::metrics::Metrics;
 
-/// The operator's state, and what it would answer.
+/// The operator's state and its metrics.
 #[derive(Default)]
 struct Operator {
     shared: SharedCache,
@@ -144,7 +144,7 @@ fn sandboxes_are_counted_by_state_and_revision() {
 }
 
 #[test]
-fn a_condition_has_the_series_of_what_it_says_now_and_no_other() {
+fn a_condition_has_only_the_series_of_its_present_status() {
     let operator = Operator::default();
     let condition = |status: &str, reason: &str| {
         json!({"conditions": [{
@@ -242,7 +242,7 @@ fn every_series_of_a_pool_disappears_with_it() {
 }
 
 #[test]
-fn what_a_pool_counts_is_there_before_it_first_happens() {
+fn the_counters_of_a_pool_start_at_zero() {
     let operator = Operator::default();
     operator.apply_pool("python", &json!({}));
     for series in [
@@ -263,7 +263,7 @@ fn the_operator_itself_is_timed() {
     operator.metrics.queued(object.clone());
     operator.metrics.queued(object.clone());
     drop(operator.metrics.reconciling(object.clone()));
-    // Looked at because of the time alone: it waited for nobody.
+    // A timed requeue does not wait in the queue.
     drop(operator.metrics.reconciling(object));
     operator.metrics.planning(|| ());
     let count =

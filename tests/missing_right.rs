@@ -1,4 +1,4 @@
-//! What the API server's authorizer says is read, and nothing else is taken for it.
+//! Missing rights are read from the authorizer's sentence and from no other message.
 
 #![allow(
     clippy::unwrap_used,
@@ -41,7 +41,7 @@ fn the_authorizers_sentence_names_verb_resource_group_and_namespace() {
 }
 
 #[test]
-fn what_a_quota_or_admission_refuses_is_no_missing_right() {
+fn a_rejection_by_quota_or_admission_is_no_missing_right() {
     for message in [
         r#"pods "a" is forbidden: exceeded quota: small, requested: pods=1, used: pods=3, limited: pods=3"#,
         r#"pods "a" is forbidden: violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false"#,

@@ -1,4 +1,4 @@
-//! What the operator's process serves over HTTP, without any cluster: metrics and health must not depend on one.
+//! The operator serves metrics and health over HTTP even without a cluster.
 
 // A test may panic: that is how it fails.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
@@ -145,7 +145,7 @@ fn serve_always(body: &str) -> String {
 }
 
 #[test]
-fn an_answer_that_is_not_understood_is_told_of_and_not_quoted() {
+fn an_unreadable_answer_is_logged_but_not_quoted() {
     let odd = r#"{"metadata": {}, "items": [{"metadata": 7, "env": "nobody-else-may-read-this"}]}"#;
     let server = serve_always(odd);
     for log in ["warn", "debug"] {
@@ -159,7 +159,7 @@ fn an_answer_that_is_not_understood_is_told_of_and_not_quoted() {
 }
 
 #[test]
-fn the_last_line_of_a_json_log_is_json_and_one_without_a_log_is_told_all_the_same() {
+fn the_last_line_of_a_json_log_is_json_and_an_error_without_a_log_is_printed() {
     for (log, is_json) in [("info", true), ("off", false)] {
         let log = format!("--log={log}");
         let mut operator = Operator::start(&["--metrics-bind-address=everywhere", "--log-format=json", &log]);
@@ -175,7 +175,7 @@ fn the_last_line_of_a_json_log_is_json_and_one_without_a_log_is_told_all_the_sam
 }
 
 #[test]
-fn one_that_is_told_to_end_while_it_still_starts_ends_without_an_error() {
+fn an_operator_stopped_during_its_start_ends_without_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let kubeconfig = folder.path().join("kubeconfig");
     assert!(
@@ -185,7 +185,7 @@ fn one_that_is_told_to_end_while_it_still_starts_ends_without_an_error() {
             .unwrap()
             .success()
     );
-    // To open a pipe for reading, too, waits for nobody.
+    // A pipe that is opened for reading as well does not block.
     let mut pipe = OpenOptions::new()
         .read(true)
         .write(true)
@@ -229,7 +229,7 @@ fn a_taken_port_is_an_error_that_names_address_and_flag() {
 }
 
 #[test]
-fn an_address_that_is_none_is_an_error_that_says_what_to_write() {
+fn an_invalid_address_is_an_error_that_says_what_to_write() {
     let mut operator = Operator::start(&[
         "--metrics-bind-address=everywhere",
         "--health-probe-bind-address=0",

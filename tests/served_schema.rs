@@ -28,7 +28,7 @@ fn a_schema_does_not_differ_from_itself() {
 }
 
 #[test]
-fn a_field_that_is_not_served_is_named_and_one_that_is_not_known_as_well() {
+fn missing_and_unknown_fields_are_named() {
     let mut served = pools();
     properties(&mut served, "/properties/spec/properties").remove("capacity");
     properties(&mut served, "/properties/status/properties")

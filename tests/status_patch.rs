@@ -1,4 +1,4 @@
-//! The merge patch that writes a status: afterwards the stored status is the new one, whatever was there before.
+//! The merge patch of a status: it replaces the stored status, whatever that was.
 
 // A test may panic: that is how it fails.
 #![allow(clippy::unwrap_used)]
@@ -16,7 +16,7 @@ fn merged(mut stored: Value, patch: &Value) -> Value {
 }
 
 #[test]
-fn a_field_that_is_left_out_is_taken_away() {
+fn an_omitted_field_is_removed() {
     let before = PoolStatus {
         last_progress_time: Some(Time("2026-01-31T12:00:00Z".parse().unwrap())),
         collision_count: Some(1),
@@ -31,7 +31,7 @@ fn a_field_that_is_left_out_is_taken_away() {
 }
 
 #[test]
-fn a_list_that_became_empty_is_taken_away() {
+fn an_empty_list_is_removed() {
     let sandbox = json!({"name": "a", "uid": "a", "boundTime": "2026-01-31T12:00:00Z"});
     let sandbox: BoundSandbox = serde_json::from_value(sandbox).unwrap();
     let before = SandboxClaimStatus {

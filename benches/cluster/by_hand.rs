@@ -14,7 +14,7 @@ use kube::{Api, Client};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use warmpool::executor::bind::claiming_patch;
+use warmpool::executor::pod_patch::claiming_patch;
 use warmpool::model::claim::Claim;
 use warmpool::model::pool::Pool;
 use warmpool::model::sandbox::Sandbox;
@@ -125,8 +125,7 @@ impl Hand {
     async fn give(&self, claim: &Claim) -> Outcome<Arc<Sandbox>> {
         let pods: Api<StoredPod> = Api::namespaced(self.client.clone(), &self.namespace);
         let sandbox = self.pods.with(Pods::take).ok_or("no pod is left to bind")?;
-        let patch: json_patch::Patch =
-            serde_json::from_value(claiming_patch(claim, &sandbox, &Pool::default()))?;
+        let patch = claiming_patch(claim, &sandbox, &Pool::default())?;
         let patch = Patch::Json::<()>(patch);
         let bound = pods
             .patch(&sandbox.key.name, &PatchParams::default(), &patch)

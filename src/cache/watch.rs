@@ -3,6 +3,7 @@
 use crate::api::labels;
 use crate::cache::index::{Index, ReconcileRequest};
 use crate::cache::watch_health::Watches;
+use crate::client::error_chain::chain;
 use crate::client::request_errors;
 use crate::model::Key;
 use crate::model::stored;
@@ -337,18 +338,4 @@ where
         Event::Delete(object) => Event::Delete(name(object)),
     };
     writer.apply_watcher_event(&event);
-}
-
-/// An error with all its sources in one line.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
 }

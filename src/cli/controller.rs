@@ -3,25 +3,22 @@
 use crate::cache::watch::{SILENCE, SharedCache};
 use crate::cli::duration;
 use crate::cli::runtime::block_on;
-use crate::client::utf8::as_text;
-use crate::controllers;
+use crate::client::connect::{ClientOptions, ConfigError, client, config};
+use crate::client::identity::Component;
 use crate::controllers::leader_election;
 use crate::controllers::leader_election::timing::{Timing, TimingError};
+use crate::controllers::operator;
 use crate::telemetry::http::{ServeError, exposition, health, serve};
 use crate::telemetry::metrics::Metrics;
-use crate::telemetry::metrics::requests::CountRequests;
-use axum::http::Response;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgAction, Args, ValueEnum};
-use kube::client::ClientBuilder;
-use kube::{Client, Config};
+use kube::Client;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
 use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
-use tower::util::MapResponseLayer;
 use tracing::Level;
 use tracing_subscriber::filter::{EnvFilter, FilterExt as _, filter_fn};
 use tracing_subscriber::fmt;
@@ -138,15 +135,15 @@ pub enum ControllerError {
         /// Cause.
         source: tracing_subscriber::filter::ParseError,
     },
-    /// Neither a kubeconfig nor a ServiceAccount was found.
-    #[error("no cluster to connect to; set KUBECONFIG or run in a pod with a ServiceAccount: {0}")]
-    Config(#[from] kube::config::InferConfigError),
+    /// No cluster is known.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// The durations of leader election contradict each other.
     #[error(transparent)]
     Timing(#[from] TimingError),
     /// The controllers ended without a signal.
     #[error(transparent)]
-    Run(#[from] controllers::RunError),
+    Run(#[from] operator::RunError),
     /// The client could not be built.
     #[error("cannot build the client: {0}")]
     Client(#[from] kube::Error),
@@ -200,7 +197,12 @@ fn run(arguments: &Arguments) -> Result<(), ControllerError> {
         let (mut terminate, mut interrupt) =
             (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         let (shared, metrics) = (SharedCache::default(), Metrics::default());
-        let client = client(&metrics).await?;
+        let options = ClientOptions {
+            component: Component::Controller,
+            read_timeout: Some(SILENCE),
+            metrics: Some(metrics.requests.clone()),
+        };
+        let client = client(config(None, None).await?, options)?;
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
         let measured = exposition::routes(exposition::registry(&metrics, &shared));
         serve("metrics-bind-address", &arguments.metrics_bind_address, measured).await?;
@@ -211,7 +213,7 @@ fn run(arguments: &Arguments) -> Result<(), ControllerError> {
             health,
         )
         .await?;
-        let settings = controllers::Settings {
+        let settings = operator::Settings {
             namespace: arguments.namespace.clone(),
             election: arguments.election.settings(&client)?,
         };
@@ -222,20 +224,6 @@ fn run(arguments: &Arguments) -> Result<(), ControllerError> {
                 _ = interrupt.recv() => {}
             }
         };
-        Ok(controllers::run(client, settings, shared, metrics, term, stop).await?)
+        Ok(operator::run(client, settings, shared, metrics, term, stop).await?)
     })?
-}
-
-/// Builds a client from the kubeconfig or the ServiceAccount. It counts requests in `metrics` and replaces invalid
-/// UTF-8 in responses.
-async fn client(metrics: &Metrics) -> Result<Client, ControllerError> {
-    let mut config = Config::infer().await?;
-    // kube-rs retries any verb for minutes. The planner decides what is retried.
-    config.default_retry = false;
-    // The only timeout of lists and watches. Writes reset it, because a connection may have been idle before a request.
-    config.read_timeout = Some(SILENCE);
-    config.reset_reader_on_write = true;
-    let read_as_text = MapResponseLayer::new(|answer: Response<_>| answer.map(as_text));
-    let builder = ClientBuilder::try_from(config)?.with_layer(&read_as_text);
-    Ok(builder.with_layer(&CountRequests(metrics.clone())).build())
 }

@@ -8,6 +8,8 @@ use crate::cache::snapshot::{ClaimSnapshot, PoolSnapshot};
 use crate::cli::documents::{DocumentError, Documents};
 use crate::cli::live_cluster;
 use crate::cli::runtime::block_on;
+use crate::client::connect::{ClientOptions, client, config};
+use crate::client::identity::Component;
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::sandbox::Sandbox;
@@ -16,7 +18,6 @@ use crate::planner::claim::release_reason;
 use crate::planner::{Action, Phase, Plan, Step};
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
-use kube::Client;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::io::{Read, Write as _};
@@ -163,9 +164,11 @@ fn from_file(path: &PathBuf) -> Result<Index, PlanError> {
 }
 
 async fn from_cluster() -> Result<Index, PlanError> {
-    let client = Client::try_default()
+    let config = config(None, None)
         .await
         .map_err(|e| PlanError::Cluster(e.into()))?;
+    let client =
+        client(config, ClientOptions::of(Component::Plan)).map_err(|e| PlanError::Cluster(e.into()))?;
     let index = live_cluster::read(&client, None).await;
     index.map_err(|e| PlanError::Cluster(e.into()))
 }

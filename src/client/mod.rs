@@ -1,4 +1,11 @@
-//! The kube client, what its requests pass through, and the words for requests that fail.
+//! The way to the API server: the client, its middleware and the meaning of errors.
 
+pub mod call;
+pub mod connect;
+pub mod count_requests;
+pub mod error_chain;
+pub mod identity;
+pub(crate) mod in_flight;
+pub mod object_requests;
 pub mod request_errors;
 pub mod utf8;

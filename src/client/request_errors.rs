@@ -1,6 +1,6 @@
-//! What the log is told of requests that fail at every try: each trouble once in a while, and each missing right once.
+//! Logs request errors: each text once a minute, each missing right once an hour.
 
-use crate::cache::watch::chain;
+use crate::client::error_chain::chain;
 use kube::core::Status;
 use kube::runtime::watcher;
 use std::collections::BTreeMap;
@@ -9,20 +9,20 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long the log is not told again of what has not changed.
+/// How long the same text is not logged again.
 const SILENCE: Duration = Duration::from_secs(60);
-/// The same for a missing right, which somebody has to grant and nothing else will mend.
+/// The same for a missing right: only a person can grant it.
 const SILENCE_ON_RIGHTS: Duration = Duration::from_secs(3600);
 
-/// Answer to a watch of what is not kept any more; it lists anew.
+/// Status code for a watch from a resource version that the API server no longer keeps.
 const EXPIRED: u16 = 410;
-/// Answer to a list of a type that is not there.
+/// Status code for a list of a type that does not exist.
 const NOT_FOUND: u16 = 404;
 
-/// What was told, and until when it is not told again. There is one log, so there is one of these.
+/// Until when each text is not logged again. Static, because the process has one log.
 static SILENT_UNTIL: Mutex<BTreeMap<String, Instant>> = Mutex::new(BTreeMap::new());
 
-/// A right that the operator's role does not give, in the words of a rule of RBAC.
+/// A right that the operator's role lacks, in the terms of an RBAC rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingRight {
     /// Verb of the rule.
@@ -31,13 +31,13 @@ pub struct MissingRight {
     pub resource: String,
     /// API group; empty for the core group.
     pub group: String,
-    /// Namespace of the request; `None` where it was for the whole cluster.
+    /// Namespace of the request; `None` for the whole cluster.
     pub namespace: Option<String>,
 }
 
 impl MissingRight {
     /// Reads the sentence of the API server's authorizer: `... cannot VERB resource "R" in API group "G" in the
-    /// namespace "N"` or `... at the cluster scope`. What quotas and admission refuse reads otherwise.
+    /// namespace "N"` or `... at the cluster scope`. Quotas and admission plugins use other sentences.
     pub fn read(message: &str) -> Option<Self> {
         let (_, message) = message.split_once(" cannot ")?;
         let (verb, message) = message.split_once(" resource \"")?;
@@ -69,10 +69,10 @@ impl fmt::Display for MissingRight {
     }
 }
 
-/// Tells the log that a request fails, unless that was told a moment ago. While the API server cannot be reached all
-/// requests fail alike, and are told of in one line.
+/// Logs that a request fails, unless the same text was logged within a minute. While the API server cannot be reached, all
+/// requests fail alike and share a line.
 pub fn log(error: &(dyn Error + 'static)) {
-    let text = words(error);
+    let text = description(error);
     if let Some(right) = MissingRight::read(&text) {
         log_missing_right(&right);
         return;
@@ -85,13 +85,13 @@ pub fn log(error: &(dyn Error + 'static)) {
     });
 }
 
-/// Tells the log that the watch of a resource fails. A type that is not there is the one thing that a person has to mend.
+/// Logs that the watch of a resource fails. When the type does not exist, the line says how to install it.
 pub fn log_watch_error(resource: &str, error: &watcher::Error) {
     let code = status_in(error).map_or(0, |status| status.code);
     if code == EXPIRED {
         tracing::debug!(
             resource,
-            "the watch begins anew, what it has missed is no longer kept"
+            "the watch lists again: its resource version has expired"
         );
         return;
     }
@@ -106,13 +106,13 @@ pub fn log_watch_error(resource: &str, error: &watcher::Error) {
     });
 }
 
-/// A watch is answered that what it asks for is no longer kept.
+/// Whether a watch failed because its resource version has expired.
 pub fn has_expired(error: &watcher::Error) -> bool {
     let is_answer = matches!(error, watcher::Error::WatchStartFailed(_));
     is_answer && status_in(error).is_some_and(|status| status.code == EXPIRED)
 }
 
-/// Tells the log of a missing right, once for each rule that is missing.
+/// Logs a missing right, once an hour for each missing rule.
 pub fn log_missing_right(right: &MissingRight) {
     let rule = format!("{} {} {}", right.verb, right.resource, right.group);
     log_once(&rule, SILENCE_ON_RIGHTS, || {
@@ -131,7 +131,7 @@ pub fn log_missing_right(right: &MissingRight) {
     });
 }
 
-/// What the API server answered, where it is an answer that failed.
+/// The status in the API server's answer, if there was an answer.
 fn status_in<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Status> {
     let mut cause = Some(error);
     while let Some(error) = cause {
@@ -146,8 +146,8 @@ fn status_in<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Status> {
     None
 }
 
-/// The API server's words, or what went wrong instead of an answer.
-fn words(error: &(dyn Error + 'static)) -> String {
+/// The API server's message, or why there was no answer.
+fn description(error: &(dyn Error + 'static)) -> String {
     status_in(error).map_or_else(
         || chain(error),
         |status| format!("{} {}", status.code, status.message),

@@ -1,10 +1,12 @@
-//! What the API server answers, as text. It hands on bytes that are no UTF-8 where it checks nothing, as in the
-//! `managedFields` of a PodTemplate's template, and with one such object no list of all would be read any more.
+//! Replaces bytes that are not UTF-8 in the API server's answers.
+//!
+//! The API server forwards such bytes where it validates nothing, as in the `managedFields` of a PodTemplate's template. One such
+//! object would make every list unreadable.
 
 use axum::body::{Bytes, HttpBody};
 use http_body_util::BodyExt;
 
-/// The body with U+FFFD in the place of what is no UTF-8.
+/// The body with U+FFFD for bytes that are not UTF-8.
 pub fn as_text<B: HttpBody<Data = Bytes> + Send + 'static>(
     body: B,
 ) -> impl HttpBody<Data = Bytes, Error = B::Error> + Send + 'static {
@@ -12,7 +14,7 @@ pub fn as_text<B: HttpBody<Data = Bytes> + Send + 'static>(
     body.map_frame(move |frame| frame.map_data(|data| text(&mut held, data)))
 }
 
-/// What is `held` and `data` as text. The beginning of a character is held until its end comes.
+/// `held` and `data` as text. The beginning of a character is held until its end arrives.
 fn text(held: &mut Vec<u8>, data: Bytes) -> Bytes {
     if held.is_empty() && str::from_utf8(&data).is_ok() {
         return data;
@@ -23,7 +25,7 @@ fn text(held: &mut Vec<u8>, data: Bytes) -> Bytes {
     String::from_utf8_lossy(&bytes).into_owned().into()
 }
 
-/// Bytes at the end that begin a character: three at most.
+/// Number of bytes at the end that begin a character: at most three.
 fn begun(bytes: &[u8]) -> usize {
     let last = bytes
         .utf8_chunks()

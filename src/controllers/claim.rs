@@ -1,7 +1,10 @@
 //! Reconciles a claim: snapshot, plan and commit under one lock, then start what follows.
+//!
+//! The pool's reconcile binds. The claim's reconcile also finishes a binding that an earlier operator began.
 
 use crate::cache::index::ReconcileRequest;
-use crate::controllers::{Context, commit, requeue};
+use crate::controllers::commit;
+use crate::controllers::context::{Context, requeue_at};
 use crate::executor::task::Task;
 use crate::model::Key;
 use crate::model::stored;
@@ -19,15 +22,15 @@ use std::sync::Arc;
 pub async fn reconcile(claim: Arc<StoredClaim>, context: Arc<Context>) -> Result<Action, Infallible> {
     let key = stored::key(&claim.metadata);
     let _timed = context
-        .writer
+        .executor
         .metrics
         .reconciling(ReconcileRequest::Claim(key.clone()));
     let now = context.shared.now();
     let (task, next) = step(&context, &key, now);
     if let Some(task) = task {
-        context.writer.carry_out(task).await;
+        context.executor.run_to_end(task).await;
     }
-    Ok(requeue(now, next))
+    Ok(requeue_at(now, next))
 }
 
 /// Decides on one claim and starts what need not be waited for. Returns the task after which the claim is reconciled again,

@@ -4,10 +4,9 @@ use crate::api::PoolStatus;
 use crate::api::claim::Phase;
 use crate::cache::index::{Index, ReconcileRequest};
 use crate::cache::snapshot::{ClaimSnapshot, PoolSnapshot};
-use crate::executor::bind::BindOrder;
-use crate::executor::create_pod::CreateOrder;
+
 use crate::executor::store_revision;
-use crate::executor::task::Task;
+use crate::executor::task::{BindOrder, CreateOrder, Task};
 use crate::model::claim::Claim;
 use crate::model::sandbox::Sandbox;
 use crate::planner::claim::{ClaimPlan, release_reason};

@@ -2,7 +2,8 @@
 
 use crate::cache::index::ReconcileRequest;
 use crate::cache::snapshot::PoolSnapshot;
-use crate::controllers::{Context, commit, requeue};
+use crate::controllers::commit;
+use crate::controllers::context::{Context, requeue_at};
 use crate::model::Key;
 use crate::model::stored;
 use crate::model::stored::StoredPool;
@@ -13,19 +14,19 @@ use kube::runtime::controller::Action;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-/// Brings a pool one step nearer to its goal, without waiting for a request.
+/// Brings a pool one step nearer to its spec. It waits for no request.
 ///
 /// # Errors
 /// None: the outcome of a write is part of the next snapshot.
 pub async fn reconcile(pool: Arc<StoredPool>, context: Arc<Context>) -> Result<Action, Infallible> {
     let key = stored::key(&pool.metadata);
     let _timed = context
-        .writer
+        .executor
         .metrics
         .reconciling(ReconcileRequest::Pool(key.clone()));
     let now = context.shared.now();
     let next = step(&context, &key, now);
-    Ok(requeue(now, next))
+    Ok(requeue_at(now, next))
 }
 
 /// Decides on one pool and starts what follows. Returns when time alone changes the plan.
@@ -36,7 +37,7 @@ pub fn step(context: &Context, key: &Key, now: Timestamp) -> Option<Timestamp> {
     let mut index = context.shared.lock();
     let pool = index.pool(key).filter(|pool| !pool.terminating)?;
     let snapshot = index.pool_snapshot(&pool.key, now, (context.shared.inputs.seed)())?;
-    let plan = context.writer.metrics.planning(|| planner::plan(&snapshot));
+    let plan = context.executor.metrics.planning(|| planner::plan(&snapshot));
     log_warm_up_failures(&snapshot, &plan);
     let committed = commit::pool_plan(&mut index, &snapshot, plan);
     drop(index);

@@ -1,24 +1,24 @@
-//! Own writes that the watch has not shown for too long are settled by a live read, never waited for for ever. And
-//! when the clock is set, everything that waits for a moment is looked at again. What was counted for pools that are gone
-//! is dropped, also when nobody asks for it.
+//! Resyncs periodically: overdue expected writes, a changed clock, metrics of deleted pools.
+//!
+//! A write that the watch does not show in time is confirmed by a live read.
 
-use crate::controllers::Context;
+use crate::controllers::context::Context;
 use crate::executor::task::Task;
 use futures::{StreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often overdue writes are looked for. It costs nothing when there are none.
+/// Period of the resync. It sends no request when nothing is overdue.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// Live reads at once.
-const REREADS: usize = 8;
+/// Concurrent live reads.
+const LIVE_READS: usize = 8;
 
-/// A clock that differs by this much from what has passed was set.
-const STEP: SignedDuration = SignedDuration::from_secs(1);
+/// Least difference between wall clock and elapsed time that counts as a change of the clock.
+const MIN_CLOCK_STEP: SignedDuration = SignedDuration::from_secs(1);
 
-/// Settles overdue writes, notices a clock that was set and drops the counters of pools that are gone, for ever.
+/// Confirms overdue writes, notices a changed clock and drops the counters of deleted pools, forever.
 pub async fn run(context: Arc<Context>) {
     let mut last = (Timestamp::now(), Instant::now());
     loop {
@@ -29,16 +29,18 @@ pub async fn run(context: Arc<Context>) {
             clock_was_set(&context, step);
         }
         let pools = context.shared.lock().pool_keys();
-        context.writer.metrics.meters.keep(&pools);
+        context.executor.metrics.meters.keep(&pools);
         let overdue = context.shared.lock().expectations.overdue(Instant::now());
         stream::iter(overdue)
-            .for_each_concurrent(REREADS, |pod| Task::Reread { pod }.run(context.writer.clone()))
+            .for_each_concurrent(LIVE_READS, |pod| {
+                Task::LiveRead { pod }.run(context.executor.clone())
+            })
             .await;
     }
 }
 
-/// Has everything looked at again. After a step backwards what is remembered of failures and claims lies in the future: it
-/// would be waited for as long as the step was.
+/// Requeues all objects. After a step back, remembered failures and claims lie in the future: they are forgotten, or plans would
+/// wait for as long as the step.
 pub fn clock_was_set(context: &Context, step: SignedDuration) {
     let mut index = context.shared.lock();
     if step.is_negative() {
@@ -46,12 +48,12 @@ pub fn clock_was_set(context: &Context, step: SignedDuration) {
     }
     let all = index.all();
     drop(index);
-    context.writer.trigger(all);
+    context.executor.trigger(all);
 }
 
-/// By how much the clock was set, forwards or backwards, if it went from `before` to `after` while `passed` went by.
+/// The change of the clock, if it went from `before` to `after` while `passed` elapsed.
 pub fn clock_step(before: Timestamp, after: Timestamp, passed: Duration) -> Option<SignedDuration> {
     let passed = SignedDuration::try_from(passed).unwrap_or(SignedDuration::MAX);
     let step = after.duration_since(before).saturating_sub(passed);
-    (step.abs() > STEP).then_some(step)
+    (step.abs() > MIN_CLOCK_STEP).then_some(step)
 }

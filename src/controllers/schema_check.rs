@@ -1,9 +1,11 @@
-//! Whether the API server serves our types as this operator knows them. It is asked through the published OpenAPI
-//! schema, which every account may read, so that no right on CustomResourceDefinitions is needed.
+//! Compares the served CRDs with the types that this operator knows.
+//!
+//! It reads the published OpenAPI schema. Every account may read it, so the operator needs no right on
+//! CustomResourceDefinitions.
 
 use crate::api::crd;
 use crate::cache::watch::SharedCache;
-use crate::executor::outcome::{CallError, call};
+use crate::client::call::{CallError, call};
 use kube::Client;
 use kube::api::ListParams;
 use kube::core::Request;
@@ -11,29 +13,29 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Where the API server publishes the schemas of our group.
+/// Path of the published schemas of the group warmpool.dev.
 const PUBLISHED: &str = "/openapi/v3/apis/warmpool.dev/v1alpha1";
-/// How often they are asked for: a type that is new is published some time after it is served.
+/// Number of tries: a new type is published some time after it is served.
 const TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_secs(2);
-/// Fields named in one line of the log.
-const NAMED: usize = 5;
+/// Most fields in one log line.
+const MAX_LISTED: usize = 5;
 
-/// How a served type differs from the one that this operator knows.
+/// How a served type differs from the type that this operator knows.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Difference {
-    /// Fields that the API server drops from what it is given, as paths like `spec.replicas`.
+    /// Fields that the API server drops, as paths like `spec.replicas`.
     pub missing: Vec<String>,
-    /// Fields that users can write and this operator does not know.
+    /// Fields that users can write but this operator does not know.
     pub unknown: Vec<String>,
 }
 
-/// Waits until our types are served, and tells the log where they are older or newer than this operator.
+/// Waits until the types are served, and logs where they are older or newer than this operator.
 pub async fn check(client: Client, shared: SharedCache) {
     shared.until_synced().await;
     for _ in 0..TRIES {
         match published(&client).await {
-            Ok(served) => return tell(&served),
+            Ok(served) => return log_differences(&served),
             Err(error) => tracing::debug!(
                 error = error.message(),
                 "the published schemas cannot be read yet"
@@ -50,7 +52,7 @@ async fn published(client: &Client) -> Result<Value, CallError> {
     call(client.request(request)).await
 }
 
-fn tell(served: &Value) {
+fn log_differences(served: &Value) {
     let Ok(crds) = crd::all() else { return };
     for (_, crd) in crds {
         let name = crd.metadata.name.unwrap_or_default();
@@ -87,16 +89,15 @@ fn of_kind<'a>(document: &'a Value, kind: &str) -> Option<&'a Value> {
     })
 }
 
-/// Compares the fields of two schemas of one type, below `spec` and `status`. Of a field that is not there at all, those
-/// within it are not named.
+/// Compares the fields of two schemas of a type, below `spec` and `status`. Of a missing field, nested fields are not listed.
 pub fn compare(known: &Value, served: &Value) -> Difference {
     let (known, served) = (fields(known), fields(served));
-    let only = |these: &BTreeSet<String>, those: &BTreeSet<String>| {
-        let is_named = |field: &&String| {
+    let only = |fields: &BTreeSet<String>, others: &BTreeSet<String>| {
+        let is_listed = |field: &&String| {
             let parent = field.rsplit_once('.').map(|(parent, _)| parent);
-            !those.contains(*field) && parent.is_none_or(|parent| those.contains(parent))
+            !others.contains(*field) && parent.is_none_or(|parent| others.contains(parent))
         };
-        these.iter().filter(is_named).cloned().collect()
+        fields.iter().filter(is_listed).cloned().collect()
     };
     Difference {
         missing: only(&known, &served),
@@ -113,12 +114,12 @@ fn fields(schema: &Value) -> BTreeSet<String> {
     found
 }
 
-/// Adds `path` and the paths of what `schema` has within it.
+/// Adds `path` and the paths of all fields within `schema`.
 fn collect(schema: Option<&Value>, path: &str, found: &mut BTreeSet<String>) {
     let Some(schema) = schema else { return };
     found.insert(path.to_string());
-    for within in ["items", "additionalProperties"] {
-        collect(schema.get(within), path, found);
+    for nested in ["items", "additionalProperties"] {
+        collect(schema.get(nested), path, found);
     }
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         collect(Some(property), &format!("{path}.{name}"), found);
@@ -126,8 +127,8 @@ fn collect(schema: Option<&Value>, path: &str, found: &mut BTreeSet<String>) {
 }
 
 fn listed(fields: &[String]) -> String {
-    let named: Vec<&str> = fields.iter().take(NAMED).map(String::as_str).collect();
-    match fields.len().saturating_sub(NAMED) {
+    let named: Vec<&str> = fields.iter().take(MAX_LISTED).map(String::as_str).collect();
+    match fields.len().saturating_sub(MAX_LISTED) {
         0 => named.join(", "),
         more => format!("{} and {more} more", named.join(", ")),
     }

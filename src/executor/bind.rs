@@ -1,231 +1,130 @@
-//! Binding: W1 gives the pod to the claim and excludes every other claim, W2 publishes it.
+//! Binds sandboxes to a claim (W1) and publishes them in its status (W2).
 
-use crate::api::claim::PodMetadata;
 use crate::api::conditions::claim as reasons;
-use crate::api::{API_VERSION, labels};
 use crate::cache::index::ReconcileRequest;
-use crate::executor::claim_log::{names, tell};
-use crate::executor::claim_pod::{ClaimPodOutcome, give, still_waits, time_left};
-use crate::executor::outcome::{CallError, Class};
-use crate::executor::pod_patch::{add, annotation, handlers_are_on, label, test};
-use crate::executor::publish_status::{claim_status, fail_claim, write_claim};
+use crate::client::call::{CallError, Class};
+use crate::executor::claim_pod::{ClaimPodOutcome, claim_pod};
+use crate::executor::handle::{BINDINGS, Executor};
+use crate::executor::publish_status::{fail_claim, publish_claim_status};
 use crate::executor::request_limit::RequestSlot;
-use crate::executor::{BINDINGS, Writer, pause_after};
-use crate::model::claim::Claim;
-use crate::model::claim_spec::pod_metadata;
-use crate::model::pool::Pool;
-use crate::model::sandbox::{Owner, Sandbox};
+use crate::executor::retry::retry_delay;
+use crate::executor::task::BindOrder;
+use crate::executor::waiting_claim::{report_rejection, time_left};
+use crate::model::sandbox::Sandbox;
 use crate::planner;
+use crate::telemetry::outcome_log::{log_outcome, names};
 use futures::StreamExt;
 use futures::stream;
-use jiff::Timestamp;
-use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Bindings of one claim under way at once. One for many is to leave places for others.
-const OF_ONE_CLAIM: usize = BINDINGS / 4;
+/// Concurrent bindings of one claim. A claim for many sandboxes must leave slots to other claims.
+const BINDINGS_PER_CLAIM: usize = BINDINGS / 4;
 
-/// One claim and the sandboxes that it is to get now.
-#[derive(Clone, Debug)]
-pub struct BindOrder {
-    /// The claim as last seen.
-    pub claim: Arc<Claim>,
-    /// The pool that serves it.
-    pub pool: Arc<Pool>,
-    pub(crate) sandboxes: Vec<Arc<Sandbox>>,
-    /// Those that it holds already: the last attempt was left half done.
-    pub(crate) held: Vec<Arc<Sandbox>>,
-    /// The claim has not had to wait for them.
-    pub(crate) warm: bool,
-}
-
-/// Binds the sandboxes of `order` to its claim, and publishes them when it has all that it wants. Whatever happens, none
-/// is left bound to anything else: for one that has changed the next plan takes the next sandbox; a claim for which one is
-/// refused pauses; if W2 does not arrive, the claim's own reconcile repeats it.
-pub(crate) async fn run(writer: Writer, order: Arc<BindOrder>) {
-    serve(&writer, &order).await;
+/// Binds the sandboxes of `order` to its claim and publishes them when the claim holds all that it wants. After a conflict the
+/// next plan selects another sandbox. After a rejection the claim pauses. If W2 fails, the claim's reconcile repeats it.
+pub(crate) async fn run(executor: Executor, order: Arc<BindOrder>) {
+    bind_and_publish(&executor, &order).await;
     let pool = &order.pool.key;
-    let mut index = writer.shared.lock();
+    let mut index = executor.shared.lock();
     if index.bind_limit.end(pool, order.sandboxes.len()) {
         drop(index);
-        writer.trigger(vec![ReconcileRequest::Pool(pool.clone())]);
+        executor.trigger(vec![ReconcileRequest::Pool(pool.clone())]);
     }
 }
 
-async fn serve(writer: &Writer, order: &BindOrder) {
+async fn bind_and_publish(executor: &Executor, order: &BindOrder) {
     let claim = &order.claim;
-    let mut slot = writer.bindings.slot();
-    // A claim for one keeps its place among the writes from its first to its second.
+    let mut slot = executor.bindings.slot();
+    // A claim for one sandbox keeps its slot from W1 to W2.
     let outcomes = if let [sandbox] = &order.sandboxes[..] {
-        vec![give(writer, &mut slot, order, sandbox).await]
+        vec![claim_pod(executor, &mut slot, order, sandbox).await]
     } else {
         let all = order.sandboxes.iter().map(async |sandbox| {
-            let mut slot = writer.bindings.slot();
-            give(writer, &mut slot, order, sandbox).await
+            let mut slot = executor.bindings.slot();
+            claim_pod(executor, &mut slot, order, sandbox).await
         });
         let all: Vec<_> = all.collect();
-        stream::iter(all).buffered(OF_ONE_CLAIM).collect().await
+        stream::iter(all).buffered(BINDINGS_PER_CLAIM).collect().await
     };
     let mut bound = order.held.clone();
-    let mut refused = None;
-    for outcomes in outcomes {
-        match outcomes {
+    let mut rejected = None;
+    for outcome in outcomes {
+        match outcome {
             ClaimPodOutcome::Held(pod) => bound.push(pod),
             ClaimPodOutcome::Missed => {}
-            ClaimPodOutcome::Rejected(message) => refused = Some(message),
+            ClaimPodOutcome::Rejected(message) => rejected = Some(message),
             ClaimPodOutcome::Invalid(message) => {
                 let message = format!("podMetadata cannot be added to a sandbox: {message}");
                 let (claim, pool) = (Arc::clone(claim), Arc::clone(&order.pool));
-                return fail_claim(writer.clone(), claim, pool, reasons::INVALID_SPEC, message).await;
+                return fail_claim(executor.clone(), claim, pool, reasons::INVALID_SPEC, message).await;
             }
         }
     }
-    // Those that its status lists stay, and what is too many is released once the status tells so.
+    // Sandboxes in the claim's status stay. Surplus sandboxes are released after the status is published, because only the
+    // status says which sandboxes the claim keeps.
     bound.sort_by_key(|sandbox| !claim.lists(sandbox));
     bound.truncate(claim.wanted());
     let published = if bound.len() < claim.wanted() {
         None
     } else {
-        Some(publish(writer, &mut slot, order, &bound).await)
+        Some(publish_claim(executor, &mut slot, order, &bound).await)
     };
     drop(slot);
-    if let (Some(message), None) = (refused, &published) {
+    if let (Some(message), None) = (rejected, &published) {
         let message = format!("the API server refuses the binding: {message}");
-        let told = report_rejection(writer, order, &message).await;
-        let left = time_left(&writer.shared.lock(), order, writer.shared.now());
-        let after = pause_after(told.err().as_ref()).min(left);
-        return writer.pause(Arc::clone(claim), after);
+        let reported = report_rejection(executor, order, &message).await;
+        let left = time_left(&executor.shared.lock(), order, executor.shared.now());
+        let after = retry_delay(reported.err().as_ref()).min(left);
+        return executor.pause(Arc::clone(claim), after);
     }
-    let mut index = writer.shared.lock();
+    let mut index = executor.shared.lock();
     index.end_rejection(claim);
     index.expectations.end_in_flight(&claim.uid);
     drop(index);
     match published {
         Some(Err(error)) if error.class() != Class::Gone => {
             if !error.is_logged() {
-                tracing::warn!(claim = %claim.key, error = error.message(), "bound, but not published yet");
+                tracing::warn!(claim = %claim.key, error = error.message(), "the claim is bound, but its status could not be written yet");
             }
-            writer.requeue_claim_after(claim, Some(&error));
+            executor.requeue_claim_after(claim, Some(&error));
         }
         Some(_) => {}
-        // The claim was passed over while this task had it, and a second leader may have served it.
+        // Plans skipped the claim while this task ran, and a second leader may have served it.
         None => {
-            let mut again = writer.shared.lock().pools_for(claim);
+            let mut again = executor.shared.lock().pools_for(claim);
             again.push(ReconcileRequest::Claim(claim.key.clone()));
-            writer.trigger(again);
+            executor.trigger(again);
         }
     }
-}
-
-/// Has the claim say why it is not bound, unless it says that its binding is refused.
-pub(crate) async fn report_rejection(
-    writer: &Writer,
-    order: &BindOrder,
-    message: &str,
-) -> Result<(), CallError> {
-    let claim = &order.claim;
-    let now = writer.shared.now();
-    if !note_rejection(writer, order, message, now) {
-        return Ok(());
-    }
-    let status = planner::claim::pending(claim, reasons::BINDING_REFUSED, message, now);
-    write_claim(writer, claim, status).await
-}
-
-/// Notes why the claim waits. Answers whether it is to be told.
-fn note_rejection(writer: &Writer, order: &BindOrder, message: &str, now: Timestamp) -> bool {
-    let claim = &order.claim;
-    let mut index = writer.shared.lock();
-    let waits = still_waits(&index, order, now);
-    if waits {
-        writer.trigger(index.note_rejection(claim, message));
-    }
-    let says_so = planner::claim::rejection(claim).is_some();
-    waits && !(says_so && claim.status.observed_generation == claim.generation)
 }
 
 /// W2.
-async fn publish(
-    writer: &Writer,
+async fn publish_claim(
+    executor: &Executor,
     slot: &mut RequestSlot<'_>,
     order: &BindOrder,
     bound: &[Arc<Sandbox>],
 ) -> Result<(), CallError> {
     let claim = &order.claim;
     let resolved_spec = claim.resolved_spec(Some(&order.pool.claim_defaults));
-    // The API tells readiness in whole seconds. In the second in which the claim came, one that had to wait had nothing.
-    let came = claim.arrived.as_second();
+    // The API has readiness in whole seconds. A claim that waited found no available sandbox in the second of its arrival.
+    let arrived = claim.arrived.as_second();
     let availability_rule = &order.pool.spec.availability_rule;
-    let latest = if order.warm { came } else { came - 1 };
+    let latest = if order.warm { arrived } else { arrived - 1 };
     let warm = |sandbox: &Sandbox| {
         sandbox
             .up_at(availability_rule)
             .is_some_and(|at| at.as_second() <= latest)
     };
-    let status = planner::claim::binding(claim, &resolved_spec, bound, warm, writer.shared.now());
-    let published = claim_status(writer, slot, claim, &status).await;
+    let status = planner::claim::binding(claim, &resolved_spec, bound, warm, executor.shared.now());
+    let published = publish_claim_status(executor, slot, claim, &status).await;
     match &published {
-        Ok(()) => tell(writer, claim, &status),
+        Ok(()) => log_outcome(&executor.metrics, &executor.shared, claim, &status),
         Err(error) if error.class() == Class::Gone => {
             let pods = names(&status.sandboxes);
-            tracing::info!(claim = %claim.key, pods, "the claim went while it was bound, and what it holds goes with it");
+            tracing::info!(claim = %claim.key, pods, "the claim was deleted while it was bound; its sandboxes are deleted with it");
         }
         Err(_) => {}
     }
     published
-}
-
-/// The JSON Patch of W1. It holds no resource version, so that status updates of the kubelet do not get in its
-/// way; instead it tests everything that makes the pod claimable. A failed test answers 422 and changes nothing. The phase
-/// is tested beside Ready, which the pod garbage collector leaves True on a pod that it marks Failed.
-pub fn claiming_patch(claim: &Claim, sandbox: &Sandbox, pool: &Pool) -> Value {
-    let Owner::Pool { uid: owning_pool } = &sandbox.owner else {
-        return json!([{"op": "test", "path": "/kind", "value": null}]);
-    };
-    let owner = format!("/metadata/ownerReferences/{}", sandbox.owner_index);
-    let ready = format!("/status/conditions/{}", sandbox.ready_index.unwrap_or(usize::MAX));
-    let mut patch = vec![
-        test("/metadata/uid".into(), json!(sandbox.uid)),
-        test(label(labels::STATE), json!(labels::WARM)),
-        test("/metadata/deletionTimestamp".into(), Value::Null),
-        test(format!("{owner}/uid"), json!(owning_pool)),
-        test("/status/phase".into(), json!("Running")),
-        test(format!("{ready}/type"), json!("Ready")),
-        test(format!("{ready}/status"), json!("True")),
-    ];
-    patch.extend(handlers_are_on(&pool.spec.availability_rule.pre_normal, sandbox));
-    patch.push(add(label(labels::STATE), json!(labels::CLAIMED)));
-    patch.push(add(label(labels::CLAIM), json!(claim.key.name)));
-    patch.push(add(label(labels::CLAIM_UID), json!(claim.uid)));
-    patch.push(json!({"op": "replace", "path": owner, "value": {
-        "apiVersion": API_VERSION, "kind": "SandboxClaim", "name": claim.key.name, "uid": claim.uid,
-        "controller": true, "blockOwnerDeletion": false,
-    }}));
-    let metadata = claim
-        .spec
-        .as_ref()
-        .map(|spec| pod_metadata(spec, &pool.claim_defaults))
-        .unwrap_or_default();
-    let PodMetadata {
-        labels: own_labels,
-        annotations,
-    } = metadata;
-    let ours = |key: &str| key.starts_with(labels::PREFIX);
-    patch.extend(
-        own_labels
-            .iter()
-            .filter(|(k, _)| !ours(k))
-            .map(|(k, v)| add(label(k), json!(v))),
-    );
-    if !annotations.is_empty() && !sandbox.annotated {
-        patch.push(test("/metadata/annotations".into(), Value::Null));
-        patch.push(add("/metadata/annotations".into(), json!({})));
-    }
-    patch.extend(
-        annotations
-            .iter()
-            .filter(|(k, _)| !ours(k))
-            .map(|(k, v)| add(annotation(k), json!(v))),
-    );
-    Value::Array(patch)
 }

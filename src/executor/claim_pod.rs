@@ -1,115 +1,121 @@
-//! W1: gives a pod to a claim, and excludes every other claim.
+//! W1: one pod becomes the claim's, and no other claim can bind it.
 
-use crate::cache::index::Index;
-use crate::executor::Writer;
-use crate::executor::bind::{BindOrder, claiming_patch, report_rejection};
-use crate::executor::outcome::{CallError, Class, Tries};
+use crate::client::call::{CallError, Class};
+use crate::executor::handle::Executor;
+use crate::executor::pod_patch::{PodPatchError, claiming_patch};
 use crate::executor::request_limit::RequestSlot;
+use crate::executor::retry::Tries;
+use crate::executor::task::BindOrder;
+use crate::executor::waiting_claim::{report_rejection, still_waits, time_left};
 use crate::model::claim::Claim;
 use crate::model::sandbox::{Owner, Sandbox};
 use crate::model::stored::StoredPod;
-use jiff::Timestamp;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What came of W1.
+/// The outcome of W1.
 pub(crate) enum ClaimPodOutcome {
-    /// The claim holds the pod, which is like this now.
+    /// The claim holds the pod, whose present state this is.
     Held(Arc<Sandbox>),
-    /// Not this one: it has changed, is another's, or the claim has no use for it any more.
+    /// The pod has changed or belongs to another claim, or this claim no longer waits.
     Missed,
-    /// The API server will not have it; its words. That may be for what the claim adds, so no other claim is to miss the
-    /// sandbox.
+    /// The API server rejects the write; its message. The cause may be the metadata that this claim adds, so the sandbox stays
+    /// available to other claims.
     Rejected(String),
-    /// No pod can have the metadata that the claim wants for it; the API server's words.
+    /// No pod can have the claim's metadata; the API server's message.
     Invalid(String),
 }
 
-/// Why W1 was not made.
+/// Why W1 did not happen.
 enum NotClaimed {
-    /// The API server's last word.
+    /// The pod as last seen cannot be bound.
+    Conflict(PodPatchError),
+    /// The API server's last answer.
     For(CallError),
-    /// The claim waits no more, and the sandbox is as it was.
-    Free,
-    /// The claim waits no more, and a try whose answer was lost may have been carried out.
+    /// The claim no longer waits; the pod is unchanged.
+    Unsent,
+    /// The claim no longer waits; a try whose answer was lost may have happened.
     Unknown,
 }
 
-/// W1 for one sandbox.
-pub(crate) async fn give(
-    writer: &Writer,
+/// Binds one sandbox to the claim of `order`.
+pub(crate) async fn claim_pod(
+    executor: &Executor,
     slot: &mut RequestSlot<'_>,
     order: &BindOrder,
     sandbox: &Arc<Sandbox>,
 ) -> ClaimPodOutcome {
     let claim = &order.claim;
-    match exclude(writer, slot, order, sandbox).await {
+    match patch_pod(executor, slot, order, sandbox).await {
         Ok(pod) => {
-            writer.shared.lock().expectations.answered(sandbox);
+            executor.shared.lock().expectations.answered(sandbox);
             return ClaimPodOutcome::Held(Arc::new(pod));
         }
         Err(NotClaimed::Unknown) => {
-            // A live read is to tell, unless the watch does before.
-            writer.shared.lock().expectations.answered(sandbox);
+            // The watch shows the outcome, or else a live read.
+            executor.shared.lock().expectations.answered(sandbox);
         }
-        Err(NotClaimed::Free) => free(writer, sandbox),
+        Err(NotClaimed::Conflict(error)) => {
+            tracing::debug!(claim = %claim.key, %error, "the sandbox cannot be bound");
+            executor.hold_until_changed(sandbox);
+        }
+        Err(NotClaimed::Unsent) => forget_binding(executor, sandbox),
         Err(NotClaimed::For(error)) if error.is_rejection() => {
             let message = error.message();
             if !error.is_logged() {
-                tracing::error!(claim = %claim.key, pod = %sandbox.key, error = message, "the binding was refused");
+                tracing::error!(claim = %claim.key, pod = %sandbox.key, error = message, "the API server rejects the binding");
             }
-            let now = writer.shared.now();
-            let mut index = writer.shared.lock();
+            let now = executor.shared.now();
+            let mut index = executor.shared.lock();
             if still_waits(&index, order, now) {
                 index.note_rejected_sandbox(claim, sandbox);
             }
             drop(index);
-            free(writer, sandbox);
+            forget_binding(executor, sandbox);
             return ClaimPodOutcome::Rejected(message);
         }
         Err(NotClaimed::For(error)) => match error.class() {
             Class::Invalid(message) => {
-                free(writer, sandbox);
+                forget_binding(executor, sandbox);
                 return ClaimPodOutcome::Invalid(message);
             }
-            Class::Gone => writer.gone(sandbox),
+            Class::Gone => executor.gone(sandbox),
             class => {
-                tracing::debug!(claim = %claim.key, pod = %sandbox.key, ?class, "the sandbox was taken or has changed");
-                writer.hold_until_changed(sandbox);
+                tracing::debug!(claim = %claim.key, pod = %sandbox.key, ?class, "the sandbox has changed since it was selected");
+                executor.hold_until_changed(sandbox);
             }
         },
     }
     ClaimPodOutcome::Missed
 }
 
-/// The sandbox was not given, and is as it was.
-fn free(writer: &Writer, sandbox: &Sandbox) {
-    writer.shared.lock().expectations.forget(sandbox);
-    writer.requeue(sandbox);
+/// Forgets the expected binding of a sandbox that is unchanged.
+fn forget_binding(executor: &Executor, sandbox: &Sandbox) {
+    executor.shared.lock().expectations.forget(sandbox);
+    executor.requeue(sandbox);
 }
 
-/// W1. Answers the pod as it is now. It is tried no more once the claim has no use for it.
-async fn exclude(
-    writer: &Writer,
+/// Sends W1 until its outcome is known or the claim no longer waits. Returns the pod as it is now.
+async fn patch_pod(
+    executor: &Executor,
     slot: &mut RequestSlot<'_>,
     order: &BindOrder,
     sandbox: &Sandbox,
 ) -> Result<Sandbox, NotClaimed> {
     let (claim, pool) = (&order.claim, &order.pool);
-    let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &sandbox.key.namespace);
+    let pods: Api<StoredPod> = Api::namespaced(executor.client.clone(), &sandbox.key.namespace);
     let name = &sandbox.key.name;
-    let patch: json_patch::Patch = serde_json::from_value(claiming_patch(claim, sandbox, pool))
-        .map_err(|e| NotClaimed::For(CallError::Kube(kube::Error::SerdeError(e))))?;
+    let patch = claiming_patch(claim, sandbox, pool).map_err(NotClaimed::Conflict)?;
     let (parameters, patch) = (PatchParams::default(), Patch::Json::<()>(patch));
-    let (mut tries, mut told) = (Tries::new(), false);
+    let (mut tries, mut reported) = (Tries::new(), false);
     let answer = loop {
-        slot.take().await;
-        if !still_waits(&writer.shared.lock(), order, writer.shared.now()) {
-            break Err(NotClaimed::Free);
+        slot.acquire().await;
+        if !still_waits(&executor.shared.lock(), order, executor.shared.now()) {
+            break Err(NotClaimed::Unsent);
         }
-        writer.shared.lock().expectations.goes_on(sandbox);
+        executor.shared.lock().expectations.goes_on(sandbox);
         let error = match slot.call(pods.patch(name, &parameters, &patch)).await {
             Ok(pod) => break Ok(pod),
             Err(error) => error,
@@ -117,25 +123,25 @@ async fn exclude(
         let Some(pause) = tries.pause_after(&error) else {
             break Err(NotClaimed::For(error));
         };
-        if tries.go_on_failing(pause) {
+        if tries.keep_failing(pause) {
             if error.is_rejection() {
                 break Err(NotClaimed::For(error));
             }
-            if !std::mem::replace(&mut told, true) {
-                slot.leave();
+            if !std::mem::replace(&mut reported, true) {
+                slot.release();
                 let error = error.message();
-                tracing::warn!(claim = %claim.key, pod = %sandbox.key, error, "the API server does not make the binding");
+                tracing::warn!(claim = %claim.key, pod = %sandbox.key, error, "the binding keeps failing");
                 let message = format!("the API server does not make the binding: {error}");
-                // Where that fails, too, it is not the claim that has to be told.
-                _ = report_rejection(writer, order, &message).await;
+                // When this write fails, too, the cause is not the claim.
+                _ = report_rejection(executor, order, &message).await;
             }
         }
-        wait(writer, slot, order, pause).await;
+        back_off(executor, slot, order, pause).await;
     };
     let pod = match answer {
-        // An earlier try whose answer was lost may be the one that changed the pod, whatever is said of a later one.
-        Err(why) if is_open(&why, tries.lost) => {
-            let now = live(writer, slot, order, &pods, name).await?;
+        // An earlier try whose answer was lost may have changed the pod, whatever a later try is answered.
+        Err(why) if is_unknown(&why, tries.lost) => {
+            let now = read_live(executor, slot, order, &pods, name).await?;
             if !is_held(&now, claim, sandbox) {
                 return Err(why);
             }
@@ -146,18 +152,18 @@ async fn exclude(
     Ok(Sandbox::read(&pod).unwrap_or_else(|| sandbox.clone()))
 }
 
-/// Whether `why` leaves open who has the pod.
-fn is_open(why: &NotClaimed, lost: bool) -> bool {
+/// Whether `why` does not say which claim holds the pod.
+fn is_unknown(why: &NotClaimed, lost: bool) -> bool {
     match why {
-        NotClaimed::For(error) if error.class() == Class::Stale => true,
+        NotClaimed::For(error) if error.class() == Class::Conflict => true,
         NotClaimed::For(error) if error.class() == Class::Gone => false,
         _ => lost,
     }
 }
 
-/// The pod as it is, read as often as it takes while the claim waits, and once at least.
-async fn live(
-    writer: &Writer,
+/// Reads the pod, again and again while the claim waits and at least once.
+async fn read_live(
+    executor: &Executor,
     slot: &mut RequestSlot<'_>,
     order: &BindOrder,
     pods: &Api<StoredPod>,
@@ -174,34 +180,17 @@ async fn live(
             Class::Throttled(pause) => pause,
             _ => tries.next_pause(),
         };
-        wait(writer, slot, order, pause).await;
-        if !still_waits(&writer.shared.lock(), order, writer.shared.now()) {
+        back_off(executor, slot, order, pause).await;
+        if !still_waits(&executor.shared.lock(), order, executor.shared.now()) {
             return Err(NotClaimed::Unknown);
         }
     }
 }
 
-/// Gives the place up and waits, but for no longer than the claim does.
-async fn wait(writer: &Writer, slot: &mut RequestSlot<'_>, order: &BindOrder, pause: Duration) {
-    let left = time_left(&writer.shared.lock(), order, writer.shared.now());
-    slot.pause(pause.min(left)).await;
-}
-
-/// Whether the claim is still there and waits, as far as is seen.
-pub(crate) fn still_waits(index: &Index, order: &BindOrder, now: Timestamp) -> bool {
-    !time_left(index, order, now).is_zero()
-}
-
-/// For how long the claim still waits to be served, as far as is seen: its user may have given it more or less time.
-pub(crate) fn time_left(index: &Index, order: &BindOrder, now: Timestamp) -> Duration {
-    let claim = index.claim(&order.claim.key);
-    let Some(claim) = claim.filter(|claim| claim.uid == order.claim.uid && claim.waiting()) else {
-        return Duration::ZERO;
-    };
-    let resolved_spec = claim.resolved_spec(Some(&order.pool.claim_defaults));
-    let ends = [claim.deadline(&resolved_spec), claim.expiration()];
-    let end = ends.into_iter().flatten().min().unwrap_or(Timestamp::MAX);
-    end.duration_since(now).try_into().unwrap_or_default()
+/// Releases the slot and waits, but no longer than the claim waits.
+async fn back_off(executor: &Executor, slot: &mut RequestSlot<'_>, order: &BindOrder, pause: Duration) {
+    let left = time_left(&executor.shared.lock(), order, executor.shared.now());
+    slot.back_off(pause.min(left)).await;
 }
 
 fn is_held(pod: &StoredPod, claim: &Claim, sandbox: &Sandbox) -> bool {

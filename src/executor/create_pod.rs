@@ -1,18 +1,16 @@
-//! Creating pods, under names chosen beforehand, so that a repeated POST cannot create two.
+//! Creates pods under names chosen beforehand: a repeated POST cannot create two.
 
 use crate::api::{API_VERSION, labels};
 use crate::cache::index::ReconcileRequest;
-use crate::cache::snapshot::PoolSnapshot;
-use crate::executor::Writer;
-use crate::executor::outcome::{CallError, Class, Tries, call, confirm, post};
+use crate::client::call::{CallError, Class, call};
+use crate::client::object_requests;
+use crate::executor::handle::Executor;
 use crate::executor::request_limit::RequestSlot;
-use crate::executor::task::Task;
-use crate::model::Key;
+use crate::executor::retry::{Tries, confirm};
+use crate::executor::task::{CreateOrder, Task};
 use crate::model::pool::Pool;
-use crate::model::revision::Template;
 use crate::model::sandbox::{Owner, Sandbox};
 use crate::model::stored::StoredPod;
-use crate::planner::Plan;
 use kube::Api;
 use serde_json::{Map, Value, json};
 use std::future::Future;
@@ -20,123 +18,94 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long the decision to create a pod stands while its outcome is unknown. What is needed may have changed since.
-const STANDS: Duration = Duration::from_secs(2);
+/// How long a POST is repeated while its outcome is unknown. Afterwards demand may have changed, and a new plan decides.
+const DECISION_LIFETIME: Duration = Duration::from_secs(2);
 
-/// One pod to be created.
-#[derive(Clone, Debug)]
-pub struct CreateOrder {
-    /// Namespace and name of the pod.
-    pub pod: Key,
-    revision: String,
-    template: Arc<Template>,
-    reason: &'static str,
-}
-
-impl CreateOrder {
-    /// The order for one planned creation.
-    pub(crate) fn new(
-        snapshot: &PoolSnapshot,
-        plan: &Plan,
-        name: &str,
-        revision: &str,
-        reason: &'static str,
-    ) -> Self {
-        let previous = plan.revisions.previous.as_ref().filter(|p| p.hash == revision);
-        Self {
-            pod: Key::new(snapshot.key().namespace.clone(), name),
-            revision: revision.to_string(),
-            template: Arc::clone(&previous.unwrap_or(&plan.revisions.update).template),
-            reason,
-        }
-    }
-}
-
-/// Creates the pods: the first alone, and the others only when the API server took it, so that a template it
-/// refuses costs one request and not hundreds.
-pub(crate) async fn run(writer: Writer, pool: Arc<Pool>, orders: Vec<CreateOrder>) {
+/// Creates the pods: the first alone, the rest only after the API server accepted it. A template that the API server rejects
+/// then costs one request, not hundreds.
+pub(crate) async fn run(executor: Executor, pool: Arc<Pool>, orders: Vec<CreateOrder>) {
     let Some((first, rest)) = orders.split_first() else {
         return;
     };
-    match create(&writer, &pool, first).await {
-        Ok(true) => writer.creation_succeeded(&pool),
+    match create(&executor, &pool, first).await {
+        Ok(true) => executor.creation_succeeded(&pool),
         Ok(false) => {}
-        Err(NotCreated::For(error)) => return refuse(&writer, &pool, &orders, &error),
-        // The pod of `first` may come.
-        Err(NotCreated::Unknown(error)) => return refuse(&writer, &pool, rest, &error),
+        Err(NotCreated::For(error)) => return start_backoff(&executor, &pool, &orders, &error),
+        // The first pod may still appear.
+        Err(NotCreated::Unknown(error)) => return start_backoff(&executor, &pool, rest, &error),
     }
     for order in rest {
         let (pool, orders) = (Arc::clone(&pool), vec![order.clone()]);
-        writer.start(Task::Create { pool, orders });
+        executor.start(Task::Create { pool, orders });
     }
 }
 
 /// Why a pod is not known to have been created.
 enum NotCreated {
-    /// The API server's last word.
+    /// The API server's last answer.
     For(CallError),
-    /// It may have been: its answer is lost, and the API server cannot be asked. A later live read is to tell.
+    /// The pod may exist: the answer was lost and a live read failed. A later live read finds out.
     Unknown(CallError),
 }
 
-/// Answers whether the pod was created. It is not when the pool was changed while the order waited for its turn: then the
-/// next plan says what is needed.
-async fn create(writer: &Writer, pool: &Pool, order: &CreateOrder) -> Result<bool, NotCreated> {
-    let mut slot = writer.changes.slot();
-    slot.take().await;
-    let now = writer.shared.lock().pool(&pool.key);
+/// Returns whether the pod was created. It is not when the pool changed while the order waited for a slot: then the next plan
+/// decides.
+async fn create(executor: &Executor, pool: &Pool, order: &CreateOrder) -> Result<bool, NotCreated> {
+    let mut slot = executor.changes.slot();
+    slot.acquire().await;
+    let now = executor.shared.lock().pool(&pool.key);
     if now.is_none_or(|now| (&now.uid, now.generation) != (&pool.uid, pool.generation)) {
-        forget(writer, pool, order);
+        forget(executor, pool, order);
         return Ok(false);
     }
-    let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &order.pod.namespace);
+    let pods: Api<StoredPod> = Api::namespaced(executor.client.clone(), &order.pod.namespace);
     let body = pod(pool, order);
-    let post = || post(&writer.client, &pods, &body);
-    let is_seen = || !writer.shared.lock().expectations.is_creating(&order.pod);
-    let answer = while_it_stands(&mut slot, &pods, pool, &order.pod.name, post, is_seen).await;
-    let unseen = writer.shared.lock().expectations.create_answered(&order.pod);
+    let post = || object_requests::create(&executor.client, &pods, &body);
+    let is_visible = || !executor.shared.lock().expectations.is_creating(&order.pod);
+    let answer = post_until_known(&mut slot, &pods, pool, &order.pod.name, post, is_visible).await;
+    let unseen = executor.shared.lock().expectations.create_answered(&order.pod);
     match answer {
         Ok(_) => {
             let (pod, reason) = (&order.pod, order.reason);
             tracing::info!(pool = %pool.key, %pod, revision = order.revision, reason, "sandbox created");
-            writer.metrics.created(&pool.key, reason);
+            executor.metrics.created(&pool.key, reason);
             Ok(true)
         }
-        // Its answer is lost, and the watch has shown it. It may have served a claim and be gone by now.
+        // The answer was lost, but the watch has shown the pod. It may have been bound and deleted since.
         Err(_) if !unseen => Ok(true),
         Err(error) => Err(error),
     }
 }
 
-/// The pod of `order` does not come.
-fn forget(writer: &Writer, pool: &Pool, order: &CreateOrder) {
-    writer.shared.lock().expectations.created(&order.pod);
-    writer
+/// Forgets the expected creation of `order`.
+fn forget(executor: &Executor, pool: &Pool, order: &CreateOrder) {
+    executor.shared.lock().expectations.created(&order.pod);
+    executor
         .to_reconcile
         .send([ReconcileRequest::Pool(pool.key.clone())]);
 }
 
-/// Sends a creation until its outcome is known, but not for longer than the decision to create stands. Once an answer is
-/// lost, a live read tells whether the pod is there, whatever is said of a later try: a quota refuses it before its name is
-/// looked at. When it is not there, what is needed by now is decided anew. One that the watch has shown is not sent again:
-/// it may be gone by now, and would be made twice.
-async fn while_it_stands<F: Future<Output = Result<StoredPod, CallError>>>(
+/// Repeats a POST until its outcome is known, at most for [`DECISION_LIFETIME`]. After a lost answer a live read decides
+/// whether the pod exists, whatever a later try is answered: a quota rejects a POST before its name is checked. If the pod does
+/// not exist, the next plan decides again. A pod that the watch has shown is not posted again: it may be gone by now, and the
+/// POST would create a second one.
+async fn post_until_known<F: Future<Output = Result<StoredPod, CallError>>>(
     slot: &mut RequestSlot<'_>,
     pods: &Api<StoredPod>,
     pool: &Pool,
     name: &str,
     mut post: impl FnMut() -> F,
-    is_seen: impl Fn() -> bool,
+    is_visible: impl Fn() -> bool,
 ) -> Result<StoredPod, NotCreated> {
     let (decided, mut tries) = (Instant::now(), Tries::new());
-    let stands = || decided.elapsed() < STANDS;
+    let is_valid = || decided.elapsed() < DECISION_LIFETIME;
     let mut error = CallError::NoAnswer;
     loop {
-        slot.take().await;
-        if tries.lost && is_seen() {
+        slot.acquire().await;
+        if tries.lost && is_visible() {
             return Err(NotCreated::Unknown(error));
         }
-        if tries.lost && !stands() {
+        if tries.lost && !is_valid() {
             break;
         }
         error = match post().await {
@@ -147,10 +116,10 @@ async fn while_it_stands<F: Future<Output = Result<StoredPod, CallError>>>(
             break;
         }
         tries.lost = true;
-        if !stands() {
+        if !is_valid() {
             break;
         }
-        slot.pause(tries.next_pause()).await;
+        slot.back_off(tries.next_pause()).await;
     }
     if !tries.lost && !is_name_taken(&error) {
         return Err(NotCreated::For(error));
@@ -158,17 +127,17 @@ async fn while_it_stands<F: Future<Output = Result<StoredPod, CallError>>>(
     match confirm(slot, || call(pods.get(name))).await {
         Ok(existing) if is_of(pool, &existing) => Ok(existing),
         Err(unreadable) if unreadable.class() != Class::Gone => Err(NotCreated::Unknown(unreadable)),
-        // A stranger's, or none.
+        // Not a pod of this pool, or no pod.
         Ok(_) | Err(_) => Err(NotCreated::For(error)),
     }
 }
 
-/// The name is a stranger's, or that of an earlier try.
+/// Another pod has the name: a pod of a user or of an earlier try.
 fn is_name_taken(error: &CallError) -> bool {
     matches!(error, CallError::Kube(kube::Error::Api(status)) if status.is_already_exists())
 }
 
-/// The pod was made for `pool`; a claim may have it by now.
+/// Whether the pod was created for `pool`; a claim may own it by now.
 fn is_of(pool: &Pool, pod: &StoredPod) -> bool {
     Sandbox::read(pod).is_some_and(|sandbox| match &sandbox.owner {
         Owner::Pool { uid } => *uid == pool.uid,
@@ -177,24 +146,24 @@ fn is_of(pool: &Pool, pod: &StoredPod) -> bool {
     })
 }
 
-/// Nothing of `orders` will come: no more pods are created for a while, and the pool says why.
-fn refuse(writer: &Writer, pool: &Pool, orders: &[CreateOrder], error: &CallError) {
+/// Forgets `orders` and stops creations of the pool for a while. The pool's status says why.
+fn start_backoff(executor: &Executor, pool: &Pool, orders: &[CreateOrder], error: &CallError) {
     let message = error.message();
-    let mut index = writer.shared.lock();
+    let mut index = executor.shared.lock();
     for order in orders {
         index.expectations.created(&order.pod);
     }
     drop(index);
-    let pause = writer.creation_failed(pool, error);
+    let pause = executor.creation_failed(pool, error);
     if !error.is_logged() {
         tracing::warn!(pool = %pool.key, error = message, retry_in = ?pause, "a pod could not be created");
     }
-    writer
+    executor
         .to_reconcile
         .send([ReconcileRequest::Pool(pool.key.clone())]);
 }
 
-/// The pod: the template as written, with our labels, and owned by the pool.
+/// The pod: the template as written, with the operator's labels, owned by the pool.
 fn pod(pool: &Pool, order: &CreateOrder) -> Value {
     let template = &order.template.value;
     let mut metadata = Map::new();

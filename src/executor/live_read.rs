@@ -1,8 +1,9 @@
-//! Live reads, where the watch alone cannot tell what is true.
+//! Reads objects live where the watch cannot prove a fact.
 
 use crate::api::claim::BoundSandbox;
-use crate::executor::outcome::{CallError, Class, call};
-use crate::executor::{Writer, delete_pod};
+use crate::client::call::{CallError, Class, call};
+use crate::executor::delete_pod;
+use crate::executor::handle::Executor;
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::sandbox::{Owner, Sandbox};
@@ -11,44 +12,44 @@ use crate::model::stored::{StoredClaim, StoredPod};
 use kube::Api;
 use std::sync::Arc;
 
-/// Reads a pod on which an own write was not seen in time.
-pub(crate) async fn confirm(writer: &Writer, key: &Key) {
-    let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &key.namespace);
-    let before = writer.shared.lock().watch_progress();
+/// Reads a pod whose expected write the watch has not shown in time.
+pub(crate) async fn confirm(executor: &Executor, key: &Key) {
+    let pods: Api<StoredPod> = Api::namespaced(executor.client.clone(), &key.namespace);
+    let before = executor.shared.lock().watch_progress();
     let answer = call(pods.get(&key.name)).await;
-    let mut index = writer.shared.lock();
+    let mut index = executor.shared.lock();
     let touched = match answer {
         Ok(pod) => index.confirm(key, Some(&pod), before),
         Err(error) if error.class() == Class::Gone => index.confirm(key, None, before),
         Err(error) => {
             if !error.is_logged() {
-                tracing::warn!(pod = %key, error = error.message(), "an own write is unseen, and the pod cannot be read");
+                tracing::warn!(pod = %key, error = error.message(), "the watch does not show a write on the pod, and the pod cannot be read");
             }
             return;
         }
     };
     let pod = index.pod(key);
     drop(index);
-    tracing::warn!(pod = %key, "an own write was not seen in time and was settled by a live read");
-    writer.trigger(touched);
-    // Also where the pod is as it was: the write has not happened, and may be due again.
+    tracing::warn!(pod = %key, "the watch did not show a write in time; a live read did");
+    executor.trigger(touched);
+    // If the pod is unchanged, the write has not happened and may be due again.
     if let Some(pod) = pod {
-        writer.requeue(&pod);
+        executor.requeue(&pod);
     }
 }
 
-/// Whether all the `published` sandboxes of a claim are gone indeed. When one is not, or nobody can tell now, the claim is
-/// looked at again later: no watch may tell of that one's end.
-pub(crate) async fn all_lost(writer: &Writer, claim: &Claim, published: &[BoundSandbox]) -> bool {
-    for one in published {
-        match is_lost(writer, claim, one).await {
+/// Whether live reads show all `published` sandboxes of a claim lost. When a sandbox still exists or cannot be read, the claim
+/// is requeued after a delay: the watch may never show the end of that sandbox.
+pub(crate) async fn all_lost(executor: &Executor, claim: &Claim, published: &[BoundSandbox]) -> bool {
+    for sandbox in published {
+        match is_lost(executor, claim, sandbox).await {
             Ok(true) => {}
             Ok(false) => {
-                writer.requeue_claim_after(claim, None);
+                executor.requeue_claim_after(claim, None);
                 return false;
             }
             Err(error) => {
-                writer.requeue_claim_after(claim, Some(&error));
+                executor.requeue_claim_after(claim, Some(&error));
                 return false;
             }
         }
@@ -56,10 +57,15 @@ pub(crate) async fn all_lost(writer: &Writer, claim: &Claim, published: &[BoundS
     true
 }
 
-/// Deletes a sandbox that `claim` holds and does not list, if that is so indeed: another leader may have published it a
-/// moment ago, or be about to while the claim waits. When nobody can tell now, the claim is looked at again later.
-pub(crate) async fn release(writer: Writer, claim: Arc<Claim>, sandbox: Arc<Sandbox>, reason: &'static str) {
-    let claims: Api<StoredClaim> = Api::namespaced(writer.client.clone(), &claim.key.namespace);
+/// Deletes a sandbox that `claim` holds and does not list, if a live read confirms it: another leader may have just published
+/// it, or be about to while the claim waits. When the claim cannot be read, it is requeued after a delay.
+pub(crate) async fn release(
+    executor: Executor,
+    claim: Arc<Claim>,
+    sandbox: Arc<Sandbox>,
+    reason: &'static str,
+) {
+    let claims: Api<StoredClaim> = Api::namespaced(executor.client.clone(), &claim.key.namespace);
     let answer = call(claims.get(&claim.key.name)).await;
     let unlisted = match &answer {
         Ok(stored) => {
@@ -69,24 +75,24 @@ pub(crate) async fn release(writer: Writer, claim: Arc<Claim>, sandbox: Arc<Sand
         Err(error) => error.class() == Class::Gone,
     };
     if unlisted {
-        return delete_pod::run(writer, sandbox, reason).await;
+        return delete_pod::run(executor, sandbox, reason).await;
     }
-    writer.shared.lock().expectations.forget(&sandbox);
-    writer.requeue_claim_after(&claim, answer.as_ref().err());
+    executor.shared.lock().expectations.forget(&sandbox);
+    executor.requeue_claim_after(&claim, answer.as_ref().err());
 }
 
-/// Whether the published sandbox is gone indeed; an error when nobody can tell now. A pod whose labels were
-/// taken off by hand leaves the watch and is still its tenant's.
-async fn is_lost(writer: &Writer, claim: &Claim, published: &BoundSandbox) -> Result<bool, CallError> {
-    let pods: Api<StoredPod> = Api::namespaced(writer.client.clone(), &claim.key.namespace);
-    let before = writer.shared.lock().watch_progress();
+/// Whether a live read shows the published sandbox lost; an error when it cannot be read. A pod whose labels a user removed
+/// leaves the watch but still belongs to the claim.
+async fn is_lost(executor: &Executor, claim: &Claim, published: &BoundSandbox) -> Result<bool, CallError> {
+    let pods: Api<StoredPod> = Api::namespaced(executor.client.clone(), &claim.key.namespace);
+    let before = executor.shared.lock().watch_progress();
     match call(pods.get(&published.name)).await {
         Ok(pod) => {
             let held = stored::is_owned_by(&pod.metadata, &claim.uid);
             let labelled = Sandbox::read(&pod).is_some_and(|s| matches!(s.owner, Owner::Claim { .. }));
             if held && labelled {
-                let touched = writer.shared.lock().learn_pod(&pod, before);
-                writer.trigger(touched);
+                let touched = executor.shared.lock().learn_pod(&pod, before);
+                executor.trigger(touched);
             }
             Ok(!held || stored::uid(&pod.metadata) != published.uid)
         }

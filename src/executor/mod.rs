@@ -1,210 +1,23 @@
-//! The only code that writes to the API server. Every write is noted as pending before it is sent, and runs
-//! in a task of its own: a plan is applied without waiting for any answer, so a claim never waits behind a
-//! creation. What the answers say reaches the next plan through the index.
+//! The only code that writes to the API server: it carries out plans, one task per item.
+//!
+//! Every write is noted as expected before it is sent and runs in a task of its own. A plan is therefore carried out without
+//! waiting for an answer, and no claim waits behind a creation. Answers reach the next plan through the cache.
 
 pub mod bind;
-mod claim_log;
 mod claim_pod;
 pub mod create_pod;
 pub mod delete_pod;
 pub mod drain_pod;
-pub mod events;
+mod handle;
 pub mod live_read;
-pub mod outcome;
-mod pod_patch;
+pub mod pod_patch;
 pub mod publish_status;
 mod request_limit;
+mod retry;
+mod run_task;
 mod shutdown;
 pub mod store_revision;
 pub mod task;
+mod waiting_claim;
 
-use crate::cache::bind_limit;
-use crate::cache::index::ReconcileRequest;
-use crate::cache::watch::{ReconcileSender, SharedCache};
-use crate::model::Key;
-use crate::model::claim::Claim;
-use crate::model::pool::Pool;
-use crate::model::sandbox::{Owner, Sandbox};
-use crate::telemetry::metrics::Metrics;
-use events::Events;
-use jiff::SignedDuration;
-use kube::Client;
-use outcome::{CallError, Class};
-use request_limit::RequestLimit;
-use std::sync::Arc;
-use std::time::Duration;
-use task::{RETRY_AFTER, Task};
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
-
-/// Bindings under way at once; they start in order of service.
-const BINDINGS: usize = bind_limit::AT_ONCE;
-/// Creations and deletions under way at once, apart from the bindings so that none of those waits for them.
-const CHANGES: usize = 32;
-
-/// What every write needs. Cheap to clone.
-#[derive(Clone)]
-pub struct Writer {
-    pub(crate) client: Client,
-    pub(crate) shared: SharedCache,
-    pub(crate) to_reconcile: ReconcileSender,
-    pub(crate) events: Events,
-    pub(crate) metrics: Metrics,
-    bindings: Arc<RequestLimit>,
-    changes: Arc<RequestLimit>,
-    tasks: TaskTracker,
-    stop: CancellationToken,
-    /// Who starts tasks in place of the runtime.
-    starter: Option<Arc<dyn Fn(Task) + Send + Sync>>,
-}
-
-impl Writer {
-    /// A writer over `client` that reports to `shared` and `triggers`, and has `metrics` count what it does.
-    pub fn new(client: Client, shared: SharedCache, to_reconcile: ReconcileSender, metrics: Metrics) -> Self {
-        Self {
-            events: Events::new(client.clone()),
-            metrics,
-            client,
-            shared,
-            to_reconcile,
-            bindings: Arc::new(RequestLimit::new(BINDINGS)),
-            changes: Arc::new(RequestLimit::new(CHANGES)),
-            tasks: TaskTracker::new(),
-            stop: CancellationToken::new(),
-            starter: None,
-        }
-    }
-
-    /// The same writer, whose tasks are handed to `starter` and left to it.
-    #[must_use]
-    pub fn handing_tasks_to(self, starter: impl Fn(Task) + Send + Sync + 'static) -> Self {
-        Self {
-            starter: Some(Arc::new(starter)),
-            ..self
-        }
-    }
-
-    /// Waits until every request on the wire has been answered, and what follows from the answer, too. Tasks that only
-    /// wait for their turn or pause before they try again end at once.
-    pub async fn finish(&self) {
-        self.stop.cancel();
-        self.tasks.close();
-        self.tasks.wait().await;
-    }
-
-    /// The API server rejected a write that pods of `pool` wait for: none is created for the pause that this returns.
-    pub(crate) fn creation_failed(&self, pool: &Pool, error: &CallError) -> SignedDuration {
-        let asks = match error.class() {
-            Class::Throttled(pause) => Some(pause),
-            _ => None,
-        };
-        let now = self.shared.now();
-        let mut index = self.shared.lock();
-        let memory = index.pool_memory_mut(pool);
-        memory.map_or(SignedDuration::ZERO, |memory| {
-            memory.creation_backoff.failed(pool, error.message(), asks, now)
-        })
-    }
-
-    /// The API server created a pod of `pool`.
-    pub(crate) fn creation_succeeded(&self, pool: &Pool) {
-        if let Some(memory) = self.shared.lock().pool_memory_mut(pool) {
-            memory.creation_backoff.succeeded(pool);
-        }
-    }
-
-    pub(crate) fn trigger(&self, to_reconcile: Vec<ReconcileRequest>) {
-        self.to_reconcile.send(to_reconcile);
-    }
-
-    /// Starts a task. One that only waits does not hold up a shutdown.
-    pub(crate) fn start(&self, task: Task) {
-        match &self.starter {
-            Some(starter) => starter(task),
-            None if task.waits() => drop(tokio::spawn(task.run(self.clone()))),
-            None => drop(self.spawn(task)),
-        }
-    }
-
-    /// Carries a task out. It goes on also when nobody waits for that any more.
-    pub(crate) async fn carry_out(&self, task: Task) {
-        // One that panicked has told the log.
-        _ = self.spawn(task).await;
-    }
-
-    fn spawn(&self, task: Task) -> JoinHandle<()> {
-        let task = task.run(self.clone());
-        self.tasks
-            .spawn(shutdown::unless_stopped(task, self.stop.clone()))
-    }
-
-    /// Has the pool of `sandbox` and the claim that owns it by now looked at again.
-    pub(crate) fn requeue(&self, sandbox: &Sandbox) {
-        let namespace = &sandbox.key.namespace;
-        let mut to_reconcile = vec![ReconcileRequest::Pool(sandbox.pool_key())];
-        let now = self.shared.lock().pod(&sandbox.key);
-        if let Owner::Claim { name, .. } = now.as_ref().map_or(&sandbox.owner, |pod| &pod.owner) {
-            to_reconcile.push(ReconcileRequest::Claim(Key::new(namespace, name)));
-        }
-        self.to_reconcile.send(to_reconcile);
-    }
-
-    /// Has `claim` looked at again after a while, which is as long as the API server asks for in `error` at least.
-    pub(crate) fn requeue_claim_after(&self, claim: &Claim, error: Option<&CallError>) {
-        let mut again = self.shared.lock().pools_for(claim);
-        again.push(ReconcileRequest::Claim(claim.key.clone()));
-        self.requeue_after(again, pause_after(error));
-    }
-
-    /// Has objects looked at again after a while, each once however often that is asked for meanwhile.
-    pub(crate) fn requeue_after(&self, mut again: Vec<ReconcileRequest>, after: Duration) {
-        let mut index = self.shared.lock();
-        again.retain(|trigger| index.later.insert(trigger.clone()));
-        drop(index);
-        if !again.is_empty() {
-            self.start(Task::LookAgain { again, after });
-        }
-    }
-
-    /// The API server has said that `sandbox` is gone or going: it counts for nothing any more, before the watch shows it.
-    pub(crate) fn gone(&self, sandbox: &Sandbox) {
-        self.shared.lock().expectations.deleted(sandbox);
-        self.requeue(sandbox);
-    }
-
-    /// Leaves `sandbox` alone until the watch shows a change of it, or for a while when none comes.
-    pub(crate) fn hold_until_changed(&self, sandbox: &Arc<Sandbox>) {
-        let mut index = self.shared.lock();
-        let is_newer =
-            |now: &Sandbox| now.uid == sandbox.uid && now.resource_version != sandbox.resource_version;
-        let has_changed = index.pod(&sandbox.key).is_some_and(|now| is_newer(&now));
-        if has_changed {
-            index.expectations.forget(sandbox);
-        } else {
-            index.expectations.conflicted(sandbox);
-        }
-        drop(index);
-        self.requeue(sandbox);
-        if has_changed {
-            return;
-        }
-        let sandbox = Arc::clone(sandbox);
-        let after = RETRY_AFTER;
-        self.start(Task::TryAgain { sandbox, after });
-    }
-
-    /// Leaves `claim`, which is noted as being served, alone for a while, and others are served meanwhile.
-    pub(crate) fn pause(&self, claim: Arc<Claim>, after: Duration) {
-        self.shared.lock().expectations.pausing(&claim.uid);
-        self.start(Task::ServeAgain { claim, after });
-    }
-}
-
-/// How long to wait before a write that failed is made again.
-fn pause_after(error: Option<&CallError>) -> Duration {
-    match error.map(CallError::class) {
-        Some(Class::Throttled(pause)) => pause.max(RETRY_AFTER),
-        _ => RETRY_AFTER,
-    }
-}
+pub use handle::Executor;

@@ -1,44 +1,189 @@
-//! Pieces of the JSON Patches (RFC 6902) on pods. A patch whose test fails answers 422 and changes nothing.
+//! Builds the JSON Patches (RFC 6902) that change a pod's owner or state.
+//!
+//! They hold no resource version, so that a status update of the kubelet is no conflict. Instead they test what the change
+//! depends on. A failed test answers 422 and changes nothing.
 
+use crate::api::claim::PodMetadata;
+use crate::api::{API_VERSION, labels};
+use crate::model::Key;
+use crate::model::claim::Claim;
+use crate::model::claim_spec::pod_metadata;
 use crate::model::lifecycle_hook::Hook;
-use crate::model::sandbox::Sandbox;
+use crate::model::pool::Pool;
+use crate::model::sandbox::{Owner, Sandbox};
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{AddOperation, Patch, PatchOperation, ReplaceOperation, TestOperation};
 use serde_json::{Value, json};
+use thiserror::Error;
 
-/// The test that `path` holds `value`; null holds where there is nothing.
-pub(crate) fn test(path: String, value: Value) -> Value {
-    json!({"op": "test", "path": path, "value": value})
+/// Why no patch of a pod can be built: the pod, as last seen, already fails a test of the patch. Senders treat it as a
+/// conflict.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PodPatchError {
+    /// A pool or claim that could be tested for does not own the pod.
+    #[error("pod {0} has no owner that may change it")]
+    Owner(Key),
+    /// The pod's status has no condition Ready.
+    #[error("pod {0} has no condition Ready")]
+    NotReady(Key),
+    /// A finalizer of a lifecycle hook is not on the pod.
+    #[error("pod {pod} lacks the finalizer {finalizer}")]
+    Finalizer {
+        /// The pod.
+        pod: Key,
+        /// The finalizer.
+        finalizer: String,
+    },
 }
 
-/// The operation that puts `value` at `path`.
-pub(crate) fn add(path: String, value: Value) -> Value {
-    json!({"op": "add", "path": path, "value": value})
+/// The patch of W1: it binds `sandbox` of `pool` to `claim`, if the pod is still available. It tests the phase beside Ready,
+/// because the pod garbage collector leaves Ready True on a pod that it marks Failed.
+///
+/// # Errors
+/// When the pod as last seen cannot be bound.
+pub fn claiming_patch(claim: &Claim, sandbox: &Sandbox, pool: &Pool) -> Result<Patch, PodPatchError> {
+    let Owner::Pool { uid: owning_pool } = &sandbox.owner else {
+        return Err(PodPatchError::Owner(sandbox.key.clone()));
+    };
+    let ready_index = sandbox.ready_index;
+    let ready_index = ready_index.ok_or_else(|| PodPatchError::NotReady(sandbox.key.clone()))?;
+    let owner = owner(sandbox);
+    let ready = pointer(["status", "conditions"]).with_trailing_token(ready_index);
+    let mut patch = vec![
+        test(pointer(["metadata", "uid"]), json!(sandbox.uid)),
+        test(label(labels::STATE), json!(labels::WARM)),
+        test(pointer(["metadata", "deletionTimestamp"]), Value::Null),
+        test(owner.with_trailing_token("uid"), json!(owning_pool)),
+        test(pointer(["status", "phase"]), json!("Running")),
+        test(ready.with_trailing_token("type"), json!("Ready")),
+        test(ready.with_trailing_token("status"), json!("True")),
+    ];
+    patch.extend(handlers_are_on(&pool.spec.availability_rule.pre_normal, sandbox)?);
+    patch.push(add(label(labels::STATE), json!(labels::CLAIMED)));
+    patch.push(add(label(labels::CLAIM), json!(claim.key.name)));
+    patch.push(add(label(labels::CLAIM_UID), json!(claim.uid)));
+    let reference = json!({
+        "apiVersion": API_VERSION, "kind": "SandboxClaim", "name": claim.key.name, "uid": claim.uid,
+        "controller": true, "blockOwnerDeletion": false,
+    });
+    patch.push(replace(owner, reference));
+    let metadata = claim
+        .spec
+        .as_ref()
+        .map(|spec| pod_metadata(spec, &pool.claim_defaults))
+        .unwrap_or_default();
+    let PodMetadata {
+        labels: own_labels,
+        annotations,
+    } = metadata;
+    let is_reserved = |key: &str| key.starts_with(labels::PREFIX);
+    patch.extend(
+        own_labels
+            .iter()
+            .filter(|(k, _)| !is_reserved(k))
+            .map(|(k, v)| add(label(k), json!(v))),
+    );
+    if !annotations.is_empty() && !sandbox.annotated {
+        patch.push(test(pointer(["metadata", "annotations"]), Value::Null));
+        patch.push(add(pointer(["metadata", "annotations"]), json!({})));
+    }
+    patch.extend(
+        annotations
+            .iter()
+            .filter(|(k, _)| !is_reserved(k))
+            .map(|(k, v)| add(annotation(k), json!(v))),
+    );
+    Ok(Patch(patch))
+}
+
+/// The patch that marks a warm sandbox as draining, if the pod has not changed at all: a claim may have bound it, or it may
+/// have become available.
+///
+/// # Errors
+/// When the pod as last seen has no owner to test for.
+pub(crate) fn draining_patch(sandbox: &Sandbox) -> Result<Patch, PodPatchError> {
+    let version = pointer(["metadata", "resourceVersion"]);
+    let unchanged = vec![test(version, json!(sandbox.resource_version))];
+    state_patch(sandbox, labels::WARM, labels::DRAINING, unchanged)
+}
+
+/// The patch that marks a draining sandbox as warm, if every handler of `hook`, its preDelete hooks, is still on it.
+///
+/// # Errors
+/// When the pod as last seen has no owner to test for, or lacks a handler.
+pub(crate) fn restoring_patch(sandbox: &Sandbox, hook: &Hook) -> Result<Patch, PodPatchError> {
+    let untouched = handlers_are_on(hook, sandbox)?;
+    state_patch(sandbox, labels::DRAINING, labels::WARM, untouched)
+}
+
+/// The patch that changes the state label of an unclaimed pod from one value to another, under `conditions`.
+fn state_patch(
+    sandbox: &Sandbox,
+    from: &str,
+    to: &str,
+    conditions: Vec<PatchOperation>,
+) -> Result<Patch, PodPatchError> {
+    let (Owner::Pool { uid: owner_uid } | Owner::Claim { uid: owner_uid, .. }) = &sandbox.owner else {
+        return Err(PodPatchError::Owner(sandbox.key.clone()));
+    };
+    let mut patch = vec![
+        test(pointer(["metadata", "uid"]), json!(sandbox.uid)),
+        test(label(labels::STATE), json!(from)),
+        test(pointer(["metadata", "deletionTimestamp"]), Value::Null),
+        test(owner(sandbox).with_trailing_token("uid"), json!(owner_uid)),
+    ];
+    patch.extend(conditions);
+    patch.push(replace(label(labels::STATE), json!(to)));
+    Ok(Patch(patch))
 }
 
 /// Tests that every handler of `hook` is still on the pod, where it was seen on `sandbox`.
-pub(crate) fn handlers_are_on(hook: &Hook, sandbox: &Sandbox) -> Vec<Value> {
+fn handlers_are_on(hook: &Hook, sandbox: &Sandbox) -> Result<Vec<PatchOperation>, PodPatchError> {
     let labels = hook
         .labels
         .iter()
-        .map(|(key, value)| test(label(key), json!(value)));
+        .map(|(key, value)| Ok(test(label(key), json!(value))));
     let finalizers = hook.finalizers.iter().map(|name| {
-        let seen_at = sandbox.finalizers.iter().position(|f| f == name);
-        let index = seen_at.unwrap_or(usize::MAX);
-        test(format!("/metadata/finalizers/{index}"), json!(name))
+        let index = sandbox.finalizers.iter().position(|f| f == name);
+        let index = index.ok_or_else(|| PodPatchError::Finalizer {
+            pod: sandbox.key.clone(),
+            finalizer: name.clone(),
+        })?;
+        let finalizer = pointer(["metadata", "finalizers"]).with_trailing_token(index);
+        Ok(test(finalizer, json!(name)))
     });
     labels.chain(finalizers).collect()
 }
 
-/// The path of a label.
-pub(crate) fn label(key: &str) -> String {
-    format!("/metadata/labels/{}", escaped(key))
+/// The test that `path` holds `value`. Null also holds where nothing is.
+fn test(path: PointerBuf, value: Value) -> PatchOperation {
+    PatchOperation::Test(TestOperation { path, value })
 }
 
-/// The path of an annotation.
-pub(crate) fn annotation(key: &str) -> String {
-    format!("/metadata/annotations/{}", escaped(key))
+/// The operation that puts `value` at `path`, over what is there.
+fn add(path: PointerBuf, value: Value) -> PatchOperation {
+    PatchOperation::Add(AddOperation { path, value })
 }
 
-/// A key as a JSON Pointer writes it (RFC 6901).
-fn escaped(key: &str) -> String {
-    key.replace('~', "~0").replace('/', "~1")
+/// The operation that replaces what is at `path`; it fails where nothing is.
+fn replace(path: PointerBuf, value: Value) -> PatchOperation {
+    PatchOperation::Replace(ReplaceOperation { path, value })
+}
+
+/// The path of these fields. The library escapes each of them (RFC 6901).
+fn pointer<const N: usize>(fields: [&str; N]) -> PointerBuf {
+    PointerBuf::from_tokens(fields)
+}
+
+fn label(key: &str) -> PointerBuf {
+    pointer(["metadata", "labels", key])
+}
+
+fn annotation(key: &str) -> PointerBuf {
+    pointer(["metadata", "annotations", key])
+}
+
+/// The path of the owner reference of the pool or claim that owns the pod.
+fn owner(sandbox: &Sandbox) -> PointerBuf {
+    pointer(["metadata", "ownerReferences"]).with_trailing_token(sandbox.owner_index)
 }

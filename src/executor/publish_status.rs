@@ -1,35 +1,37 @@
-//! Writing statuses.
+//! Writes statuses of pools and claims, and deletes claims.
 
 use crate::api::claim::Phase;
 use crate::api::{PoolStatus, SandboxClaimStatus};
 use crate::cache::index::ReconcileRequest;
-use crate::executor::claim_log::tell;
-use crate::executor::delete_pod::only;
-use crate::executor::outcome::{CallError, Class, call, confirm};
+use crate::client::call::{CallError, Class, call};
+use crate::client::object_requests::only;
+use crate::executor::handle::Executor;
 use crate::executor::request_limit::RequestSlot;
-use crate::executor::{Writer, pause_after};
+use crate::executor::retry::confirm;
+use crate::executor::retry::retry_delay;
 use crate::model::claim::Claim;
 use crate::model::pool::Pool;
 use crate::model::stored::{StoredClaim, StoredPool};
 use crate::planner;
+use crate::telemetry::outcome_log::log_outcome;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Writes the status of a pool, and the events that tell of what is new in it. The status needs no resource
-/// version: it is recomputed from what is seen, whatever was there before.
-pub(crate) async fn pool_status(writer: Writer, pool: Arc<Pool>, status: PoolStatus) {
-    let api: Api<StoredPool> = Api::namespaced(writer.client.clone(), &pool.key.namespace);
+/// Writes the status of a pool and the events about its changes. It needs no resource version: the status is recomputed from
+/// the cache, whatever was stored before.
+pub(crate) async fn pool_status(executor: Executor, pool: Arc<Pool>, status: PoolStatus) {
+    let api: Api<StoredPool> = Api::namespaced(executor.client.clone(), &pool.key.namespace);
     let body = json!({"metadata": {"uid": pool.uid}, "status": changed(&pool.status, &status)});
     match call(api.patch_status(&pool.key.name, &PatchParams::default(), &Patch::Merge(body))).await {
         Ok(answer) => {
-            writer
+            executor
                 .shared
                 .lock()
                 .published_pool(&pool, answer.metadata.resource_version.as_deref());
-            writer.events.send(&pool, &status).await;
+            executor.events.send(&pool, &status).await;
         }
         Err(error) if error.class() == Class::Gone => {}
         Err(error) => {
@@ -37,12 +39,12 @@ pub(crate) async fn pool_status(writer: Writer, pool: Arc<Pool>, status: PoolSta
                 tracing::warn!(pool = %pool.key, error = error.message(), "the status could not be written");
             }
             let again = vec![ReconcileRequest::Pool(pool.key.clone())];
-            writer.requeue_after(again, pause_after(Some(&error)));
+            executor.requeue_after(again, retry_delay(Some(&error)));
         }
     }
 }
 
-/// The merge patch (RFC 7386) that makes a status `after`: what `before` has and `after` leaves out is null there.
+/// The merge patch (RFC 7386) from `before` to `after`. It sets fields that only `before` has to null.
 pub fn changed<S: Serialize>(before: &S, after: &S) -> Value {
     let (before, mut after) = (json!(before), json!(after));
     if let (Some(before), Some(after)) = (before.as_object(), after.as_object_mut()) {
@@ -53,24 +55,24 @@ pub fn changed<S: Serialize>(before: &S, after: &S) -> Value {
     after
 }
 
-/// The patch that writes the status of a claim if its version is still this one.
+/// The patch that writes the status of a claim whose resource version is still `version`.
 fn claim_patch(claim: &Claim, version: &str, status: &SandboxClaimStatus) -> Patch<Value> {
     let metadata = json!({"uid": claim.uid, "resourceVersion": version});
     Patch::Merge(json!({"metadata": metadata, "status": changed(&claim.status, status)}))
 }
 
-/// W2: writes the status of a claim from `place`, on the version of it that was decided on. When another write came
-/// between, the claim is read again and the write repeated, as long as the claim still waits.
+/// W2: writes the status of a claim from `slot`, on the version that the decision was made on. After a conflict the claim is
+/// read again and the write repeated, as long as the claim still waits.
 ///
 /// # Errors
-/// When the claim has been bound or ended by somebody else, or the write failed.
-pub(crate) async fn claim_status(
-    writer: &Writer,
+/// When another operator bound or ended the claim, or the write failed.
+pub(crate) async fn publish_claim_status(
+    executor: &Executor,
     slot: &mut RequestSlot<'_>,
     claim: &Claim,
     status: &SandboxClaimStatus,
 ) -> Result<(), CallError> {
-    let api: Api<StoredClaim> = Api::namespaced(writer.client.clone(), &claim.key.namespace);
+    let api: Api<StoredClaim> = Api::namespaced(executor.client.clone(), &claim.key.namespace);
     let parameters = PatchParams::default();
     let mut version = claim.resource_version.clone();
     loop {
@@ -81,14 +83,14 @@ pub(crate) async fn claim_status(
         .await;
         let error = match answer {
             Ok(answer) => {
-                writer.shared.lock().published_claim(
+                executor.shared.lock().published_claim(
                     claim,
                     status.phase,
                     answer.metadata.resource_version.as_deref(),
                 );
                 return Ok(());
             }
-            Err(error) if error.class() == Class::Stale => error,
+            Err(error) if error.class() == Class::Conflict => error,
             Err(error) => return Err(error),
         };
         let stored = confirm(slot, || call(api.get(&claim.key.name))).await?;
@@ -106,9 +108,9 @@ pub(crate) async fn claim_status(
     }
 }
 
-/// Ends a claim without a sandbox that `pool` was to serve.
+/// Ends a claim of `pool` without a sandbox.
 pub(crate) async fn fail_claim(
-    writer: Writer,
+    executor: Executor,
     claim: Arc<Claim>,
     pool: Arc<Pool>,
     reason: &'static str,
@@ -121,50 +123,49 @@ pub(crate) async fn fail_claim(
         &resolved_spec,
         reason,
         &message,
-        writer.shared.now(),
+        executor.shared.now(),
     );
-    match write_claim(&writer, &claim, status).await {
-        // A claim that has changed is decided on anew when the watch shows it.
-        Err(error) if error.class() != Class::Stale => writer.pause(claim, pause_after(Some(&error))),
+    match write_claim(&executor, &claim, status).await {
+        // A claim that has changed is planned again when the watch shows it.
+        Err(error) if error.class() != Class::Conflict => executor.pause(claim, retry_delay(Some(&error))),
         answer => {
-            writer.shared.lock().expectations.end_in_flight(&claim.uid);
+            executor.shared.lock().expectations.end_in_flight(&claim.uid);
             if let Err(error) = answer {
-                writer.requeue_claim_after(&claim, Some(&error));
+                executor.requeue_claim_after(&claim, Some(&error));
             }
         }
     }
 }
 
-/// Writes the status of a claim as it was decided on, or not at all, and then it is looked at again.
-pub(crate) async fn update_claim(writer: &Writer, claim: &Claim, status: SandboxClaimStatus) {
-    if let Err(error) = write_claim(writer, claim, status).await {
-        // The watch brings what came between, and with it the next decision. Should nothing have come between, the
-        // claim must not be left as it is.
-        writer.requeue_claim_after(claim, Some(&error));
+/// Writes the status of a claim on the version that the decision was made on. When that fails, the claim is requeued.
+pub(crate) async fn update_claim(executor: &Executor, claim: &Claim, status: SandboxClaimStatus) {
+    if let Err(error) = write_claim(executor, claim, status).await {
+        // After a conflict the watch shows the new version and triggers a reconcile. After any other error nothing else does.
+        executor.requeue_claim_after(claim, Some(&error));
     }
 }
 
-/// Writes the status of a claim as it was decided on. For one that is gone there is nothing to write.
+/// Writes the status of a claim on the version that the decision was made on. A claim that is gone is no error.
 pub(crate) async fn write_claim(
-    writer: &Writer,
+    executor: &Executor,
     claim: &Claim,
     status: SandboxClaimStatus,
 ) -> Result<(), CallError> {
-    let api: Api<StoredClaim> = Api::namespaced(writer.client.clone(), &claim.key.namespace);
+    let api: Api<StoredClaim> = Api::namespaced(executor.client.clone(), &claim.key.namespace);
     let patch = claim_patch(claim, &claim.resource_version, &status);
     match call(api.patch_status(&claim.key.name, &PatchParams::default(), &patch)).await {
         Ok(answer) => {
-            writer.shared.lock().published_claim(
+            executor.shared.lock().published_claim(
                 claim,
                 status.phase,
                 answer.metadata.resource_version.as_deref(),
             );
-            tell(writer, claim, &status);
+            log_outcome(&executor.metrics, &executor.shared, claim, &status);
             Ok(())
         }
         Err(error) if error.class() == Class::Gone => Ok(()),
         Err(error) => {
-            if error.class() != Class::Stale && !error.is_logged() {
+            if error.class() != Class::Conflict && !error.is_logged() {
                 tracing::warn!(claim = %claim.key, error = error.message(), "the status could not be written");
             }
             Err(error)
@@ -172,18 +173,18 @@ pub(crate) async fn write_claim(
     }
 }
 
-/// Deletes a claim that has ended, as it was when that was decided.
-pub(crate) async fn delete_claim(writer: &Writer, claim: &Claim) {
-    let api: Api<StoredClaim> = Api::namespaced(writer.client.clone(), &claim.key.namespace);
-    let as_seen = only(&claim.uid, Some(&claim.resource_version));
-    match call(api.delete(&claim.key.name, &as_seen)).await {
-        Ok(_) => tracing::info!(claim = %claim.key, "claim deleted, ttlSecondsAfterFinished after its end"),
+/// Deletes the version of an ended claim that the decision was made on.
+pub(crate) async fn delete_claim(executor: &Executor, claim: &Claim) {
+    let api: Api<StoredClaim> = Api::namespaced(executor.client.clone(), &claim.key.namespace);
+    let version_decided_on = only(&claim.uid, Some(&claim.resource_version));
+    match call(api.delete(&claim.key.name, &version_decided_on)).await {
+        Ok(_) => tracing::info!(claim = %claim.key, "claim deleted: ttlSecondsAfterFinished has passed"),
         Err(error) if error.class() == Class::Gone => {}
         Err(error) => {
-            if error.class() != Class::Stale && !error.is_logged() {
+            if error.class() != Class::Conflict && !error.is_logged() {
                 tracing::warn!(claim = %claim.key, error = error.message(), "the claim could not be deleted");
             }
-            writer.requeue_claim_after(claim, Some(&error));
+            executor.requeue_claim_after(claim, Some(&error));
         }
     }
 }

@@ -1,28 +1,27 @@
-//! Places among the requests under way. Nobody keeps one over a pause, so a write that is refused at once keeps no other
-//! waiting; one that hangs does, until its deadline.
+//! Limits concurrent requests. A task releases its slot while it backs off.
 
-use crate::executor::outcome::{CallError, call};
+use crate::client::call::{CallError, call};
 use std::future::Future;
 use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// So many requests of one sort are under way at once, and as many more that are sent again: one that is never answered has
-/// its place until its deadline, and those that are sent for the first time are not to wait for it.
+/// A limit for first tries and an equal one for retries. A request that is never answered holds its slot until its deadline;
+/// with limits of their own, retries of such requests cannot delay first tries.
 #[derive(Debug)]
 pub(crate) struct RequestLimit {
-    first: Semaphore,
-    again: Semaphore,
+    first_tries: Semaphore,
+    retries: Semaphore,
 }
 
 impl RequestLimit {
     pub(crate) fn new(count: usize) -> Self {
         Self {
-            first: Semaphore::new(count),
-            again: Semaphore::new(count),
+            first_tries: Semaphore::new(count),
+            retries: Semaphore::new(count),
         }
     }
 
-    /// A place that is taken at the first request, in order of asking.
+    /// A slot, not acquired yet. Slots are granted in the order of acquisition.
     pub(crate) fn slot(&self) -> RequestSlot<'_> {
         RequestSlot {
             limit: Some(self),
@@ -32,7 +31,7 @@ impl RequestLimit {
     }
 }
 
-/// The place of one write, kept from its first request until it pauses or ends.
+/// The slot of one write, held from its first request until it backs off or ends.
 pub(crate) struct RequestSlot<'a> {
     limit: Option<&'a RequestLimit>,
     tried: bool,
@@ -40,8 +39,8 @@ pub(crate) struct RequestSlot<'a> {
 }
 
 impl RequestSlot<'_> {
-    /// A place where there is room for any number.
-    pub(crate) fn anywhere() -> Self {
+    /// A slot that no limit bounds.
+    pub(crate) fn unlimited() -> Self {
         RequestSlot {
             limit: None,
             tried: false,
@@ -49,31 +48,35 @@ impl RequestSlot<'_> {
         }
     }
 
-    /// Waits for the place unless it has it.
-    pub(crate) async fn take(&mut self) {
+    /// Waits for the slot unless it is held.
+    pub(crate) async fn acquire(&mut self) {
         if let (Some(limit), None) = (self.limit, &self.permit) {
-            let lane = if self.tried { &limit.again } else { &limit.first };
-            self.permit = lane.acquire().await.ok();
+            let semaphore = if self.tried {
+                &limit.retries
+            } else {
+                &limit.first_tries
+            };
+            self.permit = semaphore.acquire().await.ok();
         }
     }
 
-    /// Sends a request from this place, as [`call`] does.
+    /// Sends a request from this slot, as [`call`] does.
     pub(crate) async fn call<T>(
         &mut self,
         request: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, CallError> {
-        self.take().await;
+        self.acquire().await;
         call(request).await
     }
 
-    /// Gives the place up.
-    pub(crate) fn leave(&mut self) {
+    /// Releases the slot. The next acquisition counts as a retry.
+    pub(crate) fn release(&mut self) {
         (self.permit, self.tried) = (None, true);
     }
 
-    /// Gives the place up and waits.
-    pub(crate) async fn pause(&mut self, pause: Duration) {
-        self.leave();
-        tokio::time::sleep(pause).await;
+    /// Releases the slot and waits.
+    pub(crate) async fn back_off(&mut self, delay: Duration) {
+        self.release();
+        tokio::time::sleep(delay).await;
     }
 }

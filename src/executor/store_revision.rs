@@ -1,12 +1,15 @@
-//! Storing template revisions as ControllerRevision objects.
+//! Stores template revisions as ControllerRevision objects.
 
 use crate::api::{API_VERSION, labels};
 use crate::cache::index::ReconcileRequest;
 use crate::cache::snapshot::{Creation, PoolSnapshot};
-use crate::executor::delete_pod::only;
-use crate::executor::outcome::{CallError, Class, call, confirm, post};
+use crate::client::call::{CallError, Class, call};
+use crate::client::object_requests;
+use crate::client::object_requests::only;
+use crate::executor::handle::Executor;
 use crate::executor::request_limit::RequestSlot;
-use crate::executor::{Writer, pause_after};
+use crate::executor::retry::confirm;
+use crate::executor::retry::retry_delay;
 use crate::model::pool::Pool;
 use crate::model::revision::{HASH_VERSION, Revision};
 use crate::model::stored;
@@ -19,21 +22,21 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Whether something about the stored revisions has to be written now. Deleting old ones alone is left for when the pool
-/// `is_looked_at_later`, as it is after that has failed.
-pub(crate) fn due(snapshot: &PoolSnapshot, plan: &Plan, is_looked_at_later: bool) -> bool {
+/// Whether stored revisions must be written now. Deletions alone wait when the pool `is_requeued`, as after a failed
+/// deletion.
+pub(crate) fn due(snapshot: &PoolSnapshot, plan: &Plan, is_requeued: bool) -> bool {
     let waits = matches!(&snapshot.creation, Creation::BackOff { until, .. } if *until > snapshot.now);
-    let trims = !plan.revisions.trim.is_empty() && !is_looked_at_later;
+    let trims = !plan.revisions.trim.is_empty() && !is_requeued;
     !waits && (plan.revisions.store.is_some() || trims)
 }
 
-/// Stores the update revision as the newest and deletes those over the history limit.
-pub(crate) async fn run(writer: Writer, pool: Arc<Pool>, revisions: Revisions) {
-    let api: Api<StoredRevision> = Api::namespaced(writer.client.clone(), &pool.key.namespace);
-    let before = writer.shared.lock().watch_progress();
+/// Stores the update revision as the newest and deletes revisions over the history limit.
+pub(crate) async fn run(executor: Executor, pool: Arc<Pool>, revisions: Revisions) {
+    let api: Api<StoredRevision> = Api::namespaced(executor.client.clone(), &pool.key.namespace);
+    let before = executor.shared.lock().watch_progress();
     let stored = match &revisions.store {
         None => Ok(None),
-        Some(Store::Create(number)) => create(&writer.client, &api, &pool, &revisions, *number)
+        Some(Store::Create(number)) => create(&executor.client, &api, &pool, &revisions, *number)
             .await
             .map(Some),
         Some(Store::Renumber(revision, number)) => renumber(&api, &pool, revision, *number).await.map(Some),
@@ -47,16 +50,16 @@ pub(crate) async fn run(writer: Writer, pool: Arc<Pool>, revisions: Revisions) {
     }
     let again = vec![ReconcileRequest::Pool(pool.key.clone())];
     if let Some(error) = failed {
-        writer.requeue_after(again.clone(), pause_after(Some(&error)));
+        executor.requeue_after(again.clone(), retry_delay(Some(&error)));
     }
     let stored = stored.map_err(|error| {
-        let pause = writer.creation_failed(&pool, &error);
+        let pause = executor.creation_failed(&pool, &error);
         if !error.is_logged() {
             let error = error.message();
             tracing::warn!(pool = %pool.key, error, retry_in = ?pause, "the revision could not be stored");
         }
     });
-    let mut index = writer.shared.lock();
+    let mut index = executor.shared.lock();
     index.expectations.end_revising(&pool.uid);
     gone.into_iter()
         .for_each(|revision| index.forget_revision(revision));
@@ -64,8 +67,8 @@ pub(crate) async fn run(writer: Writer, pool: Arc<Pool>, revisions: Revisions) {
         index.learn_revision(&revision, before);
     }
     drop(index);
-    // What came meanwhile is seen to now.
-    writer.trigger(again);
+    // Handle changes of the meantime.
+    executor.trigger(again);
 }
 
 async fn create(
@@ -86,13 +89,13 @@ async fn create(
         .into_iter()
         .filter(|(_, value)| value.is_some())
         .collect();
-    let marks = json!({(labels::POOL): pool.key.name, (labels::REVISION): hash});
+    let labels_of_revision = json!({(labels::POOL): pool.key.name, (labels::REVISION): hash});
     let revision = json!({
         "apiVersion": "apps/v1",
         "kind": "ControllerRevision",
         "metadata": {
             "name": name,
-            "labels": marks,
+            "labels": labels_of_revision,
             "annotations": annotations,
             "ownerReferences": [{
                 "apiVersion": API_VERSION, "kind": "Pool", "name": pool.key.name, "uid": pool.uid,
@@ -102,43 +105,49 @@ async fn create(
         "revision": number,
         "data": {"spec": {"template": revisions.update.template.value}},
     });
-    match confirm(&mut RequestSlot::anywhere(), || post(client, api, &revision)).await {
+    match confirm(&mut RequestSlot::unlimited(), || {
+        object_requests::create(client, api, &revision)
+    })
+    .await
+    {
         Ok(stored) => {
             tracing::debug!(pool = %pool.key, revision = hash, number, "revision stored");
             Ok(stored)
         }
-        // Stored already: by an earlier try, by another operator, or for an earlier pool of this name, whose
-        // garbage is still to be collected. The first two are seen soon; the last goes soon.
-        Err(error) if error.class() == Class::Stale => {
-            existing(api, pool, hash, &name, marks).await?.ok_or(error)
+        // The name exists: from an earlier try, another operator, or an earlier pool of this name that is not garbage
+        // collected yet.
+        Err(error) if error.class() == Class::Conflict => {
+            existing(api, pool, hash, &name, labels_of_revision)
+                .await?
+                .ok_or(error)
         }
         Err(error) => Err(error),
     }
 }
 
-/// The revision that is stored under this name, if it is this pool's. Without its labels, which somebody may have taken
-/// off, no list of the pool's revisions holds it: it gets them back.
+/// The revision stored under this name, if this pool owns it. If a user removed its labels, they are restored: without them
+/// no list of the pool's revisions contains it.
 async fn existing(
     api: &Api<StoredRevision>,
     pool: &Pool,
     hash: &str,
     name: &str,
-    marks: Value,
+    labels_of_revision: Value,
 ) -> Result<Option<StoredRevision>, CallError> {
-    let found = confirm(&mut RequestSlot::anywhere(), || call(api.get(name))).await?;
+    let found = confirm(&mut RequestSlot::unlimited(), || call(api.get(name))).await?;
     if !stored::is_owned_by(&found.metadata, &pool.uid) {
         return Ok(None);
     }
     if is_of(&found, pool, hash) {
         return Ok(Some(found));
     }
-    let metadata = json!({"uid": found.metadata.uid, "labels": marks});
+    let metadata = json!({"uid": found.metadata.uid, "labels": labels_of_revision});
     let patch = Patch::Merge(json!({"metadata": metadata}));
-    let marked = patched(api, name, &patch).await?;
-    Ok(Some(marked).filter(|marked| is_of(marked, pool, hash)))
+    let labeled = patched(api, name, &patch).await?;
+    Ok(Some(labeled).filter(|labeled| is_of(labeled, pool, hash)))
 }
 
-/// Whether it is found as the pool's revision with this hash.
+/// Whether `stored` reads as the pool's revision with this hash.
 fn is_of(stored: &StoredRevision, pool: &Pool, hash: &str) -> bool {
     Revision::read(stored).is_some_and(|revision| {
         revision.owner == pool.uid && revision.pool == pool.key.name && revision.hash == hash
@@ -163,13 +172,13 @@ async fn patched(
     patch: &Patch<Value>,
 ) -> Result<StoredRevision, CallError> {
     let parameters = PatchParams::default();
-    confirm(&mut RequestSlot::anywhere(), || {
+    confirm(&mut RequestSlot::unlimited(), || {
         call(api.patch(name, &parameters, patch))
     })
     .await
 }
 
-/// Deletes history, which is house-keeping: what fails now is planned again.
+/// Deletes an old revision. A deletion that fails is planned again.
 async fn trim(api: &Api<StoredRevision>, revision: &Revision) -> Result<(), CallError> {
     match call(api.delete(&revision.key.name, &only(&revision.uid, None))).await {
         Err(error) if error.class() != Class::Gone => {

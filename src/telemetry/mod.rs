@@ -1,4 +1,6 @@
-//! What people and machines read about the operator: metrics and the HTTP endpoints.
+//! What people and machines read about the operator: events, logs, metrics, HTTP endpoints.
 
+pub mod events;
 pub mod http;
 pub mod metrics;
+pub(crate) mod outcome_log;

@@ -111,6 +111,7 @@ impl Cluster {
 pub struct Recorded {
     pub at: Timestamp,
     pub user: String,
+    pub agent: String,
     pub verb: String,
     pub resource: String,
     /// Its API group; empty for the core group.
@@ -137,6 +138,7 @@ impl Recorded {
                 .parse()
                 .unwrap_or(Timestamp::MIN),
             user: text("/user/username"),
+            agent: text("/userAgent"),
             verb: text("/verb"),
             resource: if subresource.is_empty() {
                 resource

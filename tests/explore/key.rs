@@ -68,7 +68,7 @@ fn told(state: &State, running: &Running) -> String {
     let task = without_sequence(&format!("{:?}", running.task));
     // What is read is taken over by how far the watches had told when it was asked for.
     let reads = match &running.task {
-        Task::Revise { .. } | Task::Reread { .. } => true,
+        Task::Revise { .. } | Task::LiveRead { .. } => true,
         Task::UpdateClaim { confirm_loss, .. } => !confirm_loss.is_empty(),
         _ => false,
     };

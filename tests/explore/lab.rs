@@ -16,8 +16,9 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use warmpool::cache::index::{Index, ReconcileRequest};
 use warmpool::cache::watch::{Inputs, ReconcileSender, SharedCache};
-use warmpool::controllers::{Context, claim, pool};
-use warmpool::executor::Writer;
+use warmpool::controllers::context::Context;
+use warmpool::controllers::{claim, pool};
+use warmpool::executor::Executor;
 use warmpool::executor::task::Task;
 use warmpool::model::Key;
 use warmpool::telemetry::metrics::Metrics;
@@ -162,7 +163,7 @@ impl Rig {
         let ((pools, pool_receiver), (claims, claim_receiver)) = (unbounded(), unbounded());
         let started: Arc<Mutex<Vec<Task>>> = Arc::default();
         let starter = Arc::clone(&started);
-        let writer = Writer::new(
+        let executor = Executor::new(
             lab.client.clone(),
             shared.clone(),
             ReconcileSender { pools, claims },
@@ -171,7 +172,7 @@ impl Rig {
         .handing_tasks_to(move |task| starter.lock().unwrap().push(task));
         let context = Context {
             shared: shared.clone(),
-            writer,
+            executor,
         };
         Self {
             shared,
@@ -224,7 +225,7 @@ pub fn run(mut bench: Bench, begun: &Met, task: &Task, answers: &[Answered]) -> 
     };
     let led = async |rig: &mut Rig, bench: &mut Bench| {
         OPEN.with_borrow_mut(Vec::clear);
-        let mut future = task.clone().run(rig.context.writer.clone());
+        let mut future = task.clone().run(rig.context.executor.clone());
         let mut done = false;
         if answers.is_empty() {
             rig.swap(bench);

@@ -284,7 +284,7 @@ impl Operator {
         self.settled += 1;
         let late = Instant::now() + self.settled * EXPECTATION_TIMEOUT;
         for pod in self.index_mut().expectations.overdue(late) {
-            self.begin(Task::Reread { pod }, None, moment);
+            self.begin(Task::LiveRead { pod }, None, moment);
         }
     }
 }

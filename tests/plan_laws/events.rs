@@ -4,11 +4,11 @@ use crate::world::World;
 use serde_json::{Value, json};
 use warmpool::api::PoolStatus;
 use warmpool::api::conditions::find;
-use warmpool::executor::events::transitions;
 use warmpool::model::Key;
 use warmpool::model::pool::Pool;
 use warmpool::model::pool_error::PoolError;
 use warmpool::planner::{Step, plan};
+use warmpool::telemetry::events::transitions;
 
 /// A status with these revisions and conditions, each as `Type Status Reason Message`.
 fn status(current: &str, update: &str, conditions: &[&str]) -> PoolStatus {
@@ -122,7 +122,7 @@ fn each_transition_is_told_in_its_own_event() {
             status("a", "b", &[PAUSED]),
             vec![
                 format!(
-                    "Normal NewRevision {}: revision b is rolled out when the pool is paused no more",
+                    "Normal NewRevision {}: the rollout of revision b is paused until spec.updateStrategy.paused is false",
                     of("b")
                 ),
                 format!("Normal Paused {}: paused; 1 of 4", of("b")),
@@ -132,7 +132,7 @@ fn each_transition_is_told_in_its_own_event() {
             status("a", "b", &[PAUSED]),
             rolling(),
             vec![format!(
-                "Normal Resumed {}: the rollout of revision b goes on",
+                "Normal Resumed {}: the rollout of revision b resumes",
                 of("b")
             )],
         ),
@@ -140,7 +140,7 @@ fn each_transition_is_told_in_its_own_event() {
             status("a", "b", &[PAUSED]),
             status("b", "b", &[COMPLETE]),
             vec![
-                format!("Normal Resumed {}: the rollout of revision b goes on", of("b")),
+                format!("Normal Resumed {}: the rollout of revision b resumes", of("b")),
                 complete.clone(),
             ],
         ),

@@ -1,4 +1,4 @@
-//! The clock is set back: what was noted before then lies in the future.
+//! The clock is set back, so that remembered times lie in the future.
 
 use crate::world::{BEGIN, Reply, World};
 use jiff::SignedDuration;
@@ -10,25 +10,25 @@ use warmpool::model::Key;
 const HOUR: i64 = 3600;
 
 #[tokio::test(start_paused = true)]
-async fn a_pool_whose_pods_were_refused_is_tried_at_once_when_the_clock_is_set_back() {
+async fn a_pool_in_creation_backoff_creates_at_once_when_the_clock_is_set_back() {
     let mut refuses = true;
     let mut world = World::new(move |asked| {
-        if asked.verb == "POST" && asked.what == "pods" && std::mem::take(&mut refuses) {
+        if asked.verb == "POST" && asked.resource == "pods" && std::mem::take(&mut refuses) {
             return Reply::Code(403);
         }
         Reply::Done
     });
     world.pool("default", "python", 0);
     world.pool_is_scaled("default", "python", 1);
-    world.go_on(Duration::from_secs(1)).await;
+    world.run_for(Duration::from_secs(1)).await;
     assert_eq!(world.asked("default", "POST", "pods").len(), 1);
     world.set_clock(-HOUR);
-    world.go_on(Duration::from_secs(1)).await;
+    world.run_for(Duration::from_secs(1)).await;
     assert_eq!(world.asked("default", "POST", "pods").len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_and_takings_are_forgotten_when_the_clock_is_set_back_and_kept_otherwise() {
+async fn failures_and_recent_claims_are_forgotten_only_when_the_clock_is_set_back() {
     let world = World::new(|_| Reply::Done);
     world.pool("default", "python", 0);
     let key = Key::new("default", "python");

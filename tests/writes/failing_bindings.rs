@@ -1,4 +1,4 @@
-//! Writes that fail again and again: whom they keep waiting, and when they are given up.
+//! Writes that keep failing: which writes they delay, and when they end.
 
 use crate::world::{Asked, Reply, World, owner, warm};
 use serde_json::json;
@@ -7,11 +7,11 @@ use warmpool::model::Key;
 
 const TEN_MINUTES: Duration = Duration::from_secs(600);
 
-/// More than there are places.
+/// More than there are request slots.
 const MANY: usize = 40;
 
 fn binds_in(asked: &Asked, namespace: &str) -> bool {
-    asked.verb == "PATCH" && asked.what == "pods" && asked.namespace == namespace
+    asked.verb == "PATCH" && asked.resource == "pods" && asked.namespace == namespace
 }
 
 /// A world in whose namespace `sick` many bindings meet `reply`.
@@ -34,29 +34,29 @@ fn sick(reply: Reply) -> World {
 async fn another_namespace_is_served(world: &mut World) {
     world.pool("well", "python", 1);
     world.claim("well", "run", "python", &json!({}));
-    world.go_on(Duration::from_secs(1)).await;
+    world.run_for(Duration::from_secs(1)).await;
     assert_eq!(world.bound("well"), ["run"], "{:#?}", world.tally());
 }
 
 #[tokio::test(start_paused = true)]
-async fn bindings_that_fail_in_one_namespace_keep_no_other_waiting() {
+async fn failing_bindings_do_not_delay_other_namespaces() {
     for code in [429, 500, 503] {
         let mut world = sick(Reply::Code(code));
-        world.go_on(Duration::from_secs(3)).await;
+        world.run_for(Duration::from_secs(3)).await;
         another_namespace_is_served(&mut world).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn bindings_that_are_never_answered_keep_others_waiting_once_and_no_more() {
+async fn unanswered_bindings_delay_other_namespaces_by_one_deadline_at_most() {
     let mut world = sick(Reply::Never);
     // Their first tries have come to their deadline.
-    world.go_on(Duration::from_secs(16)).await;
+    world.run_for(Duration::from_secs(16)).await;
     another_namespace_is_served(&mut world).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn deletions_that_fail_in_one_namespace_keep_no_creation_of_another_waiting() {
+async fn failing_deletions_do_not_delay_creations_in_other_namespaces() {
     let rule = |asked: &Asked| match (asked.verb.as_str(), asked.namespace.as_str()) {
         ("DELETE", "sick") => Reply::Code(503),
         _ => Reply::Done,
@@ -64,10 +64,10 @@ async fn deletions_that_fail_in_one_namespace_keep_no_creation_of_another_waitin
     let mut world = World::new(rule);
     world.pool("sick", "python", MANY);
     world.pool_is_scaled("sick", "python", 0);
-    world.go_on(Duration::from_secs(3)).await;
+    world.run_for(Duration::from_secs(3)).await;
     world.pool("well", "python", 0);
     world.pool_is_scaled("well", "python", 1);
-    world.go_on(Duration::from_secs(1)).await;
+    world.run_for(Duration::from_secs(1)).await;
     assert_eq!(
         world.asked("well", "POST", "pods").len(),
         1,
@@ -77,7 +77,7 @@ async fn deletions_that_fail_in_one_namespace_keep_no_creation_of_another_waitin
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_binding_is_given_up_when_its_claim_has_gone() {
+async fn a_binding_ends_when_its_claim_is_deleted() {
     for (code, left) in [(503, "Answered"), (429, "")] {
         let mut world = World::new(move |asked| {
             if binds_in(asked, "sick") || asked.verb == "GET" {
@@ -88,25 +88,25 @@ async fn a_binding_is_given_up_when_its_claim_has_gone() {
         });
         world.pool("sick", "python", 1);
         world.claim("sick", "run", "python", &json!({}));
-        world.go_on(Duration::from_secs(40)).await;
+        world.run_for(Duration::from_secs(40)).await;
         world.claim_goes("sick", "run");
-        world.go_on(Duration::from_secs(40)).await;
+        world.run_for(Duration::from_secs(40)).await;
         let tries = world.asked("sick", "PATCH", "pods").len();
-        world.go_on(Duration::from_secs(600)).await;
+        world.run_for(Duration::from_secs(600)).await;
         assert_eq!(world.asked("sick", "PATCH", "pods").len(), tries, "{code}");
         let pending = world.pending().join("; ");
         assert_eq!(pending.is_empty(), left.is_empty(), "{code}: {pending}");
         assert!(
             pending.contains(left),
-            "one that may be made is settled by a live read: {pending}"
+            "a write that may have happened is confirmed by a live read: {pending}"
         );
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_whose_binding_fails_ends_in_its_time() {
+async fn a_claim_whose_binding_fails_ends_at_its_deadline() {
     for (reply, late) in [(Reply::Code(500), 1), (Reply::Code(429), 1), (Reply::Never, 11)] {
-        let told = format!("{reply:?}");
+        let case = format!("{reply:?}");
         let mut world = World::new(move |asked| match asked.verb.as_str() {
             "GET" => Reply::Object(warm("sick", "python", &asked.name)),
             _ if binds_in(asked, "sick") => reply.clone(),
@@ -115,14 +115,14 @@ async fn a_claim_whose_binding_fails_ends_in_its_time() {
         world.pool("sick", "python", 1);
         world.claim("sick", "run", "python", &json!({"waitTimeoutSeconds": 20}));
         world.pass(20 + late).await;
-        let last = world.told("sick", "run").pop();
-        assert_eq!(last.as_deref(), Some("Failed WaitTimeout"), "{told}");
-        assert_eq!(world.pending().len(), 0, "{told}: {:?}", world.pending());
+        let last = world.phases("sick", "run").pop();
+        assert_eq!(last.as_deref(), Some("Failed WaitTimeout"), "{case}");
+        assert_eq!(world.pending().len(), 0, "{case}: {:?}", world.pending());
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_binding_that_turns_out_made_at_the_deadline_of_its_claim_is_published() {
+async fn a_binding_that_a_live_read_confirms_at_the_deadline_is_published() {
     let mut world = World::new(move |asked| match asked.verb.as_str() {
         "GET" => {
             let mut pod = warm("sick", "python", &asked.name);
@@ -136,7 +136,7 @@ async fn a_binding_that_turns_out_made_at_the_deadline_of_its_claim_is_published
     world.pool("sick", "python", 1);
     world.claim("sick", "run", "python", &json!({"waitTimeoutSeconds": 20}));
     world.pass(21).await;
-    let last = world.told("sick", "run").pop();
+    let last = world.phases("sick", "run").pop();
     assert_eq!(last.as_deref(), Some("Bound Bound"));
 }
 
@@ -153,17 +153,17 @@ fn fails_on(mut reply: impl FnMut() -> Reply + Send + 'static) -> World {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_whose_binding_fails_again_and_again_is_told_why() {
+async fn a_claim_whose_binding_keeps_failing_reports_why() {
     for (code, at_once) in [(500, false), (429, true)] {
         let mut world = fails_on(move || Reply::Code(code));
         world.pass(1).await;
         assert_eq!(
-            !world.told("sick", "run").is_empty(),
+            !world.phases("sick", "run").is_empty(),
             at_once,
             "{code}: that may be over in a moment, unless the API server asks for more"
         );
         world.pass(31).await;
-        assert_eq!(world.told("sick", "run"), ["Pending BindingRefused"]);
+        assert_eq!(world.phases("sick", "run"), ["Pending BindingRefused"]);
         world.claim_is_seen_as_written("sick", "run");
         world.pass(30).await;
         let ended = world
@@ -187,12 +187,12 @@ async fn a_claim_whose_binding_has_failed_says_so_no_longer_than_that_is_why_it_
     world.pass(10).await;
     world.claim_is_seen_as_written("sick", "run");
     world.pass(10).await;
-    let told = world.told("sick", "run");
-    assert_eq!(told[..2], ["Pending BindingRefused", "Pending NoneAvailable"]);
+    let phases = world.phases("sick", "run");
+    assert_eq!(phases[..2], ["Pending BindingRefused", "Pending NoneAvailable"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_that_is_given_more_time_is_tried_no_more_often_for_it() {
+async fn a_longer_deadline_adds_no_tries() {
     let mut world = fails_on(|| Reply::Code(503));
     world.pass(50).await;
     world.claim("sick", "run", "python", &json!({"waitTimeoutSeconds": 600}));
@@ -204,7 +204,7 @@ async fn a_claim_that_is_given_more_time_is_tried_no_more_often_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_cannot_be_read_is_asked_for_no_more_when_its_claim_has_gone() {
+async fn live_reads_of_an_unreadable_pod_end_when_its_claim_is_deleted() {
     for unreadable in [503, 429] {
         let mut tries = 0;
         let mut world = World::new(move |asked| {
@@ -220,24 +220,24 @@ async fn a_pod_that_cannot_be_read_is_asked_for_no_more_when_its_claim_has_gone(
         });
         world.pool("sick", "python", 1);
         world.claim("sick", "run", "python", &json!({}));
-        world.go_on(Duration::from_secs(40)).await;
+        world.run_for(Duration::from_secs(40)).await;
         world.claim_goes("sick", "run");
-        world.go_on(Duration::from_secs(40)).await;
+        world.run_for(Duration::from_secs(40)).await;
         let reads = world.asked("sick", "GET", "pods").len();
         assert!(reads > 0);
-        world.go_on(Duration::from_secs(600)).await;
+        world.run_for(Duration::from_secs(600)).await;
         assert_eq!(world.asked("sick", "GET", "pods").len(), reads, "{unreadable}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_that_went_while_its_binding_waited_for_a_place_is_given_nothing() {
+async fn a_claim_deleted_while_its_binding_waits_for_a_slot_is_not_bound() {
     let mut world = sick(Reply::Never);
     world.pool("well", "python", 1);
     world.claim("well", "run", "python", &json!({}));
-    world.go_on(Duration::from_secs(5)).await;
+    world.run_for(Duration::from_secs(5)).await;
     world.claim_goes("well", "run");
-    world.go_on(Duration::from_secs(60)).await;
+    world.run_for(Duration::from_secs(60)).await;
     assert_eq!(world.asked("well", "PATCH", "pods").len(), 0);
     let pending = world.pending().join("; ");
     assert!(!pending.contains("well"), "{pending}");
@@ -254,14 +254,14 @@ async fn a_claim_for_many_keeps_no_other_waiting() {
     });
     world.pool("sick", "python", MANY);
     world.claim("sick", "batch", "python", &json!({"replicas": MANY}));
-    world.go_on(Duration::from_secs(1)).await;
+    world.run_for(Duration::from_secs(1)).await;
     another_namespace_is_served(&mut world).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_that_is_tried_for_long_is_one_task_and_is_not_decided_on_again() {
+async fn a_write_in_retry_is_not_planned_again() {
     for verb in ["DELETE", "PATCH"] {
-        let fails = move |asked: &Asked| asked.what == "pods" && asked.verb == verb;
+        let fails = move |asked: &Asked| asked.resource == "pods" && asked.verb == verb;
         let mut world = World::new(move |asked| match fails(asked) {
             true => Reply::Code(500),
             false => Reply::Done,
@@ -271,22 +271,26 @@ async fn a_write_that_is_tried_for_long_is_one_task_and_is_not_decided_on_again(
             "DELETE" => world.pool_is_scaled("default", "python", 0),
             _ => world.claim("default", "run", "python", &json!({})),
         }
-        world.go_on(Duration::from_secs(30)).await;
+        world.run_for(Duration::from_secs(30)).await;
         let noted = world.pending();
         let late = StdInstant::now() + TEN_MINUTES;
         let overdue = world.context.shared.lock().expectations.overdue(late);
         assert_eq!(overdue, [Key::new("default", "python-0")]);
-        world.go_on(Duration::from_secs(6)).await;
-        let settled = |pod| world.context.shared.lock().expectations.confirmed(pod);
-        overdue.iter().for_each(settled);
-        assert_eq!(world.pending(), noted, "a read meanwhile tells nothing of it");
+        world.run_for(Duration::from_secs(6)).await;
+        let confirm = |pod| world.context.shared.lock().expectations.confirmed(pod);
+        overdue.iter().for_each(confirm);
+        assert_eq!(
+            world.pending(),
+            noted,
+            "a live read during the retry proves nothing"
+        );
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn statuses_that_are_too_large_to_be_stored_keep_no_other_claim_of_the_pool_waiting() {
     let mut world = World::new(|asked| {
-        if asked.what == "sandboxclaims/status" && asked.name.starts_with("large") {
+        if asked.resource == "sandboxclaims/status" && asked.name.starts_with("large") {
             Reply::Fails("etcdserver: request is too large")
         } else {
             Reply::Done
@@ -296,9 +300,9 @@ async fn statuses_that_are_too_large_to_be_stored_keep_no_other_claim_of_the_poo
     for n in 0..MANY - 1 {
         world.claim("default", &format!("large-{n}"), "python", &json!({}));
     }
-    world.go_on(Duration::from_secs(1)).await;
+    world.run_for(Duration::from_secs(1)).await;
     world.claim("default", "run", "python", &json!({}));
-    world.go_on(Duration::from_secs(1)).await;
+    world.run_for(Duration::from_secs(1)).await;
     assert_eq!(
         world
             .bound("default")

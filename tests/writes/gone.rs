@@ -4,21 +4,21 @@ use crate::world::{Asked, Reply, World, warm};
 use serde_json::json;
 use std::time::Duration;
 
-/// Longer than a refused write is left alone, and shorter than an own write may stay unseen.
+/// Longer than the hold after a conflict, shorter than the timeout of an expectation.
 const A_WHILE: Duration = Duration::from_secs(20);
 
 #[tokio::test(start_paused = true)]
 async fn a_sandbox_that_was_gone_when_it_was_to_be_bound_counts_for_nothing() {
     let mut first = None;
     let mut world = World::new(
-        move |asked: &Asked| match (asked.verb.as_str(), asked.what.as_str()) {
+        move |asked: &Asked| match (asked.verb.as_str(), asked.resource.as_str()) {
             ("PATCH", "pods") if *first.get_or_insert(asked.name.clone()) == asked.name => Reply::Code(404),
             _ => Reply::Done,
         },
     );
     world.pool("default", "python", 3);
     world.claim("default", "run", "python", &json!({}));
-    world.go_on(A_WHILE).await;
+    world.run_for(A_WHILE).await;
     assert_eq!(world.bound("default"), ["run"]);
     assert_eq!(world.asked("default", "PATCH", "pods").len(), 2);
     // That of the claim is not seen to be the claim's yet.
@@ -26,9 +26,9 @@ async fn a_sandbox_that_was_gone_when_it_was_to_be_bound_counts_for_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sandbox_that_was_gone_when_it_was_to_be_drained_is_left_alone() {
+async fn a_sandbox_that_is_gone_is_not_drained_again() {
     let mut world = World::new(
-        move |asked: &Asked| match (asked.verb.as_str(), asked.what.as_str()) {
+        move |asked: &Asked| match (asked.verb.as_str(), asked.resource.as_str()) {
             ("PATCH", "pods") => Reply::Code(404),
             _ => Reply::Done,
         },
@@ -47,6 +47,6 @@ async fn a_sandbox_that_was_gone_when_it_was_to_be_drained_is_left_alone() {
     let pool = serde_json::from_value(pool).unwrap();
     world.context.shared.lock().apply_pool(&pool);
     world.pod_comes(pod);
-    world.go_on(A_WHILE).await;
+    world.run_for(A_WHILE).await;
     assert_eq!(world.asked("default", "PATCH", "pods").len(), 1);
 }

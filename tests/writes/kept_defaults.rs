@@ -20,13 +20,13 @@ async fn ended(more: Value) -> Value {
     let pool = serde_json::from_value(pool).unwrap();
     world.context.shared.lock().apply_pool(&pool);
     world.claim("default", "run", "python", &more);
-    world.go_on(Duration::from_secs(1)).await;
+    world.run_for(Duration::from_secs(1)).await;
     let written = world.asked("default", "PATCH", "sandboxclaims/status");
     written.last().unwrap().body["status"].clone()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_that_fails_unbound_keeps_what_the_pool_that_was_to_serve_it_said_then() {
+async fn a_claim_that_fails_unbound_keeps_the_defaults_of_its_pool() {
     let any = json!({"poolRef": null, "poolSelector": {"matchLabels": {"lang": "python"}}});
     for claim in [json!({}), any] {
         let status = ended(claim).await;

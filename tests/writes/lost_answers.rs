@@ -1,4 +1,4 @@
-//! An answer is lost, and a later try is refused: what became of the first is asked for.
+//! An answer is lost and a later try is rejected: a live read finds out whether the first try happened.
 
 use crate::world::{Asked, Reply, World, owner, warm};
 use serde_json::json;
@@ -6,15 +6,15 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 fn is_of_pods(asked: &Asked, verb: &str) -> bool {
-    asked.verb == verb && asked.what == "pods"
+    asked.verb == verb && asked.resource == "pods"
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_binding_refused_after_a_lost_answer_is_asked_for_until_it_can_be_read() {
+async fn a_binding_rejected_after_a_lost_answer_is_read_until_its_outcome_is_known() {
     let (mut tries, mut reads) = (0, 0);
     let mut world = World::new(move |asked| match asked.verb.as_str() {
         // The first is carried out and its answer lost.
-        "PATCH" if asked.what == "pods" => {
+        "PATCH" if asked.resource == "pods" => {
             tries += 1;
             Reply::Code(if tries == 1 { 504 } else { 403 })
         }
@@ -32,7 +32,7 @@ async fn a_binding_refused_after_a_lost_answer_is_asked_for_until_it_can_be_read
     });
     world.pool("default", "python", 3);
     world.claim("default", "run", "python", &json!({}));
-    world.go_on(Duration::from_secs(20)).await;
+    world.run_for(Duration::from_secs(20)).await;
     let tried = world.asked("default", "PATCH", "pods");
     let first = &tried[0].name;
     assert!(tried.iter().all(|a| a.name == *first), "one sandbox and no other");
@@ -52,26 +52,26 @@ async fn a_creation_that_cannot_be_read_after_a_lost_answer_is_not_made_again() 
     });
     world.pool("default", "python", 0);
     world.pool_is_scaled("default", "python", 1);
-    world.go_on(Duration::from_secs(20)).await;
+    world.run_for(Duration::from_secs(20)).await;
     let made = world.asked("default", "POST", "pods");
     assert!(!made.is_empty());
     assert!(made.iter().all(|a| a.name == made[0].name), "{made:?}");
     let pending = world.pending().join("; ");
     assert!(
         pending.contains("Answered"),
-        "a live read settles it later: {pending}"
+        "a live read confirms it later: {pending}"
     );
 }
 
-/// A world in which a creation has lost its answer and waits for its place to be sent again, and the name of its pod.
+/// A world in which a creation without an answer waits for a slot to be repeated, and the name of its pod.
 async fn a_creation_that_waits() -> (World, String) {
     let (mut deleted, mut made) = (BTreeSet::new(), false);
     let mut world = World::new(
         move |asked| match (asked.verb.as_str(), asked.namespace.as_str()) {
-            // The second tries have their places until their deadline.
+            // The retries hold their slots until their deadline.
             ("DELETE", "sick") if deleted.insert(asked.name.clone()) => Reply::Code(503),
             ("DELETE", "sick") => Reply::Never,
-            ("POST", "default") if asked.what == "pods" && !std::mem::replace(&mut made, true) => {
+            ("POST", "default") if asked.resource == "pods" && !std::mem::replace(&mut made, true) => {
                 Reply::Code(504)
             }
             ("GET", "default") => Reply::Code(404),
@@ -80,27 +80,27 @@ async fn a_creation_that_waits() -> (World, String) {
     );
     world.pool("sick", "python", 40);
     world.pool_is_scaled("sick", "python", 0);
-    world.go_on(Duration::from_secs(2)).await;
+    world.run_for(Duration::from_secs(2)).await;
     world.pool("default", "python", 0);
     world.pool_is_scaled("default", "python", 1);
-    world.go_on(Duration::from_secs(3)).await;
+    world.run_for(Duration::from_secs(3)).await;
     let pod = world.asked("default", "POST", "pods")[0].name.clone();
     (world, pod)
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_creation_whose_pod_is_seen_while_it_waits_for_its_place_is_not_made_again() {
+async fn a_creation_whose_pod_appears_while_it_waits_for_a_slot_is_not_repeated() {
     let (mut world, pod) = a_creation_that_waits().await;
     world.pool_is_scaled("default", "python", 0);
     world.pod_comes(warm("default", "python", &pod));
     world.pod_goes("default", &pod);
-    world.go_on(Duration::from_secs(20)).await;
+    world.run_for(Duration::from_secs(20)).await;
     assert_eq!(world.asked("default", "POST", "pods").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_creation_that_waits_for_its_place_for_too_long_is_asked_for_before_it_is_made_again() {
+async fn a_creation_that_waits_too_long_for_a_slot_is_read_before_it_is_repeated() {
     let (mut world, _) = a_creation_that_waits().await;
-    world.go_on(Duration::from_secs(20)).await;
+    world.run_for(Duration::from_secs(20)).await;
     assert_eq!(world.asked("default", "GET", "pods").len(), 1);
 }

@@ -1,4 +1,4 @@
-//! What is written, when, and what becomes of it when the API server answers with errors.
+//! The writes of the operator, and how it handles errors of the API server.
 
 // A test may panic: that is how it fails.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
@@ -6,11 +6,12 @@
 mod clock;
 mod failing_bindings;
 mod gone;
+mod held_sandboxes;
 mod kept_defaults;
-mod left_alone;
 mod lost_answers;
-mod refused_claims;
-mod stopping;
+mod rejected_bindings;
+mod shutdown;
+mod signed;
 mod surplus;
 mod throttled;
 mod world;

@@ -23,12 +23,12 @@ async fn is_decided_on(world: &mut World) {
         .lock()
         .expectations
         .end_in_flight("uid-default-run");
-    world.looks_at_all();
-    world.go_on(Duration::from_secs(1)).await;
+    world.reconcile_all();
+    world.run_for(Duration::from_secs(1)).await;
 }
 
 /// The watch shows that the claim owns the pod.
-fn turns_out_to_hold(world: &World, pod: &str) {
+fn is_seen_to_hold(world: &World, pod: &str) {
     let mut held = warm("default", "python", pod);
     held["metadata"]["resourceVersion"] = json!("2");
     held["metadata"]["labels"]["warmpool.dev/state"] = json!("claimed");
@@ -38,9 +38,9 @@ fn turns_out_to_hold(world: &World, pod: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_that_turns_out_to_hold_a_sandbox_is_given_no_other() {
+async fn a_claim_seen_to_hold_a_sandbox_is_bound_to_no_other() {
     let mut world = a_claim_for(1);
-    turns_out_to_hold(&world, "python-7");
+    is_seen_to_hold(&world, "python-7");
     is_decided_on(&mut world).await;
     assert!(world.asked("default", "PATCH", "pods").is_empty());
     let published = world.asked("default", "PATCH", "sandboxclaims/status");
@@ -50,9 +50,9 @@ async fn a_claim_that_turns_out_to_hold_a_sandbox_is_given_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sandbox_that_turns_out_to_be_the_claims_is_not_given_to_it_again() {
+async fn a_sandbox_seen_to_be_the_claims_is_not_bound_again() {
     let mut world = a_claim_for(2);
-    turns_out_to_hold(&world, "python-1");
+    is_seen_to_hold(&world, "python-1");
     is_decided_on(&mut world).await;
     let bound = world.asked("default", "PATCH", "pods");
     assert_eq!(bound.len(), 1);
@@ -61,7 +61,7 @@ async fn a_sandbox_that_turns_out_to_be_the_claims_is_not_given_to_it_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_decided_for_a_claim_is_not_done_for_another_of_its_name() {
+async fn a_plan_for_a_claim_is_not_carried_out_for_a_new_claim_of_its_name() {
     let mut world = a_claim_for(1);
     let another = json!({
         "metadata": {

@@ -4,15 +4,15 @@ use crate::world::{Asked, Reply, World, owner, warm};
 use serde_json::json;
 use std::time::Duration;
 
-/// The API server of these worlds asks to be left alone for so long.
+/// How long the API server of these worlds throttles.
 const WISHED: u64 = 30;
 
 fn writes_a_claim(asked: &Asked) -> bool {
-    asked.what == "sandboxclaims/status"
+    asked.resource == "sandboxclaims/status"
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_whose_status_cannot_be_written_is_tried_once_in_a_while_however_often_it_is_looked_at() {
+async fn a_status_that_cannot_be_written_is_retried_after_a_delay_however_often_its_claim_is_reconciled() {
     for (code, most) in [(500, 13), (429, 3)] {
         let mut world = World::new(move |a| {
             if writes_a_claim(a) {
@@ -21,12 +21,12 @@ async fn a_claim_whose_status_cannot_be_written_is_tried_once_in_a_while_however
                 Reply::Done
             }
         });
-        // It has nothing to give, and the claim is to fail.
+        // The pool has no sandbox, so the claim must fail.
         world.pool("default", "python", 0);
         world.claim("default", "run", "python", &json!({"onEmpty": "Fail"}));
         for _ in 0..2 * WISHED - 1 {
-            world.looks_at_all();
-            world.go_on(Duration::from_secs(1)).await;
+            world.reconcile_all();
+            world.run_for(Duration::from_secs(1)).await;
         }
         let tried = world.asked("default", "PATCH", "sandboxclaims/status").len();
         assert!((2..=most).contains(&tried), "{tried} tries after {code}");
@@ -44,11 +44,11 @@ async fn a_lost_sandbox_that_cannot_be_asked_for_is_asked_for_as_late_as_the_api
     });
     world.pool("default", "python", 1);
     world.claim("default", "run", "python", &json!({}));
-    world.go_on(Duration::from_secs(1)).await;
+    world.run_for(Duration::from_secs(1)).await;
     let pod = world.asked("default", "PATCH", "pods")[0].name.clone();
     world.claim_is_seen_as_written("default", "run");
     world.pod_goes("default", &pod);
-    world.go_on(Duration::from_secs(2 * WISHED - 1)).await;
+    world.run_for(Duration::from_secs(2 * WISHED - 1)).await;
     assert_eq!(
         world.asked("default", "GET", "pods").len(),
         2,
@@ -59,7 +59,7 @@ async fn a_lost_sandbox_that_cannot_be_asked_for_is_asked_for_as_late_as_the_api
 
 #[tokio::test(start_paused = true)]
 async fn no_binding_waits_for_more_than_a_minute_however_long_the_api_server_asks_for() {
-    let binds = |a: &Asked| a.verb == "PATCH" && a.what == "pods";
+    let binds = |a: &Asked| a.verb == "PATCH" && a.resource == "pods";
     let mut world = World::new(move |a| {
         if binds(a) {
             Reply::Throttled(3600)
@@ -69,14 +69,14 @@ async fn no_binding_waits_for_more_than_a_minute_however_long_the_api_server_ask
     });
     world.pool("default", "python", 1);
     world.claim("default", "run", "python", &json!({}));
-    world.go_on(Duration::from_secs(130)).await;
+    world.run_for(Duration::from_secs(130)).await;
     assert_eq!(world.asked("default", "PATCH", "pods").len(), 3);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_fails_many_times_is_looked_at_again_once() {
+async fn objects_whose_writes_fail_are_requeued_once() {
     let mut world = World::new(|a| {
-        if a.what == "pools/status" {
+        if a.resource == "pools/status" {
             Reply::Code(500)
         } else {
             Reply::Done
@@ -86,25 +86,21 @@ async fn what_fails_many_times_is_looked_at_again_once() {
     for _ in 0..10 {
         world.pool_is_scaled("default", "python", 0);
         world.set_clock(2);
-        world.go_on(Duration::from_millis(100)).await;
+        world.run_for(Duration::from_millis(100)).await;
     }
     world.set_clock(2);
     let before = world.asked("default", "PATCH", "pools/status").len();
-    world.go_on(Duration::from_secs(6)).await;
+    world.run_for(Duration::from_secs(6)).await;
     let after = world.asked("default", "PATCH", "pools/status").len();
     assert!(before >= 5, "{before} writes failed");
-    assert!(
-        after - before <= 2,
-        "{} looks were taken for them",
-        after - before
-    );
+    assert!(after - before <= 2, "they were requeued {} times", after - before);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_pool_whose_old_revisions_cannot_be_deleted_asks_for_that_once_in_a_while() {
     for (code, most) in [(500, 13), (429, 3)] {
         let mut world = World::new(move |a| {
-            if a.verb == "DELETE" && a.what == "controllerrevisions" {
+            if a.verb == "DELETE" && a.resource == "controllerrevisions" {
                 Reply::Code(code)
             } else {
                 Reply::Done
@@ -115,8 +111,8 @@ async fn a_pool_whose_old_revisions_cannot_be_deleted_asks_for_that_once_in_a_wh
             world.revision("default", "python", number);
         }
         for _ in 0..2 * WISHED - 1 {
-            world.looks_at_all();
-            world.go_on(Duration::from_secs(1)).await;
+            world.reconcile_all();
+            world.run_for(Duration::from_secs(1)).await;
         }
         let asked = world.asked("default", "DELETE", "controllerrevisions");
         let of_one = asked.iter().filter(|a| a.name == asked[0].name).count();
@@ -125,7 +121,7 @@ async fn a_pool_whose_old_revisions_cannot_be_deleted_asks_for_that_once_in_a_wh
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_whose_sandbox_no_watch_tells_of_any_more_is_told_of_its_end() {
+async fn a_claim_learns_of_the_end_of_a_sandbox_that_left_the_watch() {
     let mut reads = 0;
     let mut world = World::new(move |a| {
         if a.verb != "GET" {
@@ -144,14 +140,18 @@ async fn a_claim_whose_sandbox_no_watch_tells_of_any_more_is_told_of_its_end() {
     });
     world.pool("default", "python", 1);
     world.claim("default", "run", "python", &json!({}));
-    world.go_on(Duration::from_secs(1)).await;
+    world.run_for(Duration::from_secs(1)).await;
     world.claim_is_seen_as_written("default", "run");
     world.pod_goes("default", "python-0");
-    world.go_on(Duration::from_secs(10)).await;
-    assert_eq!(world.told("default", "run"), ["Bound Bound"], "it is still there");
-    world.go_on(Duration::from_secs(10)).await;
+    world.run_for(Duration::from_secs(10)).await;
     assert_eq!(
-        world.told("default", "run").pop().as_deref(),
+        world.phases("default", "run"),
+        ["Bound Bound"],
+        "it is still there"
+    );
+    world.run_for(Duration::from_secs(10)).await;
+    assert_eq!(
+        world.phases("default", "run").pop().as_deref(),
         Some("Failed SandboxLost")
     );
 }

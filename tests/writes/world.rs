@@ -1,5 +1,4 @@
-//! The operator's own index, planner and writes against an API server that answers as a test says, on a clock that goes
-//! on when all wait.
+//! The operator's own cache, planner and executor against an API server that a test scripts, on a paused clock.
 
 use futures::channel::mpsc::{UnboundedReceiver, unbounded};
 use http::Method;
@@ -13,11 +12,14 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
+use tower::Layer;
 use warmpool::cache::index::ReconcileRequest;
 use warmpool::cache::watch::{Inputs, KINDS, ReconcileSender, SharedCache};
+use warmpool::client::identity::{Component, Identify};
+use warmpool::controllers::context::Context;
 use warmpool::controllers::resync::clock_was_set;
-use warmpool::controllers::{Context, claim, pool};
-use warmpool::executor::Writer;
+use warmpool::controllers::{claim, pool};
+use warmpool::executor::Executor;
 use warmpool::model::Key;
 use warmpool::model::stored::StoredPool;
 use warmpool::telemetry::metrics::Metrics;
@@ -26,21 +28,23 @@ use warmpool::telemetry::metrics::Metrics;
 pub const BEGIN: Timestamp = Timestamp::constant(1_767_225_600, 0);
 const BORN: &str = "2025-12-31T23:00:00Z";
 
-/// A request as it came.
+/// A request as received.
 #[derive(Clone, Debug)]
 pub struct Asked {
     pub verb: String,
     pub namespace: String,
     /// `pods`, `sandboxclaims/status`.
-    pub what: String,
+    pub resource: String,
     pub name: String,
     pub body: Value,
+    pub user_agent: String,
+    pub query: String,
 }
 
 /// A webhook that is to admit a request cannot be asked.
 pub const NOT_ADMITTED: Reply = Reply::Fails("Internal error occurred: failed calling webhook \"example\"");
 
-/// What becomes of a request.
+/// The answer to a request.
 #[derive(Clone, Debug)]
 pub enum Reply {
     /// It is carried out.
@@ -49,11 +53,11 @@ pub enum Reply {
     Object(Value),
     /// It is answered with this code.
     Code(u16),
-    /// The API server asks to be left alone for so many seconds.
+    /// The API server throttles for this many seconds.
     Throttled(u32),
-    /// It is answered with 422, for the sake of this field; empty for none.
+    /// It is answered with 422 that names this field; empty for none.
     Invalid(&'static str),
-    /// It is answered with 500 and these words.
+    /// It is answered with 500 and this message.
     Fails(&'static str),
     /// It is never answered.
     Never,
@@ -96,11 +100,11 @@ impl World {
         let shared = SharedCache::new(Inputs { now, seed: || 1 });
         (0..KINDS).for_each(|_| shared.watch_synced());
         let ((pools, pool_receiver), (claims, claim_receiver)) = (unbounded(), unbounded());
-        let client = Client::new(service, "default");
+        let client = Client::new(Identify(Component::Controller).layer(service), "default");
         let to_reconcile = ReconcileSender { pools, claims };
-        let writer = Writer::new(client, shared.clone(), to_reconcile, Metrics::default());
+        let executor = Executor::new(client, shared.clone(), to_reconcile, Metrics::default());
         Self {
-            context: Context { shared, writer },
+            context: Context { shared, executor },
             log,
             pools: pool_receiver,
             claims: claim_receiver,
@@ -115,49 +119,49 @@ impl World {
         clock_was_set(&self.context, step);
     }
 
-    /// Every object is looked at.
-    pub fn looks_at_all(&mut self) {
+    /// Reconciles every object.
+    pub fn reconcile_all(&mut self) {
         let all = self.context.shared.lock().all();
         self.trigger(all);
     }
 
     pub fn trigger(&mut self, to_reconcile: Vec<ReconcileRequest>) {
         for trigger in to_reconcile {
-            self.look_at(&trigger);
+            self.reconcile(&trigger);
         }
     }
 
-    fn look_at(&mut self, trigger: &ReconcileRequest) {
+    fn reconcile(&mut self, trigger: &ReconcileRequest) {
         match trigger {
             ReconcileRequest::Pool(key) => drop(pool::step(&self.context, key, now())),
             ReconcileRequest::Claim(key) => {
                 let (task, _) = claim::step(&self.context, key, now());
                 if let Some(task) = task {
-                    tokio::spawn(task.run(self.context.writer.clone()));
+                    tokio::spawn(task.run(self.context.executor.clone()));
                 }
             }
         }
     }
 
-    /// Lets so much time pass, and looks at what is to be looked at.
-    pub async fn go_on(&mut self, time: Duration) {
+    /// Lets time pass and reconciles what is requested meanwhile.
+    pub async fn run_for(&mut self, time: Duration) {
         let end = Instant::now() + time;
         while Instant::now() < end {
-            // What a claim's own look writes too much is not to be hidden by a look at its pool.
+            // Claims first: a reconcile of the pool must not hide a surplus write of the claim's reconcile.
             while let Ok(key) = self.claims.try_recv() {
-                self.look_at(&ReconcileRequest::Claim(key));
+                self.reconcile(&ReconcileRequest::Claim(key));
             }
             while let Ok(key) = self.pools.try_recv() {
-                self.look_at(&ReconcileRequest::Pool(key));
+                self.reconcile(&ReconcileRequest::Pool(key));
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 
-    /// The same for so many seconds, which the wall clock tells too.
+    /// The same for whole seconds, which the wall clock shows as well.
     pub async fn pass(&mut self, seconds: u64) {
         for _ in 0..seconds {
-            self.go_on(Duration::from_secs(1)).await;
+            self.run_for(Duration::from_secs(1)).await;
             NOW.set(now() + SignedDuration::from_secs(1));
         }
     }
@@ -221,7 +225,7 @@ impl World {
     }
 
     /// The phases and reasons written for a claim, in their order.
-    pub fn told(&self, namespace: &str, name: &str) -> Vec<String> {
+    pub fn phases(&self, namespace: &str, name: &str) -> Vec<String> {
         let mut written = self.asked(namespace, "PATCH", "sandboxclaims/status");
         written.retain(|asked| asked.name == name);
         let word = |value: &Value| value.as_str().unwrap().to_string();
@@ -255,10 +259,15 @@ impl World {
         self.trigger(to_reconcile);
     }
 
+    /// All requests so far.
+    pub fn requests(&self) -> Vec<Asked> {
+        self.log.lock().unwrap().clone()
+    }
+
     /// The requests so far of one verb on one resource in a namespace.
-    pub fn asked(&self, namespace: &str, verb: &str, what: &str) -> Vec<Asked> {
+    pub fn asked(&self, namespace: &str, verb: &str, resource: &str) -> Vec<Asked> {
         let log = self.log.lock().unwrap();
-        let such = |a: &&Asked| a.namespace == namespace && a.verb == verb && a.what == what;
+        let such = |a: &&Asked| a.namespace == namespace && a.verb == verb && a.resource == resource;
         log.iter().filter(such).cloned().collect()
     }
 
@@ -269,12 +278,12 @@ impl World {
         bound.map(|a| a.name).collect()
     }
 
-    /// How often each was asked, in words.
+    /// The number of requests by kind.
     pub fn tally(&self) -> BTreeMap<String, usize> {
         let mut tally = BTreeMap::new();
         for asked in self.log.lock().unwrap().iter() {
-            let told = format!("{} {} in {}", asked.verb, asked.what, asked.namespace);
-            *tally.entry(told).or_default() += 1;
+            let kind = format!("{} {} in {}", asked.verb, asked.resource, asked.namespace);
+            *tally.entry(kind).or_default() += 1;
         }
         tally
     }
@@ -334,19 +343,23 @@ async fn read(request: http::Request<Body>) -> Asked {
         .skip_while(|part| *part != "namespaces")
         .skip(1);
     let namespace = path.next().unwrap_or_default().to_string();
-    let mut what = path.next().unwrap_or_default().to_string();
+    let mut resource = path.next().unwrap_or_default().to_string();
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let name = path.next().or_else(|| body["metadata"]["name"].as_str());
     let name = name.unwrap_or_default().to_string();
+    let user_agent = parts.headers.get(http::header::USER_AGENT);
+    let user_agent = user_agent.map_or("", |value| value.to_str().unwrap()).to_string();
     if let Some(part) = path.next() {
-        what = format!("{what}/{part}");
+        resource = format!("{resource}/{part}");
     }
     Asked {
         verb: parts.method.to_string(),
         namespace,
-        what,
+        resource,
         name,
         body,
+        user_agent,
+        query: parts.uri.query().unwrap_or_default().to_string(),
     }
 }
 

@@ -1,14 +1,17 @@
 //! Connects to the cluster and classifies errors of requests.
 
 use crate::cache::index::Index;
-use crate::cache::watch::chain;
 use crate::cli::kubectl::connection::Connection;
 use crate::cli::live_cluster;
-use crate::executor::outcome::{CallError, call};
-use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use crate::client::call::{CallError, call};
+use crate::client::connect;
+use crate::client::connect::{ClientOptions, ConfigError};
+use crate::client::error_chain::chain;
+use crate::client::identity::Component;
+use kube::Client;
+use kube::config::{InferConfigError, KubeconfigError};
 use kube::core::Status;
 use kube::runtime::watcher;
-use kube::{Client, Config};
 use thiserror::Error;
 
 /// Prefix of an error from the API server, as in kubectl.
@@ -56,21 +59,18 @@ pub(super) struct Cluster {
 impl Cluster {
     /// Builds a client from the kubeconfig. Sends no request.
     pub(super) async fn open(connection: &Connection) -> Result<Self, ClusterError> {
-        let options = KubeConfigOptions {
-            context: connection.context.clone(),
-            ..KubeConfigOptions::default()
-        };
-        let mut config = match &connection.kubeconfig {
-            Some(path) => Config::from_custom_kubeconfig(Kubeconfig::read_from(path)?, &options).await?,
-            None if options.context.is_some() => Config::from_kubeconfig(&options).await?,
-            None => Config::infer().await?,
-        };
-        // A user wants to see an error at once. kube-rs retries for minutes.
-        config.default_retry = false;
+        let kubeconfig = connection.kubeconfig.as_deref();
+        let config = connect::config(kubeconfig, connection.context.as_deref())
+            .await
+            .map_err(|error| match error {
+                ConfigError::Kubeconfig(source) => ClusterError::Kubeconfig(source),
+                ConfigError::NoCluster(source) => ClusterError::NoCluster(source),
+            })?;
         let url = config.cluster_url.to_string();
         let namespace = connection.namespace.as_ref().unwrap_or(&config.default_namespace);
         let namespace = namespace.clone();
-        let client = Client::try_from(config).map_err(ClusterError::Client)?;
+        let client =
+            connect::client(config, ClientOptions::of(Component::Kubectl)).map_err(ClusterError::Client)?;
         Ok(Self {
             client,
             namespace,

@@ -1,5 +1,7 @@
-//! Who leads: the rules of client-go's leader election over plain data, without a client or a clock. Another's lease
-//! is judged by when its record was seen to change here, never by the times written in it, so clocks need not agree.
+//! Decides who leads: client-go's rules over plain data, without client and clock.
+//!
+//! A lease of another process is judged by when this process saw its record change, never by the times written in it. Clocks
+//! need not agree.
 
 use crate::controllers::leader_election::timing::Timing;
 use jiff::Timestamp;
@@ -8,32 +10,32 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// What one candidate knows and holds.
+/// The state of one candidate.
 #[derive(Debug)]
 pub struct Election {
-    /// Name, namespace and marks of the lease, for when it is to be created or taken over.
+    /// Metadata for the creation or takeover of the lease.
     metadata: ObjectMeta,
     identity: String,
     timing: Timing,
-    /// The lease as it was seen last; `None` when there is none.
+    /// The lease as last read; `None` when it does not exist.
     observed: Option<Observed>,
-    /// While leading: when the last renewal that was confirmed had been sent.
+    /// While leading: when the last confirmed renewal was sent.
     renewed: Option<Instant>,
 }
 
 #[derive(Debug)]
 struct Observed {
     lease: Lease,
-    /// When its record was first seen as it is.
+    /// When this record was first read.
     since: Instant,
 }
 
-/// What a candidate or leader has to do now.
+/// The next step of a candidate or leader.
 #[derive(Debug, PartialEq)]
-pub enum Turn {
-    /// Write this lease: create it where it has no resource version, else replace the one that has it.
+pub enum Step {
+    /// Write this lease: create it if it has no resource version, else replace that version.
     Write(Box<Lease>),
-    /// Another holds the lease, for this much longer if it is not renewed.
+    /// Another process holds the lease for this long, unless it renews it.
     Wait(Duration),
     /// Leadership is over.
     Lost(Lost),
@@ -45,13 +47,13 @@ pub enum Lost {
     /// No renewal was confirmed in time.
     #[error("the lease could not be renewed for {} s", .0.as_secs_f64())]
     Deadline(Duration),
-    /// The lease is in other hands.
+    /// Another process holds the lease.
     #[error("{0} holds the lease")]
     Taken(String),
 }
 
 impl Election {
-    /// A candidate that has seen nothing yet. `identity` tells it from every other process.
+    /// A candidate that has read nothing yet. `identity` must be unique among all processes.
     pub fn new(metadata: ObjectMeta, identity: String, timing: Timing) -> Self {
         Self {
             metadata,
@@ -62,8 +64,8 @@ impl Election {
         }
     }
 
-    /// The lease was read at `now`. What else of the object changes than its record renews nothing.
-    pub fn saw(&mut self, lease: Option<Lease>, now: Instant) {
+    /// Notes the lease as read at `now`. Only a change of its spec is a renewal.
+    pub fn observe(&mut self, lease: Option<Lease>, now: Instant) {
         let before = self.observed.take();
         self.observed = lease.map(|lease| Observed {
             since: before
@@ -73,52 +75,52 @@ impl Election {
         });
     }
 
-    /// The API server has stored `lease` for us, in a request that was sent at `sent`. What is ours counts from then:
-    /// nobody else can have seen it earlier.
-    pub fn wrote(&mut self, lease: Lease, sent: Instant) {
+    /// Notes that the API server has stored `lease`, in a request sent at `sent`. The term counts from then: no other process
+    /// can have seen the record earlier.
+    pub fn confirm(&mut self, lease: Lease, sent: Instant) {
         self.observed = Some(Observed { lease, since: sent });
         self.renewed = Some(sent);
     }
 
-    /// What to do at `now`; `wall` is what the clock on the wall says, for people who read the lease.
-    pub fn turn(&self, now: Instant, wall: Timestamp) -> Turn {
+    /// The step at `now`. `wall`, the wall clock, is written into the lease for its readers.
+    pub fn next_step(&self, now: Instant, wall: Timestamp) -> Step {
         if self.deadline().is_some_and(|deadline| now >= deadline) {
-            return Turn::Lost(Lost::Deadline(self.timing.renew_deadline()));
+            return Step::Lost(Lost::Deadline(self.timing.renew_deadline()));
         }
         let Some(Observed { lease, since }) = &self.observed else {
-            return Turn::Write(Box::new(self.lease(None, wall)));
+            return Step::Write(Box::new(self.lease(None, wall)));
         };
         let holder = holder(lease);
         if !holder.is_empty() && holder != self.identity {
             if self.renewed.is_some() {
-                return Turn::Lost(Lost::Taken(holder.to_string()));
+                return Step::Lost(Lost::Taken(holder.to_string()));
             }
             let left = duration(lease).saturating_sub(now.saturating_duration_since(*since));
             if !left.is_zero() {
-                return Turn::Wait(left);
+                return Step::Wait(left);
             }
         }
-        Turn::Write(Box::new(self.lease(Some(lease), wall)))
+        Step::Write(Box::new(self.lease(Some(lease), wall)))
     }
 
-    /// While leading: when leadership is over unless a renewal is confirmed before.
+    /// While leading: when leadership ends unless a renewal is confirmed before.
     pub fn deadline(&self) -> Option<Instant> {
         Some(self.renewed? + self.timing.renew_deadline())
     }
 
-    /// Who holds the lease, as far as was seen; empty when nobody does.
+    /// The holder of the lease as last read; empty when it has no holder.
     pub fn holder(&self) -> &str {
         self.observed
             .as_ref()
             .map_or("", |observed| holder(&observed.lease))
     }
 
-    /// Whether there is a lease that nobody holds.
-    pub fn is_free(&self) -> bool {
+    /// Whether the lease exists and has no holder.
+    pub fn is_released(&self) -> bool {
         self.observed.is_some() && self.holder().is_empty()
     }
 
-    /// The lease as it is given up, if it was seen as ours.
+    /// The lease as released, if this process held it when it was last read.
     pub fn release(&self, wall: Timestamp) -> Option<Lease> {
         if self.holder() != self.identity {
             return None;
@@ -132,7 +134,7 @@ impl Election {
         Some(lease)
     }
 
-    /// The lease in our hands, after `before`. What others keep in it stays.
+    /// The lease with this process as its holder, after `before`. Foreign labels and annotations stay.
     fn lease(&self, before: Option<&Lease>, wall: Timestamp) -> Lease {
         let mut lease = before.cloned().unwrap_or_else(|| Lease {
             metadata: self.metadata.clone(),
@@ -146,12 +148,12 @@ impl Election {
             spec.holder_identity = Some(self.identity.clone());
             spec.acquire_time = Some(MicroTime(wall));
             let (labels, annotations) = (&self.metadata.labels, &self.metadata.annotations);
-            let marks = &mut lease.metadata;
-            marks
+            let metadata = &mut lease.metadata;
+            metadata
                 .labels
                 .get_or_insert_default()
                 .extend(labels.clone().unwrap_or_default());
-            marks
+            metadata
                 .annotations
                 .get_or_insert_default()
                 .extend(annotations.clone().unwrap_or_default());
@@ -162,14 +164,14 @@ impl Election {
     }
 }
 
-/// Who holds a lease; empty when nobody does.
+/// The holder of a lease; empty when it has none.
 pub(crate) fn holder(lease: &Lease) -> &str {
     let spec = lease.spec.as_ref();
     spec.and_then(|spec| spec.holder_identity.as_deref())
         .unwrap_or_default()
 }
 
-/// How long a lease lasts unless it is renewed. One that does not say so has run out.
+/// How long a lease lasts unless it is renewed. A lease without a duration has expired.
 pub(crate) fn duration(lease: &Lease) -> Duration {
     let seconds = lease.spec.as_ref().and_then(|spec| spec.lease_duration_seconds);
     Duration::from_secs(seconds.and_then(|s| u64::try_from(s).ok()).unwrap_or(0))

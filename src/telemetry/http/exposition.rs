@@ -1,7 +1,7 @@
-//! `/metrics`: everything that is counted, in the OpenMetrics text format.
+//! Serves `/metrics` in the OpenMetrics text format.
 
 use crate::cache::watch::SharedCache;
-use crate::telemetry::http::pool_gauges::Pools;
+use crate::telemetry::http::pool_gauges::PoolGauges;
 use crate::telemetry::metrics::Metrics;
 use axum::Router;
 use axum::http::{StatusCode, header};
@@ -11,20 +11,20 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use std::sync::Arc;
 
-/// First word of every name.
+/// Prefix of every metric name.
 const PREFIX: &str = "warmpool";
-/// The format, as OpenMetrics has it.
+/// The content type of OpenMetrics.
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// All metrics of this process.
 pub fn registry(metrics: &Metrics, shared: &SharedCache) -> Registry {
     let mut registry = Registry::with_prefix(PREFIX);
     metrics.register(&mut registry);
-    registry.register_collector(Box::new(Pools::new(shared.clone(), metrics.meters.clone())));
+    registry.register_collector(Box::new(PoolGauges::new(shared.clone(), metrics.meters.clone())));
     registry
 }
 
-/// The route that serves them.
+/// The route of the metrics in `registry`.
 pub fn routes(registry: Registry) -> Router {
     let registry = Arc::new(registry);
     Router::new().route("/metrics", get(async move || text(&registry)))

@@ -1,4 +1,4 @@
-//! `/livez` and `/readyz`, in the form in which kube-apiserver answers them.
+//! Serves `/livez` and `/readyz` in the format of kube-apiserver.
 
 use crate::cache::watch::SharedCache;
 use axum::Router;
@@ -6,13 +6,13 @@ use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::routing::get;
 
-/// What is checked, and what is wrong with it.
+/// The name of a check and its error.
 type Check = (&'static str, Result<(), String>);
 
-/// That an answer comes at all.
+/// The check that the process answers.
 const PING: Check = ("ping", Ok(()));
 
-/// The routes of both.
+/// The routes of both endpoints.
 pub fn routes(shared: SharedCache) -> Router {
     Router::new()
         .route("/livez", get(async |query| answer("livez", &[PING], query)))
@@ -20,7 +20,7 @@ pub fn routes(shared: SharedCache) -> Router {
         .with_state(shared)
 }
 
-/// Whether the operator may be counted on to take over: it knows the whole cluster. That holds for a standby as well.
+/// Ready when every watch has delivered its list. A standby becomes ready as well.
 async fn ready(State(shared): State<SharedCache>, query: RawQuery) -> (StatusCode, String) {
     answer("readyz", &[PING, ("watches", watches(&shared))], query)
 }
@@ -29,18 +29,18 @@ fn watches(shared: &SharedCache) -> Result<(), String> {
     if shared.synced() {
         return Ok(());
     }
-    let late = shared
+    let incomplete = shared
         .watches
         .now()
         .into_iter()
         .filter(|(_, watch)| !watch.complete);
-    let late: Vec<_> = late
+    let incomplete: Vec<_> = incomplete
         .map(|(kind, watch)| match watch.error {
             Some(error) => format!("{kind}: {error}"),
             None => format!("{kind}: no list yet"),
         })
         .collect();
-    Err(late.join("; "))
+    Err(incomplete.join("; "))
 }
 
 /// 200 when every check holds, else 500; with `?verbose` or a failure, a line for each.
@@ -55,12 +55,12 @@ fn answer(endpoint: &str, checks: &[Check], RawQuery(query): RawQuery) -> (Statu
         Err(error) => format!("[-]{name} failed: {error}\n"),
     });
     let lines: String = lines.collect();
-    let (code, wait_reason) = if well {
+    let (code, result) = if well {
         (StatusCode::OK, "passed")
     } else {
         (StatusCode::INTERNAL_SERVER_ERROR, "failed")
     };
-    (code, format!("{lines}{endpoint} check {wait_reason}\n"))
+    (code, format!("{lines}{endpoint} check {result}\n"))
 }
 
 #[cfg(test)]
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_with_every_check() {
+    fn a_failure_is_reported_with_every_check() {
         let (code, text) = ask(false, "");
         assert_eq!(code, StatusCode::INTERNAL_SERVER_ERROR);
         assert_eq!(

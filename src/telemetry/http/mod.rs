@@ -1,4 +1,4 @@
-//! What the operator answers over HTTP: `/metrics` for Prometheus, `/livez` and `/readyz` for the kubelet.
+//! Serves `/metrics` to Prometheus, `/livez` and `/readyz` to the kubelet.
 
 pub mod exposition;
 pub mod health;
@@ -10,7 +10,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use thiserror::Error;
 use tokio::net::TcpListener;
 
-/// An address at which nothing is served.
+/// The address that serves nothing.
 const NOWHERE: &str = "0";
 
 /// An address cannot be served.
@@ -19,11 +19,11 @@ const NOWHERE: &str = "0";
     "--{flag}={address} cannot be served: {source}; write another address, as in 127.0.0.1:8080 or :8080, or 0 to serve none"
 )]
 pub struct ServeError {
-    /// The flag that holds it.
+    /// The flag.
     flag: &'static str,
-    /// What was written.
+    /// Its value.
     address: String,
-    /// Why it cannot be served.
+    /// The cause.
     source: std::io::Error,
 }
 
@@ -31,7 +31,7 @@ pub struct ServeError {
 /// served on every address of the machine, 0 nowhere.
 ///
 /// # Errors
-/// When the address is not understood, taken or not this machine's.
+/// When the address is invalid, in use or not of this machine.
 pub async fn serve(flag: &'static str, address: &str, routes: Router) -> Result<(), ServeError> {
     if address == NOWHERE {
         return Ok(());
@@ -50,7 +50,7 @@ pub async fn serve(flag: &'static str, address: &str, routes: Router) -> Result<
 
 async fn listen(address: &str) -> std::io::Result<TcpListener> {
     match address.strip_prefix(':').and_then(|port| port.parse().ok()) {
-        // The first takes IPv4 as well, where there is IPv6 at all.
+        // Where IPv6 exists, the first address accepts IPv4 as well.
         Some(port) => {
             let everywhere: [SocketAddr; 2] = [
                 (Ipv6Addr::UNSPECIFIED, port).into(),

@@ -1,5 +1,6 @@
-//! Gauges of pools, claims and watches, read off the index when Prometheus asks: they cost nothing in between, and those
-//! of a pool are gone with it.
+//! Gauges of pools, claims and watches, computed from the cache on each scrape.
+//!
+//! They cost nothing between scrapes, and the series of a deleted pool end with it.
 
 use crate::cache::pool_stats::{PoolStats, SANDBOX_STATES, SandboxState};
 use crate::cache::watch::SharedCache;
@@ -13,21 +14,21 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::registry::Unit;
 use std::fmt;
 
-/// What is read when Prometheus asks.
+/// The collector of the gauges.
 #[derive(Debug)]
-pub struct Pools {
+pub struct PoolGauges {
     shared: SharedCache,
     meters: Meters,
 }
 
-impl Pools {
-    /// Reads `shared`, and has `meters` count for the pools that are there.
+impl PoolGauges {
+    /// A collector that reads `shared` and drops the counters in `meters` of deleted pools.
     pub fn new(shared: SharedCache, meters: Meters) -> Self {
         Self { shared, meters }
     }
 }
 
-impl Collector for Pools {
+impl Collector for PoolGauges {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
         let now = Timestamp::now();
         let all = self.shared.lock().stats(now);
@@ -38,40 +39,40 @@ impl Collector for Pools {
         let mut replicas = gauge(
             &mut encoder,
             "pool_spec_replicas",
-            "Unclaimed sandboxes asked for",
+            "Unclaimed sandboxes that the pool wants (spec.replicas)",
             None,
         )?;
         for (key, stats) in pools() {
             set(&mut replicas, &labels(key, []), count(stats.replicas))?;
         }
-        let help = "Sandboxes that are not terminating, by state and by revision: updated is that of the present template";
+        let help =
+            "Sandboxes that are not terminating, by state and revision; updated: of the present template";
         let mut sandboxes = gauge(&mut encoder, "sandboxes", help, None)?;
         for (key, stats) in pools() {
             of_state(&mut sandboxes, key, stats)?;
         }
-        let help =
-            "1 for what a condition of the pool says now. A condition that the pool lacks has no series";
+        let help = "1 for the present status and reason of each condition. A condition that the pool lacks has no series";
         let mut condition = gauge(&mut encoder, "pool_condition", help, None)?;
         for (key, stats) in pools() {
             for [type_, status, reason] in &stats.conditions {
-                let said = [("type", type_.as_str()), ("status", status), ("reason", reason)];
-                set(&mut condition, &labels(key, said), 1_i64)?;
+                let labels_of_condition = [("type", type_.as_str()), ("status", status), ("reason", reason)];
+                set(&mut condition, &labels(key, labels_of_condition), 1_i64)?;
             }
         }
-        let help = "Claims that wait; those that no pool is there for have no labels";
+        let help = "Claims that wait. Claims without a pool have empty labels";
         let mut waiting = gauge(&mut encoder, "claims_waiting", help, None)?;
         for (key, stats) in &all {
             set(&mut waiting, &labels(key, []), count(stats.waiting))?;
         }
-        let help = "How long the claim waits that waits longest; 0 when none does";
+        let help = "Longest wait of a waiting claim; 0 when no claim waits";
         let mut oldest = gauge(&mut encoder, "claims_waiting_longest", help, Some(&Unit::Seconds))?;
         for (key, stats) in &all {
-            let waited = stats
+            let wait = stats
                 .waiting_since
                 .map_or(0.0, |since| now.duration_since(since).as_secs_f64());
-            set(&mut oldest, &labels(key, []), waited.max(0.0))?;
+            set(&mut oldest, &labels(key, []), wait.max(0.0))?;
         }
-        let help = "Times that a watch failed and was begun again";
+        let help = "Restarts of a watch after an error";
         let mut restarts = encoder.encode_descriptor("watch_restarts", help, None, MetricType::Counter)?;
         for (kind, watch) in self.shared.watches.now() {
             let counter = ConstCounter::new(watch.restarts);

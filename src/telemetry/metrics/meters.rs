@@ -1,5 +1,6 @@
-//! What is counted for single pools. A pool that is gone takes its counters along, so that their number is bounded by
-//! that of the pools there are.
+//! The counters of each pool.
+//!
+//! A deleted pool's counters are dropped, so the number of series is bounded by the number of pools.
 
 use crate::api::SandboxClaimStatus;
 use crate::api::claim::Phase;
@@ -16,8 +17,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Buckets of the time from a claim to its binding, in seconds: a warm one takes milliseconds, a cold one as long as a pod
-/// needs to start.
+/// Buckets of the time from a claim to its binding, in seconds: milliseconds for a warm sandbox, the start of a pod for a cold
+/// one.
 const WAIT: [f64; 17] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
 ];
@@ -35,8 +36,7 @@ pub struct Meter {
 }
 
 impl Default for Meter {
-    /// What every pool counts sooner or later is there from the beginning: of a counter that appears at 1 nobody sees
-    /// that it has risen.
+    /// Common series start at 0: Prometheus does not see the rise of a counter that appears at 1.
     fn default() -> Self {
         Self {
             warm_wait: Histogram::new(WAIT),
@@ -62,10 +62,10 @@ impl Meter {
         *self.drains.entry(reason).or_default() += 1;
     }
 
-    /// A claim came to an outcome: bound for the first time, failed or expired.
+    /// Counts a claim that was bound for the first time, failed or expired.
     fn decided(&mut self, claim: &Claim, status: &SandboxClaimStatus) {
-        let said = conditions::find(&status.conditions, conditions::BOUND);
-        let reason = said.map_or(String::new(), |condition| condition.reason.clone());
+        let condition = conditions::find(&status.conditions, conditions::BOUND);
+        let reason = condition.map_or(String::new(), |condition| condition.reason.clone());
         let outcome = match status.phase {
             Some(Phase::Bound) if claim.status.wait_seconds.is_none() => "bound",
             Some(Phase::Failed) => "failed",
@@ -81,24 +81,24 @@ impl Meter {
     }
 }
 
-/// The counters by pool. What concerns no pool that is there stands under the empty key.
+/// The counters by pool. The empty key counts claims of no existing pool.
 #[derive(Clone, Debug, Default)]
 pub struct Meters(Arc<Mutex<BTreeMap<Key, Meter>>>);
 
 impl Meters {
-    /// Counts something for `pool`.
+    /// Counts for `pool`.
     pub(crate) fn with(&self, pool: &Key, count: impl FnOnce(&mut Meter)) {
         count(self.lock().entry(pool.clone()).or_default());
     }
 
-    /// The status of `claim` was written, and says what became of it. `pool` is its pool, if that is there.
+    /// Counts the outcome in the written `status` of `claim`. `pool` is its pool, if that exists.
     pub fn decided(&self, pool: Option<&Key>, claim: &Claim, status: &SandboxClaimStatus) {
         self.with(pool.unwrap_or(&Key::default()), |meter| {
             meter.decided(claim, status);
         });
     }
 
-    /// Drops the counters of every pool that is not among `pools`, and begins those of new ones.
+    /// Drops the counters of every pool that is not in `pools`, and starts the counters of new pools.
     pub fn keep<'a>(&self, pools: impl IntoIterator<Item = &'a Key>) {
         let mut meters = self.lock();
         let mut before = std::mem::take(&mut *meters);
@@ -109,10 +109,10 @@ impl Meters {
         }
     }
 
-    /// Writes them all.
+    /// Encodes all counters.
     ///
     /// # Errors
-    /// Those of the writer under `encoder`.
+    /// When the writer under `encoder` fails.
     pub fn encode(&self, encoder: &mut DescriptorEncoder) -> fmt::Result {
         let meters = self.lock();
         let mut wait = encoder.encode_descriptor(

@@ -1,5 +1,4 @@
-//! What the operator counts and times while it works: one call each, where it happens. What can be read off the index at
-//! any time is not counted here but by [`crate::telemetry::http::pool_gauges`].
+//! Counts and times the operator's work. [`crate::telemetry::http::pool_gauges`] has the gauges that the cache supplies.
 
 pub mod meters;
 mod reconcile_queue;
@@ -9,31 +8,30 @@ use crate::cache::index::ReconcileRequest;
 use crate::model::Key;
 use meters::Meters;
 use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 use reconcile_queue::Queue;
-use requests::{Answered, Asked};
-use std::time::{Duration, Instant};
+use requests::{RequestMetrics, milliseconds_up};
+use std::time::Instant;
 
-/// Everything that is counted and timed. Cheap to clone; the clones count together.
+/// All counters and timers. Cheap to clone; the clones count together.
 #[derive(Clone, Debug)]
 pub struct Metrics {
-    /// What is counted for single pools.
+    /// The counters of each pool.
     pub meters: Meters,
     queue: Queue,
-    requests: Family<Answered, Counter>,
-    request_duration: Family<Asked, Histogram, fn() -> Histogram>,
+    /// Requests to the API server.
+    pub requests: RequestMetrics,
     queue_wait: Family<Controller, Histogram, fn() -> Histogram>,
     reconcile_duration: Family<Controller, Histogram, fn() -> Histogram>,
     plan_duration: Histogram,
     leader: Gauge,
 }
 
-/// Which of the two controllers.
+/// The label of the two controllers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Controller {
     controller: &'static str,
@@ -49,25 +47,20 @@ impl Controller {
     }
 }
 
-/// A reconcile under way.
+/// A running reconcile.
 #[derive(Debug)]
 pub struct Reconciling {
     duration: Histogram,
-    begun: Instant,
+    start: Instant,
 }
 
 impl Drop for Reconciling {
     fn drop(&mut self) {
-        self.duration.observe(self.begun.elapsed().as_secs_f64());
+        self.duration.observe(self.start.elapsed().as_secs_f64());
     }
 }
 
-/// Durations of requests and of waiting for a turn: 1 ms to 33 s, each bucket twice as wide as the last.
-fn milliseconds_up() -> Histogram {
-    Histogram::new(exponential_buckets(0.001, 2.0, 16))
-}
-
-/// Durations of work that may be without I/O: 10 µs to 42 s, each bucket four times as wide as the last.
+/// Buckets of durations without I/O: 10 µs to 42 s, each four times as wide as the last.
 fn microseconds_up() -> Histogram {
     Histogram::new(exponential_buckets(0.000_01, 4.0, 12))
 }
@@ -77,8 +70,7 @@ impl Default for Metrics {
         Self {
             meters: Meters::default(),
             queue: Queue::default(),
-            requests: Family::default(),
-            request_duration: Family::new_with_constructor(milliseconds_up),
+            requests: RequestMetrics::default(),
             queue_wait: Family::new_with_constructor(milliseconds_up),
             reconcile_duration: Family::new_with_constructor(microseconds_up),
             plan_duration: microseconds_up(),
@@ -88,22 +80,12 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Gives `registry` all but the meters of the pools, under their names and with what they mean.
+    /// Adds all metrics but the meters of the pools to `registry`.
     pub fn register(&self, registry: &mut Registry) {
-        registry.register(
-            "api_requests",
-            "Requests to the API server. Code \"error\": there was no answer",
-            self.requests.clone(),
-        );
-        registry.register_with_unit(
-            "api_request_duration",
-            "Time until the API server began to answer a request",
-            Unit::Seconds,
-            self.request_duration.clone(),
-        );
+        self.requests.register(registry);
         registry.register_with_unit(
             "reconcile_queue",
-            "Time from taking up a change to the reconcile that looks at it",
+            "Time from a change to the reconcile that handles it",
             Unit::Seconds,
             self.queue_wait.clone(),
         );
@@ -128,25 +110,17 @@ impl Metrics {
         registry.register("build", "The version that runs", Info::new(version));
     }
 
-    /// A request to the API server was answered with this status code, or with none.
-    fn answered(&self, asked: &Asked, code: Option<u16>, after: Duration) {
-        self.requests.get_or_create(&asked.with(code)).inc();
-        self.request_duration
-            .get_or_create(asked)
-            .observe(after.as_secs_f64());
-    }
-
-    /// An object is to be looked at. One that waits already goes on waiting.
+    /// An object is enqueued. An object that waits already keeps its time.
     pub fn queued(&self, object: ReconcileRequest) {
         self.queue.enter(object);
     }
 
-    /// An object is gone, and is not looked at any more.
+    /// An object is gone and leaves the queue.
     pub fn unqueued(&self, object: &ReconcileRequest) {
         self.queue.leave(object);
     }
 
-    /// The reconcile of an object begins; it is timed until the answer is dropped. So is how long the object has waited.
+    /// Times the wait of an object, and its reconcile until the result is dropped.
     #[must_use]
     pub fn reconciling(&self, object: ReconcileRequest) -> Reconciling {
         let controller = Controller::of(&object);
@@ -157,15 +131,15 @@ impl Metrics {
         }
         Reconciling {
             duration: self.reconcile_duration.get_or_create_owned(&controller),
-            begun: Instant::now(),
+            start: Instant::now(),
         }
     }
 
-    /// Times the planner, which has no clock.
+    /// Times the planner, which has no clock of its own.
     pub fn planning<T>(&self, plan: impl FnOnce() -> T) -> T {
-        let begun = Instant::now();
+        let start = Instant::now();
         let plan = plan();
-        self.plan_duration.observe(begun.elapsed().as_secs_f64());
+        self.plan_duration.observe(start.elapsed().as_secs_f64());
         plan
     }
 

@@ -1,36 +1,79 @@
-//! Requests to the API server, counted in the one place that all of them pass: a layer of the client.
+//! Counts and times requests to the API server.
 
-use crate::telemetry::metrics::Metrics;
-use axum::http::{Method, Request, Response};
-use futures::future::BoxFuture;
-use kube::client::Body;
+use axum::http::Method;
 use prometheus_client::encoding::EncodeLabelSet;
-use std::task::{Context, Poll};
-use std::time::Instant;
-use tower::{Layer, Service};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+use std::time::Duration;
 
-/// What a request asks for.
+/// The metrics of requests. Cheap to clone; the clones count together.
+#[derive(Clone, Debug)]
+pub struct RequestMetrics {
+    requests: Family<AnswerLabels, Counter>,
+    duration: Family<RequestLabels, Histogram, fn() -> Histogram>,
+}
+
+impl Default for RequestMetrics {
+    fn default() -> Self {
+        Self {
+            requests: Family::default(),
+            duration: Family::new_with_constructor(milliseconds_up),
+        }
+    }
+}
+
+/// Buckets of durations with I/O: 1 ms to 33 s, each twice as wide as the last.
+pub(crate) fn milliseconds_up() -> Histogram {
+    Histogram::new(exponential_buckets(0.001, 2.0, 16))
+}
+
+impl RequestMetrics {
+    /// Adds the metrics to `registry`.
+    pub(crate) fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "api_requests",
+            "Requests to the API server. Code \"error\": there was no answer",
+            self.requests.clone(),
+        );
+        registry.register_with_unit(
+            "api_request_duration",
+            "Time until the API server began to answer a request",
+            Unit::Seconds,
+            self.duration.clone(),
+        );
+    }
+
+    /// Counts a request that ended `after` it was sent, with this status code or without an answer.
+    pub(crate) fn observe(&self, request: &RequestLabels, code: Option<u16>, after: Duration) {
+        self.requests.get_or_create(&request.with(code)).inc();
+        self.duration.get_or_create(request).observe(after.as_secs_f64());
+    }
+}
+
+/// Verb and resource of a request: the labels of its duration.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct Asked {
+pub struct RequestLabels {
     /// Kubernetes' word: get, list, watch, create, patch, update or delete.
     pub verb: &'static str,
     /// Resource and, where there is one, subresource: `pods`, `pools/status`.
     pub resource: String,
 }
 
-/// What a request asked for, and how it was answered.
+/// Verb, resource and status code of a request: the labels of its counter.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct Answered {
+struct AnswerLabels {
     verb: &'static str,
     resource: String,
     code: String,
 }
 
-impl Asked {
+impl RequestLabels {
     /// Reads method, path and query of a request.
     pub fn read(method: &Method, path: &str, query: Option<&str>) -> Self {
         let mut parts = path.split('/').filter(|part| !part.is_empty());
-        // api/VERSION or apis/GROUP/VERSION, then namespaces/NAME where the resource is in one. Others are of no resource.
+        // api/VERSION or apis/GROUP/VERSION, then namespaces/NAME where the resource is namespaced. Other paths have no resource.
         let skipped = match parts.next() {
             Some("api") => 1,
             Some("apis") => 2,
@@ -61,8 +104,8 @@ impl Asked {
         Self { verb, resource }
     }
 
-    pub(crate) fn with(&self, code: Option<u16>) -> Answered {
-        Answered {
+    fn with(&self, code: Option<u16>) -> AnswerLabels {
+        AnswerLabels {
             verb: self.verb,
             resource: self.resource.clone(),
             code: code.map_or_else(|| "error".to_string(), |code| code.to_string()),
@@ -70,91 +113,18 @@ impl Asked {
     }
 }
 
-/// A request under way. It counts when it is over, also when nobody waits for its answer any more.
-struct UnderWay {
-    metrics: Metrics,
-    asked: Asked,
-    sent: Instant,
-    code: Option<u16>,
-}
-
-impl UnderWay {
-    fn answered(&mut self, code: u16) {
-        self.code = Some(code);
-    }
-}
-
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        self.metrics.answered(&self.asked, self.code, self.sent.elapsed());
-    }
-}
-
-/// The layer of the client that counts its requests.
-#[derive(Clone, Debug)]
-pub struct CountRequests(pub Metrics);
-
-impl<S> Layer<S> for CountRequests {
-    type Service = Counting<S>;
-
-    fn layer(&self, inner: S) -> Counting<S> {
-        Counting {
-            inner,
-            metrics: self.0.clone(),
-        }
-    }
-}
-
-/// A client whose requests are counted.
-#[derive(Clone, Debug)]
-pub struct Counting<S> {
-    inner: S,
-    metrics: Metrics,
-}
-
-impl<S, B> Service<Request<Body>> for Counting<S>
-where
-    S: Service<Request<Body>, Response = Response<B>>,
-    S::Future: Send + 'static,
-    S::Error: Send,
-    B: Send,
-{
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = BoxFuture<'static, Result<S::Response, S::Error>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let uri = request.uri();
-        let mut under_way = UnderWay {
-            metrics: self.metrics.clone(),
-            asked: Asked::read(request.method(), uri.path(), uri.query()),
-            sent: Instant::now(),
-            code: None,
-        };
-        let answer = self.inner.call(request);
-        Box::pin(async move {
-            let answer = answer.await?;
-            under_way.answered(answer.status().as_u16());
-            Ok(answer)
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::telemetry::metrics::requests::RequestLabels;
+    use axum::http::Method;
 
     fn read(method: Method, path_and_query: &str) -> String {
         let (path, query) = match path_and_query.split_once('?') {
             Some((path, query)) => (path, Some(query)),
             None => (path_and_query, None),
         };
-        let asked = Asked::read(&method, path, query);
-        format!("{} {}", asked.verb, asked.resource)
+        let labels = RequestLabels::read(&method, path, query);
+        format!("{} {}", labels.verb, labels.resource)
     }
 
     #[test]

@@ -14,6 +14,8 @@ use std::collections::BTreeSet;
 /// The audit log has the reads of this account, too (`e2e/cluster/audit-policy.yaml`).
 const ACCOUNT: &str = "audited";
 const HOME: &str = "warmpool-system";
+/// The User-Agent of the operator.
+const AGENT: &str = concat!("warmpool/", env!("CARGO_PKG_VERSION"), " (controller)");
 
 /// Rights that only something rare asks for, and the file that does.
 const IN_TROUBLE: &[(&str, &str, &str)] = &[
@@ -64,6 +66,10 @@ pub fn the_role_allows_what_it_does_and_nothing_that_it_never_does(scene: &Scene
     wait::ensure(refused.is_empty(), || {
         format!("the role does not allow {refused:?}")
     })?;
+    let unsigned: Vec<_> = asked.iter().filter(|request| request.agent != AGENT).collect();
+    wait::ensure(unsigned.is_empty(), || {
+        format!("the audit log does not name the operator in {unsigned:?}")
+    })?;
     let used: BTreeSet<Right> = asked
         .iter()
         .filter(|request| !request.resource.is_empty())
@@ -96,9 +102,16 @@ fn live_a_full_life(scene: &Scene) -> Result<(), String> {
         settle(scene, 60)?;
     }
     let claims = burst(scene, "run", 2, "python", &json!({}))?;
-    claims
-        .iter()
-        .try_for_each(|claim| bound(scene, claim).map(drop))?;
+    for claim in &claims {
+        let claim = bound(scene, claim)?;
+        let name = claim.pointer("/status/sandboxes/0/name").and_then(Value::as_str);
+        let pod = scene.pod(name.unwrap_or_default())?;
+        let fields = &pod["metadata"]["managedFields"];
+        let mut managers = fields.as_array().into_iter().flatten();
+        wait::ensure(managers.any(|entry| entry["manager"] == "warmpool"), || {
+            format!("no field of a bound pod is the operator's: {fields}")
+        })?;
+    }
     let ends = json!({"lifetimeSeconds": 1, "ttlSecondsAfterFinished": 1});
     scene.create_claim("short", "python", &ends)?;
     wait::until("a claim that has ended was deleted", 30, || {

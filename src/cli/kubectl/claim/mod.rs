@@ -14,7 +14,7 @@ use crate::cli::kubectl::pool_name::PoolArgument;
 use crate::cli::kubectl::print;
 use crate::cli::kubectl::print::{Format, PrintError};
 use crate::cli::runtime::block_on;
-use crate::executor::delete_pod::only;
+use crate::client::object_requests::only;
 use crate::model::revision::letter;
 use exec::ExecError;
 use kube::Api;

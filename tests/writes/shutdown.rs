@@ -1,13 +1,13 @@
-//! What the operator still does when it is told to stop.
+//! The shutdown of the operator waits for requests in flight and nothing else.
 
 use crate::world::{Asked, Reply, World};
 use serde_json::json;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A world whose API server answers so to all that is asked of pods, with a pool of one and a claim for it.
+/// A world with a pool of one sandbox and a claim for it. Every request for a pod is answered with `reply`.
 fn answering(reply: Reply) -> World {
-    let mut world = World::new(move |asked: &Asked| match asked.what.as_str() {
+    let mut world = World::new(move |asked: &Asked| match asked.resource.as_str() {
         "pods" => reply.clone(),
         _ => Reply::Done,
     });
@@ -17,10 +17,10 @@ fn answering(reply: Reply) -> World {
 }
 
 async fn stops_in(mut world: World) -> Duration {
-    world.go_on(Duration::from_secs(1)).await;
-    let told = Instant::now();
-    world.context.writer.finish().await;
-    told.elapsed()
+    world.run_for(Duration::from_secs(1)).await;
+    let start = Instant::now();
+    world.context.executor.finish().await;
+    start.elapsed()
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! Sandboxes that are left alone for a while, since a write on them was refused.
+//! Sandboxes on hold after a conflict or a rejected write.
 
 use crate::world::{Asked, NOT_ADMITTED, Reply, World, warm};
 use serde_json::json;
@@ -20,11 +20,11 @@ fn shown(shared: &SharedCache, version: u32) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_was_seen_changed_while_it_was_refused_is_tried_again_at_once() {
+async fn a_sandbox_that_changed_before_the_conflict_is_retried_at_once() {
     let shared: Arc<OnceLock<SharedCache>> = Arc::default();
     let known = Arc::clone(&shared);
     let mut tries = 0;
-    let rule = move |asked: &Asked| match (asked.verb.as_str(), asked.what.as_str()) {
+    let rule = move |asked: &Asked| match (asked.verb.as_str(), asked.resource.as_str()) {
         ("DELETE", "pods") => {
             tries += 1;
             if tries == 1 { Reply::Code(409) } else { Reply::Done }
@@ -39,26 +39,28 @@ async fn one_that_was_seen_changed_while_it_was_refused_is_tried_again_at_once()
     shared.set(world.context.shared.clone()).ok().unwrap();
     world.pool("default", "python", 1);
     world.pool_is_scaled("default", "python", 0);
-    world.go_on(Duration::from_secs(1)).await;
+    world.run_for(Duration::from_secs(1)).await;
     assert_eq!(world.asked("default", "DELETE", "pods").len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_changes_while_it_is_refused_is_tried_no_more_often_for_it() {
-    let mut world = World::new(|asked: &Asked| match (asked.verb.as_str(), asked.what.as_str()) {
-        ("DELETE", "pods") => Reply::Code(403),
-        _ => Reply::Done,
-    });
+async fn a_change_during_the_hold_adds_no_tries() {
+    let mut world = World::new(
+        |asked: &Asked| match (asked.verb.as_str(), asked.resource.as_str()) {
+            ("DELETE", "pods") => Reply::Code(403),
+            _ => Reply::Done,
+        },
+    );
     world.pool("default", "python", 1);
     world.pool_is_scaled("default", "python", 0);
     for version in 2..12 {
-        world.go_on(Duration::from_secs(1)).await;
+        world.run_for(Duration::from_secs(1)).await;
         shown(&world.context.shared, version);
-        world.looks_at_all();
+        world.reconcile_all();
     }
-    world.go_on(Duration::from_secs(1)).await;
+    world.run_for(Duration::from_secs(1)).await;
     let before = world.asked("default", "DELETE", "pods").len();
-    world.go_on(Duration::from_secs(20)).await;
+    world.run_for(Duration::from_secs(20)).await;
     let after = world.asked("default", "DELETE", "pods").len();
     assert!(
         (3..=5).contains(&(after - before)),
@@ -68,22 +70,23 @@ async fn one_that_changes_while_it_is_refused_is_tried_no_more_often_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_taken_away_now_is_not_made_up_for_by_others() {
+async fn no_other_sandbox_is_deleted_for_a_sandbox_that_cannot_be() {
     for reply in [Reply::Throttled(30), Reply::Code(503), NOT_ADMITTED] {
-        let told = format!("{reply:?}");
-        let mut world = World::new(
-            move |asked: &Asked| match (asked.verb.as_str(), asked.what.as_str()) {
-                ("DELETE", "pods") => reply.clone(),
-                ("GET", "pods") => Reply::Object(warm("default", "python", &asked.name)),
-                _ => Reply::Done,
-            },
-        );
+        let case = format!("{reply:?}");
+        let mut world =
+            World::new(
+                move |asked: &Asked| match (asked.verb.as_str(), asked.resource.as_str()) {
+                    ("DELETE", "pods") => reply.clone(),
+                    ("GET", "pods") => Reply::Object(warm("default", "python", &asked.name)),
+                    _ => Reply::Done,
+                },
+            );
         world.pool("default", "python", 11);
         world.pool_is_scaled("default", "python", 10);
-        world.go_on(Duration::from_secs(120)).await;
+        world.run_for(Duration::from_secs(120)).await;
         let asked = world.asked("default", "DELETE", "pods");
         let of_one = asked.iter().filter(|a| a.name == asked[0].name).count();
-        assert!(of_one > 2, "{told}");
-        assert_eq!(asked.len(), of_one, "{told}");
+        assert!(of_one > 2, "{case}");
+        assert_eq!(asked.len(), of_one, "{case}");
     }
 }

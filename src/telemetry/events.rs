@@ -1,10 +1,11 @@
-//! Events: what `kubectl describe pool` tells of a pool's rollouts and of what stops it. They speak of changes only,
-//! never of single sandboxes or claims, and a pool at rest has none.
+//! Writes the events of a pool: rollouts and their obstacles.
+//!
+//! Events report changes, never single sandboxes or claims. A pool at rest has none.
 
 use crate::api::conditions;
 use crate::api::conditions::progressing;
 use crate::api::{API_VERSION, PoolStatus};
-use crate::executor::outcome::call;
+use crate::client::call::call;
 use crate::model::pool::Pool;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -16,24 +17,23 @@ use std::time::{Duration, Instant};
 
 /// Reporting controller of every event.
 const CONTROLLER: &str = "warmpool";
-/// Reason of the event that a rollout goes on after a pause; there is no condition for it.
+/// Reason of the event that a rollout resumes; no condition says so.
 const RESUMED: &str = "Resumed";
 /// Action of events about revisions.
 const ROLL_OUT: &str = "RollOut";
-/// Action of events about sandboxes that cannot be made.
+/// Action of events about sandboxes that cannot be created.
 const CREATE: &str = "CreateSandboxes";
-/// Least time between two warnings of one pool with one reason. A full pool is exhausted anew with each claim
-/// that comes and goes.
+/// Least time between two warnings of a pool with the same reason. A full pool becomes exhausted again with each claim that
+/// comes and goes.
 const BETWEEN_WARNINGS: Duration = Duration::from_secs(60);
-/// The API server takes notes below 1 kB.
+/// Limit of the API server for a note, in bytes.
 const LONGEST_NOTE: usize = 1_000;
 
-/// Sends events. One that a pool has again within minutes, for the same reason and about the same object, is counted
-/// up in the first, whose note stays.
+/// Sends events. kube-rs counts an event that repeats within minutes in the first event of its series, whose note stays.
 #[derive(Clone)]
 pub(crate) struct Events {
     recorder: Recorder,
-    /// When a pool (by UID) was warned last, by reason.
+    /// When each pool was last warned, by UID and reason.
     warned: Arc<Mutex<HashMap<(String, String), Instant>>>,
 }
 
@@ -45,8 +45,8 @@ impl Events {
         }
     }
 
-    /// Tells what became of `pool` with its new status, which has been written, in the log and in events. An event that
-    /// cannot be written is lost: the conditions say the same.
+    /// Logs and sends the changes of `pool` with its new status, which has been written. An event that cannot be written is
+    /// lost: the conditions say the same.
     pub(crate) async fn send(&self, pool: &Pool, status: &PoolStatus) {
         for event in transitions(pool, status) {
             if event.type_ == EventType::Warning && !self.may_warn(pool, &event.reason) {
@@ -57,7 +57,7 @@ impl Events {
                 EventType::Normal => tracing::info!(pool = %pool.key, reason, "{note}"),
                 EventType::Warning => tracing::warn!(pool = %pool.key, reason, "{note}"),
             }
-            if let Err(error) = call(self.recorder.publish(&event, &itself(pool))).await {
+            if let Err(error) = call(self.recorder.publish(&event, &pool_reference(pool))).await {
                 tracing::debug!(pool = %pool.key, event.reason, error = error.message(), "an event could not be written");
             }
         }
@@ -68,15 +68,15 @@ impl Events {
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
         warned.retain(|_, last| now.duration_since(*last) < BETWEEN_WARNINGS);
         let key = (pool.uid.clone(), reason.to_string());
-        let silent = !warned.contains_key(&key);
-        if silent {
+        let may_warn = !warned.contains_key(&key);
+        if may_warn {
             warned.insert(key, now);
         }
-        silent
+        may_warn
     }
 }
 
-/// The events that tell how `status` differs from the status that the pool had.
+/// The events about the changes from the pool's status to `status`.
 pub fn transitions(pool: &Pool, status: &PoolStatus) -> Vec<Event> {
     let before = &pool.status;
     let mut events = rollout(pool, before, status);
@@ -87,7 +87,7 @@ pub fn transitions(pool: &Pool, status: &PoolStatus) -> Vec<Event> {
         })
     };
     if let Some(now) = newly(conditions::PROGRESSING, "False") {
-        let about = about_fault(pool, status, now);
+        let about = obstacle(pool, status, now);
         events.push(event(
             EventType::Warning,
             &now.reason,
@@ -111,7 +111,7 @@ pub fn transitions(pool: &Pool, status: &PoolStatus) -> Vec<Event> {
     events
 }
 
-/// How the rollout went on.
+/// The events about the rollout.
 fn rollout(pool: &Pool, before: &PoolStatus, status: &PoolStatus) -> Vec<Event> {
     let (said, now) = (progress(before), progress(status));
     let update = &status.update_revision;
@@ -121,35 +121,35 @@ fn rollout(pool: &Pool, before: &PoolStatus, status: &PoolStatus) -> Vec<Event> 
     let new = *update != before.update_revision;
     let becomes = |reason: &str| is == reason && (new || was != reason);
     let mut events = Vec::new();
-    let mut tell = |reason: &str, note: &str| {
-        let about = Some(revision(pool, update));
+    let mut add = |reason: &str, note: &str| {
+        let about = Some(revision_reference(pool, update));
         events.push(event(EventType::Normal, reason, ROLL_OUT, note, about));
     };
     if new && is == progressing::PAUSED {
-        tell(
+        add(
             progressing::NEW_REVISION,
-            &format!("revision {update} is rolled out when the pool is paused no more"),
+            &format!("the rollout of revision {update} is paused until spec.updateStrategy.paused is false"),
         );
     } else if new {
-        tell(
+        add(
             progressing::NEW_REVISION,
             &format!("rolling out revision {update}"),
         );
     }
     if is == progressing::PAUSED && was != progressing::PAUSED {
-        tell(progressing::PAUSED, message);
+        add(progressing::PAUSED, message);
     }
-    // A fast rollout is complete by the next status: that it goes on is in the spec.
-    let goes_on = !pool.spec.paused && is != progressing::PAUSED;
-    if was == progressing::PAUSED && goes_on && now.is_some_and(|c| c.status != "False") {
-        tell(RESUMED, &format!("the rollout of revision {update} goes on"));
+    // A fast rollout may be complete by the next status, so only the spec shows that it resumed.
+    let resumes = !pool.spec.paused && is != progressing::PAUSED;
+    if was == progressing::PAUSED && resumes && now.is_some_and(|c| c.status != "False") {
+        add(RESUMED, &format!("the rollout of revision {update} resumes"));
     }
     if becomes(progressing::PARTITION_COMPLETE) {
-        tell(progressing::PARTITION_COMPLETE, message);
+        add(progressing::PARTITION_COMPLETE, message);
     }
-    // A pool whose fault is mended says again that it is complete, and nothing was rolled out.
+    // A pool whose error is fixed is complete again without a rollout.
     if becomes(progressing::COMPLETE) && status.completed() != before.completed() {
-        tell(progressing::COMPLETE, message);
+        add(progressing::COMPLETE, message);
     }
     events
 }
@@ -158,8 +158,8 @@ fn progress(status: &PoolStatus) -> Option<&Condition> {
     conditions::find(&status.conditions, conditions::PROGRESSING)
 }
 
-/// What else is concerned by a rollout that makes no progress. It also keeps apart what is counted up.
-fn about_fault(pool: &Pool, status: &PoolStatus, now: &Condition) -> Option<ObjectReference> {
+/// The object that keeps the rollout from progressing. Events about different objects are different series.
+fn obstacle(pool: &Pool, status: &PoolStatus, now: &Condition) -> Option<ObjectReference> {
     match now.reason.as_str() {
         progressing::INVALID_SPEC => None,
         progressing::TEMPLATE_NOT_FOUND | progressing::TEMPLATE_INVALID => {
@@ -171,11 +171,11 @@ fn about_fault(pool: &Pool, status: &PoolStatus, now: &Condition) -> Option<Obje
                 ..Default::default()
             })
         }
-        _ => Some(revision(pool, &status.update_revision)),
+        _ => Some(revision_reference(pool, &status.update_revision)),
     }
 }
 
-fn itself(pool: &Pool) -> ObjectReference {
+fn pool_reference(pool: &Pool) -> ObjectReference {
     ObjectReference {
         api_version: Some(API_VERSION.into()),
         kind: Some("Pool".into()),
@@ -186,7 +186,7 @@ fn itself(pool: &Pool) -> ObjectReference {
     }
 }
 
-fn revision(pool: &Pool, hash: &str) -> ObjectReference {
+fn revision_reference(pool: &Pool, hash: &str) -> ObjectReference {
     ObjectReference {
         api_version: Some("apps/v1".into()),
         kind: Some("ControllerRevision".into()),

@@ -1,4 +1,4 @@
-//! Bindings that the API server will not have, for the sake of the claim or of the sandbox.
+//! Bindings that the API server rejects because of the claim or of the sandbox.
 
 use crate::world::{Asked, BEGIN, NOT_ADMITTED, Reply, World, warm};
 use serde_json::{Value, json};
@@ -8,11 +8,11 @@ use warmpool::model::Key;
 use warmpool::planner::plan;
 
 fn binds(asked: &Asked) -> bool {
-    asked.verb == "PATCH" && asked.what == "pods"
+    asked.verb == "PATCH" && asked.resource == "pods"
 }
 
-/// A world of that many sandboxes and the claim `bad`, whose label is refused.
-fn a_refused_claim(sandboxes: usize) -> World {
+/// A world with this many sandboxes and the claim `bad`, whose label is rejected.
+fn a_rejected_claim(sandboxes: usize) -> World {
     a_claim_that_meets(Reply::Code(403), sandboxes)
 }
 
@@ -30,35 +30,35 @@ fn a_claim_that_meets(reply: Reply, sandboxes: usize) -> World {
     world
 }
 
-/// The spec of a claim with the label that is refused.
+/// The spec of a claim with the rejected label.
 fn forbidden(mut spec: Value) -> Value {
     spec["podMetadata"] = json!({"labels": {"team": "forbidden"}});
     spec
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_that_is_refused_keeps_no_sandbox_from_the_younger_ones() {
+async fn a_rejected_claim_keeps_no_sandbox_from_younger_claims() {
     for after in [1, 4, 7, 9, 13] {
-        let mut world = a_refused_claim(1);
-        world.go_on(Duration::from_secs(after)).await;
+        let mut world = a_rejected_claim(1);
+        world.run_for(Duration::from_secs(after)).await;
         world.claim("default", "good", "python", &json!({}));
-        world.go_on(Duration::from_secs(1)).await;
+        world.run_for(Duration::from_secs(1)).await;
         assert_eq!(world.bound("default"), ["good"], "after {after} s");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_whose_webhook_cannot_be_asked_is_told_so_and_keeps_no_sandbox_from_others() {
+async fn a_claim_whose_webhook_fails_reports_it_and_keeps_no_sandbox_from_others() {
     let mut world = a_claim_that_meets(NOT_ADMITTED, 1);
-    world.go_on(Duration::from_secs(2)).await;
-    assert_eq!(world.told("default", "bad"), ["Pending BindingRefused"]);
+    world.run_for(Duration::from_secs(2)).await;
+    assert_eq!(world.phases("default", "bad"), ["Pending BindingRefused"]);
     world.claim("default", "good", "python", &json!({}));
-    world.go_on(Duration::from_secs(1)).await;
+    world.run_for(Duration::from_secs(1)).await;
     assert_eq!(world.bound("default"), ["good"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_webhook_that_is_back_in_a_moment_costs_no_more_than_that() {
+async fn a_short_failure_of_a_webhook_delays_a_claim_only_as_long() {
     let mut tries = 0;
     let mut world = World::new(move |asked| {
         tries += u16::from(binds(asked));
@@ -70,27 +70,27 @@ async fn a_webhook_that_is_back_in_a_moment_costs_no_more_than_that() {
     });
     world.pool("default", "python", 2);
     world.claim("default", "run", "python", &json!({}));
-    world.go_on(Duration::from_secs(1)).await;
-    assert_eq!(world.told("default", "run"), ["Bound Bound"]);
+    world.run_for(Duration::from_secs(1)).await;
+    assert_eq!(world.phases("default", "run"), ["Bound Bound"]);
     let tried = world.asked("default", "PATCH", "pods");
     assert!(tried.iter().all(|a| a.name == tried[0].name), "{tried:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_that_is_refused_is_tried_once_in_a_while() {
-    let mut world = a_refused_claim(4);
-    world.go_on(Duration::from_secs(61)).await;
+async fn a_rejected_claim_is_retried_after_a_delay() {
+    let mut world = a_rejected_claim(4);
+    world.run_for(Duration::from_secs(61)).await;
     let tried = world.asked("default", "PATCH", "pods").len();
     assert!((8..=14).contains(&tried), "{tried} tries in a minute");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_that_is_refused_is_counted_as_waiting_all_the_time() {
-    let mut world = a_refused_claim(1);
-    world.go_on(Duration::from_secs(7)).await;
+async fn a_rejected_claim_always_counts_as_waiting() {
+    let mut world = a_rejected_claim(1);
+    world.run_for(Duration::from_secs(7)).await;
     let key = Key::new("default", "python");
     for _ in 0..60 {
-        world.go_on(Duration::from_millis(990)).await;
+        world.run_for(Duration::from_millis(990)).await;
         let index = world.context.shared.lock();
         let view = index.pool_snapshot(&key, BEGIN, 0).unwrap();
         drop(index);
@@ -99,7 +99,7 @@ async fn a_claim_that_is_refused_is_counted_as_waiting_all_the_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_gets_another_sandbox_than_those_that_refuse_all_claims() {
+async fn a_claim_is_not_bound_to_sandboxes_that_reject_all_claims() {
     let bad = |asked: &Asked| asked.name.ends_with('0') || asked.name.ends_with('1');
     let rule = move |asked: &Asked| {
         if binds(asked) && bad(asked) {
@@ -111,12 +111,12 @@ async fn a_claim_gets_another_sandbox_than_those_that_refuse_all_claims() {
     let mut world = World::new(rule);
     world.pool("default", "python", 3);
     world.claim("default", "run", "python", &json!({}));
-    world.go_on(Duration::from_secs(12)).await;
+    world.run_for(Duration::from_secs(12)).await;
     assert_eq!(world.bound("default"), ["run"], "{:?}", world.tally());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_gets_the_last_of_many_sandboxes_when_all_others_refuse_it() {
+async fn a_claim_is_bound_to_the_last_sandbox_when_all_others_reject_it() {
     let mut bad = BTreeSet::new();
     let rule = move |asked: &Asked| {
         if binds(asked) && (bad.len() < 11 || bad.contains(&asked.name)) {
@@ -128,18 +128,18 @@ async fn a_claim_gets_the_last_of_many_sandboxes_when_all_others_refuse_it() {
     let mut world = World::new(rule);
     world.pool("default", "python", 12);
     world.claim("default", "run", "python", &json!({}));
-    world.go_on(Duration::from_secs(75)).await;
+    world.run_for(Duration::from_secs(75)).await;
     assert_eq!(world.bound("default"), ["run"], "{:?}", world.tally());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sandbox_that_a_claim_may_not_take_is_no_other_to_try() {
+async fn a_rejected_claim_does_not_try_a_sandbox_marked_for_eviction() {
     for (evict, all_tried) in [("true", 1), ("false", 2)] {
-        let mut world = a_refused_claim(1);
+        let mut world = a_rejected_claim(1);
         let mut other = warm("default", "python", "python-7");
         other["metadata"]["labels"]["warmpool.dev/evict"] = json!(evict);
         world.pod_comes(other);
-        world.go_on(Duration::from_secs(21)).await;
+        world.run_for(Duration::from_secs(21)).await;
         let tried = world.asked("default", "PATCH", "pods");
         assert!(tried.len() >= 4, "{tried:?}");
         let names: BTreeSet<_> = tried.iter().map(|asked| &asked.name).collect();
@@ -148,21 +148,21 @@ async fn a_sandbox_that_a_claim_may_not_take_is_no_other_to_try() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_refused_to_a_claim_is_there_for_all_others_at_every_moment() {
+async fn sandboxes_of_a_rejected_binding_stay_available_to_other_claims() {
     for tenths in [1, 51, 53, 101, 103, 105] {
-        let mut world = a_refused_claim(3);
-        world.go_on(Duration::from_millis(tenths * 100)).await;
+        let mut world = a_rejected_claim(3);
+        world.run_for(Duration::from_millis(tenths * 100)).await;
         for n in 0..3 {
             world.claim("default", &format!("good-{n}"), "python", &json!({}));
         }
-        world.go_on(Duration::from_millis(50)).await;
+        world.run_for(Duration::from_millis(50)).await;
         assert_eq!(world.bound("default").len(), 3, "after {tenths} tenths");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn only_labels_and_annotations_that_no_pod_can_have_fail_their_claim() {
-    for (field, told) in [
+    for (field, phase) in [
         ("", "Pending BindingRefused"),
         ("spec", "Pending BindingRefused"),
         ("metadata.labels", "Failed InvalidSpec"),
@@ -178,14 +178,14 @@ async fn only_labels_and_annotations_that_no_pod_can_have_fail_their_claim() {
         let mut world = World::new(reply);
         world.pool("default", "python", 1);
         world.claim("default", "run", "python", &json!({}));
-        world.go_on(Duration::from_secs(1)).await;
-        assert_eq!(world.told("default", "run"), [told], "{field:?}");
+        world.run_for(Duration::from_secs(1)).await;
+        assert_eq!(world.phases("default", "run"), [phase], "{field:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_that_is_refused_is_told_so_once_and_fails_in_its_time_in_the_words_of_the_api_server() {
-    let mut world = a_refused_claim(0);
+async fn a_rejected_claim_reports_it_once_and_fails_with_the_message_of_the_api_server() {
+    let mut world = a_rejected_claim(0);
     world.claim(
         "default",
         "bad",
@@ -193,26 +193,26 @@ async fn a_claim_that_is_refused_is_told_so_once_and_fails_in_its_time_in_the_wo
         &forbidden(json!({"waitTimeoutSeconds": 28})),
     );
     world.pass(1).await;
-    world.looks_at_all();
+    world.reconcile_all();
     world.pass(1).await;
     world.claim_is_seen_as_written("default", "bad");
-    assert_eq!(world.told("default", "bad"), ["Pending NoneAvailable"]);
+    assert_eq!(world.phases("default", "bad"), ["Pending NoneAvailable"]);
     world.pool_is_scaled("default", "python", 2);
     world.pod_comes(warm("default", "python", "python-7"));
     world.pass(1).await;
     let refused = ["Pending NoneAvailable", "Pending BindingRefused"];
-    assert_eq!(world.told("default", "bad"), refused);
+    assert_eq!(world.phases("default", "bad"), refused);
     world.claim_is_seen_as_written("default", "bad");
     world.pass(14).await;
     // For a moment there is nothing to try.
     world.pod_goes("default", "python-7");
     world.pass(6).await;
-    assert_eq!(world.told("default", "bad"), refused);
+    assert_eq!(world.phases("default", "bad"), refused);
     world.pod_comes(warm("default", "python", "python-8"));
     world.pass(6).await;
     let written = world.asked("default", "PATCH", "sandboxclaims/status");
     let last = &written.last().unwrap().body["status"];
-    assert_eq!(world.told("default", "bad")[2..], ["Failed WaitTimeout"]);
+    assert_eq!(world.phases("default", "bad")[2..], ["Failed WaitTimeout"]);
     let message = last["conditions"][0]["message"].as_str().unwrap();
     assert!(
         message.contains("waitTimeoutSeconds") && message.contains("answered with 403"),
@@ -221,13 +221,13 @@ async fn a_claim_that_is_refused_is_told_so_once_and_fails_in_its_time_in_the_wo
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_that_pauses_counts_as_waiting_and_one_that_is_being_bound_does_not() {
+async fn a_paused_claim_counts_as_waiting_and_a_claim_in_flight_does_not() {
     for (reply, count) in [(Reply::Code(403), 1), (Reply::Never, 0)] {
         let rule = move |asked: &Asked| if binds(asked) { reply.clone() } else { Reply::Done };
         let mut world = World::new(rule);
         world.pool("default", "python", 1);
         world.claim("default", "run", "python", &json!({}));
-        world.go_on(Duration::from_secs(1)).await;
+        world.run_for(Duration::from_secs(1)).await;
         let census = world.context.shared.lock().stats(BEGIN);
         assert_eq!(census[&Key::new("default", "python")].waiting, count);
     }

@@ -1,0 +1,34 @@
+//! Requests that kube-rs has no function for: raw creation and conditional deletion.
+
+use crate::client::call::{CallError, call};
+use kube::api::{DeleteParams, PostParams, Preconditions};
+use kube::core::Request;
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// Creates an object from JSON, so that no field is lost that `K` does not know. The answer is read as far as `K` knows it.
+pub(crate) async fn create<K: Resource + DeserializeOwned>(
+    client: &Client,
+    api: &Api<K>,
+    object: &Value,
+) -> Result<K, CallError> {
+    let body = object.to_string().into_bytes();
+    let request = Request::new(api.resource_url()).create(&PostParams::default(), body);
+    call(async {
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        client.request(request).await
+    })
+    .await
+}
+
+/// Parameters that delete only the object with this UID and, where a resource version is named, only that version.
+pub fn only(uid: &str, resource_version: Option<&str>) -> DeleteParams {
+    DeleteParams {
+        preconditions: Some(Preconditions {
+            uid: Some(uid.to_string()),
+            resource_version: resource_version.map(ToString::to_string),
+        }),
+        ..DeleteParams::default()
+    }
+}

@@ -1,4 +1,4 @@
-//! The only code that writes to the API server: it carries out plans, one task per item.
+//! Carries out plans: writes pods, revisions and statuses, one task per item.
 //!
 //! Every write is noted as expected before it is sent and runs in a task of its own. A plan is therefore carried out without
 //! waiting for an answer, and no claim waits behind a creation. Answers reach the next plan through the cache.

@@ -154,8 +154,8 @@ pub struct UpdateStrategy {
     #[serde(default, rename = "type")]
     pub type_: UpdateStrategyType,
     /// How many of `replicas` may be unavailable during a rollout: a number, or a percentage of `replicas`
-    /// rounded down (Deployment's rule). When this and `maxSurge` both come to 0, it is taken as 1, since
-    /// nothing could ever be replaced otherwise.
+    /// rounded down (Deployment's rule). When this and `maxSurge` both come to 0, sandboxes are replaced with a
+    /// surge of 1; where `capacity.maxTotal` leaves no place for the extra sandbox, this counts as 1.
     #[serde(default = "quarter")]
     #[x_kube(
         validation = kube::core::Rule::new("type(self) == string ? self.matches('^(100|[0-9]{1,2})%$') : self >= 0")
@@ -165,7 +165,8 @@ pub struct UpdateStrategy {
     )]
     pub max_unavailable: IntOrString,
     /// How many sandboxes above `replicas` a rollout may create: a number, or a percentage of `replicas`
-    /// rounded up. With maxUnavailable 0, no available sandbox goes before its replacement is available.
+    /// rounded up. With maxUnavailable 0, no available sandbox goes before its replacement is available. When
+    /// this and `maxUnavailable` both come to 0, it counts as 1.
     #[serde(default = "zero")]
     #[x_kube(
         validation = kube::core::Rule::new("type(self) == string ? self.matches('^[0-9]{1,4}%$') : self >= 0")

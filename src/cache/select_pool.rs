@@ -115,7 +115,7 @@ impl Index {
         let room = if refused || pool.error.is_some() {
             0
         } else {
-            pool.spec.room_beside(all.count())
+            pool.spec.total_capacity_left(all.count())
         };
         let rolls = pool.status.current_revision != pool.status.update_revision;
         let stands_still = pool.spec.paused && rolls;

@@ -3,6 +3,7 @@
 use crate::api::{conditions, labels};
 use crate::cache::recent_claims::LATELY;
 use crate::cache::snapshot::{ExpectedWrite, PoolSnapshot, Waiting, WarmUpFailures};
+use crate::model::pool_spec::RolloutBudget;
 use crate::model::revision::letter;
 use crate::model::sandbox::{Owner, Sandbox};
 use crate::planner::budget::Budget;
@@ -65,6 +66,8 @@ pub(crate) struct Draft<'a> {
     pub(crate) leaving_unproven: usize,
     /// Sandboxes of claims.
     pub(crate) claimed: usize,
+    /// Sandboxes of the pool whose state is not understood. Nobody removes them, so they take up `maxTotal` for good.
+    pub(crate) set_aside: usize,
     /// Of those, the ones of the update revision that were made since the rollout to it began.
     pub(crate) taken: usize,
     /// When the rollout to the update revision began; `None` when nobody knows any more.
@@ -106,6 +109,7 @@ impl<'a> Draft<'a> {
             leaving: 0,
             leaving_unproven: 0,
             claimed: 0,
+            set_aside: 0,
             taken: 0,
             rollout_start: rollout_start(snapshot, revisions),
             proven: false,
@@ -163,7 +167,10 @@ impl<'a> Draft<'a> {
             .iter()
             .filter(|i| i.available && !i.refused)
             .count();
-        let min_available = snapshot.pool.spec.min_available_beside(draft.claimed);
+        let min_available = snapshot
+            .pool
+            .spec
+            .min_available_beside(draft.claimed + draft.set_aside);
         draft.budget = Budget::new(available, min_available);
         draft
     }
@@ -179,8 +186,9 @@ impl<'a> Draft<'a> {
                 self.leave(sandbox)
             }
             (labels::WARM, pending) => self.sort_in_warm(sandbox, pending),
+            (labels::DRAINING, _) => {}
             // A state that is not understood, or set by hand, is left alone: it is nobody's to give or delete.
-            _ => {}
+            _ => self.set_aside += 1,
         }
     }
 
@@ -234,6 +242,12 @@ impl<'a> Draft<'a> {
     /// Unclaimed sandboxes that will be there once every write on its way is seen.
     pub(crate) fn active(&self) -> usize {
         self.unclaimed.len() + self.snapshot.creating.len() + self.returning
+    }
+
+    /// `maxUnavailable` and `maxSurge` as they count now.
+    pub(crate) fn rollout_budget(&self) -> RolloutBudget {
+        let spec = &self.snapshot.pool.spec;
+        spec.rollout_budget(self.claimed + self.set_aside)
     }
 
     /// The rollout stands still, and what is missing is made from the old revision.
@@ -304,7 +318,7 @@ impl<'a> Draft<'a> {
 
     /// `unclaimed` sandboxes, as far as `maxTotal` leaves room for them beside the claimed ones.
     pub(crate) fn within_total(&self, unclaimed: usize) -> usize {
-        unclaimed.min(self.snapshot.pool.spec.room_beside(self.claimed))
+        unclaimed.min(self.snapshot.pool.spec.total_capacity_left(self.claimed))
     }
 
     /// Sandboxes that may start to warm up now, under `scaleStrategy.maxUnavailable`.

@@ -86,11 +86,18 @@ impl Progress {
         // With maxUnavailable 0 a rollout or an eviction needs room for one more than are wanted; else a rollout goes on
         // within what room there is.
         let evicts = draft.unclaimed.iter().any(|i| i.sandbox.evict);
-        let needed = match spec.max_unavailable {
-            0 if evicts || !self.complete => wanted + 1,
+        let replaces = evicts || !self.complete;
+        let needed = match draft.rollout_budget().max_unavailable {
+            0 if replaces => wanted + 1,
             _ => usize::from(!self.complete),
         };
         let room = draft.within_total(needed);
+        if replaces && spec.replaces_without_surge(draft.claimed + draft.set_aside) {
+            message = format!(
+                "{message}; maxUnavailable and maxSurge both come to 0 of {wanted}, and maxUnavailable counts as 1 because \
+                 capacity.maxTotal leaves no place for a surge"
+            );
+        }
         if room < needed {
             message = format!(
                 "{message}; held back, capacity.maxTotal leaves room for {room} beside the claimed ones, and it takes {needed}"
@@ -98,9 +105,6 @@ impl Progress {
         }
         if let Some(failing) = warm_up_failures(draft) {
             message = format!("{message}; {failing}");
-        }
-        for remark in &spec.remarks {
-            message = format!("{message}; {remark}");
         }
         Statement {
             type_: conditions::PROGRESSING,

@@ -33,7 +33,10 @@ pub(crate) fn run(draft: &mut Draft) -> usize {
 fn roll(draft: &mut Draft) -> usize {
     let rollout = Rollout::of(draft);
     let desired = draft.within_total(draft.desired());
-    let max_unavailable = draft.snapshot.pool.spec.max_unavailable;
+    // Where the wanted sandboxes fill `maxTotal`, no surge could ever go first. One at a time is replaced then, as far as the
+    // budget lets it.
+    let is_full = draft.within_total(draft.desired() + 1) == desired;
+    let max_unavailable = draft.rollout_budget().max_unavailable.max(usize::from(is_full));
     let room = (max_unavailable + draft.active()).saturating_sub(desired + draft.updated_unavailable());
     let count = rollout.to_replace.min(room);
     draft.remove(

@@ -68,7 +68,10 @@ impl Rollout {
         } else {
             0
         };
-        let surge = spec.max_surge.min(for_update.max(for_evictions(draft)));
+        let surge = draft
+            .rollout_budget()
+            .max_surge
+            .min(for_update.max(for_evictions(draft)));
         Self {
             old,
             evicting,
@@ -98,6 +101,6 @@ fn for_evictions(draft: &Draft) -> usize {
         .count();
     let unavailable = warming + draft.snapshot.creating.len() + draft.leaving;
     (unavailable + evicted)
-        .saturating_sub(draft.snapshot.pool.spec.max_unavailable)
+        .saturating_sub(draft.rollout_budget().max_unavailable)
         .min(evicted)
 }

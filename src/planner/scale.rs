@@ -185,5 +185,5 @@ fn unproven_room(draft: &Draft) -> usize {
         return usize::MAX;
     }
     let open = draft.updated_unavailable() + draft.leaving_unproven;
-    (spec.max_unavailable + spec.max_surge).saturating_sub(open)
+    spec.rollout_width().saturating_sub(open)
 }

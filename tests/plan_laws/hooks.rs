@@ -271,7 +271,10 @@ fn a_rollback_restores_the_old_sandboxes_that_still_drain() {
 
 #[test]
 fn a_sandbox_drained_for_its_own_sake_is_not_restored() {
-    let mut world = held(2, json!({"warmUpDeadlineSeconds": 30}));
+    let mut world = held(
+        2,
+        json!({"warmUpDeadlineSeconds": 30, "updateStrategy": {"maxUnavailable": 1}}),
+    );
     let names: Vec<_> = world.sandboxes.keys().cloned().collect();
     world.sandboxes.get_mut(&names[0]).unwrap().evict = true;
     world.step();

@@ -24,6 +24,7 @@ mod phases;
 mod refused;
 mod revision_policy;
 mod revisions;
+mod rollout_budget;
 mod rollouts;
 mod templates;
 mod times;

@@ -185,23 +185,6 @@ fn a_rollout_takes_max_unavailable_and_waits_for_the_new_ones() {
 }
 
 #[test]
-fn both_percentages_rounding_to_zero_still_converges_and_says_so() {
-    let mut world = World::full(3, json!({"updateStrategy": {"maxUnavailable": "10%"}}));
-    world.set_image("image:2");
-    assert_eq!(deleted(&world, Phase::Recreate).len(), 1);
-    let conditions = world.plan().status.conditions;
-    let progressing = conditions.iter().find(|c| c.type_ == "Progressing").unwrap();
-    assert!(
-        progressing.message.contains(
-            "maxUnavailable 10% and maxSurge 0 of 3 both come to 0, and maxUnavailable is taken as 1"
-        ),
-        "{progressing:?}"
-    );
-    world.rest();
-    assert!(world.unclaimed().all(|s| s.revision == world.update()));
-}
-
-#[test]
 fn missing_sandboxes_count_as_unavailable_in_a_rollout() {
     let mut world = World::full(10, json!({"updateStrategy": {"maxUnavailable": "20%"}}));
     for name in world.sandboxes.keys().take(2).cloned().collect::<Vec<_>>() {

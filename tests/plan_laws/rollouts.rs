@@ -69,17 +69,14 @@ fn every_small_rollout_ends_within_its_budget_and_so_does_its_undo() {
                         "partition": partition, "maxUnavailable": max_unavailable, "maxSurge": max_surge,
                     });
                     let at = format!("replicas {replicas}, {fields}");
-                    let unavailable = if max_unavailable + max_surge == 0 {
-                        1
-                    } else {
-                        max_unavailable
-                    };
+                    // Both at 0 count as a surge of 1.
+                    let surge = max_surge.max(usize::from(max_unavailable == 0));
                     let mut world = rolling(replicas, fields);
                     for image in ["image:2", "image:1"] {
                         world.set_image(image);
                         let (least, most, _) = walk(&mut world, |_| true);
-                        assert!(least + unavailable >= replicas, "{at}: {least} available");
-                        assert!(most <= replicas + max_surge, "{at}: {most} unclaimed");
+                        assert!(least + max_unavailable >= replicas, "{at}: {least} available");
+                        assert!(most <= replicas + surge, "{at}: {most} unclaimed");
                         assert!(old(&world) <= partition, "{at}: {} old", old(&world));
                         assert_eq!(world.available(), replicas, "{at}");
                     }
@@ -96,19 +93,15 @@ fn of_a_revision_that_never_becomes_ready_no_more_exist_than_the_budget() {
             for max_surge in 0..=replicas {
                 let at =
                     format!("replicas {replicas}, maxUnavailable {max_unavailable}, maxSurge {max_surge}");
-                let unavailable = if max_unavailable + max_surge == 0 {
-                    1
-                } else {
-                    max_unavailable
-                };
+                let surge = max_surge.max(usize::from(max_unavailable == 0));
                 let mut world = rolling(
                     replicas,
                     json!({"maxUnavailable": max_unavailable, "maxSurge": max_surge}),
                 );
                 let broken = world.update();
                 let (least, _, warming) = walk(&mut world, |revision| revision != broken);
-                assert!(warming <= unavailable + max_surge, "{at}: {warming} broken");
-                assert!(least + unavailable >= replicas, "{at}: {least} available");
+                assert!(warming <= max_unavailable + surge, "{at}: {warming} broken");
+                assert!(least + max_unavailable >= replicas, "{at}: {least} available");
                 world.set_image("image:1");
                 walk(&mut world, |revision| revision != broken);
                 assert_eq!((world.available(), old(&world)), (replicas, 0), "{at}: undone");

@@ -168,7 +168,7 @@ fn moving_the_same_content_from_the_pool_to_a_template_rolls_nothing() {
 
 #[test]
 fn no_rollout_is_called_complete_while_the_pool_stands_still() {
-    let mut world = world(1, json!({}));
+    let mut world = world(1, json!({"updateStrategy": {"maxUnavailable": 1}}));
     let old = world.plan().status.current_revision;
     world.found = Some(Ok(Arc::new(image("image:2"))));
     while world.unclaimed().all(|s| s.revision == old) {

@@ -160,7 +160,8 @@ fn hold(outlook: &Outlook, reason: &str) -> Option<String> {
     let (pool, plan) = (&outlook.snapshot.pool, &outlook.plan);
     let spec = &pool.spec;
     let old = count(plan.status.replicas - plan.status.updated);
-    let stay = spec.min_available_beside(count(plan.status.claimed));
+    let claimed = count(plan.status.claimed);
+    let stay = spec.min_available_beside(claimed);
     let replaces = plan.actions.iter().any(|a| a.reason == "OldRevision");
     match reason {
         progressing::COMPLETE | progressing::PARTITION_COMPLETE => None,
@@ -176,7 +177,7 @@ fn hold(outlook: &Outlook, reason: &str) -> Option<String> {
             "No old sandbox may go now: {} {} available, and updateStrategy.maxUnavailable ({}) asks for {} to stay.",
             plan.status.available,
             are(count(plan.status.available)),
-            spec.max_unavailable,
+            spec.rollout_budget(claimed).max_unavailable,
             stay
         )),
         _ => Some(

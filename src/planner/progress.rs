@@ -6,8 +6,9 @@ use crate::api::conditions::{Statement, Truth, progressing};
 use crate::api::pool::UpdateStrategyType;
 use crate::cache::snapshot::WarmUpFailures;
 use crate::model::pool_error::PoolError;
+use crate::planner::counts::Counts;
 use crate::planner::draft::Draft;
-use crate::planner::status::{Counts, number};
+use crate::planner::observed::{ObservedCounts, number};
 use crate::planner::warm_up;
 use jiff::{SignedDuration, Timestamp};
 
@@ -25,11 +26,11 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    pub(crate) fn of(draft: &Draft, counts: &Counts) -> Self {
-        let complete = complete(draft, counts);
-        let kept = kept(draft, counts, complete);
-        let at_partition = at_partition(draft, counts, kept);
-        let last = last_progress(draft, complete, at_partition);
+    pub(crate) fn of(draft: &Draft, counts: &Counts, observed: &ObservedCounts) -> Self {
+        let complete = complete(draft, counts, observed);
+        let kept = kept(draft, observed, complete);
+        let at_partition = at_partition(draft, counts, observed, kept);
+        let last = last_progress(draft, counts, complete, at_partition);
         let time: SignedDuration = draft.snapshot.pool.spec.progress;
         Self {
             complete,
@@ -41,13 +42,13 @@ impl Progress {
     }
 
     /// The condition that says so.
-    pub(crate) fn statement(&self, draft: &Draft, counts: &Counts) -> Statement {
+    pub(crate) fn statement(&self, draft: &Draft, counts: &Counts, observed: &ObservedCounts) -> Statement {
         if let Some(error) = &draft.snapshot.pool.error {
             return stopped(error);
         }
         let spec = &draft.snapshot.pool.spec;
         let update = &draft.revisions.update.hash;
-        let (updated, up) = (counts.updated, counts.updated_available);
+        let (updated, up) = (observed.updated, observed.updated_available);
         let wanted = spec.replicas;
         let so_far = format!(
             "{updated} of {wanted} unclaimed sandboxes run revision {update}, {up} of them available"
@@ -85,13 +86,13 @@ impl Progress {
         };
         // With maxUnavailable 0 a rollout or an eviction needs room for one more than are wanted; else a rollout goes on
         // within what room there is.
-        let evicts = draft.unclaimed.iter().any(|i| i.sandbox.evict);
+        let evicts = draft.unclaimed.iter().any(|i| i.evict_requested);
         let replaces = evicts || !self.complete;
-        let needed = match draft.rollout_budget().max_unavailable {
+        let needed = match counts.budget.max_unavailable {
             0 if replaces => wanted + 1,
             _ => usize::from(!self.complete),
         };
-        let room = draft.within_total(needed);
+        let room = counts.within_total(needed);
         if replaces && spec.replaces_without_surge(draft.claimed + draft.set_aside) {
             message = format!(
                 "{message}; maxUnavailable and maxSurge both come to 0 of {wanted}, and maxUnavailable counts as 1 because \
@@ -119,12 +120,13 @@ impl Progress {
 /// brought up `replicas` sandboxes, or as many as there is room for, those taken by claims meanwhile included. It stays
 /// complete while claims take sandboxes and the pool refills. One that is paused does not come to its end, whatever claims
 /// and scaling take of the old sandboxes: those are made again.
-fn complete(draft: &Draft, counts: &Counts) -> bool {
+fn complete(draft: &Draft, counts: &Counts, observed: &ObservedCounts) -> bool {
     let pool = &draft.snapshot.pool;
     let none_is_old =
-        counts.updated == counts.replicas && draft.snapshot.creating.len() == draft.creating_updated();
-    let enough = counts.updated_available + draft.taken >= draft.within_total(pool.spec.replicas);
-    let enough = enough && has_begun(draft, counts, 0) && !draft.rollout_is_paused();
+        observed.updated == observed.replicas && draft.snapshot.creating.len() == draft.creating_updated();
+    let enough =
+        observed.updated_available + draft.claimed_updated >= counts.within_total(pool.spec.replicas);
+    let enough = enough && has_begun(draft, observed, 0) && !draft.rollout_is_paused();
     // That it was complete once is not enough: a rollout to another revision that was undone has to be made good.
     let was_complete = pool.status.completed() == Some(&draft.revisions.update.hash);
     none_is_old && (was_complete || (pool.error.is_none() && enough))
@@ -132,19 +134,19 @@ fn complete(draft: &Draft, counts: &Counts) -> bool {
 
 /// A sandbox of the update revision has come up, or none is to: where claims leave no room for any, none has shown that it
 /// does. `kept` of the pool's stay on the old revision.
-fn has_begun(draft: &Draft, counts: &Counts, kept: usize) -> bool {
-    counts.updated_available + draft.taken > 0 || kept >= draft.snapshot.pool.spec.replicas
+fn has_begun(draft: &Draft, observed: &ObservedCounts, kept: usize) -> bool {
+    observed.updated_available + draft.claimed_updated > 0 || kept >= draft.snapshot.pool.spec.replicas
 }
 
 /// When the rollout made progress last; `None` while none is under way, and while it waits for somebody: paused,
 /// at its partition, for claims to take the old sandboxes or to leave room for new ones, for its spec to be mended.
-fn last_progress(draft: &Draft, complete: bool, at_partition: bool) -> Option<Timestamp> {
+fn last_progress(draft: &Draft, counts: &Counts, complete: bool, at_partition: bool) -> Option<Timestamp> {
     let pool = &draft.snapshot.pool;
     let (spec, update) = (&pool.spec, draft.revisions.update.hash.as_str());
     let waits = spec.paused
         || at_partition
         || spec.strategy == UpdateStrategyType::OnReplenish
-        || draft.within_total(1) == 0;
+        || counts.within_total(1) == 0;
     if complete || waits || pool.error.is_some() {
         return None;
     }
@@ -176,9 +178,9 @@ fn warm_up_failures(draft: &Draft) -> Option<String> {
 }
 
 /// All but the `kept` sandboxes run the update revision, now or as the status has said.
-fn at_partition(draft: &Draft, counts: &Counts, kept: usize) -> bool {
-    let wanted = draft.within_total(draft.snapshot.pool.spec.replicas);
-    let enough = has_begun(draft, counts, kept) && counts.updated_available + kept >= wanted;
+fn at_partition(draft: &Draft, counts: &Counts, observed: &ObservedCounts, kept: usize) -> bool {
+    let wanted = counts.within_total(draft.snapshot.pool.spec.replicas);
+    let enough = has_begun(draft, observed, kept) && observed.updated_available + kept >= wanted;
     kept > 0 && (enough || reached_partition(draft, kept))
 }
 
@@ -207,8 +209,8 @@ fn stopped(error: &PoolError) -> Statement {
 }
 
 /// Unclaimed sandboxes that the partition keeps on the old revision.
-fn kept(draft: &Draft, counts: &Counts, complete: bool) -> usize {
-    let rolling = counts.updated < counts.replicas || draft.revisions.previous.is_some();
+fn kept(draft: &Draft, observed: &ObservedCounts, complete: bool) -> usize {
+    let rolling = observed.updated < observed.replicas || draft.revisions.previous.is_some();
     if rolling && !complete {
         draft.snapshot.pool.spec.partition
     } else {

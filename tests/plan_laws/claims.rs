@@ -8,7 +8,7 @@ use warmpool::api::labels;
 use warmpool::cache::snapshot::{ExpectedWrite, PoolPresence};
 use warmpool::model::sandbox::{Owner, PodPhase};
 use warmpool::planner;
-use warmpool::planner::{Phase, Step};
+use warmpool::planner::{PlanPhase, Step};
 
 fn served(world: &World) -> Vec<String> {
     let plan = world.plan();
@@ -90,7 +90,7 @@ fn a_claim_is_never_given_a_sandbox_that_is_not_available() {
     assert!(served(&world).is_empty());
     world.now = world.now.checked_add(SignedDuration::from_secs(10)).unwrap();
     assert_eq!(
-        lines(&world.plan(), Phase::Scheduling),
+        lines(&world.plan(), PlanPhase::Scheduling),
         ["BindClaim one too-young"]
     );
 }
@@ -107,7 +107,7 @@ fn the_update_revision_is_preferred_and_the_best_of_it_taken() {
         world.claim(&format!("c{n}"), json!({}));
     }
     assert_eq!(
-        lines(&world.plan(), Phase::Scheduling),
+        lines(&world.plan(), PlanPhase::Scheduling),
         ["BindClaim c0 dear", "BindClaim c1 cheap", "BindClaim c2 old"]
     );
 }
@@ -125,7 +125,7 @@ fn a_sandbox_with_an_own_write_on_it_is_not_given_away_again() {
         let mut view = world.view();
         view.sandboxes[0].expected = Some(write);
         assert!(
-            lines(&planner::plan(&view), Phase::Scheduling).is_empty(),
+            lines(&planner::plan(&view), PlanPhase::Scheduling).is_empty(),
             "{write:?}"
         );
     }
@@ -146,7 +146,7 @@ fn a_refused_binding_passes_the_claim_to_the_next_sandbox() {
         .find(|s| s.sandbox.uid == first)
         .unwrap();
     refused.expected = Some(ExpectedWrite::Conflicted);
-    assert_eq!(lines(&planner::plan(&view), Phase::Scheduling).len(), 1);
+    assert_eq!(lines(&planner::plan(&view), PlanPhase::Scheduling).len(), 1);
 }
 
 #[test]
@@ -157,8 +157,8 @@ fn on_empty_create_adds_to_the_demand_wait_does_not_and_fail_fails() {
         .claim("b", json!({"onEmpty": "Wait"}));
     world.claim("c", json!({"onEmpty": "Fail"}));
     let plan = world.plan();
-    assert_eq!(lines(&plan, Phase::Scheduling), ["FailClaim c PoolEmpty"]);
-    assert_eq!(lines(&plan, Phase::Scale).len(), 3);
+    assert_eq!(lines(&plan, PlanPhase::Scheduling), ["FailClaim c PoolEmpty"]);
+    assert_eq!(lines(&plan, PlanPhase::Scale).len(), 3);
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn a_claim_fails_when_its_time_is_up_and_not_before() {
     assert_eq!(world.plan().next, Some(due));
     world.now = due;
     assert_eq!(
-        lines(&world.plan(), Phase::Scheduling),
+        lines(&world.plan(), PlanPhase::Scheduling),
         ["FailClaim one WaitTimeout"]
     );
 }

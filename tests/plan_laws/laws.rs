@@ -12,7 +12,7 @@ use warmpool::model::Key;
 use warmpool::model::claim::Claim;
 use warmpool::model::pool_error::PoolError;
 use warmpool::model::sandbox::{Owner, PodPhase};
-use warmpool::planner::{Phase, Plan, Step, plan};
+use warmpool::planner::{Plan, PlanPhase, Step, plan};
 
 #[derive(Clone, Debug)]
 enum Event {
@@ -109,7 +109,7 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
                 );
                 deleted += usize::from(sandbox.state == labels::WARM);
                 let at_once =
-                    spec.strategy == UpdateStrategyType::Recreate && action.phase == Phase::Recreate;
+                    spec.strategy == UpdateStrategyType::Recreate && action.phase == PlanPhase::Recreate;
                 freed += usize::from(available && !at_once);
                 taken_at_once += usize::from(available && at_once);
             }
@@ -195,7 +195,7 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
         - plan
             .actions
             .iter()
-            .filter(|a| a.phase == Phase::Eviction)
+            .filter(|a| a.phase == PlanPhase::Eviction)
             .count()
             .min(available);
     prop_assert!(

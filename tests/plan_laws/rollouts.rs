@@ -3,7 +3,7 @@
 use crate::world::{World, lines};
 use serde_json::{Value, json};
 use warmpool::model::sandbox::Sandbox;
-use warmpool::planner::{Phase, Step};
+use warmpool::planner::{PlanPhase, Step};
 
 fn strategy(fields: Value) -> Value {
     json!({"updateStrategy": fields})
@@ -51,8 +51,8 @@ fn walk(world: &mut World, ready: impl Fn(&str) -> bool) -> (usize, usize, usize
         let plan = world.step();
         story += &format!(
             "{:?} {:?}\n",
-            lines(&plan, Phase::Recreate),
-            lines(&plan, Phase::Scale)
+            lines(&plan, PlanPhase::Recreate),
+            lines(&plan, PlanPhase::Scale)
         );
         world.pass(|s| ready(&s.revision));
     }
@@ -114,11 +114,11 @@ fn of_a_revision_that_never_becomes_ready_no_more_exist_than_the_budget() {
 fn with_max_unavailable_zero_no_sandbox_goes_before_its_replacement_is_available() {
     let mut world = rolling(3, json!({"maxUnavailable": 0, "maxSurge": 1}));
     let plan = world.step();
-    assert!(lines(&plan, Phase::Recreate).is_empty());
-    assert_eq!(lines(&plan, Phase::Scale).len(), 1);
+    assert!(lines(&plan, PlanPhase::Recreate).is_empty());
+    assert_eq!(lines(&plan, PlanPhase::Scale).len(), 1);
     assert!(world.step().actions.is_empty(), "the replacement is warming");
     world.pass(|_| true);
-    assert_eq!(lines(&world.plan(), Phase::Recreate).len(), 1);
+    assert_eq!(lines(&world.plan(), PlanPhase::Recreate).len(), 1);
 }
 
 #[test]
@@ -126,8 +126,8 @@ fn what_the_budget_takes_is_made_again_at_once_where_the_surge_has_room() {
     let mut world = rolling(1, json!({"maxUnavailable": 1, "maxSurge": 1}));
     let plan = world.plan();
     let planned = (
-        lines(&plan, Phase::Recreate).len(),
-        lines(&plan, Phase::Scale).len(),
+        lines(&plan, PlanPhase::Recreate).len(),
+        lines(&plan, PlanPhase::Scale).len(),
     );
     assert_eq!(
         planned,
@@ -143,10 +143,10 @@ fn an_eviction_surges_when_the_budget_has_no_room() {
     let mut world = World::full(3, strategy(json!({"maxUnavailable": 0, "maxSurge": 1})));
     world.sandboxes.values_mut().next().unwrap().evict = true;
     let plan = world.step();
-    assert!(lines(&plan, Phase::Eviction).is_empty());
-    assert_eq!(lines(&plan, Phase::Scale).len(), 1);
+    assert!(lines(&plan, PlanPhase::Eviction).is_empty());
+    assert_eq!(lines(&plan, PlanPhase::Scale).len(), 1);
     world.pass(|_| true);
-    assert_eq!(lines(&world.plan(), Phase::Eviction).len(), 1);
+    assert_eq!(lines(&world.plan(), PlanPhase::Eviction).len(), 1);
     world.rest();
     assert_eq!(world.unclaimed().count(), 3);
 }
@@ -258,7 +258,7 @@ fn recreate_deletes_all_old_sandboxes_at_once_and_no_claimed_one() {
     world.claim("one", json!({})).rest();
     let held = world.bound_to("one").unwrap().uid.clone();
     world.set_image("image:2");
-    assert_eq!(lines(&world.plan(), Phase::Recreate).len(), 5);
+    assert_eq!(lines(&world.plan(), PlanPhase::Recreate).len(), 5);
     world.rest();
     assert_eq!((old(&world), world.available()), (0, 5));
     assert_eq!(world.bound_to("one").unwrap().uid, held);

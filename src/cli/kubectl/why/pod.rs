@@ -11,7 +11,7 @@ use crate::model::lifecycle_hook::Hook;
 use crate::model::pool_spec::ResolvedPoolSpec;
 use crate::model::sandbox::{Owner, PodPhase, Sandbox};
 use crate::planner::Step;
-use crate::planner::removal_order::Lines;
+use crate::planner::queues::SandboxQueues;
 use jiff::Timestamp;
 use std::sync::Arc;
 
@@ -91,7 +91,7 @@ fn unclaimed(sandbox: &Arc<Sandbox>, outlook: &Outlook, now: Timestamp) -> Vec<S
         ));
     }
     said.push(revision(sandbox, outlook));
-    said.extend(lines(sandbox, &Lines::of(&outlook.snapshot)));
+    said.extend(lines(sandbox, &SandboxQueues::of(&outlook.snapshot)));
     said.extend(pool::stopped(outlook));
     said.push(next(sandbox, outlook));
     said
@@ -209,7 +209,7 @@ fn revision(sandbox: &Sandbox, outlook: &Outlook) -> String {
 }
 
 /// Where it stands in the lines for removal and for claims.
-fn lines(sandbox: &Sandbox, lines: &Lines) -> Vec<String> {
+fn lines(sandbox: &Sandbox, lines: &SandboxQueues) -> Vec<String> {
     let in_line = |line: &[Arc<Sandbox>]| {
         let index = line.iter().position(|s| s.uid == sandbox.uid)?;
         Some(place(index, line.len()))

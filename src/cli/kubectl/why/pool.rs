@@ -7,7 +7,7 @@ use crate::cache::index::Index;
 use crate::cli::kubectl::why::outlook::Outlook;
 use crate::cli::kubectl::why::words::{are, because, claims, sandboxes};
 use crate::model::Key;
-use crate::planner::{AT_ONCE, Step};
+use crate::planner::{BURST_REPLICAS, Step};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use std::collections::BTreeMap;
@@ -100,24 +100,24 @@ pub(super) fn shortage(outlook: &Outlook) -> Vec<String> {
         sandboxes(lack.missing),
         are(lack.missing)
     ));
-    if lack.room < lack.missing {
+    if lack.total_headroom < lack.missing {
         let max = spec.max_total.unwrap_or_default();
         said.push(format!(
             "capacity.maxTotal is {max}, claimed and terminating ones included, and has room for {} more.",
-            lack.room
+            lack.total_headroom
         ));
     }
-    if lack.ceiling < lack.missing.min(lack.room) {
+    if lack.warming_headroom < lack.missing.min(lack.total_headroom) {
         said.push(format!(
             "No more than scaleStrategy.maxUnavailable ({}) warm up at once; the others come as these become available.",
             spec.warming
         ));
     }
-    if created >= AT_ONCE {
+    if created >= BURST_REPLICAS {
         said.push(format!(
-            "No more than {AT_ONCE} are made at a time; the others come as these have been made."
+            "No more than {BURST_REPLICAS} are made at a time; the others come as these have been made."
         ));
-    } else if created < lack.missing.min(lack.room).min(lack.ceiling) {
+    } else if created < lack.missing.min(lack.total_headroom).min(lack.warming_headroom) {
         said.push(
             "More of a revision that has yet to come up, or failed to, are not tried at once: no more than \
              maxUnavailable and maxSurge together."

@@ -1,28 +1,14 @@
 //! A count of what is there, by pool: for gauges, which are read off the index when somebody asks.
 
-use crate::api::labels;
 use crate::cache::index::Index;
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::pool::Pool;
-use crate::model::sandbox::{Owner, Sandbox};
+use crate::model::sandbox_state::SandboxState;
 use jiff::Timestamp;
 use std::collections::{BTreeMap, HashMap};
 
-/// Where a sandbox stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SandboxState {
-    /// Unclaimed and not available yet, or no more.
-    Warming,
-    /// Unclaimed, and a claim could take it now.
-    Available,
-    /// It belongs to a claim.
-    Claimed,
-    /// Unclaimed, and its deletion waits for its preDelete hooks.
-    Draining,
-}
-
-/// Every [`SandboxState`].
+/// Every [`SandboxState`] that is counted.
 pub const SANDBOX_STATES: [SandboxState; 4] = [
     SandboxState::Warming,
     SandboxState::Available,
@@ -73,7 +59,8 @@ impl Index {
             let sandboxes = self.sandboxes_of(key);
             for sandbox in sandboxes {
                 let updated = [sandbox.revision.as_str(), ""].contains(&pool.status.update_revision.as_str());
-                if let Some(state) = state(pool, sandbox, now) {
+                let state = sandbox.state_at(&pool.uid, &pool.spec.availability_rule, now);
+                if SANDBOX_STATES.contains(&state) && !sandbox.finished() {
                     *stats.sandboxes.entry((state, updated)).or_default() += 1;
                 }
             }
@@ -96,26 +83,5 @@ impl Index {
             all.entry(pool.unwrap_or_default()).or_default().count(claim);
         }
         all
-    }
-}
-
-/// Where a sandbox of `pool` stands; `None` for one that is terminating, has ended or is nobody's.
-fn state(pool: &Pool, sandbox: &Sandbox, now: Timestamp) -> Option<SandboxState> {
-    let there = !sandbox.terminating && !sandbox.finished();
-    match &sandbox.owner {
-        Owner::Claim { .. } if there => Some(SandboxState::Claimed),
-        Owner::Pool { uid } if there && *uid == pool.uid => match sandbox.state.as_str() {
-            labels::DRAINING => Some(SandboxState::Draining),
-            labels::WARM => {
-                let available = sandbox.is_available(&pool.spec.availability_rule, now);
-                Some(if available {
-                    SandboxState::Available
-                } else {
-                    SandboxState::Warming
-                })
-            }
-            _ => None,
-        },
-        _ => None,
     }
 }

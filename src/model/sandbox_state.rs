@@ -26,6 +26,22 @@ pub enum SandboxState {
     Foreign,
 }
 
+impl SandboxState {
+    /// Name of the state in metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Warming => "warming",
+            Self::Available => "available",
+            Self::Claimed => "claimed",
+            Self::Draining => "draining",
+            Self::Finished => "finished",
+            Self::SetAside => "set-aside",
+            Self::Terminating => "terminating",
+            Self::Foreign => "foreign",
+        }
+    }
+}
+
 impl Sandbox {
     /// Where the sandbox stands at `now` for the pool with UID `pool`, whose spec asks for `availability_rule`.
     pub fn state_at(&self, pool: &str, availability_rule: &AvailabilityRule, now: Timestamp) -> SandboxState {

@@ -99,7 +99,7 @@ fn waiting(index: &Index, claim: &Claim, status: &SandboxClaimStatus, now: Times
             words(status, conditions::BOUND)
         )];
     }
-    let server = index.server(claim, now);
+    let server = index.serving_pool(claim, now);
     let Some(outlook) = server.and_then(|pool| Outlook::of(index, &pool, now)) else {
         let why = words(status, conditions::BOUND);
         let mut said = vec![format!("Claim {name} has waited {age}: {why}.")];

@@ -150,13 +150,8 @@ impl ResolvedPoolSpec {
         (self.max_unavailable + self.max_surge).max(1)
     }
 
-    /// Fewest sandboxes that must be available for the condition `Available`, and that stay so in a rollout.
-    pub fn min_available(&self) -> usize {
-        self.replicas.saturating_sub(self.max_unavailable)
-    }
-
-    /// Fewest sandboxes that a rollout or an eviction leaves available beside `claimed` ones. Where `maxTotal` leaves
-    /// capacity for fewer than `replicas`, [`min_available`](Self::min_available) could never be exceeded and nothing
+    /// Fewest sandboxes that a rollout or an eviction leaves available beside `claimed` ones: `replicas - maxUnavailable`.
+    /// Where `maxTotal` leaves capacity for fewer than `replicas`, more than that might never be available and nothing
     /// would ever be replaced, so there one sandbox at a time may go, unless `maxUnavailable` is 0.
     pub fn min_available_beside(&self, claimed: usize) -> usize {
         let max_unavailable = self.rollout_budget(claimed).max_unavailable;

@@ -82,17 +82,16 @@ impl Counts {
         let wanted = present.clamp(fitting, max_present.max(fitting));
         let kept = match (old > 0 || draft.revisions.previous.is_some(), spec.paused) {
             (false, _) => 0,
-            // What a claim for the update revision waits for is not made up from old ones: there it is made all the same,
-            // since the old template is gone.
+            // A claim for the update revision gets a sandbox of it even here, and no old sandbox is made for it.
             (true, true) => spec.partition.max(wanted.saturating_sub(updated).min(max_old)),
             (true, false) => spec.partition,
         };
-        // Beside the sandboxes that stay, one to be evicted goes by itself: to replace one more would take away what was
-        // made in its place.
+        // Beside the sandboxes that stay, an evicted sandbox goes by itself. Replacing another would remove what was made
+        // in its place.
         let going = if kept > 0 { old_evicting } else { 0 };
         let surplus_old = old.saturating_sub(kept + going);
-        // The claims of the next while are served from the updated sandboxes, as those of the last while were: as many
-        // updated sandboxes replace no old one.
+        // Soon as many claims will take updated sandboxes as took sandboxes recently. Those updated sandboxes replace no old
+        // sandbox.
         let recently_claimed = draft.snapshot.recent_claims.len();
         let to_replace = if recently_claimed > 0 {
             surplus_old

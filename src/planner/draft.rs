@@ -1,4 +1,4 @@
-//! The draft that the phases fold over: the pool's sandboxes in sets, one budget, the actions so far.
+//! The draft that all phases work on: the sandboxes, one budget, the actions so far.
 
 use crate::api::conditions;
 use crate::cache::recent_claims::LATELY;
@@ -51,7 +51,7 @@ pub(crate) struct Draft<'a> {
     pub(crate) claimed_updated: usize,
     /// Sandboxes of the pool whose state is not understood. Nobody removes them, so they take up `maxTotal` for good.
     pub(crate) set_aside: usize,
-    /// When the rollout to the update revision began; `None` when nobody knows any more.
+    /// When the rollout to the update revision began; `None` when that is not known any more.
     pub(crate) rollout_start: Option<Timestamp>,
     /// A sandbox of the update revision has become available, and may have been claimed since.
     pub(crate) proven: bool,
@@ -291,7 +291,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// When the rollout to the update revision began, as the status says: now, if that speaks of another one.
+/// When the rollout to the update revision began, as the status says: now, if the status names another revision.
 fn rollout_start(snapshot: &PoolSnapshot, revisions: &Revisions) -> Option<Timestamp> {
     let status = &snapshot.pool.status;
     if status.update_revision == revisions.update.hash {

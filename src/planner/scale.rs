@@ -1,4 +1,4 @@
-//! Phase *scale*: the number of unclaimed sandboxes is brought to the wanted one.
+//! Phase *scale*: trims or creates unclaimed sandboxes until there are as many as wanted.
 
 use crate::cache::snapshot::Creation;
 use crate::model::sandbox::Sandbox;
@@ -40,8 +40,8 @@ pub(crate) fn run(draft: &mut Draft, surge: usize) {
     }
 }
 
-/// Old sandboxes that do not stay go first, then updated ones while a partition keeps the old. An old sandbox that
-/// the budget does not let go yet is waited for: an updated one that is still warming is not deleted in its place.
+/// Old sandboxes that do not stay go first, then updated sandboxes while a partition keeps the old. If the budget does not
+/// let an old sandbox go yet, no updated sandbox that is still warming is deleted in its place.
 fn trim(draft: &mut Draft, counts: &Counts, excess: usize) {
     let of_old = excess.min(counts.old.saturating_sub(counts.kept));
     trim_old(draft, of_old);
@@ -107,8 +107,8 @@ fn create(draft: &mut Draft, counts: &Counts) {
     let previous = previous.map_or(update.clone(), |previous| previous.hash.clone());
     let mut fresh_name = draft.fresh_names();
     for (share, revision) in [(updated, update), (old, previous)] {
-        // What a revision that fails to come up is denied is not made from the other one: the rollout would only
-        // delete it again.
+        // If a revision fails to come up, its share is not made from the other revision: the rollout would only delete
+        // those sandboxes again.
         for _ in 0..share.min(warm_up::max_creatable(draft, &revision)) {
             let step = Step::CreatePod {
                 name: fresh_name(&revision),
@@ -146,7 +146,7 @@ fn restore(draft: &mut Draft, count: usize, of: impl Fn(bool) -> bool) -> usize 
     restored
 }
 
-/// After a refusal nothing is created until the backoff ends, then one pod to find out.
+/// After a rejected create nothing is created until the backoff ends, then one pod to find out.
 fn allowed_now(draft: &Draft, count: usize) -> usize {
     match draft.snapshot.creation {
         Creation::Open => count,

@@ -1,5 +1,4 @@
-//! Phase *status*: what the pool's status should say of the view. It speaks of what is seen, not of what the
-//! plan is about to do.
+//! Phase *status*: the status of the pool, from what is seen and not what is planned.
 
 use crate::api::conditions;
 use crate::api::conditions::{Statement, Truth, available, exhausted, replica_failure};
@@ -25,13 +24,14 @@ pub(crate) fn run(draft: &mut Draft) -> PoolStatus {
     let current = if progress.complete {
         update.clone()
     } else if pool.error.is_some() && said == update {
-        // An undone rollout that has yet to be made good; with a fault nothing else would tell it from a complete one.
+        // A rollout that was undone and has yet to be made good. While the pool has an error, nothing else would tell it from
+        // a complete rollout.
         String::new()
     } else {
         said.clone()
     };
     let mut statements = vec![
-        availability(draft, &observed),
+        availability(draft, &counts, &observed),
         progress.statement(draft, &counts, &observed),
     ];
     if let Some(message) = rejection(draft) {
@@ -88,8 +88,8 @@ pub(crate) fn run(draft: &mut Draft) -> PoolStatus {
     }
 }
 
-/// Why the API server refuses what the pool wants, in its words. Once nothing is wanted any more that is over with the
-/// pause, and not before: claims that leave the choice would come back at once.
+/// Why the API server rejects what the pool wants, in its words. Once nothing is wanted any more, the condition goes when the
+/// backoff ends and not before: selector claims would come back to the pool at once.
 fn rejection(draft: &mut Draft) -> Option<String> {
     let snapshot = draft.snapshot;
     let Creation::BackOff { until, message } = &snapshot.creation else {
@@ -104,10 +104,11 @@ fn rejection(draft: &mut Draft) -> Option<String> {
     (pauses || wanted).then(|| message.clone())
 }
 
-fn availability(draft: &Draft, observed: &ObservedCounts) -> Statement {
-    let spec = &draft.snapshot.pool.spec;
+fn availability(draft: &Draft, counts: &Counts, observed: &ObservedCounts) -> Statement {
+    let replicas = draft.snapshot.pool.spec.replicas;
+    let min_available = replicas.saturating_sub(counts.budget.max_unavailable);
     let known = !matches!(draft.snapshot.pool.error, Some(PoolError::Spec(_)));
-    let enough = known && observed.available >= spec.min_available();
+    let enough = known && observed.available >= min_available;
     Statement {
         type_: conditions::AVAILABLE,
         status: enough.into(),
@@ -117,10 +118,8 @@ fn availability(draft: &Draft, observed: &ObservedCounts) -> Statement {
             available::BELOW_MINIMUM
         },
         message: format!(
-            "{} of {} unclaimed sandboxes are available, at least {} are wanted",
+            "{} of {replicas} unclaimed sandboxes are available, at least {min_available} are wanted",
             observed.available,
-            spec.replicas,
-            spec.min_available()
         ),
     }
 }

@@ -15,7 +15,7 @@ const FIRST: SignedDuration = SignedDuration::from_secs(1);
 const LONGEST: SignedDuration = SignedDuration::from_secs(300);
 /// How long a sandbox has to stay available to end a row of failures.
 const PROOF: SignedDuration = SignedDuration::from_secs(10);
-/// The API tells in whole seconds when a sandbox became ready, so it may have been ready for that much less.
+/// The API writes in whole seconds when a sandbox became ready, so it may have been ready for that much less.
 const PRECISION: SignedDuration = SignedDuration::from_secs(1);
 
 /// The pause that `failures` ask for.
@@ -33,9 +33,9 @@ fn after(start: Timestamp, time: SignedDuration) -> Timestamp {
     start.checked_add(time).unwrap_or(Timestamp::MAX)
 }
 
-/// Takes over the failures known, without those of revisions that nothing is made from any more, and without those that
-/// are over: a sandbox of the revision came up since and has stayed for as long as the pause was, or for [`PROOF`]. So
-/// one that is ready for a moment and then dies ends no row of failures.
+/// Takes over the known failures of revisions that are still in use, unless their row has ended: a sandbox of the revision
+/// came up since and has stayed up for as long as the pause was, or for [`PROOF`]. A sandbox that is ready for a moment and
+/// then dies ends no row.
 pub(crate) fn recall(draft: &mut Draft) {
     for (revision, failures) in &draft.snapshot.failures {
         if !is_used(draft, revision) {
@@ -57,7 +57,7 @@ pub(crate) fn recall(draft: &mut Draft) {
     }
 }
 
-/// Sandboxes are made from the revision, or there are some that have yet to come up.
+/// Sandboxes are made from the revision, or some of its sandboxes have yet to come up.
 fn is_used(draft: &Draft, revision: &str) -> bool {
     let previous = draft.revisions.previous.as_ref();
     draft.revisions.update.hash == revision
@@ -68,8 +68,7 @@ fn is_used(draft: &Draft, revision: &str) -> bool {
             .any(|unclaimed| unclaimed.sandbox.revision == revision)
 }
 
-/// Gives up unclaimed sandboxes that had `warmUpDeadlineSeconds` and are not available: of each revision as
-/// many as may be tried anew now.
+/// Gives up the sandboxes that are overdue: of each revision as many as may be created anew now.
 pub(crate) fn give_up_overdue(draft: &mut Draft) {
     let overdue = draft.unclaimed.iter().filter(|u| u.overdue);
     let revisions: BTreeSet<String> = overdue.map(|u| u.sandbox.revision.clone()).collect();

@@ -23,9 +23,7 @@ fn of(revision: &str) -> impl Fn(&&Sandbox) -> bool {
 }
 
 fn held_back(room: usize, takes: usize) -> String {
-    format!(
-        "; held back, capacity.maxTotal leaves room for {room} beside the claimed ones, and it takes {takes}"
-    )
+    format!("; held back, capacity.maxTotal allows {room} beside the claimed sandboxes, and it takes {takes}")
 }
 
 /// Four claims have all that `maxTotal` allows, and the template changes.

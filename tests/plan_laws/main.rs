@@ -26,6 +26,7 @@ mod revision_policy;
 mod revisions;
 mod rollout_budget;
 mod rollouts;
+mod sandbox_states;
 mod templates;
 mod times;
 mod undone;

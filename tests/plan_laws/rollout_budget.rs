@@ -264,3 +264,25 @@ fn the_status_says_that_max_unavailable_counts_as_one_only_while_it_does() {
     written.set_image("image:2");
     assert!(!says_so(&written), "it is as written");
 }
+
+#[test]
+fn a_pool_is_available_while_no_more_are_missing_than_its_budget_allows_now() {
+    // With a place for a surge all replicas have to be available, without it all but one.
+    for (max_total, missing) in [(None, 0), (Some(4), 0), (Some(3), 1)] {
+        let mut world = pool(3, &json!({}), max_total);
+        let is_available = |world: &World| {
+            let conditions = world.plan().status.conditions;
+            conditions
+                .iter()
+                .any(|c| c.type_ == "Available" && c.status == "True")
+        };
+        for gone in 0..3 {
+            assert_eq!(
+                is_available(&world),
+                gone <= missing,
+                "{gone} of 3 are gone, {max_total:?}"
+            );
+            world.sandboxes.pop_first();
+        }
+    }
+}

@@ -128,7 +128,7 @@ fn a_batch_left_half_done_is_given_up_whole_when_its_time_is_up() {
 }
 
 #[test]
-fn one_that_dies_before_it_is_published_is_replaced() {
+fn a_sandbox_that_ends_before_it_is_published_is_replaced() {
     let mut world = World::full(3, json!({}));
     world.claim("batch", batch(2));
     bind_one(&mut world);

@@ -122,10 +122,10 @@ fn a_sandbox_with_an_own_write_on_it_is_not_given_away_again() {
     ] {
         let mut world = World::full(1, json!({}));
         world.claim("one", json!({"onEmpty": "Wait"}));
-        let mut view = world.view();
-        view.sandboxes[0].expected = Some(write);
+        let mut snapshot = world.snapshot();
+        snapshot.sandboxes[0].expected = Some(write);
         assert!(
-            lines(&planner::plan(&view), PlanPhase::Scheduling).is_empty(),
+            lines(&planner::plan(&snapshot), PlanPhase::Scheduling).is_empty(),
             "{write:?}"
         );
     }
@@ -139,14 +139,14 @@ fn a_refused_binding_passes_the_claim_to_the_next_sandbox() {
         Step::BindClaim { sandbox, .. } => sandbox.uid.clone(),
         other => panic!("{other:?}"),
     };
-    let mut view = world.view();
-    let refused = view
+    let mut snapshot = world.snapshot();
+    let refused = snapshot
         .sandboxes
         .iter_mut()
         .find(|s| s.sandbox.uid == first)
         .unwrap();
     refused.expected = Some(ExpectedWrite::Conflicted);
-    assert_eq!(lines(&planner::plan(&view), PlanPhase::Scheduling).len(), 1);
+    assert_eq!(lines(&planner::plan(&snapshot), PlanPhase::Scheduling).len(), 1);
 }
 
 #[test]
@@ -320,21 +320,21 @@ fn a_lost_sandbox_fails_the_claim_only_after_a_live_read() {
 fn a_claim_of_a_missing_pool_waits_and_says_so_once() {
     let mut world = World::new(0, json!({}));
     world.claim("one", json!({}));
-    let mut view = world.claim_snapshot("one");
-    view.pool_presence = PoolPresence::Absent;
+    let mut snapshot = world.claim_snapshot("one");
+    snapshot.pool_presence = PoolPresence::Absent;
     assert_eq!(
-        planner::claim::plan(&view).status,
+        planner::claim::plan(&snapshot).status,
         None,
         "it may be served in a moment"
     );
-    view.now = planner::claim::plan(&view).next.unwrap();
-    let plan = planner::claim::plan(&view);
+    snapshot.now = planner::claim::plan(&snapshot).next.unwrap();
+    let plan = planner::claim::plan(&snapshot);
     let status = *plan.status.unwrap();
     assert_eq!(status.conditions[0].reason, "PoolNotFound");
     world.claims.get_mut("one").unwrap().status = status;
-    let mut view = world.claim_snapshot("one");
-    view.pool_presence = PoolPresence::Absent;
-    assert_eq!(planner::claim::plan(&view).status, None);
+    let mut snapshot = world.claim_snapshot("one");
+    snapshot.pool_presence = PoolPresence::Absent;
+    assert_eq!(planner::claim::plan(&snapshot).status, None);
 }
 
 #[test]
@@ -342,9 +342,9 @@ fn a_claim_that_is_not_understood_is_looked_at_again_only_when_something_changes
     let mut world = World::new(0, json!({}));
     world.claim("one", json!({"priority": "high"}));
     world.now += SignedDuration::from_secs(301);
-    let mut view = world.claim_snapshot("one");
-    view.pool_presence = PoolPresence::Absent;
-    let plan = planner::claim::plan(&view);
+    let mut snapshot = world.claim_snapshot("one");
+    snapshot.pool_presence = PoolPresence::Absent;
+    let plan = planner::claim::plan(&snapshot);
     assert_eq!(plan.status.unwrap().conditions[0].reason, "InvalidSpec");
     assert_eq!(plan.next, None);
 }

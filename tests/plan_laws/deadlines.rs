@@ -144,7 +144,7 @@ fn a_template_that_never_starts_is_tried_ever_more_slowly_and_a_few_at_a_time() 
 }
 
 #[test]
-fn one_that_is_ready_for_a_moment_ends_no_row_of_failures() {
+fn a_sandbox_that_is_ready_for_a_moment_ends_no_row_of_failures() {
     let mut world = World::new(4, json!({}));
     let mut creations = 0;
     for _ in 0..400 {
@@ -161,7 +161,7 @@ fn one_that_is_ready_for_a_moment_ends_no_row_of_failures() {
 }
 
 #[test]
-fn one_that_is_ready_at_the_turn_of_a_second_ends_no_row_of_failures() {
+fn a_sandbox_that_is_ready_at_the_turn_of_a_second_ends_no_row_of_failures() {
     let mut world = World::new(1, json!({}));
     world.step();
     change(&mut world, |s| s.phase = PodPhase::Failed);
@@ -193,7 +193,7 @@ fn what_is_ended_from_outside_is_replaced_at_once() {
 }
 
 #[test]
-fn one_that_comes_up_ends_the_pauses() {
+fn a_sandbox_that_comes_up_ends_the_pauses() {
     let mut world = World::new(4, json!({"warmUpDeadlineSeconds": 10}));
     let broken = world.update();
     endure(&mut world, 200, &broken, true);

@@ -164,13 +164,13 @@ fn nothing_is_made_beside_a_sandbox_that_is_being_restored() {
     world.set(json!({"replicas": 2})).step();
     let name = draining(&world)[0].clone();
     world.set(json!({"replicas": 3}));
-    let mut view = world.view();
-    let restored = view
+    let mut snapshot = world.snapshot();
+    let restored = snapshot
         .sandboxes
         .iter_mut()
         .find(|seen| seen.sandbox.key.name == name);
     restored.unwrap().expected = Some(ExpectedWrite::Restore);
-    let decided = lines(&plan(&view), PlanPhase::Scale);
+    let decided = lines(&plan(&snapshot), PlanPhase::Scale);
     assert!(decided.is_empty(), "{decided:?}");
 }
 

@@ -11,6 +11,7 @@
 mod batches;
 mod busy;
 mod claims;
+mod conflicts;
 mod deadlines;
 mod defaults;
 mod ends;
@@ -21,7 +22,6 @@ mod laws;
 mod life;
 mod lifetimes;
 mod phases;
-mod refused;
 mod revision_policy;
 mod revisions;
 mod rollout_budget;

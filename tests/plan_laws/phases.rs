@@ -216,11 +216,11 @@ fn finished_sandboxes_are_deleted_in_an_order_of_their_own() {
         .sandboxes
         .values_mut()
         .for_each(|s| s.phase = PodPhase::Failed);
-    let mut view = world.view();
-    view.sandboxes.reverse();
+    let mut snapshot = world.snapshot();
+    snapshot.sandboxes.reverse();
     assert_eq!(
         lines(&world.plan(), PlanPhase::Eviction),
-        lines(&warmpool::planner::plan(&view), PlanPhase::Eviction)
+        lines(&warmpool::planner::plan(&snapshot), PlanPhase::Eviction)
     );
 }
 
@@ -298,7 +298,7 @@ fn refused_for_5_s(world: &mut World) -> Timestamp {
 }
 
 #[test]
-fn nothing_is_created_while_the_api_server_refuses_and_then_one_to_find_out() {
+fn nothing_is_created_while_the_api_server_rejects_and_then_one_to_find_out() {
     let mut world = World::new(10, json!({}));
     let until = refused_for_5_s(&mut world);
     let plan = world.plan();
@@ -318,7 +318,7 @@ fn nothing_is_created_while_the_api_server_refuses_and_then_one_to_find_out() {
 }
 
 #[test]
-fn a_refusal_of_what_nobody_wants_any_more_is_told_of_until_its_pause_is_over() {
+fn a_rejection_of_what_is_not_wanted_any_more_is_said_until_the_backoff_ends() {
     let mut world = World::full(3, json!({}));
     let until = refused_for_5_s(&mut world);
     let told = |plan: &Plan| plan.status.conditions.iter().any(|c| c.type_ == "ReplicaFailure");

@@ -122,7 +122,7 @@ fn with_max_unavailable_zero_no_sandbox_goes_before_its_replacement_is_available
 }
 
 #[test]
-fn what_the_budget_takes_is_made_again_at_once_where_the_surge_has_room() {
+fn what_the_budget_takes_is_made_again_at_once_where_the_surge_allows_it() {
     let mut world = rolling(1, json!({"maxUnavailable": 1, "maxSurge": 1}));
     let plan = world.plan();
     let planned = (
@@ -139,7 +139,7 @@ fn what_the_budget_takes_is_made_again_at_once_where_the_surge_has_room() {
 }
 
 #[test]
-fn an_eviction_surges_when_the_budget_has_no_room() {
+fn an_eviction_surges_when_the_budget_is_used_up() {
     let mut world = World::full(3, strategy(json!({"maxUnavailable": 0, "maxSurge": 1})));
     world.sandboxes.values_mut().next().unwrap().evict = true;
     let plan = world.step();
@@ -164,7 +164,7 @@ fn half_claimed(update_strategy: &Value) -> World {
 }
 
 #[test]
-fn a_rollout_goes_one_at_a_time_where_max_total_has_no_room_for_all_replicas() {
+fn a_rollout_goes_one_at_a_time_where_max_total_does_not_allow_all_replicas() {
     let mut world = half_claimed(&json!({"maxUnavailable": 2}));
     world.set_image("image:2");
     while old(&world) > 0 {
@@ -177,7 +177,7 @@ fn a_rollout_goes_one_at_a_time_where_max_total_has_no_room_for_all_replicas() {
 }
 
 #[test]
-fn sandboxes_to_be_evicted_make_room_for_a_claim_where_max_total_has_none() {
+fn sandboxes_to_be_evicted_make_way_for_a_claim_where_max_total_is_reached() {
     let mut world = half_claimed(&json!({"maxUnavailable": 1}));
     world.sandboxes.values_mut().for_each(|s| s.evict = true);
     world.claim("late", json!({}));
@@ -186,7 +186,7 @@ fn sandboxes_to_be_evicted_make_room_for_a_claim_where_max_total_has_none() {
 }
 
 #[test]
-fn nothing_old_goes_where_none_may_be_unavailable_and_max_total_has_no_room_for_another() {
+fn nothing_old_goes_where_none_may_be_unavailable_and_max_total_is_reached() {
     let mut world = half_claimed(&json!({"maxUnavailable": 0, "maxSurge": 1}));
     world.set_image("image:2");
     world.rest();

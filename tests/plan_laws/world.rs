@@ -160,7 +160,7 @@ impl World {
         }
     }
 
-    pub fn view(&self) -> PoolSnapshot {
+    pub fn snapshot(&self) -> PoolSnapshot {
         let pool = self.pool();
         let held = |claim: &Claim| {
             let of = |s: &&Sandbox| matches!(&s.owner, Owner::Claim { uid, .. } if *uid == claim.uid);
@@ -207,7 +207,7 @@ impl World {
     }
 
     pub fn plan(&self) -> Plan {
-        planner::plan(&self.view())
+        planner::plan(&self.snapshot())
     }
 
     /// Plans, and applies everything the way the API server would.

@@ -4,7 +4,7 @@ use crate::planner::draft::Draft;
 
 /// Marks sandboxes whose replacement a user asked for with the label `warmpool.dev/evict`, sandboxes that did not become
 /// available in their time, and draining sandboxes that no preDelete hook holds any more. Nothing is removed here, so that
-/// claims are served before the budget is spent.
+/// claims are served before the budget is spent. Sandboxes that have ended stand in [`Draft::finished`] from the beginning.
 pub(crate) fn mark(draft: &mut Draft) {
     let snapshot = draft.snapshot;
     let spec = &snapshot.pool.spec;

@@ -29,6 +29,7 @@ pub use scale::BURST_REPLICAS;
 
 /// Plans the next writes for a pool.
 pub fn plan(snapshot: &PoolSnapshot) -> Plan {
+    // The update revision is found first, because every phase asks which sandboxes run it.
     let revisions = revise::resolve(snapshot);
     let mut draft = Draft::new(snapshot, &revisions);
     warm_up::recall(&mut draft);
@@ -36,6 +37,7 @@ pub fn plan(snapshot: &PoolSnapshot) -> Plan {
     // Claims are served before anything is removed: an eviction that was within the budget before a claim took its
     // sandbox may not be after.
     schedule::run(&mut draft);
+    // While its spec or template is not understood, a pool creates and deletes nothing.
     if snapshot.pool.error.is_none() {
         let surge = recreate::run(&mut draft);
         scale::run(&mut draft, surge);

@@ -75,7 +75,7 @@ fn snapshot(index: &Index, pool: &str) -> PoolSnapshot {
 }
 
 /// The pools whose snapshot holds the claim.
-fn servers(index: &Index) -> Vec<String> {
+fn serving_pools(index: &Index) -> Vec<String> {
     let keys = index.pool_keys();
     let serves = |key: &&Key| !snapshot(index, &key.name).claims.is_empty();
     keys.iter().filter(serves).map(|key| key.name.clone()).collect()
@@ -96,25 +96,25 @@ fn with(stock: [usize; 3]) -> Index {
 
 #[test]
 fn the_pool_with_the_most_available_serves_the_claim_and_ties_go_by_name() {
-    assert_eq!(servers(&with([1, 3, 2])), ["b"]);
-    assert_eq!(servers(&with([2, 0, 2])), ["a"]);
-    assert_eq!(servers(&with([0, 0, 0])), ["a"]);
+    assert_eq!(serving_pools(&with([1, 3, 2])), ["b"]);
+    assert_eq!(serving_pools(&with([2, 0, 2])), ["a"]);
+    assert_eq!(serving_pools(&with([0, 0, 0])), ["a"]);
 }
 
 #[test]
 fn it_moves_to_whichever_can_serve_first() {
     let mut index = with([0, 0, 0]);
     pod(&mut index, "c", "c-0", "new", None);
-    assert_eq!(servers(&index), ["c"]);
+    assert_eq!(serving_pools(&index), ["c"]);
 }
 
 #[test]
 fn a_pool_that_may_create_goes_before_a_pool_that_may_not() {
     let mut index = with([0, 0, 0]);
     pool(&mut index, "a", json!({"spec": {"capacity": {"maxTotal": 0}}}));
-    assert_eq!(servers(&index), ["b"]);
+    assert_eq!(serving_pools(&index), ["b"]);
     pool(&mut index, "b", json!({"spec": {"replicas": "many"}}));
-    assert_eq!(servers(&index), ["c"]);
+    assert_eq!(serving_pools(&index), ["c"]);
 }
 
 #[test]
@@ -123,9 +123,9 @@ fn only_sandboxes_that_would_do_count() {
     for number in 0..3 {
         pod(&mut index, "a", &format!("a-{number}"), "old", None);
     }
-    assert_eq!(servers(&index), ["a"]);
+    assert_eq!(serving_pools(&index), ["a"]);
     claim(&mut index, json!({"spec": {"revisionPolicy": "Latest"}}));
-    assert_eq!(servers(&index), ["c"]);
+    assert_eq!(serving_pools(&index), ["c"]);
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn a_claim_stays_with_the_pool_whose_sandbox_it_holds() {
     let mut index = with([0, 0, 5]);
     claim(&mut index, json!({"spec": {"replicas": 2}}));
     pod(&mut index, "b", "b-0", "new", Some("run"));
-    assert_eq!(servers(&index), ["b"]);
+    assert_eq!(serving_pools(&index), ["b"]);
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn it_stays_with_the_pool_of_a_sandbox_that_is_not_seen_to_be_its_own_yet() {
     );
     let given = index.pod(&Key::new("default", "a-0")).unwrap();
     index.expectations.binding(&given, "run");
-    assert_eq!(servers(&index), ["a"]);
+    assert_eq!(serving_pools(&index), ["a"]);
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn every_pool_that_would_do_is_reconciled_when_a_claim_comes_and_no_other() {
     assert!(touched("a") && touched("b") && !touched("other"));
     let to_reconcile = pool(&mut index, "other", json!({}));
     assert!(to_reconcile.contains(&ReconcileRequest::Claim(Key::new("default", "run"))));
-    assert_eq!(servers(&index), ["a"]);
+    assert_eq!(serving_pools(&index), ["a"]);
 }
 
 #[test]
@@ -214,13 +214,13 @@ fn a_claim_keeps_its_pool_until_another_is_better() {
     }]}});
     let mut index = with([0, 0, 0]);
     pool(&mut index, "a", refused);
-    assert_eq!(servers(&index), ["b"]);
+    assert_eq!(serving_pools(&index), ["b"]);
     let selected_pools = snapshot(&index, "b").selected_pools;
     index.assign_pools(&selected_pools);
     pool(&mut index, "a", json!({}));
-    assert_eq!(servers(&index), ["b"], "b makes one for it");
+    assert_eq!(serving_pools(&index), ["b"], "b makes one for it");
     pod(&mut index, "a", "a-0", "new", None);
-    assert_eq!(servers(&index), ["a"]);
+    assert_eq!(serving_pools(&index), ["a"]);
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn a_claim_whose_binding_is_rejected_counts_where_it_is_tried_again() {
     index.assign_pools(&selected_pools);
     let waiting = index.claim(&Key::new("default", "run")).unwrap();
     index.expectations.in_flight("run");
-    assert!(servers(&index).is_empty(), "its first binding is under way");
+    assert!(serving_pools(&index).is_empty(), "its first binding is under way");
     let again = index.note_rejection(&waiting, "not so");
     assert!(again.contains(&ReconcileRequest::Pool(Key::new("default", "b"))));
     assert_eq!(index.note_rejection(&waiting, "still not"), []);
@@ -264,7 +264,7 @@ fn a_later_claim_does_not_count_on_what_an_earlier_claim_waits_for() {
         &mut index,
         json!({"metadata": {"creationTimestamp": "2026-01-31T12:00:01Z"}}),
     );
-    assert_eq!(servers(&index), ["a"]);
+    assert_eq!(serving_pools(&index), ["a"]);
     let batch = json!({"metadata": {"name": "batch", "uid": "batch"},
         "spec": {"poolRef": {"name": "a"}, "poolSelector": null, "replicas": 3}});
     claim(&mut index, batch);
@@ -290,7 +290,7 @@ fn a_pool_that_can_never_have_enough_goes_after_a_pool_that_can() {
     let mut index = with([2, 0, 0]);
     pool(&mut index, "a", json!({"spec": {"capacity": {"maxTotal": 2}}}));
     claim(&mut index, json!({"spec": {"replicas": 3}}));
-    assert_eq!(servers(&index), ["b"]);
+    assert_eq!(serving_pools(&index), ["b"]);
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn another_pool_is_selected_when_the_labels_of_the_assigned_pool_change() {
     assert!(to_reconcile.contains(&ReconcileRequest::Claim(waiting.key.clone())));
     let both = ["a", "b"].map(|pool| ReconcileRequest::Pool(Key::new("default", pool)));
     assert_eq!(index.reassign_pool(&waiting, now()), both);
-    assert_eq!(servers(&index), ["b"]);
+    assert_eq!(serving_pools(&index), ["b"]);
 }
 
 #[test]
@@ -312,10 +312,10 @@ fn a_claim_that_holds_sandboxes_of_a_pool_keeps_the_pool_whatever_its_labels() {
     claim(&mut index, json!({"spec": {"replicas": 2}}));
     pod(&mut index, "a", "a-0", "new", Some("run"));
     pool(&mut index, "a", json!({"metadata": {"labels": {"lang": "ruby"}}}));
-    assert_eq!(servers(&index), ["a"]);
+    assert_eq!(serving_pools(&index), ["a"]);
 }
 
-fn server(index: &Index) -> PoolPresence {
+fn presence(index: &Index) -> PoolPresence {
     let claim = Key::new("default", "run");
     index.claim_snapshot(&claim, now()).unwrap().pool_presence
 }
@@ -327,9 +327,9 @@ fn a_pool_that_is_being_deleted_serves_nobody() {
     for name in ["a", "b"] {
         pool(&mut index, name, deleted.clone());
     }
-    assert_eq!(server(&index), PoolPresence::Present);
+    assert_eq!(presence(&index), PoolPresence::Present);
     pool(&mut index, "c", deleted);
-    assert_eq!(server(&index), PoolPresence::Terminating);
+    assert_eq!(presence(&index), PoolPresence::Terminating);
 }
 
 #[test]
@@ -337,7 +337,7 @@ fn a_claim_that_holds_sandboxes_of_a_pool_that_is_gone_is_served_by_no_other() {
     let mut index = with([0, 1, 0]);
     claim(&mut index, json!({"spec": {"replicas": 2}}));
     pod(&mut index, "gone", "gone-0", "new", Some("run"));
-    assert_eq!(server(&index), PoolPresence::Absent);
+    assert_eq!(presence(&index), PoolPresence::Absent);
 }
 
 #[test]
@@ -351,16 +351,16 @@ fn the_defaults_of_a_pool_say_what_would_do_there() {
         "a",
         json!({"spec": {"claimDefaults": {"revisionPolicy": "Latest"}}}),
     );
-    assert_eq!(servers(&index), ["c"]);
+    assert_eq!(serving_pools(&index), ["c"]);
 }
 
 #[test]
 fn a_claim_for_more_than_a_pool_ever_keeps_warm_goes_to_another() {
     let mut index = with([1, 0, 0]);
     claim(&mut index, json!({"spec": {"replicas": 2, "onEmpty": "Wait"}}));
-    assert_eq!(servers(&index), ["a"], "no pool keeps two warm");
+    assert_eq!(serving_pools(&index), ["a"], "no pool keeps two warm");
     pool(&mut index, "b", json!({"spec": {"capacity": {"minTotal": 2}}}));
-    assert_eq!(servers(&index), ["b"]);
+    assert_eq!(serving_pools(&index), ["b"]);
 }
 
 #[test]

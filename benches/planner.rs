@@ -48,12 +48,12 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-fn rows(name: &str, sizes: &[usize], view: fn(usize) -> Outcome<PoolSnapshot>) -> Outcome<()> {
+fn rows(name: &str, sizes: &[usize], snapshot: fn(usize) -> Outcome<PoolSnapshot>) -> Outcome<()> {
     let mut before = None;
     for size in sizes {
-        let view = view(*size)?;
-        let actions = plan(&view).actions.len();
-        let (median, p99) = time(&view);
+        let snapshot = snapshot(*size)?;
+        let actions = plan(&snapshot).actions.len();
+        let (median, p99) = time(&snapshot);
         let each = median.as_secs_f64() * 1e9 / f64::from(u32::try_from(*size)?);
         let growth = before.map_or_else(String::new, |before: f64| format!("{:.2}", each / before));
         println!(
@@ -67,12 +67,12 @@ fn rows(name: &str, sizes: &[usize], view: fn(usize) -> Outcome<PoolSnapshot>) -
     Ok(())
 }
 
-fn time(view: &PoolSnapshot) -> (Duration, Duration) {
+fn time(snapshot: &PoolSnapshot) -> (Duration, Duration) {
     let began = Instant::now();
     let mut times = Vec::new();
     while times.len() < FEWEST || began.elapsed() < TIME {
         let from = Instant::now();
-        black_box(plan(black_box(view)));
+        black_box(plan(black_box(snapshot)));
         times.push(from.elapsed());
     }
     times.sort_unstable();
@@ -83,8 +83,8 @@ fn time(view: &PoolSnapshot) -> (Duration, Duration) {
 /// Half of the pods are old and available, three eighths new and available, the last eighth new and warming:
 /// within `maxUnavailable`, so that old ones are still being replaced.
 fn rollout(size: usize) -> Outcome<PoolSnapshot> {
-    let mut view = at_rest(size, OLD)?;
-    for (number, seen) in view.sandboxes.iter_mut().enumerate() {
+    let mut snapshot = at_rest(size, OLD)?;
+    for (number, seen) in snapshot.sandboxes.iter_mut().enumerate() {
         let mut sandbox = (*seen.sandbox).clone();
         if number % 8 < 4 {
             sandbox.revision = OLD.into();
@@ -95,28 +95,32 @@ fn rollout(size: usize) -> Outcome<PoolSnapshot> {
         }
         seen.sandbox = Arc::new(sandbox);
     }
-    Ok(view)
+    Ok(snapshot)
 }
 
 /// Every pod is available, and there is a claim for each.
 fn claims(size: usize) -> Outcome<PoolSnapshot> {
-    let mut view = at_rest(size, NEW)?;
-    view.claims = (0..size).map(|n| claim(n, view.now)).collect::<Outcome<_>>()?;
-    Ok(view)
+    let mut snapshot = at_rest(size, NEW)?;
+    snapshot.claims = (0..size)
+        .map(|n| claim(n, snapshot.now))
+        .collect::<Outcome<_>>()?;
+    Ok(snapshot)
 }
 
 /// A pool of 20 that warm up, and that many claims that wait for them.
 fn waiting(size: usize) -> Outcome<PoolSnapshot> {
-    let mut view = at_rest(20, NEW)?;
-    for seen in &mut view.sandboxes {
+    let mut snapshot = at_rest(20, NEW)?;
+    for seen in &mut snapshot.sandboxes {
         let mut sandbox = (*seen.sandbox).clone();
         sandbox.phase = PodPhase::Pending;
         sandbox.ready_since = None;
-        sandbox.created = view.now;
+        sandbox.created = snapshot.now;
         seen.sandbox = Arc::new(sandbox);
     }
-    view.claims = (0..size).map(|n| claim(n, view.now)).collect::<Outcome<_>>()?;
-    Ok(view)
+    snapshot.claims = (0..size)
+        .map(|n| claim(n, snapshot.now))
+        .collect::<Outcome<_>>()?;
+    Ok(snapshot)
 }
 
 fn rest(size: usize) -> Outcome<PoolSnapshot> {

@@ -153,8 +153,8 @@ pub struct UpdateStrategy {
     #[serde(default, rename = "type")]
     pub type_: UpdateStrategyType,
     /// How many of `replicas` can be unavailable during a rollout: a number, or a percentage of `replicas` rounded
-    /// down, as in a Deployment. If this and `maxSurge` both result in 0, 1 applies, because otherwise no sandbox
-    /// could be replaced.
+    /// down, as in a Deployment. If this and `maxSurge` both result in 0, sandboxes are replaced with a surge of 1;
+    /// where `capacity.maxTotal` leaves no place for the extra sandbox, this counts as 1.
     #[serde(default = "quarter")]
     #[x_kube(
         validation = kube::core::Rule::new("type(self) == string ? self.matches('^(100|[0-9]{1,2})%$') : self >= 0")
@@ -164,7 +164,8 @@ pub struct UpdateStrategy {
     )]
     pub max_unavailable: IntOrString,
     /// How many sandboxes above `replicas` a rollout can create: a number, or a percentage of `replicas` rounded up.
-    /// With maxUnavailable 0, no available sandbox is deleted before its replacement is available.
+    /// With maxUnavailable 0, no available sandbox is deleted before its replacement is available. If this and
+    /// `maxUnavailable` both result in 0, this counts as 1.
     #[serde(default = "zero")]
     #[x_kube(
         validation = kube::core::Rule::new("type(self) == string ? self.matches('^[0-9]{1,4}%$') : self >= 0")

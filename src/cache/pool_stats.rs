@@ -1,28 +1,14 @@
 //! Counts sandboxes and claims by pool, for the gauges.
 
-use crate::api::labels;
 use crate::cache::index::Index;
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::pool::Pool;
-use crate::model::sandbox::{Owner, Sandbox};
+use crate::model::sandbox_state::SandboxState;
 use jiff::Timestamp;
 use std::collections::{BTreeMap, HashMap};
 
-/// The state of a sandbox, as the gauges show it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SandboxState {
-    /// Unclaimed and not available.
-    Warming,
-    /// Unclaimed and available.
-    Available,
-    /// Claimed.
-    Claimed,
-    /// Unclaimed; its deletion waits for preDelete hooks.
-    Draining,
-}
-
-/// Every [`SandboxState`].
+/// Every [`SandboxState`] that is counted.
 pub const SANDBOX_STATES: [SandboxState; 4] = [
     SandboxState::Warming,
     SandboxState::Available,
@@ -73,7 +59,8 @@ impl Index {
             let sandboxes = self.sandboxes_of(key);
             for sandbox in sandboxes {
                 let updated = [sandbox.revision.as_str(), ""].contains(&pool.status.update_revision.as_str());
-                if let Some(state) = state(pool, sandbox, now) {
+                let state = sandbox.state_at(&pool.uid, &pool.spec.availability_rule, now);
+                if SANDBOX_STATES.contains(&state) && !sandbox.finished() {
                     *stats.sandboxes.entry((state, updated)).or_default() += 1;
                 }
             }
@@ -96,26 +83,5 @@ impl Index {
             all.entry(pool.unwrap_or_default()).or_default().count(claim);
         }
         all
-    }
-}
-
-/// The state of a sandbox of `pool`; `None` for a sandbox that terminates, has ended or has another owner.
-fn state(pool: &Pool, sandbox: &Sandbox, now: Timestamp) -> Option<SandboxState> {
-    let there = !sandbox.terminating && !sandbox.finished();
-    match &sandbox.owner {
-        Owner::Claim { .. } if there => Some(SandboxState::Claimed),
-        Owner::Pool { uid } if there && *uid == pool.uid => match sandbox.state.as_str() {
-            labels::DRAINING => Some(SandboxState::Draining),
-            labels::WARM => {
-                let available = sandbox.is_available(&pool.spec.availability_rule, now);
-                Some(if available {
-                    SandboxState::Available
-                } else {
-                    SandboxState::Warming
-                })
-            }
-            _ => None,
-        },
-        _ => None,
     }
 }

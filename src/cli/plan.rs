@@ -15,7 +15,7 @@ use crate::model::claim::Claim;
 use crate::model::sandbox::Sandbox;
 use crate::planner;
 use crate::planner::claim::release_reason;
-use crate::planner::{Action, Phase, Plan, Step};
+use crate::planner::{Action, Plan, PlanPhase, Step};
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -107,7 +107,7 @@ struct PoolReport {
 
 #[derive(Serialize)]
 struct ActionReport {
-    phase: Phase,
+    phase: PlanPhase,
     action: &'static str,
     pod: Option<String>,
     claim: Option<String>,
@@ -250,7 +250,7 @@ fn belongs_to(claim: &ClaimSnapshot, pool: &Key) -> bool {
 fn actions_of(snapshot: &ClaimSnapshot) -> Vec<ActionReport> {
     let plan = planner::claim::plan(snapshot);
     let report = |action, sandbox: Option<(&str, &str)>, reason: &str| ActionReport {
-        phase: Phase::Scheduling,
+        phase: PlanPhase::Scheduling,
         action,
         pod: sandbox.map(|(pod, _)| pod.to_string()),
         claim: Some(snapshot.claim.key.name.clone()),
@@ -318,10 +318,10 @@ fn table(pools: &Vec<PoolReport>) -> Result<String, std::fmt::Error> {
             let mut written = row(["PHASE", "ACTION", "POD", "CLAIM", "REVISION", "REASON"]);
             for action in &pool.actions {
                 let phase = match action.phase {
-                    Phase::Eviction => "eviction",
-                    Phase::Scheduling => "scheduling",
-                    Phase::Recreate => "recreate",
-                    Phase::Scale => "scale",
+                    PlanPhase::Eviction => "eviction",
+                    PlanPhase::Scheduling => "scheduling",
+                    PlanPhase::Recreate => "recreate",
+                    PlanPhase::Scale => "scale",
                 };
                 let or_dash = |cell: &Option<String>| cell.clone().unwrap_or_else(|| "-".into());
                 let (pod, claim, revision) = (

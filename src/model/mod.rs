@@ -11,6 +11,7 @@ pub mod pool_error;
 pub mod pool_spec;
 pub mod revision;
 pub mod sandbox;
+pub mod sandbox_state;
 pub mod stored;
 
 pub use key::Key;

@@ -19,9 +19,10 @@ pub struct ResolvedPoolSpec {
     pub max_total: Option<usize>,
     /// What happens to sandboxes of old revisions.
     pub strategy: UpdateStrategyType,
-    /// Sandboxes of `replicas` that may be unavailable in a rollout; not 0 together with `max_surge`.
+    /// Sandboxes of `replicas` that may be unavailable in a rollout, as written.
     pub max_unavailable: usize,
-    /// Sandboxes above `replicas` that a rollout or an eviction may create.
+    /// Sandboxes above `replicas` that a rollout or an eviction may create, as written; see
+    /// [`rollout_budget`](Self::rollout_budget).
     pub max_surge: usize,
     /// Unclaimed sandboxes that stay on the old revision; at most `replicas`.
     pub partition: usize,
@@ -39,8 +40,15 @@ pub struct ResolvedPoolSpec {
     pub progress: SignedDuration,
     /// Old revisions kept beside the live ones.
     pub history_limit: usize,
-    /// Sentences for the user about values that were taken as something else.
-    pub remarks: Vec<String>,
+}
+
+/// How many sandboxes a rollout or an eviction may have missing and extra at one time; never both 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RolloutBudget {
+    /// Sandboxes of `replicas` that may be unavailable.
+    pub max_unavailable: usize,
+    /// Sandboxes that may exist above `replicas`.
+    pub max_surge: usize,
 }
 
 impl ResolvedPoolSpec {
@@ -61,7 +69,6 @@ impl ResolvedPoolSpec {
         if max_total.is_some_and(|max| min_total > max) {
             return Err("spec.capacity.minTotal: must not be above spec.capacity.maxTotal".into());
         }
-        let mut remarks = Vec::new();
         let field = "spec.updateStrategy.maxUnavailable";
         let written = IntOrPercent::parse(field, &spec.update_strategy.max_unavailable)?;
         if written.above_all() {
@@ -69,15 +76,8 @@ impl ResolvedPoolSpec {
                 "{field}: {written} is more than 100%; write at most \"100%\""
             ));
         }
-        let mut max_unavailable = written.of(replicas, Rounding::Down);
+        let max_unavailable = written.of(replicas, Rounding::Down);
         let surge = IntOrPercent::parse("spec.updateStrategy.maxSurge", &spec.update_strategy.max_surge)?;
-        let max_surge = surge.of(replicas, Rounding::Up);
-        if max_unavailable == 0 && max_surge == 0 {
-            max_unavailable = 1;
-            remarks.push(format!(
-                "maxUnavailable {written} and maxSurge {surge} of {replicas} both come to 0, and maxUnavailable is taken as 1"
-            ));
-        }
         let field = "spec.updateStrategy.partition";
         let partition = IntOrPercent::parse(field, &spec.update_strategy.partition)?;
         if partition.above_all() {
@@ -94,7 +94,7 @@ impl ResolvedPoolSpec {
             max_total,
             strategy: spec.update_strategy.type_,
             max_unavailable,
-            max_surge,
+            max_surge: surge.of(replicas, Rounding::Up),
             partition: partition.kept_of(replicas),
             paused: spec.update_strategy.paused,
             warming: ceiling,
@@ -106,7 +106,6 @@ impl ResolvedPoolSpec {
             warm_up: seconds("spec.warmUpDeadlineSeconds", spec.warm_up_deadline_seconds, 1)?,
             progress: seconds("spec.progressDeadlineSeconds", spec.progress_deadline_seconds, 1)?,
             history_limit: count("spec.revisionHistoryLimit", spec.revision_history_limit)?,
-            remarks,
         })
     }
 
@@ -126,31 +125,47 @@ impl ResolvedPoolSpec {
         self.warming.of(base, Rounding::Up).max(1)
     }
 
-    /// Sandboxes that a rollout may have warming beside those that must stay available; at least 1.
+    /// `maxUnavailable` and `maxSurge` as they count beside `claimed` sandboxes. Nothing could ever be replaced with both
+    /// at 0, so they count as a surge of 1, which keeps even a pool of one available throughout. Where `maxTotal` leaves
+    /// no place for the extra sandbox, `maxUnavailable` counts as 1.
+    pub fn rollout_budget(&self, claimed: usize) -> RolloutBudget {
+        let (max_unavailable, max_surge) = match (self.max_unavailable, self.max_surge) {
+            (0, 0) if self.total_capacity_left(claimed) > self.replicas => (0, 1),
+            (0, 0) => (1, 0),
+            as_written => as_written,
+        };
+        RolloutBudget {
+            max_unavailable,
+            max_surge,
+        }
+    }
+
+    /// The budget is not as written: a pool with no place for a surge replaces one sandbox at a time.
+    pub fn replaces_without_surge(&self, claimed: usize) -> bool {
+        self.rollout_budget(claimed).max_unavailable > self.max_unavailable
+    }
+
+    /// `maxUnavailable + maxSurge`: sandboxes of one revision that may warm up before one of them is available.
     pub fn rollout_width(&self) -> usize {
         (self.max_unavailable + self.max_surge).max(1)
     }
 
-    /// Fewest sandboxes that must stay available in a rollout.
-    pub fn min_available(&self) -> usize {
-        self.replicas.saturating_sub(self.max_unavailable)
-    }
-
-    /// The same beside `claimed` sandboxes. Where `maxTotal` leaves no room for `replicas`, one at a time may go of those
-    /// that there is room for, if any may: [`ResolvedPoolSpec::min_available`] could never be exceeded there, and what is old
-    /// or shall go would take up the room for good.
+    /// Fewest sandboxes that a rollout or an eviction leaves available beside `claimed` ones: `replicas - maxUnavailable`.
+    /// Where `maxTotal` leaves capacity for fewer than `replicas`, more than that might never be available and nothing
+    /// would ever be replaced, so there one sandbox at a time may go, unless `maxUnavailable` is 0.
     pub fn min_available_beside(&self, claimed: usize) -> usize {
-        let room = self.room_beside(claimed);
-        let least = room.saturating_sub(self.max_unavailable.min(1));
-        if room < self.replicas {
-            self.min_available().min(least)
+        let max_unavailable = self.rollout_budget(claimed).max_unavailable;
+        let capacity = self.total_capacity_left(claimed);
+        let least = self.replicas.saturating_sub(max_unavailable);
+        if capacity < self.replicas {
+            least.min(capacity.saturating_sub(max_unavailable.min(1)))
         } else {
-            self.min_available()
+            least
         }
     }
 
-    /// Unclaimed sandboxes that `maxTotal` has room for beside `claimed` ones; `usize::MAX` without a bound.
-    pub fn room_beside(&self, claimed: usize) -> usize {
+    /// Unclaimed sandboxes that `maxTotal` allows beside `claimed` ones; `usize::MAX` without a bound.
+    pub fn total_capacity_left(&self, claimed: usize) -> usize {
         self.max_total
             .map_or(usize::MAX, |max| max.saturating_sub(claimed))
     }

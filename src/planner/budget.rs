@@ -1,6 +1,7 @@
-//! How many available sandboxes may still be taken away.
+//! How many available sandboxes may still go, so that `maxUnavailable` holds.
 
-/// How many available sandboxes may still be taken away in this plan. Every phase draws on the same one.
+/// How many available sandboxes may still be removed in this plan. Every phase draws on the same budget, so that together
+/// they leave `replicas - maxUnavailable` available.
 #[derive(Clone, Debug)]
 pub struct Budget {
     available: usize,
@@ -16,13 +17,13 @@ impl Budget {
         }
     }
 
-    /// A claim takes an available sandbox. Claims are what the pool is for: they need no budget, but what
-    /// they take is no longer there for others.
+    /// A claim takes an available sandbox. The pool is there for claims, so they need no budget, but they leave less to the
+    /// other phases.
     pub fn claim(&mut self) {
         self.available = self.available.saturating_sub(1);
     }
 
-    /// Takes one available sandbox away if enough of them stay.
+    /// Lets an available sandbox go if enough of them stay.
     #[must_use]
     pub fn take(&mut self) -> bool {
         let allowed = self.available > self.min_available;

@@ -1,39 +1,19 @@
-//! The draft that the phases fold over: the pool's sandboxes sorted into sets, one budget, the actions so far.
+//! The draft that all phases work on: the sandboxes, one budget, the actions so far.
 
-use crate::api::{conditions, labels};
+use crate::api::conditions;
 use crate::cache::recent_claims::LATELY;
-use crate::cache::snapshot::{ExpectedWrite, PoolSnapshot, Waiting, WarmUpFailures};
+use crate::cache::snapshot::{ExpectedWrite, PoolSnapshot, SandboxEntry, Waiting, WarmUpFailures};
 use crate::model::revision::letter;
 use crate::model::sandbox::{Owner, Sandbox};
+use crate::model::sandbox_state::SandboxState;
 use crate::planner::budget::Budget;
+use crate::planner::plan::{Action, PlanPhase, Shortfall, Step};
 use crate::planner::removal_order;
 use crate::planner::revise::Revisions;
-use crate::planner::scale::Shortfall;
-use crate::planner::{Action, Phase, Step, warm_up};
+use crate::planner::unclaimed::UnclaimedSandbox;
 use jiff::Timestamp;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
-
-/// An unclaimed sandbox that stays, unless a phase takes it.
-#[derive(Clone)]
-pub(crate) struct UnclaimedSandbox {
-    pub(crate) sandbox: Arc<Sandbox>,
-    /// A claim could take it now, as the API defines `available`.
-    pub(crate) available: bool,
-    /// It is of the update revision.
-    pub(crate) updated: bool,
-    /// It had its time to become available.
-    pub(crate) overdue: bool,
-    /// The last own write on it was refused; it waits for the watch to show why.
-    pub(crate) refused: bool,
-}
-
-impl UnclaimedSandbox {
-    /// A claim may take it now. One that somebody wants replaced is kept from claims.
-    pub(crate) fn may_be_claimed(&self) -> bool {
-        self.available && !self.refused && !self.sandbox.evict && self.sandbox.ready_index.is_some()
-    }
-}
 
 /// What bounds the removal of available sandboxes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,40 +28,44 @@ pub(crate) enum Limit {
 pub(crate) struct Draft<'a> {
     pub(crate) snapshot: &'a PoolSnapshot,
     pub(crate) revisions: &'a Revisions,
-    /// Unclaimed sandboxes that stay, in order of removal.
+    /// Unclaimed sandboxes that stay unless a phase removes them, in order of removal.
     pub(crate) unclaimed: Vec<UnclaimedSandbox>,
     /// Unclaimed sandboxes that have ended.
     pub(crate) finished: Vec<Arc<Sandbox>>,
-    /// Draining sandboxes, those most worth keeping first.
+    /// Draining sandboxes that a preDelete hook holds, those most worth keeping first.
     pub(crate) draining: Vec<Arc<Sandbox>>,
+    /// Draining sandboxes that no preDelete hook holds any more.
+    pub(crate) drained: Vec<Arc<Sandbox>>,
     /// Draining sandboxes that are being made warm again.
     pub(crate) returning: usize,
-    /// Of those, the ones of the update revision.
+    /// Of `returning`, the sandboxes of the update revision.
     pub(crate) returning_updated: usize,
-    /// Unclaimed sandboxes on their way out: being bound or deleted, not confirmed yet. No replacement is
-    /// made before the API server has confirmed, so that a refused write leaves no sandbox too many.
-    pub(crate) leaving: usize,
-    /// Of those, the ones of the update revision that have yet to become available.
-    pub(crate) leaving_unproven: usize,
-    /// Sandboxes of claims.
+    /// Unclaimed sandboxes that are being bound or deleted. No replacement is made before the API server has confirmed
+    /// that, so that a rejected write leaves no sandbox too many.
+    pub(crate) unconfirmed: usize,
+    /// Of `unconfirmed`, the sandboxes of the update revision that have yet to become available.
+    pub(crate) unconfirmed_unproven: usize,
+    /// Sandboxes of claims, without those that terminate.
     pub(crate) claimed: usize,
-    /// Of those, the ones of the update revision that were made since the rollout to it began.
-    pub(crate) taken: usize,
-    /// When the rollout to the update revision began; `None` when nobody knows any more.
+    /// Of `claimed`, the sandboxes of the update revision that were made since the rollout to it began.
+    pub(crate) claimed_updated: usize,
+    /// Sandboxes of the pool whose state is not understood. Nobody removes them, so they take up `maxTotal` for good.
+    pub(crate) set_aside: usize,
+    /// When the rollout to the update revision began; `None` when that is not known any more.
     pub(crate) rollout_start: Option<Timestamp>,
     /// A sandbox of the update revision has become available, and may have been claimed since.
     pub(crate) proven: bool,
-    /// Since when each available sandbox and each claimed one is available, with its revision.
+    /// Since when each available sandbox and each claimed sandbox is available, with its revision.
     pub(crate) came_up: Vec<(&'a str, Timestamp)>,
     /// Failures in a row to bring up a sandbox, by revision.
     pub(crate) failures: BTreeMap<String, WarmUpFailures>,
-    /// Every pod that exists or is being created, terminating ones included: what `maxTotal` bounds.
+    /// Every pod that exists or is being created, terminating pods included: what `maxTotal` bounds.
     pub(crate) existing: usize,
     /// Waiting claims that no available sandbox was left for, in order of service.
     pub(crate) unserved: Vec<Waiting>,
-    /// Sandboxes that those need and that creation may serve.
+    /// Sandboxes that `unserved` claims need and that creation may serve.
     pub(crate) demand: usize,
-    /// Of those, the ones that only the update revision can serve.
+    /// Of `demand`, the sandboxes that only the update revision can serve.
     pub(crate) demand_latest: usize,
     /// Creations that the demand or refill asked for and `maxTotal` forbade.
     pub(crate) forbidden: usize,
@@ -101,12 +85,14 @@ impl<'a> Draft<'a> {
             unclaimed: Vec::new(),
             finished: Vec::new(),
             draining: Vec::new(),
+            drained: Vec::new(),
             returning: 0,
             returning_updated: 0,
-            leaving: 0,
-            leaving_unproven: 0,
+            unconfirmed: 0,
+            unconfirmed_unproven: 0,
             claimed: 0,
-            taken: 0,
+            claimed_updated: 0,
+            set_aside: 0,
             rollout_start: rollout_start(snapshot, revisions),
             proven: false,
             came_up: Vec::new(),
@@ -122,26 +108,7 @@ impl<'a> Draft<'a> {
             next: None,
         };
         for entry in &snapshot.sandboxes {
-            let sandbox = &entry.sandbox;
-            match &sandbox.owner {
-                Owner::Claim { .. } => {
-                    draft.existing += 1;
-                    // What was claimed before says nothing of this rollout, whenever its tenant makes it Ready again.
-                    let since = |start: Timestamp| sandbox.created.as_second() >= start.as_second();
-                    let new = draft.rollout_start.is_none_or(since);
-                    let up = sandbox.ready_since.filter(|_| new);
-                    draft.came_up.extend(up.map(|at| (sandbox.revision.as_str(), at)));
-                    if !sandbox.terminating {
-                        draft.claimed += 1;
-                        draft.taken += usize::from(new && sandbox.revision == revisions.update.hash);
-                    }
-                }
-                Owner::Pool { uid } if *uid == snapshot.pool.uid => {
-                    draft.existing += 1;
-                    draft.sort_in(sandbox, entry.expected);
-                }
-                Owner::Pool { .. } | Owner::Other => {}
-            }
+            draft.sort_in(entry);
         }
         let forgotten = snapshot
             .recent_claims
@@ -155,69 +122,88 @@ impl<'a> Draft<'a> {
         draft
             .draining
             .sort_by(|a, b| (a.ready_since.is_none(), &a.key).cmp(&(b.ready_since.is_none(), &b.key)));
-        warm_up::recall(&mut draft);
-        draft.proven = draft.taken > 0 || draft.unclaimed.iter().any(|i| i.updated && i.available);
-        // One that has changed in a way not seen yet may be going: the answer to a deletion was lost, and the next try refused.
+        let mut unclaimed = draft.unclaimed.iter();
+        draft.proven = draft.claimed_updated > 0 || unclaimed.any(|u| u.updated && u.available);
+        // A sandbox with a version conflict may be going: the answer to a deletion was lost, and the next try met the conflict.
         let available = draft
             .unclaimed
             .iter()
-            .filter(|i| i.available && !i.refused)
+            .filter(|u| u.available && !u.conflicted)
             .count();
-        let min_available = snapshot.pool.spec.min_available_beside(draft.claimed);
+        let min_available = snapshot
+            .pool
+            .spec
+            .min_available_beside(draft.claimed + draft.set_aside);
         draft.budget = Budget::new(available, min_available);
         draft
     }
 
-    fn sort_in(&mut self, sandbox: &'a Arc<Sandbox>, pending: Option<ExpectedWrite>) {
-        if sandbox.terminating || pending == Some(ExpectedWrite::Deleted) {
+    fn sort_in(&mut self, entry: &'a SandboxEntry) {
+        let (pool, sandbox) = (&self.snapshot.pool, &entry.sandbox);
+        let state = sandbox.state_at(&pool.uid, &pool.spec.availability_rule, self.snapshot.now);
+        self.existing += usize::from(state != SandboxState::Foreign);
+        if let Owner::Claim { .. } = sandbox.owner {
+            self.sort_in_claimed(sandbox, state);
             return;
         }
-        match (sandbox.state.as_str(), pending) {
-            (labels::DRAINING, None) => self.draining.push(Arc::clone(sandbox)),
-            (labels::DRAINING, Some(ExpectedWrite::Restore)) => self.restore(sandbox),
-            (labels::WARM, Some(ExpectedWrite::Bind | ExpectedWrite::Delete | ExpectedWrite::Drain)) => {
-                self.leave(sandbox)
+        use ExpectedWrite::{Bind, Delete, Deleted, Drain, Restore};
+        use SandboxState::{Available, Draining, Finished, SetAside, Warming};
+        match (state, entry.expected) {
+            (_, Some(Deleted)) => {}
+            (Warming | Available | Finished, Some(Bind | Delete | Drain)) => self.expect_to_leave(sandbox),
+            (Warming | Available, _) => {
+                self.sort_in_warm(entry, state == Available);
             }
-            (labels::WARM, pending) => self.sort_in_warm(sandbox, pending),
-            // A state that is not understood, or set by hand, is left alone: it is nobody's to give or delete.
+            (Finished, None) => self.finished.push(Arc::clone(sandbox)),
+            (Draining, None) => self.draining.push(Arc::clone(sandbox)),
+            (Draining, Some(Restore)) => self.expect_to_return(sandbox),
+            (SetAside, _) => self.set_aside += 1,
             _ => {}
         }
     }
 
+    fn sort_in_claimed(&mut self, sandbox: &'a Sandbox, state: SandboxState) {
+        // What was claimed before the rollout says nothing of it, whenever its tenant makes it Ready again.
+        let since = |start: Timestamp| sandbox.created.as_second() >= start.as_second();
+        let new = self.rollout_start.is_none_or(since);
+        let up = sandbox.ready_since.filter(|_| new);
+        self.came_up.extend(up.map(|at| (sandbox.revision.as_str(), at)));
+        if state == SandboxState::Claimed {
+            self.claimed += 1;
+            self.claimed_updated += usize::from(new && sandbox.revision == self.revisions.update.hash);
+        }
+    }
+
+    fn sort_in_warm(&mut self, entry: &'a SandboxEntry, available: bool) {
+        let sandbox = &entry.sandbox;
+        let available_at = sandbox.available_at(&self.snapshot.pool.spec.availability_rule);
+        if let Some(at) = available_at {
+            self.wake(at);
+        }
+        let since = available_at.filter(|_| available);
+        self.came_up
+            .extend(since.map(|at| (sandbox.revision.as_str(), at)));
+        self.unclaimed.push(UnclaimedSandbox {
+            available,
+            updated: sandbox.revision == self.revisions.update.hash,
+            evict_requested: false,
+            overdue: false,
+            conflicted: entry.expected == Some(ExpectedWrite::Conflicted),
+            sandbox: Arc::clone(sandbox),
+        });
+    }
+
     /// A draining sandbox is being made warm again.
-    pub(crate) fn restore(&mut self, sandbox: &Sandbox) {
+    pub(crate) fn expect_to_return(&mut self, sandbox: &Sandbox) {
         self.returning += 1;
         self.returning_updated += usize::from(sandbox.revision == self.revisions.update.hash);
     }
 
-    fn leave(&mut self, sandbox: &Sandbox) {
+    fn expect_to_leave(&mut self, sandbox: &Sandbox) {
         let unproven = sandbox.revision == self.revisions.update.hash
             && !sandbox.is_available(&self.snapshot.pool.spec.availability_rule, self.snapshot.now);
-        self.leaving += 1;
-        self.leaving_unproven += usize::from(unproven);
-    }
-
-    fn sort_in_warm(&mut self, sandbox: &'a Arc<Sandbox>, pending: Option<ExpectedWrite>) {
-        if sandbox.finished() {
-            if pending.is_none() {
-                self.finished.push(Arc::clone(sandbox));
-            }
-            return;
-        }
-        let spec = &self.snapshot.pool.spec;
-        let at = sandbox.available_at(&spec.availability_rule);
-        let overdue_at = sandbox.overdue_at(spec.warm_up);
-        self.wake(at.unwrap_or(overdue_at));
-        let available = sandbox.is_available(&spec.availability_rule, self.snapshot.now);
-        self.came_up
-            .extend(at.filter(|_| available).map(|at| (sandbox.revision.as_str(), at)));
-        self.unclaimed.push(UnclaimedSandbox {
-            available,
-            overdue: at.is_none() && overdue_at <= self.snapshot.now,
-            updated: sandbox.revision == self.revisions.update.hash,
-            refused: pending == Some(ExpectedWrite::Conflicted),
-            sandbox: Arc::clone(sandbox),
-        });
+        self.unconfirmed += 1;
+        self.unconfirmed_unproven += usize::from(unproven);
     }
 
     /// Notes a moment in the future at which time alone changes the plan.
@@ -227,22 +213,17 @@ impl<'a> Draft<'a> {
         }
     }
 
-    pub(crate) fn act(&mut self, phase: Phase, reason: &'static str, step: Step) {
+    pub(crate) fn act(&mut self, phase: PlanPhase, reason: &'static str, step: Step) {
         self.actions.push(Action { phase, step, reason });
     }
 
-    /// Unclaimed sandboxes that will be there once every write on its way is seen.
-    pub(crate) fn active(&self) -> usize {
-        self.unclaimed.len() + self.snapshot.creating.len() + self.returning
-    }
-
-    /// The rollout stands still, and what is missing is made from the old revision.
+    /// The rollout is paused, and what is missing is made from the old revision.
     pub(crate) fn rollout_is_paused(&self) -> bool {
         self.snapshot.pool.spec.paused && self.revisions.previous.is_some()
     }
 
     /// Has an unclaimed sandbox deleted, or drained first if one of its hooks asks for that.
-    pub(crate) fn discard(&mut self, phase: Phase, reason: &'static str, sandbox: Arc<Sandbox>) {
+    pub(crate) fn discard(&mut self, phase: PlanPhase, reason: &'static str, sandbox: Arc<Sandbox>) {
         let step = if self.snapshot.pool.spec.pre_delete.any_on(&sandbox) {
             Step::DrainPod { sandbox }
         } else {
@@ -251,7 +232,7 @@ impl<'a> Draft<'a> {
         self.act(phase, reason, step);
     }
 
-    /// Creations on their way of the update revision.
+    /// Creations in flight of the update revision.
     pub(crate) fn creating_updated(&self) -> usize {
         self.snapshot
             .creating
@@ -260,65 +241,11 @@ impl<'a> Draft<'a> {
             .count()
     }
 
-    /// Unclaimed sandboxes of the update revision that are not available, creations included.
-    pub(crate) fn updated_unavailable(&self) -> usize {
-        self.unclaimed
-            .iter()
-            .filter(|i| i.updated && !i.available)
-            .count()
-            + self.creating_updated()
-    }
-
-    /// Unclaimed sandboxes wanted: `replicas` and a sandbox for each waiting claim that creation may serve,
-    /// and never fewer than `minTotal` leaves to the unclaimed ones. What a claim for the update revision waits for comes on
-    /// top of the old ones that stay.
-    pub(crate) fn desired(&self) -> usize {
-        let beside_old = match self.demand_latest {
-            0 => 0,
-            latest => self.old().min(self.upper_of_old()) + latest,
-        };
-        self.desired_for(self.demand).max(beside_old)
-    }
-
-    fn desired_for(&self, demand: usize) -> usize {
-        let spec = &self.snapshot.pool.spec;
-        (spec.replicas + demand).max(spec.min_total.saturating_sub(self.claimed))
-    }
-
-    /// Unclaimed sandboxes of old revisions, creations on their way included.
-    pub(crate) fn old(&self) -> usize {
-        let unclaimed = self.unclaimed.iter().filter(|i| i.updated).count();
-        self.active() - unclaimed - self.creating_updated() - self.returning_updated
-    }
-
-    /// Sandboxes of old revisions that would be there without the claims that they cannot serve.
-    pub(crate) fn upper_of_old(&self) -> usize {
-        let desired = self.desired_for(self.demand - self.demand_latest);
-        self.within_total(self.snapshot.pool.spec.max_warm.max(desired))
-    }
-
-    /// Unclaimed sandboxes above which the pool is trimmed.
-    pub(crate) fn upper(&self) -> usize {
-        self.within_total(self.snapshot.pool.spec.max_warm.max(self.desired()))
-    }
-
-    /// `unclaimed` sandboxes, as far as `maxTotal` leaves room for them beside the claimed ones.
-    pub(crate) fn within_total(&self, unclaimed: usize) -> usize {
-        unclaimed.min(self.snapshot.pool.spec.room_beside(self.claimed))
-    }
-
-    /// Sandboxes that may start to warm up now, under `scaleStrategy.maxUnavailable`.
-    pub(crate) fn ceiling(&self) -> usize {
-        let warming = self.unclaimed.iter().filter(|i| !i.available).count() + self.snapshot.creating.len();
-        let spec = &self.snapshot.pool.spec;
-        spec.warming_ceiling(self.desired()).saturating_sub(warming)
-    }
-
-    /// Discards up to `count` of the idle sandboxes that `of` selects, in order of removal: not available ones
-    /// freely, available ones within `limit`. Returns how many.
+    /// Discards up to `count` of the unclaimed sandboxes that `of` selects, in order of removal. A sandbox that is not
+    /// available goes freely, an available one within `limit`. Returns how many went.
     pub(crate) fn remove(
         &mut self,
-        phase: Phase,
+        phase: PlanPhase,
         reason: &'static str,
         count: usize,
         limit: Limit,
@@ -330,10 +257,10 @@ impl<'a> Draft<'a> {
         let mut removed = 0;
         let mut kept = Vec::with_capacity(self.unclaimed.len());
         for unclaimed in std::mem::take(&mut self.unclaimed) {
-            let wanted = removed < count && !unclaimed.refused && of(&unclaimed);
+            let wanted = removed < count && !unclaimed.conflicted && of(&unclaimed);
             if wanted && (!unclaimed.available || limit == Limit::None || self.budget.take()) {
                 removed += 1;
-                self.leave(&unclaimed.sandbox);
+                self.expect_to_leave(&unclaimed.sandbox);
                 self.discard(phase, reason, unclaimed.sandbox);
             } else {
                 kept.push(unclaimed);
@@ -343,7 +270,7 @@ impl<'a> Draft<'a> {
         removed
     }
 
-    /// Fresh pod names `<pool>-<revision>-<suffix>`, derived from the seed of the view.
+    /// Fresh pod names `<pool>-<revision>-<suffix>`, derived from the seed of the snapshot.
     pub(crate) fn fresh_names(&self) -> impl FnMut(&str) -> String + use<> {
         let pool = self.snapshot.pool.key.name.clone();
         let mut taken: HashSet<String> = self
@@ -364,7 +291,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// When the rollout to the update revision began, as the status says: now, if that speaks of another one.
+/// When the rollout to the update revision began, as the status says: now, if the status names another revision.
 fn rollout_start(snapshot: &PoolSnapshot, revisions: &Revisions) -> Option<Timestamp> {
     let status = &snapshot.pool.status;
     if status.update_revision == revisions.update.hash {

@@ -1,17 +1,17 @@
-//! How the rollout fares: whether it is complete, at its partition, waiting for somebody or stuck, and the condition
-//! `Progressing` that says so.
+//! How far a rollout is, and the condition `Progressing` that says so.
 
 use crate::api::conditions;
 use crate::api::conditions::{Statement, Truth, progressing};
 use crate::api::pool::UpdateStrategyType;
 use crate::cache::snapshot::WarmUpFailures;
 use crate::model::pool_error::PoolError;
+use crate::planner::counts::Counts;
 use crate::planner::draft::Draft;
-use crate::planner::status::{Counts, number};
+use crate::planner::observed::{ObservedCounts, number};
 use crate::planner::warm_up;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
-/// How the rollout fares.
+/// How far a rollout is.
 pub(crate) struct Progress {
     /// It has come to its end, or none is under way.
     pub(crate) complete: bool,
@@ -20,87 +20,34 @@ pub(crate) struct Progress {
     at_partition: bool,
     /// When it made progress last, while its clock runs.
     pub(crate) last: Option<Timestamp>,
-    /// When it has had its time.
+    /// When `progressDeadlineSeconds` are over.
     pub(crate) deadline: Option<Timestamp>,
 }
 
 impl Progress {
-    pub(crate) fn of(draft: &Draft, counts: &Counts) -> Self {
-        let complete = complete(draft, counts);
-        let kept = kept(draft, counts, complete);
-        let at_partition = at_partition(draft, counts, kept);
-        let last = last_progress(draft, complete, at_partition);
-        let time: SignedDuration = draft.snapshot.pool.spec.progress;
+    pub(crate) fn of(draft: &Draft, counts: &Counts, observed: &ObservedCounts) -> Self {
+        let complete = complete(draft, counts, observed);
+        let kept = kept(draft, observed, complete);
+        let at_partition = at_partition(draft, counts, observed, kept);
+        let last = last_progress(draft, counts, complete, at_partition);
+        let progress_deadline = draft.snapshot.pool.spec.progress;
         Self {
             complete,
             kept,
             at_partition,
             last,
-            deadline: last.and_then(|last| last.checked_add(time).ok()),
+            deadline: last.and_then(|last| last.checked_add(progress_deadline).ok()),
         }
     }
 
-    /// The condition that says so.
-    pub(crate) fn statement(&self, draft: &Draft, counts: &Counts) -> Statement {
+    /// The condition `Progressing`.
+    pub(crate) fn statement(&self, draft: &Draft, counts: &Counts, observed: &ObservedCounts) -> Statement {
         if let Some(error) = &draft.snapshot.pool.error {
             return stopped(error);
         }
-        let spec = &draft.snapshot.pool.spec;
-        let update = &draft.revisions.update.hash;
-        let (updated, up) = (counts.updated, counts.updated_available);
-        let wanted = spec.replicas;
-        let so_far = format!(
-            "{updated} of {wanted} unclaimed sandboxes run revision {update}, {up} of them available"
-        );
-        let (status, reason, mut message) = if self.complete {
-            (
-                Truth::True,
-                progressing::COMPLETE,
-                format!("revision {update} is complete"),
-            )
-        } else if spec.paused {
-            (Truth::Unknown, progressing::PAUSED, format!("paused; {so_far}"))
-        } else if self.at_partition {
-            (
-                Truth::True,
-                progressing::PARTITION_COMPLETE,
-                format!("{so_far}; the partition keeps {} on the old revision", self.kept),
-            )
-        } else if self
-            .deadline
-            .is_some_and(|deadline| deadline <= draft.snapshot.now)
-        {
-            (
-                Truth::False,
-                progressing::DEADLINE_EXCEEDED,
-                format!(
-                    "{so_far}; none became available for progressDeadlineSeconds ({})",
-                    spec.progress.as_secs()
-                ),
-            )
-        } else if updated == 0 {
-            (Truth::True, progressing::NEW_REVISION, so_far)
-        } else {
-            (Truth::True, progressing::PROGRESSING, so_far)
-        };
-        // With maxUnavailable 0 a rollout or an eviction needs room for one more than are wanted; else a rollout goes on
-        // within what room there is.
-        let evicts = draft.unclaimed.iter().any(|i| i.sandbox.evict);
-        let needed = match spec.max_unavailable {
-            0 if evicts || !self.complete => wanted + 1,
-            _ => usize::from(!self.complete),
-        };
-        let room = draft.within_total(needed);
-        if room < needed {
-            message = format!(
-                "{message}; held back, capacity.maxTotal leaves room for {room} beside the claimed ones, and it takes {needed}"
-            );
-        }
-        if let Some(failing) = warm_up_failures(draft) {
-            message = format!("{message}; {failing}");
-        }
-        for remark in &spec.remarks {
-            message = format!("{message}; {remark}");
+        let (status, reason, mut message) = self.headline(draft, observed);
+        for remark in [self.held_back(draft, counts), warm_up_failures(draft)] {
+            message.extend(remark.map(|remark| format!("; {remark}")));
         }
         Statement {
             type_: conditions::PROGRESSING,
@@ -109,38 +56,100 @@ impl Progress {
             message,
         }
     }
+
+    fn headline(&self, draft: &Draft, observed: &ObservedCounts) -> (Truth, &'static str, String) {
+        let spec = &draft.snapshot.pool.spec;
+        let update = &draft.revisions.update.hash;
+        let so_far = format!(
+            "{} of {} unclaimed sandboxes run revision {update}, {} of them available",
+            observed.updated, spec.replicas, observed.updated_available
+        );
+        let is_late = self
+            .deadline
+            .is_some_and(|deadline| deadline <= draft.snapshot.now);
+        if self.complete {
+            let message = format!("revision {update} is complete");
+            (Truth::True, progressing::COMPLETE, message)
+        } else if spec.paused {
+            (Truth::Unknown, progressing::PAUSED, format!("paused; {so_far}"))
+        } else if self.at_partition {
+            let message = format!("{so_far}; the partition keeps {} on the old revision", self.kept);
+            (Truth::True, progressing::PARTITION_COMPLETE, message)
+        } else if is_late {
+            let seconds = spec.progress.as_secs();
+            let message = format!("{so_far}; none became available for progressDeadlineSeconds ({seconds})");
+            (Truth::False, progressing::DEADLINE_EXCEEDED, message)
+        } else if observed.updated == 0 {
+            (Truth::True, progressing::NEW_REVISION, so_far)
+        } else {
+            (Truth::True, progressing::PROGRESSING, so_far)
+        }
+    }
+
+    /// Why `maxTotal` keeps a rollout or an eviction from going on, or changes its budget.
+    fn held_back(&self, draft: &Draft, counts: &Counts) -> Option<String> {
+        let spec = &draft.snapshot.pool.spec;
+        let replicas = spec.replicas;
+        let evicts = draft.unclaimed.iter().any(|u| u.evict_requested);
+        if self.complete && !evicts {
+            return None;
+        }
+        // With maxUnavailable 0 a replacement needs capacity for one sandbox more than are wanted. Otherwise a rollout goes
+        // on within whatever capacity there is.
+        let needed = match counts.budget.max_unavailable {
+            0 => replicas + 1,
+            _ => usize::from(!self.complete),
+        };
+        let capacity = counts.within_total(needed);
+        let mut remarks = Vec::new();
+        if spec.replaces_without_surge(draft.claimed + draft.set_aside) {
+            remarks.push(format!(
+                "maxUnavailable and maxSurge both come to 0 of {replicas}, and maxUnavailable counts as 1 because \
+                 capacity.maxTotal leaves no place for a surge"
+            ));
+        }
+        if capacity < needed {
+            remarks.push(format!(
+                "held back, capacity.maxTotal allows {capacity} beside the claimed sandboxes, and it takes {needed}"
+            ));
+        }
+        (!remarks.is_empty()).then(|| remarks.join("; "))
+    }
 }
 
-/// A rollout is complete when no unclaimed sandbox of an old revision is left and the update revision has
-/// brought up `replicas` sandboxes, or as many as there is room for, those taken by claims meanwhile included. It stays
-/// complete while claims take sandboxes and the pool refills. One that is paused does not come to its end, whatever claims
-/// and scaling take of the old sandboxes: those are made again.
-fn complete(draft: &Draft, counts: &Counts) -> bool {
+/// A rollout is complete when no unclaimed sandbox of an old revision is left, and the update revision has brought up
+/// `replicas` sandboxes, or as many as `maxTotal` allows, those that claims took meanwhile included. It stays complete while
+/// claims take sandboxes and the pool refills. A paused rollout does not complete, whatever claims and scaling take of the
+/// old sandboxes: those are made again.
+fn complete(draft: &Draft, counts: &Counts, observed: &ObservedCounts) -> bool {
     let pool = &draft.snapshot.pool;
     let none_is_old =
-        counts.updated == counts.replicas && draft.snapshot.creating.len() == draft.creating_updated();
-    let enough = counts.updated_available + draft.taken >= draft.within_total(pool.spec.replicas);
-    let enough = enough && has_begun(draft, counts, 0) && !draft.rollout_is_paused();
+        observed.updated == observed.replicas && draft.snapshot.creating.len() == draft.creating_updated();
+    let came_up = observed.updated_available + draft.claimed_updated;
+    let enough = came_up >= counts.within_total(pool.spec.replicas)
+        && has_begun(draft, observed, 0)
+        && !draft.rollout_is_paused();
     // That it was complete once is not enough: a rollout to another revision that was undone has to be made good.
     let was_complete = pool.status.completed() == Some(&draft.revisions.update.hash);
     none_is_old && (was_complete || (pool.error.is_none() && enough))
 }
 
-/// A sandbox of the update revision has come up, or none is to: where claims leave no room for any, none has shown that it
-/// does. `kept` of the pool's stay on the old revision.
-fn has_begun(draft: &Draft, counts: &Counts, kept: usize) -> bool {
-    counts.updated_available + draft.taken > 0 || kept >= draft.snapshot.pool.spec.replicas
+/// A sandbox of the update revision has come up, or none is to because `kept` of them, all, stay on the old revision. Where
+/// claims leave no capacity for any, no sandbox has shown that the revision works.
+fn has_begun(draft: &Draft, observed: &ObservedCounts, kept: usize) -> bool {
+    observed.updated_available + draft.claimed_updated > 0 || kept >= draft.snapshot.pool.spec.replicas
 }
 
-/// When the rollout made progress last; `None` while none is under way, and while it waits for somebody: paused,
-/// at its partition, for claims to take the old sandboxes or to leave room for new ones, for its spec to be mended.
-fn last_progress(draft: &Draft, complete: bool, at_partition: bool) -> Option<Timestamp> {
+/// When the rollout made progress last. `None` while none is under way, and while it waits for something other than its
+/// sandboxes: it is paused or at its partition, claims have to take the old sandboxes or to leave capacity for new ones,
+/// or the spec has an error.
+fn last_progress(draft: &Draft, counts: &Counts, complete: bool, at_partition: bool) -> Option<Timestamp> {
     let pool = &draft.snapshot.pool;
     let (spec, update) = (&pool.spec, draft.revisions.update.hash.as_str());
     let waits = spec.paused
         || at_partition
         || spec.strategy == UpdateStrategyType::OnReplenish
-        || draft.within_total(1) == 0;
+        || counts.total_capacity_left == 0;
     if complete || waits || pool.error.is_some() {
         return None;
     }
@@ -159,12 +168,12 @@ fn warm_up_failures(draft: &Draft) -> Option<String> {
         let next = conditions::time_of_day(warm_up::resumes_at(failures));
         let times = match failures.count {
             1 => "once".to_string(),
-            n => format!("{n} times in a row"),
+            count => format!("{count} times in a row"),
         };
-        let not_running_reason = failures.not_running_reason.as_deref().map(|o| format!(" ({o})"));
+        let reason = failures.not_running_reason.as_deref();
+        let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
         format!(
-            "sandboxes of revision {revision} failed to become available {times}{}, they are tried again from {next} on",
-            not_running_reason.unwrap_or_default()
+            "sandboxes of revision {revision} failed to become available {times}{reason}, they are tried again from {next} on"
         )
     };
     let sentences: Vec<_> = draft.failures.iter().map(sentence).collect();
@@ -172,14 +181,14 @@ fn warm_up_failures(draft: &Draft) -> Option<String> {
 }
 
 /// All but the `kept` sandboxes run the update revision, now or as the status has said.
-fn at_partition(draft: &Draft, counts: &Counts, kept: usize) -> bool {
-    let wanted = draft.within_total(draft.snapshot.pool.spec.replicas);
-    let enough = has_begun(draft, counts, kept) && counts.updated_available + kept >= wanted;
+fn at_partition(draft: &Draft, counts: &Counts, observed: &ObservedCounts, kept: usize) -> bool {
+    let wanted = counts.within_total(draft.snapshot.pool.spec.replicas);
+    let enough = has_begun(draft, observed, kept) && observed.updated_available + kept >= wanted;
     kept > 0 && (enough || reached_partition(draft, kept))
 }
 
-/// The status says of this revision that all but the `kept` ones run it. That stays so while claims take sandboxes
-/// and the pool refills.
+/// The status says that all but the `kept` sandboxes run this revision. That stays so while claims take sandboxes and the
+/// pool refills.
 fn reached_partition(draft: &Draft, kept: usize) -> bool {
     let pool = &draft.snapshot.pool;
     let said = conditions::find(&pool.status.conditions, conditions::PROGRESSING);
@@ -188,7 +197,7 @@ fn reached_partition(draft: &Draft, kept: usize) -> bool {
         && pool.status.expected_updated == number(pool.spec.replicas - kept)
 }
 
-/// A pool with a fault makes no progress until it is mended.
+/// A pool with an error makes no progress until its spec or template is corrected.
 fn stopped(error: &PoolError) -> Statement {
     Statement {
         type_: conditions::PROGRESSING,
@@ -203,8 +212,8 @@ fn stopped(error: &PoolError) -> Statement {
 }
 
 /// Unclaimed sandboxes that the partition keeps on the old revision.
-fn kept(draft: &Draft, counts: &Counts, complete: bool) -> usize {
-    let rolling = counts.updated < counts.replicas || draft.revisions.previous.is_some();
+fn kept(draft: &Draft, observed: &ObservedCounts, complete: bool) -> usize {
+    let rolling = observed.updated < observed.replicas || draft.revisions.previous.is_some();
     if rolling && !complete {
         draft.snapshot.pool.spec.partition
     } else {

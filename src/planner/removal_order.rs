@@ -1,37 +1,9 @@
 //! The order in which unclaimed sandboxes are removed. Claims take from the other end.
 
-use crate::cache::snapshot::PoolSnapshot;
-use crate::model::sandbox::Sandbox;
-use crate::planner::draft::{Draft, UnclaimedSandbox};
-use crate::planner::revise;
+use crate::planner::unclaimed::UnclaimedSandbox;
 use jiff::Timestamp;
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::sync::Arc;
-
-/// The pool's unclaimed sandboxes as they are queued up.
-#[derive(Clone, Debug, Default)]
-pub struct Lines {
-    /// All that neither drain nor have ended, the first to be removed first.
-    pub removal: Vec<Arc<Sandbox>>,
-    /// Those that a claim could take now, the first to be taken by a claim without a `revisionPolicy` first.
-    pub claiming: Vec<Arc<Sandbox>>,
-}
-
-impl Lines {
-    /// The queues of a pool.
-    pub fn of(snapshot: &PoolSnapshot) -> Self {
-        let revisions = revise::resolve(snapshot);
-        let unclaimed = Draft::new(snapshot, &revisions).unclaimed;
-        let names = |unclaimed: &UnclaimedSandbox| Arc::clone(&unclaimed.sandbox);
-        let takeable = unclaimed.iter().rev().filter(|i| i.may_be_claimed());
-        let (updated, old): (Vec<_>, Vec<_>) = takeable.partition(|i| i.updated);
-        Self {
-            claiming: updated.into_iter().chain(old).map(names).collect(),
-            removal: unclaimed.iter().map(names).collect(),
-        }
-    }
-}
 
 /// Sorts into the order of removal, first to go first: unscheduled; Pending, Unknown, Running; not
 /// available; not ready; lower deletion cost; more of the pool's sandboxes on its node; ready for a shorter
@@ -47,7 +19,7 @@ pub(crate) fn by_removal(unclaimed: &mut [UnclaimedSandbox]) {
         let neighbours = sandbox
             .node
             .as_ref()
-            .and_then(|n| on_node.get(n))
+            .and_then(|node| on_node.get(node))
             .copied()
             .unwrap_or(0);
         (

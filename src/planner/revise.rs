@@ -1,4 +1,4 @@
-//! Phase *revision*: which revision the present template is, and what to do about the stored ones.
+//! Phase *revise*: which revision the template is, and which revisions to store or delete.
 
 use crate::cache::snapshot::PoolSnapshot;
 use crate::model::revision::{Revision, Template, hash};
@@ -10,8 +10,8 @@ use std::sync::Arc;
 pub struct Revisions {
     /// Revision of the present template.
     pub update: Known,
-    /// The other revision that is known to work, when its template is still stored: the one that was complete last or, where
-    /// none ever was, the newest one of which a sandbox is Ready.
+    /// The other revision that is known to work, if its template is still stored: the revision that was complete last or,
+    /// where none ever was, the newest revision of which a sandbox is Ready.
     pub previous: Option<Known>,
     /// What to write so that the update revision is stored as the newest.
     pub store: Option<Store>,
@@ -35,7 +35,7 @@ pub struct Known {
 pub enum Store {
     /// A new ControllerRevision with this number.
     Create(i64),
-    /// A stored one holds the same template; it gets this number, and the pool's change-cause.
+    /// A stored revision holds the same template. It gets this number, and the pool's change-cause.
     Renumber(Arc<Revision>, i64),
 }
 
@@ -94,7 +94,7 @@ pub fn resolve(snapshot: &PoolSnapshot) -> Revisions {
     }
 }
 
-/// [`Revisions::previous`], out of the stored ones.
+/// Finds [`Revisions::previous`] among the stored revisions.
 fn previous<'a>(
     snapshot: &PoolSnapshot,
     by_age: &[&'a Arc<Revision>],
@@ -103,8 +103,8 @@ fn previous<'a>(
     let complete = &snapshot.pool.status.current_revision;
     let is_ready = |hash: &str| {
         let sandboxes = snapshot.sandboxes.iter().map(|s| &s.sandbox);
-        let mut of_it = sandboxes.filter(|s| s.revision == hash);
-        of_it.any(|s| s.ready_since.is_some() && !s.terminating)
+        let mut of_revision = sandboxes.filter(|s| s.revision == hash);
+        of_revision.any(|s| s.ready_since.is_some() && !s.terminating)
     };
     let works = |hash: &str| {
         if complete.is_empty() {
@@ -117,8 +117,8 @@ fn previous<'a>(
     others.find(|r| works(&r.hash)).copied()
 }
 
-/// A revision that is the newest keeps its number. Users often say why only after the change, so its
-/// change-cause still follows the pool's.
+/// The newest revision keeps its number. Users often say why only after the change, so its change-cause still follows the
+/// pool's.
 fn renumber(same: &Arc<Revision>, newest: i64, snapshot: &PoolSnapshot) -> Option<Store> {
     if same.number < newest {
         Some(Store::Renumber(Arc::clone(same), newest + 1))

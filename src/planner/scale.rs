@@ -1,146 +1,126 @@
-//! Phase *scale*: the number of unclaimed sandboxes is brought to the wanted one.
+//! Phase *scale*: trims or creates unclaimed sandboxes until there are as many as wanted.
 
-use crate::api::pool::UpdateStrategyType;
 use crate::cache::snapshot::Creation;
 use crate::model::sandbox::Sandbox;
+use crate::planner::counts::Counts;
 use crate::planner::draft::{Draft, Limit};
-use crate::planner::rollout::Rollout;
-use crate::planner::{Phase, Step, warm_up};
+use crate::planner::plan::{PlanPhase, Shortfall, Step};
+use crate::planner::warm_up;
 
-/// Creations of one pool that are on their way at a time, as those of a ReplicaSet are (`BurstReplicas`): however many
-/// are wanted, one pool takes no more of the memory that all of them share.
-pub const AT_ONCE: usize = 500;
-
-/// Unclaimed sandboxes that are missing, and how many the pool lets be made at once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Shortfall {
-    /// Missing sandboxes, those for waiting claims and for the surge of a rollout included.
-    pub missing: usize,
-    /// How many more `capacity.maxTotal` has room for; `usize::MAX` without one.
-    pub room: usize,
-    /// How many more may start to warm up under `scaleStrategy.maxUnavailable`.
-    pub ceiling: usize,
-}
+/// Most creations of one pool in flight, as for a ReplicaSet (`BurstReplicas`). However many are wanted, one pool takes no
+/// more of the memory that all pools share.
+pub const BURST_REPLICAS: usize = 500;
 
 /// Trims what is above the upper bound, or creates what is missing. `surge` is what the rollout wanted before this
-/// plan took old sandboxes away: their replacements may be made at once, and not only when they are gone.
+/// plan removed old sandboxes: their replacements may be made at once, and not only when they are gone.
 pub(crate) fn run(draft: &mut Draft, surge: usize) {
-    let mut rollout = Rollout::of(draft);
-    rollout.surge = rollout.surge.max(surge);
-    let excess = draft
-        .active()
-        .saturating_sub(draft.within_total(draft.upper() + rollout.surge));
-    // They would take the place of what claims for the update revision wait for.
+    // The phase *recreate* has removed sandboxes, so the draft is counted anew.
+    let mut counts = Counts::of(draft);
+    counts.surge = counts.surge.max(surge);
+    let excess = counts
+        .present
+        .saturating_sub(counts.within_total(counts.max_present + counts.surge));
+    // Old sandboxes that take the place of what claims for the update revision wait for.
     let stale = match draft.demand_latest {
         0 => 0,
-        _ => draft.old().saturating_sub(draft.upper_of_old() + rollout.surge),
+        _ => counts.old.saturating_sub(counts.max_old + counts.surge),
     };
     if stale > excess {
-        draft.remove(Phase::Scale, "AboveMaxWarm", stale, Limit::Budget, |unclaimed| {
-            !unclaimed.updated
-        });
+        trim_old(draft, stale);
     } else if excess > 0 {
-        trim(draft, &rollout, excess);
+        trim(draft, &counts, excess);
         // `maxTotal` is a bound on what the pool costs, and no budget stands above it.
-        let over_total = draft.active().saturating_sub(draft.within_total(usize::MAX));
-        draft.remove(Phase::Scale, "AboveMaxTotal", over_total, Limit::None, |_| true);
+        let left = Counts::of(draft);
+        let over_total = left.present.saturating_sub(left.total_capacity_left);
+        draft.remove(PlanPhase::Scale, "AboveMaxTotal", over_total, Limit::None, |_| {
+            true
+        });
     } else {
-        create(draft, &rollout);
+        create(draft, &counts);
     }
 }
 
-/// Old sandboxes that shall not stay go first, then new ones while a partition keeps the old. An old one that
-/// the budget does not let go yet is waited for: a new one that is still warming is not deleted in its place.
-fn trim(draft: &mut Draft, rollout: &Rollout, excess: usize) {
-    let of_old = excess.min(rollout.old.saturating_sub(rollout.kept));
-    draft.remove(Phase::Scale, "AboveMaxWarm", of_old, Limit::Budget, |unclaimed| {
-        !unclaimed.updated
-    });
-    let of_new = if rollout.kept > 0 {
-        (excess - of_old).min(rollout.new)
+/// Old sandboxes that do not stay go first, then updated sandboxes while a partition keeps the old. If the budget does not
+/// let an old sandbox go yet, no updated sandbox that is still warming is deleted in its place.
+fn trim(draft: &mut Draft, counts: &Counts, excess: usize) {
+    let of_old = excess.min(counts.old.saturating_sub(counts.kept));
+    trim_old(draft, of_old);
+    let of_updated = if counts.kept > 0 {
+        (excess - of_old).min(counts.updated)
     } else {
         0
     };
-    draft.remove(Phase::Scale, "AboveMaxWarm", of_new, Limit::Budget, |unclaimed| {
-        unclaimed.updated
-    });
+    let rest = excess - of_old - of_updated;
     draft.remove(
-        Phase::Scale,
+        PlanPhase::Scale,
         "AboveMaxWarm",
-        excess - of_old - of_new,
+        of_updated,
         Limit::Budget,
-        |_| true,
+        |unclaimed| unclaimed.updated,
+    );
+    draft.remove(PlanPhase::Scale, "AboveMaxWarm", rest, Limit::Budget, |_| true);
+}
+
+fn trim_old(draft: &mut Draft, count: usize) {
+    draft.remove(
+        PlanPhase::Scale,
+        "AboveMaxWarm",
+        count,
+        Limit::Budget,
+        |unclaimed| !unclaimed.updated,
     );
 }
 
-fn create(draft: &mut Draft, rollout: &Rollout) {
-    let spec = &draft.snapshot.pool.spec;
-    let present = draft.active() + draft.leaving;
-    let missing = (draft.desired() + rollout.surge).saturating_sub(present);
-    // One above `maxTotal` would be trimmed again at once.
-    let fit = draft.within_total(usize::MAX).saturating_sub(draft.active());
-    let of_old = missing.min(fit).min(rollout.old_missing());
+fn create(draft: &mut Draft, counts: &Counts) {
+    // What is being deleted counts as present until the API server has confirmed that.
+    let present = counts.present + draft.unconfirmed;
+    let missing = (counts.desired + counts.surge).saturating_sub(present);
+    // A restored sandbox above `maxTotal` would be trimmed again at once.
+    let fit = counts.total_capacity_left.saturating_sub(counts.present);
+    let of_old = missing.min(fit).min(counts.missing_old);
     let old_back = restore(draft, of_old, |updated| !updated);
     let back = old_back + restore(draft, missing.min(fit) - of_old, |updated| updated);
     let (missing, present) = (missing - back, present + back);
-    let room = spec
-        .max_total
-        .map_or(usize::MAX, |max| max.saturating_sub(draft.existing));
-    let ceiling = draft.ceiling();
+    // Draining sandboxes are restored, so the draft is counted anew.
+    let after = Counts::of(draft);
     draft.shortfall = Shortfall {
         missing,
-        room,
-        ceiling,
+        total_headroom: after.total_headroom,
+        warming_headroom: after.warming_headroom,
     };
-    draft.forbidden = draft.desired().saturating_sub(present).saturating_sub(room);
-    let begins = AT_ONCE.saturating_sub(draft.snapshot.creating.len());
-    let count = allowed_now(draft, missing.min(room).min(ceiling).min(begins));
+    draft.forbidden = after
+        .desired
+        .saturating_sub(present)
+        .saturating_sub(after.total_headroom);
+    let burst_left = BURST_REPLICAS.saturating_sub(draft.snapshot.creating.len());
+    let headroom = after.total_headroom.min(after.warming_headroom).min(burst_left);
+    let count = allowed_now(draft, missing.min(headroom));
     if count == 0 {
         return;
     }
     let reason = if draft.demand > 0 { "Demand" } else { "Refill" };
-    let old_missing = rollout.old_missing() - old_back;
-    let new = count.saturating_sub(old_missing).min(unproven_room(draft));
+    let missing_old = counts.missing_old - old_back;
+    let updated = count.saturating_sub(missing_old).min(after.unproven_headroom);
+    let old = (count - updated).min(missing_old.max(after.useful_old));
     let update = draft.revisions.update.hash.clone();
-    let previous = draft
-        .revisions
-        .previous
-        .as_ref()
-        .map_or(update.clone(), |p| p.hash.clone());
-    let old = (count - new).min(old_missing.max(useful_of_old(draft)));
-    // What a revision that fails to come up is denied is not made from the other one: the rollout would only
-    // delete it again.
-    let shares = [(new, update), (old, previous)];
-    let mut fresh = draft.fresh_names();
-    for (share, revision) in shares {
-        for _ in 0..share.min(warm_up::room(draft, &revision)) {
+    let previous = draft.revisions.previous.as_ref();
+    let previous = previous.map_or(update.clone(), |previous| previous.hash.clone());
+    let mut fresh_name = draft.fresh_names();
+    for (share, revision) in [(updated, update), (old, previous)] {
+        // If a revision fails to come up, its share is not made from the other revision: the rollout would only delete
+        // those sandboxes again.
+        for _ in 0..share.min(warm_up::max_creatable(draft, &revision)) {
             let step = Step::CreatePod {
-                name: fresh(&revision),
+                name: fresh_name(&revision),
                 revision: revision.clone(),
             };
-            draft.act(Phase::Scale, reason, step);
+            draft.act(PlanPhase::Scale, reason, step);
         }
     }
 }
 
-/// How many more sandboxes of the old revision would serve anything: a claim that only the update revision can serve
-/// gains nothing by one, and neither does the surge of the rollout.
-fn useful_of_old(draft: &Draft) -> usize {
-    let latest = match draft.revisions.previous {
-        Some(_) => draft.demand_latest,
-        None => 0,
-    };
-    let present = draft.old() + draft.leaving - draft.leaving_unproven;
-    draft.desired().saturating_sub(latest + present)
-}
-
-/// How many of the wanted sandboxes that are missing the two revisions allow to be made now.
-pub(crate) fn makeable(draft: &Draft) -> usize {
-    unproven_room(draft).saturating_add(useful_of_old(draft))
-}
-
-/// Makes up to `count` draining sandboxes warm again instead of creating new ones: those that are as they were, with
-/// none of their preDelete hooks taken off, and that were not to go for their own sake. Returns how many.
+/// Makes up to `count` draining sandboxes warm again instead of creating new ones, if every preDelete hook is still on them
+/// and they did not drain for their own sake. Returns how many.
 fn restore(draft: &mut Draft, count: usize, of: impl Fn(bool) -> bool) -> usize {
     let (snapshot, update) = (draft.snapshot, &draft.revisions.update.hash);
     let spec = &snapshot.pool.spec;
@@ -160,13 +140,13 @@ fn restore(draft: &mut Draft, count: usize, of: impl Fn(bool) -> bool) -> usize 
     draft.draining.retain(|s| !back.iter().any(|b| b.uid == s.uid));
     let restored = back.len();
     for sandbox in back {
-        draft.restore(&sandbox);
-        draft.act(Phase::Scale, "WantedAgain", Step::RestorePod { sandbox });
+        draft.expect_to_return(&sandbox);
+        draft.act(PlanPhase::Scale, "WantedAgain", Step::RestorePod { sandbox });
     }
     restored
 }
 
-/// After a refusal nothing is created until the backoff ends, then one pod to find out.
+/// After a rejected create nothing is created until the backoff ends, then one pod to find out.
 fn allowed_now(draft: &Draft, count: usize) -> usize {
     match draft.snapshot.creation {
         Creation::Open => count,
@@ -174,16 +154,4 @@ fn allowed_now(draft: &Draft, count: usize) -> usize {
         Creation::BackOff { .. } if draft.snapshot.creating.is_empty() => count.min(1),
         Creation::BackOff { .. } => 0,
     }
-}
-
-/// How many sandboxes of the update revision may be created now. While a rollout has yet to bring up its
-/// first one, no more than `maxUnavailable + maxSurge` of them may be warming: what claims take meanwhile is made up
-/// from the revision that works, so a template that never becomes ready cannot empty the pool.
-fn unproven_room(draft: &Draft) -> usize {
-    let spec = &draft.snapshot.pool.spec;
-    if draft.proven || draft.revisions.previous.is_none() || spec.strategy == UpdateStrategyType::Recreate {
-        return usize::MAX;
-    }
-    let open = draft.updated_unavailable() + draft.leaving_unproven;
-    (spec.max_unavailable + spec.max_surge).saturating_sub(open)
 }

@@ -1,32 +1,22 @@
-//! Phase *status*: what the pool's status should say of the view. It speaks of what is seen, not of what the
-//! plan is about to do.
+//! Phase *status*: the status of the pool, from what is seen and not what is planned.
 
 use crate::api::conditions;
 use crate::api::conditions::{Statement, Truth, available, exhausted, replica_failure};
 use crate::api::{PoolStatus, labels};
-use crate::cache::snapshot::{Creation, ExpectedWrite};
+use crate::cache::snapshot::Creation;
 use crate::model::pool_error::PoolError;
-use crate::model::sandbox::Owner;
+use crate::planner::counts::Counts;
 use crate::planner::draft::Draft;
+use crate::planner::observed::{ObservedCounts, number};
 use crate::planner::progress::Progress;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-/// Counts over the unclaimed sandboxes as seen.
-#[derive(Default)]
-pub(crate) struct Counts {
-    pub(crate) replicas: usize,
-    ready: usize,
-    available: usize,
-    pub(crate) updated: usize,
-    pub(crate) updated_available: usize,
-    draining: usize,
-}
-
 pub(crate) fn run(draft: &mut Draft) -> PoolStatus {
     let pool = &draft.snapshot.pool;
-    let counts = count(draft);
     let update = &draft.revisions.update.hash;
-    let progress = Progress::of(draft, &counts);
+    let observed = ObservedCounts::of(draft.snapshot, update);
+    let counts = Counts::of(draft);
+    let progress = Progress::of(draft, &counts, &observed);
     if let Some(deadline) = progress.deadline {
         draft.wake(deadline);
     }
@@ -34,12 +24,16 @@ pub(crate) fn run(draft: &mut Draft) -> PoolStatus {
     let current = if progress.complete {
         update.clone()
     } else if pool.error.is_some() && said == update {
-        // An undone rollout that has yet to be made good; with a fault nothing else would tell it from a complete one.
+        // A rollout that was undone and has yet to be made good. While the pool has an error, nothing else would tell it from
+        // a complete rollout.
         String::new()
     } else {
         said.clone()
     };
-    let mut statements = vec![availability(draft, &counts), progress.statement(draft, &counts)];
+    let mut statements = vec![
+        availability(draft, &counts, &observed),
+        progress.statement(draft, &counts, &observed),
+    ];
     if let Some(message) = rejection(draft) {
         statements.push(Statement {
             type_: conditions::REPLICA_FAILURE,
@@ -49,7 +43,7 @@ pub(crate) fn run(draft: &mut Draft) -> PoolStatus {
         });
     }
     let max = pool.spec.max_total.unwrap_or(usize::MAX);
-    let too_large = draft.unserved.iter().any(|one| one.claim.wanted() > max);
+    let too_large = draft.unserved.iter().any(|waiting| waiting.claim.wanted() > max);
     if too_large || (draft.forbidden > 0 && !draft.unserved.is_empty()) {
         statements.push(Statement {
             type_: conditions::EXHAUSTED,
@@ -68,15 +62,15 @@ pub(crate) fn run(draft: &mut Draft) -> PoolStatus {
     };
     PoolStatus {
         observed_generation: pool.generation,
-        replicas: number(counts.replicas),
-        ready: number(counts.ready),
-        available: number(counts.available),
-        updated: number(counts.updated),
-        updated_available: number(counts.updated_available),
+        replicas: number(observed.replicas),
+        ready: number(observed.ready),
+        available: number(observed.available),
+        updated: number(observed.updated),
+        updated_available: number(observed.updated_available),
         expected_updated: number(pool.spec.replicas - progress.kept),
         claimed: number(draft.claimed),
-        total: number(counts.replicas + draft.claimed),
-        draining: number(counts.draining),
+        total: number(observed.replicas + draft.claimed),
+        draining: number(observed.draining),
         pending_claims: number(draft.snapshot.claims.iter().filter(|w| w.waits()).count()),
         current_revision: current,
         update_revision: update.clone(),
@@ -94,15 +88,15 @@ pub(crate) fn run(draft: &mut Draft) -> PoolStatus {
     }
 }
 
-/// Why the API server refuses what the pool wants, in its words. Once nothing is wanted any more that is over with the
-/// pause, and not before: claims that leave the choice would come back at once.
+/// Why the API server rejects what the pool wants, in its words. Once nothing is wanted any more, the condition goes when the
+/// backoff ends and not before: selector claims would come back to the pool at once.
 fn rejection(draft: &mut Draft) -> Option<String> {
     let snapshot = draft.snapshot;
     let Creation::BackOff { until, message } = &snapshot.creation else {
         return None;
     };
     let pauses = *until > snapshot.now;
-    let missing = draft.shortfall.missing.min(draft.shortfall.room);
+    let missing = draft.shortfall.missing.min(draft.shortfall.total_headroom);
     let wanted = missing > 0 || !snapshot.creating.is_empty() || draft.revisions.store.is_some();
     if pauses {
         draft.wake(*until);
@@ -110,36 +104,11 @@ fn rejection(draft: &mut Draft) -> Option<String> {
     (pauses || wanted).then(|| message.clone())
 }
 
-fn count(draft: &Draft) -> Counts {
-    let mut counts = Counts::default();
-    for entry in &draft.snapshot.sandboxes {
-        let sandbox = &entry.sandbox;
-        let unclaimed = matches!(&sandbox.owner, Owner::Pool { uid } if *uid == draft.snapshot.pool.uid);
-        let leaving = matches!(
-            entry.expected,
-            Some(ExpectedWrite::Bind | ExpectedWrite::Delete | ExpectedWrite::Deleted | ExpectedWrite::Drain)
-        );
-        let draining = unclaimed && !sandbox.terminating && sandbox.state == labels::DRAINING;
-        counts.draining += usize::from(draining);
-        if !unclaimed || leaving || sandbox.terminating || sandbox.finished() || sandbox.state != labels::WARM
-        {
-            continue;
-        }
-        let available = sandbox.is_available(&draft.snapshot.pool.spec.availability_rule, draft.snapshot.now);
-        let updated = sandbox.revision == draft.revisions.update.hash;
-        counts.replicas += 1;
-        counts.ready += usize::from(sandbox.ready_since.is_some());
-        counts.available += usize::from(available);
-        counts.updated += usize::from(updated);
-        counts.updated_available += usize::from(updated && available);
-    }
-    counts
-}
-
-fn availability(draft: &Draft, counts: &Counts) -> Statement {
-    let spec = &draft.snapshot.pool.spec;
+fn availability(draft: &Draft, counts: &Counts, observed: &ObservedCounts) -> Statement {
+    let replicas = draft.snapshot.pool.spec.replicas;
+    let min_available = replicas.saturating_sub(counts.budget.max_unavailable);
     let known = !matches!(draft.snapshot.pool.error, Some(PoolError::Spec(_)));
-    let enough = known && counts.available >= spec.min_available();
+    let enough = known && observed.available >= min_available;
     Statement {
         type_: conditions::AVAILABLE,
         status: enough.into(),
@@ -149,14 +118,8 @@ fn availability(draft: &Draft, counts: &Counts) -> Statement {
             available::BELOW_MINIMUM
         },
         message: format!(
-            "{} of {} unclaimed sandboxes are available, at least {} are wanted",
-            counts.available,
-            spec.replicas,
-            spec.min_available()
+            "{} of {replicas} unclaimed sandboxes are available, at least {min_available} are wanted",
+            observed.available,
         ),
     }
-}
-
-pub(crate) fn number(n: usize) -> i32 {
-    i32::try_from(n).unwrap_or(i32::MAX)
 }

@@ -1,10 +1,11 @@
-//! Sandboxes that do not become available: when they are given up, and how much slower and fewer they are
-//! tried again. Every phase that gives one up or makes one asks here.
+//! When a sandbox that does not become available is given up, and when another is tried.
 
 use crate::cache::snapshot::{Creation, WarmUpFailures};
 use crate::model::sandbox::Sandbox;
-use crate::planner::draft::{Draft, Limit, UnclaimedSandbox};
-use crate::planner::{Phase, scale};
+use crate::planner::counts::Counts;
+use crate::planner::draft::{Draft, Limit};
+use crate::planner::plan::PlanPhase;
+use crate::planner::unclaimed::UnclaimedSandbox;
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeSet;
 
@@ -14,7 +15,7 @@ const FIRST: SignedDuration = SignedDuration::from_secs(1);
 const LONGEST: SignedDuration = SignedDuration::from_secs(300);
 /// How long a sandbox has to stay available to end a row of failures.
 const PROOF: SignedDuration = SignedDuration::from_secs(10);
-/// The API tells in whole seconds when a sandbox became ready, so it may have been ready for that much less.
+/// The API writes in whole seconds when a sandbox became ready, so it may have been ready for that much less.
 const PRECISION: SignedDuration = SignedDuration::from_secs(1);
 
 /// The pause that `failures` ask for.
@@ -32,9 +33,9 @@ fn after(start: Timestamp, time: SignedDuration) -> Timestamp {
     start.checked_add(time).unwrap_or(Timestamp::MAX)
 }
 
-/// Takes over the failures known, without those of revisions that nothing is made from any more, and without those that
-/// are over: a sandbox of the revision came up since and has stayed for as long as the pause was, or for [`PROOF`]. So
-/// one that is ready for a moment and then dies ends no row of failures.
+/// Takes over the known failures of revisions that are still in use, unless their row has ended: a sandbox of the revision
+/// came up since and has stayed up for as long as the pause was, or for [`PROOF`]. A sandbox that is ready for a moment and
+/// then dies ends no row.
 pub(crate) fn recall(draft: &mut Draft) {
     for (revision, failures) in &draft.snapshot.failures {
         if !is_used(draft, revision) {
@@ -56,7 +57,7 @@ pub(crate) fn recall(draft: &mut Draft) {
     }
 }
 
-/// Sandboxes are made from the revision, or there are some that have yet to come up.
+/// Sandboxes are made from the revision, or some of its sandboxes have yet to come up.
 fn is_used(draft: &Draft, revision: &str) -> bool {
     let previous = draft.revisions.previous.as_ref();
     draft.revisions.update.hash == revision
@@ -67,34 +68,34 @@ fn is_used(draft: &Draft, revision: &str) -> bool {
             .any(|unclaimed| unclaimed.sandbox.revision == revision)
 }
 
-/// Gives up unclaimed sandboxes that had `warmUpDeadlineSeconds` and are not available: of each revision as
-/// many as may be tried anew now.
+/// Gives up the sandboxes that are overdue: of each revision as many as may be created anew now.
 pub(crate) fn give_up_overdue(draft: &mut Draft) {
-    let overdue = draft.unclaimed.iter().filter(|i| i.overdue);
-    let revisions: BTreeSet<String> = overdue.map(|i| i.sandbox.revision.clone()).collect();
+    let overdue = draft.unclaimed.iter().filter(|u| u.overdue);
+    let revisions: BTreeSet<String> = overdue.map(|u| u.sandbox.revision.clone()).collect();
     for revision in revisions {
         let rest = width(draft, &revision).saturating_sub(to_be_replaced(draft));
-        let room = room(draft, &revision).min(rest);
+        let count = max_creatable(draft, &revision).min(rest);
         let of = |unclaimed: &UnclaimedSandbox| unclaimed.overdue && unclaimed.sandbox.revision == revision;
         let mut overdue = draft.unclaimed.iter().filter(|unclaimed| of(unclaimed));
         let not_running_reason = overdue.find_map(|unclaimed| unclaimed.sandbox.not_running_reason.clone());
-        if draft.remove(Phase::Eviction, "WarmUpDeadline", room, Limit::Budget, of) > 0 {
+        if draft.remove(PlanPhase::Eviction, "WarmUpDeadline", count, Limit::Budget, of) > 0 {
             note_warm_up_failure(draft, &revision, not_running_reason);
         }
     }
 }
 
-/// Sandboxes given up before, which are replaced first. What nothing lets be created is no reason to keep one that is
-/// overdue: it may be what takes up the room.
+/// Sandboxes given up before, which are replaced first. Where nothing may be created, an overdue sandbox is not kept for
+/// that reason: it may be what takes up the capacity.
 fn to_be_replaced(draft: &Draft) -> usize {
     if draft.snapshot.creation != Creation::Open {
         return 0;
     }
-    let missing = draft.within_total(draft.desired()).saturating_sub(draft.active());
-    missing.min(draft.ceiling()).min(scale::makeable(draft))
+    let counts = Counts::of(draft);
+    let missing = counts.within_total(counts.desired).saturating_sub(counts.present);
+    missing.min(counts.warming_headroom).min(counts.max_creatable())
 }
 
-/// A sandbox of `revision` has failed or was given up, for what `obstacle` says. Failures within one pause are one.
+/// A sandbox of `revision` has failed or was given up. Failures within one pause count once.
 pub(crate) fn note_warm_up_failure(draft: &mut Draft, revision: &str, not_running_reason: Option<String>) {
     let before = draft.failures.get(revision);
     if before.is_some_and(|f| resumes_at(f) > draft.snapshot.now) {
@@ -110,7 +111,7 @@ pub(crate) fn note_warm_up_failure(draft: &mut Draft, revision: &str, not_runnin
 
 /// How many sandboxes of `revision` may be created now: after a failure none until the pause is over, then no
 /// more than `maxUnavailable + maxSurge` at once until one of them becomes available.
-pub(crate) fn room(draft: &mut Draft, revision: &str) -> usize {
+pub(crate) fn max_creatable(draft: &mut Draft, revision: &str) -> usize {
     match draft.failures.get(revision).map(resumes_at) {
         None => usize::MAX,
         Some(until) if until > draft.snapshot.now => {
@@ -129,7 +130,7 @@ fn width(draft: &Draft, revision: &str) -> usize {
     let open = draft
         .unclaimed
         .iter()
-        .filter(|i| i.sandbox.revision == revision && !i.overdue && (!i.available || since(&i.sandbox)));
+        .filter(|u| u.sandbox.revision == revision && !u.overdue && (!u.available || since(&u.sandbox)));
     let creating = draft.snapshot.creating.iter().filter(|c| c.revision == revision);
     let spec = &draft.snapshot.pool.spec;
     spec.rollout_width()

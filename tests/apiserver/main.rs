@@ -228,7 +228,7 @@ const TOGETHER: &[Named] = told![
         a_missing_service_account_is_reported_and_hurts_no_other_pool,
         a_pod_that_the_server_cannot_take_is_reported,
         a_rollout_to_a_refused_template_keeps_what_works,
-        a_budget_of_nothing_is_taken_as_one_and_said_so,
+        a_budget_of_nothing_is_a_surge_of_one,
     },
     refusals::rules::{
         every_bad_pool_is_refused_with_its_sentence,

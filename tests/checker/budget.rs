@@ -24,12 +24,34 @@ fn a_deletion_below_the_budget_is_accused() {
         .no_pod(&w1)
         .no_pod(&w2)
         .is_guilty("I4", "replicas - maxUnavailable is 3");
-    // What comes to nothing is taken as one, and what is not understood is no wider.
-    roll(json!("0%")).no_pod(&w1).is_innocent();
-    roll(json!("abc"))
+    // What comes to nothing asks for a surge, and what is not understood is no wider.
+    for unavailable in [json!("0%"), json!("abc")] {
+        roll(unavailable)
+            .no_pod(&w1)
+            .is_guilty("I4", "replicas - maxUnavailable is 4");
+    }
+}
+
+#[test]
+fn where_max_total_leaves_no_place_for_a_surge_one_may_be_missing() {
+    let full = |max_total: usize| {
+        let strategy = json!({"maxUnavailable": "10%", "maxSurge": 0});
+        History::default()
+            .pool(
+                4,
+                json!({"updateStrategy": strategy, "capacity": {"maxTotal": max_total}}),
+            )
+            .warm(4)
+    };
+    let (w1, w2) = (Pod::warm("w1"), Pod::warm("w2"));
+    full(4).no_pod(&w1).is_innocent();
+    full(4)
         .no_pod(&w1)
         .no_pod(&w2)
         .is_guilty("I4", "replicas - maxUnavailable is 3");
+    full(5)
+        .no_pod(&w1)
+        .is_guilty("I4", "replicas - maxUnavailable is 4");
 }
 
 #[test]
@@ -49,10 +71,12 @@ fn a_surge_makes_room_above_and_none_below() {
     none_missing()
         .pod(&w1.terminating())
         .is_guilty("I4", "replicas - maxUnavailable is 4");
-    // Nothing and nothing is one.
-    surge(json!({"maxUnavailable": 0, "maxSurge": 0}))
+    // Nothing and nothing is a surge of one.
+    let both_zero = || surge(json!({"maxUnavailable": 0, "maxSurge": 0}));
+    both_zero().pod(&more).is_innocent();
+    both_zero()
         .pod(&w1.terminating())
-        .is_innocent();
+        .is_guilty("I4", "replicas - maxUnavailable is 4");
 }
 
 #[test]
@@ -222,7 +246,7 @@ fn a_claim_that_leaves_the_choice_has_sandboxes_made_only_where_the_labels_fit()
     let made = |lang: &str| {
         let mut roaming = claim("a", 0, json!({}));
         roaming["spec"] = json!({"poolSelector": {"matchLabels": {"lang": "python"}}});
-        let pool = json!({"metadata": {"name": "p", "uid": "pool-p", "labels": {"lang": lang}}, "spec": {"replicas": 1}});
+        let pool = json!({"metadata": {"name": "p", "uid": "pool-p", "labels": {"lang": lang}}, "spec": {"replicas": 1, "updateStrategy": {"maxUnavailable": 1}}});
         History::default()
             .write(Change::Modified, Kind::Pool, pool)
             .warm(1)

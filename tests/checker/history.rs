@@ -24,6 +24,10 @@ impl History {
     pub fn pool(self, replicas: i64, spec: Value) -> Self {
         let mut object = json!({"metadata": {"name": "p", "uid": "pool-p"}, "spec": spec});
         object["spec"]["replicas"] = json!(replicas);
+        // Where a test says nothing of the budget, one may be missing.
+        if object["spec"]["updateStrategy"]["maxUnavailable"].is_null() {
+            object["spec"]["updateStrategy"]["maxUnavailable"] = json!(1);
+        }
         self.write(Change::Modified, Kind::Pool, object)
     }
 

@@ -7,6 +7,8 @@ pub struct Bounds {
     pub replicas: usize,
     /// Of `replicas`, those that a rollout or an eviction may take away.
     pub unavailable: usize,
+    /// `maxUnavailable` and `maxSurge` are both 0: a surge of 1 or, where there is no place for it, one that is missing.
+    pub both_zero: bool,
     /// Unclaimed ones that there may be when no claim waits.
     pub most: usize,
     /// Those of a revision that never comes up that there may be.
@@ -20,6 +22,8 @@ impl Bounds {
         let replicas = pool.number("/spec/replicas");
         let unavailable = pool.number("/spec/updateStrategy/maxUnavailable");
         let surge = pool.number("/spec/updateStrategy/maxSurge");
+        let both_zero = unavailable + surge == 0;
+        let surge = surge.max(usize::from(both_zero));
         let upper = pool
             .number("/spec/capacity/maxWarm")
             .max(pool.number("/spec/capacity/minTotal"));
@@ -27,19 +31,22 @@ impl Bounds {
         Self {
             replicas,
             unavailable,
+            both_zero,
             most: replicas.max(upper) + surge,
-            width: (unavailable + surge).max(1),
+            width: unavailable + surge,
             total: total.map(|_| pool.number("/spec/capacity/maxTotal")),
         }
     }
 
-    /// Fewest that stay available beside `claimed` ones. Where there is no room for `replicas`, one at a time of those
-    /// that there is room for may go, if any may.
+    /// Fewest that stay available beside `claimed` ones. Where `replicas` do not fit, one at a time of those that do may go,
+    /// if any may.
     pub fn least_beside(&self, claimed: usize) -> usize {
-        let least = self.replicas.saturating_sub(self.unavailable);
-        let room = self.total.map(|most| most.saturating_sub(claimed));
-        match room.filter(|room| *room < self.replicas) {
-            Some(room) => least.min(room.saturating_sub(self.unavailable.min(1))),
+        let capacity = self.total.map(|most| most.saturating_sub(claimed));
+        let no_surge = self.both_zero && capacity.is_some_and(|capacity| capacity <= self.replicas);
+        let unavailable = self.unavailable.max(usize::from(no_surge));
+        let least = self.replicas.saturating_sub(unavailable);
+        match capacity.filter(|capacity| *capacity < self.replicas) {
+            Some(capacity) => least.min(capacity.saturating_sub(unavailable.min(1))),
             None => least,
         }
     }

@@ -13,7 +13,7 @@ pub fn scene(seed: u64) -> &'static Scene {
     let replicas = random.random_range(2..=6);
     Scene::new("a walk", replicas).with(|scene| {
         let unavailable = random.random_range(0..=2usize);
-        let surge = random.random_range(usize::from(unavailable == 0)..=2);
+        let surge = random.random_range(0..=2usize);
         let strategy = [
             "RollingUpdate",
             "RollingUpdate",

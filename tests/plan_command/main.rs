@@ -154,10 +154,15 @@ fn lists_are_read_as_kubectl_prints_them_in_yaml_and_json() {
 #[test]
 fn a_rollout_deletes_within_the_budget_and_never_a_claimed_pod() {
     let held = pod("held", "claimed", "SandboxClaim, name: run-1, uid: other-claim");
-    let plan = plan(&stream(&[POOL, &warm("a"), &warm("b"), &warm("c"), &held]));
+    let pool = POOL.replace(
+        "replicas: 3",
+        "replicas: 3\n  updateStrategy: {maxUnavailable: 50%}",
+    );
+    assert_ne!(pool, POOL);
+    let plan = plan(&stream(&[&pool, &warm("a"), &warm("b"), &warm("c"), &held]));
     let actions = actions(&plan);
     let deleted: Vec<_> = actions.iter().filter(|a| a["action"] == "DeletePod").collect();
-    assert_eq!(deleted.len(), 1, "25% of 3 comes to 0 and is taken as 1");
+    assert_eq!(deleted.len(), 1, "50% of 3, rounded down");
     assert_eq!(
         (&deleted[0]["phase"], &deleted[0]["reason"]),
         (&"recreate".into(), &"OldRevision".into())

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use warmpool::api::claim::Phase as ClaimPhase;
 use warmpool::api::labels;
 use warmpool::model::sandbox::{Owner, PodPhase};
-use warmpool::planner::{Phase, Step};
+use warmpool::planner::{PlanPhase, Step};
 
 fn batch(replicas: usize) -> Value {
     json!({"replicas": replicas})
@@ -44,7 +44,7 @@ fn all_are_bound_in_one_plan_and_published_in_one_write() {
     let mut world = World::full(5, json!({}));
     world.claim("five", batch(5));
     let plan = world.plan();
-    assert_eq!(lines(&plan, Phase::Scheduling).len(), 5);
+    assert_eq!(lines(&plan, PlanPhase::Scheduling).len(), 5);
     assert_eq!(plan.bindings().len(), 1);
     world.step();
     let status = &world.claims["five"].status;
@@ -61,9 +61,9 @@ fn none_is_bound_while_there_are_too_few_and_what_is_missing_is_made() {
     let mut world = World::full(3, json!({}));
     world.claim("five", batch(5));
     let plan = world.step();
-    assert!(lines(&plan, Phase::Scheduling).is_empty());
+    assert!(lines(&plan, PlanPhase::Scheduling).is_empty());
     assert_eq!(
-        lines(&plan, Phase::Scale).len(),
+        lines(&plan, PlanPhase::Scale).len(),
         3,
         "as many as may warm up at once"
     );
@@ -99,7 +99,7 @@ fn a_batch_left_half_done_is_finished_with_what_it_holds() {
     bind_one(&mut world);
     assert_eq!((held(&world, "batch"), phase(&world, "batch")), (1, None));
     let plan = world.plan();
-    assert_eq!(lines(&plan, Phase::Scheduling).len(), 2 + 1);
+    assert_eq!(lines(&plan, PlanPhase::Scheduling).len(), 2 + 1);
     world.step();
     assert_eq!(
         (held(&world, "batch"), phase(&world, "batch")),
@@ -117,7 +117,7 @@ fn a_batch_left_half_done_is_given_up_whole_when_its_time_is_up() {
     world.sandboxes.remove(&other);
     world.now += SignedDuration::from_secs(5);
     assert_eq!(
-        lines(&world.step(), Phase::Scheduling),
+        lines(&world.step(), PlanPhase::Scheduling),
         ["FailClaim batch WaitTimeout"]
     );
     world.follow("batch");
@@ -128,7 +128,7 @@ fn a_batch_left_half_done_is_given_up_whole_when_its_time_is_up() {
 }
 
 #[test]
-fn one_that_dies_before_it_is_published_is_replaced() {
+fn a_sandbox_that_ends_before_it_is_published_is_replaced() {
     let mut world = World::full(3, json!({}));
     world.claim("batch", batch(2));
     bind_one(&mut world);
@@ -158,7 +158,7 @@ fn a_batch_that_the_pool_can_never_hold_says_so_and_holds_up_nobody() {
     ] {
         let mut world = World::full(3, json!({"capacity": capacity}));
         world.claim("batch", claim).claim("younger", json!({}));
-        let created = lines(&world.step(), Phase::Scale).len();
+        let created = lines(&world.step(), PlanPhase::Scale).len();
         assert_eq!((held(&world, "younger"), created), (1, 0));
         assert_eq!(reason(&world, "batch").0, "Exhausted");
     }
@@ -169,7 +169,7 @@ fn a_batch_that_must_not_wait_fails_when_there_are_too_few() {
     let mut world = World::full(3, json!({}));
     world.claim("batch", json!({"replicas": 4, "onEmpty": "Fail"}));
     assert_eq!(
-        lines(&world.plan(), Phase::Scheduling),
+        lines(&world.plan(), PlanPhase::Scheduling),
         ["FailClaim batch PoolEmpty"]
     );
 }

@@ -2,7 +2,7 @@
 
 use crate::world::{World, lines};
 use serde_json::json;
-use warmpool::planner::Phase;
+use warmpool::planner::PlanPhase;
 
 /// A full pool that rolls while `rate` claims come each second and are given back at once; sandboxes take a second
 /// to warm up. Answers after how many seconds no old one is left.
@@ -66,7 +66,7 @@ fn without_claims_each_sandbox_is_replaced_once() {
         let (mut created, mut deleted) = (0, 0);
         for _ in 0..60 {
             let plan = world.step();
-            for phase in [Phase::Recreate, Phase::Scale, Phase::Eviction] {
+            for phase in [PlanPhase::Recreate, PlanPhase::Scale, PlanPhase::Eviction] {
                 let lines = lines(&plan, phase);
                 created += lines.iter().filter(|l| l.starts_with("CreatePod")).count();
                 deleted += lines.iter().filter(|l| l.starts_with("DeletePod")).count();

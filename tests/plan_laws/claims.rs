@@ -8,7 +8,7 @@ use warmpool::api::labels;
 use warmpool::cache::snapshot::{ExpectedWrite, PoolPresence};
 use warmpool::model::sandbox::{Owner, PodPhase};
 use warmpool::planner;
-use warmpool::planner::{Phase, Step};
+use warmpool::planner::{PlanPhase, Step};
 
 fn served(world: &World) -> Vec<String> {
     let plan = world.plan();
@@ -90,7 +90,7 @@ fn a_claim_is_never_given_a_sandbox_that_is_not_available() {
     assert!(served(&world).is_empty());
     world.now = world.now.checked_add(SignedDuration::from_secs(10)).unwrap();
     assert_eq!(
-        lines(&world.plan(), Phase::Scheduling),
+        lines(&world.plan(), PlanPhase::Scheduling),
         ["BindClaim one too-young"]
     );
 }
@@ -107,7 +107,7 @@ fn the_update_revision_is_preferred_and_the_best_of_it_taken() {
         world.claim(&format!("c{n}"), json!({}));
     }
     assert_eq!(
-        lines(&world.plan(), Phase::Scheduling),
+        lines(&world.plan(), PlanPhase::Scheduling),
         ["BindClaim c0 dear", "BindClaim c1 cheap", "BindClaim c2 old"]
     );
 }
@@ -122,10 +122,10 @@ fn a_sandbox_with_an_own_write_on_it_is_not_given_away_again() {
     ] {
         let mut world = World::full(1, json!({}));
         world.claim("one", json!({"onEmpty": "Wait"}));
-        let mut view = world.view();
-        view.sandboxes[0].expected = Some(write);
+        let mut snapshot = world.snapshot();
+        snapshot.sandboxes[0].expected = Some(write);
         assert!(
-            lines(&planner::plan(&view), Phase::Scheduling).is_empty(),
+            lines(&planner::plan(&snapshot), PlanPhase::Scheduling).is_empty(),
             "{write:?}"
         );
     }
@@ -139,14 +139,14 @@ fn a_refused_binding_passes_the_claim_to_the_next_sandbox() {
         Step::BindClaim { sandbox, .. } => sandbox.uid.clone(),
         other => panic!("{other:?}"),
     };
-    let mut view = world.view();
-    let refused = view
+    let mut snapshot = world.snapshot();
+    let refused = snapshot
         .sandboxes
         .iter_mut()
         .find(|s| s.sandbox.uid == first)
         .unwrap();
     refused.expected = Some(ExpectedWrite::Conflicted);
-    assert_eq!(lines(&planner::plan(&view), Phase::Scheduling).len(), 1);
+    assert_eq!(lines(&planner::plan(&snapshot), PlanPhase::Scheduling).len(), 1);
 }
 
 #[test]
@@ -157,8 +157,8 @@ fn on_empty_create_adds_to_the_demand_wait_does_not_and_fail_fails() {
         .claim("b", json!({"onEmpty": "Wait"}));
     world.claim("c", json!({"onEmpty": "Fail"}));
     let plan = world.plan();
-    assert_eq!(lines(&plan, Phase::Scheduling), ["FailClaim c PoolEmpty"]);
-    assert_eq!(lines(&plan, Phase::Scale).len(), 3);
+    assert_eq!(lines(&plan, PlanPhase::Scheduling), ["FailClaim c PoolEmpty"]);
+    assert_eq!(lines(&plan, PlanPhase::Scale).len(), 3);
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn a_claim_fails_when_its_time_is_up_and_not_before() {
     assert_eq!(world.plan().next, Some(due));
     world.now = due;
     assert_eq!(
-        lines(&world.plan(), Phase::Scheduling),
+        lines(&world.plan(), PlanPhase::Scheduling),
         ["FailClaim one WaitTimeout"]
     );
 }
@@ -320,21 +320,21 @@ fn a_lost_sandbox_fails_the_claim_only_after_a_live_read() {
 fn a_claim_of_a_missing_pool_waits_and_says_so_once() {
     let mut world = World::new(0, json!({}));
     world.claim("one", json!({}));
-    let mut view = world.claim_snapshot("one");
-    view.pool_presence = PoolPresence::Absent;
+    let mut snapshot = world.claim_snapshot("one");
+    snapshot.pool_presence = PoolPresence::Absent;
     assert_eq!(
-        planner::claim::plan(&view).status,
+        planner::claim::plan(&snapshot).status,
         None,
         "it may be served in a moment"
     );
-    view.now = planner::claim::plan(&view).next.unwrap();
-    let plan = planner::claim::plan(&view);
+    snapshot.now = planner::claim::plan(&snapshot).next.unwrap();
+    let plan = planner::claim::plan(&snapshot);
     let status = *plan.status.unwrap();
     assert_eq!(status.conditions[0].reason, "PoolNotFound");
     world.claims.get_mut("one").unwrap().status = status;
-    let mut view = world.claim_snapshot("one");
-    view.pool_presence = PoolPresence::Absent;
-    assert_eq!(planner::claim::plan(&view).status, None);
+    let mut snapshot = world.claim_snapshot("one");
+    snapshot.pool_presence = PoolPresence::Absent;
+    assert_eq!(planner::claim::plan(&snapshot).status, None);
 }
 
 #[test]
@@ -342,9 +342,9 @@ fn a_claim_that_is_not_understood_is_looked_at_again_only_when_something_changes
     let mut world = World::new(0, json!({}));
     world.claim("one", json!({"priority": "high"}));
     world.now += SignedDuration::from_secs(301);
-    let mut view = world.claim_snapshot("one");
-    view.pool_presence = PoolPresence::Absent;
-    let plan = planner::claim::plan(&view);
+    let mut snapshot = world.claim_snapshot("one");
+    snapshot.pool_presence = PoolPresence::Absent;
+    let plan = planner::claim::plan(&snapshot);
     assert_eq!(plan.status.unwrap().conditions[0].reason, "InvalidSpec");
     assert_eq!(plan.next, None);
 }

@@ -4,10 +4,10 @@ use crate::world::{World, lines};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use warmpool::model::sandbox::{PodPhase, Sandbox};
-use warmpool::planner::{Phase, Step};
+use warmpool::planner::{PlanPhase, Step};
 
 fn evicted(world: &World) -> Vec<String> {
-    lines(&world.plan(), Phase::Eviction)
+    lines(&world.plan(), PlanPhase::Eviction)
 }
 
 fn progressing(world: &World) -> (String, String, String) {
@@ -144,13 +144,13 @@ fn a_template_that_never_starts_is_tried_ever_more_slowly_and_a_few_at_a_time() 
 }
 
 #[test]
-fn one_that_is_ready_for_a_moment_ends_no_row_of_failures() {
+fn a_sandbox_that_is_ready_for_a_moment_ends_no_row_of_failures() {
     let mut world = World::new(4, json!({}));
     let mut creations = 0;
     for _ in 0..400 {
-        creations += lines(&world.step(), Phase::Scale).len();
+        creations += lines(&world.step(), PlanPhase::Scale).len();
         world.pass(|_| true);
-        creations += lines(&world.step(), Phase::Scale).len();
+        creations += lines(&world.step(), PlanPhase::Scale).len();
         change(&mut world, |s| {
             if s.ready_since.take().is_some() {
                 s.phase = PodPhase::Failed;
@@ -161,7 +161,7 @@ fn one_that_is_ready_for_a_moment_ends_no_row_of_failures() {
 }
 
 #[test]
-fn one_that_is_ready_at_the_turn_of_a_second_ends_no_row_of_failures() {
+fn a_sandbox_that_is_ready_at_the_turn_of_a_second_ends_no_row_of_failures() {
     let mut world = World::new(1, json!({}));
     world.step();
     change(&mut world, |s| s.phase = PodPhase::Failed);
@@ -185,7 +185,7 @@ fn what_is_ended_from_outside_is_replaced_at_once() {
     for _ in 0..10 {
         // As the pod garbage collector leaves what was on a node that is gone.
         change(&mut world, |s| s.phase = PodPhase::Failed);
-        assert_eq!(lines(&world.step(), Phase::Eviction).len(), 4);
+        assert_eq!(lines(&world.step(), PlanPhase::Eviction).len(), 4);
         assert!(!progressing(&world).2.contains("failed"));
         world.rest();
         assert_eq!(world.available(), 4);
@@ -193,7 +193,7 @@ fn what_is_ended_from_outside_is_replaced_at_once() {
 }
 
 #[test]
-fn one_that_comes_up_ends_the_pauses() {
+fn a_sandbox_that_comes_up_ends_the_pauses() {
     let mut world = World::new(4, json!({"warmUpDeadlineSeconds": 10}));
     let broken = world.update();
     endure(&mut world, 200, &broken, true);
@@ -232,8 +232,8 @@ fn a_rollout_to_a_template_that_dies_at_once_leaves_the_old_sandboxes_alone() {
         let mut deleted = 0;
         for _ in 0..600 {
             let plan = world.plan();
-            deleted += lines(&plan, Phase::Recreate).len()
-                + lines(&plan, Phase::Scale)
+            deleted += lines(&plan, PlanPhase::Recreate).len()
+                + lines(&plan, PlanPhase::Scale)
                     .iter()
                     .filter(|l| l.starts_with("DeletePod"))
                     .count();

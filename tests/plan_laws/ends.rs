@@ -23,9 +23,7 @@ fn of(revision: &str) -> impl Fn(&&Sandbox) -> bool {
 }
 
 fn held_back(room: usize, takes: usize) -> String {
-    format!(
-        "; held back, capacity.maxTotal leaves room for {room} beside the claimed ones, and it takes {takes}"
-    )
+    format!("; held back, capacity.maxTotal allows {room} beside the claimed sandboxes, and it takes {takes}")
 }
 
 /// Four claims have all that `maxTotal` allows, and the template changes.
@@ -39,7 +37,7 @@ fn crowded() -> (World, String) {
 }
 
 #[test]
-fn a_rollout_is_not_complete_before_claims_leave_room_for_one_sandbox() {
+fn a_rollout_is_not_complete_before_claims_leave_capacity_for_a_sandbox() {
     let (mut world, first) = crowded();
     let (reason, message) = world.progressing();
     assert_eq!(reason, "NewRevision");
@@ -55,7 +53,7 @@ fn a_rollout_is_not_complete_before_claims_leave_room_for_one_sandbox() {
 }
 
 #[test]
-fn a_rollout_is_not_at_its_partition_before_claims_leave_room_for_one_sandbox() {
+fn a_rollout_is_not_at_its_partition_before_claims_leave_capacity_for_a_sandbox() {
     for (partition, reason) in [(2, "NewRevision"), (4, "PartitionComplete")] {
         let fields = json!({"capacity": {"maxTotal": 4}, "updateStrategy": {"partition": partition}});
         let mut world = World::full(4, fields);
@@ -126,7 +124,7 @@ fn a_pool_that_never_was_complete_is_made_up_from_what_comes_up_while_its_next_t
 }
 
 #[test]
-fn an_eviction_that_waits_for_room_is_told_of() {
+fn the_status_says_that_an_eviction_waits_for_capacity() {
     let fields = json!({"updateStrategy": {"maxUnavailable": 0, "maxSurge": 1}, "capacity": {"maxTotal": 3}});
     let mut world = World::full(3, fields);
     world.sandboxes.values_mut().next().unwrap().evict = true;

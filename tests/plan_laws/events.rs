@@ -242,10 +242,10 @@ fn a_note_is_cut_to_what_the_api_server_takes() {
 fn told(world: &mut World) -> Vec<String> {
     let mut told = Vec::new();
     for _ in 0..40 {
-        let view = world.view();
-        let plan = plan(&view);
+        let snapshot = world.snapshot();
+        let plan = plan(&snapshot);
         told.extend(
-            transitions(&view.pool, &plan.status)
+            transitions(&snapshot.pool, &plan.status)
                 .into_iter()
                 .map(|e| e.reason),
         );
@@ -286,7 +286,7 @@ fn claims_that_come_and_go_are_not_told() {
             for n in 0..3 {
                 world.claim(&format!("c-{round}-{n}"), json!({}));
             }
-            let plan = plan(&world.view());
+            let plan = plan(&world.snapshot());
             assert!(
                 plan.actions
                     .iter()

@@ -4,7 +4,7 @@ use crate::world::{World, lines};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use warmpool::cache::snapshot::Creation;
-use warmpool::planner::Phase;
+use warmpool::planner::PlanPhase;
 
 /// A pool that nothing comes up in, as it stands when the time of its first sandboxes is over.
 fn broken(replicas: usize, fields: Value) -> World {
@@ -16,7 +16,7 @@ fn broken(replicas: usize, fields: Value) -> World {
 }
 
 fn given_up(world: &World) -> usize {
-    let lines = lines(&world.plan(), Phase::Eviction);
+    let lines = lines(&world.plan(), PlanPhase::Eviction);
     lines
         .iter()
         .filter(|line| line.ends_with("WarmUpDeadline"))

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use warmpool::api::labels;
 use warmpool::cache::snapshot::ExpectedWrite;
 use warmpool::model::sandbox::Sandbox;
-use warmpool::planner::{Phase, plan};
+use warmpool::planner::{PlanPhase, plan};
 
 const CHECKED: &str = "example.com/checked";
 const MOUNTED: &str = "example.com/mounted";
@@ -68,12 +68,12 @@ fn a_ready_sandbox_without_every_handler_is_neither_claimed_nor_counted() {
         let mut world = world.clone();
         world.sandboxes.values_mut().for_each(change);
         let plan = world.plan();
-        assert!(lines(&plan, Phase::Scheduling).is_empty());
+        assert!(lines(&plan, PlanPhase::Scheduling).is_empty());
         assert_eq!((plan.status.ready, plan.status.available), (2, 0));
     }
     world.sandboxes.values_mut().for_each(put_on);
     let plan = world.plan();
-    assert_eq!(lines(&plan, Phase::Scheduling).len(), 1);
+    assert_eq!(lines(&plan, PlanPhase::Scheduling).len(), 1);
     assert_eq!(plan.status.available, 2);
 }
 
@@ -98,11 +98,11 @@ fn a_gate_that_is_not_understood_is_shut() {
     let mut world = World::full(2, json!({}));
     world.claim("one", json!({}));
     world.set(json!({"replicas": "many", "lifecycle": {"preNormal": "yes"}}));
-    assert!(lines(&world.plan(), Phase::Scheduling).is_empty());
+    assert!(lines(&world.plan(), PlanPhase::Scheduling).is_empty());
     world.spec["lifecycle"] = json!({"preNormal": hook()});
-    assert!(lines(&world.plan(), Phase::Scheduling).is_empty());
+    assert!(lines(&world.plan(), PlanPhase::Scheduling).is_empty());
     world.sandboxes.values_mut().for_each(put_on);
-    assert_eq!(lines(&world.plan(), Phase::Scheduling).len(), 1);
+    assert_eq!(lines(&world.plan(), PlanPhase::Scheduling).len(), 1);
 }
 
 #[test]
@@ -110,12 +110,12 @@ fn a_held_sandbox_is_drained_and_deleted_once_every_hook_is_off() {
     let mut world = held(3, json!({}));
     world.set(json!({"replicas": 2}));
     let plan = world.step();
-    assert_eq!(lines(&plan, Phase::Scale).len(), 1);
+    assert_eq!(lines(&plan, PlanPhase::Scale).len(), 1);
     let [name] = &draining(&world)[..] else {
         panic!("{:?}", plan.actions)
     };
     assert_eq!(
-        lines(&plan, Phase::Scale),
+        lines(&plan, PlanPhase::Scale),
         [format!("DrainPod {name} AboveMaxWarm")]
     );
     let plan = world.step();
@@ -125,7 +125,7 @@ fn a_held_sandbox_is_drained_and_deleted_once_every_hook_is_off() {
     assert!(world.step().actions.is_empty(), "the finalizer is still on");
     world.sandboxes.get_mut(name).unwrap().finalizers.clear();
     assert_eq!(
-        lines(&world.step(), Phase::Eviction),
+        lines(&world.step(), PlanPhase::Eviction),
         [format!("DeletePod {name} Drained")]
     );
 }
@@ -144,12 +144,12 @@ fn a_draining_sandbox_wanted_again_is_restored_unless_something_was_released() {
         let plan = world.step();
         if released {
             assert_eq!(
-                lines(&plan, Phase::Scale),
+                lines(&plan, PlanPhase::Scale),
                 [format!("CreatePod {} Refill", world.update())]
             );
         } else {
             assert_eq!(
-                lines(&plan, Phase::Scale),
+                lines(&plan, PlanPhase::Scale),
                 [format!("RestorePod {name} WantedAgain")]
             );
         }
@@ -164,13 +164,13 @@ fn nothing_is_made_beside_a_sandbox_that_is_being_restored() {
     world.set(json!({"replicas": 2})).step();
     let name = draining(&world)[0].clone();
     world.set(json!({"replicas": 3}));
-    let mut view = world.view();
-    let restored = view
+    let mut snapshot = world.snapshot();
+    let restored = snapshot
         .sandboxes
         .iter_mut()
         .find(|seen| seen.sandbox.key.name == name);
     restored.unwrap().expected = Some(ExpectedWrite::Restore);
-    let decided = lines(&plan(&view), Phase::Scale);
+    let decided = lines(&plan(&snapshot), PlanPhase::Scale);
     assert!(decided.is_empty(), "{decided:?}");
 }
 
@@ -182,7 +182,7 @@ fn no_old_sandbox_is_restored_for_a_claim_that_only_the_new_revision_can_serve()
     let update = world.update();
     world.revisions.retain(|revision| revision.hash == update);
     world.claim("run", json!({"replicas": 2, "revisionPolicy": "Latest"}));
-    let decided = lines(&world.plan(), Phase::Scale);
+    let decided = lines(&world.plan(), PlanPhase::Scale);
     assert!(
         !decided.iter().any(|line| line.starts_with("RestorePod")),
         "{decided:?}"
@@ -271,7 +271,10 @@ fn a_rollback_restores_the_old_sandboxes_that_still_drain() {
 
 #[test]
 fn a_sandbox_drained_for_its_own_sake_is_not_restored() {
-    let mut world = held(2, json!({"warmUpDeadlineSeconds": 30}));
+    let mut world = held(
+        2,
+        json!({"warmUpDeadlineSeconds": 30, "updateStrategy": {"maxUnavailable": 1}}),
+    );
     let names: Vec<_> = world.sandboxes.keys().cloned().collect();
     world.sandboxes.get_mut(&names[0]).unwrap().evict = true;
     world.step();
@@ -291,5 +294,5 @@ fn a_draining_sandbox_is_never_claimed() {
     world.set(json!({"replicas": 0}));
     world.step();
     world.claim("one", json!({"onEmpty": "Wait"}));
-    assert!(lines(&world.plan(), Phase::Scheduling).is_empty());
+    assert!(lines(&world.plan(), PlanPhase::Scheduling).is_empty());
 }

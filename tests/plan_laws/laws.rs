@@ -12,7 +12,7 @@ use warmpool::model::Key;
 use warmpool::model::claim::Claim;
 use warmpool::model::pool_error::PoolError;
 use warmpool::model::sandbox::{Owner, PodPhase};
-use warmpool::planner::{Phase, Plan, Step, plan};
+use warmpool::planner::{Plan, PlanPhase, Step, plan};
 
 #[derive(Clone, Debug)]
 enum Event {
@@ -109,7 +109,7 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
                 );
                 deleted += usize::from(sandbox.state == labels::WARM);
                 let at_once =
-                    spec.strategy == UpdateStrategyType::Recreate && action.phase == Phase::Recreate;
+                    spec.strategy == UpdateStrategyType::Recreate && action.phase == PlanPhase::Recreate;
                 freed += usize::from(available && !at_once);
                 taken_at_once += usize::from(available && at_once);
             }
@@ -159,7 +159,7 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
             .map_or(usize::MAX, |max| max.saturating_sub(claimed));
         let reachable = spec.replicas.min(room);
         prop_assert!(
-            left + spec.max_unavailable >= reachable,
+            left + spec.rollout_budget(claimed).max_unavailable >= reachable,
             "I4: {left} left of {reachable}"
         );
     }
@@ -175,7 +175,8 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
             latest => world.unclaimed().filter(|s| s.revision != update).count() + latest,
         };
         let wanted = (spec.replicas + asked).max(spec.min_total).max(beside_old);
-        let wanted = wanted + spec.max_surge;
+        let both_zero = spec.max_unavailable == 0 && spec.max_surge == 0;
+        let wanted = wanted + spec.max_surge.max(usize::from(both_zero));
         prop_assert!(unclaimed <= wanted, "I4: {unclaimed} unclaimed of {wanted}");
         prop_assert!(
             spec.max_total.is_none_or(|max| total + created <= max),
@@ -194,7 +195,7 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
         - plan
             .actions
             .iter()
-            .filter(|a| a.phase == Phase::Eviction)
+            .filter(|a| a.phase == PlanPhase::Eviction)
             .count()
             .min(available);
     prop_assert!(
@@ -303,9 +304,9 @@ proptest! {
         let claimed = world.sandboxes.len() - world.unclaimed().count();
         let room = spec.max_total.map_or(spec.replicas, |max| spec.replicas.min(max.saturating_sub(claimed)));
         prop_assert!(world.available() >= room, "{} of {room} available", world.available());
-        // Where nothing may be unavailable, no room for a surge holds a rollout back: I4 comes before I5.
+        // Where nothing may be unavailable, no place for a surge holds a rollout back: I4 comes before I5.
         let fits = spec.max_total.is_none_or(|max| spec.replicas + 1 + claimed <= max);
-        if fits || spec.max_unavailable > 0 {
+        if fits || spec.rollout_budget(claimed).max_unavailable > 0 {
             let old = world.unclaimed().filter(|s| s.revision != update).count();
             prop_assert!(old <= spec.partition, "I5: {old} old sandboxes left, {} may stay", spec.partition);
         }
@@ -324,12 +325,12 @@ proptest! {
         for (number, event) in events.iter().enumerate() {
             happen(&mut world, event, number)?;
         }
-        let view = world.view();
-        let mut shuffled = view.clone();
+        let snapshot = world.snapshot();
+        let mut shuffled = snapshot.clone();
         shuffle(&mut shuffled.sandboxes, seed);
         shuffle(&mut shuffled.claims, seed);
         shuffle(&mut shuffled.revisions, seed);
-        let (one, other) = (plan(&view), plan(&shuffled));
+        let (one, other) = (plan(&snapshot), plan(&shuffled));
         prop_assert_eq!(format!("{:?}", one.actions), format!("{:?}", other.actions));
         prop_assert_eq!(one.status, other.status);
     }

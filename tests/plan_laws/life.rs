@@ -46,11 +46,11 @@ impl World {
                 self.follow(&claim.key.name);
             }
             Step::FailClaim { claim, message } => {
-                let view = self.claim_snapshot(&claim.key.name);
+                let snapshot = self.claim_snapshot(&claim.key.name);
                 let status = planner::claim::failure(
-                    &view.claim,
-                    &view.pool,
-                    &view.resolved_spec,
+                    &snapshot.claim,
+                    &snapshot.pool,
+                    &snapshot.resolved_spec,
                     action.reason,
                     message,
                     self.now,
@@ -82,7 +82,7 @@ impl World {
         }
     }
 
-    /// The view of a claim over all pods of the world that it owns.
+    /// The snapshot of a claim over all pods of the world that it owns.
     pub fn claim_snapshot(&self, name: &str) -> ClaimSnapshot {
         let claim = Arc::new(self.claims[name].clone());
         let owned = |s: &&Sandbox| matches!(&s.owner, Owner::Claim { uid, .. } if *uid == claim.uid);

@@ -125,9 +125,9 @@ fn a_claim_keeps_the_default_lifetime_of_its_binding() {
 fn the_claims_own_terms_go_before_the_pools_defaults() {
     let defaults = json!({"lifetimeSeconds": 60, "onSandboxLost": "Replace", "releasePolicy": "Retain"});
     let mut world = bound(json!({"releasePolicy": "Delete"}), defaults);
-    let view = world.claim_snapshot("run");
-    assert_eq!(format!("{:?}", view.resolved_spec.release_policy), "Delete");
-    assert_eq!(format!("{:?}", view.resolved_spec.on_sandbox_lost), "Replace");
+    let snapshot = world.claim_snapshot("run");
+    assert_eq!(format!("{:?}", snapshot.resolved_spec.release_policy), "Delete");
+    assert_eq!(format!("{:?}", snapshot.resolved_spec.on_sandbox_lost), "Replace");
     later(&mut world, 60);
     world.follow("run");
     world.follow("run");
@@ -147,7 +147,7 @@ fn a_shutdown_time_also_ends_a_claim_that_waits() {
 }
 
 #[test]
-fn one_whose_shutdown_time_is_past_takes_no_sandbox_and_stands_in_nobodys_way() {
+fn a_claim_whose_shutdown_time_is_past_takes_no_sandbox_and_holds_up_no_other() {
     let mut world = World::full(1, json!({}));
     let shutdown = world.now.to_string();
     world.claim("run", json!({"shutdownTime": shutdown, "replicas": 2}));
@@ -255,10 +255,10 @@ fn a_claim_that_loses_more_while_it_waits_lists_what_it_has_left() {
         lose(&mut world, how);
         world.follow("run");
         assert!(world.claims["run"].status.sandboxes.is_empty(), "{how}");
-        let view = world.claim_snapshot("run");
-        let dead = view.sandboxes.iter().filter(|s| !s.terminating).count();
+        let snapshot = world.claim_snapshot("run");
+        let dead = snapshot.sandboxes.iter().filter(|s| !s.terminating).count();
         assert_eq!(
-            plan(&view).release.len(),
+            plan(&snapshot).release.len(),
             dead,
             "{how}: what it lists no more goes"
         );
@@ -350,11 +350,11 @@ fn an_edit_after_a_replacement_does_not_move_the_end_of_a_claim() {
 
 /// What the claim's controller sees once its pool is gone.
 fn without_pool(world: &World) -> ClaimSnapshot {
-    let view = world.claim_snapshot("run");
+    let snapshot = world.claim_snapshot("run");
     ClaimSnapshot {
         pool_presence: PoolPresence::Absent,
-        resolved_spec: view.claim.resolved_spec(None),
-        ..view
+        resolved_spec: snapshot.claim.resolved_spec(None),
+        ..snapshot
     }
 }
 

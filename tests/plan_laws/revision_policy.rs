@@ -2,7 +2,7 @@
 
 use crate::world::{World, lines};
 use serde_json::{Value, json};
-use warmpool::planner::Phase;
+use warmpool::planner::PlanPhase;
 
 /// Two old sandboxes and one of the update revision, all available; the old ones would be removed last.
 fn mixed(fields: Value) -> World {
@@ -93,7 +93,7 @@ fn latest_is_told_that_the_rollout_is_paused_and_has_nothing_made_for_it() {
     world.claim("a", json!({"revisionPolicy": "Latest"}));
     let plan = world.step();
     assert_eq!(reason(&world).unwrap().0, "PoolPaused");
-    assert!(lines(&plan, Phase::Scale).is_empty());
+    assert!(lines(&plan, PlanPhase::Scale).is_empty());
     world.set(json!({"updateStrategy": {"paused": false}}));
     world.rest();
     assert!(world.bound_to("a").is_some());
@@ -116,7 +116,10 @@ fn latest_that_must_not_wait_fails_beside_available_old_ones() {
     let mut world = World::full(2, paused());
     world.set_image("image:2");
     world.claim("a", json!({"revisionPolicy": "Latest", "onEmpty": "Fail"}));
-    assert_eq!(lines(&world.plan(), Phase::Scheduling), ["FailClaim a PoolEmpty"]);
+    assert_eq!(
+        lines(&world.plan(), PlanPhase::Scheduling),
+        ["FailClaim a PoolEmpty"]
+    );
 }
 
 #[test]
@@ -160,7 +163,7 @@ fn latest_has_one_made_for_it_in_a_paused_rollout_whose_old_template_is_gone() {
     let update = world.update();
     world.revisions.retain(|revision| revision.hash == update);
     world.claim("run", json!({"revisionPolicy": "Latest"}));
-    let made = lines(&world.plan(), Phase::Scale);
+    let made = lines(&world.plan(), PlanPhase::Scale);
     assert_eq!(made.len(), 1);
     assert!(made[0].contains(&update), "{made:?}");
 }

@@ -3,7 +3,7 @@
 use crate::world::{World, lines};
 use serde_json::{Value, json};
 use warmpool::model::sandbox::Sandbox;
-use warmpool::planner::{Phase, Step};
+use warmpool::planner::{PlanPhase, Step};
 
 fn strategy(fields: Value) -> Value {
     json!({"updateStrategy": fields})
@@ -51,8 +51,8 @@ fn walk(world: &mut World, ready: impl Fn(&str) -> bool) -> (usize, usize, usize
         let plan = world.step();
         story += &format!(
             "{:?} {:?}\n",
-            lines(&plan, Phase::Recreate),
-            lines(&plan, Phase::Scale)
+            lines(&plan, PlanPhase::Recreate),
+            lines(&plan, PlanPhase::Scale)
         );
         world.pass(|s| ready(&s.revision));
     }
@@ -69,17 +69,14 @@ fn every_small_rollout_ends_within_its_budget_and_so_does_its_undo() {
                         "partition": partition, "maxUnavailable": max_unavailable, "maxSurge": max_surge,
                     });
                     let at = format!("replicas {replicas}, {fields}");
-                    let unavailable = if max_unavailable + max_surge == 0 {
-                        1
-                    } else {
-                        max_unavailable
-                    };
+                    // Both at 0 count as a surge of 1.
+                    let surge = max_surge.max(usize::from(max_unavailable == 0));
                     let mut world = rolling(replicas, fields);
                     for image in ["image:2", "image:1"] {
                         world.set_image(image);
                         let (least, most, _) = walk(&mut world, |_| true);
-                        assert!(least + unavailable >= replicas, "{at}: {least} available");
-                        assert!(most <= replicas + max_surge, "{at}: {most} unclaimed");
+                        assert!(least + max_unavailable >= replicas, "{at}: {least} available");
+                        assert!(most <= replicas + surge, "{at}: {most} unclaimed");
                         assert!(old(&world) <= partition, "{at}: {} old", old(&world));
                         assert_eq!(world.available(), replicas, "{at}");
                     }
@@ -96,19 +93,15 @@ fn of_a_revision_that_never_becomes_ready_no_more_exist_than_the_budget() {
             for max_surge in 0..=replicas {
                 let at =
                     format!("replicas {replicas}, maxUnavailable {max_unavailable}, maxSurge {max_surge}");
-                let unavailable = if max_unavailable + max_surge == 0 {
-                    1
-                } else {
-                    max_unavailable
-                };
+                let surge = max_surge.max(usize::from(max_unavailable == 0));
                 let mut world = rolling(
                     replicas,
                     json!({"maxUnavailable": max_unavailable, "maxSurge": max_surge}),
                 );
                 let broken = world.update();
                 let (least, _, warming) = walk(&mut world, |revision| revision != broken);
-                assert!(warming <= unavailable + max_surge, "{at}: {warming} broken");
-                assert!(least + unavailable >= replicas, "{at}: {least} available");
+                assert!(warming <= max_unavailable + surge, "{at}: {warming} broken");
+                assert!(least + max_unavailable >= replicas, "{at}: {least} available");
                 world.set_image("image:1");
                 walk(&mut world, |revision| revision != broken);
                 assert_eq!((world.available(), old(&world)), (replicas, 0), "{at}: undone");
@@ -121,20 +114,20 @@ fn of_a_revision_that_never_becomes_ready_no_more_exist_than_the_budget() {
 fn with_max_unavailable_zero_no_sandbox_goes_before_its_replacement_is_available() {
     let mut world = rolling(3, json!({"maxUnavailable": 0, "maxSurge": 1}));
     let plan = world.step();
-    assert!(lines(&plan, Phase::Recreate).is_empty());
-    assert_eq!(lines(&plan, Phase::Scale).len(), 1);
+    assert!(lines(&plan, PlanPhase::Recreate).is_empty());
+    assert_eq!(lines(&plan, PlanPhase::Scale).len(), 1);
     assert!(world.step().actions.is_empty(), "the replacement is warming");
     world.pass(|_| true);
-    assert_eq!(lines(&world.plan(), Phase::Recreate).len(), 1);
+    assert_eq!(lines(&world.plan(), PlanPhase::Recreate).len(), 1);
 }
 
 #[test]
-fn what_the_budget_takes_is_made_again_at_once_where_the_surge_has_room() {
+fn what_the_budget_takes_is_made_again_at_once_where_the_surge_allows_it() {
     let mut world = rolling(1, json!({"maxUnavailable": 1, "maxSurge": 1}));
     let plan = world.plan();
     let planned = (
-        lines(&plan, Phase::Recreate).len(),
-        lines(&plan, Phase::Scale).len(),
+        lines(&plan, PlanPhase::Recreate).len(),
+        lines(&plan, PlanPhase::Scale).len(),
     );
     assert_eq!(
         planned,
@@ -146,14 +139,14 @@ fn what_the_budget_takes_is_made_again_at_once_where_the_surge_has_room() {
 }
 
 #[test]
-fn an_eviction_surges_when_the_budget_has_no_room() {
+fn an_eviction_surges_when_the_budget_is_used_up() {
     let mut world = World::full(3, strategy(json!({"maxUnavailable": 0, "maxSurge": 1})));
     world.sandboxes.values_mut().next().unwrap().evict = true;
     let plan = world.step();
-    assert!(lines(&plan, Phase::Eviction).is_empty());
-    assert_eq!(lines(&plan, Phase::Scale).len(), 1);
+    assert!(lines(&plan, PlanPhase::Eviction).is_empty());
+    assert_eq!(lines(&plan, PlanPhase::Scale).len(), 1);
     world.pass(|_| true);
-    assert_eq!(lines(&world.plan(), Phase::Eviction).len(), 1);
+    assert_eq!(lines(&world.plan(), PlanPhase::Eviction).len(), 1);
     world.rest();
     assert_eq!(world.unclaimed().count(), 3);
 }
@@ -171,7 +164,7 @@ fn half_claimed(update_strategy: &Value) -> World {
 }
 
 #[test]
-fn a_rollout_goes_one_at_a_time_where_max_total_has_no_room_for_all_replicas() {
+fn a_rollout_goes_one_at_a_time_where_max_total_does_not_allow_all_replicas() {
     let mut world = half_claimed(&json!({"maxUnavailable": 2}));
     world.set_image("image:2");
     while old(&world) > 0 {
@@ -184,7 +177,7 @@ fn a_rollout_goes_one_at_a_time_where_max_total_has_no_room_for_all_replicas() {
 }
 
 #[test]
-fn sandboxes_to_be_evicted_make_room_for_a_claim_where_max_total_has_none() {
+fn sandboxes_to_be_evicted_make_way_for_a_claim_where_max_total_is_reached() {
     let mut world = half_claimed(&json!({"maxUnavailable": 1}));
     world.sandboxes.values_mut().for_each(|s| s.evict = true);
     world.claim("late", json!({}));
@@ -193,7 +186,7 @@ fn sandboxes_to_be_evicted_make_room_for_a_claim_where_max_total_has_none() {
 }
 
 #[test]
-fn nothing_old_goes_where_none_may_be_unavailable_and_max_total_has_no_room_for_another() {
+fn nothing_old_goes_where_none_may_be_unavailable_and_max_total_is_reached() {
     let mut world = half_claimed(&json!({"maxUnavailable": 0, "maxSurge": 1}));
     world.set_image("image:2");
     world.rest();
@@ -265,7 +258,7 @@ fn recreate_deletes_all_old_sandboxes_at_once_and_no_claimed_one() {
     world.claim("one", json!({})).rest();
     let held = world.bound_to("one").unwrap().uid.clone();
     world.set_image("image:2");
-    assert_eq!(lines(&world.plan(), Phase::Recreate).len(), 5);
+    assert_eq!(lines(&world.plan(), PlanPhase::Recreate).len(), 5);
     world.rest();
     assert_eq!((old(&world), world.available()), (0, 5));
     assert_eq!(world.bound_to("one").unwrap().uid, held);

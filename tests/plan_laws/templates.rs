@@ -7,7 +7,7 @@ use warmpool::api::conditions::{claim, find, progressing};
 use warmpool::model::Key;
 use warmpool::model::pool_error::PoolError;
 use warmpool::model::revision::Template;
-use warmpool::planner::{Phase, Plan};
+use warmpool::planner::{Plan, PlanPhase};
 
 fn image(name: &str) -> Template {
     Template::new(json!({"spec": {"containers": [{"name": "main", "image": name}]}}))
@@ -58,7 +58,7 @@ fn a_pool_without_its_template_creates_and_deletes_nothing_and_says_so() {
         world.sandboxes.get_mut(&evict).unwrap().evict = true;
         let before = world.plan();
         assert_ne!(
-            lines(&before, Phase::Scale).len() + lines(&before, Phase::Eviction).len(),
+            lines(&before, PlanPhase::Scale).len() + lines(&before, PlanPhase::Eviction).len(),
             0
         );
         world.found = Some(Err(fault.clone()));
@@ -110,7 +110,7 @@ fn claims_are_served_while_the_template_is_missing_and_those_left_are_told_why()
             world.claim(name, json!({}));
         }
         let plan = world.step();
-        assert_eq!(lines(&plan, Phase::Scheduling).len(), 2);
+        assert_eq!(lines(&plan, PlanPhase::Scheduling).len(), 2);
         assert!(world.bound_to("a").is_some() && world.bound_to("b").is_some());
         let plan = world.plan();
         assert!(plan.actions.is_empty(), "{:?}", plan.actions);
@@ -168,7 +168,7 @@ fn moving_the_same_content_from_the_pool_to_a_template_rolls_nothing() {
 
 #[test]
 fn no_rollout_is_called_complete_while_the_pool_stands_still() {
-    let mut world = world(1, json!({}));
+    let mut world = world(1, json!({"updateStrategy": {"maxUnavailable": 1}}));
     let old = world.plan().status.current_revision;
     world.found = Some(Ok(Arc::new(image("image:2"))));
     while world.unclaimed().all(|s| s.revision == old) {

@@ -51,9 +51,9 @@ fn a_claim_whose_binding_is_open_is_looked_at_at_its_end_and_again_until_that_is
     let shutdown = world.now + SignedDuration::from_secs(20);
     world.claim("run", json!({"shutdownTime": shutdown.to_string()}));
     let at = |world: &World| {
-        let mut view = world.claim_snapshot("run");
-        view.binding = true;
-        plan(&view).next
+        let mut snapshot = world.claim_snapshot("run");
+        snapshot.binding = true;
+        plan(&snapshot).next
     };
     assert_eq!(at(&world), Some(shutdown));
     world.now = shutdown + SignedDuration::from_secs(3);
@@ -66,9 +66,12 @@ fn a_claim_whose_binding_is_open_is_looked_at_at_its_end_and_again_until_that_is
 fn a_claim_whose_pool_went_while_its_binding_was_open_is_looked_at_for_its_deadline() {
     let mut world = World::full(1, json!({}));
     world.claim("run", json!({"waitTimeoutSeconds": 30}));
-    let mut view = world.claim_snapshot("run");
-    view.binding = true;
-    assert_eq!(plan(&view).next, None, "its pool sees to that");
-    view.pool_presence = PoolPresence::Absent;
-    assert_eq!(plan(&view).next, Some(world.now + SignedDuration::from_secs(30)));
+    let mut snapshot = world.claim_snapshot("run");
+    snapshot.binding = true;
+    assert_eq!(plan(&snapshot).next, None, "its pool sees to that");
+    snapshot.pool_presence = PoolPresence::Absent;
+    assert_eq!(
+        plan(&snapshot).next,
+        Some(world.now + SignedDuration::from_secs(30))
+    );
 }

@@ -16,7 +16,7 @@ use warmpool::model::sandbox::{Owner, PodPhase, Sandbox};
 use warmpool::model::stored::{StoredClaim, StoredPool};
 use warmpool::planner;
 use warmpool::planner::revise::Store;
-use warmpool::planner::{Phase, Plan, Step};
+use warmpool::planner::{Plan, PlanPhase, Step};
 
 pub const POOL_UID: &str = "pool-uid";
 
@@ -160,7 +160,7 @@ impl World {
         }
     }
 
-    pub fn view(&self) -> PoolSnapshot {
+    pub fn snapshot(&self) -> PoolSnapshot {
         let pool = self.pool();
         let held = |claim: &Claim| {
             let of = |s: &&Sandbox| matches!(&s.owner, Owner::Claim { uid, .. } if *uid == claim.uid);
@@ -207,7 +207,7 @@ impl World {
     }
 
     pub fn plan(&self) -> Plan {
-        planner::plan(&self.view())
+        planner::plan(&self.snapshot())
     }
 
     /// Plans, and applies everything the way the API server would.
@@ -301,7 +301,7 @@ fn merge(value: &mut Value, fields: Value) {
 }
 
 /// The actions of a phase as short lines, such as `DeletePod b OldRevision`.
-pub fn lines(plan: &Plan, phase: Phase) -> Vec<String> {
+pub fn lines(plan: &Plan, phase: PlanPhase) -> Vec<String> {
     let of_phase = plan.actions.iter().filter(|a| a.phase == phase);
     of_phase
         .map(|a| match &a.step {

@@ -68,14 +68,14 @@ fn claim(index: &mut Index, more: Value) -> Vec<ReconcileRequest> {
     )
 }
 
-fn view(index: &Index, pool: &str) -> PoolSnapshot {
+fn snapshot(index: &Index, pool: &str) -> PoolSnapshot {
     index.pool_snapshot(&Key::new("default", pool), now(), 1).unwrap()
 }
 
-/// The pools whose view holds the claim.
-fn servers(index: &Index) -> Vec<String> {
+/// The pools whose snapshot holds the claim.
+fn serving_pools(index: &Index) -> Vec<String> {
     let keys = index.pool_keys();
-    let serves = |key: &&Key| !view(index, &key.name).claims.is_empty();
+    let serves = |key: &&Key| !snapshot(index, &key.name).claims.is_empty();
     keys.iter().filter(serves).map(|key| key.name.clone()).collect()
 }
 
@@ -93,45 +93,45 @@ fn with(stock: [usize; 3]) -> Index {
 }
 
 #[test]
-fn the_one_with_the_most_available_serves_it_and_ties_go_by_name() {
-    assert_eq!(servers(&with([1, 3, 2])), ["b"]);
-    assert_eq!(servers(&with([2, 0, 2])), ["a"]);
-    assert_eq!(servers(&with([0, 0, 0])), ["a"]);
+fn the_pool_with_the_most_available_serves_the_claim_and_ties_go_by_name() {
+    assert_eq!(serving_pools(&with([1, 3, 2])), ["b"]);
+    assert_eq!(serving_pools(&with([2, 0, 2])), ["a"]);
+    assert_eq!(serving_pools(&with([0, 0, 0])), ["a"]);
 }
 
 #[test]
 fn it_moves_to_whichever_can_serve_first() {
     let mut index = with([0, 0, 0]);
     pod(&mut index, "c", "c-0", "new", None);
-    assert_eq!(servers(&index), ["c"]);
+    assert_eq!(serving_pools(&index), ["c"]);
 }
 
 #[test]
-fn one_that_may_create_goes_before_one_that_may_not() {
+fn a_pool_that_may_create_goes_before_a_pool_that_may_not() {
     let mut index = with([0, 0, 0]);
     pool(&mut index, "a", json!({"spec": {"capacity": {"maxTotal": 0}}}));
-    assert_eq!(servers(&index), ["b"]);
+    assert_eq!(serving_pools(&index), ["b"]);
     pool(&mut index, "b", json!({"spec": {"replicas": "many"}}));
-    assert_eq!(servers(&index), ["c"]);
+    assert_eq!(serving_pools(&index), ["c"]);
 }
 
 #[test]
-fn only_what_will_do_counts() {
+fn only_sandboxes_that_would_do_count() {
     let mut index = with([0, 0, 1]);
     for number in 0..3 {
         pod(&mut index, "a", &format!("a-{number}"), "old", None);
     }
-    assert_eq!(servers(&index), ["a"]);
+    assert_eq!(serving_pools(&index), ["a"]);
     claim(&mut index, json!({"spec": {"revisionPolicy": "Latest"}}));
-    assert_eq!(servers(&index), ["c"]);
+    assert_eq!(serving_pools(&index), ["c"]);
 }
 
 #[test]
-fn it_stays_with_the_pool_that_it_holds_a_sandbox_of() {
+fn a_claim_stays_with_the_pool_whose_sandbox_it_holds() {
     let mut index = with([0, 0, 5]);
     claim(&mut index, json!({"spec": {"replicas": 2}}));
     pod(&mut index, "b", "b-0", "new", Some("run"));
-    assert_eq!(servers(&index), ["b"]);
+    assert_eq!(serving_pools(&index), ["b"]);
 }
 
 #[test]
@@ -143,11 +143,11 @@ fn it_stays_with_the_pool_of_a_sandbox_that_is_not_seen_to_be_its_own_yet() {
     );
     let given = index.pod(&Key::new("default", "a-0")).unwrap();
     index.expectations.binding(&given, "run");
-    assert_eq!(servers(&index), ["a"]);
+    assert_eq!(serving_pools(&index), ["a"]);
 }
 
 #[test]
-fn every_pool_that_will_do_is_looked_at_when_it_comes_and_no_other() {
+fn every_pool_that_would_do_is_reconciled_when_a_claim_comes_and_no_other() {
     let mut index = Index::default();
     for name in ["a", "b"] {
         pool(&mut index, name, json!({}));
@@ -162,26 +162,26 @@ fn every_pool_that_will_do_is_looked_at_when_it_comes_and_no_other() {
     assert!(touched("a") && touched("b") && !touched("other"));
     let to_reconcile = pool(&mut index, "other", json!({}));
     assert!(to_reconcile.contains(&ReconcileRequest::Claim(Key::new("default", "run"))));
-    assert_eq!(servers(&index), ["a"]);
+    assert_eq!(serving_pools(&index), ["a"]);
 }
 
 #[test]
-fn a_pool_that_leaves_a_claim_to_another_has_that_one_looked_at_once() {
+fn a_pool_that_leaves_a_claim_to_another_has_that_pool_reconciled_once() {
     let mut index = with([0, 2, 0]);
     let b = [ReconcileRequest::Pool(Key::new("default", "b"))];
-    let selected_pools = view(&index, "a").selected_pools;
+    let selected_pools = snapshot(&index, "a").selected_pools;
     assert_eq!(index.assign_pools(&selected_pools), b);
     assert_eq!(index.assign_pools(&selected_pools), []);
-    let selected_pools = view(&index, "b").selected_pools;
+    let selected_pools = snapshot(&index, "b").selected_pools;
     assert_eq!(index.assign_pools(&selected_pools), []);
 }
 
 #[test]
-fn another_pool_is_chosen_when_the_one_that_was_is_being_deleted_or_gone() {
+fn another_pool_is_selected_when_the_assigned_pool_is_being_deleted_or_gone() {
     let mut index = with([1, 0, 0]);
     let waiting = index.claim(&Key::new("default", "run")).unwrap();
     let a = [ReconcileRequest::Pool(Key::new("default", "a"))];
-    let selected_pools = view(&index, "a").selected_pools;
+    let selected_pools = snapshot(&index, "a").selected_pools;
     assert_eq!(index.assign_pools(&selected_pools), a);
     assert_eq!(index.reassign_pool(&waiting, now()), []);
     let deleted = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
@@ -192,47 +192,47 @@ fn another_pool_is_chosen_when_the_one_that_was_is_being_deleted_or_gone() {
 }
 
 #[test]
-fn the_pool_that_a_claim_leaves_is_looked_at_too() {
+fn the_pool_that_a_claim_leaves_is_reconciled_too() {
     let mut index = with([0, 1, 0]);
-    let selected_pools = view(&index, "b").selected_pools;
+    let selected_pools = snapshot(&index, "b").selected_pools;
     index.assign_pools(&selected_pools);
     for number in 0..2 {
         pod(&mut index, "c", &format!("c-{number}"), "new", None);
     }
-    let selected_pools = view(&index, "c").selected_pools;
+    let selected_pools = snapshot(&index, "c").selected_pools;
     let both = ["b", "c"].map(|pool| ReconcileRequest::Pool(Key::new("default", pool)));
     assert_eq!(index.assign_pools(&selected_pools), both);
 }
 
 #[test]
-fn it_stays_where_it_was_until_another_is_better() {
+fn a_claim_keeps_its_pool_until_another_is_better() {
     let refused = json!({"status": {"conditions": [{
         "type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "no",
         "lastTransitionTime": "2026-01-31T12:00:00Z",
     }]}});
     let mut index = with([0, 0, 0]);
     pool(&mut index, "a", refused);
-    assert_eq!(servers(&index), ["b"]);
-    let selected_pools = view(&index, "b").selected_pools;
+    assert_eq!(serving_pools(&index), ["b"]);
+    let selected_pools = snapshot(&index, "b").selected_pools;
     index.assign_pools(&selected_pools);
     pool(&mut index, "a", json!({}));
-    assert_eq!(servers(&index), ["b"], "b makes one for it");
+    assert_eq!(serving_pools(&index), ["b"], "b makes one for it");
     pod(&mut index, "a", "a-0", "new", None);
-    assert_eq!(servers(&index), ["a"]);
+    assert_eq!(serving_pools(&index), ["a"]);
 }
 
 #[test]
-fn one_that_is_refused_is_counted_where_it_is_tried_again() {
+fn a_claim_whose_binding_is_rejected_counts_where_it_is_tried_again() {
     let mut index = with([0, 1, 0]);
-    let selected_pools = view(&index, "b").selected_pools;
+    let selected_pools = snapshot(&index, "b").selected_pools;
     index.assign_pools(&selected_pools);
     let waiting = index.claim(&Key::new("default", "run")).unwrap();
     index.expectations.in_flight("run");
-    assert!(servers(&index).is_empty(), "its first binding is under way");
+    assert!(serving_pools(&index).is_empty(), "its first binding is under way");
     let again = index.note_rejection(&waiting, "not so");
     assert!(again.contains(&ReconcileRequest::Pool(Key::new("default", "b"))));
     assert_eq!(index.note_rejection(&waiting, "still not"), []);
-    let told = view(&index, "b").claims;
+    let told = snapshot(&index, "b").claims;
     assert!(told[0].waits() && told[0].needs() == 0);
     let counted = index.stats(now());
     let of = |pool: &str| counted[&Key::new("default", pool)].waiting;
@@ -248,7 +248,7 @@ fn a_claim_for_the_latest_keeps_no_old_sandbox_from_others() {
         "spec": {"poolRef": {"name": "c"}, "poolSelector": null, "revisionPolicy": "Latest"},
     });
     claim(&mut index, latest);
-    let selected_pools = view(&index, "c").selected_pools;
+    let selected_pools = snapshot(&index, "c").selected_pools;
     assert_eq!(
         selected_pools.into_values().collect::<Vec<_>>(),
         [Key::new("default", "c")]
@@ -256,17 +256,17 @@ fn a_claim_for_the_latest_keeps_no_old_sandbox_from_others() {
 }
 
 #[test]
-fn what_an_earlier_claim_waits_for_is_none_that_a_later_one_could_have() {
+fn a_later_claim_does_not_count_on_what_an_earlier_claim_waits_for() {
     let mut index = with([2, 1, 0]);
     claim(
         &mut index,
         json!({"metadata": {"creationTimestamp": "2026-01-31T12:00:01Z"}}),
     );
-    assert_eq!(servers(&index), ["a"]);
+    assert_eq!(serving_pools(&index), ["a"]);
     let batch = json!({"metadata": {"name": "batch", "uid": "batch"},
         "spec": {"poolRef": {"name": "a"}, "poolSelector": null, "replicas": 3}});
     claim(&mut index, batch);
-    let selected_pools = view(&index, "b").selected_pools;
+    let selected_pools = snapshot(&index, "b").selected_pools;
     assert_eq!(
         selected_pools.into_values().collect::<Vec<_>>(),
         [Key::new("default", "b")]
@@ -279,41 +279,41 @@ fn claims_that_come_together_spread_over_what_there_is() {
     for name in ["second", "third"] {
         claim(&mut index, json!({"metadata": {"name": name, "uid": name}}));
     }
-    let served = |pool: &str| view(&index, pool).claims.len();
+    let served = |pool: &str| snapshot(&index, pool).claims.len();
     assert_eq!((served("a"), served("b"), served("c")), (2, 1, 0));
 }
 
 #[test]
-fn one_that_can_never_have_enough_goes_after_one_that_can() {
+fn a_pool_that_can_never_have_enough_goes_after_a_pool_that_can() {
     let mut index = with([2, 0, 0]);
     pool(&mut index, "a", json!({"spec": {"capacity": {"maxTotal": 2}}}));
     claim(&mut index, json!({"spec": {"replicas": 3}}));
-    assert_eq!(servers(&index), ["b"]);
+    assert_eq!(serving_pools(&index), ["b"]);
 }
 
 #[test]
-fn another_pool_is_chosen_when_the_labels_of_the_one_that_was_are_changed() {
+fn another_pool_is_selected_when_the_labels_of_the_assigned_pool_change() {
     let mut index = with([1, 0, 0]);
     let waiting = index.claim(&Key::new("default", "run")).unwrap();
-    let selected_pools = view(&index, "a").selected_pools;
+    let selected_pools = snapshot(&index, "a").selected_pools;
     index.assign_pools(&selected_pools);
     let to_reconcile = pool(&mut index, "a", json!({"metadata": {"labels": {"lang": "ruby"}}}));
     assert!(to_reconcile.contains(&ReconcileRequest::Claim(waiting.key.clone())));
     let both = ["a", "b"].map(|pool| ReconcileRequest::Pool(Key::new("default", pool)));
     assert_eq!(index.reassign_pool(&waiting, now()), both);
-    assert_eq!(servers(&index), ["b"]);
+    assert_eq!(serving_pools(&index), ["b"]);
 }
 
 #[test]
-fn one_that_holds_sandboxes_of_a_pool_stays_with_it_whatever_labels_the_pool_has_by_now() {
+fn a_claim_that_holds_sandboxes_of_a_pool_keeps_the_pool_whatever_its_labels() {
     let mut index = with([0, 5, 0]);
     claim(&mut index, json!({"spec": {"replicas": 2}}));
     pod(&mut index, "a", "a-0", "new", Some("run"));
     pool(&mut index, "a", json!({"metadata": {"labels": {"lang": "ruby"}}}));
-    assert_eq!(servers(&index), ["a"]);
+    assert_eq!(serving_pools(&index), ["a"]);
 }
 
-fn server(index: &Index) -> PoolPresence {
+fn presence(index: &Index) -> PoolPresence {
     let claim = Key::new("default", "run");
     index.claim_snapshot(&claim, now()).unwrap().pool_presence
 }
@@ -325,21 +325,21 @@ fn a_pool_that_is_being_deleted_serves_nobody() {
     for name in ["a", "b"] {
         pool(&mut index, name, deleted.clone());
     }
-    assert_eq!(server(&index), PoolPresence::Present);
+    assert_eq!(presence(&index), PoolPresence::Present);
     pool(&mut index, "c", deleted);
-    assert_eq!(server(&index), PoolPresence::Terminating);
+    assert_eq!(presence(&index), PoolPresence::Terminating);
 }
 
 #[test]
-fn one_that_holds_sandboxes_of_a_pool_that_is_gone_is_served_by_no_other() {
+fn a_claim_that_holds_sandboxes_of_a_pool_that_is_gone_is_served_by_no_other() {
     let mut index = with([0, 1, 0]);
     claim(&mut index, json!({"spec": {"replicas": 2}}));
     pod(&mut index, "gone", "gone-0", "new", Some("run"));
-    assert_eq!(server(&index), PoolPresence::Absent);
+    assert_eq!(presence(&index), PoolPresence::Absent);
 }
 
 #[test]
-fn the_defaults_of_a_pool_tell_what_will_do_there() {
+fn the_defaults_of_a_pool_say_what_would_do_there() {
     let mut index = with([0, 0, 1]);
     for number in 0..3 {
         pod(&mut index, "a", &format!("a-{number}"), "old", None);
@@ -349,40 +349,40 @@ fn the_defaults_of_a_pool_tell_what_will_do_there() {
         "a",
         json!({"spec": {"claimDefaults": {"revisionPolicy": "Latest"}}}),
     );
-    assert_eq!(servers(&index), ["c"]);
+    assert_eq!(serving_pools(&index), ["c"]);
 }
 
 #[test]
-fn one_for_more_than_a_pool_ever_keeps_warm_goes_to_another() {
+fn a_claim_for_more_than_a_pool_ever_keeps_warm_goes_to_another() {
     let mut index = with([1, 0, 0]);
     claim(&mut index, json!({"spec": {"replicas": 2, "onEmpty": "Wait"}}));
-    assert_eq!(servers(&index), ["a"], "no pool keeps two warm");
+    assert_eq!(serving_pools(&index), ["a"], "no pool keeps two warm");
     pool(&mut index, "b", json!({"spec": {"capacity": {"minTotal": 2}}}));
-    assert_eq!(servers(&index), ["b"]);
+    assert_eq!(serving_pools(&index), ["b"]);
 }
 
 #[test]
-fn one_that_was_left_half_bound_is_published_on_the_terms_of_the_pool_whose_sandboxes_it_holds() {
+fn a_half_bound_claim_is_published_with_the_defaults_of_the_pool_whose_sandboxes_it_holds() {
     let mut index = with([0, 5, 0]);
     let defaults = json!({"lifetimeSeconds": 60});
     pool(&mut index, "a", json!({"spec": {"claimDefaults": defaults}}));
     pod(&mut index, "a", "a-0", "new", Some("run"));
-    let view = index.claim_snapshot(&Key::new("default", "run"), now()).unwrap();
-    let status = plan(&view).status.unwrap();
+    let snapshot = index.claim_snapshot(&Key::new("default", "run"), now()).unwrap();
+    let status = plan(&snapshot).status.unwrap();
     let end = status.expiration_time.map(|time| time.0);
     assert_eq!(end, Some(now() + SignedDuration::from_secs(60)));
 }
 
 #[test]
-fn one_whose_time_comes_unbound_keeps_what_the_pool_that_was_to_serve_it_said() {
+fn a_claim_that_ends_unbound_keeps_the_defaults_of_its_assigned_pool() {
     let mut index = with([0, 0, 0]);
     let defaults = json!({"ttlSecondsAfterFinished": 600});
     pool(&mut index, "a", json!({"spec": {"claimDefaults": defaults}}));
-    let selected_pools = view(&index, "a").selected_pools;
+    let selected_pools = snapshot(&index, "a").selected_pools;
     index.assign_pools(&selected_pools);
     claim(&mut index, json!({"spec": {"shutdownTime": now().to_string()}}));
-    let view = index.claim_snapshot(&Key::new("default", "run"), now()).unwrap();
-    let status = serde_json::to_value(plan(&view).status.unwrap()).unwrap();
+    let snapshot = index.claim_snapshot(&Key::new("default", "run"), now()).unwrap();
+    let status = serde_json::to_value(plan(&snapshot).status.unwrap()).unwrap();
     assert_eq!(
         (&status["phase"], &status["pool"]),
         (&json!("Expired"), &json!("a"))

@@ -1,11 +1,14 @@
-//! A bound claim: its status follows its sandboxes, one that is lost is replaced or ends the claim, and it expires.
+//! A bound claim: its status follows its sandboxes until it loses one or expires.
 
 use crate::api::SandboxClaimStatus;
 use crate::api::claim::{BoundSandbox, OnSandboxLost, Phase};
 use crate::api::conditions::claim as reasons;
 use crate::cache::snapshot::ClaimSnapshot;
 use crate::model::sandbox::{PodPhase, Sandbox};
-use crate::planner::claim::{ClaimPlan, expire, fail, say, unpublished, write};
+use crate::planner::claim::claim_plan::ClaimPlan;
+use crate::planner::claim::conditions;
+use crate::planner::claim::end::{expire, fail};
+use crate::planner::claim::unpublished::unpublished;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use std::collections::HashMap;
@@ -19,7 +22,7 @@ pub(crate) fn plan(snapshot: &ClaimSnapshot) -> ClaimPlan {
     }
     let (kept, lost) = kept_and_lost(snapshot);
     let mut plan = if lost.is_empty() && !kept.is_empty() {
-        write(claim, following(snapshot, &kept, expiration))
+        ClaimPlan::write(claim, following(snapshot, &kept, expiration))
     } else {
         lose(snapshot, &kept, &lost)
     };
@@ -28,9 +31,9 @@ pub(crate) fn plan(snapshot: &ClaimSnapshot) -> ClaimPlan {
     plan
 }
 
-/// A published sandbox that the claim has, as its status lists it and as it is.
+/// A published sandbox that the claim still has: the entry of its status, and the pod.
 type Kept<'a> = (&'a BoundSandbox, Arc<Sandbox>);
-/// One that it has lost, as it is unless it is gone.
+/// A published sandbox that the claim has lost: the entry of its status, and the pod unless it is gone.
 type Lost<'a> = (&'a BoundSandbox, Option<&'a Arc<Sandbox>>);
 
 /// The sandboxes that the status lists.
@@ -46,8 +49,8 @@ pub(crate) fn kept_and_lost(snapshot: &ClaimSnapshot) -> (Vec<Kept<'_>>, Vec<Los
     (kept, lost)
 }
 
-/// Whether a sandbox that is still there is lost. On a node that does not answer, one that is being deleted may stay so
-/// for ever: a claim that wants another does not wait for its end.
+/// Whether a sandbox that still exists is lost. On a node that does not answer, a sandbox may be terminating for ever, so a
+/// claim with `onSandboxLost: Replace` does not wait for its end.
 fn is_lost(snapshot: &ClaimSnapshot, sandbox: &Sandbox) -> bool {
     let replaced = snapshot.resolved_spec.on_sandbox_lost == OnSandboxLost::Replace;
     sandbox.phase == PodPhase::Failed || (sandbox.terminating && replaced)
@@ -73,8 +76,8 @@ fn following(
         expiration_time: expiration.map(Time),
         ..claim.status.clone()
     };
-    let statements = vec![say::bound(&sandboxes), say::readiness(&sandboxes)];
-    say::with_conditions(claim, status, statements, snapshot.now)
+    let statements = vec![conditions::bound(&sandboxes), conditions::readiness(&sandboxes)];
+    conditions::with_conditions(claim, status, statements, snapshot.now)
 }
 
 fn with_ip(entry: &BoundSandbox, sandbox: &Sandbox) -> BoundSandbox {
@@ -88,7 +91,7 @@ fn with_ip(entry: &BoundSandbox, sandbox: &Sandbox) -> BoundSandbox {
 /// Sandboxes of the claim are gone or have failed: it ends, or it waits again for as many others.
 pub(crate) fn lose(snapshot: &ClaimSnapshot, kept: &[Kept<'_>], lost: &[Lost<'_>]) -> ClaimPlan {
     let claim = &snapshot.claim;
-    let what = match lost {
+    let loss = match lost {
         [(entry, Some(sandbox)), ..] if sandbox.terminating => {
             format!("sandbox {} is being deleted", entry.name)
         }
@@ -106,7 +109,7 @@ pub(crate) fn lose(snapshot: &ClaimSnapshot, kept: &[Kept<'_>], lost: &[Lost<'_>
             } else {
                 ""
             };
-            fail(snapshot, reasons::SANDBOX_LOST, &format!("{what}{hint}"))
+            fail(snapshot, reasons::SANDBOX_LOST, &format!("{loss}{hint}"))
         }
         OnSandboxLost::Replace => {
             let status = SandboxClaimStatus {
@@ -116,11 +119,11 @@ pub(crate) fn lose(snapshot: &ClaimSnapshot, kept: &[Kept<'_>], lost: &[Lost<'_>
                 expiration_time: claim.expiration().map(Time),
                 ..claim.status.clone()
             };
-            let message = format!("{what} and is being replaced");
-            let statements = say::unbound(reasons::SANDBOX_LOST, &message);
-            write(
+            let message = format!("{loss} and is being replaced");
+            let statements = conditions::unbound(reasons::SANDBOX_LOST, &message);
+            ClaimPlan::write(
                 claim,
-                say::with_conditions(claim, status, statements, snapshot.now),
+                conditions::with_conditions(claim, status, statements, snapshot.now),
             )
         }
     };

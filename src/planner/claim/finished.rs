@@ -1,8 +1,9 @@
-//! A claim that has ended: it gives back what it may not keep, and in its time it is deleted.
+//! A claim that has ended: which sandboxes it releases, and when it is deleted.
 
 use crate::api::claim::ReleasePolicy;
 use crate::cache::snapshot::ClaimSnapshot;
-use crate::planner::claim::{ClaimPlan, unpublished};
+use crate::planner::claim::claim_plan::ClaimPlan;
+use crate::planner::claim::unpublished::unpublished;
 
 /// A Failed claim keeps the sandboxes that its tenant knows of until it is deleted.
 pub(crate) fn failed(snapshot: &ClaimSnapshot) -> ClaimPlan {

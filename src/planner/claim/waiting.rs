@@ -1,17 +1,21 @@
-//! A claim without all its sandboxes: it is published once it holds them, and says meanwhile why it waits.
+//! A claim without all its sandboxes: when it is published, and why it waits.
 
 use crate::api::claim::OnEmpty;
-use crate::api::conditions;
+use crate::api::conditions as api_conditions;
 use crate::api::conditions::claim as reasons;
 use crate::cache::snapshot::{ClaimSnapshot, PoolPresence};
 use crate::model::claim::{Claim, Target};
 use crate::model::sandbox::Sandbox;
-use crate::planner::claim::{ClaimPlan, binding, bound, expire, fail, pending, unpublished, write};
+use crate::planner::claim::bound;
+use crate::planner::claim::claim_plan::ClaimPlan;
+use crate::planner::claim::end::{expire, fail};
+use crate::planner::claim::status::{binding, pending};
+use crate::planner::claim::unpublished::unpublished;
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 
-/// How long a claim waits before its status says so. Most wait less, and a write saved here is a binding
-/// served sooner there.
+/// How long a claim waits before its status says so. Most claims wait less, and a write that is saved lets another claim be
+/// bound sooner.
 const PATIENCE: SignedDuration = SignedDuration::from_millis(500);
 
 pub(crate) fn plan(snapshot: &ClaimSnapshot) -> ClaimPlan {
@@ -27,18 +31,19 @@ pub(crate) fn plan(snapshot: &ClaimSnapshot) -> ClaimPlan {
     let wanted = claim.wanted();
     let (kept, lost) = bound::kept_and_lost(snapshot);
     let mut plan = if !lost.is_empty() {
-        // One that waits for what it has lost to be replaced has lost more.
+        // The claim waits for the replacement of a lost sandbox and has lost another.
         bound::lose(snapshot, &kept, &lost)
     } else if let Some(whole) = usable.get(..wanted) {
         let warm = |sandbox: &Sandbox| ready_before(sandbox, claim);
-        write(
+        ClaimPlan::write(
             claim,
             binding(claim, &snapshot.resolved_spec, whole, warm, snapshot.now),
         )
     } else {
         wait(snapshot)
     };
-    // What has died before it was published is nobody's. What is too many is known once the status tells which are kept.
+    // A sandbox that ended before it was published is of no use. Surplus sandboxes are released after the status is
+    // published, because only the status says which ones the claim keeps.
     plan.release = unpublished(snapshot);
     plan.release.retain(|sandbox| sandbox.finished());
     let end = end(snapshot).filter(|end| *end > snapshot.now);
@@ -46,8 +51,8 @@ pub(crate) fn plan(snapshot: &ClaimSnapshot) -> ClaimPlan {
     plan
 }
 
-/// When the claim itself has to see to its end. The pool that is there fails it in its time, and one that is not understood
-/// fails of itself never.
+/// When the claim's own plan ends it. A pool that is present fails its waiting claims itself, and a claim that is not
+/// understood never times out.
 pub(crate) fn end(snapshot: &ClaimSnapshot) -> Option<Timestamp> {
     let deadline = snapshot.claim.deadline(&snapshot.resolved_spec);
     let own =
@@ -55,8 +60,7 @@ pub(crate) fn end(snapshot: &ClaimSnapshot) -> Option<Timestamp> {
     [snapshot.claim.expiration(), own].into_iter().flatten().min()
 }
 
-/// The pods that the claim holds and may keep, those that its status names and then those that run first, and always in
-/// the same order.
+/// The pods that the claim holds and may keep: those that its status names first, then Ready ones, then by name.
 fn usable(snapshot: &ClaimSnapshot) -> Vec<Arc<Sandbox>> {
     let usable = snapshot.sandboxes.iter().filter(|s| snapshot.claim.keeps(s));
     let mut usable: Vec<_> = usable.cloned().collect();
@@ -70,8 +74,8 @@ fn usable(snapshot: &ClaimSnapshot) -> Vec<Arc<Sandbox>> {
     usable
 }
 
-/// Whether the sandbox was Ready before the claim came, for a binding whose beginning nobody remembers. The API
-/// tells readiness in whole seconds, so one of the same second is taken for later.
+/// Whether the sandbox was Ready before the claim came, for a binding that began before this process did. The API writes
+/// readiness in whole seconds, so a sandbox of the same second counts as Ready later.
 fn ready_before(sandbox: &Sandbox, claim: &Claim) -> bool {
     let second = claim.arrived.as_second();
     sandbox
@@ -79,8 +83,8 @@ fn ready_before(sandbox: &Sandbox, claim: &Claim) -> bool {
         .is_some_and(|since| since.as_second() < second)
 }
 
-/// Why an unbound claim waits. Written when the reason changes, not as the queue moves: a status write per
-/// claim and per step of the queue would cost more than all bindings together.
+/// Says why an unbound claim waits. The status is written when the reason changes, not as the queue moves: a write per claim
+/// and per step of the queue would cost more than all bindings together.
 fn wait(snapshot: &ClaimSnapshot) -> ClaimPlan {
     let (claim, now) = (&snapshot.claim, snapshot.now);
     let deadline = claim.deadline(&snapshot.resolved_spec);
@@ -108,12 +112,12 @@ fn wait(snapshot: &ClaimSnapshot) -> ClaimPlan {
             ..Default::default()
         };
     }
-    let said =
-        conditions::find(&claim.status.conditions, conditions::BOUND).is_some_and(|c| c.reason == reason);
+    let said = api_conditions::find(&claim.status.conditions, api_conditions::BOUND)
+        .is_some_and(|c| c.reason == reason);
     if said && claim.status.observed_generation == claim.generation {
         return ClaimPlan::default();
     }
-    write(claim, pending(claim, reason, &message, now))
+    ClaimPlan::write(claim, pending(claim, reason, &message, now))
 }
 
 fn missing(snapshot: &ClaimSnapshot) -> String {

@@ -2,7 +2,7 @@
 //!
 //! They cost nothing between scrapes, and the series of a deleted pool end with it.
 
-use crate::cache::pool_stats::{PoolStats, SANDBOX_STATES, SandboxState};
+use crate::cache::pool_stats::{PoolStats, SANDBOX_STATES};
 use crate::cache::watch::SharedCache;
 use crate::model::Key;
 use crate::telemetry::metrics::meters::{Meters, labels};
@@ -87,20 +87,11 @@ fn of_state(metric: &mut MetricEncoder, key: &Key, stats: &PoolStats) -> fmt::Re
         for updated in [true, false] {
             let number = stats.sandboxes.get(&(state, updated)).copied();
             let revision = if updated { "updated" } else { "old" };
-            let labels = labels(key, [("state", name(state)), ("revision", revision)]);
+            let labels = labels(key, [("state", state.as_str()), ("revision", revision)]);
             set(metric, &labels, count(number.unwrap_or_default()))?;
         }
     }
     Ok(())
-}
-
-fn name(state: SandboxState) -> &'static str {
-    match state {
-        SandboxState::Warming => "warming",
-        SandboxState::Available => "available",
-        SandboxState::Claimed => "claimed",
-        SandboxState::Draining => "draining",
-    }
 }
 
 fn gauge<'a>(

@@ -77,7 +77,7 @@ impl Counts {
             .unwrap_or(0);
         // Two that do not see each other's deletions may each take all that may be missing.
         let floor = if scene.rules.two_operators {
-            floor - pool.max_unavailable
+            floor - pool.max_unavailable.max(i64::from(pool.both_zero))
         } else {
             floor
         };

@@ -151,6 +151,8 @@ pub struct Pool {
     /// How many may be unavailable in a rollout; with strategy Recreate all.
     pub max_unavailable: i64,
     pub max_surge: i64,
+    /// Both come to 0: a surge of 1 or, where `maxTotal` leaves no place for it, one missing.
+    pub both_zero: bool,
     pub min_total: i64,
     pub max_total: Option<i64>,
     pub min_ready: i64,
@@ -163,13 +165,18 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// How many must stay available in a rollout beside `claimed` sandboxes. Where `maxTotal` leaves no room for all the
-    /// replicas, one of those that it has room for may go.
+    /// How many must stay available in a rollout beside `claimed` sandboxes. Where `maxTotal` leaves capacity for fewer
+    /// than the replicas, one of those that fit may go.
     pub fn floor(&self, claimed: i64) -> i64 {
-        let floor = self.replicas - self.max_unavailable;
-        let room = self.max_total.map_or(i64::MAX, |max| max - claimed);
-        if room < self.replicas {
-            floor.min(room - self.max_unavailable.min(1))
+        let capacity = self.max_total.map_or(i64::MAX, |max| max - claimed);
+        let max_unavailable = if self.both_zero && capacity <= self.replicas {
+            self.max_unavailable.max(1)
+        } else {
+            self.max_unavailable
+        };
+        let floor = self.replicas - max_unavailable;
+        if capacity < self.replicas {
+            floor.min(capacity - max_unavailable.min(1))
         } else {
             floor
         }
@@ -181,12 +188,7 @@ impl Pool {
         let strategy = &spec["updateStrategy"];
         let max_unavailable = resolved(&strategy["maxUnavailable"], replicas, 0);
         let max_surge = resolved(&strategy["maxSurge"], replicas, 99);
-        // Both nothing is one, or else nothing could ever be replaced.
-        let may_be_missing = if max_surge == 0 {
-            max_unavailable.max(1)
-        } else {
-            max_unavailable
-        };
+        let both_zero = max_unavailable == 0 && max_surge == 0;
         let all_at_once = strategy["type"] == "Recreate";
         Self {
             name: event.name().into(),
@@ -194,8 +196,9 @@ impl Pool {
             current_revision: text(&event.object, "/status/currentRevision").into(),
             update_revision: text(&event.object, "/status/updateRevision").into(),
             replicas,
-            max_unavailable: if all_at_once { replicas } else { may_be_missing },
-            max_surge,
+            max_unavailable: if all_at_once { replicas } else { max_unavailable },
+            max_surge: max_surge.max(i64::from(both_zero)),
+            both_zero,
             min_total: spec["capacity"]["minTotal"].as_i64().unwrap_or(0),
             max_total: spec["capacity"]["maxTotal"].as_i64(),
             min_ready: spec["minReadySeconds"].as_i64().unwrap_or(0),

@@ -105,7 +105,7 @@ fn waiting(index: &Index, claim: &Claim, status: &SandboxClaimStatus, now: Times
             message(status, conditions::BOUND)
         )];
     }
-    let assigned_pool = index.server(claim, now);
+    let assigned_pool = index.serving_pool(claim, now);
     let Some(pool_plan) = assigned_pool.and_then(|pool| PoolPlan::of(index, &pool, now)) else {
         let why = message(status, conditions::BOUND);
         let mut sentences = vec![format!("Claim {name} has waited {age}: {why}.")];

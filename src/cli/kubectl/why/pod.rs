@@ -11,7 +11,7 @@ use crate::model::lifecycle_hook::Hook;
 use crate::model::pool_spec::ResolvedPoolSpec;
 use crate::model::sandbox::{Owner, PodPhase, Sandbox};
 use crate::planner::Step;
-use crate::planner::removal_order::Lines;
+use crate::planner::queues::SandboxQueues;
 use jiff::Timestamp;
 use std::sync::Arc;
 
@@ -92,7 +92,7 @@ fn unclaimed(sandbox: &Arc<Sandbox>, pool_plan: &PoolPlan, now: Timestamp) -> Ve
         ));
     }
     sentences.push(revision(sandbox, pool_plan));
-    sentences.extend(ranks(sandbox, &Lines::of(&pool_plan.snapshot)));
+    sentences.extend(ranks(sandbox, &SandboxQueues::of(&pool_plan.snapshot)));
     sentences.extend(pool::error(pool_plan));
     sentences.push(next(sandbox, pool_plan));
     sentences
@@ -213,14 +213,14 @@ fn revision(sandbox: &Sandbox, pool_plan: &PoolPlan) -> String {
 }
 
 /// The rank of the sandbox in the order of claiming and in the order of removal.
-fn ranks(sandbox: &Sandbox, lines: &Lines) -> Vec<String> {
+fn ranks(sandbox: &Sandbox, queues: &SandboxQueues) -> Vec<String> {
     let in_line = |line: &[Arc<Sandbox>]| {
         let index = line.iter().position(|s| s.uid == sandbox.uid)?;
         Some(rank(index, line.len()))
     };
-    let claiming = in_line(&lines.claiming).map(|rank| format!("It is {rank} to be claimed."));
-    let removal =
-        in_line(&lines.removal).map(|rank| format!("It is {rank} to be deleted when the pool has too many."));
+    let claiming = in_line(&queues.claiming).map(|rank| format!("It is {rank} to be claimed."));
+    let removal = in_line(&queues.removal)
+        .map(|rank| format!("It is {rank} to be deleted when the pool has too many."));
     [claiming, removal].into_iter().flatten().collect()
 }
 

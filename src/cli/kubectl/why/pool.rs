@@ -7,7 +7,7 @@ use crate::cache::index::Index;
 use crate::cli::kubectl::why::format::{are, because, claims, sandboxes};
 use crate::cli::kubectl::why::pool_plan::PoolPlan;
 use crate::model::Key;
-use crate::planner::{AT_ONCE, Step};
+use crate::planner::{BURST_REPLICAS, Step};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use std::collections::BTreeMap;
@@ -98,25 +98,30 @@ pub(super) fn shortage(pool_plan: &PoolPlan) -> Vec<String> {
         sandboxes(shortfall.missing),
         are(shortfall.missing)
     ));
-    if shortfall.room < shortfall.missing {
+    if shortfall.total_headroom < shortfall.missing {
         let max = spec.max_total.unwrap_or_default();
         sentences.push(format!(
             "capacity.maxTotal is {max}, claimed and terminating ones included, and has room for {} more.",
-            shortfall.room
+            shortfall.total_headroom
         ));
     }
-    if shortfall.ceiling < shortfall.missing.min(shortfall.room) {
+    if shortfall.warming_headroom < shortfall.missing.min(shortfall.total_headroom) {
         sentences.push(format!(
             "At most scaleStrategy.maxUnavailable ({}) sandboxes warm up at once; the others are created as these become \
              available.",
             spec.warming
         ));
     }
-    if created >= AT_ONCE {
+    if created >= BURST_REPLICAS {
         sentences.push(format!(
-            "At most {AT_ONCE} sandboxes are created at once; the others follow."
+            "At most {BURST_REPLICAS} sandboxes are created at once; the others follow."
         ));
-    } else if created < shortfall.missing.min(shortfall.room).min(shortfall.ceiling) {
+    } else if created
+        < shortfall
+            .missing
+            .min(shortfall.total_headroom)
+            .min(shortfall.warming_headroom)
+    {
         sentences.push(
             "While no sandbox of the revision has become available, at most maxUnavailable and maxSurge together are \
              created at once."
@@ -160,7 +165,8 @@ fn blocker(pool_plan: &PoolPlan, reason: &str) -> Option<String> {
     let (pool, plan) = (&pool_plan.snapshot.pool, &pool_plan.plan);
     let spec = &pool.spec;
     let old = count(plan.status.replicas - plan.status.updated);
-    let stay = spec.min_available_beside(count(plan.status.claimed));
+    let claimed = count(plan.status.claimed);
+    let stay = spec.min_available_beside(claimed);
     let replaces = plan.actions.iter().any(|a| a.reason == "OldRevision");
     match reason {
         progressing::COMPLETE | progressing::PARTITION_COMPLETE => None,
@@ -176,7 +182,7 @@ fn blocker(pool_plan: &PoolPlan, reason: &str) -> Option<String> {
             "No old sandbox can be deleted now: {} {} available, and updateStrategy.maxUnavailable ({}) requires {} to stay available.",
             plan.status.available,
             are(count(plan.status.available)),
-            spec.max_unavailable,
+            spec.rollout_budget(claimed).max_unavailable,
             stay
         )),
         _ => Some(

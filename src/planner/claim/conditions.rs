@@ -1,7 +1,7 @@
-//! What a claim's conditions say.
+//! What the conditions of a claim say.
 
 use crate::api::SandboxClaimStatus;
-use crate::api::conditions;
+use crate::api::conditions as api_conditions;
 use crate::api::conditions::{Statement, Truth, claim as reasons};
 use crate::model::claim::Claim;
 use crate::model::sandbox::{PodPhase, Sandbox};
@@ -14,18 +14,18 @@ pub(crate) fn with_conditions(
     statements: Vec<Statement>,
     now: Timestamp,
 ) -> SandboxClaimStatus {
-    let set = |s| conditions::set(&claim.status.conditions, s, Some(claim.generation), now);
+    let set = |s| api_conditions::set(&claim.status.conditions, s, Some(claim.generation), now);
     status.conditions = statements.into_iter().map(set).collect();
     status
 }
 
 pub(crate) fn bound(sandboxes: &[Arc<Sandbox>]) -> Statement {
     let message = match sandboxes {
-        [one] => format!("sandbox {} belongs to this claim", one.key.name),
+        [sandbox] => format!("sandbox {} belongs to this claim", sandbox.key.name),
         all => format!("{} sandboxes belong to this claim", all.len()),
     };
     Statement {
-        type_: conditions::BOUND,
+        type_: api_conditions::BOUND,
         status: Truth::True,
         reason: reasons::BOUND,
         message,
@@ -36,13 +36,13 @@ pub(crate) fn unbound(reason: &'static str, message: &str) -> Vec<Statement> {
     let message = message.to_string();
     vec![
         Statement {
-            type_: conditions::BOUND,
+            type_: api_conditions::BOUND,
             status: Truth::False,
             reason,
             message: message.clone(),
         },
         Statement {
-            type_: conditions::READY,
+            type_: api_conditions::READY,
             status: Truth::False,
             reason: reasons::NOT_BOUND,
             message,
@@ -50,14 +50,14 @@ pub(crate) fn unbound(reason: &'static str, message: &str) -> Vec<Statement> {
     ]
 }
 
-/// Ready is what all the sandboxes are; the first that is not says why.
+/// Ready is True while all sandboxes of the claim are Ready. The message names the first that is not.
 pub(crate) fn readiness(sandboxes: &[Arc<Sandbox>]) -> Statement {
     let (holds, reason, message) = match (sandboxes.iter().find_map(|s| not_ready(s)), sandboxes) {
         (Some((reason, message)), _) => (false, reason, message),
-        (None, [one]) => (
+        (None, [sandbox]) => (
             true,
             reasons::SANDBOX_READY,
-            format!("sandbox {} is ready", one.key.name),
+            format!("sandbox {} is ready", sandbox.key.name),
         ),
         (None, all) => (
             true,
@@ -66,7 +66,7 @@ pub(crate) fn readiness(sandboxes: &[Arc<Sandbox>]) -> Statement {
         ),
     };
     Statement {
-        type_: conditions::READY,
+        type_: api_conditions::READY,
         status: holds.into(),
         reason,
         message,

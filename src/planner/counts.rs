@@ -1,0 +1,168 @@
+//! The numbers that decide how far a plan may go.
+
+use crate::api::pool::UpdateStrategyType;
+use crate::model::pool_spec::RolloutBudget;
+use crate::planner::draft::Draft;
+
+/// Numbers of unclaimed sandboxes as the draft stands. A phase counts again after it has removed or restored some.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// `maxUnavailable` and `maxSurge` as they count beside what is claimed.
+    pub(crate) budget: RolloutBudget,
+    /// What `maxTotal` allows beside the claimed sandboxes; `usize::MAX` without a bound.
+    pub(crate) total_capacity_left: usize,
+    /// What `maxTotal` allows to be created beside every pod that exists; `usize::MAX` without a bound.
+    pub(crate) total_headroom: usize,
+    /// Sandboxes that will be there once the watch has shown every write in flight.
+    pub(crate) present: usize,
+    /// Of `present`, the sandboxes of the update revision.
+    pub(crate) updated: usize,
+    /// Of `present`, the sandboxes of old revisions.
+    pub(crate) old: usize,
+    /// Of `updated`, the sandboxes that are not available, creations in flight included.
+    pub(crate) updated_warming: usize,
+    /// Wanted sandboxes, whatever `maxTotal` allows: `replicas` and the demand of waiting claims, and never fewer than
+    /// `minTotal` leaves to the unclaimed. What a claim for the update revision waits for comes on top of the old
+    /// sandboxes that stay.
+    pub(crate) desired: usize,
+    /// Old sandboxes that would be there without the claims that only the update revision can serve.
+    pub(crate) max_old: usize,
+    /// Sandboxes above which the pool is trimmed, the surge not included.
+    pub(crate) max_present: usize,
+    /// Sandboxes that stay on an old revision: the partition, and what a paused rollout has not replaced.
+    pub(crate) kept: usize,
+    /// Old sandboxes above `kept`, without those to be evicted, which go by themselves.
+    pub(crate) surplus_old: usize,
+    /// Old sandboxes to be replaced in the end.
+    pub(crate) to_replace: usize,
+    /// Old sandboxes to be made, because fewer are left than stay, or will be once the evicted ones have gone.
+    pub(crate) missing_old: usize,
+    /// Sandboxes wanted above `desired` now, so that replacements are available before others go.
+    pub(crate) surge: usize,
+    /// Sandboxes that may start to warm up now under `scaleStrategy.maxUnavailable`.
+    pub(crate) warming_headroom: usize,
+    /// Sandboxes of the update revision that may be created before the first of them has been available. What claims
+    /// take meanwhile is made up from the revision that works, so a template that never becomes ready cannot empty the
+    /// pool. `usize::MAX` once it has been available.
+    pub(crate) unproven_headroom: usize,
+    /// More sandboxes of the old revision that would serve anything. A claim that only the update revision can serve
+    /// gains nothing by one, and neither does the surge of the rollout.
+    pub(crate) useful_old: usize,
+}
+
+impl Counts {
+    /// Counts the sandboxes of a draft.
+    pub(crate) fn of(draft: &Draft) -> Self {
+        let spec = &draft.snapshot.pool.spec;
+        let creating = draft.snapshot.creating.len();
+        let creating_updated = draft.creating_updated();
+        let unclaimed = || draft.unclaimed.iter();
+        let budget = spec.rollout_budget(draft.claimed + draft.set_aside);
+        let total_capacity_left = spec.total_capacity_left(draft.claimed);
+
+        let present = draft.unclaimed.len() + creating + draft.returning;
+        let updated = unclaimed().filter(|u| u.updated).count() + creating_updated + draft.returning_updated;
+        let old = present - updated;
+        let warming = unclaimed().filter(|u| !u.available).count() + creating;
+        let updated_warming = unclaimed().filter(|u| u.updated && !u.available).count() + creating_updated;
+        let old_evicting = unclaimed().filter(|u| !u.updated && u.evict_requested).count();
+
+        let desired_for =
+            |demand: usize| (spec.replicas + demand).max(spec.min_total.saturating_sub(draft.claimed));
+        let without_latest = desired_for(draft.demand - draft.demand_latest);
+        let max_old = spec.max_warm.max(without_latest).min(total_capacity_left);
+        let beside_old = match draft.demand_latest {
+            0 => 0,
+            latest => old.min(max_old) + latest,
+        };
+        let desired = desired_for(draft.demand).max(beside_old);
+        let max_present = spec.max_warm.max(desired).min(total_capacity_left);
+
+        let fitting = desired.min(total_capacity_left);
+        let wanted = present.clamp(fitting, max_present.max(fitting));
+        let kept = match (old > 0 || draft.revisions.previous.is_some(), spec.paused) {
+            (false, _) => 0,
+            // A claim for the update revision gets a sandbox of it even here, and no old sandbox is made for it.
+            (true, true) => spec.partition.max(wanted.saturating_sub(updated).min(max_old)),
+            (true, false) => spec.partition,
+        };
+        // Beside the sandboxes that stay, an evicted sandbox goes by itself. Replacing another would remove what was made
+        // in its place.
+        let going = if kept > 0 { old_evicting } else { 0 };
+        let surplus_old = old.saturating_sub(kept + going);
+        // Soon as many claims will take updated sandboxes as took sandboxes recently. Those updated sandboxes replace no old
+        // sandbox.
+        let recently_claimed = draft.snapshot.recent_claims.len();
+        let to_replace = if recently_claimed > 0 {
+            surplus_old
+        } else {
+            surplus_old.min(wanted.saturating_sub(kept).saturating_sub(updated))
+        };
+        let rolls = spec.strategy == UpdateStrategyType::RollingUpdate && !spec.paused && to_replace > 0;
+        let for_update = if rolls { to_replace + recently_claimed } else { 0 };
+        let surge = budget
+            .max_surge
+            .min(for_update.max(surge_for_evictions(draft, budget.max_unavailable)));
+
+        let claims_of_update = draft
+            .revisions
+            .previous
+            .as_ref()
+            .map_or(0, |_| draft.demand_latest);
+        let old_with_unconfirmed = old + draft.unconfirmed - draft.unconfirmed_unproven;
+        let trusted = draft.proven
+            || draft.revisions.previous.is_none()
+            || spec.strategy == UpdateStrategyType::Recreate;
+        Self {
+            budget,
+            total_capacity_left,
+            total_headroom: spec
+                .max_total
+                .map_or(usize::MAX, |max| max.saturating_sub(draft.existing)),
+            present,
+            updated,
+            old,
+            updated_warming,
+            desired,
+            max_old,
+            max_present,
+            kept,
+            surplus_old,
+            to_replace,
+            missing_old: kept.saturating_sub(old - old_evicting),
+            surge,
+            warming_headroom: spec.warming_ceiling(desired).saturating_sub(warming),
+            unproven_headroom: if trusted {
+                usize::MAX
+            } else {
+                spec.rollout_width()
+                    .saturating_sub(updated_warming + draft.unconfirmed_unproven)
+            },
+            useful_old: desired.saturating_sub(claims_of_update + old_with_unconfirmed),
+        }
+    }
+
+    /// `unclaimed` sandboxes, as far as `maxTotal` allows them beside the claimed ones.
+    pub(crate) fn within_total(&self, unclaimed: usize) -> usize {
+        unclaimed.min(self.total_capacity_left)
+    }
+
+    /// How many of the wanted sandboxes that are missing the two revisions allow to be created now.
+    pub(crate) fn max_creatable(&self) -> usize {
+        self.unproven_headroom.saturating_add(self.useful_old)
+    }
+}
+
+/// Evictions still to come that the budget does not allow without a replacement.
+fn surge_for_evictions(draft: &Draft, max_unavailable: usize) -> usize {
+    let evicted = draft.unclaimed.iter().filter(|u| u.evict_requested).count();
+    let warming = draft
+        .unclaimed
+        .iter()
+        .filter(|u| !u.evict_requested && !u.available)
+        .count();
+    let unavailable = warming + draft.snapshot.creating.len() + draft.unconfirmed;
+    (unavailable + evicted)
+        .saturating_sub(max_unavailable)
+        .min(evicted)
+}

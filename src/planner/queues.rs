@@ -1,0 +1,35 @@
+//! Which unclaimed sandbox is removed first, and which is claimed first.
+
+use crate::cache::snapshot::PoolSnapshot;
+use crate::model::sandbox::Sandbox;
+use crate::planner::draft::Draft;
+use crate::planner::evict;
+use crate::planner::revise;
+use crate::planner::unclaimed::UnclaimedSandbox;
+use std::sync::Arc;
+
+/// The unclaimed sandboxes of a pool in both orders.
+#[derive(Clone, Debug, Default)]
+pub struct SandboxQueues {
+    /// Sandboxes that neither drain nor have ended, the first to be removed first.
+    pub removal: Vec<Arc<Sandbox>>,
+    /// Sandboxes that a claim could take now, the first to be taken by a claim without a `revisionPolicy` first.
+    pub claiming: Vec<Arc<Sandbox>>,
+}
+
+impl SandboxQueues {
+    /// The queues of a pool.
+    pub fn of(snapshot: &PoolSnapshot) -> Self {
+        let revisions = revise::resolve(snapshot);
+        let mut draft = Draft::new(snapshot, &revisions);
+        evict::mark(&mut draft);
+        let unclaimed = draft.unclaimed;
+        let sandbox = |unclaimed: &UnclaimedSandbox| Arc::clone(&unclaimed.sandbox);
+        let claimable = unclaimed.iter().rev().filter(|u| u.may_be_claimed());
+        let (updated, old): (Vec<_>, Vec<_>) = claimable.partition(|u| u.updated);
+        Self {
+            claiming: updated.into_iter().chain(old).map(sandbox).collect(),
+            removal: unclaimed.iter().map(sandbox).collect(),
+        }
+    }
+}

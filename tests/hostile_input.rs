@@ -18,7 +18,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use warmpool::cli::documents::Documents;
 use warmpool::executor::pod_patch::claiming_patch;
-use warmpool::model::pool_spec::{IntOrPercent, Rounding};
+use warmpool::model::int_or_percent::{IntOrPercent, Rounding};
 use warmpool::model::revision::{ALPHABET, Template, hash};
 use warmpool::planner;
 use warmpool::planner::Step;

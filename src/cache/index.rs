@@ -5,6 +5,7 @@ use crate::cache::expectations::Expectations;
 use crate::cache::grouped::remove_from;
 use crate::cache::memory::Memory;
 use crate::cache::pod_templates::Templates;
+use crate::cache::reconcile_request::ReconcileRequest;
 use crate::cache::waiting_claims::WaitingClaims;
 use crate::cache::watch_progress::{WatchProgress, newer};
 use crate::model::Key;
@@ -17,15 +18,6 @@ use crate::model::stored::{StoredClaim, StoredPod, StoredPodTemplate, StoredPool
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
-
-/// An object to be reconciled.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum ReconcileRequest {
-    /// A Pool.
-    Pool(Key),
-    /// A SandboxClaim.
-    Claim(Key),
-}
 
 /// Everything that this process knows of the cluster. A clone is a copy of the operator's whole state.
 #[derive(Clone, Debug, Default)]

@@ -1,8 +1,9 @@
 //! Queries on the index: the snapshots of pools and claims, and single objects.
 
 use crate::api::ClaimDefaults;
-use crate::cache::index::{Index, ReconcileRequest};
+use crate::cache::index::Index;
 use crate::cache::memory::PoolMemory;
+use crate::cache::reconcile_request::ReconcileRequest;
 use crate::cache::snapshot::{ClaimSnapshot, PoolPresence, PoolSnapshot, SandboxEntry, Waiting};
 use crate::cache::waiting_claims::selector_queue;
 use crate::model::Key;

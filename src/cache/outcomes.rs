@@ -2,8 +2,9 @@
 
 use crate::api::claim::Phase;
 use crate::cache::grouped::remove_from;
-use crate::cache::index::{Index, ReconcileRequest};
+use crate::cache::index::Index;
 use crate::cache::memory::WrittenStatus;
+use crate::cache::reconcile_request::ReconcileRequest;
 use crate::cache::watch_progress::{WatchProgress, newer};
 use crate::model::Key;
 use crate::model::claim::Claim;

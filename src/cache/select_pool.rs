@@ -3,7 +3,8 @@
 use crate::api::ClaimDefaults;
 use crate::api::claim::{OnEmpty, RevisionPolicy};
 use crate::api::conditions;
-use crate::cache::index::{Index, ReconcileRequest};
+use crate::cache::index::Index;
+use crate::cache::reconcile_request::ReconcileRequest;
 use crate::cache::snapshot::Waiting;
 use crate::cache::waiting_claims::selector_queue;
 use crate::model::Key;

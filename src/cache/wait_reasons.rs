@@ -1,7 +1,8 @@
 //! Why each claim waits: what the plans of pools said, and bindings that the API server rejected.
 
 use crate::api::conditions::claim as reasons;
-use crate::cache::index::{Index, ReconcileRequest};
+use crate::cache::index::Index;
+use crate::cache::reconcile_request::ReconcileRequest;
 use crate::cache::snapshot::{PoolSnapshot, WaitReason};
 use crate::model::Key;
 use crate::model::claim::Claim;

@@ -1,14 +1,15 @@
 //! Watches each kind once. An event changes the index first, and only then requests reconciles.
 
 use crate::api::labels;
-use crate::cache::index::{Index, ReconcileRequest};
-use crate::cache::watch_health::Watches;
+use crate::cache::index::Index;
+use crate::cache::reconcile_request::{ReconcileRequest, ReconcileSender};
+use crate::cache::shared::SharedCache;
 use crate::client::error_chain::chain;
 use crate::client::request_errors;
 use crate::model::Key;
 use crate::model::stored;
 use crate::model::stored::{StoredClaim, StoredPod, StoredPodTemplate, StoredPool, StoredRevision};
-use futures::{StreamExt, channel::mpsc::UnboundedSender};
+use futures::StreamExt;
 use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
 use kube::runtime::WatchStreamExt;
@@ -20,30 +21,7 @@ use serde::de::DeserializeOwned;
 use std::collections::HashSet;
 use std::fmt::Debug;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::watch;
-
-/// Number of watches that have to deliver a first list before anything is planned.
-pub const KINDS: usize = 5;
-
-/// Inputs of a plan that no watch delivers. A replay passes its own.
-#[derive(Clone, Copy, Debug)]
-pub struct Inputs {
-    /// The current time.
-    pub now: fn() -> Timestamp,
-    /// A seed of fresh pod names.
-    pub seed: fn() -> u64,
-}
-
-impl Default for Inputs {
-    fn default() -> Self {
-        Self {
-            now: Timestamp::now,
-            seed: rand::random,
-        }
-    }
-}
 
 /// How long one watch lasts, in seconds. The next one continues where it ended, at the cost of one request. A connection
 /// that is silent for longer is dead.
@@ -52,55 +30,6 @@ const WATCH_SECONDS: u32 = 20;
 /// Longest silence on a connection before it is given up: a little longer than a watch without any event. It bounds how
 /// long a claim waits when a watch dies unnoticed (client-go pings after 30 s and waits 15 s).
 pub const SILENCE: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 4);
-
-/// The index, shared between the watches, the controllers and the executor.
-#[derive(Clone, Debug, Default)]
-pub struct SharedCache {
-    /// The state of each watch.
-    pub watches: Arc<Watches>,
-    index: Arc<Mutex<Index>>,
-    /// How many watches have delivered their first list.
-    complete: Arc<watch::Sender<usize>>,
-    /// Time and seeds.
-    pub inputs: Inputs,
-}
-
-impl SharedCache {
-    /// An empty cache with these inputs.
-    pub fn new(inputs: Inputs) -> Self {
-        Self {
-            inputs,
-            ..Self::default()
-        }
-    }
-
-    /// The current time.
-    pub fn now(&self) -> Timestamp {
-        (self.inputs.now)()
-    }
-
-    /// Locks the index: for a look-up, a change or a plan, never across a request.
-    pub fn lock(&self) -> MutexGuard<'_, Index> {
-        self.index.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Every watch has delivered its first list. An earlier plan would take unlisted objects for gone.
-    pub fn synced(&self) -> bool {
-        *self.complete.borrow() >= KINDS
-    }
-
-    /// Waits until [`SharedCache::synced`].
-    pub async fn until_synced(&self) {
-        let mut complete = self.complete.subscribe();
-        // This fails only without a sender, and `self` is one.
-        let _ = complete.wait_for(|complete| *complete >= KINDS).await;
-    }
-
-    /// One more watch has delivered its first list.
-    pub fn watch_synced(&self) {
-        self.complete.send_modify(|complete| *complete += 1);
-    }
-}
 
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
@@ -129,30 +58,9 @@ impl Backoff for Pauses {
 /// times while it is decoded.
 const PAGE: u32 = 50;
 
-/// Sends reconcile requests to the controllers.
-#[derive(Clone, Debug)]
-pub struct ReconcileSender {
-    /// To the controller of pools.
-    pub pools: UnboundedSender<Key>,
-    /// To the controller of claims.
-    pub claims: UnboundedSender<Key>,
-}
-
-impl ReconcileSender {
-    /// Sends every request to its controller. A controller that has shut down needs none.
-    pub fn send(&self, to_reconcile: impl IntoIterator<Item = ReconcileRequest>) {
-        for trigger in to_reconcile {
-            let _ = match trigger {
-                ReconcileRequest::Pool(key) => self.pools.unbounded_send(key),
-                ReconcileRequest::Claim(key) => self.claims.unbounded_send(key),
-            };
-        }
-    }
-}
-
 /// What the watches read, and where they report.
 #[derive(Clone)]
-pub struct Feed {
+pub struct WatchContext {
     /// The client that they read through.
     pub client: Client,
     /// The only namespace that is watched; `None`: all.
@@ -246,11 +154,11 @@ impl Indexed for StoredPodTemplate {
 }
 
 /// Watches one kind for ever. Each event goes to `reflect` before it requests a reconcile.
-pub async fn run<K: Indexed>(feed: Feed, mut reflect: impl FnMut(&Event<K>)) {
+pub async fn run<K: Indexed>(context: WatchContext, mut reflect: impl FnMut(&Event<K>)) {
     let resource = format!("{}.{}", K::plural(&()), K::group(&()));
-    let api: Api<K> = match &feed.namespace {
-        Some(namespace) => Api::namespaced(feed.client, namespace),
-        None => Api::all(feed.client),
+    let api: Api<K> = match &context.namespace {
+        Some(namespace) => Api::namespaced(context.client, namespace),
+        None => Api::all(context.client),
     };
     let mut config = watcher::Config::default().timeout(WATCH_SECONDS).page_size(PAGE);
     if let Some(selector) = K::selector() {
@@ -264,12 +172,12 @@ pub async fn run<K: Indexed>(feed: Feed, mut reflect: impl FnMut(&Event<K>)) {
     let mut listed: Vec<K> = Vec::new();
     let mut complete = false;
     let kind = K::kind(&());
-    feed.shared.watches.begins(&kind);
+    context.shared.watches.begins(&kind);
     while let Some(event) = events.next().await {
         let event = match event {
             Ok(event) => event,
             Err(error) => {
-                feed.shared.watches.failed(&kind, chain(&error));
+                context.shared.watches.failed(&kind, chain(&error));
                 request_errors::log_watch_error(&resource, &error);
                 if request_errors::has_expired(&error) {
                     // The watcher would request the same version for ever.
@@ -284,24 +192,24 @@ pub async fn run<K: Indexed>(feed: Feed, mut reflect: impl FnMut(&Event<K>)) {
             Event::Init => listed.clear(),
             Event::InitApply(object) => listed.push(object),
             Event::InitDone => {
-                take_over_list(&mut feed.shared.lock(), std::mem::take(&mut listed));
-                feed.shared.watches.complete(&kind);
+                take_over_list(&mut context.shared.lock(), std::mem::take(&mut listed));
+                context.shared.watches.complete(&kind);
                 if !std::mem::replace(&mut complete, true) {
-                    feed.shared.watch_synced();
+                    context.shared.watch_synced();
                 }
                 // A list shows no deletion and no single change, so everything is reconciled.
-                if feed.shared.synced() {
-                    let all = feed.shared.lock().all();
-                    feed.to_reconcile.send(all);
+                if context.shared.synced() {
+                    let all = context.shared.lock().all();
+                    context.to_reconcile.send(all);
                 }
             }
             Event::Apply(object) => {
-                let touched = object.apply(&mut feed.shared.lock(), true);
-                feed.to_reconcile.send(touched);
+                let touched = object.apply(&mut context.shared.lock(), true);
+                context.to_reconcile.send(touched);
             }
             Event::Delete(object) => {
-                let touched = object.delete(&mut feed.shared.lock());
-                feed.to_reconcile.send(touched);
+                let touched = object.delete(&mut context.shared.lock());
+                context.to_reconcile.send(touched);
             }
         }
     }

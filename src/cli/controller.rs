@@ -1,6 +1,7 @@
 //! `warmpool controller`: sets up logs, endpoints and the client, and runs the operator.
 
-use crate::cache::watch::{SILENCE, SharedCache};
+use crate::cache::shared::SharedCache;
+use crate::cache::watch::SILENCE;
 use crate::cli::duration;
 use crate::cli::runtime::block_on;
 use crate::client::connect::{ClientOptions, ConfigError, client, config};

@@ -2,7 +2,7 @@
 //!
 //! The pool's reconcile binds. The claim's reconcile also finishes a binding that an earlier operator began.
 
-use crate::cache::index::ReconcileRequest;
+use crate::cache::reconcile_request::ReconcileRequest;
 use crate::controllers::commit;
 use crate::controllers::context::{Context, requeue_at};
 use crate::executor::task::Task;

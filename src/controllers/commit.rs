@@ -2,7 +2,8 @@
 
 use crate::api::PoolStatus;
 use crate::api::claim::Phase;
-use crate::cache::index::{Index, ReconcileRequest};
+use crate::cache::index::Index;
+use crate::cache::reconcile_request::ReconcileRequest;
 use crate::cache::snapshot::{ClaimSnapshot, PoolSnapshot};
 
 use crate::executor::store_revision;

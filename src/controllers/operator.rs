@@ -1,8 +1,10 @@
 //! Runs the operator: watches from the start, controllers while this process leads.
 
-use crate::cache::index::ReconcileRequest;
+use crate::cache::reconcile_request::ReconcileRequest;
+use crate::cache::reconcile_request::ReconcileSender;
+use crate::cache::shared::SharedCache;
 use crate::cache::watch;
-use crate::cache::watch::{Feed, ReconcileSender, SharedCache, reflect_names};
+use crate::cache::watch::{WatchContext, reflect_names};
 use crate::controllers::context::Context;
 use crate::controllers::leader_election::election::Lost;
 use crate::controllers::leader_election::{self, Elector, Term};
@@ -85,7 +87,7 @@ pub async fn run(
 
     let (pool_store, mut pool_names) = store::<StoredPool>();
     let (claim_store, mut claim_names) = store::<StoredClaim>();
-    let feed = Feed {
+    let watch_context = WatchContext {
         client: client.clone(),
         namespace: settings.namespace,
         shared: shared.clone(),
@@ -93,21 +95,21 @@ pub async fn run(
     };
     let watches = async move {
         tokio::join!(
-            watch::run::<StoredPool>(feed.clone(), move |event| {
+            watch::run::<StoredPool>(watch_context.clone(), move |event| {
                 reflect_names(&mut pool_names, event, |pool| StoredPool {
                     metadata: name_of(&pool.metadata),
                     ..Default::default()
                 });
             }),
-            watch::run::<StoredClaim>(feed.clone(), move |event| {
+            watch::run::<StoredClaim>(watch_context.clone(), move |event| {
                 reflect_names(&mut claim_names, event, |claim| StoredClaim {
                     metadata: name_of(&claim.metadata),
                     ..Default::default()
                 });
             }),
-            watch::run::<StoredPod>(feed.clone(), |_| {}),
-            watch::run::<StoredRevision>(feed.clone(), |_| {}),
-            watch::run::<StoredPodTemplate>(feed.clone(), |_| {}),
+            watch::run::<StoredPod>(watch_context.clone(), |_| {}),
+            watch::run::<StoredRevision>(watch_context.clone(), |_| {}),
+            watch::run::<StoredPodTemplate>(watch_context.clone(), |_| {}),
         )
     };
     let pool_config = Config::default().concurrency(POOL_RECONCILES);

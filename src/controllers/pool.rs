@@ -1,6 +1,6 @@
 //! Reconciles a pool: snapshot, plan and commit under one lock, then start what follows.
 
-use crate::cache::index::ReconcileRequest;
+use crate::cache::reconcile_request::ReconcileRequest;
 use crate::cache::snapshot::PoolSnapshot;
 use crate::controllers::commit;
 use crate::controllers::context::{Context, requeue_at};

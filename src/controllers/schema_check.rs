@@ -4,7 +4,7 @@
 //! CustomResourceDefinitions.
 
 use crate::api::crd;
-use crate::cache::watch::SharedCache;
+use crate::cache::shared::SharedCache;
 use crate::client::call::{CallError, call};
 use kube::Client;
 use kube::api::ListParams;

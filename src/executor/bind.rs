@@ -1,7 +1,7 @@
 //! Binds sandboxes to a claim (W1) and publishes them in its status (W2).
 
 use crate::api::conditions::claim as reasons;
-use crate::cache::index::ReconcileRequest;
+use crate::cache::reconcile_request::ReconcileRequest;
 use crate::client::call::{CallError, Class};
 use crate::executor::claim_pod::{ClaimPodOutcome, claim_pod};
 use crate::executor::handle::{BINDINGS, Executor};

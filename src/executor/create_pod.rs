@@ -1,7 +1,7 @@
 //! Creates pods under names chosen beforehand: a repeated POST cannot create two.
 
 use crate::api::{API_VERSION, labels};
-use crate::cache::index::ReconcileRequest;
+use crate::cache::reconcile_request::ReconcileRequest;
 use crate::client::call::{CallError, Class, call};
 use crate::client::object_requests;
 use crate::executor::handle::Executor;

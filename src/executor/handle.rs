@@ -1,8 +1,9 @@
 //! The executor: starts tasks, bounds their requests and requeues objects.
 
 use crate::cache::bind_limit;
-use crate::cache::index::ReconcileRequest;
-use crate::cache::watch::{ReconcileSender, SharedCache};
+use crate::cache::reconcile_request::ReconcileRequest;
+use crate::cache::reconcile_request::ReconcileSender;
+use crate::cache::shared::SharedCache;
 use crate::client::call::{CallError, Class};
 use crate::executor::request_limit::RequestLimit;
 use crate::executor::retry::{RETRY_DELAY, retry_delay};

@@ -2,7 +2,7 @@
 
 use crate::api::claim::Phase;
 use crate::api::{PoolStatus, SandboxClaimStatus};
-use crate::cache::index::ReconcileRequest;
+use crate::cache::reconcile_request::ReconcileRequest;
 use crate::client::call::{CallError, Class, call};
 use crate::client::object_requests::only;
 use crate::executor::handle::Executor;

@@ -1,7 +1,8 @@
 //! Runs each task with the code of its kind.
 
-use crate::cache::index::ReconcileRequest;
-use crate::cache::watch::{ReconcileSender, SharedCache};
+use crate::cache::reconcile_request::ReconcileRequest;
+use crate::cache::reconcile_request::ReconcileSender;
+use crate::cache::shared::SharedCache;
 use crate::executor::handle::Executor;
 use crate::executor::task::Task;
 use crate::executor::{bind, create_pod, delete_pod, drain_pod, live_read, publish_status, store_revision};

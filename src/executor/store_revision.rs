@@ -1,7 +1,7 @@
 //! Stores template revisions as ControllerRevision objects.
 
 use crate::api::{API_VERSION, labels};
-use crate::cache::index::ReconcileRequest;
+use crate::cache::reconcile_request::ReconcileRequest;
 use crate::cache::snapshot::{Creation, PoolSnapshot};
 use crate::client::call::{CallError, Class, call};
 use crate::client::object_requests;

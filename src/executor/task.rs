@@ -5,7 +5,7 @@
 
 use crate::api::claim::BoundSandbox;
 use crate::api::{PoolStatus, SandboxClaimStatus};
-use crate::cache::index::ReconcileRequest;
+use crate::cache::reconcile_request::ReconcileRequest;
 use crate::cache::snapshot::PoolSnapshot;
 use crate::model::Key;
 use crate::model::claim::Claim;

@@ -3,6 +3,7 @@
 pub mod availability;
 pub mod claim;
 pub mod claim_spec;
+pub mod int_or_percent;
 mod key;
 pub mod lifecycle_hook;
 pub mod not_running_reason;

@@ -7,7 +7,8 @@ mod supply;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use warmpool::cache::index::{Index, ReconcileRequest};
+use warmpool::cache::index::Index;
+use warmpool::cache::reconcile_request::ReconcileRequest;
 use warmpool::cache::snapshot::{PoolPresence, PoolSnapshot};
 use warmpool::model::Key;
 use warmpool::model::stored::{StoredClaim, StoredPod, StoredPool};

@@ -2,7 +2,8 @@
 
 use super::{claim, now, pod, pool, serving_pools, stored_pod, with};
 use serde_json::json;
-use warmpool::cache::index::{Index, ReconcileRequest};
+use warmpool::cache::index::Index;
+use warmpool::cache::reconcile_request::ReconcileRequest;
 use warmpool::model::Key;
 
 #[test]

@@ -1,6 +1,6 @@
 //! Serves `/metrics` in the OpenMetrics text format.
 
-use crate::cache::watch::SharedCache;
+use crate::cache::shared::SharedCache;
 use crate::telemetry::http::pool_gauges::PoolGauges;
 use crate::telemetry::metrics::Metrics;
 use axum::Router;

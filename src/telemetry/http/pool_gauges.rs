@@ -3,7 +3,7 @@
 //! They cost nothing between scrapes, and the series of a deleted pool end with it.
 
 use crate::cache::pool_stats::{PoolStats, SANDBOX_STATES};
-use crate::cache::watch::SharedCache;
+use crate::cache::shared::SharedCache;
 use crate::model::Key;
 use crate::telemetry::metrics::meters::{Meters, labels};
 use jiff::Timestamp;

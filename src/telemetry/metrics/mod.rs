@@ -4,7 +4,7 @@ pub mod meters;
 mod reconcile_queue;
 pub mod requests;
 
-use crate::cache::index::ReconcileRequest;
+use crate::cache::reconcile_request::ReconcileRequest;
 use crate::model::Key;
 use meters::Meters;
 use prometheus_client::encoding::EncodeLabelSet;

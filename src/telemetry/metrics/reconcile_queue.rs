@@ -1,6 +1,6 @@
 //! Times how long objects wait for their reconcile.
 
-use crate::cache::index::ReconcileRequest;
+use crate::cache::reconcile_request::ReconcileRequest;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

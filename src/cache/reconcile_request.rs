@@ -1,0 +1,34 @@
+//! What is to be reconciled, and the way to the controllers.
+
+use crate::model::Key;
+use futures::channel::mpsc::UnboundedSender;
+
+/// An object to be reconciled.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ReconcileRequest {
+    /// A Pool.
+    Pool(Key),
+    /// A SandboxClaim.
+    Claim(Key),
+}
+
+/// Sends reconcile requests to the controllers.
+#[derive(Clone, Debug)]
+pub struct ReconcileSender {
+    /// To the controller of pools.
+    pub pools: UnboundedSender<Key>,
+    /// To the controller of claims.
+    pub claims: UnboundedSender<Key>,
+}
+
+impl ReconcileSender {
+    /// Sends every request to its controller. A controller that has shut down needs none.
+    pub fn send(&self, to_reconcile: impl IntoIterator<Item = ReconcileRequest>) {
+        for trigger in to_reconcile {
+            let _ = match trigger {
+                ReconcileRequest::Pool(key) => self.pools.unbounded_send(key),
+                ReconcileRequest::Claim(key) => self.claims.unbounded_send(key),
+            };
+        }
+    }
+}

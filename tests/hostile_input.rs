@@ -20,8 +20,7 @@ use warmpool::cli::documents::Documents;
 use warmpool::executor::pod_patch::claiming_patch;
 use warmpool::model::int_or_percent::{IntOrPercent, Rounding};
 use warmpool::model::revision::{ALPHABET, Template, hash};
-use warmpool::planner;
-use warmpool::planner::Step;
+use warmpool::planner::{self, Step};
 
 /// Objects of every kind that a plan uses, with all their fields.
 fn world() -> Value {

@@ -1,8 +1,7 @@
 //! The kind `Pool`: its spec, status and validation rules.
 
 use crate::api::ClaimDefaults;
-use crate::api::conditions;
-use crate::api::conditions::progressing;
+use crate::api::conditions::{self, progressing};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;

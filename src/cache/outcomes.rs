@@ -11,8 +11,7 @@ use crate::model::claim::Claim;
 use crate::model::pool::Pool;
 use crate::model::revision::Revision;
 use crate::model::sandbox::Sandbox;
-use crate::model::stored;
-use crate::model::stored::{StoredPod, StoredRevision};
+use crate::model::stored::{self, StoredPod, StoredRevision};
 use std::collections::HashSet;
 use std::sync::Arc;
 

@@ -2,8 +2,7 @@
 
 use crate::client::error_chain::chain;
 use crate::client::in_flight::InFlight;
-use crate::client::request_errors;
-use crate::client::request_errors::MissingRight;
+use crate::client::request_errors::{self, MissingRight};
 use kube::core::response::StatusCause;
 use std::future::Future;
 use std::time::Duration;

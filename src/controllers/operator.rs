@@ -3,8 +3,7 @@
 use crate::cache::reconcile_request::ReconcileRequest;
 use crate::cache::reconcile_request::ReconcileSender;
 use crate::cache::shared::SharedCache;
-use crate::cache::watch;
-use crate::cache::watch::{WatchContext, reflect_names};
+use crate::cache::watch::{self, WatchContext, reflect_names};
 use crate::controllers::context::Context;
 use crate::controllers::leader_election::election::Lost;
 use crate::controllers::leader_election::{self, Elector, Term};

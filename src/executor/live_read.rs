@@ -7,8 +7,7 @@ use crate::executor::handle::Executor;
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::sandbox::{Owner, Sandbox};
-use crate::model::stored;
-use crate::model::stored::{StoredClaim, StoredPod};
+use crate::model::stored::{self, StoredClaim, StoredPod};
 use kube::Api;
 use std::sync::Arc;
 

@@ -7,8 +7,7 @@ use crate::model::Key;
 use crate::model::claim_spec::ResolvedClaimSpec;
 use crate::model::pool::Pool;
 use crate::model::sandbox::{PodPhase, Sandbox};
-use crate::model::stored;
-use crate::model::stored::StoredClaim;
+use crate::model::stored::{self, StoredClaim};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 

@@ -2,8 +2,7 @@
 
 use crate::api::labels;
 use crate::model::Key;
-use crate::model::stored;
-use crate::model::stored::StoredRevision;
+use crate::model::stored::{self, StoredRevision};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;

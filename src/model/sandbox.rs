@@ -3,8 +3,7 @@
 use crate::api::{API_VERSION, labels};
 use crate::model::Key;
 use crate::model::not_running_reason;
-use crate::model::stored;
-use crate::model::stored::{StoredPod, StoredPodCondition};
+use crate::model::stored::{self, StoredPod, StoredPodCondition};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 

@@ -1,7 +1,6 @@
 //! How far a rollout is, and the condition `Progressing` that says so.
 
-use crate::api::conditions;
-use crate::api::conditions::{Statement, Truth, progressing};
+use crate::api::conditions::{self, Statement, Truth, progressing};
 use crate::api::pool::UpdateStrategyType;
 use crate::cache::snapshot::WarmUpFailures;
 use crate::model::pool_error::PoolError;

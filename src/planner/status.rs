@@ -1,7 +1,6 @@
 //! Phase *status*: the status of the pool, from what is seen and not what is planned.
 
-use crate::api::conditions;
-use crate::api::conditions::{Statement, Truth, available, exhausted, replica_failure};
+use crate::api::conditions::{self, Statement, Truth, available, exhausted, replica_failure};
 use crate::api::{PoolStatus, labels};
 use crate::cache::snapshot::Creation;
 use crate::model::pool_error::PoolError;

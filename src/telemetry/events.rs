@@ -2,8 +2,7 @@
 //!
 //! Events report changes, never single sandboxes or claims. A pool at rest has none.
 
-use crate::api::conditions;
-use crate::api::conditions::progressing;
+use crate::api::conditions::{self, progressing};
 use crate::api::{API_VERSION, PoolStatus};
 use crate::client::call::call;
 use crate::model::pool::Pool;

@@ -1,8 +1,7 @@
 //! I7: whose turn it is; and the history itself.
 
-use crate::check;
-use crate::check::Rules;
 use crate::check::event::{Change, Kind};
+use crate::check::{self, Rules};
 use crate::history::{History, Pod, bound_once, claim, text};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;

@@ -7,8 +7,7 @@ use warmpool::api::claim::Phase as ClaimPhase;
 use warmpool::api::labels;
 use warmpool::cache::snapshot::{ExpectedWrite, PoolPresence};
 use warmpool::model::sandbox::{Owner, PodPhase};
-use warmpool::planner;
-use warmpool::planner::{PlanPhase, Step};
+use warmpool::planner::{self, PlanPhase, Step};
 
 fn served(world: &World) -> Vec<String> {
     let plan = world.plan();

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use warmpool::api::labels;
 use warmpool::cache::snapshot::{ClaimSnapshot, PoolPresence};
 use warmpool::model::sandbox::{Owner, Sandbox};
-use warmpool::planner;
-use warmpool::planner::{Action, Step};
+use warmpool::planner::{self, Action, Step};
 
 impl World {
     /// Applies one write; one that no longer fits the stored object changes nothing, as in the API server.

@@ -1,7 +1,6 @@
 //! Sends the requests about one pool.
 
-use crate::api;
-use crate::api::labels;
+use crate::api::{self, labels};
 use crate::cli::kubectl::cluster::{Cluster, ClusterError};
 use crate::cli::kubectl::connection::Connection;
 use crate::cli::kubectl::pool_name::PoolName;

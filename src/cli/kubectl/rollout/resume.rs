@@ -2,8 +2,7 @@
 
 use crate::cli::kubectl::pool;
 use crate::cli::kubectl::pool_client::PoolClient;
-use crate::cli::kubectl::rollout::edit;
-use crate::cli::kubectl::rollout::edit::{Arguments, EditError};
+use crate::cli::kubectl::rollout::edit::{self, Arguments, EditError};
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 

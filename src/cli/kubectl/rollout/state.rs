@@ -1,8 +1,7 @@
 //! Decides from a stored pool whether its rollout is complete, running or stuck.
 
 use crate::api::PoolStatus;
-use crate::api::conditions;
-use crate::api::conditions::progressing;
+use crate::api::conditions::{self, progressing};
 use crate::cli::kubectl::pool;
 use crate::model::stored;
 use kube::core::DynamicObject;

@@ -9,8 +9,7 @@ use crate::cli::kubectl::why::pool;
 use crate::cli::kubectl::why::pool_plan::PoolPlan;
 use crate::model::Key;
 use crate::model::claim::Claim;
-use crate::planner;
-use crate::planner::Step;
+use crate::planner::{self, Step};
 use jiff::Timestamp;
 
 /// Explains a claim, one sentence per item; `None` when it does not exist.

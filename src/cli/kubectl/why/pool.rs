@@ -1,7 +1,6 @@
 //! Explains how full a pool is, its rollout and the next actions.
 
-use crate::api::conditions;
-use crate::api::conditions::progressing;
+use crate::api::conditions::{self, progressing};
 use crate::api::pool::UpdateStrategyType;
 use crate::cache::index::Index;
 use crate::cli::kubectl::why::format::{are, because, claims, sandboxes};

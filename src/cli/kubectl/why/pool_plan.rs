@@ -5,8 +5,7 @@ use crate::cache::index::Index;
 use crate::cache::snapshot::{Creation, PoolSnapshot};
 use crate::model::Key;
 use crate::model::pool::Pool;
-use crate::planner;
-use crate::planner::{Plan, Step};
+use crate::planner::{self, Plan, Step};
 use jiff::Timestamp;
 
 /// A snapshot of a pool and the plan for it.

@@ -1,8 +1,7 @@
 //! The executor: starts tasks, bounds their requests and requeues objects.
 
 use crate::cache::bind_limit;
-use crate::cache::reconcile_request::ReconcileRequest;
-use crate::cache::reconcile_request::ReconcileSender;
+use crate::cache::reconcile_request::{ReconcileRequest, ReconcileSender};
 use crate::cache::shared::SharedCache;
 use crate::client::call::{CallError, Class};
 use crate::executor::request_limit::RequestLimit;

@@ -1,7 +1,6 @@
 //! Runs each task with the code of its kind.
 
-use crate::cache::reconcile_request::ReconcileRequest;
-use crate::cache::reconcile_request::ReconcileSender;
+use crate::cache::reconcile_request::{ReconcileRequest, ReconcileSender};
 use crate::cache::shared::SharedCache;
 use crate::executor::handle::Executor;
 use crate::executor::task::Task;

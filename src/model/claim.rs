@@ -1,8 +1,7 @@
 //! A SandboxClaim, decoded and validated once.
 
 use crate::api::claim::{Phase, ReleasePolicy};
-use crate::api::conditions;
-use crate::api::{ClaimDefaults, SandboxClaimSpec, SandboxClaimStatus};
+use crate::api::{ClaimDefaults, SandboxClaimSpec, SandboxClaimStatus, conditions};
 use crate::model::Key;
 use crate::model::claim_spec::ResolvedClaimSpec;
 use crate::model::pool::Pool;

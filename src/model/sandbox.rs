@@ -1,9 +1,8 @@
 //! A sandbox: a pod of a pool or claim, reduced to what decisions need.
 
 use crate::api::{API_VERSION, labels};
-use crate::model::Key;
-use crate::model::not_running_reason;
 use crate::model::stored::{self, StoredPod, StoredPodCondition};
+use crate::model::{Key, not_running_reason};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 

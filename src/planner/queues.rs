@@ -3,9 +3,8 @@
 use crate::cache::snapshot::PoolSnapshot;
 use crate::model::sandbox::Sandbox;
 use crate::planner::draft::Draft;
-use crate::planner::evict;
-use crate::planner::revise;
 use crate::planner::unclaimed::UnclaimedSandbox;
+use crate::planner::{evict, revise};
 use std::sync::Arc;
 
 /// The unclaimed sandboxes of a pool in both orders.

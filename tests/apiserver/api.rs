@@ -47,24 +47,24 @@ impl Resource {
 
 /// A request that did not succeed. Code 0: there was no answer.
 #[derive(Clone, Debug)]
-pub struct Refusal {
+pub struct ApiError {
     pub code: u16,
     pub message: String,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for ApiError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.code, self.message)
     }
 }
 
-impl From<Refusal> for String {
-    fn from(refusal: Refusal) -> Self {
+impl From<ApiError> for String {
+    fn from(refusal: ApiError) -> Self {
         refusal.to_string()
     }
 }
 
-impl Refusal {
+impl ApiError {
     fn local(error: impl fmt::Display) -> Self {
         Self {
             code: 0,
@@ -112,54 +112,54 @@ impl Api {
         method: &str,
         path: &str,
         body: Option<(&str, &Value)>,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Value, ApiError> {
         let mut request = kube::core::Request::new("/")
             .list(&Default::default())
-            .map_err(Refusal::local)?;
-        *request.method_mut() = method.parse().map_err(Refusal::local)?;
-        *request.uri_mut() = path.parse().map_err(Refusal::local)?;
+            .map_err(ApiError::local)?;
+        *request.method_mut() = method.parse().map_err(ApiError::local)?;
+        *request.uri_mut() = path.parse().map_err(ApiError::local)?;
         if let Some((content_type, body)) = body {
             request
                 .headers_mut()
-                .insert("content-type", content_type.parse().map_err(Refusal::local)?);
+                .insert("content-type", content_type.parse().map_err(ApiError::local)?);
             *request.body_mut() = body.to_string().into_bytes();
         }
         match tokio::time::timeout(PATIENCE, self.client.request::<Value>(request)).await {
             Ok(Ok(value)) => Ok(value),
-            Ok(Err(kube::Error::Api(status))) => Err(Refusal {
+            Ok(Err(kube::Error::Api(status))) => Err(ApiError {
                 code: status.code,
                 message: status.message.clone(),
             }),
-            Ok(Err(error)) => Err(Refusal::local(error)),
-            Err(_) => Err(Refusal::local(format!(
+            Ok(Err(error)) => Err(ApiError::local(error)),
+            Err(_) => Err(ApiError::local(format!(
                 "no answer to {method} {path} within {PATIENCE:?}"
             ))),
         }
     }
 
-    fn call(&self, method: &str, path: &str, body: Option<(&str, &Value)>) -> Result<Value, Refusal> {
+    fn call(&self, method: &str, path: &str, body: Option<(&str, &Value)>) -> Result<Value, ApiError> {
         self.runtime.block_on(self.call_async(method, path, body))
     }
 
     /// The object, or `None` where there is none.
-    pub fn get(&self, what: Resource, namespace: &str, name: &str) -> Result<Option<Value>, Refusal> {
+    pub fn get(&self, what: Resource, namespace: &str, name: &str) -> Result<Option<Value>, ApiError> {
         match self.call("GET", &format!("{}/{name}", what.path(namespace)), None) {
             Err(refusal) if refusal.code == 404 => Ok(None),
             answer => answer.map(Some),
         }
     }
 
-    pub fn list(&self, what: Resource, namespace: &str) -> Result<Vec<Value>, Refusal> {
+    pub fn list(&self, what: Resource, namespace: &str) -> Result<Vec<Value>, ApiError> {
         let list = self.call("GET", &what.path(namespace), None)?;
         Ok(list["items"].as_array().cloned().unwrap_or_default())
     }
 
-    pub fn create(&self, what: Resource, namespace: &str, object: &Value) -> Result<Value, Refusal> {
+    pub fn create(&self, what: Resource, namespace: &str, object: &Value) -> Result<Value, ApiError> {
         self.call("POST", &what.path(namespace), Some(("application/json", object)))
     }
 
     /// Creates all of them at once, over as many connections.
-    pub fn create_all(&self, what: Resource, namespace: &str, objects: &[Value]) -> Result<(), Refusal> {
+    pub fn create_all(&self, what: Resource, namespace: &str, objects: &[Value]) -> Result<(), ApiError> {
         let path = what.path(namespace);
         let calls = objects
             .iter()
@@ -170,7 +170,7 @@ impl Api {
     }
 
     /// Deletes all of them at once.
-    pub fn delete_all(&self, what: Resource, namespace: &str, names: &[String]) -> Result<(), Refusal> {
+    pub fn delete_all(&self, what: Resource, namespace: &str, names: &[String]) -> Result<(), ApiError> {
         let paths: Vec<String> = names
             .iter()
             .map(|name| format!("{}/{name}", what.path(namespace)))
@@ -182,7 +182,7 @@ impl Api {
     }
 
     /// Creates without storing, refusing unknown fields as kubectl does.
-    pub fn try_create(&self, what: Resource, namespace: &str, object: &Value) -> Result<Value, Refusal> {
+    pub fn try_create(&self, what: Resource, namespace: &str, object: &Value) -> Result<Value, ApiError> {
         let path = format!("{}?dryRun=All&fieldValidation=Strict", what.path(namespace));
         self.call("POST", &path, Some(("application/json", object)))
     }
@@ -194,7 +194,7 @@ impl Api {
         namespace: &str,
         name: &str,
         patch: &Value,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Value, ApiError> {
         let path = format!("{}/{name}", what.path(namespace));
         self.call("PATCH", &path, Some(("application/merge-patch+json", patch)))
     }
@@ -207,14 +207,14 @@ impl Api {
         name: &str,
         at: &str,
         value: Value,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Value, ApiError> {
         let path = format!("{}/{name}", what.path(namespace));
         let patch = json!([{"op": "replace", "path": at, "value": value}]);
         self.call("PATCH", &path, Some(("application/json-patch+json", &patch)))
     }
 
     /// Deletes; something that is gone already is no error.
-    pub fn delete(&self, what: Resource, namespace: &str, name: &str) -> Result<(), Refusal> {
+    pub fn delete(&self, what: Resource, namespace: &str, name: &str) -> Result<(), ApiError> {
         match self.call("DELETE", &format!("{}/{name}", what.path(namespace)), None) {
             Err(refusal) if refusal.code != 404 => Err(refusal),
             _ => Ok(()),

@@ -22,9 +22,9 @@ pub fn print(stories: &[(String, Figures)]) {
             figures.unseen.as_millis()
         );
     }
-    let mut told: Vec<_> = stories.iter().filter(|(_, f)| f.waits.count() >= MANY).collect();
-    told.sort_by_key(|(test, _)| test);
-    for (test, figures) in told {
+    let mut shown: Vec<_> = stories.iter().filter(|(_, f)| f.waits.count() >= MANY).collect();
+    shown.sort_by_key(|(test, _)| test);
+    for (test, figures) in shown {
         eprintln!("{:>6} claims: {} in {test}", figures.waits.count(), figures.waits);
     }
 }

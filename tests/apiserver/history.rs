@@ -1,7 +1,7 @@
 //! The outside watcher: everything that happens to the pods, claims and pools of one namespace, from
 //! before the first of them until it is asked to stop, in memory and in a file of JSON lines.
 
-use crate::api::{Api, CLAIMS, PODS, POOLS, Refusal, Resource};
+use crate::api::{Api, ApiError, CLAIMS, PODS, POOLS, Resource};
 use crate::check::event::{Change, Event, Kind, text};
 use crate::wait;
 use futures::StreamExt;
@@ -185,7 +185,7 @@ fn lock(log: &Mutex<Log>) -> MutexGuard<'_, Log> {
     log.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn list(api: &Api, kind: Kind, namespace: &str) -> Result<Value, Refusal> {
+async fn list(api: &Api, kind: Kind, namespace: &str) -> Result<Value, ApiError> {
     api.call_async("GET", &resource(kind).path(namespace), None).await
 }
 

@@ -24,7 +24,7 @@ pub struct Lab {
     operators_started: AtomicUsize,
     failed: AtomicBool,
     figures: Mutex<Vec<(String, Figures)>>,
-    told: Mutex<Vec<String>>,
+    summary: Mutex<Vec<String>>,
     _runtime: Runtime,
 }
 
@@ -45,9 +45,9 @@ pub fn close() {
     } else if failed {
         eprintln!("histories and logs are kept in {}", lab.cluster.dir.display());
     }
-    let mut told = std::mem::take(&mut *guard(&lab.told));
-    told.sort();
-    told.iter().for_each(|line| eprintln!("{line}"));
+    let mut lines = std::mem::take(&mut *guard(&lab.summary));
+    lines.sort();
+    lines.iter().for_each(|line| eprintln!("{line}"));
     figures::print(&guard(&lab.figures));
 }
 
@@ -67,7 +67,7 @@ impl Lab {
             operators_started: AtomicUsize::new(0),
             failed: AtomicBool::new(false),
             figures: Mutex::new(Vec::new()),
-            told: Mutex::new(Vec::new()),
+            summary: Mutex::new(Vec::new()),
             _runtime: runtime,
         })
     }
@@ -177,8 +177,8 @@ impl Lab {
     }
 
     /// Has a line printed at the end of the run.
-    pub fn tell(&self, line: String) {
-        guard(&self.told).push(line);
+    pub fn print_at_end(&self, line: String) {
+        guard(&self.summary).push(line);
     }
 
     pub fn note_failure(&self) {

@@ -1,13 +1,13 @@
 //! One test's own namespace, watched from before its first object to the end, and judged.
 
 use crate::api::{ACCOUNTS, CLAIMS, NAMESPACES, PODS, POOLS, QUOTAS, Resource};
-use crate::check::blame::{Deletion, deleted_by_others};
+use crate::check::deletions::{Deletion, deleted_by_others};
 use crate::check::event::{Event, Kind, text};
 use crate::check::{self, Rules, Verdict};
 use crate::cluster::{Cluster, OPERATOR, Recorded};
+use crate::cluster_state::ClusterState;
 use crate::history::Watcher;
 use crate::lab::Lab;
-use crate::rest::Census;
 use crate::{objects, wait};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -30,12 +30,12 @@ pub const BIG: &str = "big::";
 pub type Story = fn(&Scene) -> Result<(), String>;
 
 /// Sets the scene, tells the story, and judges everything that happened meanwhile.
-pub fn play(lab: &'static Lab, name: &str, story: Story) -> Result<(), String> {
+pub fn run_story(lab: &'static Lab, name: &str, story: Story) -> Result<(), String> {
     let scene = Scene::open(lab, name)?;
-    let told = story(&scene);
+    let outcome = story(&scene);
     let path = scene.watcher.path.display().to_string();
     let judged = scene.close();
-    let faults: Vec<String> = [told.err(), judged.err()].into_iter().flatten().collect();
+    let faults: Vec<String> = [outcome.err(), judged.err()].into_iter().flatten().collect();
     if faults.is_empty() {
         return Ok(());
     }
@@ -82,10 +82,13 @@ impl Scene {
     }
 
     /// Declares that nobody is at work while `meanwhile` runs.
-    pub fn while_away<T>(&self, meanwhile: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    pub fn while_operator_is_down<T>(
+        &self,
+        meanwhile: impl FnOnce() -> Result<T, String>,
+    ) -> Result<T, String> {
         let from = Timestamp::now();
         let outcome = meanwhile();
-        self.declare(|rules| rules.away.push((from, Timestamp::now())));
+        self.declare(|rules| rules.operator_down.push((from, Timestamp::now())));
         outcome
     }
 
@@ -138,8 +141,8 @@ impl Scene {
 
     /// The history with everything in it that the API server tells of now.
     pub fn history_up_to_now(&self) -> Result<Vec<Event>, String> {
-        let census = Census::take(self)?;
-        let objects = [census.pools, census.claims, census.pods].concat();
+        let state = ClusterState::read(self)?;
+        let objects = [state.pools, state.claims, state.pods].concat();
         wait::until("the watches told what the API server tells", 10, || {
             let events = self.watcher.so_far();
             let seen: HashSet<(&str, u64)> = events.iter().map(|e| (e.uid(), e.rv)).collect();
@@ -177,7 +180,7 @@ impl Scene {
     }
 
     /// A quota `narrow` of so many pods, which the API server goes by from here on.
-    pub fn narrow_quota(&self, pods: usize) -> Result<(), String> {
+    pub fn create_pod_quota(&self, pods: usize) -> Result<(), String> {
         let hard = json!({"pods": pods.to_string()});
         self.create(
             QUOTAS,

@@ -35,7 +35,7 @@ mod accepted;
 mod files;
 mod install;
 mod kustomize;
-mod neighbours;
+mod neighbors;
 mod plane;
 mod policies;
 mod rendered;
@@ -94,7 +94,7 @@ const STORIES: &[(&str, Story)] = named![
         claims_live_through_upgrade_rollback_and_uninstall,
         crds_that_are_not_kept_go_with_the_release,
     },
-    neighbours::{
+    neighbors::{
         a_second_release_is_told_of_the_first,
         crds_of_somebody_else_are_not_touched_and_can_be_taken_over,
         two_operators_share_a_cluster_by_namespaces,
@@ -119,7 +119,7 @@ fn main() -> ExitCode {
     };
     let story = |(name, story): &(&'static str, Story)| {
         let story = *story;
-        Trial::test(*name, move || plane::tell(story).map_err(Into::into)).with_ignored_flag(true)
+        Trial::test(*name, move || plane::run_story(story).map_err(Into::into)).with_ignored_flag(true)
     };
     let trials = FILES
         .iter()

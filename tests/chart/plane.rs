@@ -31,7 +31,7 @@ pub struct Plane {
 static PLANE: OnceLock<Result<Plane, String>> = OnceLock::new();
 
 /// Tells a story on a control plane without any trace of the chart.
-pub fn tell(story: fn(&Plane) -> Result<(), String>) -> Result<(), String> {
+pub fn run_story(story: fn(&Plane) -> Result<(), String>) -> Result<(), String> {
     let plane = PLANE.get_or_init(Plane::open).as_ref().map_err(Clone::clone)?;
     plane.clear()?;
     story(plane).inspect_err(|_| *guard(&plane.failed) = true)
@@ -87,15 +87,15 @@ impl Plane {
 
     /// `helm install` of the chart, until its pods are Ready.
     pub fn install(&self, chart: &str, more: &[&str]) -> Result<String, String> {
-        self.bring("install", chart, more)
+        self.helm_release("install", chart, more)
     }
 
     /// `helm upgrade`, likewise.
     pub fn upgrade(&self, chart: &str, more: &[&str]) -> Result<String, String> {
-        self.bring("upgrade", chart, more)
+        self.helm_release("upgrade", chart, more)
     }
 
-    fn bring(&self, verb: &str, chart: &str, more: &[&str]) -> Result<String, String> {
+    fn helm_release(&self, verb: &str, chart: &str, more: &[&str]) -> Result<String, String> {
         let usual = [
             verb,
             "warmpool",

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 const PROTECTED: &str = "warmpool.dev/delete-protection";
 
-fn refused(answer: Result<Value, crate::api::Refusal>, words: &[&str]) -> Result<(), String> {
+fn refused(answer: Result<Value, crate::api::ApiError>, words: &[&str]) -> Result<(), String> {
     let said = match answer {
         Ok(object) => return Err(format!("it was not refused: {object}")),
         Err(refusal) => refusal.message,
@@ -18,7 +18,7 @@ fn refused(answer: Result<Value, crate::api::Refusal>, words: &[&str]) -> Result
 }
 
 /// Deletes the pool, as kubectl would.
-fn delete(plane: &Plane, name: &str) -> Result<Value, crate::api::Refusal> {
+fn delete(plane: &Plane, name: &str) -> Result<Value, crate::api::ApiError> {
     plane.api.delete(POOLS, TEAM, name).map(|()| json!(null))
 }
 
@@ -93,7 +93,7 @@ pub fn a_protected_pool_with_claims_cannot_be_deleted(plane: &Plane) -> Result<(
 }
 
 /// Asks whether the pool could be deleted.
-fn delete_dry(plane: &Plane, name: &str) -> Result<Value, crate::api::Refusal> {
+fn delete_dry(plane: &Plane, name: &str) -> Result<Value, crate::api::ApiError> {
     plane
         .api
         .delete(POOLS, TEAM, &format!("{name}?dryRun=All"))

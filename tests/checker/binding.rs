@@ -90,7 +90,7 @@ fn a_second_pod_is_excused_for_a_claim_that_came_before_a_start_just_after_it_an
         let history = bound_once().pod(&w2).later(ms).pod(&w2.held_by("a"));
         let at = Timestamp::UNIX_EPOCH + SignedDuration::from_millis(at);
         history.judged_by(&Rules {
-            away: vec![(at, at)],
+            operator_down: vec![(at, at)],
             same_moment: SignedDuration::from_secs(60),
             ..Rules::default()
         })
@@ -211,15 +211,15 @@ fn a_claim_given_the_pod_of_another_pool_is_accused() {
 #[test]
 fn a_claim_given_the_pod_of_a_pool_without_the_labels_that_it_asks_for_is_accused() {
     let labelled = |lang: &str| json!({"metadata": {"name": "p", "uid": "pool-p", "labels": {"lang": lang}}, "spec": {"replicas": 1}});
-    let mut roaming = claim("a", 0, json!({}));
-    roaming["spec"] = json!({"poolSelector": {"matchLabels": {"lang": "python"}}});
+    let mut selector_claim = claim("a", 0, json!({}));
+    selector_claim["spec"] = json!({"poolSelector": {"matchLabels": {"lang": "python"}}});
     let given = |before: &[&str], after: &str| {
         let write = |h: History, lang: &&str| h.write(Change::Modified, Kind::Pool, labelled(lang));
         before
             .iter()
             .fold(History::default(), write)
             .warm(1)
-            .write(Change::Added, Kind::Claim, roaming.clone())
+            .write(Change::Added, Kind::Claim, selector_claim.clone())
             .write(Change::Modified, Kind::Pool, labelled(after))
             .pod(&Pod::warm("w1").held_by("a"))
     };

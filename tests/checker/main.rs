@@ -15,12 +15,12 @@ mod check;
 
 mod batches;
 mod binding;
-mod blame;
 mod budget;
+mod deletions;
 mod ends;
 mod history;
 mod hooks;
 mod order;
-mod patience;
 mod revisions;
-mod told;
+mod wait_reason;
+mod work_conservation;

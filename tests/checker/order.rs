@@ -56,7 +56,7 @@ fn who_started_after_they_came_cannot_tell_the_age_of_one_written_since_from_oth
     let started = |second: i64| {
         let at = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(second);
         Rules {
-            away: vec![(at, at)],
+            operator_down: vec![(at, at)],
             ..Rules::default()
         }
     };

@@ -45,13 +45,13 @@ impl Budget {
         let counts = self.0.entry(pool.name.clone()).or_default();
         match (before, after) {
             (None, Some(created)) => {
-                counts.not_too_many(scene, pool, created, out);
+                counts.stays_within_limits(scene, pool, created, out);
             }
             (Some(before), after) if before.is_available(pool, scene.now) => {
                 let deleted = after.as_ref().is_none_or(|a| a.terminating);
                 let drained = after.as_ref().is_some_and(|a| a.state == "draining");
                 if drained || (deleted && !scene.rules.deleted_by_others.contains(&before.uid)) {
-                    counts.not_too_few(scene, pool, before, out, figures);
+                    counts.leaves_enough_available(scene, pool, before, out, figures);
                 } else if after.as_ref().is_none_or(|a| !a.is_available(pool, scene.now)) {
                     counts.losses.push(scene.now);
                 }
@@ -62,7 +62,7 @@ impl Budget {
 }
 
 impl Counts {
-    fn not_too_few(
+    fn leaves_enough_available(
         &mut self,
         scene: &Scene,
         pool: &Pool,
@@ -103,7 +103,7 @@ impl Counts {
         out.push(Finding::new("I4", &self.of_pool(scene, pool, deleted), sentence));
     }
 
-    fn not_too_many(&mut self, scene: &Scene, pool: &Pool, created: &Pod, out: &mut Vec<Finding>) {
+    fn stays_within_limits(&mut self, scene: &Scene, pool: &Pool, created: &Pod, out: &mut Vec<Finding>) {
         let from = scene.now - scene.rules.held_up;
         let wanted = self.wanted.since(from).max().unwrap_or(0);
         let waiting = self.waiting.since(from).max().unwrap_or(0);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// Whose turn comes first: priority, highest first, then age. Age is the creation time, in whole seconds; a claim
 /// may be stored after one of the next second.
-pub type Place = (Reverse<i64>, String, u64);
+pub type QueuePosition = (Reverse<i64>, String, u64);
 
 #[derive(Clone, Debug)]
 pub struct Claim {
@@ -27,7 +27,7 @@ pub struct Claim {
     pub latest: bool,
     pub phase: String,
     /// Its condition Bound has a reason and a message, and its phase fits.
-    pub is_told: bool,
+    pub has_wait_reason: bool,
     pub terminating: bool,
     /// Stored under a looser schema, it asks for nothing that can be understood.
     pub unreadable: bool,
@@ -74,7 +74,7 @@ impl Claim {
             priority: o["spec"]["priority"].as_i64().unwrap_or(0),
             latest: text(o, "/spec/revisionPolicy") == "Latest",
             phase: text(o, "/status/phase").into(),
-            is_told: text(o, "/status/phase") == "Pending"
+            has_wait_reason: text(o, "/status/phase") == "Pending"
                 && condition(o, "Bound").is_some_and(|c| {
                     c["status"] == "False"
                         && !text(c, "/reason").is_empty()
@@ -119,7 +119,7 @@ impl Claim {
         }
     }
 
-    pub fn place(&self) -> Place {
+    pub fn queue_position(&self) -> QueuePosition {
         (Reverse(self.priority), self.created.clone(), self.came_rv)
     }
 

@@ -3,16 +3,16 @@
 //! no code with the operator.
 
 mod binding;
-pub mod blame;
 mod budget;
 mod claim;
+pub mod deletions;
 mod ends;
 pub mod event;
 mod hooks;
 mod order;
-mod patience;
-mod told;
+mod wait_reason;
 pub mod waits;
+mod work_conservation;
 pub mod world;
 
 use binding::Binding;
@@ -22,11 +22,11 @@ use ends::Ends;
 use event::Event;
 use jiff::{SignedDuration, Timestamp};
 use order::Order;
-use patience::Patience;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use told::Told;
+use wait_reason::WaitReasons;
 use waits::Waits;
+use work_conservation::WorkConservation;
 use world::World;
 
 /// What a scenario declares about itself.
@@ -44,7 +44,7 @@ pub struct Rules {
     /// What one that is gone had asked for may still happen this long after the next one has begun.
     pub lingers: SignedDuration,
     /// From when to when nobody was at work.
-    pub away: Vec<(Timestamp, Timestamp)>,
+    pub operator_down: Vec<(Timestamp, Timestamp)>,
     /// When the watcher stopped: silence before it is judged as well.
     pub ended: Option<Timestamp>,
     /// What claims took or others broke this shortly before a deletion could not be known to who deleted: a binding
@@ -70,7 +70,7 @@ impl Default for Rules {
             idle: Some(SignedDuration::from_secs(5)),
             forged: BTreeSet::new(),
             lingers: SignedDuration::from_secs(5),
-            away: Vec::new(),
+            operator_down: Vec::new(),
             ended: None,
             unseen: SignedDuration::from_millis(250),
             held_up: SignedDuration::from_secs(2),
@@ -83,14 +83,14 @@ impl Default for Rules {
 
 impl Rules {
     /// Since when somebody has been at work without a break, no earlier than `since`; after `now` where nobody is.
-    fn at_work_since(&self, since: Timestamp, now: Timestamp) -> Timestamp {
-        let until_now = self.away.iter().filter(|(from, _)| *from <= now);
+    fn operator_up_since(&self, since: Timestamp, now: Timestamp) -> Timestamp {
+        let until_now = self.operator_down.iter().filter(|(from, _)| *from <= now);
         until_now.fold(since, |since, (_, to)| since.max(*to))
     }
 
     /// What one that is gone had asked for, for a claim that it knew, may still happen while the next one begins.
     fn may_linger(&self, claim: Option<&Claim>, now: Timestamp) -> bool {
-        self.away.iter().any(|(from, to)| {
+        self.operator_down.iter().any(|(from, to)| {
             let lately = *from <= now && now.duration_since(*to) <= self.lingers;
             lately && claim.is_none_or(|claim| claim.came_at <= *to)
         })
@@ -98,7 +98,7 @@ impl Rules {
 
     /// Who started since knows the claim from a list, which tells its age in whole seconds and when it was written last.
     fn is_known_from_a_list(&self, claim: &Claim, now: Timestamp) -> bool {
-        self.away
+        self.operator_down
             .iter()
             .any(|(from, to)| *from <= now && claim.came_at <= *to)
     }
@@ -201,9 +201,9 @@ pub fn sort(events: &mut [Event]) {
 
 /// Replays `events`, which must be sorted, and judges every one of them.
 pub fn judge(events: &[Event], rules: &Rules) -> Verdict {
-    let (mut patience, mut order) = (Patience::default(), Order::default());
+    let (mut work_conservation, mut order) = (WorkConservation::default(), Order::default());
     let (mut binding, mut budget) = (Binding::default(), Budget::default());
-    let (mut ends, mut told) = (Ends::default(), Told::default());
+    let (mut ends, mut wait_reasons) = (Ends::default(), WaitReasons::default());
     let (mut world, mut trail, mut accusations) = (World::default(), Trail::default(), Vec::new());
     let mut figures = Figures {
         events: events.len(),
@@ -237,11 +237,11 @@ pub fn judge(events: &[Event], rules: &Rules) -> Verdict {
         budget.judge(&scene, &step, &mut findings, &mut figures);
         hooks::judge(&scene, &step, &mut findings);
         order.judge(&scene, &step, &mut findings, &mut figures);
-        patience.judge(&scene, &step, &mut findings, &mut figures);
-        told.judge(&scene, &step, &mut findings);
+        work_conservation.judge(&scene, &step, &mut findings, &mut figures);
+        wait_reasons.judge(&scene, &step, &mut findings);
         world.apply(event, step);
         budget.note(&world, now);
-        patience.note(&world, now, &mut figures);
+        work_conservation.note(&world, now, &mut figures);
         accusations.extend(findings.into_iter().map(|f| trail.prove(f)));
     }
     let scene = Scene {
@@ -251,9 +251,9 @@ pub fn judge(events: &[Event], rules: &Rules) -> Verdict {
         world: &world,
     };
     let mut findings = Vec::new();
-    order.settle(&scene, &mut findings, &mut figures);
-    patience.finish(&scene, &mut findings, &mut figures);
-    told.time_passes(&scene, &mut findings);
+    order.confirm(&scene, &mut findings, &mut figures);
+    work_conservation.finish(&scene, &mut findings, &mut figures);
+    wait_reasons.advance_time(&scene, &mut findings);
     accusations.extend(findings.into_iter().map(|f| trail.prove(f)));
     Verdict { accusations, figures }
 }

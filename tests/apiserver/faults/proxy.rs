@@ -125,7 +125,7 @@ fn refusal(code: u16) -> Reply {
     reply
 }
 
-/// A `Status` as the API server words its refusals.
+/// A `Status` as the API server words its rejections.
 pub fn status(code: u16) -> Value {
     let (reason, message) = match code {
         403 => ("Forbidden", "exceeded quota: narrow"),

@@ -11,9 +11,9 @@ use serde_json::json;
 
 /// What is done to a pool of four, of which one may be missing, and to the sandbox of claim `victim`: the sandbox, and the
 /// names of the others.
-type Deed = fn(&Crime, held: &str, warm: &[String]) -> Result<(), String>;
+type Violation = fn(&Setup, held: &str, warm: &[String]) -> Result<(), String>;
 
-struct Crime<'a> {
+struct Setup<'a> {
     /// Whoever runs the tests.
     user: &'a Api,
     /// The operator's own account, beside the operator.
@@ -22,7 +22,7 @@ struct Crime<'a> {
 }
 
 /// The verdict on the history of a namespace in which that is done.
-fn committed(scene: &Scene, deed: Deed) -> Result<Verdict, String> {
+fn committed(scene: &Scene, deed: Violation) -> Result<Verdict, String> {
     let (lab, elsewhere) = (scene.lab, format!("{}-2", scene.namespace));
     let elsewhere = elsewhere.as_str();
     let (api, cluster) = (&lab.api, &lab.cluster);
@@ -48,7 +48,7 @@ fn committed(scene: &Scene, deed: Deed) -> Result<Verdict, String> {
         .filter(|p| p["metadata"]["labels"]["warmpool.dev/state"] == "warm")
         .filter_map(|p| p["metadata"]["name"].as_str().map(String::from))
         .collect();
-    let crime = Crime {
+    let crime = Setup {
         user: api,
         operator: lab.as_operator()?,
         namespace: elsewhere,

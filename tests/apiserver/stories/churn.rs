@@ -103,7 +103,7 @@ pub fn memory_threads_and_files_do_not_grow_with_claims(scene: &Scene) -> Result
     }
     sleep(IDLE);
     let last = measured(&operator, claims, began)?;
-    scene.lab.tell(format!(
+    scene.lab.print_at_end(format!(
         "churn: after {FIRST} claims {first}; after {claims} {last}"
     ));
     wait::ensure(last.resident_kib < first.resident_kib + MORE_MEMORY_KIB, || {

@@ -2,8 +2,8 @@
 
 use crate::api::PODS;
 use crate::check::event::{Event, Kind, text};
+use crate::cluster_state::{ClusterState, wait_until_at_rest};
 use crate::objects::pool;
-use crate::rest::{Census, settle};
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
@@ -13,9 +13,9 @@ const REPLICAS: usize = 4;
 /// Sets labels of one warm sandbox of a full pool, and gives its name.
 fn edited(scene: &Scene, labels: &Value) -> Result<String, String> {
     scene.create_pool(&pool("python", 4, &json!({})))?;
-    settle(scene, 30)?;
-    let census = Census::take(scene)?;
-    let victim = census
+    wait_until_at_rest(scene, 30)?;
+    let state = ClusterState::read(scene)?;
+    let victim = state
         .unclaimed("python")
         .first()
         .map(|p| text(p, "/metadata/name").to_string());
@@ -30,8 +30,8 @@ fn edited(scene: &Scene, labels: &Value) -> Result<String, String> {
 }
 
 fn is_full_without_it(scene: &Scene) -> Result<(), String> {
-    let (census, pool) = (Census::take(scene)?, scene.pool("python")?);
-    let unclaimed = census.unclaimed("python").len();
+    let (state, pool) = (ClusterState::read(scene)?, scene.pool("python")?);
+    let unclaimed = state.unclaimed("python").len();
     let status = &pool["status"];
     wait::ensure(unclaimed == REPLICAS && status["available"] == REPLICAS, || {
         format!("{unclaimed} unclaimed, status {status}")
@@ -96,16 +96,19 @@ pub fn a_label_set_right_again_brings_the_sandbox_back(scene: &Scene) -> Result<
     wait::until("the pool was full without the edited pod", 30, || {
         is_full_without_it(scene)
     })?;
-    let mended = json!({"metadata": {"labels": {"warmpool.dev/state": "warm"}}});
-    scene.lab.api.merge(PODS, &scene.namespace, &victim, &mended)?;
+    let repair_all_pools = json!({"metadata": {"labels": {"warmpool.dev/state": "warm"}}});
+    scene
+        .lab
+        .api
+        .merge(PODS, &scene.namespace, &victim, &repair_all_pools)?;
     // Now there is one too many, which goes.
-    settle(scene, 30)
+    wait_until_at_rest(scene, 30)
 }
 
 pub fn labels_of_others_are_nobodys_business(scene: &Scene) -> Result<(), String> {
     let victim = edited(scene, &json!({"team": "red", "warmpool.dev/unheard-of": "yes"}))?;
     wait::throughout("the pool stays as it is", 3, || {
         scene.pod(&victim)?;
-        Census::take(scene)?.at_rest()
+        ClusterState::read(scene)?.at_rest()
     })
 }

@@ -3,9 +3,9 @@
 use super::{bound, burst, in_phase};
 use crate::api::LEASES;
 use crate::check::event::text;
+use crate::cluster_state::wait_until_at_rest;
 use crate::objects::pool;
 use crate::operator::Operator;
-use crate::rest::settle;
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ fn leader_and_standby(scene: &Scene) -> Result<(Operator, Operator), String> {
     let standby = scene.lab.start_operator_with(&[])?;
     standby.says("standing by", 30)?;
     scene.create_pool(&pool("python", 20, &json!({})))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     wait::ensure(!standby.text().contains("created"), || {
         format!("it stands by and works:\n{}", standby.tail())
     })?;
@@ -64,7 +64,7 @@ pub fn after_a_kill_the_standby_binds_within_the_lease_time_and_a_second(
     let took = first_binding(scene, "run", killed)?;
     scene
         .lab
-        .tell(format!("first binding after a kill of the leader: {took:.1?}"));
+        .print_at_end(format!("first binding after a kill of the leader: {took:.1?}"));
     took_at_most("the first binding", took, LEASE_TIME + Duration::from_secs(1))?;
     // The killed one had renewed the lease less than a renew deadline ago, and that was waited for.
     wait::ensure(took >= LEASE_TIME - RENEW_DEADLINE, || {
@@ -75,7 +75,7 @@ pub fn after_a_kill_the_standby_binds_within_the_lease_time_and_a_second(
     wait::ensure(transitions(&after) == transitions(&before).map(|n| n + 1), || {
         format!("{before} became {after}")
     })?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     standby.stop()?;
     let released = lease(scene)?;
     wait::ensure(
@@ -94,13 +94,13 @@ pub fn after_sigterm_in_a_burst_the_standby_binds_within_two_seconds(scene: &Sce
     let took = first_binding(scene, "late", told)?;
     scene
         .lab
-        .tell(format!("first binding after SIGTERM to the leader: {took:.1?}"));
+        .print_at_end(format!("first binding after SIGTERM to the leader: {took:.1?}"));
     took_at_most("the first binding", took, Duration::from_secs(2))?;
     leader.has_stopped()?;
     claims
         .iter()
         .try_for_each(|claim| bound(scene, claim).map(drop))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     standby.stop()
 }
 
@@ -125,6 +125,6 @@ pub fn a_leader_that_stood_still_past_its_deadline_ends_and_harms_nothing(
     claims
         .iter()
         .try_for_each(|claim| in_phase(scene, claim, "Bound", 60).map(drop))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     standby.stop()
 }

@@ -3,8 +3,8 @@
 use super::{bound, burst, in_phase, pool_says, says};
 use crate::api::{EVENTS, QUOTAS};
 use crate::check::event::text;
+use crate::cluster_state::wait_until_at_rest;
 use crate::objects::{NEW_IMAGE, pool, pool_of};
-use crate::rest::settle;
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
@@ -39,15 +39,15 @@ fn is_about_the_pool(scene: &Scene, event: &Value) -> Result<(), String> {
 
 pub fn a_rollout_is_told_in_events_and_nothing_else_is(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 6, &json!({})))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let mut reasons = vec!["NewRevision", "RolloutComplete"];
     told(scene, &reasons)?;
     burst(scene, "run", 4, "python", &json!({}))?
         .iter()
         .try_for_each(|c| bound(scene, c).map(drop))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     scene.roll_to("python", NEW_IMAGE)?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     reasons.extend(["NewRevision", "RolloutComplete"]);
     told(scene, &reasons)?;
     let pause = |paused: bool| json!({"spec": {"updateStrategy": {"paused": paused}}});
@@ -56,7 +56,7 @@ pub fn a_rollout_is_told_in_events_and_nothing_else_is(scene: &Scene) -> Result<
     reasons.extend(["NewRevision", "Paused"]);
     told(scene, &reasons)?;
     scene.patch_pool("python", &pause(false))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     reasons.extend(["Resumed", "RolloutComplete"]);
     let all = told(scene, &reasons)?;
     wait::throughout("nothing more is told", 4, || {
@@ -88,7 +88,7 @@ pub fn what_stops_a_pool_is_told_in_a_warning(scene: &Scene) -> Result<(), Strin
     scene.create_pool(&pool_of("shared", "python", 2, &json!({})))?;
     pool_says(scene, "python", "Progressing", "TemplateNotFound")?;
     told(scene, &["TemplateNotFound"])?;
-    scene.narrow_quota(0)?;
+    scene.create_pod_quota(0)?;
     let shared = crate::objects::template("shared", &json!({}));
     scene.create(crate::api::TEMPLATES, &shared)?;
     let all = told(scene, &["TemplateNotFound", "NewRevision", "FailedCreate"])?;
@@ -102,14 +102,14 @@ pub fn what_stops_a_pool_is_told_in_a_warning(scene: &Scene) -> Result<(), Strin
         wait::ensure(right, || event.to_string())?;
     }
     scene.lab.api.delete(QUOTAS, &scene.namespace, "narrow")?;
-    settle(scene, 90)
+    wait_until_at_rest(scene, 90)
 }
 
 pub fn a_pool_exhausted_by_one_claim_after_another_does_not_say_so_for_each(
     scene: &Scene,
 ) -> Result<(), String> {
     scene.create_pool(&pool("python", 1, &json!({"capacity": {"maxTotal": 1}})))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     scene.create_claim("first", "python", &json!({}))?;
     bound(scene, "first")?;
     let mut holder = "first".to_string();
@@ -135,5 +135,5 @@ pub fn a_pool_exhausted_by_one_claim_after_another_does_not_say_so_for_each(
         exhausted.to_string()
     })?;
     scene.delete_claim(&holder)?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }

@@ -2,13 +2,13 @@
 //! `make storm` tells these stories with larger numbers.
 
 use super::burst;
-use super::crashes::two_at_work;
+use super::crashes::expect_two_operators;
 use super::storm::Dice;
 use crate::api::CLAIMS;
 use crate::check::event::{Event, Kind, is_ready, items, text};
+use crate::cluster_state::{ClusterState, wait_until_at_rest};
 use crate::objects::{claim, pool, sim, with};
 use crate::operator::Operator;
-use crate::rest::{Census, settle};
 use crate::scene::Scene;
 use crate::wait;
 use jiff::SignedDuration;
@@ -34,7 +34,7 @@ const fn size(warm: i64, claims: usize) -> Size {
 fn warm_pool(scene: &Scene, warm: i64, more: &Value) -> Result<(), String> {
     let spec = with(sim(&[("ready-after", "500ms")]), more);
     scene.create_pool(&pool("python", warm, &spec))?;
-    settle(scene, PATIENCE)
+    wait_until_at_rest(scene, PATIENCE)
 }
 
 fn bound_so_far(scene: &Scene) -> usize {
@@ -50,12 +50,12 @@ fn all_are_bound(scene: &Scene, count: usize) -> Result<(), String> {
 
 /// At rest there are as many sandboxes as are kept warm and as are claimed, and none besides.
 fn nothing_is_left_over(scene: &Scene, Size { warm, claims }: Size) -> Result<(), String> {
-    settle(scene, PATIENCE)?;
-    let census = Census::take(scene)?;
+    wait_until_at_rest(scene, PATIENCE)?;
+    let state = ClusterState::read(scene)?;
     let found = (
-        census.unclaimed("python").len(),
-        census.claimed("python").len(),
-        census.pods.len(),
+        state.unclaimed("python").len(),
+        state.claimed("python").len(),
+        state.pods.len(),
     );
     let warm = usize::try_from(warm).unwrap_or(0);
     wait::ensure(found == (warm, claims, warm + claims), || {
@@ -162,7 +162,7 @@ pub fn a_burst_is_served_while_the_operator_is_killed_again_and_again(scene: &Sc
         wait::ensure(bound < size.claims, || {
             format!("the burst was over before kill {kill}")
         })?;
-        operator = scene.while_away(|| {
+        operator = scene.while_operator_is_down(|| {
             operator.kill()?;
             scene.lab.start_operator()
         })?;
@@ -174,9 +174,9 @@ pub fn an_urgent_claim_passes_those_of_a_burst_that_are_not_bound_yet(scene: &Sc
     let operator = scene.lab.start_operator()?;
     let slow = sim(&[("ready-after", "4s")]);
     scene.create_pool(&pool("python", 150, &slow))?;
-    settle(scene, PATIENCE)?;
+    wait_until_at_rest(scene, PATIENCE)?;
     // The operator finds the whole burst waiting, and has just begun with it when the urgent claim comes.
-    let operator = scene.while_away(|| {
+    let operator = scene.while_operator_is_down(|| {
         operator.stop()?;
         burst(scene, "run", 150, "python", &json!({}))?;
         scene.lab.start_operator()
@@ -195,7 +195,7 @@ pub fn an_urgent_claim_passes_those_of_a_burst_that_are_not_bound_yet(scene: &Sc
 
 pub fn two_operators_share_a_burst(scene: &Scene) -> Result<(), String> {
     let size = scene.sized(size(20, 60), size(100, 300));
-    two_at_work(scene);
+    expect_two_operators(scene);
     let operators = [scene.lab.start_operator()?, scene.lab.start_operator()?];
     warm_pool(scene, size.warm, &json!({}))?;
     burst(scene, "run", size.claims, "python", &json!({}))?;

@@ -1,8 +1,8 @@
 //! At rest nothing is written.
 
 use super::{bound, burst};
+use crate::cluster_state::wait_until_at_rest;
 use crate::objects;
-use crate::rest::settle;
 use crate::scene::Scene;
 use crate::wait;
 use jiff::Timestamp;
@@ -45,5 +45,5 @@ pub fn at_rest_nothing_is_written(scene: &Scene) -> Result<(), String> {
         format!("at rest the operator wrote {writes:?}")
     })?;
     scene.delete_claim("waiting")?;
-    settle(scene, 10)
+    wait_until_at_rest(scene, 10)
 }

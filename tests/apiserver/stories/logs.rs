@@ -2,9 +2,9 @@
 
 use super::{bound, burst, in_phase};
 use crate::check::event::text;
+use crate::cluster_state::wait_until_at_rest;
 use crate::objects::{NEW_IMAGE, pool, sim, with};
 use crate::operator::Operator;
-use crate::rest::settle;
 use crate::scene::Scene;
 use crate::wait;
 use serde::Deserialize;
@@ -66,7 +66,7 @@ pub fn the_log_has_a_line_for_each_change_and_none_at_rest(scene: &Scene) -> Res
         &json!({"template": {"spec": {"containers": [container]}}}),
     );
     scene.create_pool(&pool("python", 3, &spec))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     burst(scene, "run", 2, "python", &json!({}))?
         .iter()
         .try_for_each(|claim| bound(scene, claim).map(drop))?;
@@ -75,7 +75,7 @@ pub fn the_log_has_a_line_for_each_change_and_none_at_rest(scene: &Scene) -> Res
     scene.create_claim("hasty", "python", &json!({"onEmpty": "Fail", "replicas": 50}))?;
     in_phase(scene, "hasty", "Failed", 30)?;
     scene.roll_to("python", NEW_IMAGE)?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     every_change_is_told(scene, &lines(&operator.text())?)?;
     let told = || Ok::<_, String>(not_of_others(scene, lines(&operator.text())?));
     wait::until("nothing was logged for three seconds", 60, || {
@@ -97,7 +97,7 @@ pub fn the_log_has_a_line_for_each_change_and_none_at_rest(scene: &Scene) -> Res
 
 /// A line for it, with what the API server says of it.
 fn a_refusal_is_told(scene: &Scene, operator: &Operator) -> Result<(), String> {
-    scene.narrow_quota(0)?;
+    scene.create_pod_quota(0)?;
     scene.create_pool(&pool("refused", 1, &json!({})))?;
     let refused = json!({"message": "a pod could not be created", "level": "WARN"});
     wait::until("the refusal was logged", 60, || {

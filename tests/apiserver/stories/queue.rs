@@ -1,8 +1,8 @@
 //! Waiting claims are served in strict order: by priority, then by age.
 
 use super::{in_phase, order_of_service, says};
+use crate::cluster_state::wait_until_at_rest;
 use crate::objects;
-use crate::rest::settle;
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::json;
@@ -23,7 +23,7 @@ fn served_in_order(scene: &Scene, expected: &[String]) -> Result<(), String> {
     wait::ensure(order == expected, || {
         format!("served in order {order:?} instead of {expected:?}")
     })?;
-    settle(scene, 30)
+    wait_until_at_rest(scene, 30)
 }
 
 pub fn waiting_claims_are_served_oldest_first(scene: &Scene) -> Result<(), String> {
@@ -45,9 +45,9 @@ pub fn waiting_claims_are_served_oldest_first(scene: &Scene) -> Result<(), Strin
 pub fn those_that_came_while_nobody_was_at_work_are_served_oldest_first(scene: &Scene) -> Result<(), String> {
     let operator = scene.lab.start_operator()?;
     scene.create_pool(&objects::pool("python", 0, &json!({})))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     let claims: Vec<String> = [7, 2, 9, 0, 4, 8, 1, 6, 3, 5].map(|n| format!("run-{n}")).into();
-    let operator = scene.while_away(|| {
+    let operator = scene.while_operator_is_down(|| {
         operator.kill()?;
         claims
             .iter()

@@ -1,11 +1,11 @@
 //! The operator starts where something is missing: the API server, its types, a right. It says what, waits, and goes on
-//! when that is mended.
+//! when that is fixed.
 
+use crate::accounts::account;
+use crate::cluster_state::wait_until_at_rest;
 use crate::objects::pool;
 use crate::operator::Operator;
 use crate::rbac::granted;
-use crate::rest::settle;
-use crate::rights::account;
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
@@ -58,7 +58,7 @@ pub fn without_an_api_server_it_waits_and_says_so_once(scene: &Scene) -> Result<
     })?;
     operator.lives()?;
     scene.lab.cluster.tool(&["start", "apiserver"])?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     operator.stop()
 }
 
@@ -75,7 +75,7 @@ pub fn without_its_types_it_says_how_to_install_them(scene: &Scene) -> Result<()
     wait::until("a pool could be created", 30, || {
         scene.create_pool(&pool("python", 3, &json!({})))
     })?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     operator.stop()
 }
 
@@ -156,7 +156,7 @@ pub fn types_of_its_own_version_are_no_news(scene: &Scene) -> Result<(), String>
         .lab
         .start_operator_with(&["--leader-elect=false", "--log=debug"])?;
     scene.create_pool(&pool("python", 1, &json!({})))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     wait::throughout("it finds no difference", 5, || {
         let told = times(&operator, "than this operator");
         wait::ensure(told == 0, || operator.tail())
@@ -232,6 +232,6 @@ pub fn each_missing_right_is_named_once(scene: &Scene) -> Result<(), String> {
     drop(operator);
     drop(other);
     let operator = scene.lab.start_operator()?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     operator.stop()
 }

@@ -2,8 +2,8 @@
 
 use crate::api::PODS;
 use crate::check::event::text;
+use crate::cluster_state::{ClusterState, wait_until_at_rest};
 use crate::objects::{pool, sim, with};
-use crate::rest::{Census, settle};
 use crate::scene::Scene;
 use serde_json::{Value, json};
 use std::thread::sleep;
@@ -40,9 +40,9 @@ fn steer(scene: &Scene, pod: &str, key: &str, value: Value) -> Result<(), String
 }
 
 fn some_pod(scene: &Scene, dice: &mut Dice) -> Result<Option<String>, String> {
-    let census = Census::take(scene)?;
+    let state = ClusterState::read(scene)?;
     let name = POOLS[dice.below(POOLS.len())];
-    let names: Vec<_> = census
+    let names: Vec<_> = state
         .unclaimed(name)
         .iter()
         .map(|p| text(p, "/metadata/name").to_string())
@@ -103,6 +103,6 @@ pub fn whatever_happens_it_comes_to_rest(scene: &Scene) -> Result<(), String> {
     live.iter()
         .skip(5)
         .try_for_each(|claim| scene.delete_claim(claim))?;
-    settle(scene, 90)?;
+    wait_until_at_rest(scene, 90)?;
     operator.stop()
 }

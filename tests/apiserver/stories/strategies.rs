@@ -5,24 +5,24 @@ use super::{bound, burst, pool_says};
 use crate::api::PODS;
 use crate::check::event::text;
 use crate::check::replay;
+use crate::cluster_state::{ClusterState, wait_until_at_rest};
 use crate::objects::{NEW_IMAGE, OLD_IMAGE, pool, sim, with};
-use crate::rest::{Census, settle};
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
 
 /// How many unclaimed sandboxes of a full and available pool run that image.
 fn running(scene: &Scene, image: &str) -> Result<usize, String> {
-    let census = Census::take(scene)?;
-    let here = census.unclaimed("python").into_iter();
+    let state = ClusterState::read(scene)?;
+    let here = state.unclaimed("python").into_iter();
     Ok(here
         .filter(|p| text(p, "/spec/containers/0/image") == image)
         .count())
 }
 
 fn uids(scene: &Scene) -> Result<Vec<String>, String> {
-    let census = Census::take(scene)?;
-    let mut all: Vec<_> = census
+    let state = ClusterState::read(scene)?;
+    let mut all: Vec<_> = state
         .unclaimed("python")
         .iter()
         .map(|p| text(p, "/metadata/uid").to_string())
@@ -42,10 +42,10 @@ pub fn with_a_surge_none_is_ever_missing(scene: &Scene) -> Result<(), String> {
         6,
         &with(sim(&[("ready-after", "300ms")]), &surge),
     ))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let full = scene.history().len();
     scene.roll_to("python", NEW_IMAGE)?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)?;
     let (mut fewest, mut most, mut seen) = (usize::MAX, 0, 0);
     replay(&scene.history(), |world, event| {
@@ -72,7 +72,7 @@ pub fn a_partition_keeps_that_many_on_the_old_revision(scene: &Scene) -> Result<
         6,
         &strategy(json!({"maxUnavailable": 1, "partition": 4})),
     ))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     scene.roll_to("python", NEW_IMAGE)?;
     pool_says(scene, "python", "Progressing", "PartitionComplete")?;
     wait::throughout("two are new and four are old", 3, || {
@@ -83,7 +83,7 @@ pub fn a_partition_keeps_that_many_on_the_old_revision(scene: &Scene) -> Result<
     let told = status["updated"] == 2 && status["expectedUpdated"] == 2 && status["available"] == 6;
     wait::ensure(told, || status.to_string())?;
     scene.patch_pool("python", &json!({"spec": strategy(json!({"partition": 0}))}))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)
 }
 
@@ -93,12 +93,12 @@ pub fn a_canary_that_is_undone_leaves_the_others_alone(scene: &Scene) -> Result<
         8,
         &strategy(json!({"maxUnavailable": 2, "partition": 4})),
     ))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     scene.roll_to("python", NEW_IMAGE)?;
     pool_says(scene, "python", "Progressing", "PartitionComplete")?;
-    let census = Census::take(scene)?;
+    let state = ClusterState::read(scene)?;
     let old = |p: &&Value| text(p, "/spec/containers/0/image") == OLD_IMAGE;
-    let untouched: Vec<_> = census
+    let untouched: Vec<_> = state
         .unclaimed("python")
         .into_iter()
         .filter(old)
@@ -108,7 +108,7 @@ pub fn a_canary_that_is_undone_leaves_the_others_alone(scene: &Scene) -> Result<
     scene.roll_to("python", OLD_IMAGE)?;
     // The partition would keep the canaries now, as those of the revision that is old.
     scene.patch_pool("python", &json!({"spec": strategy(json!({"partition": 0}))}))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", OLD_IMAGE)?;
     let now = uids(scene)?;
     wait::ensure(untouched.iter().all(|uid| now.contains(uid)), || {
@@ -119,7 +119,7 @@ pub fn a_canary_that_is_undone_leaves_the_others_alone(scene: &Scene) -> Result<
 pub fn another_strategy_takes_over_in_mid_rollout(scene: &Scene) -> Result<(), String> {
     let one = strategy(json!({"maxUnavailable": 1, "partition": 5}));
     scene.create_pool(&pool("python", 6, &with(sim(&[("ready-after", "300ms")]), &one)))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     scene.roll_to("python", NEW_IMAGE)?;
     pool_says(scene, "python", "Progressing", "PartitionComplete")?;
     let surge = json!({"maxUnavailable": 0, "maxSurge": 2, "partition": 2});
@@ -130,7 +130,7 @@ pub fn another_strategy_takes_over_in_mid_rollout(scene: &Scene) -> Result<(), S
     })?;
     let recreate = json!({"type": "Recreate", "maxUnavailable": null, "maxSurge": null, "partition": null});
     scene.patch_pool("python", &json!({"spec": strategy(recreate)}))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)
 }
 
@@ -159,19 +159,19 @@ pub fn a_paused_rollout_stands_still_and_claims_go_on(scene: &Scene) -> Result<(
         },
     )?;
     scene.patch_pool("python", &json!({"spec": strategy(json!({"paused": false}))}))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)
 }
 
 pub fn recreate_replaces_all_at_once(scene: &Scene) -> Result<(), String> {
     let all = strategy(json!({"type": "Recreate"}));
     scene.create_pool(&pool("python", 6, &with(sim(&[("ready-after", "500ms")]), &all)))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     scene.create_claim("kept", "python", &json!({}))?;
     bound(scene, "kept")?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     scene.roll_to("python", NEW_IMAGE)?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)?;
     let mut fewest = usize::MAX;
     let mut rolled = false;
@@ -194,7 +194,7 @@ pub fn recreate_replaces_all_at_once(scene: &Scene) -> Result<(), String> {
 
 pub fn on_replenish_replaces_only_what_claims_take(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 5, &strategy(json!({"type": "OnReplenish"}))))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let before = uids(scene)?;
     scene.roll_to("python", NEW_IMAGE)?;
     wait::throughout("no sandbox is replaced", 3, || {
@@ -217,8 +217,8 @@ pub fn on_replenish_replaces_only_what_claims_take(scene: &Scene) -> Result<(), 
     scene.create_claim("run", "python", &json!({}))?;
     bound(scene, "run")?;
     are_new(1)?;
-    let census = Census::take(scene)?;
-    let old = census
+    let state = ClusterState::read(scene)?;
+    let old = state
         .unclaimed("python")
         .into_iter()
         .find(|p| text(p, "/spec/containers/0/image") == OLD_IMAGE);
@@ -231,6 +231,6 @@ pub fn on_replenish_replaces_only_what_claims_take(scene: &Scene) -> Result<(), 
         "python",
         &json!({"spec": strategy(json!({"type": "RollingUpdate"}))}),
     )?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)
 }

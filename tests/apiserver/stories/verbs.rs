@@ -3,9 +3,9 @@
 use super::{bound, in_phase, pool_says, says};
 use crate::api::CLAIMS;
 use crate::check::event::text;
+use crate::cluster_state::{label, wait_until_at_rest};
 use crate::objects::{NEW_IMAGE, pool, sim};
-use crate::plugin::{Call, Said};
-use crate::rest::{label, settle};
+use crate::plugin::{Call, CommandOutput};
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 /// Runs `kubectl warmpool ...` to its end.
-fn call(scene: &Scene, arguments: &[&str]) -> Result<Said, String> {
+fn call(scene: &Scene, arguments: &[&str]) -> Result<CommandOutput, String> {
     Call::of(scene, arguments).run()
 }
 
@@ -67,12 +67,12 @@ pub fn a_claim_says_why_it_waits_and_which_sandbox_it_got(scene: &Scene) -> Resu
     let start = format!("{}: no sandbox is available yet; first in line at ", title("run"));
     let told = created == format!("{} created", title("run")) && why.starts_with(&start);
     wait::ensure(told, || format!("{said:?}"))?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
 pub fn a_claim_without_a_name_gets_one_and_can_be_printed(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 2, &json!({})))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let said = call(scene, &["claim", "pool/python", "-o", "json"])?;
     let claim: Value = serde_json::from_str(&said.out).map_err(|e| format!("{e} in {said:?}"))?;
     let name = text(&claim, "/metadata/name");
@@ -87,7 +87,7 @@ pub fn a_claim_without_a_name_gets_one_and_can_be_printed(scene: &Scene) -> Resu
     let again = call(scene, &["claim", "python", "--name=later"])?;
     let words = "Error from server (AlreadyExists): sandboxclaims.warmpool.dev \"later\" already exists\n";
     again.fails(words)?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
 pub fn a_claim_that_is_not_served_says_so_and_stays_unless_it_is_to_be_removed(
@@ -146,7 +146,7 @@ pub fn a_command_in_the_sandbox_decides_the_exit_code_and_the_claim_goes_after_i
     scene: &Scene,
 ) -> Result<(), String> {
     scene.create_pool(&pool("python", 2, &json!({})))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let (folder, noted) = stub(scene, "echo from the sandbox; exit 7")?;
     let arguments = [
         "claim",
@@ -180,7 +180,7 @@ pub fn a_command_in_the_sandbox_decides_the_exit_code_and_the_claim_goes_after_i
     wait::ensure(called == expected, || {
         format!("{called:?} instead of {expected:?}")
     })?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
 pub fn a_call_ended_by_a_signal_takes_its_claim_along(scene: &Scene) -> Result<(), String> {
@@ -221,7 +221,7 @@ fn tells(scene: &Scene, target: &str, lines: &[&str]) -> Result<(), String> {
 pub fn why_tells_what_a_claim_waits_for_and_what_it_got(scene: &Scene) -> Result<(), String> {
     let spec = json!({"capacity": {"maxTotal": 1}});
     scene.create_pool(&pool("python", 1, &spec))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     scene.create_claim("first", "python", &json!({}))?;
     let first = bound(scene, "first")?;
     scene.create_claim("second", "python", &json!({}))?;
@@ -254,12 +254,12 @@ pub fn why_tells_what_a_claim_waits_for_and_what_it_got(scene: &Scene) -> Result
     scene.delete_claim("first")?;
     bound(scene, "second")?;
     scene.delete_claim("second")?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
 pub fn why_tells_what_holds_a_paused_pool(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 2, &json!({"updateStrategy": {"paused": true}})))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let full = "Pool python is full: 2 available, 2 wanted.";
     tells(scene, "python", &[full, "There is nothing to do now."])?;
     scene.roll_to("python", NEW_IMAGE)?;
@@ -278,7 +278,7 @@ pub fn why_tells_what_holds_a_paused_pool(scene: &Scene) -> Result<(), String> {
         ],
     )?;
     scene.patch_pool("python", &json!({"spec": {"updateStrategy": {"paused": false}}}))?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
 pub fn why_tells_what_a_gated_sandbox_lacks(scene: &Scene) -> Result<(), String> {
@@ -305,7 +305,7 @@ pub fn why_tells_what_a_gated_sandbox_lacks(scene: &Scene) -> Result<(), String>
         &format!("pod/{pod}"),
         &["It is the 1st of 1 to be claimed."],
     )?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
 pub fn why_of_what_is_not_there_reads_as_from_kubectl(scene: &Scene) -> Result<(), String> {

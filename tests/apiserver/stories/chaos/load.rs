@@ -63,9 +63,9 @@ pub struct Load {
 
 impl Load {
     /// Claims come from now on.
-    pub fn comes(scene: &Scene) -> Self {
+    pub fn start(scene: &Scene) -> Self {
         let (stop, tally) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::default()));
-        let mut crowd = Crowd {
+        let mut requests = Requests {
             api: scene.lab.api.clone(),
             namespace: scene.namespace.clone(),
             live: Vec::new(),
@@ -74,12 +74,12 @@ impl Load {
         let stopped = Arc::clone(&stop);
         let thread = Some(spawn(move || {
             let (mut next, mut looked) = (Instant::now(), Instant::now());
-            while !stopped.load(Ordering::SeqCst) || !crowd.live.is_empty() {
+            while !stopped.load(Ordering::SeqCst) || !requests.live.is_empty() {
                 if !stopped.load(Ordering::SeqCst) {
-                    crowd.one_comes();
+                    requests.create_claim();
                 }
                 if looked.elapsed() > LOOK {
-                    crowd.some_leave()?;
+                    requests.delete_served()?;
                     looked = Instant::now();
                 }
                 // Those that did not come while somebody looked come after it.
@@ -101,7 +101,7 @@ impl Load {
     }
 
     /// No more come; those that are there leave once they were served.
-    pub fn leaves(self) -> Result<Tally, String> {
+    pub fn stop(self) -> Result<Tally, String> {
         self.stop.store(true, Ordering::SeqCst);
         self.thread.map_or(Ok(()), ended)?;
         Ok(self.tally.lock().unwrap_or_else(PoisonError::into_inner).clone())
@@ -121,16 +121,16 @@ struct Live {
     bound: bool,
 }
 
-struct Crowd {
+struct Requests {
     api: Api,
     namespace: String,
     live: Vec<Live>,
     tally: Arc<Mutex<Tally>>,
 }
 
-impl Crowd {
+impl Requests {
     /// Nobody waits for the answer: the next one comes in its time.
-    fn one_comes(&mut self) {
+    fn create_claim(&mut self) {
         let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
         if self.live.len() >= MOST {
             tally.held_back += 1;
@@ -155,7 +155,7 @@ impl Crowd {
     }
 
     /// Those that have been there for long enough leave. What has no answer is asked again the next time.
-    fn some_leave(&mut self) -> Result<(), String> {
+    fn delete_served(&mut self) -> Result<(), String> {
         let long = |live: &Live| live.since.elapsed() > HELD && live.creation.is_finished();
         let (old, young): (Vec<Live>, Vec<Live>) = self.live.drain(..).partition(long);
         self.live = young;

@@ -7,21 +7,21 @@ use crate::wait;
 use serde_json::Value;
 
 /// Waits until the whole namespace is at rest: every pool full and up to date, every claim decided.
-pub fn settle(scene: &Scene, seconds: u64) -> Result<(), String> {
+pub fn wait_until_at_rest(scene: &Scene, seconds: u64) -> Result<(), String> {
     wait::until("everything was at rest", seconds, || {
-        Census::take(scene)?.at_rest()
+        ClusterState::read(scene)?.at_rest()
     })
 }
 
 /// Everything that there is in the namespace.
-pub struct Census {
+pub struct ClusterState {
     pub pools: Vec<Value>,
     pub claims: Vec<Value>,
     pub pods: Vec<Value>,
 }
 
-impl Census {
-    pub fn take(scene: &Scene) -> Result<Self, String> {
+impl ClusterState {
+    pub fn read(scene: &Scene) -> Result<Self, String> {
         Ok(Self {
             pools: scene.pools()?,
             claims: scene.claims()?,

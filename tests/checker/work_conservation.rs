@@ -51,7 +51,7 @@ fn the_time_in_which_nobody_was_at_work_is_no_idleness_and_the_rest_is() {
         .later(11_960)
         .pod(&held(1, "a"));
     let away = |from: i64, to: i64| Rules {
-        away: vec![(moment(from), moment(to))],
+        operator_down: vec![(moment(from), moment(to))],
         ..Rules::default()
     };
     let accused = |rules: &Rules| !history.judged_by(rules).accusations.is_empty();

@@ -3,8 +3,8 @@
 use crate::api::{ACCOUNTS, QUOTAS};
 use crate::check::event::condition;
 use crate::cluster::Recorded;
+use crate::cluster_state::wait_until_at_rest;
 use crate::objects::{pool, with};
-use crate::rest::settle;
 use crate::scene::Scene;
 use crate::stories::{bound, pool_says};
 use crate::wait;
@@ -33,7 +33,7 @@ fn failure_is_gone(scene: &Scene, name: &str) -> Result<(), String> {
 }
 
 pub fn a_quota_is_reported_and_the_pool_fills_when_it_is_lifted(scene: &Scene) -> Result<(), String> {
-    scene.narrow_quota(3)?;
+    scene.create_pod_quota(3)?;
     scene.create_pool(&pool("python", 6, &json!({})))?;
     let message = pool_says(scene, "python", "ReplicaFailure", "FailedCreate")?;
     wait::ensure(message.contains("exceeded quota: narrow"), || {
@@ -45,7 +45,7 @@ pub fn a_quota_is_reported_and_the_pool_fills_when_it_is_lifted(scene: &Scene) -
     bound(scene, "run")?;
     scene.lab.api.delete(QUOTAS, &scene.namespace, "narrow")?;
     failure_is_gone(scene, "python")?;
-    settle(scene, 90)
+    wait_until_at_rest(scene, 90)
 }
 
 pub fn a_missing_service_account_is_reported_and_hurts_no_other_pool(scene: &Scene) -> Result<(), String> {
@@ -65,7 +65,7 @@ pub fn a_missing_service_account_is_reported_and_hurts_no_other_pool(scene: &Sce
     bound(scene, "run")?;
     scene.create(ACCOUNTS, &json!({"metadata": {"name": "builder"}}))?;
     failure_is_gone(scene, "broken")?;
-    settle(scene, 90)
+    wait_until_at_rest(scene, 90)
 }
 
 pub fn a_pod_that_the_server_cannot_take_is_reported(scene: &Scene) -> Result<(), String> {
@@ -76,13 +76,13 @@ pub fn a_pod_that_the_server_cannot_take_is_reported(scene: &Scene) -> Result<()
         format!("the server's own words, not: {message}")
     })?;
     retries_patiently(scene, 2)?;
-    // A mended template needs no patience: it is tried at once.
+    // A fixed template is tried at once, without backoff.
     scene.patch_pool(
         "python",
         &json!({"spec": {"template": {"spec": {"restartPolicy": "Always"}}}}),
     )?;
     failure_is_gone(scene, "python")?;
-    settle(scene, 90)
+    wait_until_at_rest(scene, 90)
 }
 
 pub fn a_rollout_to_a_refused_template_keeps_what_works(scene: &Scene) -> Result<(), String> {
@@ -91,7 +91,7 @@ pub fn a_rollout_to_a_refused_template_keeps_what_works(scene: &Scene) -> Result
         4,
         &json!({"updateStrategy": {"maxUnavailable": 1}}),
     ))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     let missing = json!({"template": {"spec": {"serviceAccountName": "builder"}}});
     scene.patch_pool("python", &json!({"spec": missing}))?;
     pool_says(scene, "python", "ReplicaFailure", "FailedCreate")?;
@@ -105,7 +105,7 @@ pub fn a_rollout_to_a_refused_template_keeps_what_works(scene: &Scene) -> Result
     );
     scene.patch_pool("python", &json!({"spec": back}))?;
     failure_is_gone(scene, "python")?;
-    settle(scene, 90)
+    wait_until_at_rest(scene, 90)
 }
 
 pub fn a_budget_of_nothing_is_taken_as_one_and_said_so(scene: &Scene) -> Result<(), String> {
@@ -120,11 +120,11 @@ pub fn a_budget_of_nothing_is_taken_as_one_and_said_so(scene: &Scene) -> Result<
             &json!({"updateStrategy": {"maxUnavailable": budget}}),
         ))?;
     }
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     for name in ["percent", "number", "small"] {
         scene.roll_to(name, crate::objects::NEW_IMAGE)?;
     }
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     for (name, written) in [("percent", "0%"), ("number", "0"), ("small", "10%")] {
         let message = pool_says(scene, name, "Progressing", "RolloutComplete")?;
         let told = message.contains(written) && message.contains("taken as 1");

@@ -1,6 +1,7 @@
 //! Bad input: what the API server refuses, with which sentence, and what becomes of what it lets through.
 
 pub mod claim_cases;
+mod claim_default_cases;
 pub mod creation;
 pub mod drawn;
 mod image_cases;
@@ -10,7 +11,6 @@ pub mod pool_cases;
 pub mod rules;
 pub mod stored;
 pub mod template_ref_cases;
-mod terms_cases;
 
 use crate::api::Resource;
 use serde_json::Value;

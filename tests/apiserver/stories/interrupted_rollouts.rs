@@ -8,9 +8,9 @@ use crate::api::PODS;
 use crate::check::event::{Event, Kind, text};
 use crate::check::replay;
 use crate::claimants::Claimants;
+use crate::cluster_state::{ClusterState, label, wait_until_at_rest};
 use crate::objects::{NEW_IMAGE, OLD_IMAGE, sim};
 use crate::operator::Operator;
-use crate::rest::{Census, label, settle};
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
@@ -26,8 +26,8 @@ fn pause(scene: &Scene, paused: bool) -> Result<(), String> {
 /// Marks an unclaimed sandbox for eviction, and gives its name. A claim may take it just before; then another is.
 fn evict_one(scene: &Scene) -> Result<String, String> {
     wait::until("an unclaimed sandbox was marked for eviction", 10, || {
-        let census = Census::take(scene)?;
-        let name = census
+        let state = ClusterState::read(scene)?;
+        let name = state
             .unclaimed("python")
             .first()
             .map(|p| text(p, "/metadata/name").to_string())
@@ -53,7 +53,7 @@ pub fn a_busy_rollout_is_paused_and_the_pool_scaled_and_drained_meanwhile(
     scene: &Scene,
 ) -> Result<(), String> {
     full_pool(scene, &quarter())?;
-    let claimants = Claimants::come(scene, "python");
+    let claimants = Claimants::start(scene, "python");
     pause(scene, true)?;
     let held = measured(scene, "paused, scaled to 44, one evicted, 5 claims/s", || {
         scene.roll_to("python", NEW_IMAGE)?;
@@ -78,8 +78,8 @@ pub fn a_busy_rollout_is_paused_and_the_pool_scaled_and_drained_meanwhile(
         pause(scene, false)?;
         complete(scene)
     });
-    claimants.leave()?;
-    settle(scene, 60)?;
+    claimants.stop()?;
+    wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)?;
     keeps_its_budget(&resumed?)
 }
@@ -99,7 +99,7 @@ fn most_of(events: &[Event], revision: &str) -> usize {
 
 pub fn a_busy_rollout_that_never_gets_ready_is_taken_back(scene: &Scene) -> Result<(), String> {
     full_pool(scene, &quarter())?;
-    let claimants = Claimants::come(scene, "python");
+    let claimants = Claimants::start(scene, "python");
     let broken = measured(scene, "a template that never gets ready, 5 claims/s", || {
         scene.patch_pool("python", &json!({"spec": sim(&[("hold", "true")])}))?;
         std::thread::sleep(std::time::Duration::from_secs(6));
@@ -111,8 +111,8 @@ pub fn a_busy_rollout_that_never_gets_ready_is_taken_back(scene: &Scene) -> Resu
         scene.patch_pool("python", &json!({"spec": back}))?;
         complete(scene)
     });
-    claimants.leave()?;
-    settle(scene, 60)?;
+    claimants.stop()?;
+    wait_until_at_rest(scene, 60)?;
     keeps_its_budget(&broken)?;
     keeps_its_budget(&undone?)?;
     let most = most_of(&scene.history(), &revision);
@@ -125,7 +125,7 @@ pub fn killed_in_the_middle_of_a_busy_rollout(scene: &Scene) -> Result<(), Strin
     scene.declare(|rules| rules.idle = None);
     let mut operator = Some(scene.lab.start_operator()?);
     full_pool(scene, &quarter())?;
-    let claimants = Claimants::come(scene, "python");
+    let claimants = Claimants::start(scene, "python");
     let seen = measured(scene, "operator killed three times, 5 claims/s", || {
         scene.roll_to("python", NEW_IMAGE)?;
         for updated in [5, 15, 30] {
@@ -138,8 +138,8 @@ pub fn killed_in_the_middle_of_a_busy_rollout(scene: &Scene) -> Result<(), Strin
         }
         complete(scene)
     });
-    claimants.leave()?;
-    settle(scene, 60)?;
+    claimants.stop()?;
+    wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)?;
     operator.map_or(Ok(()), Operator::stop)?;
     keeps_its_budget(&seen?)

@@ -1,6 +1,6 @@
 //! Claims that must be refused, one or more for each rule of the schema.
 
-use super::{Case, terms_cases};
+use super::{Case, claim_default_cases};
 use crate::api::CLAIMS;
 use crate::objects::claim;
 use serde_json::{Map, Value, json};
@@ -167,7 +167,7 @@ pub fn cases() -> Vec<Case> {
             bare(Some(json!({"poolRef": {}}))),
         ),
     ];
-    all.extend(terms_cases::of_claims());
+    all.extend(claim_default_cases::of_claims());
     all
 }
 

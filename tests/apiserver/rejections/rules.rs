@@ -1,10 +1,10 @@
 //! Every rule of the schemas refuses what it should, with its sentence, and every rule has a case.
 
 use super::{Case, claim_cases, pool_cases};
-use crate::api::{CLAIMS, PODS, POOLS, Refusal, Resource};
+use crate::api::{ApiError, CLAIMS, PODS, POOLS, Resource};
 use crate::cluster::repository;
+use crate::cluster_state::wait_until_at_rest;
 use crate::objects::{NEW_IMAGE, claim, pool};
-use crate::rest::settle;
 use crate::scene::Scene;
 use crate::stories::{bound, in_phase, sandbox};
 use crate::wait;
@@ -143,13 +143,13 @@ fn collect(kind: &str, schema: &Value, at: String, rules: &mut BTreeSet<Rule>) {
     }
 }
 
-fn patch(scene: &Scene, name: &str, spec: Value) -> Result<Value, Refusal> {
+fn patch(scene: &Scene, name: &str, spec: Value) -> Result<Value, ApiError> {
     let api = &scene.lab.api;
     api.merge(CLAIMS, &scene.namespace, name, &json!({"spec": spec}))
 }
 
 /// What a binding settles stays as it is.
-fn is_settled(scene: &Scene, name: &str) -> Result<(), String> {
+fn spec_is_immutable(scene: &Scene, name: &str) -> Result<(), String> {
     for (change, sentence) in [
         (json!({"priority": 3}), claim_cases::IMMUTABLE),
         (json!({"poolRef": {"name": "other"}}), claim_cases::IMMUTABLE),
@@ -175,13 +175,13 @@ pub fn a_bound_claims_spec_cannot_be_changed(scene: &Scene) -> Result<(), String
     patch(scene, "run", change).map_err(|r| r.to_string())?;
     scene.create_pool(&pool("python", 1, &json!({})))?;
     let first = sandbox(&bound(scene, "run")?).0;
-    is_settled(scene, "run")?;
+    spec_is_immutable(scene, "run")?;
     // Nor while it waits for another sandbox in place of one that it has lost.
     scene.patch_pool("python", &json!({"spec": {"replicas": 0}}))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     scene.lab.api.delete(PODS, &scene.namespace, &first)?;
     in_phase(scene, "run", "Pending", 30)?;
-    is_settled(scene, "run")?;
+    spec_is_immutable(scene, "run")?;
     scene.patch_pool("python", &json!({"spec": {"replicas": 2}}))?;
     bound(scene, "run")?;
     // Nor after its end.
@@ -189,9 +189,9 @@ pub fn a_bound_claims_spec_cannot_be_changed(scene: &Scene) -> Result<(), String
     let lost = sandbox(&bound(scene, "ends")?).0;
     scene.lab.api.delete(PODS, &scene.namespace, &lost)?;
     in_phase(scene, "ends", "Failed", 30)?;
-    is_settled(scene, "ends")?;
+    spec_is_immutable(scene, "ends")?;
     scene.delete_claim("ends")?;
-    settle(scene, 30)
+    wait_until_at_rest(scene, 30)
 }
 
 fn accepted(scene: &Scene, what: Resource, object: &Value) -> Result<(), String> {

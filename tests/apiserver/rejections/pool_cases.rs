@@ -1,6 +1,6 @@
 //! Pools that must be refused, one or more for each rule of the schema.
 
-use super::{Case, image_cases, lifecycle_cases, template_ref_cases, terms_cases};
+use super::{Case, claim_default_cases, image_cases, lifecycle_cases, template_ref_cases};
 use crate::api::POOLS;
 use crate::objects::pool;
 use serde_json::{Map, Value, json};
@@ -55,7 +55,7 @@ pub fn cases() -> Vec<Case> {
         image_cases::cases(),
         shape(),
         template_ref_cases::cases(),
-        terms_cases::of_pools(),
+        claim_default_cases::of_pools(),
     ]
     .into_iter()
     .flatten()

@@ -76,23 +76,22 @@ impl Cluster {
 
     /// Every write to objects of a namespace so far, as the API server recorded it.
     pub fn audit(&self, namespace: &str) -> Result<Vec<Recorded>, String> {
-        let log = fs::read_to_string(self.dir.join("audit.log")).map_err(|e| format!("audit.log: {e}"))?;
-        let lines = log.lines().filter(|line| line.contains(namespace));
-        let entries = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        Ok(entries
-            .map(|entry| Recorded::read(&entry))
-            .filter(|write| write.namespace == namespace)
-            .collect())
+        self.recorded(namespace, |write| write.namespace == namespace)
     }
 
-    /// Every request of a user so far. Of most users only the writes are recorded.
+    /// Every request of a user so far. Of most users the API server records only the writes.
     pub fn audit_of(&self, user: &str) -> Result<Vec<Recorded>, String> {
+        self.recorded(user, |request| request.user == user)
+    }
+
+    /// The requests that match. Only lines with `word` are parsed, because the log is long.
+    fn recorded(&self, word: &str, matches: impl Fn(&Recorded) -> bool) -> Result<Vec<Recorded>, String> {
         let log = fs::read_to_string(self.dir.join("audit.log")).map_err(|e| format!("audit.log: {e}"))?;
-        let lines = log.lines().filter(|line| line.contains(user));
+        let lines = log.lines().filter(|line| line.contains(word));
         let entries = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
         Ok(entries
             .map(|entry| Recorded::read(&entry))
-            .filter(|request| request.user == user)
+            .filter(matches)
             .collect())
     }
 

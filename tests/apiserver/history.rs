@@ -3,6 +3,7 @@
 
 use crate::api::{Api, ApiError, CLAIMS, PODS, POOLS, Resource};
 use crate::check::event::{Change, Event, Kind, text};
+use crate::lock::lock;
 use crate::wait;
 use futures::StreamExt;
 use jiff::Timestamp;
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
@@ -179,10 +180,6 @@ impl Drop for Watcher {
     fn drop(&mut self) {
         self.tasks.iter().for_each(JoinHandle::abort);
     }
-}
-
-fn lock(log: &Mutex<Log>) -> MutexGuard<'_, Log> {
-    log.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 async fn list(api: &Api, kind: Kind, namespace: &str) -> Result<Value, ApiError> {

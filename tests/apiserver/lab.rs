@@ -2,17 +2,18 @@
 
 use crate::api::{Api, CLAIMS, POOLS};
 use crate::check::Figures;
-use crate::cluster::{Cluster, repository};
+use crate::cluster::Cluster;
 use crate::faults::proxy::Proxy;
 use crate::gate::{Gate, Group};
+use crate::interrupt::close_on_signal;
+use crate::lock::lock;
 use crate::operator::Operator;
 use crate::{figures, wait};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use tokio::runtime::Runtime;
-use tokio::signal::unix::{SignalKind, signal};
 
 pub struct Lab {
     pub cluster: Cluster,
@@ -38,23 +39,23 @@ pub fn lab() -> Result<&'static Lab, String> {
 /// Ends the lab, if any test has asked for it. The logs stay when something failed.
 pub fn close() {
     let Some(Ok(lab)) = LAB.get() else { return };
-    drop(guard(&lab.operator).take());
+    drop(lock(&lab.operator).take());
     let failed = lab.failed.load(Ordering::SeqCst);
     if let Err(error) = lab.cluster.down(failed) {
         eprintln!("{error}");
     } else if failed {
         eprintln!("histories and logs are kept in {}", lab.cluster.dir.display());
     }
-    let mut lines = std::mem::take(&mut *guard(&lab.summary));
+    let mut lines = std::mem::take(&mut *lock(&lab.summary));
     lines.sort();
     lines.iter().for_each(|line| eprintln!("{line}"));
-    figures::print(&guard(&lab.figures));
+    figures::print(&lock(&lab.figures));
 }
 
 impl Lab {
     fn open() -> Result<Self, String> {
         let runtime = Runtime::new().map_err(|e| e.to_string())?;
-        runtime.spawn(end_on_signal());
+        runtime.spawn(close_on_signal(close));
         let cluster = Cluster::up()?;
         let prepared = prepare(&cluster, &runtime).inspect_err(|_| _ = cluster.down(false))?;
         fs::create_dir_all(cluster.dir.join("history")).map_err(|e| e.to_string())?;
@@ -134,7 +135,7 @@ impl Lab {
 
     /// Sees to it that the operator runs that the tests of `group` share.
     pub fn share_operator(&self, group: Group) -> Result<(), String> {
-        let mut shared = guard(&self.operator);
+        let mut shared = lock(&self.operator);
         if shared.as_ref().is_none_or(|(of, _)| *of != group) {
             shared.take().map_or(Ok(()), |(_, earlier)| earlier.stop())?;
             *shared = Some(match group {
@@ -148,14 +149,14 @@ impl Lab {
 
     /// Sees to it that the shared operator does not run.
     pub fn end_shared_operator(&self) -> Result<(), String> {
-        guard(&self.operator)
+        lock(&self.operator)
             .take()
             .map_or(Ok(()), |(_, operator)| operator.stop())
     }
 
     /// Where a test shares the operator: it must live, and its log be clean.
     pub fn shared_operator_is_well(&self) -> Result<(), String> {
-        guard(&self.operator).as_mut().map_or(Ok(()), |(_, operator)| {
+        lock(&self.operator).as_mut().map_or(Ok(()), |(_, operator)| {
             operator.lives()?;
             operator.is_clean()
         })
@@ -173,12 +174,12 @@ impl Lab {
     }
 
     pub fn record(&self, test: &str, figures: Figures) {
-        guard(&self.figures).push((test.into(), figures));
+        lock(&self.figures).push((test.into(), figures));
     }
 
     /// Has a line printed at the end of the run.
     pub fn print_at_end(&self, line: String) {
-        guard(&self.summary).push(line);
+        lock(&self.summary).push(line);
     }
 
     pub fn note_failure(&self) {
@@ -237,27 +238,4 @@ fn prepare(cluster: &Cluster, runtime: &Runtime) -> Result<Api, String> {
         })?;
     }
     Ok(api)
-}
-
-/// A run that is broken off ends what it started, too.
-async fn end_on_signal() {
-    let (Ok(mut interrupt), Ok(mut terminate)) =
-        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
-        return;
-    };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
-    eprintln!(
-        "interrupted in {}; ending the control plane",
-        repository().display()
-    );
-    _ = tokio::task::spawn_blocking(close).await;
-    std::process::exit(130);
-}
-
-fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -22,6 +22,10 @@ mod check;
 mod cluster;
 #[path = "../apiserver/history.rs"]
 mod history;
+#[path = "../apiserver/interrupt.rs"]
+mod interrupt;
+#[path = "../apiserver/lock.rs"]
+mod lock;
 #[path = "../apiserver/objects.rs"]
 mod objects;
 #[path = "../apiserver/operator.rs"]

@@ -2,14 +2,15 @@
 
 use crate::api::{ACCOUNTS, Api, CLAIMS, CRDS, NAMESPACES, POOLS, Resource};
 use crate::cluster::{Cluster, binaries, output_of, repository};
+use crate::interrupt::close_on_signal;
+use crate::lock::lock;
 use crate::operator::Operator;
 use crate::wait::{ensure, until};
 use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use tokio::runtime::Runtime;
-use tokio::signal::unix::{SignalKind, signal};
 
 pub const DEPLOYMENTS: Resource = Resource("/apis/apps/v1", "deployments");
 pub const REVIEWS: Resource = Resource("/apis/authorization.k8s.io/v1", "subjectaccessreviews");
@@ -34,13 +35,13 @@ static PLANE: OnceLock<Result<Plane, String>> = OnceLock::new();
 pub fn run_story(story: fn(&Plane) -> Result<(), String>) -> Result<(), String> {
     let plane = PLANE.get_or_init(Plane::open).as_ref().map_err(Clone::clone)?;
     plane.clear()?;
-    story(plane).inspect_err(|_| *guard(&plane.failed) = true)
+    story(plane).inspect_err(|_| *lock(&plane.failed) = true)
 }
 
 /// Ends the control plane, if any story has asked for it. The logs stay when something failed.
 pub fn close() {
     let Some(Ok(plane)) = PLANE.get() else { return };
-    let failed = *guard(&plane.failed);
+    let failed = *lock(&plane.failed);
     if let Err(error) = plane.cluster.down(failed) {
         eprintln!("{error}");
     } else if failed {
@@ -66,7 +67,7 @@ pub fn documents(text: &str) -> Result<Vec<Value>, String> {
 impl Plane {
     fn open() -> Result<Self, String> {
         let runtime = Runtime::new().map_err(|e| e.to_string())?;
-        runtime.spawn(end_on_signal());
+        runtime.spawn(close_on_signal(close));
         let cluster = Cluster::up()?;
         let api =
             Api::connect(&cluster.kubeconfig(), runtime.handle()).inspect_err(|_| _ = cluster.down(false))?;
@@ -96,17 +97,13 @@ impl Plane {
     }
 
     fn helm_release(&self, verb: &str, chart: &str, more: &[&str]) -> Result<String, String> {
-        let usual = [
-            verb,
-            "warmpool",
-            chart,
-            "-n",
-            SYSTEM,
-            "--wait",
-            "--timeout",
-            "60s",
-        ];
-        self.helm(&[&usual, more].concat())
+        self.helm_and_wait(&[verb, "warmpool", chart], more)
+    }
+
+    /// Runs a Helm command on a release in the operator's namespace, until its objects are ready or gone.
+    pub fn helm_and_wait(&self, command: &[&str], more: &[&str]) -> Result<String, String> {
+        let wait = ["-n", SYSTEM, "--wait", "--timeout", "60s"];
+        self.helm(&[command, &wait, more].concat())
     }
 
     /// The operator's namespace, which takes none but pods of the level `restricted`.
@@ -150,7 +147,7 @@ impl Plane {
         let arguments: Vec<String> = rendered.iter().filter_map(Value::as_str).map(moved).collect();
         let account = pod["serviceAccountName"].as_str().unwrap_or_default();
         let number = {
-            let mut started = guard(&self.operators);
+            let mut started = lock(&self.operators);
             *started += 1;
             *started
         };
@@ -230,24 +227,4 @@ impl Plane {
 fn free_port() -> Result<u16, String> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(|e| e.to_string())?;
     Ok(listener.local_addr().map_err(|e| e.to_string())?.port())
-}
-
-/// A run that is broken off ends what it started, too.
-async fn end_on_signal() {
-    let (Ok(mut interrupt), Ok(mut terminate)) =
-        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
-        return;
-    };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
-    eprintln!("interrupted; ending the control plane");
-    _ = tokio::task::spawn_blocking(close).await;
-    std::process::exit(130);
-}
-
-fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -126,16 +126,7 @@ pub fn claims_live_through_upgrade_rollback_and_uninstall(plane: &Plane) -> Resu
     plane.create(CLAIMS, &claim("second", "python", &json!({})))?;
     let second = plane.sandbox_of("second")?;
 
-    plane.helm(&[
-        "rollback",
-        "warmpool",
-        "1",
-        "-n",
-        SYSTEM,
-        "--wait",
-        "--timeout",
-        "60s",
-    ])?;
+    plane.helm_and_wait(&["rollback", "warmpool", "1"], &[])?;
     expect_installed(plane, "0.0.9", false)?;
     operator.stop()?;
     let operator = plane.operator()?;
@@ -146,15 +137,7 @@ pub fn claims_live_through_upgrade_rollback_and_uninstall(plane: &Plane) -> Resu
 
     // Helm takes the roles away first, and an operator that is still there would say that it misses them.
     operator.stop()?;
-    plane.helm(&[
-        "uninstall",
-        "warmpool",
-        "-n",
-        SYSTEM,
-        "--wait",
-        "--timeout",
-        "60s",
-    ])?;
+    plane.helm_and_wait(&["uninstall", "warmpool"], &[])?;
     let gone = plane.cluster.kubectl(
         &[
             "get",

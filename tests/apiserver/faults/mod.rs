@@ -5,6 +5,7 @@ mod call;
 pub mod proxy;
 mod stream;
 
+use crate::lock::lock;
 use crate::wait;
 use call::Call;
 use rand::rngs::StdRng;
@@ -12,7 +13,7 @@ use rand::{RngExt, SeedableRng};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// One kind of fault.
@@ -105,7 +106,7 @@ impl Faults {
 
     /// From now on these rules hold too.
     pub fn add(&self, rules: impl IntoIterator<Item = Rule>) {
-        guard(&self.0.rules).extend(rules);
+        lock(&self.0.rules).extend(rules);
     }
 
     /// The rules about one namespace hold no longer; with none, all of them.
@@ -115,7 +116,7 @@ impl Faults {
 
     /// In the place of the rules that [`Faults::stop`] would end these hold, without a moment in between.
     pub fn replace(&self, namespace: Option<&str>, rules: impl IntoIterator<Item = Rule>) {
-        let mut all = guard(&self.0.rules);
+        let mut all = lock(&self.0.rules);
         all.retain(|rule| namespace.is_some() && rule.namespace.as_deref() != namespace);
         all.extend(rules);
     }
@@ -127,7 +128,7 @@ impl Faults {
 
     /// How often each fault has struck the calls of one namespace; an empty one has the calls of all of them.
     pub fn struck(&self, namespace: &str) -> BTreeMap<String, usize> {
-        let struck = guard(&self.0.struck);
+        let struck = lock(&self.0.struck);
         let here = struck.iter().filter(|((of, _), _)| of == namespace);
         here.map(|((_, fault), times)| (fault.clone(), *times)).collect()
     }
@@ -142,11 +143,11 @@ impl Faults {
 
     /// The fault that strikes this call, by the first rule whose dice fall so.
     fn on(&self, call: &Call, about: fn(&Fault) -> bool) -> Option<Fault> {
-        let rules = guard(&self.0.rules);
+        let rules = lock(&self.0.rules);
         let here = rules.iter().filter(|r| about(&r.fault) && r.is_about(call));
         let fault = here
             .into_iter()
-            .find(|rule| guard(&self.0.dice).random_bool(rule.chance))?
+            .find(|rule| lock(&self.0.dice).random_bool(rule.chance))?
             .fault;
         drop(rules);
         self.count(call, &fault.to_string());
@@ -155,7 +156,7 @@ impl Faults {
 
     fn count(&self, call: &Call, what: &str) {
         let key = (call.namespace.clone(), what.to_string());
-        *guard(&self.0.struck).entry(key).or_default() += 1;
+        *lock(&self.0.struck).entry(key).or_default() += 1;
     }
 
     fn silences(&self) -> u64 {
@@ -205,8 +206,4 @@ impl Fault {
     fn is_of_a_call(&self) -> bool {
         !self.is_of_an_event() && *self != Self::NoBookmarks
     }
-}
-
-fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

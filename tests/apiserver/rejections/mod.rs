@@ -13,7 +13,7 @@ pub mod stored;
 pub mod template_ref_cases;
 
 use crate::api::Resource;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 /// An object that one rule of a schema must refuse.
 pub struct Case {
@@ -23,6 +23,30 @@ pub struct Case {
     pub rule: &'static str,
     /// What the API server has to say; for a CEL rule that is its message.
     pub says: &'static str,
-    pub what: Resource,
+    pub resource: Resource,
     pub object: Value,
+}
+
+impl Case {
+    fn new(
+        resource: Resource,
+        at: &'static str,
+        rule: &'static str,
+        says: &'static str,
+        object: Value,
+    ) -> Self {
+        Self {
+            at,
+            rule,
+            says,
+            resource,
+            object,
+        }
+    }
+}
+
+/// An object with that many keys, for labels and annotations.
+fn many(count: usize) -> Value {
+    let entries = (0..count).map(|n| (format!("key-{n}"), json!("value")));
+    Value::Object(entries.collect::<Map<_, _>>())
 }

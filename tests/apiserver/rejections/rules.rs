@@ -38,7 +38,7 @@ fn refuse_all(scene: &Scene, cases: &[Case]) -> Result<(), String> {
         match scene
             .lab
             .api
-            .try_create(case.what, &scene.namespace, &case.object)
+            .try_create(case.resource, &scene.namespace, &case.object)
         {
             Ok(_) => faults.push(format!("{place}: accepted: {}", case.object["spec"])),
             Err(refusal) => {

@@ -1,6 +1,6 @@
 //! Claims for several sandboxes, and what a pool says for its claims.
 
-use super::{bound, burst};
+use super::{all_bound, bound, burst};
 use crate::check::event::{items, text};
 use crate::cluster_state::{label, wait_until_at_rest};
 use crate::objects::{pool, sim, with};
@@ -23,7 +23,7 @@ pub fn a_batch_is_bound_all_together_and_younger_claims_wait_for_it(scene: &Scen
     let younger = burst(scene, "younger", 4, "python", &json!({}))?;
     let batch = bound(scene, "batch")?;
     wait::ensure(sandboxes(&batch) == 10, || batch["status"].to_string())?;
-    younger.iter().try_for_each(|c| bound(scene, c).map(drop))?;
+    all_bound(scene, &younger)?;
     wait_until_at_rest(scene, 60)?;
     scene.delete_claim("batch")?;
     wait_until_at_rest(scene, 60)

@@ -1,6 +1,6 @@
 //! A claim gets a sandbox, keeps it, and gives it back by going.
 
-use super::{bound, burst, in_phase, names, sandbox, says};
+use super::{all_bound, bound, burst, in_phase, names, sandbox, says};
 use crate::api::{CLAIMS, PODS};
 use crate::check::event::{Kind, items, text};
 use crate::cluster_state::{is, label, wait_until_at_rest};
@@ -59,11 +59,7 @@ pub fn a_claim_on_an_empty_pool_gets_a_sandbox_made_for_it(scene: &Scene) -> Res
     }
     // Six claims, six sandboxes, and none besides.
     wait_until_at_rest(scene, 30)?;
-    let made = scene
-        .history()
-        .iter()
-        .filter(|e| e.kind == Kind::Pod && e.change.name() == "ADDED")
-        .count();
+    let made = super::pods_created(&scene.history());
     wait::ensure(made == 6, || format!("{made} pods were made for 6 claims"))
 }
 
@@ -127,9 +123,7 @@ pub fn a_released_claim_takes_its_sandbox_along(scene: &Scene) -> Result<(), Str
     scene.create_pool(&objects::pool("python", 3, &json!({})))?;
     wait_until_at_rest(scene, 30)?;
     let claims = burst(scene, "run", 3, "python", &json!({}))?;
-    claims
-        .iter()
-        .try_for_each(|claim| bound(scene, claim).map(drop))?;
+    all_bound(scene, &claims)?;
     wait_until_at_rest(scene, 30)?;
     wait::ensure(scene.pods()?.len() == 6, || {
         "three claimed and three warm should be six".into()
@@ -231,9 +225,7 @@ pub fn a_full_pool_says_exhausted_and_serves_on_as_claims_go(scene: &Scene) -> R
     for claim in claims.iter().filter(|c| !waiting.contains(c)).take(2) {
         scene.delete_claim(claim)?;
     }
-    waiting
-        .iter()
-        .try_for_each(|claim| bound(scene, claim).map(drop))?;
+    all_bound(scene, &waiting)?;
     claims.iter().try_for_each(|claim| scene.delete_claim(claim))?;
     wait_until_at_rest(scene, 30)
 }

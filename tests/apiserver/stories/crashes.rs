@@ -3,7 +3,7 @@
 
 use super::rollouts::{everything_unclaimed_runs, identities};
 use super::templates::{says_throughout, uids};
-use super::{bound, burst, pool_says};
+use super::{all_bound, bound, burst, pool_says};
 use crate::api::TEMPLATES;
 use crate::cluster_state::{ClusterState, wait_until_at_rest};
 use crate::objects::{NEW_IMAGE, pool, pool_of, sim, template, with};
@@ -18,11 +18,7 @@ fn allow_idle_time(scene: &Scene) {
 }
 
 fn pods_made(scene: &Scene) -> usize {
-    scene
-        .history()
-        .iter()
-        .filter(|e| e.kind.name() == "Pod" && e.change.name() == "ADDED")
-        .count()
+    super::pods_created(&scene.history())
 }
 
 pub fn killed_while_it_fills_a_pool(scene: &Scene) -> Result<(), String> {
@@ -55,9 +51,7 @@ pub fn killed_in_a_burst_of_claims(scene: &Scene) -> Result<(), String> {
         })?;
         operator.kill()?;
         operator = scene.lab.start_operator()?;
-        claims
-            .iter()
-            .try_for_each(|claim| bound(scene, claim).map(drop))?;
+        all_bound(scene, &claims)?;
         wait_until_at_rest(scene, 60)?;
         claims.iter().try_for_each(|claim| scene.delete_claim(claim))?;
         wait_until_at_rest(scene, 60)?;
@@ -74,9 +68,7 @@ pub fn killed_in_the_middle_of_a_rollout(scene: &Scene) -> Result<(), String> {
     );
     scene.create_pool(&pool("python", 12, &spec))?;
     wait_until_at_rest(scene, 60)?;
-    burst(scene, "run", 3, "python", &json!({}))?
-        .iter()
-        .try_for_each(|c| bound(scene, c).map(drop))?;
+    all_bound(scene, &burst(scene, "run", 3, "python", &json!({}))?)?;
     wait_until_at_rest(scene, 60)?;
     let before = identities(scene, "python")?;
     scene.roll_to("python", NEW_IMAGE)?;
@@ -127,9 +119,7 @@ pub fn told_to_end_in_a_burst_of_claims(scene: &Scene) -> Result<(), String> {
     ));
     state.nothing_leaked()?;
     let operator = scene.lab.start_operator()?;
-    claims
-        .iter()
-        .try_for_each(|claim| bound(scene, claim).map(drop))?;
+    all_bound(scene, &claims)?;
     wait_until_at_rest(scene, 90)?;
     operator.stop()
 }
@@ -140,7 +130,7 @@ pub fn changes_made_while_it_was_down_are_caught_up_with(scene: &Scene) -> Resul
     scene.create_pool(&pool("python", 6, &json!({})))?;
     wait_until_at_rest(scene, 60)?;
     let claims = burst(scene, "gone", 2, "python", &json!({}))?;
-    claims.iter().try_for_each(|c| bound(scene, c).map(drop))?;
+    all_bound(scene, &claims)?;
     wait_until_at_rest(scene, 60)?;
     operator.stop()?;
     claims.iter().try_for_each(|claim| scene.delete_claim(claim))?;
@@ -217,9 +207,7 @@ pub fn two_operators_at_once_do_no_harm(scene: &Scene) -> Result<(), String> {
     wait_until_at_rest(scene, 60)?;
     let claims = burst(scene, "run", 60, "python", &json!({}))?;
     scene.roll_to("python", NEW_IMAGE)?;
-    claims
-        .iter()
-        .try_for_each(|claim| bound(scene, claim).map(drop))?;
+    all_bound(scene, &claims)?;
     wait_until_at_rest(scene, 90)?;
     claims.iter().try_for_each(|claim| scene.delete_claim(claim))?;
     wait_until_at_rest(scene, 60)?;
@@ -234,9 +222,7 @@ pub fn a_second_operator_takes_over_from_a_killed_one(scene: &Scene) -> Result<(
     wait_until_at_rest(scene, 60)?;
     let claims = burst(scene, "run", 10, "python", &json!({}))?;
     first.kill()?;
-    claims
-        .iter()
-        .try_for_each(|claim| bound(scene, claim).map(drop))?;
+    all_bound(scene, &claims)?;
     wait_until_at_rest(scene, 60)?;
     second.stop()
 }
@@ -252,9 +238,7 @@ fn api_server_goes_away(scene: &Scene, how: &str) -> Result<(), String> {
     scene.lab.cluster.tool(&[how, "apiserver"])?;
     scene.lab.cluster.tool(&["start", "apiserver"])?;
     claims.extend(burst(scene, "after", 5, "python", &json!({}))?);
-    claims
-        .iter()
-        .try_for_each(|claim| bound(scene, claim).map(drop))?;
+    all_bound(scene, &claims)?;
     wait_until_at_rest(scene, 60)?;
     operator.stop()
 }

@@ -1,7 +1,7 @@
 //! Labels of ours edited by hand: what is not understood is left alone, and replaced.
 
 use crate::api::PODS;
-use crate::check::event::{Event, Kind, text};
+use crate::check::event::text;
 use crate::cluster_state::{ClusterState, wait_until_at_rest};
 use crate::objects::pool;
 use crate::scene::Scene;
@@ -54,11 +54,7 @@ fn left_alone_and_replaced(scene: &Scene, victim: &str) -> Result<(), String> {
     wait::until("the pool stayed full without the edited pod", 30, || {
         is_full_without_it(scene)
     })?;
-    let made = scene
-        .history()
-        .iter()
-        .filter(|e: &&Event| e.kind == Kind::Pod && e.change.name() == "ADDED")
-        .count();
+    let made = super::pods_created(&scene.history());
     wait::ensure(made == REPLICAS + 1, || {
         format!("{made} pods were made where one more than {REPLICAS} should be")
     })?;
@@ -96,11 +92,8 @@ pub fn a_label_set_right_again_brings_the_sandbox_back(scene: &Scene) -> Result<
     wait::until("the pool was full without the edited pod", 30, || {
         is_full_without_it(scene)
     })?;
-    let repair_all_pools = json!({"metadata": {"labels": {"warmpool.dev/state": "warm"}}});
-    scene
-        .lab
-        .api
-        .merge(PODS, &scene.namespace, &victim, &repair_all_pools)?;
+    let fixed = json!({"metadata": {"labels": {"warmpool.dev/state": "warm"}}});
+    scene.lab.api.merge(PODS, &scene.namespace, &victim, &fixed)?;
     // Now there is one too many, which goes.
     wait_until_at_rest(scene, 30)
 }

@@ -1,6 +1,6 @@
 //! One operator leads and another stands by; the leader dies, is told to end, or stands still for too long.
 
-use super::{bound, burst, in_phase};
+use super::{all_bound, bound, burst, in_phase};
 use crate::api::LEASES;
 use crate::check::event::text;
 use crate::cluster_state::wait_until_at_rest;
@@ -97,9 +97,7 @@ pub fn after_sigterm_in_a_burst_the_standby_binds_within_two_seconds(scene: &Sce
         .print_at_end(format!("first binding after SIGTERM to the leader: {took:.1?}"));
     took_at_most("the first binding", took, Duration::from_secs(2))?;
     leader.has_stopped()?;
-    claims
-        .iter()
-        .try_for_each(|claim| bound(scene, claim).map(drop))?;
+    all_bound(scene, &claims)?;
     wait_until_at_rest(scene, 60)?;
     standby.stop()
 }

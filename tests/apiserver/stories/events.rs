@@ -1,6 +1,6 @@
 //! What a pool's events tell: its rollouts and what stops it, and nothing of single sandboxes and claims.
 
-use super::{bound, burst, in_phase, pool_says, says};
+use super::{all_bound, bound, burst, in_phase, pool_says, says};
 use crate::api::{EVENTS, QUOTAS};
 use crate::check::event::text;
 use crate::cluster_state::wait_until_at_rest;
@@ -42,9 +42,7 @@ pub fn a_rollout_is_told_in_events_and_nothing_else_is(scene: &Scene) -> Result<
     wait_until_at_rest(scene, 60)?;
     let mut reasons = vec!["NewRevision", "RolloutComplete"];
     told(scene, &reasons)?;
-    burst(scene, "run", 4, "python", &json!({}))?
-        .iter()
-        .try_for_each(|c| bound(scene, c).map(drop))?;
+    all_bound(scene, &burst(scene, "run", 4, "python", &json!({}))?)?;
     wait_until_at_rest(scene, 60)?;
     scene.roll_to("python", NEW_IMAGE)?;
     wait_until_at_rest(scene, 60)?;

@@ -1,6 +1,6 @@
 //! Pools get full and stay as large as they are asked to be.
 
-use super::{bound, burst};
+use super::{all_bound, bound, burst};
 use crate::api::POOLS;
 use crate::check::event::{Kind, items, text};
 use crate::check::replay;
@@ -113,9 +113,7 @@ pub fn min_total_is_kept_whatever_replicas_says(scene: &Scene) -> Result<(), Str
         })
     };
     total(4)?;
-    burst(scene, "run", 3, "python", &json!({}))?
-        .iter()
-        .try_for_each(|claim| bound(scene, claim).map(drop))?;
+    all_bound(scene, &burst(scene, "run", 3, "python", &json!({}))?)?;
     total(4)?;
     scene.create_claim("run-more", "python", &json!({}))?;
     bound(scene, "run-more")?;
@@ -153,9 +151,7 @@ pub fn a_sandbox_counts_only_after_min_ready_seconds(scene: &Scene) -> Result<()
             status.to_string()
         })
     })?;
-    claims
-        .iter()
-        .try_for_each(|claim| bound(scene, claim).map(drop))?;
+    all_bound(scene, &claims)?;
     wait_until_at_rest(scene, 60)?;
     let since = scene.history().len();
     scene.roll_to("python", objects::NEW_IMAGE)?;
@@ -181,9 +177,7 @@ pub fn two_pools_do_not_touch_each_other(scene: &Scene) -> Result<(), String> {
     let before = scene.history().len();
     let mut claims = burst(scene, "py", 6, "python", &json!({}))?;
     claims.extend(burst(scene, "js", 2, "node", &json!({}))?);
-    claims
-        .iter()
-        .try_for_each(|claim| bound(scene, claim).map(drop))?;
+    all_bound(scene, &claims)?;
     scene.roll_to("node", objects::NEW_IMAGE)?;
     wait_until_at_rest(scene, 60)?;
     let events = scene.history();
@@ -217,11 +211,7 @@ pub fn two_pools_do_not_touch_each_other(scene: &Scene) -> Result<(), String> {
 }
 
 pub fn a_pool_made_smaller_while_it_fills_gets_no_more_than_it_wants(scene: &Scene) -> Result<(), String> {
-    let made = || {
-        let history = scene.history();
-        let pods = history.iter().filter(|e| e.kind.name() == "Pod");
-        pods.filter(|e| e.change.name() == "ADDED").count()
-    };
+    let made = || super::pods_created(&scene.history());
     scene.create_pool(&objects::pool("python", 2000, &json!({})))?;
     wait::until("40 pods were made", 60, || {
         let count = made();

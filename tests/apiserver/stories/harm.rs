@@ -1,6 +1,6 @@
 //! Sandboxes end, break and are deleted by others; a namespace goes. The pools get over it.
 
-use super::{bound, burst};
+use super::{all_bound, bound, burst};
 use crate::api::{NAMESPACES, PODS, POOLS};
 use crate::check::event::text;
 use crate::cluster_state::{ClusterState, wait_until_at_rest};
@@ -131,7 +131,7 @@ pub fn a_namespace_deleted_under_it_hurts_no_other(scene: &Scene) -> Result<(), 
     let since = Timestamp::now();
     api.delete(NAMESPACES, "", doomed)?;
     let claims = burst(scene, "run", 5, "python", &json!({}))?;
-    claims.iter().try_for_each(|c| bound(scene, c).map(drop))?;
+    all_bound(scene, &claims)?;
     wait::until("the namespace was gone", 60, || {
         let left = api.get(NAMESPACES, "", doomed)?;
         left.map_or(Ok(()), |n| Err(n["status"].to_string()))

@@ -1,6 +1,6 @@
 //! At rest nothing is written.
 
-use super::{bound, burst};
+use super::{all_bound, burst};
 use crate::cluster_state::wait_until_at_rest;
 use crate::objects;
 use crate::scene::Scene;
@@ -15,9 +15,7 @@ pub fn at_rest_nothing_is_written(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&objects::pool("python", 6, &json!({})))?;
     scene.create_pool(&objects::pool("empty", 0, &json!({"minReadySeconds": 1})))?;
     let claims = burst(scene, "run", 3, "python", &json!({}))?;
-    claims
-        .iter()
-        .try_for_each(|claim| bound(scene, claim).map(drop))?;
+    all_bound(scene, &claims)?;
     scene.create_claim("waiting", "nowhere", &json!({}))?;
     super::says(scene, "waiting", "Bound", "PoolNotFound")?;
     let ids = |all: Vec<Value>| -> Vec<String> {

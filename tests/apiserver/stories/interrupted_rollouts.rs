@@ -3,10 +3,9 @@
 
 use super::busy::{REPLICAS, complete, full_pool, keeps_its_budget, measured, running};
 use super::pool_says;
-use super::rollouts::everything_unclaimed_runs;
+use super::rollouts::{everything_unclaimed_runs, most_at_once};
 use crate::api::PODS;
 use crate::check::event::{Event, Kind, text};
-use crate::check::replay;
 use crate::claimants::Claimants;
 use crate::cluster_state::{ClusterState, label, wait_until_at_rest};
 use crate::objects::{NEW_IMAGE, OLD_IMAGE, sim};
@@ -84,19 +83,6 @@ pub fn a_busy_rollout_is_paused_and_the_pool_scaled_and_drained_meanwhile(
     keeps_its_budget(&resumed?)
 }
 
-/// The most sandboxes of an image that existed at once, claimed ones left out.
-fn most_of(events: &[Event], revision: &str) -> usize {
-    let (mut most, start) = (0, format!("python-{revision}-"));
-    replay(events, |world, _| {
-        let here = world
-            .pods
-            .values()
-            .filter(|p| p.counts("python") && p.name.starts_with(&start));
-        most = most.max(here.count());
-    });
-    most
-}
-
 pub fn a_busy_rollout_that_never_gets_ready_is_taken_back(scene: &Scene) -> Result<(), String> {
     full_pool(scene, &quarter())?;
     let claimants = Claimants::start(scene, "python");
@@ -115,7 +101,7 @@ pub fn a_busy_rollout_that_never_gets_ready_is_taken_back(scene: &Scene) -> Resu
     wait_until_at_rest(scene, 60)?;
     keeps_its_budget(&broken)?;
     keeps_its_budget(&undone?)?;
-    let most = most_of(&scene.history(), &revision);
+    let most = most_at_once(scene, &revision);
     wait::ensure(most == 10, || {
         format!("{most} sandboxes that never get ready existed at once where 10 may and should")
     })

@@ -1,6 +1,6 @@
 //! The operator's role: it allows all that the operator does, and nothing that it never does.
 
-use super::{bound, burst};
+use super::{all_bound, burst};
 use crate::accounts::account;
 use crate::api::{LEASES, TEMPLATES};
 use crate::cluster_state::wait_until_at_rest;
@@ -96,9 +96,7 @@ fn exercise_every_feature(scene: &Scene) -> Result<(), String> {
         wait_until_at_rest(scene, 60)?;
     }
     let claims = burst(scene, "run", 2, "python", &json!({}))?;
-    claims
-        .iter()
-        .try_for_each(|claim| bound(scene, claim).map(drop))?;
+    all_bound(scene, &claims)?;
     let ends = json!({"lifetimeSeconds": 1, "ttlSecondsAfterFinished": 1});
     scene.create_claim("short", "python", &ends)?;
     wait::until("a claim that has ended was deleted", 30, || {

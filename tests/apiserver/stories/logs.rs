@@ -1,6 +1,6 @@
 //! What the log tells: a line for each change, and nothing while nothing changes.
 
-use super::{bound, burst, in_phase};
+use super::{all_bound, burst, in_phase};
 use crate::check::event::text;
 use crate::cluster_state::wait_until_at_rest;
 use crate::objects::{NEW_IMAGE, pool, sim, with};
@@ -67,9 +67,7 @@ pub fn the_log_has_a_line_for_each_change_and_none_at_rest(scene: &Scene) -> Res
     );
     scene.create_pool(&pool("python", 3, &spec))?;
     wait_until_at_rest(scene, 60)?;
-    burst(scene, "run", 2, "python", &json!({}))?
-        .iter()
-        .try_for_each(|claim| bound(scene, claim).map(drop))?;
+    all_bound(scene, &burst(scene, "run", 2, "python", &json!({}))?)?;
     scene.create_claim("short", "python", &json!({"lifetimeSeconds": 1}))?;
     in_phase(scene, "short", "Expired", 30)?;
     scene.create_claim("hasty", "python", &json!({"onEmpty": "Fail", "replicas": 50}))?;
@@ -136,10 +134,7 @@ fn every_change_is_told(scene: &Scene, lines: &[Value]) -> Result<(), String> {
         })?;
     }
     let history = scene.history_up_to_now()?;
-    let made = history
-        .iter()
-        .filter(|e| e.kind.name() == "Pod" && e.change.name() == "ADDED")
-        .count();
+    let made = super::pods_created(&history);
     let created = with_values(lines, &json!({"message": "sandbox created"})).count();
     wait::ensure(created == made, || {
         format!("{created} lines for {made} created pods")

@@ -1,6 +1,6 @@
 //! An operator that serves one namespace, with a Role there and no right anywhere else.
 
-use super::{bound, burst};
+use super::{all_bound, burst};
 use crate::accounts::account;
 use crate::api::{NAMESPACES, PODS, POOLS};
 use crate::cluster_state::wait_until_at_rest;
@@ -39,9 +39,7 @@ pub fn with_a_role_it_serves_its_namespace_and_leaves_others_alone(scene: &Scene
     scene.create_pool(&pool("python", 4, &json!({})))?;
     wait_until_at_rest(scene, 60)?;
     let claims = burst(scene, "run", 3, "python", &json!({}))?;
-    claims
-        .iter()
-        .try_for_each(|claim| bound(scene, claim).map(drop))?;
+    all_bound(scene, &claims)?;
     scene.roll_to("python", NEW_IMAGE)?;
     wait_until_at_rest(scene, 60)?;
     let untouched = scene.lab.api.list(PODS, &elsewhere)?;

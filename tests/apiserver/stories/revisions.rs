@@ -2,7 +2,7 @@
 //! namespaces.
 
 use super::rollouts::everything_unclaimed_runs;
-use super::{bound, burst};
+use super::{all_bound, bound, burst};
 use crate::api::{Api, CLAIMS, POOLS, REVISIONS};
 use crate::check::event::text;
 use crate::cluster_state::{ClusterState, controller, wait_until_at_rest};
@@ -46,9 +46,7 @@ pub fn without_history_a_rollout_still_refills_from_the_old_revision(scene: &Sce
         })
     })?;
     // What claims take comes back from a template that only its stored revision holds.
-    burst(scene, "run", 3, "python", &json!({}))?
-        .iter()
-        .try_for_each(|c| bound(scene, c).map(drop))?;
+    all_bound(scene, &burst(scene, "run", 3, "python", &json!({}))?)?;
     wait::until("what the claims took was there again", 30, || {
         let status = scene.pool("python")?["status"].clone();
         wait::ensure(status["available"] == 3, || status.to_string())
@@ -247,9 +245,7 @@ pub fn pools_of_one_name_in_two_namespaces_do_not_touch_each_other(scene: &Scene
     })?;
     let before = pods_of(api, other)?;
     // A claim of the same name, a rollout, a scale-down and an end: all on this side only.
-    burst(scene, "run", 6, "python", &json!({}))?
-        .iter()
-        .try_for_each(|c| bound(scene, c).map(drop))?;
+    all_bound(scene, &burst(scene, "run", 6, "python", &json!({}))?)?;
     scene.roll_to("python", NEW_IMAGE)?;
     scene.patch_pool("python", &json!({"spec": {"replicas": 2}}))?;
     wait_until_at_rest(scene, 60)?;

@@ -1,6 +1,6 @@
 //! A changed template rolls through the unclaimed sandboxes, within the budget, and no claim suffers.
 
-use super::{bound, burst, pool_says};
+use super::{all_bound, bound, burst, pool_says};
 use crate::check::event::{condition, text};
 use crate::check::replay;
 use crate::cluster_state::{ClusterState, wait_until_at_rest};
@@ -37,7 +37,7 @@ pub fn everything_unclaimed_runs(scene: &Scene, pool: &str, image: &str) -> Resu
 }
 
 /// The most unclaimed sandboxes of a revision that ever existed at once.
-fn most_at_once(scene: &Scene, revision: &str) -> usize {
+pub fn most_at_once(scene: &Scene, revision: &str) -> usize {
     let (mut most, start) = (0, format!("python-{revision}-"));
     replay(&scene.history(), |world, _| {
         let here = world
@@ -57,9 +57,7 @@ pub fn a_rollout_keeps_its_budget_while_claims_keep_coming(scene: &Scene) -> Res
     );
     scene.create_pool(&pool("python", 12, &spec))?;
     wait_until_at_rest(scene, 60)?;
-    burst(scene, "before", 4, "python", &json!({}))?
-        .iter()
-        .try_for_each(|c| bound(scene, c).map(drop))?;
+    all_bound(scene, &burst(scene, "before", 4, "python", &json!({}))?)?;
     wait_until_at_rest(scene, 60)?;
     let before = identities(scene, "python")?;
     scene.roll_to("python", NEW_IMAGE)?;
@@ -70,7 +68,7 @@ pub fn a_rollout_keeps_its_budget_while_claims_keep_coming(scene: &Scene) -> Res
         during.push(name);
         sleep(Duration::from_millis(200));
     }
-    during.iter().try_for_each(|c| bound(scene, c).map(drop))?;
+    all_bound(scene, &during)?;
     wait_until_at_rest(scene, 90)?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)?;
     let after = identities(scene, "python")?;
@@ -145,9 +143,7 @@ pub fn claims_are_served_in_the_middle_of_a_broken_rollout(scene: &Scene) -> Res
     })?;
     // What the claims take is refilled from the revision that works, since the new one has not shown itself.
     for round in ["a", "b"] {
-        burst(scene, round, 5, "python", &json!({}))?
-            .iter()
-            .try_for_each(|c| bound(scene, c).map(drop))?;
+        all_bound(scene, &burst(scene, round, 5, "python", &json!({}))?)?;
     }
     let broken = text(&scene.pool("python")?, "/status/updateRevision").to_string();
     wait::ensure(most_at_once(scene, &broken) == 1, || {

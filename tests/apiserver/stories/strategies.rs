@@ -1,7 +1,8 @@
 //! The other ways of rolling out: with a surge, in part, not now, all at once, and only as claims take.
 
+use super::busy::running;
 use super::rollouts::everything_unclaimed_runs;
-use super::{bound, burst, pool_says};
+use super::{all_bound, bound, burst, pool_says};
 use crate::api::PODS;
 use crate::check::event::text;
 use crate::check::replay;
@@ -10,15 +11,6 @@ use crate::objects::{NEW_IMAGE, OLD_IMAGE, pool, sim, with};
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
-
-/// How many unclaimed sandboxes of a full and available pool run that image.
-fn running(scene: &Scene, image: &str) -> Result<usize, String> {
-    let state = ClusterState::read(scene)?;
-    let here = state.unclaimed("python").into_iter();
-    Ok(here
-        .filter(|p| text(p, "/spec/containers/0/image") == image)
-        .count())
-}
 
 fn uids(scene: &Scene) -> Result<Vec<String>, String> {
     let state = ClusterState::read(scene)?;
@@ -66,15 +58,17 @@ pub fn with_a_surge_none_is_ever_missing(scene: &Scene) -> Result<(), String> {
     })
 }
 
-pub fn a_partition_keeps_that_many_on_the_old_revision(scene: &Scene) -> Result<(), String> {
-    scene.create_pool(&pool(
-        "python",
-        6,
-        &strategy(json!({"maxUnavailable": 1, "partition": 4})),
-    ))?;
+/// Rolls a new pool out, up to a partition of 4.
+fn roll_to_partition_of_four(scene: &Scene, replicas: i64, max_unavailable: i64) -> Result<(), String> {
+    let partition = strategy(json!({"maxUnavailable": max_unavailable, "partition": 4}));
+    scene.create_pool(&pool("python", replicas, &partition))?;
     wait_until_at_rest(scene, 60)?;
     scene.roll_to("python", NEW_IMAGE)?;
-    pool_says(scene, "python", "Progressing", "PartitionComplete")?;
+    pool_says(scene, "python", "Progressing", "PartitionComplete").map(drop)
+}
+
+pub fn a_partition_keeps_that_many_on_the_old_revision(scene: &Scene) -> Result<(), String> {
+    roll_to_partition_of_four(scene, 6, 1)?;
     wait::throughout("two are new and four are old", 3, || {
         let (new, old) = (running(scene, NEW_IMAGE)?, running(scene, OLD_IMAGE)?);
         wait::ensure((new, old) == (2, 4), || format!("{new} new and {old} old"))
@@ -88,14 +82,7 @@ pub fn a_partition_keeps_that_many_on_the_old_revision(scene: &Scene) -> Result<
 }
 
 pub fn a_canary_that_is_undone_leaves_the_others_alone(scene: &Scene) -> Result<(), String> {
-    scene.create_pool(&pool(
-        "python",
-        8,
-        &strategy(json!({"maxUnavailable": 2, "partition": 4})),
-    ))?;
-    wait_until_at_rest(scene, 60)?;
-    scene.roll_to("python", NEW_IMAGE)?;
-    pool_says(scene, "python", "Progressing", "PartitionComplete")?;
+    roll_to_partition_of_four(scene, 8, 2)?;
     let state = ClusterState::read(scene)?;
     let old = |p: &&Value| text(p, "/spec/containers/0/image") == OLD_IMAGE;
     let untouched: Vec<_> = state
@@ -147,9 +134,7 @@ pub fn a_paused_rollout_stands_still_and_claims_go_on(scene: &Scene) -> Result<(
         let now = uids(scene)?;
         wait::ensure(now == before, || format!("{before:?} became {now:?}"))
     })?;
-    burst(scene, "run", 3, "python", &json!({}))?
-        .iter()
-        .try_for_each(|c| bound(scene, c).map(drop))?;
+    all_bound(scene, &burst(scene, "run", 3, "python", &json!({}))?)?;
     wait::until(
         "what the claims took was refilled with the old revision",
         30,

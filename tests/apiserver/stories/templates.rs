@@ -120,8 +120,8 @@ pub fn a_template_with_labels_of_ours_stops_the_pool_until_it_is_mended(scene: &
     scene.create_claim("run", "python", &json!({}))?;
     bound(scene, "run")?;
     says_throughout(scene, "python", "TemplateInvalid", 3)?;
-    let repair_all_pools = json!({"template": {"metadata": {"labels": {"warmpool.dev/state": null}}}});
-    change(scene, "shared", &repair_all_pools)?;
+    let fixed = json!({"template": {"metadata": {"labels": {"warmpool.dev/state": null}}}});
+    change(scene, "shared", &fixed)?;
     wait::until("the pool had rolled", 60, || {
         everything_unclaimed_runs(scene, "python", NEW_IMAGE)
     })?;

@@ -3,6 +3,7 @@
 use super::POOLS;
 use crate::api::{Api, CLAIMS};
 use crate::check::event::text;
+use crate::lock::lock;
 use crate::objects::claim;
 use crate::scene::Scene;
 use crate::wait;
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, sleep, spawn};
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
@@ -97,14 +98,14 @@ impl Load {
             ended(thread)?;
             return Err("the load has ended early".into());
         }
-        Ok(self.tally.lock().unwrap_or_else(PoisonError::into_inner).clone())
+        Ok(lock(&self.tally).clone())
     }
 
     /// No more come; those that are there leave once they were served.
     pub fn stop(self) -> Result<Tally, String> {
         self.stop.store(true, Ordering::SeqCst);
         self.thread.map_or(Ok(()), ended)?;
-        Ok(self.tally.lock().unwrap_or_else(PoisonError::into_inner).clone())
+        Ok(lock(&self.tally).clone())
     }
 }
 
@@ -131,7 +132,7 @@ struct Requests {
 impl Requests {
     /// Nobody waits for the answer: the next one comes in its time.
     fn create_claim(&mut self) {
-        let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tally = lock(&self.tally);
         if self.live.len() >= MOST {
             tally.held_back += 1;
             return;
@@ -165,7 +166,7 @@ impl Requests {
         };
         let claims: BTreeMap<&str, &Value> = listed.iter().map(|c| (text(c, "/metadata/name"), c)).collect();
         let mut leaving = Vec::new();
-        let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tally = lock(&self.tally);
         for mut live in old {
             match claims.get(live.name.as_str()) {
                 None if live.bound => continue,

@@ -107,7 +107,7 @@ impl Hand {
         let body = serde_json::to_vec(&claim(name, json!({"replicas": replicas}))?)?;
         let stored: StoredClaim = self.post(claims.resource_url(), body).await?;
         let claim = Claim::read(&stored, 0, Timestamp::now());
-        let bound: Vec<_> = futures::stream::iter((0..replicas).map(|_| Ok(self.give(&claim))))
+        let bound: Vec<_> = futures::stream::iter((0..replicas).map(|_| Ok(self.claim_pod(&claim))))
             .try_buffer_unordered(AT_ONCE)
             .try_collect()
             .await?;
@@ -122,7 +122,7 @@ impl Hand {
     }
 
     /// Gives the claim one of the available pods.
-    async fn give(&self, claim: &Claim) -> Outcome<Arc<Sandbox>> {
+    async fn claim_pod(&self, claim: &Claim) -> Outcome<Arc<Sandbox>> {
         let pods: Api<StoredPod> = Api::namespaced(self.client.clone(), &self.namespace);
         let sandbox = self.pods.with(Pods::take).ok_or("no pod is left to bind")?;
         let patch: json_patch::Patch =

@@ -36,7 +36,7 @@ struct Arguments {
     /// Measure these phases only
     #[arg(long, value_enum, value_delimiter = ',', value_name = "PHASE")]
     only: Vec<Phase>,
-    /// The operator to measure; by default the one of this checkout, built with optimisation
+    /// The operator to measure; by default the one of this checkout, built with optimization
     #[arg(long, value_name = "FILE", env = "WARMPOOL_BIN", default_value = env!("CARGO_BIN_EXE_warmpool"))]
     operator: PathBuf,
     /// Log filter of the operator; a log per phase is kept in .cluster/bench/log

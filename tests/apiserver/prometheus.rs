@@ -66,7 +66,7 @@ impl Prometheus {
     /// The one number that the expression gives now.
     pub fn number(&self, expression: &str) -> Result<f64, String> {
         let series = self.query(expression)?;
-        let value = series.first().and_then(|one| one["value"][1].as_str());
+        let value = series.first().and_then(|sample| sample["value"][1].as_str());
         let number = value.and_then(|value| value.parse().ok());
         number.ok_or_else(|| format!("{expression} gave {series:?}"))
     }

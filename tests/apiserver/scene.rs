@@ -174,9 +174,9 @@ impl Scene {
         self.lab.cluster.kubectl(&arguments, stdin)
     }
 
-    pub fn create(&self, what: Resource, object: &Value) -> Result<Value, String> {
-        let made = self.lab.api.create(what, &self.namespace, object);
-        made.map_err(|refusal| format!("{object} was refused: {refusal}"))
+    pub fn create(&self, resource: Resource, object: &Value) -> Result<Value, String> {
+        let made = self.lab.api.create(resource, &self.namespace, object);
+        made.map_err(|error| format!("{object} was refused: {error}"))
     }
 
     /// A quota `narrow` of so many pods, which the API server goes by from here on.
@@ -226,22 +226,22 @@ impl Scene {
     }
 
     pub fn pool(&self, name: &str) -> Result<Value, String> {
-        self.one(POOLS, name)
+        self.get(POOLS, name)
     }
 
     pub fn claim(&self, name: &str) -> Result<Value, String> {
-        self.one(CLAIMS, name)
+        self.get(CLAIMS, name)
     }
 
     pub fn pod(&self, name: &str) -> Result<Value, String> {
-        self.one(PODS, name)
+        self.get(PODS, name)
     }
 
-    fn one(&self, what: Resource, name: &str) -> Result<Value, String> {
+    fn get(&self, resource: Resource, name: &str) -> Result<Value, String> {
         self.lab
             .api
-            .get(what, &self.namespace, name)?
-            .ok_or_else(|| format!("there is no {what:?} {name}"))
+            .get(resource, &self.namespace, name)?
+            .ok_or_else(|| format!("there is no {resource:?} {name}"))
     }
 
     pub fn pods(&self) -> Result<Vec<Value>, String> {

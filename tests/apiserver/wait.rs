@@ -8,14 +8,18 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
 /// Looks again and again until `look` succeeds; its error is what it saw instead. After `seconds` that
 /// becomes the error.
-pub fn until<T>(what: &str, seconds: u64, mut look: impl FnMut() -> Result<T, String>) -> Result<T, String> {
+pub fn until<T>(
+    condition: &str,
+    seconds: u64,
+    mut check: impl FnMut() -> Result<T, String>,
+) -> Result<T, String> {
     let deadline = Instant::now() + Duration::from_secs(seconds);
     let mut pause = FIRST_PAUSE;
     loop {
-        match look() {
+        match check() {
             Ok(found) => return Ok(found),
             Err(seen) if Instant::now() >= deadline => {
-                return Err(format!("waited {seconds} s until {what}; last seen: {seen}"));
+                return Err(format!("waited {seconds} s until {condition}; last seen: {seen}"));
             }
             Err(_) => sleep(pause),
         }
@@ -25,13 +29,13 @@ pub fn until<T>(what: &str, seconds: u64, mut look: impl FnMut() -> Result<T, St
 
 /// Looks again and again for `seconds`; fails as soon as `look` does.
 pub fn throughout(
-    what: &str,
+    condition: &str,
     seconds: u64,
-    mut look: impl FnMut() -> Result<(), String>,
+    mut check: impl FnMut() -> Result<(), String>,
 ) -> Result<(), String> {
     let end = Instant::now() + Duration::from_secs(seconds);
     while Instant::now() < end {
-        look().map_err(|seen| format!("for {seconds} s, {what}; but: {seen}"))?;
+        check().map_err(|seen| format!("for {seconds} s, {condition}; but: {seen}"))?;
         sleep(LONGEST_PAUSE);
     }
     Ok(())

@@ -164,9 +164,9 @@ impl Plane {
     }
 
     /// The object, which has to be there.
-    pub fn get(&self, what: Resource, namespace: &str, name: &str) -> Result<Value, String> {
-        let found = self.api.get(what, namespace, name)?;
-        found.ok_or_else(|| format!("there is no {what:?} {name}"))
+    pub fn get(&self, resource: Resource, namespace: &str, name: &str) -> Result<Value, String> {
+        let found = self.api.get(resource, namespace, name)?;
+        found.ok_or_else(|| format!("there is no {resource:?} {name}"))
     }
 
     /// Waits until the claim is Bound, and gives its sandbox.
@@ -179,9 +179,9 @@ impl Plane {
     }
 
     /// Creates a pool, or a claim, of the team; the types may be new.
-    pub fn create(&self, what: Resource, object: &Value) -> Result<(), String> {
+    pub fn create(&self, resource: Resource, object: &Value) -> Result<(), String> {
         until("it could be created", 30, || {
-            Ok(self.api.create(what, TEAM, object).map(drop)?)
+            Ok(self.api.create(resource, TEAM, object).map(drop)?)
         })
     }
 

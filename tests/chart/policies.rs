@@ -11,7 +11,7 @@ const PROTECTED: &str = "warmpool.dev/delete-protection";
 fn refused(answer: Result<Value, crate::api::ApiError>, words: &[&str]) -> Result<(), String> {
     let said = match answer {
         Ok(object) => return Err(format!("it was not refused: {object}")),
-        Err(refusal) => refusal.message,
+        Err(error) => error.message,
     };
     let missing = words.iter().find(|w| !said.contains(**w));
     missing.map_or(Ok(()), |w| Err(format!("the refusal has no {w:?}: {said}")))

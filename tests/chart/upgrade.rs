@@ -98,7 +98,7 @@ pub fn claims_live_through_upgrade_rollback_and_uninstall(plane: &Plane) -> Resu
     let with_field = pool("python", 3, &json!({NEW_FIELD: 2}));
     let unknown = until("pools were known, but not the new field", 30, || {
         match plane.api.try_create(POOLS, TEAM, &with_field) {
-            Err(refusal) if refusal.message.contains(NEW_FIELD) => Ok(refusal.message),
+            Err(error) if error.message.contains(NEW_FIELD) => Ok(error.message),
             answer => Err(format!("{answer:?}")),
         }
     })?;

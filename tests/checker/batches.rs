@@ -123,8 +123,8 @@ fn a_batch_that_gets_one_sandbox_after_the_other_is_no_breach_however_long_it_ta
             .warm(4)
             .write(Change::Added, Kind::Claim, batch(4));
     for number in 1..=4 {
-        let given = Pod::warm(&format!("w{number}")).held_by("a");
-        history = history.later(3_000).pod(&given);
+        let claimed = Pod::warm(&format!("w{number}")).held_by("a");
+        history = history.later(3_000).pod(&claimed);
     }
     history.is_innocent();
 }

@@ -164,7 +164,7 @@ fn a_claimed_pod_that_was_never_published_may_go() {
 
 #[test]
 fn a_claim_given_an_unusable_pod_is_accused() {
-    let given = |before: Pod, after: Pod| {
+    let claiming = |before: Pod, after: Pod| {
         History::default()
             .pool(1, json!({}))
             .pod(&before)
@@ -172,10 +172,10 @@ fn a_claim_given_an_unusable_pod_is_accused() {
             .pod(&after.held_by("a"))
     };
     let warm = Pod::warm("w1");
-    given(warm.clone(), warm.unready()).is_guilty("I3", "not Ready");
-    given(Pod::pending("w1"), Pod::pending("w1")).is_guilty("I3", "in phase Pending");
-    given(warm.terminating(), warm.terminating()).is_guilty("I3", "terminating");
-    given(warm.clone(), warm.clone()).is_innocent();
+    claiming(warm.clone(), warm.unready()).is_guilty("I3", "not Ready");
+    claiming(Pod::pending("w1"), Pod::pending("w1")).is_guilty("I3", "in phase Pending");
+    claiming(warm.terminating(), warm.terminating()).is_guilty("I3", "terminating");
+    claiming(warm.clone(), warm.clone()).is_innocent();
     History::default()
         .new_claim("a", 0)
         .pod(&warm.held_by("a"))
@@ -184,15 +184,15 @@ fn a_claim_given_an_unusable_pod_is_accused() {
 
 #[test]
 fn a_claim_given_a_pod_before_its_time_is_accused() {
-    let given = |after_ms: i64| {
+    let claiming = |after_ms: i64| {
         let pool = History::default()
             .pool(1, json!({"minReadySeconds": 3}))
             .warm(1)
             .new_claim("a", 0);
         pool.later(after_ms).pod(&Pod::warm("w1").held_by("a"))
     };
-    given(1000).is_guilty("I3", "Ready for");
-    given(4000).is_innocent();
+    claiming(1000).is_guilty("I3", "Ready for");
+    claiming(4000).is_innocent();
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn a_claim_given_the_pod_of_a_pool_without_the_labels_that_it_asks_for_is_accuse
     let labelled = |lang: &str| json!({"metadata": {"name": "p", "uid": "pool-p", "labels": {"lang": lang}}, "spec": {"replicas": 1}});
     let mut selector_claim = claim("a", 0, json!({}));
     selector_claim["spec"] = json!({"poolSelector": {"matchLabels": {"lang": "python"}}});
-    let given = |before: &[&str], after: &str| {
+    let claiming = |before: &[&str], after: &str| {
         let write = |h: History, lang: &&str| h.write(Change::Modified, Kind::Pool, labelled(lang));
         before
             .iter()
@@ -224,10 +224,10 @@ fn a_claim_given_the_pod_of_a_pool_without_the_labels_that_it_asks_for_is_accuse
             .pod(&Pod::warm("w1").held_by("a"))
     };
     let accused = "of pool p and the claim asks for one with {\"lang\": \"python\"}";
-    given(&["node"], "node").is_guilty("I3", accused);
-    given(&["python", "node"], "node").is_guilty("I3", accused);
-    given(&["python"], "python").is_innocent();
+    claiming(&["node"], "node").is_guilty("I3", accused);
+    claiming(&["python", "node"], "node").is_guilty("I3", accused);
+    claiming(&["python"], "python").is_innocent();
     // It had them, or was given them, while the claim was there.
-    given(&["python"], "node").is_innocent();
-    given(&["node"], "python").is_innocent();
+    claiming(&["python"], "node").is_innocent();
+    claiming(&["node"], "python").is_innocent();
 }

@@ -21,16 +21,16 @@ fn for_long(history: History) -> History {
 
 #[test]
 fn a_claim_that_waits_without_a_word_is_accused() {
-    let without_reason = |status: Value| {
+    let is_accused = |status: Value| {
         for_long(says(status)).is_guilty("I8", "claim a waited for longer than 10s");
     };
-    without_reason(silent());
-    without_reason(json!({"phase": "Pending"}));
-    without_reason(waiting("", "none is available"));
-    without_reason(waiting("NoneAvailable", ""));
+    is_accused(silent());
+    is_accused(json!({"phase": "Pending"}));
+    is_accused(waiting("", "none is available"));
+    is_accused(waiting("NoneAvailable", ""));
     let mut nowhere = waiting("NoneAvailable", "none is available");
     nowhere["phase"] = json!("");
-    without_reason(nowhere);
+    is_accused(nowhere);
     for_long(says(waiting("NoneAvailable", "none is available"))).is_innocent();
     for_long(says(json!({"phase": "Failed"}))).is_innocent();
     for_long(says(silent()).no_claim("a")).is_innocent();

@@ -172,8 +172,8 @@ fn a_claim_that_loses_its_sandbox_before_it_is_told_of_it_waits_again() {
         .later(6000)
         .pod(&Pod::pending("w3"))
         .is_guilty("I7", "while a waited");
-    let told = lost().claim("a", json!({"phase": "Bound", "sandboxes": [{"uid": "uid-w1"}]}));
-    told.later(6000).pod(&Pod::pending("w3")).is_innocent();
+    let published = lost().claim("a", json!({"phase": "Bound", "sandboxes": [{"uid": "uid-w1"}]}));
+    published.later(6000).pod(&Pod::pending("w3")).is_innocent();
 }
 
 #[test]

@@ -35,11 +35,11 @@ impl Budget {
 
     pub fn judge(&mut self, scene: &Scene, step: &Step, out: &mut Vec<Finding>, figures: &mut Figures) {
         let Step::Pod(before, after) = step else { return };
-        let Some(one) = after.as_ref().or(before.as_ref()) else {
+        let Some(current) = after.as_ref().or(before.as_ref()) else {
             return;
         };
         // Without its pool the garbage collector is at work, not the operator.
-        let Some(pool) = scene.world.pools.get(&one.pool) else {
+        let Some(pool) = scene.world.pools.get(&current.pool) else {
             return;
         };
         let counts = self.0.entry(pool.name.clone()).or_default();
@@ -134,8 +134,8 @@ impl Counts {
         }
     }
 
-    fn of_pool<'a>(&self, scene: &'a Scene, pool: &Pool, one: &'a Pod) -> Vec<&'a str> {
+    fn of_pool<'a>(&self, scene: &'a Scene, pool: &Pool, pod: &'a Pod) -> Vec<&'a str> {
         let others = scene.world.pods.values().filter(|p| p.pool == pool.name);
-        others.map(|p| p.uid.as_str()).chain([one.uid.as_str()]).collect()
+        others.map(|p| p.uid.as_str()).chain([pod.uid.as_str()]).collect()
     }
 }

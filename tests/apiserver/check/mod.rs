@@ -174,13 +174,13 @@ impl fmt::Display for Figures {
         if !claim.is_empty() {
             write!(f, " ({claim})")?;
         }
-        for (count, what) in [
+        for (count, description) in [
             (self.swapped, "served out of order within a moment"),
             (self.spare_holds, "second pods held"),
             (self.gaps, "gaps in the history"),
         ] {
             if count > 0 {
-                write!(f, ", {count} {what}")?;
+                write!(f, ", {count} {description}")?;
             }
         }
         Ok(())
@@ -267,12 +267,12 @@ struct Scene<'a> {
 }
 
 /// Calls `look` with the world after every event.
-pub fn replay(events: &[Event], mut look: impl FnMut(&World, &Event)) {
+pub fn replay(events: &[Event], mut inspect: impl FnMut(&World, &Event)) {
     let mut world = World::default();
     for event in events {
         let step = world.step(event);
         world.apply(event, step);
-        look(&world, event);
+        inspect(&world, event);
     }
 }
 

@@ -167,9 +167,9 @@ impl Pool {
     /// replicas, one of those that it has room for may go.
     pub fn floor(&self, claimed: i64) -> i64 {
         let floor = self.replicas - self.max_unavailable;
-        let room = self.max_total.map_or(i64::MAX, |max| max - claimed);
-        if room < self.replicas {
-            floor.min(room - self.max_unavailable.min(1))
+        let capacity_left = self.max_total.map_or(i64::MAX, |max| max - claimed);
+        if capacity_left < self.replicas {
+            floor.min(capacity_left - self.max_unavailable.min(1))
         } else {
             floor
         }
@@ -364,5 +364,5 @@ impl World {
 }
 
 fn count<T>(all: impl Iterator<Item = T>, which: impl Fn(&T) -> bool) -> i64 {
-    i64::try_from(all.filter(|one| which(one)).count()).unwrap_or(i64::MAX)
+    i64::try_from(all.filter(|item| which(item)).count()).unwrap_or(i64::MAX)
 }

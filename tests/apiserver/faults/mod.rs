@@ -154,8 +154,8 @@ impl Faults {
         Some(fault)
     }
 
-    fn count(&self, call: &Call, what: &str) {
-        let key = (call.namespace.clone(), what.to_string());
+    fn count(&self, call: &Call, fault: &str) {
+        let key = (call.namespace.clone(), fault.to_string());
         *lock(&self.0.struck).entry(key).or_default() += 1;
     }
 

@@ -82,8 +82,8 @@ async fn answer(client: Client, faults: Faults, request: Request<Incoming>) -> R
     let call = Call::read(request.method(), request.uri());
     let fault = faults.on(&call, Fault::is_of_a_call);
     match fault {
-        Some(Fault::Refused(code)) => return Ok(refusal(code)),
-        Some(Fault::Gone) => return Ok(refusal(410)),
+        Some(Fault::Refused(code)) => return Ok(error_reply(code)),
+        Some(Fault::Gone) => return Ok(error_reply(410)),
         Some(Fault::Dropped) => return Err(io::ErrorKind::ConnectionReset.into()),
         Some(Fault::Hangs) => return pending().await,
         Some(Fault::Late(by)) => tokio::time::sleep(by).await,
@@ -102,7 +102,7 @@ async fn answer(client: Client, faults: Faults, request: Request<Incoming>) -> R
         .map_err(io::Error::other)?
         .map_err(io::Error::other)?;
     match fault {
-        Some(Fault::AnsweredWith(code)) => Ok(refusal(code)),
+        Some(Fault::AnsweredWith(code)) => Ok(error_reply(code)),
         Some(Fault::ReplyLost) => Err(io::ErrorKind::ConnectionReset.into()),
         Some(Fault::ReplyHangs) => pending().await,
         _ if call.verb == "watch" && reply.status().is_success() => Ok(reply.map(|body| {
@@ -113,7 +113,7 @@ async fn answer(client: Client, faults: Faults, request: Request<Incoming>) -> R
     }
 }
 
-fn refusal(code: u16) -> Reply {
+fn error_reply(code: u16) -> Reply {
     let body = Full::from(status(code).to_string()).map_err(|never| match never {});
     let mut reply = Response::new(BodyExt::boxed_unsync(body));
     *reply.status_mut() = code.try_into().unwrap_or_default();

@@ -127,8 +127,8 @@ pub fn a_budget_of_nothing_is_taken_as_one_and_said_so(scene: &Scene) -> Result<
     wait_until_at_rest(scene, 60)?;
     for (name, written) in [("percent", "0%"), ("number", "0"), ("small", "10%")] {
         let message = pool_says(scene, name, "Progressing", "RolloutComplete")?;
-        let told = message.contains(written) && message.contains("taken as 1");
-        wait::ensure(told, || {
+        let is_reported = message.contains(written) && message.contains("taken as 1");
+        wait::ensure(is_reported, || {
             format!("pool {name} should say that {written} is taken as 1, and says: {message}")
         })?;
         crate::stories::rollouts::everything_unclaimed_runs(scene, name, crate::objects::NEW_IMAGE)?;

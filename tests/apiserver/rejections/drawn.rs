@@ -161,18 +161,18 @@ fn schema(plural: &str) -> Result<Value, String> {
 }
 
 /// Stores an object in place of an earlier one; whether the API server has taken it.
-fn store(scene: &Scene, what: Resource, namespace: &str, object: &Value) -> Result<bool, String> {
+fn store(scene: &Scene, resource: Resource, namespace: &str, object: &Value) -> Result<bool, String> {
     let (api, name) = (&scene.lab.api, text(object, "/metadata/name"));
-    let answer = match api.create(what, namespace, object) {
-        Err(refusal) if refusal.code == 409 => {
-            api.replace_at(what, namespace, name, "/spec", object["spec"].clone())
+    let answer = match api.create(resource, namespace, object) {
+        Err(error) if error.code == 409 => {
+            api.replace_at(resource, namespace, name, "/spec", object["spec"].clone())
         }
         answer => answer,
     };
     match answer {
         Ok(_) => Ok(true),
-        Err(refusal) if [400, 422].contains(&refusal.code) => Ok(false),
-        Err(refusal) => Err(refusal.to_string()),
+        Err(error) if [400, 422].contains(&error.code) => Ok(false),
+        Err(error) => Err(error.to_string()),
     }
 }
 

@@ -34,24 +34,24 @@ type Rule = (String, String, String);
 fn refuse_all(scene: &Scene, cases: &[Case]) -> Result<(), String> {
     let mut faults = Vec::new();
     for case in cases {
-        let place = format!("{} ({})", case.at, case.rule);
+        let rule = format!("{} ({})", case.at, case.rule);
         match scene
             .lab
             .api
             .try_create(case.resource, &scene.namespace, &case.object)
         {
-            Ok(_) => faults.push(format!("{place}: accepted: {}", case.object["spec"])),
-            Err(refusal) => {
-                let where_ = case
+            Ok(_) => faults.push(format!("{rule}: accepted: {}", case.object["spec"])),
+            Err(error) => {
+                let path = case
                     .at
                     .split(['[', '*'])
                     .next()
                     .unwrap_or_default()
                     .trim_end_matches('.');
-                let told = refusal.message.contains(case.says) && refusal.message.contains(where_);
-                if !told {
+                let matches = error.message.contains(case.says) && error.message.contains(path);
+                if !matches {
                     faults.push(format!(
-                        "{place}: the server should say {:?} and says {refusal}",
+                        "{rule}: the server should say {:?} and says {error}",
                         case.says
                     ));
                 }
@@ -156,9 +156,9 @@ fn spec_is_immutable(scene: &Scene, name: &str) -> Result<(), String> {
         (json!({"onEmpty": "Fail"}), claim_cases::IMMUTABLE),
         (json!({"replicas": 2}), claim_cases::REPLICAS_IMMUTABLE),
     ] {
-        let refusal = patch(scene, name, change).map_or_else(|r| r.message, |_| "nothing".into());
-        wait::ensure(refusal.contains(sentence), || {
-            format!("of {name} the server said {refusal}")
+        let error = patch(scene, name, change).map_or_else(|r| r.message, |_| "nothing".into());
+        wait::ensure(error.contains(sentence), || {
+            format!("of {name} the server said {error}")
         })?;
     }
     // How long it lives is not settled.
@@ -194,11 +194,11 @@ pub fn a_bound_claims_spec_cannot_be_changed(scene: &Scene) -> Result<(), String
     wait_until_at_rest(scene, 30)
 }
 
-fn accepted(scene: &Scene, what: Resource, object: &Value) -> Result<(), String> {
-    let answer = scene.lab.api.try_create(what, &scene.namespace, object);
+fn accepted(scene: &Scene, resource: Resource, object: &Value) -> Result<(), String> {
+    let answer = scene.lab.api.try_create(resource, &scene.namespace, object);
     answer
         .map(drop)
-        .map_err(|refusal| format!("{object} was refused: {refusal}"))
+        .map_err(|error| format!("{object} was refused: {error}"))
 }
 
 pub fn what_is_good_is_accepted(scene: &Scene) -> Result<(), String> {

@@ -71,7 +71,7 @@ fn create_loosely(scene: &Scene) -> Result<(), String> {
         claim("spoilt", "good", &json!({})),
         &json!({"spec": {"priority": "high"}}),
     );
-    for (what, object) in [
+    for (resource, object) in [
         (POOLS, pool("vague", 2, &budget)),
         (POOLS, wordy),
         (POOLS, empty),
@@ -79,9 +79,9 @@ fn create_loosely(scene: &Scene) -> Result<(), String> {
         (CLAIMS, spoilt),
         (CLAIMS, claim("on-vague", "vague", &json!({}))),
     ] {
-        match scene.lab.api.create(what, &scene.namespace, &object) {
+        match scene.lab.api.create(resource, &scene.namespace, &object) {
             // An earlier round may have come half-way.
-            Err(refusal) if refusal.code != 409 => return Err(refusal.to_string()),
+            Err(error) if error.code != 409 => return Err(error.to_string()),
             _ => {}
         }
     }
@@ -143,14 +143,14 @@ pub fn objects_it_cannot_read_are_skipped_with_a_warning(scene: &Scene) -> Resul
     wait::ensure(strays.is_empty(), || {
         format!("pods of pools that are not understood: {strays:?}")
     })?;
-    for (what, name) in [
+    for (resource, name) in [
         (POOLS, "vague"),
         (POOLS, "wordy"),
         (POOLS, "empty"),
         (POOLS, "negative"),
         (CLAIMS, "spoilt"),
     ] {
-        scene.lab.api.delete(what, &scene.namespace, name)?;
+        scene.lab.api.delete(resource, &scene.namespace, name)?;
     }
     scene.delete_claim("on-vague")?;
     wait_until_at_rest(scene, 30)?;

@@ -23,8 +23,8 @@ fn python(image: usize) -> Value {
 }
 
 /// Waits until the status says that it is about the latest spec, and `holds`.
-fn status(scene: &Scene, what: &str, holds: impl Fn(&Value) -> bool) -> Result<(), String> {
-    wait::until(what, PATIENCE, || {
+fn status(scene: &Scene, condition: &str, holds: impl Fn(&Value) -> bool) -> Result<(), String> {
+    wait::until(condition, PATIENCE, || {
         let pool = scene.pool("python")?;
         let status = &pool["status"];
         let seen = status["observedGeneration"] == pool["metadata"]["generation"];

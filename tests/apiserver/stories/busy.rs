@@ -30,7 +30,7 @@ pub fn full_pool(scene: &Scene, strategy: &Value) -> Result<(), String> {
 /// Does something to the pool, and gives how far it went meanwhile; the runner prints that at its end.
 pub fn measured(
     scene: &Scene,
-    what: &str,
+    label: &str,
     act: impl FnOnce() -> Result<(), String>,
 ) -> Result<Extremes, String> {
     let version = scene.pool("python")?["metadata"]["resourceVersion"].clone();
@@ -39,7 +39,7 @@ pub fn measured(
     act()?;
     let seconds = began.elapsed().as_secs_f64();
     let seen = extremes::since(&scene.history(), "python", from);
-    scene.lab.print_at_end(format!("{what}: {seen}, {seconds:.1} s"));
+    scene.lab.print_at_end(format!("{label}: {seen}, {seconds:.1} s"));
     Ok(seen)
 }
 
@@ -69,8 +69,8 @@ fn exactly(seen: &Extremes, least: i64, most: i64) -> Result<(), String> {
     })
 }
 
-fn rolled(scene: &Scene, what: &str, image: &str) -> Result<Extremes, String> {
-    measured(scene, what, || {
+fn rolled(scene: &Scene, label: &str, image: &str) -> Result<Extremes, String> {
+    measured(scene, label, || {
         scene.roll_to("python", image)?;
         complete(scene)
     })

@@ -37,12 +37,12 @@ async fn claimant(api: Api, namespace: &'static str, next: Arc<AtomicU64>, end: 
             return Ok(());
         }
         let (name, path) = (format!("run-{number}"), CLAIMS.path(namespace));
-        let (object, one) = (claim(&name, "python", &json!({})), format!("{path}/{name}"));
+        let (object, claim_path) = (claim(&name, "python", &json!({})), format!("{path}/{name}"));
         api.call_async("POST", &path, Some(("application/json", &object)))
             .await?;
         let came = Instant::now();
         loop {
-            let seen = api.call_async("GET", &one, None).await?;
+            let seen = api.call_async("GET", &claim_path, None).await?;
             if text(&seen, "/status/phase") == "Bound" {
                 break;
             }
@@ -51,7 +51,7 @@ async fn claimant(api: Api, namespace: &'static str, next: Arc<AtomicU64>, end: 
             })?;
             tokio::time::sleep(LOOK).await;
         }
-        api.call_async("DELETE", &one, None).await?;
+        api.call_async("DELETE", &claim_path, None).await?;
     }
 }
 

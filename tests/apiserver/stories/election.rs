@@ -47,9 +47,9 @@ fn first_binding(scene: &Scene, claim: &str, since: Instant) -> Result<Duration,
     Ok(since.elapsed())
 }
 
-fn took_at_most(what: &str, took: Duration, limit: Duration) -> Result<(), String> {
+fn took_at_most(action: &str, took: Duration, limit: Duration) -> Result<(), String> {
     wait::ensure(took <= limit, || {
-        format!("{what} took {took:.1?}, more than {limit:?}")
+        format!("{action} took {took:.1?}, more than {limit:?}")
     })
 }
 
@@ -87,11 +87,11 @@ pub fn after_a_kill_the_standby_binds_within_the_lease_time_and_a_second(
 pub fn after_sigterm_in_a_burst_the_standby_binds_within_two_seconds(scene: &Scene) -> Result<(), String> {
     let (leader, standby) = leader_and_standby(scene)?;
     let claims = burst(scene, "run", 15, "python", &json!({}))?;
-    let told = Instant::now();
+    let signaled = Instant::now();
     leader.signal("TERM")?;
     // The claims of the burst are served by either; this one comes when the first has stopped planning.
     leader.says("stopping", 5)?;
-    let took = first_binding(scene, "late", told)?;
+    let took = first_binding(scene, "late", signaled)?;
     scene
         .lab
         .print_at_end(format!("first binding after SIGTERM to the leader: {took:.1?}"));

@@ -18,7 +18,7 @@ fn events(scene: &Scene) -> Result<Vec<Value>, String> {
 }
 
 /// Waits until these reasons were told, in this order and no other.
-fn told(scene: &Scene, reasons: &[&str]) -> Result<Vec<Value>, String> {
+fn wait_for_events(scene: &Scene, reasons: &[&str]) -> Result<Vec<Value>, String> {
     wait::until(&format!("{reasons:?} were told"), 30, || {
         let all = events(scene)?;
         let now: Vec<&str> = all.iter().map(|event| text(event, "/reason")).collect();
@@ -41,22 +41,22 @@ pub fn a_rollout_is_told_in_events_and_nothing_else_is(scene: &Scene) -> Result<
     scene.create_pool(&pool("python", 6, &json!({})))?;
     wait_until_at_rest(scene, 60)?;
     let mut reasons = vec!["NewRevision", "RolloutComplete"];
-    told(scene, &reasons)?;
+    wait_for_events(scene, &reasons)?;
     all_bound(scene, &burst(scene, "run", 4, "python", &json!({}))?)?;
     wait_until_at_rest(scene, 60)?;
     scene.roll_to("python", NEW_IMAGE)?;
     wait_until_at_rest(scene, 60)?;
     reasons.extend(["NewRevision", "RolloutComplete"]);
-    told(scene, &reasons)?;
+    wait_for_events(scene, &reasons)?;
     let pause = |paused: bool| json!({"spec": {"updateStrategy": {"paused": paused}}});
     scene.patch_pool("python", &pause(true))?;
     scene.roll_to("python", "sandbox:3")?;
     reasons.extend(["NewRevision", "Paused"]);
-    told(scene, &reasons)?;
+    wait_for_events(scene, &reasons)?;
     scene.patch_pool("python", &pause(false))?;
     wait_until_at_rest(scene, 60)?;
     reasons.extend(["Resumed", "RolloutComplete"]);
-    let all = told(scene, &reasons)?;
+    let all = wait_for_events(scene, &reasons)?;
     wait::throughout("nothing more is told", 4, || {
         let now = events(scene)?;
         wait::ensure(now == all, || format!("{now:?}"))
@@ -85,11 +85,11 @@ pub fn a_rollout_is_told_in_events_and_nothing_else_is(scene: &Scene) -> Result<
 pub fn what_stops_a_pool_is_told_in_a_warning(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool_of("shared", "python", 2, &json!({})))?;
     pool_says(scene, "python", "Progressing", "TemplateNotFound")?;
-    told(scene, &["TemplateNotFound"])?;
+    wait_for_events(scene, &["TemplateNotFound"])?;
     scene.create_pod_quota(0)?;
     let shared = crate::objects::template("shared", &json!({}));
     scene.create(crate::api::TEMPLATES, &shared)?;
-    let all = told(scene, &["TemplateNotFound", "NewRevision", "FailedCreate"])?;
+    let all = wait_for_events(scene, &["TemplateNotFound", "NewRevision", "FailedCreate"])?;
     for (event, type_, words) in [
         (&all[0], "Warning", "PodTemplate shared does not exist"),
         (&all[1], "Normal", "rolling out revision"),
@@ -126,7 +126,7 @@ pub fn a_pool_exhausted_by_one_claim_after_another_does_not_say_so_for_each(
         })?;
         holder = next;
     }
-    let all = told(scene, &["NewRevision", "RolloutComplete", "Exhausted"])?;
+    let all = wait_for_events(scene, &["NewRevision", "RolloutComplete", "Exhausted"])?;
     let exhausted = &all[2];
     let times = exhausted["series"]["count"].as_i64().unwrap_or(1);
     wait::ensure(times <= 2 && exhausted["type"] == "Warning", || {

@@ -90,7 +90,7 @@ struct Service {
     says_warm: bool,
 }
 
-fn services(events: &[Event], given: &BTreeMap<String, String>) -> Vec<Service> {
+fn services(events: &[Event], pod_of_claim: &BTreeMap<String, String>) -> Vec<Service> {
     let mut available: BTreeMap<&str, &Event> = BTreeMap::new();
     let mut came: BTreeMap<&str, &Event> = BTreeMap::new();
     let mut last: BTreeMap<&str, &Event> = BTreeMap::new();
@@ -106,7 +106,7 @@ fn services(events: &[Event], given: &BTreeMap<String, String>) -> Vec<Service> 
     }
     let service = |(uid, event): (&&str, &&Event)| {
         let came = came.get(uid).unwrap_or(event);
-        let since = given.get(*uid).and_then(|pod| available.get(pod.as_str()));
+        let since = pod_of_claim.get(*uid).and_then(|pod| available.get(pod.as_str()));
         let apart = since.map(|since| since.at.duration_since(came.at).abs());
         Service {
             name: event.name().into(),
@@ -120,15 +120,15 @@ fn services(events: &[Event], given: &BTreeMap<String, String>) -> Vec<Service> 
 
 /// The warm sandboxes are all given, and only those who got one are told so. Whoever is served meanwhile may get one that
 /// has warmed up since: which sandbox a claim takes goes by the order of claiming, and who is served next by the judge.
-fn warm_ones_are_given_and_told_of(services: &[Service], warm: i64) -> Result<(), String> {
+fn warm_sandboxes_are_claimed_and_reported(services: &[Service], warm: i64) -> Result<(), String> {
     // A claim may be stored so long after its creation time that it rightly takes one that has warmed up meanwhile.
     let count = services.iter().filter(|s| s.was_warm).count();
     wait::ensure(i64::try_from(count).is_ok_and(|count| count >= warm), || {
         format!("{count} of {warm} warm sandboxes went to claims that came when they were there")
     })?;
-    let told_wrong = services.iter().find(|s| s.was_warm != s.says_warm && !s.is_close);
-    wait::ensure(told_wrong.is_none(), || {
-        let name = told_wrong.map_or("", |s| &s.name);
+    let wrong = services.iter().find(|s| s.was_warm != s.says_warm && !s.is_close);
+    wait::ensure(wrong.is_none(), || {
+        let name = wrong.map_or("", |s| &s.name);
         format!("claim {name} says of its sandbox that it was warm where it was not, or the other way round")
     })
 }
@@ -140,8 +140,8 @@ pub fn a_burst_is_served_in_order_and_each_claim_once(scene: &Scene) -> Result<(
     burst(scene, "run", size.claims, "python", &json!({}))?;
     end(scene, size, [operator])?;
     let events = scene.history();
-    let given = each_served_once(&events)?;
-    warm_ones_are_given_and_told_of(&services(&events, &given), size.warm)
+    let pod_of_claim = each_served_once(&events)?;
+    warm_sandboxes_are_claimed_and_reported(&services(&events, &pod_of_claim), size.warm)
 }
 
 pub fn a_burst_is_served_while_the_operator_is_killed_again_and_again(scene: &Scene) -> Result<(), String> {
@@ -262,9 +262,9 @@ fn end(scene: &Scene, size: Size, operators: impl IntoIterator<Item = Operator>)
     all_are_bound(scene, size.claims)?;
     nothing_is_left_over(scene, size)?;
     // Claims that gave up may have been served as well.
-    let given = each_served_once(&scene.history())?;
-    wait::ensure(given.len() >= size.claims, || {
-        format!("only {} were served", given.len())
+    let pod_of_claim = each_served_once(&scene.history())?;
+    wait::ensure(pod_of_claim.len() >= size.claims, || {
+        format!("only {} were served", pod_of_claim.len())
     })?;
     operators.into_iter().try_for_each(Operator::stop)
 }

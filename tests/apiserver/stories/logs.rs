@@ -74,19 +74,19 @@ pub fn the_log_has_a_line_for_each_change_and_none_at_rest(scene: &Scene) -> Res
     in_phase(scene, "hasty", "Failed", 30)?;
     scene.roll_to("python", NEW_IMAGE)?;
     wait_until_at_rest(scene, 60)?;
-    every_change_is_told(scene, &lines(&operator.text())?)?;
-    let told = || Ok::<_, String>(not_of_others(scene, lines(&operator.text())?));
+    every_change_is_logged(scene, &lines(&operator.text())?)?;
+    let logged = || Ok::<_, String>(not_of_others(scene, lines(&operator.text())?));
     wait::until("nothing was logged for three seconds", 60, || {
-        let before = told()?;
+        let before = logged()?;
         wait::throughout("nothing is logged", 3, || {
-            wait::ensure(told()? == before, || operator.tail())
+            wait::ensure(logged()? == before, || operator.tail())
         })
     })?;
-    let before = told()?;
+    let before = logged()?;
     wait::throughout("nothing is logged at rest", WATCHED_SECONDS, || {
-        wait::ensure(told()? == before, || operator.tail())
+        wait::ensure(logged()? == before, || operator.tail())
     })?;
-    a_refusal_is_told(scene, &operator)?;
+    rejection_is_logged(scene, &operator)?;
     wait::ensure(!operator.text().contains(SECRET), || {
         "the log has the value of an environment variable".to_string()
     })?;
@@ -94,19 +94,20 @@ pub fn the_log_has_a_line_for_each_change_and_none_at_rest(scene: &Scene) -> Res
 }
 
 /// A line for it, with what the API server says of it.
-fn a_refusal_is_told(scene: &Scene, operator: &Operator) -> Result<(), String> {
+fn rejection_is_logged(scene: &Scene, operator: &Operator) -> Result<(), String> {
     scene.create_pod_quota(0)?;
     scene.create_pool(&pool("refused", 1, &json!({})))?;
     let refused = json!({"message": "a pod could not be created", "level": "WARN"});
     wait::until("the refusal was logged", 60, || {
         let lines = lines(&operator.text())?;
-        let told = with_values(&lines, &refused).any(|line| text(line, "/error").contains("exceeded quota"));
-        wait::ensure(told, || operator.tail())
+        let logged =
+            with_values(&lines, &refused).any(|line| text(line, "/error").contains("exceeded quota"));
+        wait::ensure(logged, || operator.tail())
     })
 }
 
 /// One line for each decision, with the pool, the claim, the pod and the reason.
-fn every_change_is_told(scene: &Scene, lines: &[Value]) -> Result<(), String> {
+fn every_change_is_logged(scene: &Scene, lines: &[Value]) -> Result<(), String> {
     let key = |name: &str| format!("{}/{name}", scene.namespace);
     let python = key("python");
     let claimed = scene.claim("run-0")?;
@@ -123,14 +124,16 @@ fn every_change_is_told(scene: &Scene, lines: &[Value]) -> Result<(), String> {
         json!({"message": "sandbox deleted", "pool": python, "reason": "ClaimExpired"}),
     ];
     for wanted in &once {
-        let told = with_values(lines, wanted).count();
-        wait::ensure(told == 1, || format!("{told} lines are {wanted} in {lines:#?}"))?;
+        let logged = with_values(lines, wanted).count();
+        wait::ensure(logged == 1, || {
+            format!("{logged} lines are {wanted} in {lines:#?}")
+        })?;
     }
     for reason in ["NewRevision", "RolloutComplete"] {
         let wanted = json!({"pool": python, "reason": reason, "level": "INFO"});
-        let told = with_values(lines, &wanted).count();
-        wait::ensure(told == 2, || {
-            format!("{told} lines for two rollouts are {wanted} in {lines:#?}")
+        let logged = with_values(lines, &wanted).count();
+        wait::ensure(logged == 2, || {
+            format!("{logged} lines for two rollouts are {wanted} in {lines:#?}")
         })?;
     }
     let history = scene.history_up_to_now()?;

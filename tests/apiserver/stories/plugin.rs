@@ -56,8 +56,8 @@ pub fn a_rollout_is_followed_to_its_end(scene: &Scene) -> Result<(), String> {
     let said = rollout(scene, &["status", "python", "--timeout=2m"])?;
     let lines = said.ends_with(ROLLED_OUT)?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)?;
-    let told = |end: &str| lines.iter().any(|line| line.ends_with(end));
-    wait::ensure(told(" out of 6 new sandboxes have been updated..."), || {
+    let has_line = |end: &str| lines.iter().any(|line| line.ends_with(end));
+    wait::ensure(has_line(" out of 6 new sandboxes have been updated..."), || {
         format!("{said:?}")
     })?;
     rollout(scene, &["status", "python", "--watch=false"])?.is(&format!("{ROLLED_OUT}\n"))?;
@@ -240,6 +240,7 @@ pub fn what_the_server_refuses_reads_as_from_kubectl(scene: &Scene) -> Result<()
         rollout(scene, &[verb, "python"])?.fails(missing)?;
     }
     let elsewhere = rollout(scene, &["pause", "python", "--context=elsewhere"])?;
-    let told = elsewhere.code == Some(1) && elsewhere.err.starts_with("error: the kubeconfig cannot be used");
-    wait::ensure(told, || format!("{elsewhere:?}"))
+    let has_line =
+        elsewhere.code == Some(1) && elsewhere.err.starts_with("error: the kubeconfig cannot be used");
+    wait::ensure(has_line, || format!("{elsewhere:?}"))
 }

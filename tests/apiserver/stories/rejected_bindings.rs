@@ -62,7 +62,7 @@ fn is_in_force(scene: &Scene) -> Result<(), String> {
         scene.lab.api.merge(PODS, &scene.namespace, pod, &patch)
     };
     match label(json!("forbidden")) {
-        Err(refusal) if refusal.message.contains("this team may not") => Ok(()),
+        Err(error) if error.message.contains("this team may not") => Ok(()),
         answer => {
             label(Value::Null)?;
             Err(format!("{:?}", answer.err()))
@@ -83,18 +83,18 @@ pub fn a_claim_that_a_policy_refuses_stops_no_other(scene: &Scene) -> Result<(),
         let metadata = json!({"podMetadata": {"labels": {"team": team}}, "waitTimeoutSeconds": 25});
         scene.create_claim(team, "python", &metadata)?;
     }
-    let told = both_are_told(scene, "BindingRefused")
+    let outcome = both_claims_say(scene, "BindingRefused")
         .and_then(|()| others_are_served(scene))
-        .and_then(|()| both_are_told(scene, "WaitTimeout"));
+        .and_then(|()| both_claims_say(scene, "WaitTimeout"));
     for what in [POLICY_BINDINGS, POLICIES] {
         scene.lab.api.delete(what, "", &scene.namespace)?;
     }
-    told?;
+    outcome?;
     wait_until_at_rest(scene, 60)
 }
 
 /// Both refused claims come to say this reason, in the words of the policy.
-fn both_are_told(scene: &Scene, reason: &str) -> Result<(), String> {
+fn both_claims_say(scene: &Scene, reason: &str) -> Result<(), String> {
     for (team, words) in TEAMS
         .iter()
         .zip(["this team may not have a sandbox", "nobody knows this team"])

@@ -74,7 +74,7 @@ pub fn a_rollout_keeps_its_budget_while_claims_keep_coming(scene: &Scene) -> Res
     let after = identities(scene, "python")?;
     let untouched = before
         .iter()
-        .all(|one| after.contains(one) && one[2] == OLD_IMAGE);
+        .all(|identity_before| after.contains(identity_before) && identity_before[2] == OLD_IMAGE);
     wait::ensure(untouched, || {
         format!("the sandboxes claimed before were {before:?} and are {after:?}")
     })

@@ -53,8 +53,10 @@ pub fn without_an_api_server_it_waits_and_says_so_once(scene: &Scene) -> Result<
     operator.server_restarts = true;
     operator.says("a request fails", 30)?;
     wait::throughout("it waits and does not repeat itself", 10, || {
-        let told = times(&operator, "a request fails");
-        wait::ensure(told <= 2, || format!("{told} times:\n{}", operator.tail()))
+        let times_logged = times(&operator, "a request fails");
+        wait::ensure(times_logged <= 2, || {
+            format!("{times_logged} times:\n{}", operator.tail())
+        })
     })?;
     operator.lives()?;
     scene.lab.cluster.tool(&["start", "apiserver"])?;
@@ -68,10 +70,10 @@ pub fn without_its_types_it_says_how_to_install_them(scene: &Scene) -> Result<()
         rules.idle = None;
     });
     scene.lab.cluster.delete_types(&["-k", "crds"])?;
-    let told = start_without_types(scene);
+    let started = start_without_types(scene);
     // Whatever came of it, the next test needs them.
     install_types(scene)?;
-    let operator = told?;
+    let operator = started?;
     wait::until("a pool could be created", 30, || {
         scene.create_pool(&pool("python", 3, &json!({})))
     })?;
@@ -86,8 +88,10 @@ fn start_without_types(scene: &Scene) -> Result<Operator, String> {
     }
     operator.says("warmpool crds | kubectl apply -f -", 1)?;
     wait::throughout("it says so once", 5, || {
-        let told = times(&operator, "does not serve");
-        wait::ensure(told == 2, || format!("{told} times:\n{}", operator.tail()))
+        let times_logged = times(&operator, "does not serve");
+        wait::ensure(times_logged == 2, || {
+            format!("{times_logged} times:\n{}", operator.tail())
+        })
     })?;
     operator.lives()?;
     Ok(operator)
@@ -130,9 +134,9 @@ pub fn types_of_another_version_are_named_with_their_fields(scene: &Scene) -> Re
         let published = scene.lab.cluster.kubectl(&["get", "--raw", path], None)?;
         wait::ensure(published.contains("\"novel\""), || "not yet".into())
     })?;
-    let told = start_with_other_types(scene);
+    let started = start_with_other_types(scene);
     install_types(scene)?;
-    told?.stop()
+    started?.stop()
 }
 
 fn start_with_other_types(scene: &Scene) -> Result<Operator, String> {
@@ -143,9 +147,9 @@ fn start_with_other_types(scene: &Scene) -> Result<Operator, String> {
         30,
     )?;
     for field in ["spec.revisionHistoryLimit", "spec.novel"] {
-        let told = times(&operator, &format!("fields=\"{field}\""));
-        wait::ensure(told == 1, || {
-            format!("{field}: {told} times\n{}", operator.tail())
+        let times_logged = times(&operator, &format!("fields=\"{field}\""));
+        wait::ensure(times_logged == 1, || {
+            format!("{field}: {times_logged} times\n{}", operator.tail())
         })?;
     }
     Ok(operator)
@@ -158,8 +162,8 @@ pub fn types_of_its_own_version_are_no_news(scene: &Scene) -> Result<(), String>
     scene.create_pool(&pool("python", 1, &json!({})))?;
     wait_until_at_rest(scene, 30)?;
     wait::throughout("it finds no difference", 5, || {
-        let told = times(&operator, "than this operator");
-        wait::ensure(told == 0, || operator.tail())
+        let times_logged = times(&operator, "than this operator");
+        wait::ensure(times_logged == 0, || operator.tail())
     })?;
     operator.stop()
 }
@@ -221,10 +225,10 @@ pub fn each_missing_right_is_named_once(scene: &Scene) -> Result<(), String> {
     )?;
     wait::throughout("each is named once, at whatever rate it is met", 12, || {
         for operator in [&operator, &other] {
-            let told = times(operator, "the operator may not");
+            let times_logged = times(operator, "the operator may not");
             let troubled = times_of(scene, operator, "WARN") + times_of(scene, operator, "ERROR");
             let rules = rights_missed(operator).len();
-            wait::ensure(told == rules && troubled == rules, || operator.tail())?;
+            wait::ensure(times_logged == rules && troubled == rules, || operator.tail())?;
         }
         Ok(())
     })?;

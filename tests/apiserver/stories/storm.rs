@@ -34,7 +34,7 @@ fn steer(scene: &Scene, pod: &str, key: &str, value: Value) -> Result<(), String
     let patch = json!({"metadata": {"annotations": {format!("sim.warmpool.dev/{key}"): value}}});
     match scene.lab.api.merge(PODS, &scene.namespace, pod, &patch) {
         // It may have gone meanwhile.
-        Err(refusal) if refusal.code != 404 => Err(refusal.to_string()),
+        Err(error) if error.code != 404 => Err(error.to_string()),
         _ => Ok(()),
     }
 }

@@ -23,6 +23,13 @@ fn uids(scene: &Scene) -> Result<Vec<String>, String> {
     Ok(all)
 }
 
+fn no_sandbox_is_replaced(scene: &Scene, before: &[String]) -> Result<(), String> {
+    wait::throughout("no sandbox is replaced", 3, || {
+        let now = uids(scene)?;
+        wait::ensure(now == before, || format!("{before:?} became {now:?}"))
+    })
+}
+
 fn strategy(value: Value) -> Value {
     json!({"updateStrategy": value})
 }
@@ -74,8 +81,9 @@ pub fn a_partition_keeps_that_many_on_the_old_revision(scene: &Scene) -> Result<
         wait::ensure((new, old) == (2, 4), || format!("{new} new and {old} old"))
     })?;
     let status = scene.pool("python")?["status"].clone();
-    let told = status["updated"] == 2 && status["expectedUpdated"] == 2 && status["available"] == 6;
-    wait::ensure(told, || status.to_string())?;
+    let status_is_right =
+        status["updated"] == 2 && status["expectedUpdated"] == 2 && status["available"] == 6;
+    wait::ensure(status_is_right, || status.to_string())?;
     scene.patch_pool("python", &json!({"spec": strategy(json!({"partition": 0}))}))?;
     wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)
@@ -104,8 +112,12 @@ pub fn a_canary_that_is_undone_leaves_the_others_alone(scene: &Scene) -> Result<
 }
 
 pub fn another_strategy_takes_over_in_mid_rollout(scene: &Scene) -> Result<(), String> {
-    let one = strategy(json!({"maxUnavailable": 1, "partition": 5}));
-    scene.create_pool(&pool("python", 6, &with(sim(&[("ready-after", "300ms")]), &one)))?;
+    let partition = strategy(json!({"maxUnavailable": 1, "partition": 5}));
+    scene.create_pool(&pool(
+        "python",
+        6,
+        &with(sim(&[("ready-after", "300ms")]), &partition),
+    ))?;
     wait_until_at_rest(scene, 60)?;
     scene.roll_to("python", NEW_IMAGE)?;
     pool_says(scene, "python", "Progressing", "PartitionComplete")?;
@@ -130,10 +142,7 @@ pub fn a_paused_rollout_stands_still_and_claims_go_on(scene: &Scene) -> Result<(
     let before = uids(scene)?;
     scene.roll_to("python", NEW_IMAGE)?;
     pool_says(scene, "python", "Progressing", "Paused")?;
-    wait::throughout("no sandbox is replaced", 3, || {
-        let now = uids(scene)?;
-        wait::ensure(now == before, || format!("{before:?} became {now:?}"))
-    })?;
+    no_sandbox_is_replaced(scene, &before)?;
     all_bound(scene, &burst(scene, "run", 3, "python", &json!({}))?)?;
     wait::until(
         "what the claims took was refilled with the old revision",
@@ -182,10 +191,7 @@ pub fn on_replenish_replaces_only_what_claims_take(scene: &Scene) -> Result<(), 
     wait_until_at_rest(scene, 60)?;
     let before = uids(scene)?;
     scene.roll_to("python", NEW_IMAGE)?;
-    wait::throughout("no sandbox is replaced", 3, || {
-        let now = uids(scene)?;
-        wait::ensure(now == before, || format!("{before:?} became {now:?}"))
-    })?;
+    no_sandbox_is_replaced(scene, &before)?;
     // One is claimed, another deleted: each comes back new, and the rest stay.
     let are_new = |count: usize| {
         wait::until(&format!("{count} were new and the others old"), 30, || {

@@ -80,11 +80,11 @@ pub fn a_changed_template_rolls_every_pool_that_uses_it_and_no_other(scene: &Sce
 pub fn a_missing_template_stops_the_pool_until_it_appears(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool_of("shared", "python", 3, &json!({})))?;
     scene.create_claim("run", "python", &json!({}))?;
-    let told = [
+    let messages = [
         pool_says(scene, "python", "Progressing", "TemplateNotFound")?,
         says(scene, "run", "Bound", "TemplateNotFound")?,
     ];
-    for message in told {
+    for message in messages {
         let sentence = format!(
             "PodTemplate shared does not exist in namespace {}; create it",
             scene.namespace

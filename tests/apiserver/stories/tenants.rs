@@ -90,8 +90,10 @@ pub fn a_claim_reaches_no_pod_outside_the_pools_of_its_namespace(scene: &Scene) 
     by_tenant(scene, &disguised)?;
     for claim in ["elsewhere", "a-path", "by-labels"] {
         let message = says(scene, claim, "Bound", "PoolNotFound")?;
-        let told = before.iter().any(|p| message.contains(text(p, "/metadata/name")));
-        wait::ensure(!told, || format!("{claim} learns of a pod next door: {message}"))?;
+        let leaks_pod = before.iter().any(|p| message.contains(text(p, "/metadata/name")));
+        wait::ensure(!leaks_pod, || {
+            format!("{claim} learns of a pod next door: {message}")
+        })?;
     }
     // The garbage collector takes what names an owner that its namespace does not have.
     scene.kubectl(&[TENANT, "delete", "sandboxclaims", "--all"], None)?;

@@ -65,8 +65,8 @@ pub fn a_claim_says_why_it_waits_and_which_sandbox_it_got(scene: &Scene) -> Resu
         return Err(format!("{said:?}"));
     };
     let start = format!("{}: no sandbox is available yet; first in line at ", title("run"));
-    let told = created == format!("{} created", title("run")) && why.starts_with(&start);
-    wait::ensure(told, || format!("{said:?}"))?;
+    let matches = created == format!("{} created", title("run")) && why.starts_with(&start);
+    wait::ensure(matches, || format!("{said:?}"))?;
     wait_until_at_rest(scene, 60)
 }
 
@@ -104,9 +104,9 @@ pub fn a_claim_that_is_not_served_says_so_and_stays_unless_it_is_to_be_removed(
         scene.namespace
     );
     let last = said.err.lines().last().unwrap_or_default();
-    let told =
+    let matches =
         said.code == Some(1) && said.out.is_empty() && last.starts_with(&error) && last.ends_with(&advice);
-    wait::ensure(told, || format!("{said:?}"))?;
+    wait::ensure(matches, || format!("{said:?}"))?;
     in_phase(scene, "left", "Pending", 10)?;
     let said = call(scene, &["claim", "python", "--name=gone", "--timeout=1s", "--rm"])?;
     let deleted = said
@@ -211,10 +211,10 @@ pub fn a_call_ended_by_a_signal_takes_its_claim_along(scene: &Scene) -> Result<(
 }
 
 /// `kubectl warmpool why` says all of these lines.
-fn tells(scene: &Scene, target: &str, lines: &[&str]) -> Result<(), String> {
+fn why_says(scene: &Scene, target: &str, lines: &[&str]) -> Result<(), String> {
     let said = call(scene, &["why", target])?;
-    let told = |line: &&str| said.out.lines().any(|said| said == *line);
-    let right = said.code == Some(0) && said.err.is_empty() && lines.iter().all(told);
+    let matches = |line: &&str| said.out.lines().any(|said| said == *line);
+    let right = said.code == Some(0) && said.err.is_empty() && lines.iter().all(matches);
     wait::ensure(right, || format!("{target}: expected {lines:#?} in {said:?}"))
 }
 
@@ -230,9 +230,9 @@ pub fn why_tells_what_a_claim_waits_for_and_what_it_got(scene: &Scene) -> Result
     let said = call(scene, &["why", "second"])?;
     let start = "Claim second has waited ";
     let why = " for a sandbox of pool python: no sandbox is available and the pool's capacity.maxTotal forbids more; first in line at ";
-    let told = said.out.starts_with(start) && said.out.contains(why);
-    wait::ensure(told, || format!("{said:?}"))?;
-    tells(
+    let matches = said.out.starts_with(start) && said.out.contains(why);
+    wait::ensure(matches, || format!("{said:?}"))?;
+    why_says(
         scene,
         "second",
         &["capacity.maxTotal is 1, claimed and terminating ones included, and has room for 0 more."],
@@ -243,7 +243,7 @@ pub fn why_tells_what_a_claim_waits_for_and_what_it_got(scene: &Scene) -> Result
         text(&first, "/status/sandboxes/0/ip")
     );
     wait::ensure(said.out.starts_with(&start), || format!("{said:?}"))?;
-    tells(
+    why_says(
         scene,
         sandbox,
         &[
@@ -261,10 +261,10 @@ pub fn why_tells_what_holds_a_paused_pool(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 2, &json!({"updateStrategy": {"paused": true}})))?;
     wait_until_at_rest(scene, 60)?;
     let full = "Pool python is full: 2 available, 2 wanted.";
-    tells(scene, "python", &[full, "There is nothing to do now."])?;
+    why_says(scene, "python", &[full, "There is nothing to do now."])?;
     scene.roll_to("python", NEW_IMAGE)?;
     let message = pool_says(scene, "python", "Progressing", "Paused")?;
-    tells(
+    why_says(
         scene,
         "pool/python",
         &[
@@ -293,14 +293,14 @@ pub fn why_tells_what_a_gated_sandbox_lacks(scene: &Scene) -> Result<(), String>
         name.ok_or_else(|| format!("{pods:?}"))
     })?;
     let lacks = "It is not available: these preNormal handlers are missing: label example.com/checked=yes.";
-    tells(scene, &pod, &[lacks, "The operator would not touch it now."])?;
-    tells(
+    why_says(scene, &pod, &[lacks, "The operator would not touch it now."])?;
+    why_says(
         scene,
         "python",
         &["Pool python is not full: 0 available, 1 wanted, 1 not available yet."],
     )?;
     scene.kubectl(&["label", "pod", &pod, "example.com/checked=yes"], None)?;
-    tells(
+    why_says(
         scene,
         &format!("pod/{pod}"),
         &["It is the 1st of 1 to be claimed."],

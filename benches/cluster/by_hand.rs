@@ -1,5 +1,7 @@
-//! The floor: the operator's own writes, byte for byte, sent by the benchmark for claims that it POSTs itself. No
-//! operator runs. What this takes, no operator that writes the same can be faster than.
+//! Sends the operator's own writes without an operator: the floor.
+//!
+//! The writes are the same, byte for byte, for claims that the benchmark POSTs. An operator that sends the same writes cannot
+//! be faster.
 
 use crate::Outcome;
 use crate::load::{AT_ONCE, claim};

@@ -1,4 +1,4 @@
-//! The control plane of this run, with the CRDs and the operator's permissions installed.
+//! Starts a control plane with the CRDs and the operator's permissions.
 
 use crate::Outcome;
 use kube::config::{KubeConfigOptions, Kubeconfig};

@@ -1,6 +1,7 @@
-//! The operator on a real control plane of its own: how fast claims are served, what that costs the API server,
-//! how fast a pool fills and rolls, and what it takes at rest. Beside each figure stands the floor, measured in
-//! the same run: the same writes sent by hand, with no operator.
+//! Measures the operator on a real control plane.
+//!
+//! It measures how fast claims are served, what that costs the API server, how fast a pool fills and rolls, and what the
+//! operator uses at rest. The floor beside each figure comes from the same run: the same writes sent by hand.
 //!
 //!     cargo bench --bench cluster                           everything, some seven minutes
 //!     cargo bench --bench cluster -- --only burst,idle      some phases

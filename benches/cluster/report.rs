@@ -1,4 +1,4 @@
-//! The figures side by side: ours, the floor of the same run, and the best of others.
+//! Prints our figures beside the floor and other operators.
 
 use crate::Outcome;
 use crate::audit::Writes;

@@ -1,5 +1,4 @@
-//! What is seen from outside: one watch for claims and one for pods of a namespace, each keeping a board that the
-//! measurements wait on.
+//! Watches claims and pods, so that measurements can wait for a state.
 
 use futures::StreamExt;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;

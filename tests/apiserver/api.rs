@@ -1,4 +1,4 @@
-//! The API server as the tests see it: JSON in, JSON out, one call at a time.
+//! Calls the API server with JSON, one request at a time.
 
 use kube::client::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};

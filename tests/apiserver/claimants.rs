@@ -1,4 +1,4 @@
-//! Claims as users make them: one after another at a steady pace, each released some time after it was served.
+//! Creates claims at a steady rate and deletes each after it is served.
 
 use crate::api::{Api, CLAIMS};
 use crate::check::event::text;

@@ -1,4 +1,4 @@
-//! A control plane of this run's own, its kubectl and its audit log.
+//! Starts a control plane and reads its audit log.
 
 use jiff::Timestamp;
 use serde_json::Value;

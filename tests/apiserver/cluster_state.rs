@@ -1,5 +1,6 @@
-//! The state in which everything is as it should be: pools full, claims served, nothing leaked, and each
-//! status what a recount gives.
+//! Checks that a namespace is at rest and every status is correct.
+//!
+//! At rest, pools are full, claims are decided, no pod is leaked, and each status equals a recount of the objects.
 
 use crate::check::event::{condition, is_ready, items, text};
 use crate::scene::Scene;

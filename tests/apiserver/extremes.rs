@@ -1,5 +1,4 @@
-//! How far a pool went: the least available and the most unclaimed sandboxes that existed at any moment of a part of
-//! the history, as the outside watcher saw them.
+//! Measures the fewest available and most unclaimed sandboxes of a pool.
 
 use crate::check::event::{Event, Kind};
 use crate::check::replay;

@@ -1,4 +1,4 @@
-//! What is printed at the end of a run, beside the verdicts.
+//! Prints the measurements at the end of a run.
 
 use crate::check::Figures;
 

@@ -1,4 +1,4 @@
-//! Which tests may run at the same time.
+//! Decides which tests may run at the same time.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 

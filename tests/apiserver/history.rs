@@ -1,5 +1,6 @@
-//! The outside watcher: everything that happens to the pods, claims and pools of one namespace, from
-//! before the first of them until it is asked to stop, in memory and in a file of JSON lines.
+//! Records every change to pods, claims and pools of one namespace.
+//!
+//! It watches from before the first object until it is stopped, and writes to memory and to a file of JSON lines.
 
 use crate::api::{Api, ApiError, CLAIMS, PODS, POOLS, Resource};
 use crate::check::event::{Change, Event, Kind, text};

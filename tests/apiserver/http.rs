@@ -1,4 +1,4 @@
-//! The least of an HTTP client: plain requests to servers on this machine.
+//! Sends plain HTTP requests to servers on this machine.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

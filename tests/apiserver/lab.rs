@@ -1,4 +1,4 @@
-//! What the tests of one run share: a control plane, and an operator on it.
+//! Holds what the tests of one run share: control plane and operator.
 
 use crate::api::{Api, CLAIMS, POOLS};
 use crate::check::Figures;

@@ -1,5 +1,6 @@
-//! The operator on a real API server: every test is a claim about it, told as a story in a namespace of its
-//! own, watched from outside over its whole length and judged on every event.
+//! Tests the operator on a real API server.
+//!
+//! Every test is a claim about the operator. It runs in a namespace of its own, and the checker judges every event there.
 //!
 //! The tests need a control plane, which they start for themselves, so a plain `cargo test` leaves them out:
 //!

@@ -1,4 +1,4 @@
-//! The operator as a process: started, stopped and killed by the pid that was started.
+//! Starts, stops and kills the operator as a process.
 
 use crate::cluster::{Cluster, repository};
 use crate::wait;

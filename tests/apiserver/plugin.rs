@@ -1,4 +1,4 @@
-//! The kubectl plugin as its users call it: the binary, linked into the PATH of a real kubectl.
+//! Calls the kubectl plugin through a real kubectl.
 
 use crate::cluster::{binaries, repository};
 use crate::scene::Scene;

@@ -1,4 +1,4 @@
-//! A Prometheus server of a test's own, that scrapes one operator and evaluates the rules that are shipped.
+//! Runs a Prometheus server that scrapes one operator.
 
 use crate::cluster::{Cluster, output_of, repository};
 use crate::http;

@@ -1,4 +1,4 @@
-//! What the roles of `config/rbac` allow.
+//! Reads the rights that the roles in `config/rbac` grant.
 
 use crate::cluster::repository;
 use serde_json::Value;

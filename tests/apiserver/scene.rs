@@ -1,4 +1,4 @@
-//! One test's own namespace, watched from before its first object to the end, and judged.
+//! Gives each test a namespace, records it, and checks its history.
 
 use crate::api::{ACCOUNTS, CLAIMS, NAMESPACES, PODS, POOLS, QUOTAS, Resource};
 use crate::check::deletions::{Deletion, deleted_by_others};

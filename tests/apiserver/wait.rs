@@ -1,4 +1,4 @@
-//! Waiting for something to come true, and saying what was seen instead.
+//! Waits for a condition, and reports the last state seen.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};

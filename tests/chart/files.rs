@@ -1,4 +1,4 @@
-//! What can be said of the chart's files without Helm.
+//! Checks the chart's files without Helm.
 
 use crate::cluster::{output_of, repository};
 use crate::rbac;

@@ -1,4 +1,4 @@
-//! The same without Helm.
+//! Checks an installation by `kubectl apply -k`, without Helm.
 
 use crate::api::{CLAIMS, POOLS};
 use crate::objects::{claim, pool};

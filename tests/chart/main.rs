@@ -1,7 +1,6 @@
-//! The chart and the manifests in config/: what they render, and what happens when Helm and kubectl bring them to a
-//! real API server.
+//! Tests the chart and the manifests in config/.
 //!
-//! A plain `cargo test` reads the files alone. The rest wants Helm and a control plane, which it starts for itself:
+//! A plain `cargo test` only reads the files. The other tests need Helm and a control plane, which they start:
 //!
 //!     cargo test --test chart -- --ignored
 

@@ -1,4 +1,4 @@
-//! More than one operator, or more than one owner of the CRDs, in a cluster.
+//! Checks several operators, or several owners of the CRDs, in one cluster.
 
 use crate::api::{CRDS, NAMESPACES, POOLS};
 use crate::objects::pool;

@@ -1,4 +1,4 @@
-//! The control plane of this run, and Helm and the operator on it.
+//! Starts the control plane, and runs Helm and the operator on it.
 
 use crate::api::{ACCOUNTS, Api, CLAIMS, CRDS, NAMESPACES, POOLS, Resource};
 use crate::cluster::{Cluster, binaries, output_of, repository};

@@ -1,4 +1,4 @@
-//! The chart's admission policies.
+//! Checks the chart's admission policies.
 
 use crate::api::{CLAIMS, NAMESPACES, PODS, POOLS, Resource};
 use crate::objects::{claim, pool};

@@ -1,4 +1,4 @@
-//! What Kubernetes' own roles let people do with pools, claims and PodTemplates.
+//! Checks which rights the roles view, edit and admin gain.
 
 use crate::neighbors::may;
 use crate::plane::{CHART, Plane, TEAM};

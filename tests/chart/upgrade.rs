@@ -1,4 +1,4 @@
-//! A release in the course of its life, with pools and claims that must not notice.
+//! Checks that claims survive upgrade, rollback and uninstall.
 
 use crate::api::{CLAIMS, CRDS, PODS, POOLS};
 use crate::check::{self, Rules};

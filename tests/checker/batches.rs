@@ -1,4 +1,4 @@
-//! Claims for several sandboxes, and claims that end or lose one.
+//! Checks the rules for claims for several sandboxes.
 
 use crate::check::event::{Change, Kind};
 use crate::history::{History, Pod, claim};

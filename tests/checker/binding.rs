@@ -1,4 +1,4 @@
-//! I1, I2 and I3: who may have which pod, and how.
+//! Checks rules I1, I2 and I3 on bindings.
 
 use crate::check::Rules;
 use crate::check::event::{Change, Kind};

@@ -1,4 +1,4 @@
-//! I4: how few and how many there may be.
+//! Checks rule I4 on budgets and limits.
 
 use crate::check::Rules;
 use crate::check::event::{Change, Kind};

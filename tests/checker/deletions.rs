@@ -1,4 +1,4 @@
-//! Who deleted a pod: the first who asked for it.
+//! Checks that a deletion counts for the user whose request came first.
 
 use crate::check::Rules;
 use crate::check::deletions::{Deletion, deleted_by_others};

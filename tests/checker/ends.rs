@@ -1,4 +1,4 @@
-//! I2: how a claim ends, whose sandboxes may go then.
+//! Checks rule I2 on how claims end.
 
 use crate::check::Rules;
 use crate::check::event::{Change, Kind};

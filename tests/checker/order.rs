@@ -1,4 +1,4 @@
-//! I7: whose turn it is; and the history itself.
+//! Checks rule I7 on the order of service, and gaps in histories.
 
 use crate::check;
 use crate::check::Rules;

@@ -1,4 +1,4 @@
-//! I8: who waits is told why.
+//! Checks rule I8: a waiting claim says why.
 
 use crate::check::Rules;
 use crate::history::{History, Pod, text, waiting};

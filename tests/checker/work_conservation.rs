@@ -1,4 +1,4 @@
-//! I7: no claim waits for long while a sandbox is available for it, and how long each waited.
+//! Checks rule I7 on claims that wait beside available sandboxes.
 
 use crate::check::Rules;
 use crate::check::event::{Change, Kind};

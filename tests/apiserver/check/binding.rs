@@ -1,5 +1,7 @@
-//! I1: a pod belongs to at most one claim, ever, and a claim to as many pods as it asks for. I2: a claimed pod goes only
-//! through its claim. I3: a claim is given a pod that is usable at that moment.
+//! Checks I1, I2 and I3: which claim holds which pod.
+//!
+//! I1: a pod belongs to at most one claim, ever, and a claim to as many pods as it asks for. I2: a claimed pod is deleted
+//! only with its claim. I3: a claim takes a pod that is usable at that moment.
 
 use super::claim::Claim;
 use super::world::{Owner, Pod, Pool, Step};

@@ -1,5 +1,7 @@
-//! I4: the operator's deletions leave at least replicas - maxUnavailable available; unclaimed sandboxes
-//! are not created beyond replicas, maxSurge and the claims that wait; all pods together stay within maxTotal.
+//! Checks I4: rollout budget, surge and maxTotal.
+//!
+//! The operator's deletions leave at least replicas - maxUnavailable available. It does not create unclaimed sandboxes
+//! beyond replicas, maxSurge and the claims that wait. All pods together stay within maxTotal.
 
 use super::world::{Pod, Pool, Recent, Step, World};
 use super::{Figures, Finding, Scene};

@@ -1,4 +1,4 @@
-//! A claim as typed facts.
+//! Reads a claim's object into typed fields.
 
 use super::event::{Event, condition, items, strings, text};
 use jiff::Timestamp;

@@ -1,5 +1,7 @@
-//! Whose doing it is that a pod goes. A pod is deleted by the one who asked for it first; what follows, like the deletion
-//! with which its node ends the grace period, only carries that out.
+//! Finds the user who deleted a pod.
+//!
+//! A pod is deleted by the user whose request came first. Later deletions, like the one with which the node ends the grace
+//! period, only complete it.
 
 use super::event::{Change, Event, Kind, text};
 use jiff::Timestamp;

@@ -1,4 +1,4 @@
-//! I2: a bound claim ends only when it has lost a sandbox or its time is over.
+//! Checks I2: a bound claim ends only after a loss or its lifetime.
 
 use super::claim::Claim;
 use super::world::{Pool, Step};

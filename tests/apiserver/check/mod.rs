@@ -1,6 +1,7 @@
-//! The judge. It replays a history, in the order in which the API server made it, and accuses every
-//! breach of an invariant, with the events that prove it. It knows the objects only as JSON and shares
-//! no code with the operator.
+//! Replays a history and reports every event that breaks an invariant.
+//!
+//! Events are replayed in the order of the API server. The checker reads objects as JSON and shares no code with the
+//! operator, so it cannot repeat the operator's mistakes.
 
 mod binding;
 mod budget;

@@ -1,4 +1,4 @@
-//! I7: no claim is overtaken by a younger one of the same or a lower priority.
+//! Checks I7: no claim is served before an older one of equal priority.
 
 use super::claim::Claim;
 use super::world::{Owner, Pod, Step};

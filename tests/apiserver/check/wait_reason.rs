@@ -1,4 +1,6 @@
-//! I8: a claim that waits says why: it is Pending, and its condition Bound has a reason and a message.
+//! Checks I8: a waiting claim says why.
+//!
+//! It is Pending, and its condition Bound has a reason and a message.
 
 use super::claim::Claim;
 use super::world::{Owner, Step};

@@ -1,4 +1,4 @@
-//! I7: work is conserved: a claim that a sandbox is available for is served, and soon.
+//! Checks I7: a claim is served soon after a sandbox is available.
 
 use super::claim::{Claim, QueuePosition};
 use super::world::{Pool, Step, World};

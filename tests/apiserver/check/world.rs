@@ -1,4 +1,4 @@
-//! The objects of one namespace at one point of the history, as typed facts, and recent values of counts.
+//! Tracks the objects of one namespace at one point of the history.
 
 use super::claim::Claim;
 use super::event::{Event, condition, is_ready, items, strings, text};

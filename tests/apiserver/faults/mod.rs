@@ -1,5 +1,6 @@
-//! What goes wrong between an operator and its API server, by rule and by the dice. The proxy asks here; stories
-//! write the rules. The watcher of the history and the stories themselves never come through here.
+//! Decides which requests of an operator fail, and how.
+//!
+//! The proxy asks here; stories write the rules. Requests of the history watcher and of the stories do not pass the proxy.
 
 mod call;
 pub mod proxy;

@@ -1,4 +1,4 @@
-//! An HTTP server on loopback that hands the operator's requests on to the API server, or does worse.
+//! Forwards the operator's requests to the API server, and injects faults.
 
 use super::call::Call;
 use super::{Fault, Faults, stream};

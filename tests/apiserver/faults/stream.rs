@@ -1,4 +1,4 @@
-//! The events of a watch on their way through the proxy, one JSON object a line.
+//! Injects faults into the events of a watch.
 
 use super::call::Call;
 use super::{Fault, Faults};

@@ -1,4 +1,4 @@
-//! Claims that must be refused, one or more for each rule of the schema.
+//! Lists claims that the schema must reject, for each of its rules.
 
 use super::{Case, claim_default_cases, many};
 use crate::api::CLAIMS;

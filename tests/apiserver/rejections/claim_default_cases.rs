@@ -1,4 +1,4 @@
-//! Terms of a claim that must be refused, in its own spec and in a pool's `claimDefaults`.
+//! Lists rejected fields that claims share with a pool's `claimDefaults`.
 
 use super::Case;
 use super::claim_cases::{cel, keyword, pod_metadata};

@@ -1,4 +1,6 @@
-//! Templates that the API server takes and whose pods it refuses: said in a condition, retried patiently.
+//! Checks templates whose pods the API server rejects.
+//!
+//! The pool says why in a condition, and the operator retries with backoff.
 
 use crate::api::{ACCOUNTS, QUOTAS};
 use crate::check::event::condition;

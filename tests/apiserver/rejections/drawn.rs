@@ -1,4 +1,4 @@
-//! Objects drawn at random from the schemas in crds/, good and bad, while other pools are under load.
+//! Checks that random objects from the schemas harm no other pool.
 
 use crate::api::{CLAIMS, NAMESPACES, POOLS, Resource};
 use crate::check::event::text;

@@ -1,4 +1,4 @@
-//! What users apply: the CRD files, the samples, and single fields by server-side apply.
+//! Checks that the CRDs, the samples and server-side apply work.
 
 use crate::cluster::repository;
 use crate::cluster_state::wait_until_at_rest;

@@ -1,4 +1,4 @@
-//! Lifecycle hooks that must be refused.
+//! Lists lifecycle hooks that the schema must reject.
 
 use super::pool_cases::{cel, keyword};
 use super::{Case, many};

@@ -1,4 +1,4 @@
-//! Bad input: what the API server refuses, with which sentence, and what becomes of what it lets through.
+//! Checks what the API server rejects, with which message.
 
 pub mod claim_cases;
 mod claim_default_cases;

@@ -1,4 +1,4 @@
-//! Pools that must be refused, one or more for each rule of the schema.
+//! Lists pools that the schema must reject, for each of its rules.
 
 use super::{Case, claim_default_cases, image_cases, lifecycle_cases, many, template_ref_cases};
 use crate::api::POOLS;

@@ -1,4 +1,4 @@
-//! Every rule of the schemas refuses what it should, with its sentence, and every rule has a case.
+//! Checks that every schema rule has a case and rejects it.
 
 use super::{Case, claim_cases, pool_cases};
 use crate::api::{ApiError, CLAIMS, PODS, POOLS, Resource};

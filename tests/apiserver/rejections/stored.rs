@@ -1,4 +1,6 @@
-//! Objects that were stored while the CRDs were looser. These tests change the CRDs, so they play alone.
+//! Checks objects that were stored under looser CRDs.
+//!
+//! These tests change the CRDs, so each runs alone.
 
 use crate::api::{CLAIMS, CRDS, POOLS};
 use crate::check::event::{condition, text};

@@ -1,5 +1,4 @@
-//! Pools that must be refused for where their template comes from: from `templateRef`, from `template` and from
-//! nothing at all.
+//! Lists pools with a missing, double or invalid template that must be rejected.
 
 use super::Case;
 use super::pool_cases::{cel, rejected};

@@ -1,4 +1,4 @@
-//! Claims keep coming, five a second, while everything that a user does to a pool is done to it.
+//! Checks claims during a rollout, a scale to zero and a pool's deletion.
 
 use crate::api::POOLS;
 use crate::claimants::Claimants;

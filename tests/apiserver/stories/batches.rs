@@ -1,4 +1,4 @@
-//! Claims for several sandboxes, and what a pool says for its claims.
+//! Checks claims for several sandboxes, and defaults that a pool sets for claims.
 
 use super::{all_bound, bound, burst};
 use crate::check::event::{items, text};

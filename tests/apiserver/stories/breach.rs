@@ -1,4 +1,4 @@
-//! The tests' own eyes: a breach made by hand, on real objects, is seen and accused.
+//! Checks that the checker reports real violations made by hand.
 
 use super::sandbox;
 use crate::api::{Api, CLAIMS, NAMESPACES, PODS, POOLS};

@@ -1,6 +1,7 @@
-//! Every strategy through a pool of 40 while five claims come in a second, each beside the same rollout in quiet. The
-//! quiet one shows what the operator takes, exactly; of the busy one the judge and the margin say that what is missing
-//! beyond the budget was taken by claims.
+//! Checks every rollout strategy on 40 sandboxes under five claims a second.
+//!
+//! Each rollout also runs without claims. That one shows exactly what the operator takes; under load, the checker and the
+//! margin show that only claims took what is missing beyond the budget.
 
 use super::pool_says;
 use super::rollouts::everything_unclaimed_runs;

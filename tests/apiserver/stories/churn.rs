@@ -1,4 +1,4 @@
-//! Many thousands of claims through one pool leave nothing behind in the operator: `make churn`.
+//! Checks that memory, threads and files do not grow: `make churn`.
 
 use crate::api::{Api, CLAIMS, NAMESPACES, POOLS};
 use crate::check::event::text;

@@ -1,4 +1,4 @@
-//! A claim gets a sandbox, keeps it, and gives it back by going.
+//! Checks that a claim gets a sandbox, keeps it and releases it.
 
 use super::{all_bound, bound, burst, in_phase, names, sandbox, says};
 use crate::api::{CLAIMS, PODS};

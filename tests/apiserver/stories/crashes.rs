@@ -1,5 +1,6 @@
-//! The operator dies at the worst moments, or is there twice, or its API server goes away. These stories
-//! play alone, with operators of their own.
+//! Checks crashes of the operator and the API server, and two operators.
+//!
+//! These stories run alone, with operators of their own.
 
 use super::rollouts::{everything_unclaimed_runs, identities};
 use super::templates::{says_throughout, uids};

@@ -1,4 +1,4 @@
-//! Sandboxes that do not come up, and rollouts that get nowhere.
+//! Checks sandboxes that never become ready, and rollouts that make no progress.
 
 use super::pool_says;
 use super::rollouts::everything_unclaimed_runs;

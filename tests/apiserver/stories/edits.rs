@@ -1,4 +1,4 @@
-//! Labels of ours edited by hand: what is not understood is left alone, and replaced.
+//! Checks that sandboxes with labels edited by hand are left alone and replaced.
 
 use crate::api::PODS;
 use crate::check::event::text;

@@ -1,4 +1,4 @@
-//! One operator leads and another stands by; the leader dies, is told to end, or stands still for too long.
+//! Checks leader election: a leader is killed, terminated or suspended.
 
 use super::{all_bound, bound, burst, in_phase};
 use crate::api::LEASES;

@@ -1,4 +1,4 @@
-//! What a pool's events tell: its rollouts and what stops it, and nothing of single sandboxes and claims.
+//! Checks that events report rollouts and errors, but no single claims.
 
 use super::{all_bound, bound, burst, in_phase, pool_says, says};
 use crate::api::{EVENTS, QUOTAS};

@@ -1,5 +1,6 @@
-//! Many claims at a time: each is served once and in its turn, as soon as a sandbox is available for it.
-//! `make storm` tells these stories with larger numbers.
+//! Checks that many claims at once are served once, in order.
+//!
+//! `make storm` runs these stories with larger numbers.
 
 use super::burst;
 use super::crashes::expect_two_operators;

@@ -1,5 +1,6 @@
-//! Faults of one kind strike the operator's requests in a namespace while claims come to a pool there, its
-//! template changes and it is scaled; then the faults stop and everything has to come true.
+//! Checks that failing requests leave no trace after the failures end.
+//!
+//! Requests fail in one namespace while claims come to a pool there, its template changes and it is scaled.
 
 use super::pool_says;
 use super::rollouts::everything_unclaimed_runs;

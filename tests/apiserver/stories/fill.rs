@@ -1,4 +1,4 @@
-//! Pools get full and stay as large as they are asked to be.
+//! Checks that pools fill and keep the size they are asked for.
 
 use super::{all_bound, bound, burst};
 use crate::api::POOLS;

@@ -1,4 +1,4 @@
-//! What somebody writes in the operator's name is not believed: whose a sandbox is, its owner reference tells.
+//! Checks that forged labels and statuses are ignored: the owner reference decides.
 
 use super::{bound, in_phase, sandbox, says};
 use crate::api::{CLAIMS, PODS};

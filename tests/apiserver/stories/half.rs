@@ -1,4 +1,4 @@
-//! The operator dies in the middle of one claim's several bindings.
+//! Checks an operator that dies in the middle of one claim's bindings.
 
 use super::{bound, in_phase};
 use crate::check::event::{Kind, items};

@@ -1,4 +1,4 @@
-//! Sandboxes end, break and are deleted by others; a namespace goes. The pools get over it.
+//! Checks that pools replace sandboxes that fail or are deleted.
 
 use super::{all_bound, bound, burst};
 use crate::api::{NAMESPACES, PODS, POOLS};

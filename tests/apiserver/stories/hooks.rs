@@ -1,4 +1,4 @@
-//! Lifecycle hooks: other programs gate sandboxes and hold them back from deletion.
+//! Checks lifecycle hooks that gate sandboxes and delay their deletion.
 
 use super::{bound, pool_says};
 use crate::cluster_state::{ClusterState, label, wait_until_at_rest};

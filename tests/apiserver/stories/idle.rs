@@ -1,4 +1,4 @@
-//! At rest nothing is written.
+//! Checks that the operator writes nothing at rest.
 
 use super::{all_bound, burst};
 use crate::cluster_state::wait_until_at_rest;

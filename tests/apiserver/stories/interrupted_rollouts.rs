@@ -1,5 +1,4 @@
-//! A rollout that does not go straight on, while five claims come in a second: held and let go, broken and taken back,
-//! and its operator killed.
+//! Checks rollouts under load that are paused, broken or interrupted by a kill.
 
 use super::busy::{REPLICAS, complete, full_pool, keeps_its_budget, measured, running};
 use super::pool_says;

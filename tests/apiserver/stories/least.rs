@@ -1,4 +1,4 @@
-//! The operator's role: it allows all that the operator does, and nothing that it never does.
+//! Checks that the operator's role grants what it uses, and nothing else.
 
 use super::{all_bound, burst};
 use crate::accounts::account;

@@ -1,4 +1,4 @@
-//! The end of a claim: its lifetime, what becomes of its sandbox then, and a sandbox that is lost before.
+//! Checks when claims expire, and what happens to their sandboxes.
 
 use super::{bound, in_phase};
 use crate::api::CLAIMS;

@@ -1,4 +1,4 @@
-//! What the log tells: a line for each change, and nothing while nothing changes.
+//! Checks that the log has one line per change, and none at rest.
 
 use super::{all_bound, burst, in_phase};
 use crate::check::event::text;

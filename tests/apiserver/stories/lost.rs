@@ -1,4 +1,4 @@
-//! A claimed sandbox is lost to something other than its claim: that ends the claim, or the sandbox is replaced.
+//! Checks claims whose sandbox is evicted, fails or loses its node.
 
 use super::{bound, in_phase, sandbox, says};
 use crate::api::{NODES, PODS};

@@ -1,4 +1,4 @@
-//! What Prometheus sees of the operator, and what is made of it: the dashboard and the alerts.
+//! Checks metrics, the dashboard and the alerts with a real Prometheus.
 
 use super::{bound, burst, in_phase};
 use crate::api::POOLS;

@@ -1,5 +1,4 @@
-//! What the operator does, told as claims about it. Every story plays in a namespace of its own and is
-//! watched and judged over its whole length.
+//! Holds the stories, and the steps that they share.
 
 pub mod across;
 pub mod batches;

@@ -1,4 +1,4 @@
-//! An operator that serves one namespace, with a Role there and no right anywhere else.
+//! Checks an operator that serves one namespace with a Role.
 
 use super::{all_bound, burst};
 use crate::accounts::account;

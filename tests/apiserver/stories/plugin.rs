@@ -1,4 +1,4 @@
-//! `kubectl warmpool rollout`: followed, listed, undone, paused, resumed and restarted from outside.
+//! Checks `kubectl warmpool rollout` from outside.
 
 use super::rollouts::everything_unclaimed_runs;
 use super::{bound, pool_says};

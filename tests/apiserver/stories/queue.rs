@@ -1,4 +1,4 @@
-//! Waiting claims are served in strict order: by priority, then by age.
+//! Checks that waiting claims are served by priority, then by age.
 
 use super::{in_phase, order_of_service, says};
 use crate::cluster_state::wait_until_at_rest;

@@ -1,4 +1,6 @@
-//! Bindings that the API server will not have: by a policy, or after a try whose answer was lost.
+//! Checks bindings that the API server rejects.
+//!
+//! A policy rejects them, or a retry is rejected after the answer to the first try was lost.
 
 use super::faults::expect_faults;
 use super::{bound, burst, says};

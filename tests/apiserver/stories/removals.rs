@@ -1,4 +1,4 @@
-//! What is deleted takes along what is its own, and nothing else.
+//! Checks that a deletion removes only what belongs to the deleted object.
 
 use super::{bound, burst, in_phase, sandbox, says};
 use crate::api::{CLAIMS, PODS, POOLS};

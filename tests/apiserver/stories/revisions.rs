@@ -1,5 +1,4 @@
-//! Templates and their stored revisions: no history at all, a template that will not keep still, and one name in two
-//! namespaces.
+//! Checks stored revisions: their limit, their names and their labels.
 
 use super::rollouts::everything_unclaimed_runs;
 use super::{all_bound, bound, burst};

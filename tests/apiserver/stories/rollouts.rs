@@ -1,4 +1,4 @@
-//! A changed template rolls through the unclaimed sandboxes, within the budget, and no claim suffers.
+//! Checks that rollouts keep the budget and harm no claim.
 
 use super::{all_bound, bound, burst, pool_says};
 use crate::check::event::{condition, text};

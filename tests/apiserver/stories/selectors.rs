@@ -1,4 +1,4 @@
-//! Claims that leave the choice among several pools.
+//! Checks claims that select a pool by labels.
 
 use super::metrics::served;
 use super::{bound, says};

@@ -1,5 +1,6 @@
-//! The operator starts where something is missing: the API server, its types, a right. It says what, waits, and goes on
-//! when that is fixed.
+//! Checks starts without an API server, without CRDs or without a right.
+//!
+//! The operator logs what is missing, waits, and goes on when that is fixed.
 
 use crate::accounts::account;
 use crate::cluster_state::wait_until_at_rest;

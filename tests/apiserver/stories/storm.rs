@@ -1,4 +1,4 @@
-//! Everything at once: the stories that nobody thought of.
+//! Checks that random operations and crashes end in a state of rest.
 
 use crate::api::PODS;
 use crate::check::event::text;

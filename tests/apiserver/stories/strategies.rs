@@ -1,4 +1,4 @@
-//! The other ways of rolling out: with a surge, in part, not now, all at once, and only as claims take.
+//! Checks surge, partition, pause, Recreate and OnReplenish.
 
 use super::busy::running;
 use super::rollouts::everything_unclaimed_runs;

@@ -1,4 +1,4 @@
-//! Pools that take their template from a PodTemplate.
+//! Checks pools that take their template from a PodTemplate.
 
 use super::rollouts::everything_unclaimed_runs;
 use super::{bound, pool_says, says};

@@ -1,4 +1,4 @@
-//! What somebody who may write claims in one namespace, and nothing else, can try against the pods of others.
+//! Checks what a user with rights on claims alone can reach.
 
 use super::{bound, in_phase, says};
 use crate::api::{CLAIMS, NAMESPACES, PODS, POOLS};

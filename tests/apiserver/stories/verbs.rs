@@ -1,4 +1,4 @@
-//! `kubectl warmpool claim` and `kubectl warmpool why`, called from outside.
+//! Checks `kubectl warmpool claim` and `kubectl warmpool why` from outside.
 
 use super::{bound, in_phase, pool_says, says};
 use crate::api::CLAIMS;

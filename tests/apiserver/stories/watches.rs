@@ -1,4 +1,4 @@
-//! The watches of the operator break, expire, lose their bookmarks or go silent while claims come.
+//! Checks claims while watches break, expire, lose bookmarks or go silent.
 
 use super::faults::{a_full_pool, expect_faults, under_load};
 use super::rollouts::everything_unclaimed_runs;

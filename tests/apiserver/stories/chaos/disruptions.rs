@@ -1,4 +1,4 @@
-//! The single blows. Each is over, and what it took away is back, when its function returns.
+//! Injects one disruption at a time, and restores what it took away.
 
 use crate::api::CLAIMS;
 use crate::check::event::{items, text};

@@ -1,4 +1,4 @@
-//! Ten claims in a second, made and released by somebody who puts up with an API server that is away.
+//! Creates ten claims a second, and tolerates an unavailable API server.
 
 use super::POOLS;
 use crate::api::{Api, CLAIMS};

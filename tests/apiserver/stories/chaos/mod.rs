@@ -1,4 +1,4 @@
-//! Everything fails in turn for as long as asked while claims come and pools change: `make chaos`.
+//! Checks that no claim is lost while parts fail in turn: `make chaos`.
 
 mod disruptions;
 mod load;

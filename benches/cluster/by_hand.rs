@@ -33,7 +33,7 @@ pub struct Hand {
 }
 
 impl Hand {
-    /// A hand that owns its pods through a Pool which nobody looks after.
+    /// Owns its pods through a Pool that no operator reconciles.
     pub async fn new(scene: &mut Scene) -> Outcome<Self> {
         let pool = scene.create_pool(0, template("image:1")).await?;
         Ok(Self {
@@ -123,7 +123,7 @@ impl Hand {
         Ok(())
     }
 
-    /// Gives the claim one of the available pods.
+    /// Claims one of the available pods.
     async fn claim_pod(&self, claim: &Claim) -> Outcome<Arc<Sandbox>> {
         let pods: Api<StoredPod> = Api::namespaced(self.client.clone(), &self.namespace);
         let sandbox = self.pods.with(Pods::take).ok_or("no pod is left to bind")?;
@@ -137,7 +137,7 @@ impl Hand {
         Ok(Arc::new(bound))
     }
 
-    /// Serves a claim, for use as a load's `submit`; afterwards another pod takes the place of the one it took.
+    /// Serves a claim, for use as a load's `submit`. With `replace`, creates a replacement afterwards.
     pub fn submit(&self, replace: bool) -> impl Fn(String) -> BoxFuture<'static, Outcome<()>> + use<> {
         let hand = self.clone();
         move |name| {

@@ -50,7 +50,7 @@ impl Claimants {
         Self { stop, thread }
     }
 
-    /// No more come; those that are there leave once they were served. Gives how many came in all.
+    /// Stops creating claims, deletes each once it was served, and returns how many there were.
     pub fn stop(self) -> Result<usize, String> {
         self.stop.store(true, Ordering::SeqCst);
         self.thread
@@ -77,7 +77,7 @@ impl Requests {
         Ok(())
     }
 
-    /// Those that have been there for long enough leave, the oldest first.
+    /// Deletes the claims that were held for long enough, oldest first.
     fn delete_served(&mut self) -> Result<(), String> {
         while let Some((name, since)) = self.live.front() {
             if since.elapsed() < HELD {

@@ -46,7 +46,7 @@ impl Cluster {
         self.dir.join("kubeconfig")
     }
 
-    /// Runs kubectl as admin and gives its stdout.
+    /// Runs kubectl as admin and returns its stdout.
     pub fn kubectl(&self, arguments: &[&str], stdin: Option<&str>) -> Result<String, String> {
         let mut command = Command::new(binaries().join("kubectl"));
         command.arg("--kubeconfig").arg(self.kubeconfig());
@@ -151,7 +151,7 @@ impl Recorded {
     }
 }
 
-/// Runs a program to its end; a failure gives what it said.
+/// Runs a program to its end. The error holds its stderr.
 pub fn output_of(mut command: Command, stdin: Option<&str>) -> Result<String, String> {
     let said = |output: &Output| String::from_utf8_lossy(&output.stderr).trim().to_string();
     let program = command.get_program().to_string_lossy().into_owned();

@@ -76,7 +76,7 @@ impl ClusterState {
             }
         }
         for claim in &self.claims {
-            // An expired claim still tells what it had.
+            // An expired claim still lists its former sandboxes.
             if text(claim, "/status/phase") == "Expired" {
                 continue;
             }
@@ -186,7 +186,7 @@ impl ClusterState {
         })
     }
 
-    /// I9: the status is what a recount of the objects gives.
+    /// I9: the status equals a recount of the objects.
     pub fn status_is_true(&self, pool: &Value) -> Result<(), String> {
         let (name, status) = (text(pool, "/metadata/name"), &pool["status"]);
         let (unclaimed, claimed) = (self.unclaimed(name), self.claimed(name));

@@ -2,7 +2,7 @@
 
 use crate::check::Figures;
 
-/// From how many claims on a story's waits are told as percentiles; of fewer they would say little.
+/// Percentiles are printed for stories with at least this many claims. Fewer say little.
 const MANY: usize = 50;
 
 /// Prints what the stories, each with its name, have measured.

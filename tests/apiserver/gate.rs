@@ -2,7 +2,7 @@
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Tests of one group run side by side, those of two groups never.
+/// Tests of one group run side by side. Tests of two groups never do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     /// They share an operator.

@@ -126,14 +126,14 @@ impl Watcher {
         events
     }
 
-    /// How many objects of a kind there are now, of those that `which` holds for.
+    /// Number of objects of a kind that exist now and match `which`.
     pub fn count(&self, kind: Kind, which: impl Fn(&Value) -> bool) -> usize {
         let log = lock(&self.log);
         let of_kind = log.known.iter().filter(|((k, _), _)| *k == kind);
         of_kind.filter(|(_, object)| which(object)).count()
     }
 
-    /// Stops once it has seen all that is there, and gives the events in the order in which they happened.
+    /// Stops once it has seen every object, and returns the events in the order in which they happened.
     pub fn finish(self) -> Result<Vec<Event>, String> {
         let caught_up = wait::until("the watcher had seen everything", 30, || {
             Kind::ALL.into_iter().try_for_each(|kind| self.has_seen_all(kind))

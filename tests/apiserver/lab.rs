@@ -73,7 +73,7 @@ impl Lab {
         })
     }
 
-    /// A new operator of a test's own. It asks nobody whether it leads, so that a test can have two at work.
+    /// A new operator for one test. Leader election is off, so that a test can run two.
     pub fn start_operator(&self) -> Result<Operator, String> {
         self.start_operator_with(&["--leader-elect=false"])
     }
@@ -191,7 +191,7 @@ fn operator_kubeconfig(cluster: &Cluster) -> PathBuf {
     cluster.dir.join("operator.kubeconfig")
 }
 
-/// A number that whoever runs the tests may set in the environment.
+/// A number from an environment variable.
 pub fn number(variable: &str, otherwise: u64) -> Result<u64, String> {
     match std::env::var(variable) {
         Ok(text) => text

@@ -333,7 +333,7 @@ const ALONE: &[Named] = named![
     },
 ];
 
-/// As those told alone, and told again with larger numbers when they are asked for as `big::`.
+/// They run alone, and with larger numbers as `big::`.
 const SIZED: &[Named] = named![
     stories::fairness::{
         a_burst_is_served_in_order_and_each_claim_once,
@@ -366,7 +366,7 @@ fn run_test(name: &str, story: Story, group: Group) -> Result<(), String> {
     outcome
 }
 
-/// The tests as the harness wants them, their names after `prefix`; those left out are listed as ignored.
+/// Trials for the harness, with names after `prefix`. Tests left out are listed as ignored.
 fn trials(
     tests: &'static [Named],
     prefix: &'static str,
@@ -383,7 +383,7 @@ fn trials(
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
-    // To name a test is to ask for it, and the big ones are told for nothing less.
+    // A filter selects tests that are ignored otherwise. The big tests need the filter `big::`.
     let by_name = arguments.filter.clone().unwrap_or_default();
     let asked = arguments.ignored || arguments.include_ignored || arguments.filter.is_some();
     let big_asked = by_name.starts_with(BIG);

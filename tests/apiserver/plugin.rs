@@ -103,7 +103,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// A call that goes on. One that is given up is killed.
+/// A running call. Dropping it kills the process.
 pub struct Running(Option<Child>);
 
 impl Running {

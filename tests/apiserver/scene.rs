@@ -23,13 +23,13 @@ pub struct Scene {
     rules: RefCell<Rules>,
 }
 
-/// What the names of stories told large begin with.
+/// Prefix of the names of stories that run with large numbers.
 pub const BIG: &str = "big::";
 
 /// What a test does, once its scene is set.
 pub type Story = fn(&Scene) -> Result<(), String>;
 
-/// Sets the scene, tells the story, and judges everything that happened meanwhile.
+/// Opens the scene, runs the story, and checks everything that happened meanwhile.
 pub fn run_story(lab: &'static Lab, name: &str, story: Story) -> Result<(), String> {
     let scene = Scene::open(lab, name)?;
     let outcome = story(&scene);
@@ -81,7 +81,7 @@ impl Scene {
         change(&mut self.rules.borrow_mut());
     }
 
-    /// Declares that nobody is at work while `meanwhile` runs.
+    /// Declares that no operator runs during `meanwhile`.
     pub fn while_operator_is_down<T>(
         &self,
         meanwhile: impl FnOnce() -> Result<T, String>,
@@ -134,12 +134,12 @@ impl Scene {
             .collect())
     }
 
-    /// The history so far. The watches may be a moment behind what the API server tells.
+    /// The history so far. The watches may lag behind the API server.
     pub fn history(&self) -> Vec<Event> {
         self.watcher.so_far()
     }
 
-    /// The history with everything in it that the API server tells of now.
+    /// The history up to the present state of the API server.
     pub fn history_up_to_now(&self) -> Result<Vec<Event>, String> {
         let state = ClusterState::read(self)?;
         let objects = [state.pools, state.claims, state.pods].concat();
@@ -161,7 +161,7 @@ impl Scene {
         self.watcher.count(kind, which)
     }
 
-    /// The number that fits this run: the story is told small with all others, and large on its own.
+    /// The small number beside other stories, the large one when the story runs as `big::`.
     pub fn sized<T>(&self, small: T, large: T) -> T {
         if self.large { large } else { small }
     }
@@ -267,7 +267,7 @@ pub fn make_namespace(lab: &Lab, name: &str) -> Result<(), String> {
     })
 }
 
-/// Judges the history of a namespace, and lays only those deletions to the operator that it asked for first.
+/// Checks the history of a namespace. Only deletions that an operator requested first count as the operator's.
 pub fn judge(
     cluster: &Cluster,
     namespace: &str,
@@ -288,8 +288,7 @@ fn deletion(write: &Recorded) -> Option<Deletion> {
     })
 }
 
-/// Beside those of Kubernetes itself only operators have service accounts: most share one, and some stories have one with
-/// other rights.
+/// Outside kube-system, only operators have service accounts. Most share one; some stories have their own.
 fn is_an_operator(user: &str) -> bool {
     let account = user.strip_prefix("system:serviceaccount:");
     account.is_some_and(|account| !account.starts_with("kube-system:"))

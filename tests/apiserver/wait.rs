@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
-/// Looks again and again until `look` succeeds; its error is what it saw instead. After `seconds` that
-/// becomes the error.
+/// Calls `check` until it succeeds. Its error is the state it saw; after `seconds` that becomes the error.
 pub fn until<T>(
     condition: &str,
     seconds: u64,
@@ -27,7 +26,7 @@ pub fn until<T>(
     }
 }
 
-/// Looks again and again for `seconds`; fails as soon as `look` does.
+/// Calls `check` for `seconds`, and fails as soon as it fails.
 pub fn throughout(
     condition: &str,
     seconds: u64,

@@ -8,7 +8,7 @@ use serde_json::json;
 
 pub fn kubectl_apply_k_installs_it(plane: &Plane) -> Result<(), String> {
     let installed = install_and_check(plane);
-    // Helm does not know what kubectl made, so nobody else would take it away.
+    // Helm does not know what kubectl created, so the test removes it.
     let types = plane.cluster.delete_types(&["-k", "crds"]);
     let delete = ["delete", "-k", "config/default", "--ignore-not-found", "--wait"];
     let removed = plane.cluster.kubectl(&delete, None);

@@ -114,7 +114,7 @@ pub fn two_operators_share_a_cluster_by_namespaces(plane: &Plane) -> Result<(), 
         &refusal(plane, "watchNamespace=other"),
         &["pools.warmpool.dev is there already", "crds.enabled=false"],
     )?;
-    // Helm acts for somebody who has every right in one namespace and none elsewhere.
+    // Helm acts as a user with every right in one namespace and none elsewhere.
     if plane.api.get(NAMESPACES, "", OTHER)?.is_none() {
         plane.cluster.kubectl(&["create", "namespace", OTHER], None)?;
     }

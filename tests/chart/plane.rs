@@ -31,7 +31,7 @@ pub struct Plane {
 
 static PLANE: OnceLock<Result<Plane, String>> = OnceLock::new();
 
-/// Tells a story on a control plane without any trace of the chart.
+/// Runs a story on a control plane without any trace of the chart.
 pub fn run_story(story: fn(&Plane) -> Result<(), String>) -> Result<(), String> {
     let plane = PLANE.get_or_init(Plane::open).as_ref().map_err(Clone::clone)?;
     plane.clear()?;
@@ -80,7 +80,7 @@ impl Plane {
         })
     }
 
-    /// Runs Helm as admin and gives its stdout.
+    /// Runs Helm as admin and returns its stdout.
     pub fn helm(&self, arguments: &[&str]) -> Result<String, String> {
         let kubeconfig = self.cluster.kubeconfig().to_string_lossy().into_owned();
         helm(&[&["--kubeconfig", &kubeconfig], arguments].concat())
@@ -128,8 +128,8 @@ impl Plane {
         self.cluster.kubectl(&pods, None).map(drop)
     }
 
-    /// The operator as the Deployment describes it: its arguments, and the rights of its ServiceAccount. Only its ports
-    /// are others, since this machine may not have those free.
+    /// The operator as the Deployment describes it, with its arguments and the rights of its ServiceAccount. Only its
+    /// ports differ, because they may be in use on this machine.
     pub fn operator(&self) -> Result<Operator, String> {
         let deployment = self.get(DEPLOYMENTS, SYSTEM, "warmpool")?;
         let pod = &deployment["spec"]["template"]["spec"];
@@ -169,7 +169,7 @@ impl Plane {
         found.ok_or_else(|| format!("there is no {resource:?} {name}"))
     }
 
-    /// Waits until the claim is Bound, and gives its sandbox.
+    /// Waits until the claim is Bound, and returns its sandbox.
     pub fn sandbox_of(&self, claim: &str) -> Result<Value, String> {
         until(&format!("claim {claim} was Bound"), 30, || {
             let seen = self.get(CLAIMS, TEAM, claim)?;

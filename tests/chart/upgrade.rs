@@ -75,7 +75,7 @@ fn expect_installed(plane: &Plane, version: &str, has: bool) -> Result<(), Strin
     })
 }
 
-/// The sandbox of the claim is there, and is the one it was given.
+/// The claim still has the sandbox that it was bound to, and its pod lives.
 fn keeps(plane: &Plane, claim: &str, sandbox: &Value) -> Result<(), String> {
     let now = plane.sandbox_of(claim)?;
     ensure(now["uid"] == sandbox["uid"], || {
@@ -167,7 +167,7 @@ pub fn claims_live_through_upgrade_rollback_and_uninstall(plane: &Plane) -> Resu
     plane.nothing_was_forbidden()?;
 
     let events = watcher.finish()?;
-    // The types changed under the watcher, and at times nobody was at work.
+    // The CRDs changed under the watcher, and at times no operator ran.
     let rules = Rules {
         gaps: true,
         idle: None,

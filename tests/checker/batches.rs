@@ -80,7 +80,7 @@ fn a_younger_claim_that_passes_an_older_batch_is_accused() {
             .pod(&Pod::pending("w9"))
     };
     passed(5).is_guilty("I7", "which goes first, waited");
-    // One that the pool can never serve holds up nobody.
+    // A claim that the pool can never serve delays no other.
     passed(10).is_innocent();
 }
 

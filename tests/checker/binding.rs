@@ -227,7 +227,7 @@ fn a_claim_given_the_pod_of_a_pool_without_the_labels_that_it_asks_for_is_accuse
     claiming(&["node"], "node").is_guilty("I3", accused);
     claiming(&["python", "node"], "node").is_guilty("I3", accused);
     claiming(&["python"], "python").is_innocent();
-    // It had them, or was given them, while the claim was there.
+    // The pool had the labels at some moment while the claim existed.
     claiming(&["python"], "node").is_innocent();
     claiming(&["node"], "python").is_innocent();
 }

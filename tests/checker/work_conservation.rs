@@ -43,7 +43,7 @@ fn a_claim_that_waits_while_a_sandbox_is_available_is_accused() {
 
 #[test]
 fn the_time_in_which_nobody_was_at_work_is_no_idleness_and_the_rest_is() {
-    // The sandbox is there from 30 ms on, and is given at 12 s.
+    // The sandbox is available from 30 ms on, and is claimed at 12 s.
     let history = History::default()
         .pool(1, json!({}))
         .new_claim("a", 0)
@@ -107,7 +107,7 @@ fn a_long_queue_is_no_idleness_while_it_moves() {
 
 #[test]
 fn a_claim_that_others_always_go_before_is_accused_though_claims_are_served() {
-    // Two sandboxes are always available; whoever comes is served, and "a" never is.
+    // Two sandboxes are always available. Every later claim is served, and "a" never is.
     let mut history = History::default().pool(2, json!({})).warm(2).new_claim("a", 0);
     for n in 3..10 {
         let urgent = format!("urgent-{n}");

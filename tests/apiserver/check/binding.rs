@@ -183,7 +183,7 @@ fn claimed_pod_is_usable(
     }
     figures.served += 1;
     let mut faults = Vec::new();
-    // After a gap the pod is seen as it is now, which may be long after it was given.
+    // After a gap the pod is seen in its present state, maybe long after it was claimed.
     if !scene.gap {
         faults.extend((after.phase != "Running").then(|| format!("in phase {}", after.phase)));
         faults.extend(after.ready_since.is_none().then(|| "not Ready".into()));

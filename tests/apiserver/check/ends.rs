@@ -59,7 +59,7 @@ impl Ends {
     }
 }
 
-/// One that has ended with success is not lost: that is its tenant's doing.
+/// A sandbox that ended with success is not lost: its tenant ended it.
 fn lost_no_sandbox(scene: &Scene, claim: &Claim) -> Option<String> {
     let is_there = |uid: &String| {
         let pod = scene.world.pods.get(uid);

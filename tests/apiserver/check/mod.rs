@@ -33,18 +33,18 @@ use world::World;
 /// What a scenario declares about itself.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// Pods (by UID) that somebody other than the operator deleted.
+    /// Pods (by UID) that another user than the operator deleted.
     pub deleted_by_others: BTreeSet<String>,
     /// A younger claim may be served this much before an older one: two writes of one moment.
     pub same_moment: SignedDuration,
-    /// While a sandbox is available for a claim, it or one before it is served at least this often; `None` where
-    /// it is not said when nobody was at work.
+    /// While a sandbox is available for a claim, that claim or an earlier one is served at least this often. `None` skips
+    /// the check, where it is unknown when an operator ran.
     pub idle: Option<SignedDuration>,
-    /// Pods and claims (by name) of which somebody wrote labels or status in the operator's name.
+    /// Pods and claims (by name) whose labels or status were forged in the operator's name.
     pub forged: BTreeSet<String>,
-    /// What one that is gone had asked for may still happen this long after the next one has begun.
+    /// Requests of an operator that ended may still be executed this long after the next one started.
     pub lingers: SignedDuration,
-    /// From when to when nobody was at work.
+    /// Intervals in which no operator ran.
     pub operator_down: Vec<(Timestamp, Timestamp)>,
     /// When the watcher stopped: silence before it is judged as well.
     pub ended: Option<Timestamp>,
@@ -83,13 +83,13 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// Since when somebody has been at work without a break, no earlier than `since`; after `now` where nobody is.
+    /// Since when an operator has run without a break, no earlier than `since`; after `now` while none runs.
     fn operator_up_since(&self, since: Timestamp, now: Timestamp) -> Timestamp {
         let until_now = self.operator_down.iter().filter(|(from, _)| *from <= now);
         until_now.fold(since, |since, (_, to)| since.max(*to))
     }
 
-    /// What one that is gone had asked for, for a claim that it knew, may still happen while the next one begins.
+    /// Whether a request of an ended operator, for a claim that it knew, may still be executed.
     fn may_linger(&self, claim: Option<&Claim>, now: Timestamp) -> bool {
         self.operator_down.iter().any(|(from, to)| {
             let lately = *from <= now && now.duration_since(*to) <= self.lingers;
@@ -97,7 +97,8 @@ impl Rules {
         })
     }
 
-    /// Who started since knows the claim from a list, which tells its age in whole seconds and when it was written last.
+    /// An operator started since knows the claim from a list, which shows the creation time in whole seconds and the
+    /// last write.
     fn is_known_from_a_list(&self, claim: &Claim, now: Timestamp) -> bool {
         self.operator_down
             .iter()

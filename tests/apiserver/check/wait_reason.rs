@@ -8,12 +8,12 @@ use super::{Finding, Scene};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 
-/// Whoever waits for longer is told why, unless others of its pool are served meanwhile.
+/// A claim must say why it waits within this time, unless others of its pool are served meanwhile.
 const SOON: SignedDuration = SignedDuration::from_secs(10);
 
 #[derive(Default)]
 pub struct WaitReasons {
-    /// Since when each claim waits that has not been told why, by UID.
+    /// Since when each claim waits without a reason, by UID.
     without_reason: BTreeMap<String, Timestamp>,
     /// When a claim on each pool was served last.
     served: BTreeMap<String, Timestamp>,

@@ -34,7 +34,7 @@ struct QueuedClaim {
 #[derive(Clone, Copy)]
 struct Within {
     since: Timestamp,
-    /// When a claim that had come by `since` was given a sandbox last; else `since`.
+    /// When a claim created by `since` got a sandbox last; else `since`.
     idle_since: Timestamp,
 }
 
@@ -96,7 +96,7 @@ impl WorkConservation {
         self.ripens = ripens(world, now);
     }
 
-    /// Judges the time up to the end of the history, and takes down those who still wait.
+    /// Checks the time up to the end of the history, and records the waits of claims that still wait.
     pub fn finish(&mut self, scene: &Scene, out: &mut Vec<Finding>, figures: &mut Figures) {
         self.advance_time(scene, out, figures);
         for queued in self.queues.values().flat_map(BTreeMap::values) {
@@ -111,7 +111,7 @@ impl WorkConservation {
         self.report_idle_claims(scene, out);
     }
 
-    /// Gives the claim its position in the queue of its pool, or none.
+    /// Updates the position of the claim in the queue of its pool.
     fn update_queue(&mut self, world: &World, uid: &str, now: Timestamp, figures: &mut Figures) {
         let claim = world.claims.get(uid);
         let here = claim
@@ -156,8 +156,8 @@ impl WorkConservation {
         }
     }
 
-    /// A claim that came at `came` was given a sandbox. That excuses the waiting of those who came within reach after it,
-    /// but not of others: there may always be another one that comes later and goes first.
+    /// A claim created at `came` got a sandbox. That excuses the wait of claims that came within reach after it, but
+    /// not of older ones: later claims that go first could otherwise starve them forever.
     fn record_progress(&mut self, pool: &str, came: Timestamp, now: Timestamp) {
         let queued = self
             .queues
@@ -179,7 +179,7 @@ impl WorkConservation {
                     .now
                     .duration_since(scene.rules.operator_up_since(within.idle_since, scene.now))
             };
-            // One sentence tells of all that wait behind it, too.
+            // One finding stands for all claims behind it.
             let Some(queued) = queue
                 .values()
                 .find(|queued| queued.within.is_some_and(|w| idle(&w) > limit))
@@ -204,7 +204,7 @@ impl WorkConservation {
     }
 }
 
-/// Sandboxes that are available, as those who are served one after the other find them.
+/// Available sandboxes, minus those that earlier claims in the queue will take.
 #[derive(Default)]
 struct Stock {
     updated: usize,

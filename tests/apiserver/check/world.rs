@@ -163,8 +163,8 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// How many must stay available in a rollout beside `claimed` sandboxes. Where `maxTotal` leaves no room for all the
-    /// replicas, one of those that it has room for may go.
+    /// How many must stay available in a rollout beside `claimed` sandboxes. Where `maxTotal` leaves capacity for
+    /// fewer than all replicas, one of those may go.
     pub fn floor(&self, claimed: i64) -> i64 {
         let floor = self.replicas - self.max_unavailable;
         let capacity_left = self.max_total.map_or(i64::MAX, |max| max - claimed);
@@ -230,7 +230,7 @@ impl Recent {
         }
     }
 
-    /// Forgets what ceased to hold before `from`; gives what held since.
+    /// Drops values that ended before `from`, and returns the values since.
     pub fn since(&mut self, from: Timestamp) -> impl Iterator<Item = i64> {
         while self.0.get(1).is_some_and(|(at, _)| *at <= from) {
             self.0.pop_front();
@@ -351,7 +351,8 @@ impl World {
         here.map(|c| i64::try_from(c.wanted).unwrap_or(i64::MAX)).sum()
     }
 
-    /// Whether the pool could ever hold what the claim asks for. For one that it cannot, nobody else has to wait.
+    /// Whether the pool could ever hold what the claim asks for. Other claims need not wait for a claim that it
+    /// cannot serve.
     pub fn can_ever_serve(&self, claim: &Claim) -> bool {
         let wanted = i64::try_from(claim.wanted).unwrap_or(i64::MAX);
         self.pools.get(&claim.pool).is_some_and(|pool| {

@@ -24,7 +24,7 @@ pub enum Fault {
     Refused(u16),
     /// Carried out, and answered with this code.
     AnsweredWith(u16),
-    /// Carried out, and the connection closed in place of a reply.
+    /// Executed, and the connection closed without a reply.
     ReplyLost,
     /// Not carried out, and the connection closed.
     Dropped,
@@ -34,13 +34,13 @@ pub enum Fault {
     ReplyHangs,
     /// Carried out this much later.
     Late(Duration),
-    /// A watch that tells of an event, and so of those after it, this much later.
+    /// A watch that delivers an event, and the events after it, this much later.
     EventLate(Duration),
     /// A watch whose connection breaks at an event.
     Broken,
     /// A watch that is answered with 410: what it asks for is no longer there.
     Gone,
-    /// A watch that tells of 410 in the place of an event, and ends.
+    /// A watch that delivers an error 410 instead of an event, and ends.
     GoneInside,
     /// A watch without bookmarks.
     NoBookmarks,
@@ -71,7 +71,7 @@ pub struct Rule {
     pub fault: Fault,
     /// Of each call, or of each event of a watch, that the rule is about: from 0 to 1.
     pub chance: f64,
-    /// Only calls in this namespace; empty: those about the whole cluster.
+    /// Only calls in this namespace. Empty: calls about the whole cluster.
     pub namespace: Option<String>,
     /// Only these verbs, as the audit log has them.
     pub verbs: &'static [&'static str],
@@ -115,7 +115,7 @@ impl Faults {
         self.replace(namespace, []);
     }
 
-    /// In the place of the rules that [`Faults::stop`] would end these hold, without a moment in between.
+    /// Replaces the rules that [`Faults::stop`] would remove, at once.
     pub fn replace(&self, namespace: Option<&str>, rules: impl IntoIterator<Item = Rule>) {
         let mut all = lock(&self.0.rules);
         all.retain(|rule| namespace.is_some() && rule.namespace.as_deref() != namespace);

@@ -31,7 +31,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Starts one that speaks to the API server as `client`, and writes `kubeconfig`.
+    /// Starts a proxy that calls the API server as `client`, and writes `kubeconfig`.
     pub fn start(runtime: &Handle, client: Client, kubeconfig: &Path, seed: u64) -> Result<Self, String> {
         let listener = runtime
             .block_on(TcpListener::bind("127.0.0.1:0"))
@@ -96,7 +96,7 @@ async fn answer(client: Client, faults: Faults, request: Request<Incoming>) -> R
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
     let handed_on =
         tokio::spawn(async move { client.send(Request::from_parts(parts, Body::from(body))).await });
-    // A client that gives up does not take back what it has sent.
+    // Cancelling a request does not undo it, so it is forwarded to its end.
     let reply = handed_on
         .await
         .map_err(io::Error::other)?

@@ -16,8 +16,8 @@ fn refused_creations(scene: &Scene) -> Result<Vec<Recorded>, String> {
     scene.writes(|w| w.verb == "create" && w.resource == "pods" && w.code >= 400)
 }
 
-/// Refusals must come at the pace of a backoff: pauses of 1, 2, 4 and 8 s leave room for a few only, of a
-/// handful of creations each, since those that were under way together fail together.
+/// Rejections must come at the pace of the backoff. Pauses of 1, 2, 4 and 8 s allow a few rounds, each of as many
+/// creations as were in flight together.
 fn retries_patiently(scene: &Scene, together: usize) -> Result<(), String> {
     let before = refused_creations(scene)?.len();
     wait::throughout("refused creations are few", 7, || {

@@ -160,7 +160,7 @@ fn schema(plural: &str) -> Result<Value, String> {
         .ok_or_else(|| format!("{} has no {at}", path.display()))
 }
 
-/// Stores an object in place of an earlier one; whether the API server has taken it.
+/// Creates or replaces an object. True if the API server accepted it.
 fn store(scene: &Scene, resource: Resource, namespace: &str, object: &Value) -> Result<bool, String> {
     let (api, name) = (&scene.lab.api, text(object, "/metadata/name"));
     let answer = match api.create(resource, namespace, object) {
@@ -176,7 +176,7 @@ fn store(scene: &Scene, resource: Resource, namespace: &str, object: &Value) -> 
     }
 }
 
-/// Every pool is given a good spec, and with that all of them come to what they are to be.
+/// Gives every pool a valid spec, and waits until each is full.
 fn repair_all_pools(scene: &Scene, namespace: &str) -> Result<(), String> {
     let api = &scene.lab.api;
     for claim in api.list(CLAIMS, namespace)? {

@@ -109,7 +109,7 @@ pub fn every_rule_of_the_crds_has_a_case(_: &Scene) -> Result<(), String> {
     wait::ensure(stale.is_empty(), || format!("cases without a rule: {stale:#?}"))
 }
 
-/// Finds the rules of a schema and of those below it. Of the embedded pod spec only what we added counts.
+/// Finds the rules of a schema and its subschemas. Of the embedded pod spec, only rules that we added count.
 fn collect(kind: &str, schema: &Value, at: String, rules: &mut BTreeSet<Rule>) {
     for rule in schema["x-kubernetes-validations"]
         .as_array()
@@ -148,7 +148,7 @@ fn patch(scene: &Scene, name: &str, spec: Value) -> Result<Value, ApiError> {
     api.merge(CLAIMS, &scene.namespace, name, &json!({"spec": spec}))
 }
 
-/// What a binding settles stays as it is.
+/// A bound claim keeps the fields that its binding depended on.
 fn spec_is_immutable(scene: &Scene, name: &str) -> Result<(), String> {
     for (change, sentence) in [
         (json!({"priority": 3}), claim_cases::IMMUTABLE),
@@ -161,7 +161,7 @@ fn spec_is_immutable(scene: &Scene, name: &str) -> Result<(), String> {
             format!("of {name} the server said {error}")
         })?;
     }
-    // How long it lives is not settled.
+    // The lifetime may still change.
     let longer = json!({"lifetimeSeconds": 3600, "ttlSecondsAfterFinished": 3600});
     patch(scene, name, longer).map_err(|r| r.to_string())?;
     Ok(())
@@ -176,7 +176,7 @@ pub fn a_bound_claims_spec_cannot_be_changed(scene: &Scene) -> Result<(), String
     scene.create_pool(&pool("python", 1, &json!({})))?;
     let first = sandbox(&bound(scene, "run")?).0;
     spec_is_immutable(scene, "run")?;
-    // Nor while it waits for another sandbox in place of one that it has lost.
+    // The spec stays immutable while the claim waits for a replacement.
     scene.patch_pool("python", &json!({"spec": {"replicas": 0}}))?;
     wait_until_at_rest(scene, 30)?;
     scene.lab.api.delete(PODS, &scene.namespace, &first)?;

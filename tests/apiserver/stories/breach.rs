@@ -14,7 +14,7 @@ use serde_json::json;
 type Violation = fn(&Setup, held: &str, warm: &[String]) -> Result<(), String>;
 
 struct Setup<'a> {
-    /// Whoever runs the tests.
+    /// The user who runs the tests.
     user: &'a Api,
     /// The operator's own account, beside the operator.
     operator: Api,
@@ -72,7 +72,7 @@ fn accused(verdict: &Verdict, rule: &str) -> bool {
     verdict.accusations.iter().any(|a| a.rule == rule)
 }
 
-/// The pod is given to somebody else, and then deleted under its claim; the pool is robbed of all at once.
+/// The claimed pod is labeled for another claim and then deleted, and so are all unclaimed pods.
 pub fn a_breach_by_the_operator_is_accused(scene: &Scene) -> Result<(), String> {
     let verdict = committed(scene, |crime, held, warm| {
         let label = json!({"metadata": {"labels": {"warmpool.dev/claim-uid": "somebody-else"}}});

@@ -28,7 +28,7 @@ pub fn full_pool(scene: &Scene, strategy: &Value) -> Result<(), String> {
     wait_until_at_rest(scene, 60)
 }
 
-/// Does something to the pool, and gives how far it went meanwhile; the runner prints that at its end.
+/// Changes the pool, and returns its extremes meanwhile. The runner prints them at the end.
 pub fn measured(
     scene: &Scene,
     label: &str,
@@ -77,7 +77,7 @@ fn rolled(scene: &Scene, label: &str, image: &str) -> Result<Extremes, String> {
     })
 }
 
-/// Rolls twice, first in quiet and then while claims come, and gives both.
+/// Rolls twice, first without claims and then under load, and returns both extremes.
 fn quiet_then_busy(scene: &Scene, name: &str, strategy: &Value) -> Result<(Extremes, Extremes), String> {
     full_pool(scene, strategy)?;
     let quiet = rolled(scene, &format!("{name}, no claims"), NEW_IMAGE)?;
@@ -139,7 +139,7 @@ pub fn a_busy_pool_on_replenish_changes_only_by_what_claims_take(scene: &Scene) 
     keeps_its_budget(&busy)?;
     let gone = deleted_unclaimed(scene);
     wait::ensure(gone == 0, || format!("{gone} unclaimed sandboxes were deleted"))?;
-    // What comes in a sandbox's place is new, and the first that is available is the first to be claimed.
+    // Replacements have the new template, and the sandbox that became available first is claimed first.
     wait::until("the pool was full again", 30, || {
         let status = scene.pool("python")?["status"].clone();
         let some = status["updated"]

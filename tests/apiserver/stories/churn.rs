@@ -88,7 +88,7 @@ pub fn memory_threads_and_files_do_not_grow_with_claims(scene: &Scene) -> Result
     let (api, namespace) = (&scene.lab.api, "churn");
     eprintln!("{claims} claims through a pool of {REPLICAS}, {AT_ONCE} at a time; CLAIMS={claims}");
     let operator = scene.lab.start_operator()?;
-    // Not the namespace of the scene: nobody needs a history of all this.
+    // Not the namespace of the scene, because a history of all these claims would be too long.
     make_namespace(scene.lab, namespace)?;
     api.create(POOLS, namespace, &pool("python", REPLICAS, &json!({})))?;
     full(api, namespace)?;

@@ -193,7 +193,7 @@ pub fn a_bound_claim_tells_what_becomes_of_its_sandbox(scene: &Scene) -> Result<
     says(scene, "run-1", "Bound", "SandboxLost")?;
     scene.kubectl(&["delete", "pod", &deleted], None)?;
     says(scene, "run-2", "Bound", "SandboxLost")?;
-    // The failed pod stays for its claimant to look into; nobody but the claim removes it.
+    // The failed pod stays, so that its claimant can inspect it. Only the claim removes it.
     wait::throughout("the failed sandbox stays with its claim", 3, || {
         let pod = scene.pod(&broken)?;
         wait::ensure(label(&pod, "claim") == "run-1", || pod["metadata"].to_string())

@@ -13,7 +13,7 @@ use crate::wait;
 use jiff::SignedDuration;
 use serde_json::json;
 
-/// While nobody is at work claims wait, and that is no breach.
+/// Claims may wait while no operator runs.
 fn allow_idle_time(scene: &Scene) {
     scene.declare(|rules| rules.idle = None);
 }
@@ -108,7 +108,7 @@ pub fn told_to_end_in_a_burst_of_claims(scene: &Scene) -> Result<(), String> {
         wait::ensure(served >= 5, || format!("{served} were"))
     })?;
     operator.stop()?;
-    // What it had begun it has finished: no sandbox is held by a claim that was not told of it.
+    // The operator finished the bindings it had begun: every claim that holds a sandbox lists it in its status.
     let state = ClusterState::read(scene)?;
     let half_done = state
         .claims
@@ -169,7 +169,7 @@ pub fn a_template_missing_over_a_restart_changes_nothing(scene: &Scene) -> Resul
     pool_says(scene, "python", "Progressing", "TemplateNotFound")?;
     scene.create_claim("run", "python", &json!({}))?;
     bound(scene, "run")?;
-    // The claim has taken one, and nothing is made in its place.
+    // The claim has taken a sandbox, and the pool creates no replacement without a template.
     says_throughout(scene, "python", "TemplateNotFound", 3)?;
     wait::ensure(uids(scene)? == before, || {
         format!("the pods were {before:?} and are {:?}", uids(scene))
@@ -194,8 +194,8 @@ pub fn a_template_missing_over_a_restart_changes_nothing(scene: &Scene) -> Resul
 pub fn expect_two_operators(scene: &Scene) {
     scene.declare(|rules| {
         rules.two_operators = true;
-        // One cannot know what the other did a moment ago, and where both give away the last sandboxes, a
-        // claim may have to wait for the next: two at once promise no order.
+        // Neither operator knows what the other did a moment ago. Where both bind the last sandboxes, a claim may
+        // wait for the next one, so two operators keep no order.
         rules.unseen = SignedDuration::from_secs(1);
         rules.same_moment = SignedDuration::from_secs(60);
     });

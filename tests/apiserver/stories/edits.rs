@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 const REPLICAS: usize = 4;
 
-/// Sets labels of one warm sandbox of a full pool, and gives its name.
+/// Sets labels of one warm sandbox of a full pool, and returns its name.
 fn edited(scene: &Scene, labels: &Value) -> Result<String, String> {
     scene.create_pool(&pool("python", 4, &json!({})))?;
     wait_until_at_rest(scene, 30)?;
@@ -38,8 +38,7 @@ fn is_full_without_it(scene: &Scene) -> Result<(), String> {
     })
 }
 
-/// The edited pod stays as it is, neither deleted nor handed out; the pool gets another in its place, and
-/// only one.
+/// The edited pod is neither changed, deleted nor claimed. The pool creates exactly one replacement.
 fn left_alone_and_replaced(scene: &Scene, victim: &str) -> Result<(), String> {
     let uid = scene.pod(victim)?["metadata"]["uid"].clone();
     wait::until("the pool was full without the edited pod", 30, || {
@@ -50,7 +49,7 @@ fn left_alone_and_replaced(scene: &Scene, victim: &str) -> Result<(), String> {
         let same = pod["metadata"]["uid"] == uid && pod["metadata"]["deletionTimestamp"].is_null();
         wait::ensure(same, || pod["metadata"].to_string())
     })?;
-    // The status may have told of the edited pod still when the new one was there already.
+    // The status may still have counted the edited pod when its replacement existed already.
     wait::until("the pool stayed full without the edited pod", 30, || {
         is_full_without_it(scene)
     })?;

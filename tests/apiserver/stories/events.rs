@@ -17,7 +17,7 @@ fn events(scene: &Scene) -> Result<Vec<Value>, String> {
     Ok(all)
 }
 
-/// Waits until these reasons were told, in this order and no other.
+/// Waits until events with exactly these reasons exist, in this order.
 fn wait_for_events(scene: &Scene, reasons: &[&str]) -> Result<Vec<Value>, String> {
     wait::until(&format!("{reasons:?} were told"), 30, || {
         let all = events(scene)?;

@@ -81,12 +81,12 @@ fn each_served_once(events: &[Event]) -> Result<BTreeMap<String, String>, String
     Ok(claims)
 }
 
-/// A claim as its events tell of it.
+/// A claim, as its events describe it.
 struct Service {
     name: String,
     /// Its sandbox was available before it came.
     was_warm: bool,
-    /// It cannot be told which of the two was first: they were seen by two watches, at almost the same time.
+    /// The two watches saw the events at almost the same time, so their order is unknown.
     is_close: bool,
     says_warm: bool,
 }
@@ -119,10 +119,10 @@ fn services(events: &[Event], pod_of_claim: &BTreeMap<String, String>) -> Vec<Se
     last.iter().map(service).collect()
 }
 
-/// The warm sandboxes are all given, and only those who got one are told so. Whoever is served meanwhile may get one that
-/// has warmed up since: which sandbox a claim takes goes by the order of claiming, and who is served next by the judge.
+/// All warm sandboxes are claimed, and only their claims report a warm sandbox. A claim served meanwhile may get a
+/// sandbox that has warmed up since; the checker verifies the order of service.
 fn warm_sandboxes_are_claimed_and_reported(services: &[Service], warm: i64) -> Result<(), String> {
-    // A claim may be stored so long after its creation time that it rightly takes one that has warmed up meanwhile.
+    // A claim may be stored long after its creation time, and rightly take a sandbox that warmed up meanwhile.
     let count = services.iter().filter(|s| s.was_warm).count();
     wait::ensure(i64::try_from(count).is_ok_and(|count| count >= warm), || {
         format!("{count} of {warm} warm sandboxes went to claims that came when they were there")
@@ -187,7 +187,7 @@ pub fn an_urgent_claim_passes_those_of_a_burst_that_are_not_bound_yet(scene: &Sc
     })?;
     scene.create_claim("urgent", "python", &json!({"priority": 9}))?;
     end(scene, size(150, 151), [operator])?;
-    // There is one claim too many, and it is not the urgent one that waits for the next sandbox to warm up.
+    // There is one claim more than sandboxes, and the urgent claim must not be the last to be served.
     let urgent = scene.claim("urgent")?;
     wait::ensure(urgent["status"]["sandboxes"][0]["warm"] == true, || {
         format!("the urgent claim says {}", urgent["status"])
@@ -235,7 +235,7 @@ pub fn a_steady_stream_is_served_as_it_comes(scene: &Scene) -> Result<(), String
     warm_pool(scene, size.warm, &json!({}))?;
     let (api, namespace) = (&scene.lab.api, scene.namespace.as_str());
     let (start, between) = (Instant::now(), Duration::from_millis(50));
-    // Several clients, so that one slow answer does not hold up those to come.
+    // Several clients send the claims, so that one slow answer does not delay the rest.
     side_by_side(8, |client| {
         for n in (client..size.claims).step_by(8) {
             let due = start + between * n as u32;

@@ -21,11 +21,11 @@ const OFTEN: f64 = 0.3;
 /// A request that hangs takes its whole deadline.
 const SELDOM: f64 = 0.08;
 
-/// A deletion that is late or asked to wait is made seconds after it was decided on, and one that hangs when its deadline of
-/// 15 s is over. What claims took since is not weighed again.
+/// A delayed deletion is sent seconds after it was planned, and a hanging one after its deadline of 15 s. Claims that
+/// took sandboxes meanwhile are not considered again.
 const HELD_UP: SignedDuration = SignedDuration::from_secs(20);
 
-/// With faults nobody is served on time nor strictly in order, and nothing else is forgiven.
+/// Under faults, claims may be served late and out of order. Every other rule still holds.
 pub fn expect_faults(scene: &Scene) {
     scene.declare(|rules| {
         rules.idle = None;
@@ -151,8 +151,9 @@ pub fn a_creation_that_conflicts_is_told_of_in_the_api_servers_words(scene: &Sce
     wait_until_at_rest(scene, 60)
 }
 
-/// A quota is asked before the name is looked at: with its last place taken by a try whose answer was lost, it refuses
-/// the next. That there is a next takes a watch that is late, for what it has shown is not sent again.
+/// The API server checks the quota before the name: a try whose answer was lost took the last pod of the quota, so
+/// the next try is rejected. The next try needs a late watch, because the operator does not create a pod again that
+/// the watch has shown.
 pub fn a_creation_is_made_although_a_later_try_is_refused(scene: &Scene) -> Result<(), String> {
     expect_faults(scene);
     let operator = scene.lab.start_operator_behind_faults(&[])?;

@@ -143,7 +143,7 @@ pub fn no_more_warm_up_at_once_than_the_ceiling(scene: &Scene) -> Result<(), Str
 
 pub fn a_sandbox_counts_only_after_min_ready_seconds(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&objects::pool("python", 2, &json!({"minReadySeconds": 3})))?;
-    // The judge looks at the age of what they are given.
+    // The checker verifies how long each claimed sandbox was Ready.
     let claims = burst(scene, "run", 3, "python", &json!({}))?;
     wait::until("the pool had ready sandboxes that are not available", 30, || {
         let status = scene.pool("python")?["status"].clone();

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// So many that the operator cannot give them all before it is killed.
+/// So many that the operator cannot bind them all before it is killed.
 const WANTED: usize = 80;
 /// How often a kill may come too late.
 const ROUNDS: usize = 5;
@@ -23,7 +23,7 @@ fn held(scene: &Scene, claim: &str) -> usize {
 /// What there is after a kill in the middle of a claim's bindings, and who took over.
 struct Half {
     claim: String,
-    /// The pods as they were when nobody was at work.
+    /// The pods while no operator ran.
     pods: Vec<Value>,
     operator: Operator,
 }

@@ -8,7 +8,7 @@ use crate::wait;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-/// Longer than any period at which an operator would look again without cause.
+/// Longer than any period of the operator's resync.
 const WATCHED_SECONDS: u64 = 12;
 
 pub fn at_rest_nothing_is_written(scene: &Scene) -> Result<(), String> {

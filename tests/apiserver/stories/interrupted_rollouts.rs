@@ -21,7 +21,7 @@ fn pause(scene: &Scene, paused: bool) -> Result<(), String> {
     scene.patch_pool("python", &json!({"spec": {"updateStrategy": {"paused": paused}}}))
 }
 
-/// Marks an unclaimed sandbox for eviction, and gives its name. A claim may take it just before; then another is.
+/// Marks an unclaimed sandbox for eviction, and returns its name. If a claim takes it first, marks another.
 fn evict_one(scene: &Scene) -> Result<String, String> {
     wait::until("an unclaimed sandbox was marked for eviction", 10, || {
         let state = ClusterState::read(scene)?;

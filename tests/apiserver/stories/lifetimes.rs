@@ -177,15 +177,15 @@ pub fn waiting_and_finished_claims_keep_their_time_over_a_restart(scene: &Scene)
     let times = [(came("waits"), failed("waits")), (failed("ended"), gone)];
     for (from, to) in times {
         let took = from.zip(to).map(|(from, to)| to.duration_since(from));
-        // Times count from stored ones, which have whole seconds, and the history sees each change a moment late. One that
-        // began anew would take six seconds more.
+        // Times count from stored times, which have whole seconds, and the history sees each change a moment late. A
+        // timer that starts again would take six seconds more.
         let right = |took: SignedDuration| (SECONDS - 2..SECONDS + 5).contains(&took.as_secs());
         wait::ensure(took.is_some_and(right), || format!("{SECONDS} s were {took:?}"))?;
     }
     operator.stop()
 }
 
-/// An operator that is not there when the time comes makes up for it when it is back; one that was away in between
+/// An operator that was down at the expiration time expires the claim when it is back. A restart before that time
 /// shortens nothing.
 pub fn lifetimes_survive_a_restart_of_the_operator(scene: &Scene) -> Result<(), String> {
     let mut operator = scene.lab.start_operator()?;

@@ -10,7 +10,7 @@ use crate::wait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Longer than any period at which an operator would look again without cause.
+/// Longer than any period of the operator's resync.
 const WATCHED_SECONDS: u64 = 12;
 /// The value of an environment variable of the sandboxes.
 const SECRET: &str = "nobody-else-may-read-this";
@@ -44,8 +44,7 @@ fn with_values<'a>(lines: &'a [Value], wanted: &'a Value) -> impl Iterator<Item 
         .filter(move |line| fields.clone().all(|(name, value)| line[name] == *value))
 }
 
-/// The lines without those on the objects of other namespaces, which may still be on their way out: the operator serves
-/// them, too.
+/// Drops lines about other namespaces. The operator serves them too, and their objects may still be terminating.
 fn not_of_others(scene: &Scene, mut lines: Vec<Value>) -> Vec<Value> {
     let ours = format!("{}/", scene.namespace);
     let of_others = |value: &Value| value.as_str().is_some_and(|key| !key.starts_with(&ours));

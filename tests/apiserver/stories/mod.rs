@@ -49,7 +49,7 @@ use crate::scene::Scene;
 use crate::{check, objects, wait};
 use serde_json::Value;
 
-/// Waits until the claim is Bound, and gives it.
+/// Waits until the claim is Bound, and returns it.
 pub fn bound(scene: &Scene, claim: &str) -> Result<Value, String> {
     in_phase(scene, claim, "Bound", 30)
 }
@@ -59,7 +59,7 @@ pub fn all_bound(scene: &Scene, claims: &[String]) -> Result<(), String> {
     claims.iter().try_for_each(|claim| bound(scene, claim).map(drop))
 }
 
-/// Waits until the claim is in that phase, and gives it.
+/// Waits until the claim is in that phase, and returns it.
 pub fn in_phase(scene: &Scene, claim: &str, phase: &str, seconds: u64) -> Result<Value, String> {
     wait::until(&format!("claim {claim} was {phase}"), seconds, || {
         let seen = scene.claim(claim)?;

@@ -225,8 +225,7 @@ pub fn a_deleted_pool_ends_the_following(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 2, &sim(&[("hold", "true")])))?;
     let following = Call::of(scene, &["rollout", "status", "python"]).start()?;
     pool_says(scene, "python", "Progressing", "Progressing")?;
-    // One that is deleted and made again at once is another pool. It makes no sandboxes, because those of the
-    // first are still there.
+    // A pool deleted and created again is another pool. It creates no sandboxes while those of the first exist.
     scene.lab.api.delete(POOLS, &scene.namespace, "python")?;
     scene.create_pool(&pool("python", 0, &json!({})))?;
     following.end()?.fails("error: object has been deleted\n")?;

@@ -7,7 +7,7 @@ use crate::scene::Scene;
 use crate::wait;
 use serde_json::json;
 
-/// Lets the pool warm up one sandbox at a time, so that each goes to the one claim whose turn it is.
+/// Lets the pool warm up one sandbox at a time, so that each goes to the first claim in the queue.
 fn one_at_a_time(scene: &Scene) -> Result<(), String> {
     scene.patch_pool(
         "python",
@@ -28,7 +28,7 @@ fn served_in_order(scene: &Scene, expected: &[String]) -> Result<(), String> {
 
 pub fn waiting_claims_are_served_oldest_first(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&objects::pool("python", 0, &json!({})))?;
-    // Their names must not tell their age.
+    // Names are not in the order of age, so that sorting by name cannot pass.
     let claims: Vec<String> = [7, 2, 9, 0, 4, 8, 1, 6, 3, 5].map(|n| format!("run-{n}")).into();
     claims
         .iter()
@@ -41,7 +41,7 @@ pub fn waiting_claims_are_served_oldest_first(scene: &Scene) -> Result<(), Strin
     served_in_order(scene, &claims)
 }
 
-/// Claims of one second that came while nobody was at work are told apart by their resource versions.
+/// Resource versions order claims that were created within one second while the operator was down.
 pub fn those_that_came_while_nobody_was_at_work_are_served_oldest_first(scene: &Scene) -> Result<(), String> {
     let operator = scene.lab.start_operator()?;
     scene.create_pool(&objects::pool("python", 0, &json!({})))?;

@@ -73,7 +73,7 @@ fn is_in_force(scene: &Scene) -> Result<(), String> {
 }
 
 pub fn a_claim_that_a_policy_refuses_stops_no_other(scene: &Scene) -> Result<(), String> {
-    // It is older than those that are served, and there are sandboxes that it may not have.
+    // The rejected claims are older than the served ones, and available sandboxes exist that they may not have.
     expect_faults(scene);
     scene.create_pool(&pool("python", 3, &json!({})))?;
     wait_until_at_rest(scene, 30)?;
@@ -130,7 +130,7 @@ fn bindings_meet(fault: Fault, scene: &Scene) -> [Rule; 1] {
         .within(&scene.namespace)]
 }
 
-/// A policy that comes into force between two tries refuses the second, and the first has given the pod away.
+/// A policy that comes into force between two tries rejects the second, although the first has bound the pod.
 pub fn a_binding_is_made_although_a_later_try_is_refused(scene: &Scene) -> Result<(), String> {
     expect_faults(scene);
     scene.create_pool(&pool("python", 4, &json!({})))?;

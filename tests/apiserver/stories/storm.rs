@@ -96,7 +96,7 @@ pub fn whatever_happens_it_comes_to_rest(scene: &Scene) -> Result<(), String> {
         }
         sleep(PACE);
     }
-    // The faults stop. What was made unready gets ready again, and the narrow pool gets room.
+    // The faults stop: unready sandboxes become ready again, and deleted claims free capacity of the narrow pool.
     for pod in scene.pods()? {
         steer(scene, text(&pod, "/metadata/name"), "unready", Value::Null)?;
     }

@@ -101,7 +101,7 @@ pub fn a_canary_that_is_undone_leaves_the_others_alone(scene: &Scene) -> Result<
         .collect();
     wait::ensure(untouched.len() == 4, || format!("{untouched:?} are old"))?;
     scene.roll_to("python", OLD_IMAGE)?;
-    // The partition would keep the canaries now, as those of the revision that is old.
+    // The partition would now keep the canaries, because their revision is the old one.
     scene.patch_pool("python", &json!({"spec": strategy(json!({"partition": 0}))}))?;
     wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", OLD_IMAGE)?;

@@ -18,7 +18,7 @@ pub fn uids(scene: &Scene) -> Result<Vec<String>, String> {
     Ok(all)
 }
 
-/// For `seconds` the pool gives that reason for no progress, no pod comes or goes, and none is tried.
+/// Fails if, within `seconds`, the pool gives another reason for no progress, or a pod is created or deleted.
 pub fn says_throughout(scene: &Scene, pool: &str, reason: &str, seconds: u64) -> Result<(), String> {
     let before = uids(scene)?;
     wait::throughout("the pool is left as it is", seconds, || {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 const TENANT: &str = "--as=tenant";
 
-/// Somebody with the right to write claims, without their status.
+/// Grants the tenant the right to write claims, without their status.
 fn grant_tenant_rights(scene: &Scene) -> Result<(), String> {
     scene.kubectl(
         &[
@@ -181,7 +181,8 @@ pub fn metadata_that_cannot_be_read_stops_no_operator_that_runs_or_starts(
         }}}}"#
     );
     scene.kubectl(&["create", "--validate=ignore", "-f", "-"], Some(&nested))?;
-    // Nor is what it holds of those checked to be text. A client would send no such bytes, so this is no client.
+    // The API server does not check that metadata is valid UTF-8 either. No client would send such bytes, so kubectl
+    // sends them raw.
     let bytes = b"{\"apiVersion\": \"v1\", \"kind\": \"PodTemplate\", \"metadata\": {\"name\": \"bytes\"}, \"template\": {
         \"metadata\": {\"managedFields\": [{\"fieldsType\": \"FieldsV1\", \"fieldsV1\": {\"f:\xff\": {}}}]},
         \"spec\": {\"containers\": [{\"name\": \"main\", \"image\": \"sandbox:1\"}]}

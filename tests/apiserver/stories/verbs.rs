@@ -22,7 +22,7 @@ fn title(claim: &str) -> String {
     format!("sandboxclaim.warmpool.dev/{claim}")
 }
 
-/// The line that tells a claim's sandbox.
+/// The line with which `claim` reports the sandbox.
 fn bound_line(claim: &Value) -> String {
     let of = |pointer| text(claim, pointer);
     format!(

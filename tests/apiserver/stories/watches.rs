@@ -24,7 +24,7 @@ pub fn watches_that_break_expire_and_have_no_bookmarks_miss_nothing(scene: &Scen
     expect_faults(scene);
     let faults = &scene.lab.proxy()?.faults;
     a_full_pool(scene)?;
-    // The watches are about all namespaces; whoever else is there may miss nothing either.
+    // The watches are about all namespaces, so other tests run through the same faults.
     let rules = [
         (Fault::Broken, 0.05),
         (Fault::GoneInside, 0.05),
@@ -71,7 +71,7 @@ pub fn watches_gone_silent_are_noticed_and_opened_anew(scene: &Scene) -> Result<
     operator.stop()
 }
 
-/// An API server tells of it in the watch, and what stands before it may answer so instead.
+/// An API server reports an expired watch inside the watch; a proxy before it may answer 410 instead.
 pub fn watches_refused_as_expired_list_anew(scene: &Scene) -> Result<(), String> {
     expect_faults(scene);
     let operator = scene.lab.start_operator_behind_faults(&[])?;

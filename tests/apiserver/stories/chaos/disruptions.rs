@@ -229,7 +229,7 @@ impl<'a> Target<'a> {
             .collect())
     }
 
-    /// After a crash of etcd no claim is bound to anything else than before; those that were released meanwhile are gone.
+    /// After a crash of etcd every claim has the sandboxes that it had before. Claims released meanwhile are gone.
     fn is_still_bound(&self, before: &BTreeMap<String, String>) -> Result<(), String> {
         let claims = wait::until("claims could be listed after the crash", 60, || {
             Ok(self.scene.lab.api.list(CLAIMS, &self.scene.namespace)?)

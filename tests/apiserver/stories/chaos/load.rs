@@ -83,7 +83,7 @@ impl Load {
                     requests.delete_served()?;
                     looked = Instant::now();
                 }
-                // Those that did not come while somebody looked come after it.
+                // Claims that were due during the list are created right after it.
                 next += PACE;
                 sleep(next.saturating_duration_since(Instant::now()));
             }
@@ -101,7 +101,7 @@ impl Load {
         Ok(lock(&self.tally).clone())
     }
 
-    /// No more come; those that are there leave once they were served.
+    /// Stops creating claims, and waits until every claim was served and deleted.
     pub fn stop(self) -> Result<Tally, String> {
         self.stop.store(true, Ordering::SeqCst);
         self.thread.map_or(Ok(()), ended)?;
@@ -130,7 +130,7 @@ struct Requests {
 }
 
 impl Requests {
-    /// Nobody waits for the answer: the next one comes in its time.
+    /// Does not wait for the answer, so a slow API server does not slow down the load.
     fn create_claim(&mut self) {
         let mut tally = lock(&self.tally);
         if self.live.len() >= MOST {
@@ -155,7 +155,7 @@ impl Requests {
         });
     }
 
-    /// Those that have been there for long enough leave. What has no answer is asked again the next time.
+    /// Deletes claims that were held for long enough. Claims without an answer are checked again the next time.
     fn delete_served(&mut self) -> Result<(), String> {
         let long = |live: &Live| live.since.elapsed() > HELD && live.creation.is_finished();
         let (old, young): (Vec<Live>, Vec<Live>) = self.live.drain(..).partition(long);
@@ -196,7 +196,7 @@ impl Requests {
             self.live.push(live);
         }
         drop(tally);
-        // One that failed, or that was gone already, is told by the next list.
+        // A failed deletion, or a claim that is gone already, shows in the next list.
         _ = self.api.delete_all(CLAIMS, &self.namespace, &leaving);
         Ok(())
     }

@@ -27,7 +27,7 @@ const HELD_UP: SignedDuration = SignedDuration::from_secs(30);
 /// How late a deletion may arrive that was decided on before others took a sandbox: a network delays it by 2 s, and an etcd
 /// that crashed is back soon after that.
 const UNSEEN: SignedDuration = SignedDuration::from_secs(5);
-/// From the clock that is furthest ahead to the one that is furthest behind.
+/// The largest difference between two clocks.
 const CLOCKS_APART: SignedDuration = SignedDuration::from_secs(180);
 
 /// A new template for one pool, a new size for another.

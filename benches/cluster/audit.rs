@@ -1,4 +1,4 @@
-//! Counting writes in the API server's audit log, in which every one of them is, with who sent it.
+//! Counts writes by user in the API server's audit log.
 
 use crate::Outcome;
 use serde::Deserialize;

@@ -1,5 +1,7 @@
-//! The floor: the operator's own writes, byte for byte, sent by the benchmark for claims that it POSTs itself. No
-//! operator runs. What this takes, no operator that writes the same can be faster than.
+//! Sends the operator's own writes without an operator: the floor.
+//!
+//! The writes are the same, byte for byte, for claims that the benchmark POSTs. An operator that sends the same writes cannot
+//! be faster.
 
 use crate::Outcome;
 use crate::load::{AT_ONCE, claim};
@@ -31,7 +33,7 @@ pub struct Hand {
 }
 
 impl Hand {
-    /// A hand that owns its pods through a Pool which nobody looks after.
+    /// Owns its pods through a Pool that no operator reconciles.
     pub async fn new(scene: &mut Scene) -> Outcome<Self> {
         let pool = scene.create_pool(0, template("image:1")).await?;
         Ok(Self {
@@ -107,7 +109,7 @@ impl Hand {
         let body = serde_json::to_vec(&claim(name, json!({"replicas": replicas}))?)?;
         let stored: StoredClaim = self.post(claims.resource_url(), body).await?;
         let claim = Claim::read(&stored, 0, Timestamp::now());
-        let bound: Vec<_> = futures::stream::iter((0..replicas).map(|_| Ok(self.give(&claim))))
+        let bound: Vec<_> = futures::stream::iter((0..replicas).map(|_| Ok(self.claim_pod(&claim))))
             .try_buffer_unordered(AT_ONCE)
             .try_collect()
             .await?;
@@ -121,8 +123,8 @@ impl Hand {
         Ok(())
     }
 
-    /// Gives the claim one of the available pods.
-    async fn give(&self, claim: &Claim) -> Outcome<Arc<Sandbox>> {
+    /// Claims one of the available pods.
+    async fn claim_pod(&self, claim: &Claim) -> Outcome<Arc<Sandbox>> {
         let pods: Api<StoredPod> = Api::namespaced(self.client.clone(), &self.namespace);
         let sandbox = self.pods.with(Pods::take).ok_or("no pod is left to bind")?;
         let patch = claiming_patch(claim, &sandbox, &Pool::default())?;
@@ -134,7 +136,7 @@ impl Hand {
         Ok(Arc::new(bound))
     }
 
-    /// Serves a claim, for use as a load's `submit`; afterwards another pod takes the place of the one it took.
+    /// Serves a claim, for use as a load's `submit`. With `replace`, creates a replacement afterwards.
     pub fn submit(&self, replace: bool) -> impl Fn(String) -> BoxFuture<'static, Outcome<()>> + use<> {
         let hand = self.clone();
         move |name| {

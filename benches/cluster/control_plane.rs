@@ -1,4 +1,4 @@
-//! The control plane of this run, with the CRDs and the operator's permissions installed.
+//! Starts a control plane with the CRDs and the operator's permissions.
 
 use crate::Outcome;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -43,7 +43,7 @@ impl ControlPlane {
         self.dir.join("log").join(format!("{name}.log"))
     }
 
-    /// A client under the name `load`, which the audit log tells from the operator's.
+    /// A client under the name `load`, which the audit log distinguishes from the operator's.
     pub async fn load_client(&self) -> Outcome<Client> {
         let kubeconfig = Kubeconfig::read_from(self.dir.join("load.kubeconfig"))?;
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;

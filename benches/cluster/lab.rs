@@ -1,4 +1,4 @@
-//! What all phases share.
+//! Holds what all phases share.
 
 use crate::Outcome;
 use crate::audit::AuditLog;

@@ -1,4 +1,4 @@
-//! Claims as users make them: at a steady rate, each kept or deleted a while after it was served, or all at once.
+//! Creates claims at a steady rate or all at once.
 
 use crate::Outcome;
 use crate::phases::steady::Rate;

@@ -1,4 +1,4 @@
-//! Who used the processors while a phase ran, without which no figure can be judged.
+//! Measures which processes used the processors during a phase.
 
 use crate::Outcome;
 use serde::Deserialize;

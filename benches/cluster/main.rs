@@ -1,6 +1,7 @@
-//! The operator on a real control plane of its own: how fast claims are served, what that costs the API server,
-//! how fast a pool fills and rolls, and what it takes at rest. Beside each figure stands the floor, measured in
-//! the same run: the same writes sent by hand, with no operator.
+//! Measures the operator on a real control plane.
+//!
+//! It measures how fast claims are served, what that costs the API server, how fast a pool fills and rolls, and what the
+//! operator uses at rest. The floor beside each figure comes from the same run: the same writes sent by hand.
 //!
 //!     cargo bench --bench cluster                           everything, some seven minutes
 //!     cargo bench --bench cluster -- --only burst,idle      some phases
@@ -36,7 +37,7 @@ struct Arguments {
     /// Measure these phases only
     #[arg(long, value_enum, value_delimiter = ',', value_name = "PHASE")]
     only: Vec<Phase>,
-    /// The operator to measure; by default the one of this checkout, built with optimisation
+    /// The operator to measure; by default the one of this checkout, built with optimization
     #[arg(long, value_name = "FILE", env = "WARMPOOL_BIN", default_value = env!("CARGO_BIN_EXE_warmpool"))]
     operator: PathBuf,
     /// Log filter of the operator; a log per phase is kept in .cluster/bench/log

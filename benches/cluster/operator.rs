@@ -1,4 +1,4 @@
-//! The operator as a process: started, looked at from outside, ended.
+//! Starts, measures and ends the operator as a process.
 
 use crate::{Outcome, machine};
 use std::fs::{self, File};

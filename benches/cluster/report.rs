@@ -1,4 +1,4 @@
-//! The figures side by side: ours, the floor of the same run, and the best of others.
+//! Prints our figures beside the floor and other operators.
 
 use crate::Outcome;
 use crate::audit::Writes;
@@ -22,20 +22,20 @@ pub enum Side {
 /// medians on two processors that held everything: Kubernetes 1.36.3, KWOK with pods Ready at once, audit log on.
 struct Row {
     figure: &'static str,
-    what: &'static str,
+    description: &'static str,
     values: &'static [&'static str],
     peer: &'static str,
 }
 
 const fn row(
     figure: &'static str,
-    what: &'static str,
+    description: &'static str,
     values: &'static [&'static str],
     peer: &'static str,
 ) -> Row {
     Row {
         figure,
-        what,
+        description,
         values,
         peer,
     }
@@ -201,7 +201,7 @@ impl Report {
                     row.peer.into()
                 };
                 lines.push([
-                    row.what.into(),
+                    row.description.into(),
                     ours.unwrap_or_else(dash),
                     floor.unwrap_or_else(dash),
                     peer,

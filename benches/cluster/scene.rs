@@ -1,4 +1,4 @@
-//! One namespace with one pool: made, brought to rest, cleared away.
+//! Creates one namespace with one pool, and removes it.
 
 use crate::Outcome;
 use crate::lab::Lab;

@@ -1,5 +1,4 @@
-//! What is seen from outside: one watch for claims and one for pods of a namespace, each keeping a board that the
-//! measurements wait on.
+//! Watches claims and pods, so that measurements can wait for a state.
 
 use futures::StreamExt;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -109,7 +108,7 @@ pub struct Claims {
     pub order: Vec<String>,
     /// How many got a sandbox that was not Ready before they came.
     pub cold: usize,
-    /// The first one that failed, with its status.
+    /// The first claim that failed, with its status.
     pub failed: Option<String>,
 }
 
@@ -153,16 +152,16 @@ impl Take<StoredClaim> for Claims {
 /// The unclaimed pods of a namespace.
 #[derive(Default)]
 pub struct Pods {
-    /// Those that a claim could take now.
+    /// Pods that a claim could take now.
     pub available: BTreeMap<String, Sandbox>,
-    /// Those that exist, with their revision.
+    /// Existing pods, with their revision.
     pub unclaimed: BTreeMap<String, String>,
-    /// Fewest available since somebody set it.
+    /// Fewest available since the last reset.
     pub least: usize,
 }
 
 impl Pods {
-    /// Gives out an available pod, once.
+    /// Takes an available pod, once.
     pub fn take(&mut self) -> Option<Sandbox> {
         self.available.pop_first().map(|(_, sandbox)| sandbox)
     }

@@ -1,4 +1,4 @@
-//! The API server as the tests see it: JSON in, JSON out, one call at a time.
+//! Calls the API server with JSON, one request at a time.
 
 use kube::client::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -47,24 +47,24 @@ impl Resource {
 
 /// A request that did not succeed. Code 0: there was no answer.
 #[derive(Clone, Debug)]
-pub struct Refusal {
+pub struct ApiError {
     pub code: u16,
     pub message: String,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for ApiError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.code, self.message)
     }
 }
 
-impl From<Refusal> for String {
-    fn from(refusal: Refusal) -> Self {
-        refusal.to_string()
+impl From<ApiError> for String {
+    fn from(error: ApiError) -> Self {
+        error.to_string()
     }
 }
 
-impl Refusal {
+impl ApiError {
     fn local(error: impl fmt::Display) -> Self {
         Self {
             code: 0,
@@ -112,55 +112,59 @@ impl Api {
         method: &str,
         path: &str,
         body: Option<(&str, &Value)>,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Value, ApiError> {
         let mut request = kube::core::Request::new("/")
             .list(&Default::default())
-            .map_err(Refusal::local)?;
-        *request.method_mut() = method.parse().map_err(Refusal::local)?;
-        *request.uri_mut() = path.parse().map_err(Refusal::local)?;
+            .map_err(ApiError::local)?;
+        *request.method_mut() = method.parse().map_err(ApiError::local)?;
+        *request.uri_mut() = path.parse().map_err(ApiError::local)?;
         if let Some((content_type, body)) = body {
             request
                 .headers_mut()
-                .insert("content-type", content_type.parse().map_err(Refusal::local)?);
+                .insert("content-type", content_type.parse().map_err(ApiError::local)?);
             *request.body_mut() = body.to_string().into_bytes();
         }
         match tokio::time::timeout(PATIENCE, self.client.request::<Value>(request)).await {
             Ok(Ok(value)) => Ok(value),
-            Ok(Err(kube::Error::Api(status))) => Err(Refusal {
+            Ok(Err(kube::Error::Api(status))) => Err(ApiError {
                 code: status.code,
                 message: status.message.clone(),
             }),
-            Ok(Err(error)) => Err(Refusal::local(error)),
-            Err(_) => Err(Refusal::local(format!(
+            Ok(Err(error)) => Err(ApiError::local(error)),
+            Err(_) => Err(ApiError::local(format!(
                 "no answer to {method} {path} within {PATIENCE:?}"
             ))),
         }
     }
 
-    fn call(&self, method: &str, path: &str, body: Option<(&str, &Value)>) -> Result<Value, Refusal> {
+    fn call(&self, method: &str, path: &str, body: Option<(&str, &Value)>) -> Result<Value, ApiError> {
         self.runtime.block_on(self.call_async(method, path, body))
     }
 
     /// The object, or `None` where there is none.
-    pub fn get(&self, what: Resource, namespace: &str, name: &str) -> Result<Option<Value>, Refusal> {
-        match self.call("GET", &format!("{}/{name}", what.path(namespace)), None) {
-            Err(refusal) if refusal.code == 404 => Ok(None),
+    pub fn get(&self, resource: Resource, namespace: &str, name: &str) -> Result<Option<Value>, ApiError> {
+        match self.call("GET", &format!("{}/{name}", resource.path(namespace)), None) {
+            Err(error) if error.code == 404 => Ok(None),
             answer => answer.map(Some),
         }
     }
 
-    pub fn list(&self, what: Resource, namespace: &str) -> Result<Vec<Value>, Refusal> {
-        let list = self.call("GET", &what.path(namespace), None)?;
+    pub fn list(&self, resource: Resource, namespace: &str) -> Result<Vec<Value>, ApiError> {
+        let list = self.call("GET", &resource.path(namespace), None)?;
         Ok(list["items"].as_array().cloned().unwrap_or_default())
     }
 
-    pub fn create(&self, what: Resource, namespace: &str, object: &Value) -> Result<Value, Refusal> {
-        self.call("POST", &what.path(namespace), Some(("application/json", object)))
+    pub fn create(&self, resource: Resource, namespace: &str, object: &Value) -> Result<Value, ApiError> {
+        self.call(
+            "POST",
+            &resource.path(namespace),
+            Some(("application/json", object)),
+        )
     }
 
     /// Creates all of them at once, over as many connections.
-    pub fn create_all(&self, what: Resource, namespace: &str, objects: &[Value]) -> Result<(), Refusal> {
-        let path = what.path(namespace);
+    pub fn create_all(&self, resource: Resource, namespace: &str, objects: &[Value]) -> Result<(), ApiError> {
+        let path = resource.path(namespace);
         let calls = objects
             .iter()
             .map(|o| self.call_async("POST", &path, Some(("application/json", o))));
@@ -170,10 +174,10 @@ impl Api {
     }
 
     /// Deletes all of them at once.
-    pub fn delete_all(&self, what: Resource, namespace: &str, names: &[String]) -> Result<(), Refusal> {
+    pub fn delete_all(&self, resource: Resource, namespace: &str, names: &[String]) -> Result<(), ApiError> {
         let paths: Vec<String> = names
             .iter()
-            .map(|name| format!("{}/{name}", what.path(namespace)))
+            .map(|name| format!("{}/{name}", resource.path(namespace)))
             .collect();
         let calls = paths.iter().map(|path| self.call_async("DELETE", path, None));
         self.runtime
@@ -182,41 +186,41 @@ impl Api {
     }
 
     /// Creates without storing, refusing unknown fields as kubectl does.
-    pub fn try_create(&self, what: Resource, namespace: &str, object: &Value) -> Result<Value, Refusal> {
-        let path = format!("{}?dryRun=All&fieldValidation=Strict", what.path(namespace));
+    pub fn try_create(&self, resource: Resource, namespace: &str, object: &Value) -> Result<Value, ApiError> {
+        let path = format!("{}?dryRun=All&fieldValidation=Strict", resource.path(namespace));
         self.call("POST", &path, Some(("application/json", object)))
     }
 
     /// A merge patch of the object, or with `name/status` of its status.
     pub fn merge(
         &self,
-        what: Resource,
+        resource: Resource,
         namespace: &str,
         name: &str,
         patch: &Value,
-    ) -> Result<Value, Refusal> {
-        let path = format!("{}/{name}", what.path(namespace));
+    ) -> Result<Value, ApiError> {
+        let path = format!("{}/{name}", resource.path(namespace));
         self.call("PATCH", &path, Some(("application/merge-patch+json", patch)))
     }
 
     /// A JSON patch with one replacement.
     pub fn replace_at(
         &self,
-        what: Resource,
+        resource: Resource,
         namespace: &str,
         name: &str,
         at: &str,
         value: Value,
-    ) -> Result<Value, Refusal> {
-        let path = format!("{}/{name}", what.path(namespace));
+    ) -> Result<Value, ApiError> {
+        let path = format!("{}/{name}", resource.path(namespace));
         let patch = json!([{"op": "replace", "path": at, "value": value}]);
         self.call("PATCH", &path, Some(("application/json-patch+json", &patch)))
     }
 
     /// Deletes; something that is gone already is no error.
-    pub fn delete(&self, what: Resource, namespace: &str, name: &str) -> Result<(), Refusal> {
-        match self.call("DELETE", &format!("{}/{name}", what.path(namespace)), None) {
-            Err(refusal) if refusal.code != 404 => Err(refusal),
+    pub fn delete(&self, resource: Resource, namespace: &str, name: &str) -> Result<(), ApiError> {
+        match self.call("DELETE", &format!("{}/{name}", resource.path(namespace)), None) {
+            Err(error) if error.code != 404 => Err(error),
             _ => Ok(()),
         }
     }

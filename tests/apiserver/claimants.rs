@@ -1,4 +1,4 @@
-//! Claims as users make them: one after another at a steady pace, each released some time after it was served.
+//! Creates claims at a steady rate and deletes each after it is served.
 
 use crate::api::{Api, CLAIMS};
 use crate::check::event::text;
@@ -26,9 +26,9 @@ pub struct Claimants {
 
 impl Claimants {
     /// Claims come to the pool from now on.
-    pub fn come(scene: &Scene, pool: &str) -> Self {
+    pub fn start(scene: &Scene, pool: &str) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let mut crowd = Crowd {
+        let mut requests = Requests {
             api: scene.lab.api.clone(),
             namespace: scene.namespace.clone(),
             pool: pool.to_string(),
@@ -39,19 +39,19 @@ impl Claimants {
         let thread = spawn(move || {
             let mut next = Instant::now();
             while !stopped.load(Ordering::SeqCst) {
-                crowd.one_comes()?;
-                crowd.some_leave()?;
+                requests.create_claim()?;
+                requests.delete_served()?;
                 next += PACE;
                 sleep(next.saturating_duration_since(Instant::now()));
             }
-            crowd.all_leave()?;
-            Ok(crowd.came)
+            requests.delete_all_served()?;
+            Ok(requests.came)
         });
         Self { stop, thread }
     }
 
-    /// No more come; those that are there leave once they were served. Gives how many came in all.
-    pub fn leave(self) -> Result<usize, String> {
+    /// Stops creating claims, deletes each once it was served, and returns how many there were.
+    pub fn stop(self) -> Result<usize, String> {
         self.stop.store(true, Ordering::SeqCst);
         self.thread
             .join()
@@ -59,7 +59,7 @@ impl Claimants {
     }
 }
 
-struct Crowd {
+struct Requests {
     api: Api,
     namespace: String,
     pool: String,
@@ -67,8 +67,8 @@ struct Crowd {
     live: VecDeque<(String, Instant)>,
 }
 
-impl Crowd {
-    fn one_comes(&mut self) -> Result<(), String> {
+impl Requests {
+    fn create_claim(&mut self) -> Result<(), String> {
         let name = format!("{}-run-{}", self.pool, self.came);
         let object = claim(&name, &self.pool, &json!({}));
         self.api.create(CLAIMS, &self.namespace, &object)?;
@@ -77,8 +77,8 @@ impl Crowd {
         Ok(())
     }
 
-    /// Those that have been there for long enough leave, the oldest first.
-    fn some_leave(&mut self) -> Result<(), String> {
+    /// Deletes the claims that were held for long enough, oldest first.
+    fn delete_served(&mut self) -> Result<(), String> {
         while let Some((name, since)) = self.live.front() {
             if since.elapsed() < HELD {
                 return Ok(());
@@ -94,7 +94,7 @@ impl Crowd {
         Ok(())
     }
 
-    fn all_leave(&mut self) -> Result<(), String> {
+    fn delete_all_served(&mut self) -> Result<(), String> {
         for (name, _) in &self.live {
             wait::until(&format!("claim {name} was served"), PATIENCE.as_secs(), || {
                 self.is_served(name)

@@ -1,4 +1,4 @@
-//! A control plane of this run's own, its kubectl and its audit log.
+//! Starts a control plane and reads its audit log.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -46,7 +46,7 @@ impl Cluster {
         self.dir.join("kubeconfig")
     }
 
-    /// Runs kubectl as admin and gives its stdout.
+    /// Runs kubectl as admin and returns its stdout.
     pub fn kubectl(&self, arguments: &[&str], stdin: Option<&str>) -> Result<String, String> {
         let mut command = Command::new(binaries().join("kubectl"));
         command.arg("--kubeconfig").arg(self.kubeconfig());
@@ -76,23 +76,22 @@ impl Cluster {
 
     /// Every write to objects of a namespace so far, as the API server recorded it.
     pub fn audit(&self, namespace: &str) -> Result<Vec<Recorded>, String> {
-        let log = fs::read_to_string(self.dir.join("audit.log")).map_err(|e| format!("audit.log: {e}"))?;
-        let lines = log.lines().filter(|line| line.contains(namespace));
-        let entries = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        Ok(entries
-            .map(|entry| Recorded::read(&entry))
-            .filter(|write| write.namespace == namespace)
-            .collect())
+        self.recorded(namespace, |write| write.namespace == namespace)
     }
 
-    /// Every request of a user so far. Of most users only the writes are recorded.
+    /// Every request of a user so far. Of most users the API server records only the writes.
     pub fn audit_of(&self, user: &str) -> Result<Vec<Recorded>, String> {
+        self.recorded(user, |request| request.user == user)
+    }
+
+    /// The requests that match. Only lines with `word` are parsed, because the log is long.
+    fn recorded(&self, word: &str, matches: impl Fn(&Recorded) -> bool) -> Result<Vec<Recorded>, String> {
         let log = fs::read_to_string(self.dir.join("audit.log")).map_err(|e| format!("audit.log: {e}"))?;
-        let lines = log.lines().filter(|line| line.contains(user));
+        let lines = log.lines().filter(|line| line.contains(word));
         let entries = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
         Ok(entries
             .map(|entry| Recorded::read(&entry))
-            .filter(|request| request.user == user)
+            .filter(matches)
             .collect())
     }
 
@@ -154,7 +153,7 @@ impl Recorded {
     }
 }
 
-/// Runs a program to its end; a failure gives what it said.
+/// Runs a program to its end. The error holds its stderr.
 pub fn output_of(mut command: Command, stdin: Option<&str>) -> Result<String, String> {
     let said = |output: &Output| String::from_utf8_lossy(&output.stderr).trim().to_string();
     let program = command.get_program().to_string_lossy().into_owned();

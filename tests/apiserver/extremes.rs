@@ -1,5 +1,4 @@
-//! How far a pool went: the least available and the most unclaimed sandboxes that existed at any moment of a part of
-//! the history, as the outside watcher saw them.
+//! Measures the fewest available and most unclaimed sandboxes of a pool.
 
 use crate::check::event::{Event, Kind};
 use crate::check::replay;
@@ -17,8 +16,8 @@ pub const AT_ONCE: SignedDuration = SignedDuration::from_secs(1);
 pub struct Extremes {
     /// Fewest available.
     pub least: i64,
-    /// Fewest available beyond replicas - maxUnavailable, those not counted as missing that claims took since it was
-    /// last reached, or [`AT_ONCE`]. Claims may take what they like; below 0 somebody else took too much.
+    /// Fewest available beyond replicas - maxUnavailable. Sandboxes that claims took count as available until that
+    /// number is reached again, or for [`AT_ONCE`]. Below 0, the operator took too many.
     pub margin: i64,
     /// Most that existed, terminating ones left out.
     pub most: i64,

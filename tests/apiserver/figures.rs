@@ -1,8 +1,8 @@
-//! What is printed at the end of a run, beside the verdicts.
+//! Prints the measurements at the end of a run.
 
 use crate::check::Figures;
 
-/// From how many claims on a story's waits are told as percentiles; of fewer they would say little.
+/// Percentiles are printed for stories with at least this many claims. Fewer say little.
 const MANY: usize = 50;
 
 /// Prints what the stories, each with its name, have measured.
@@ -22,9 +22,9 @@ pub fn print(stories: &[(String, Figures)]) {
             figures.unseen.as_millis()
         );
     }
-    let mut told: Vec<_> = stories.iter().filter(|(_, f)| f.waits.count() >= MANY).collect();
-    told.sort_by_key(|(test, _)| test);
-    for (test, figures) in told {
+    let mut shown: Vec<_> = stories.iter().filter(|(_, f)| f.waits.count() >= MANY).collect();
+    shown.sort_by_key(|(test, _)| test);
+    for (test, figures) in shown {
         eprintln!("{:>6} claims: {} in {test}", figures.waits.count(), figures.waits);
     }
 }

@@ -1,8 +1,8 @@
-//! Which tests may run at the same time.
+//! Decides which tests may run at the same time.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Tests of one group run side by side, those of two groups never.
+/// Tests of one group run side by side. Tests of two groups never do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     /// They share an operator.

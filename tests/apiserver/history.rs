@@ -1,8 +1,10 @@
-//! The outside watcher: everything that happens to the pods, claims and pools of one namespace, from
-//! before the first of them until it is asked to stop, in memory and in a file of JSON lines.
+//! Records every change to pods, claims and pools of one namespace.
+//!
+//! It watches from before the first object until it is stopped, and writes to memory and to a file of JSON lines.
 
-use crate::api::{Api, CLAIMS, PODS, POOLS, Refusal, Resource};
+use crate::api::{Api, ApiError, CLAIMS, PODS, POOLS, Resource};
 use crate::check::event::{Change, Event, Kind, text};
+use crate::lock::lock;
 use crate::wait;
 use futures::StreamExt;
 use jiff::Timestamp;
@@ -12,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
@@ -124,14 +126,14 @@ impl Watcher {
         events
     }
 
-    /// How many objects of a kind there are now, of those that `which` holds for.
+    /// Number of objects of a kind that exist now and match `which`.
     pub fn count(&self, kind: Kind, which: impl Fn(&Value) -> bool) -> usize {
         let log = lock(&self.log);
         let of_kind = log.known.iter().filter(|((k, _), _)| *k == kind);
         of_kind.filter(|(_, object)| which(object)).count()
     }
 
-    /// Stops once it has seen all that is there, and gives the events in the order in which they happened.
+    /// Stops once it has seen every object, and returns the events in the order in which they happened.
     pub fn finish(self) -> Result<Vec<Event>, String> {
         let caught_up = wait::until("the watcher had seen everything", 30, || {
             Kind::ALL.into_iter().try_for_each(|kind| self.has_seen_all(kind))
@@ -181,11 +183,7 @@ impl Drop for Watcher {
     }
 }
 
-fn lock(log: &Mutex<Log>) -> MutexGuard<'_, Log> {
-    log.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-async fn list(api: &Api, kind: Kind, namespace: &str) -> Result<Value, Refusal> {
+async fn list(api: &Api, kind: Kind, namespace: &str) -> Result<Value, ApiError> {
     api.call_async("GET", &resource(kind).path(namespace), None).await
 }
 

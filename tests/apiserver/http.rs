@@ -1,4 +1,4 @@
-//! The least of an HTTP client: plain requests to servers on this machine.
+//! Sends plain HTTP requests to servers on this machine.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -22,7 +22,7 @@ pub fn get(address: &str, path: &str) -> Result<(u16, String), String> {
     Ok((code, body.to_string()))
 }
 
-/// The address on this machine that the first line with `words` in a log tells of.
+/// The address on this machine in the first line of a log with `words`.
 pub fn address_after(log: &str, words: &str) -> Option<String> {
     let line = log.lines().find(|line| line.contains(words))?;
     let (_, rest) = line.split_once("127.0.0.1:")?;

@@ -1,18 +1,19 @@
-//! What the tests of one run share: a control plane, and an operator on it.
+//! Holds what the tests of one run share: control plane and operator.
 
 use crate::api::{Api, CLAIMS, POOLS};
 use crate::check::Figures;
-use crate::cluster::{Cluster, repository};
+use crate::cluster::Cluster;
 use crate::faults::proxy::Proxy;
 use crate::gate::{Gate, Group};
+use crate::interrupt::close_on_signal;
+use crate::lock::lock;
 use crate::operator::Operator;
 use crate::{figures, wait};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use tokio::runtime::Runtime;
-use tokio::signal::unix::{SignalKind, signal};
 
 pub struct Lab {
     pub cluster: Cluster,
@@ -24,7 +25,7 @@ pub struct Lab {
     operators_started: AtomicUsize,
     failed: AtomicBool,
     figures: Mutex<Vec<(String, Figures)>>,
-    told: Mutex<Vec<String>>,
+    summary: Mutex<Vec<String>>,
     _runtime: Runtime,
 }
 
@@ -38,23 +39,23 @@ pub fn lab() -> Result<&'static Lab, String> {
 /// Ends the lab, if any test has asked for it. The logs stay when something failed.
 pub fn close() {
     let Some(Ok(lab)) = LAB.get() else { return };
-    drop(guard(&lab.operator).take());
+    drop(lock(&lab.operator).take());
     let failed = lab.failed.load(Ordering::SeqCst);
     if let Err(error) = lab.cluster.down(failed) {
         eprintln!("{error}");
     } else if failed {
         eprintln!("histories and logs are kept in {}", lab.cluster.dir.display());
     }
-    let mut told = std::mem::take(&mut *guard(&lab.told));
-    told.sort();
-    told.iter().for_each(|line| eprintln!("{line}"));
-    figures::print(&guard(&lab.figures));
+    let mut lines = std::mem::take(&mut *lock(&lab.summary));
+    lines.sort();
+    lines.iter().for_each(|line| eprintln!("{line}"));
+    figures::print(&lock(&lab.figures));
 }
 
 impl Lab {
     fn open() -> Result<Self, String> {
         let runtime = Runtime::new().map_err(|e| e.to_string())?;
-        runtime.spawn(end_on_signal());
+        runtime.spawn(close_on_signal(close));
         let cluster = Cluster::up()?;
         let prepared = prepare(&cluster, &runtime).inspect_err(|_| _ = cluster.down(false))?;
         fs::create_dir_all(cluster.dir.join("history")).map_err(|e| e.to_string())?;
@@ -67,12 +68,12 @@ impl Lab {
             operators_started: AtomicUsize::new(0),
             failed: AtomicBool::new(false),
             figures: Mutex::new(Vec::new()),
-            told: Mutex::new(Vec::new()),
+            summary: Mutex::new(Vec::new()),
             _runtime: runtime,
         })
     }
 
-    /// A new operator of a test's own. It asks nobody whether it leads, so that a test can have two at work.
+    /// A new operator for one test. Leader election is off, so that a test can run two.
     pub fn start_operator(&self) -> Result<Operator, String> {
         self.start_operator_with(&["--leader-elect=false"])
     }
@@ -134,7 +135,7 @@ impl Lab {
 
     /// Sees to it that the operator runs that the tests of `group` share.
     pub fn share_operator(&self, group: Group) -> Result<(), String> {
-        let mut shared = guard(&self.operator);
+        let mut shared = lock(&self.operator);
         if shared.as_ref().is_none_or(|(of, _)| *of != group) {
             shared.take().map_or(Ok(()), |(_, earlier)| earlier.stop())?;
             *shared = Some(match group {
@@ -148,14 +149,14 @@ impl Lab {
 
     /// Sees to it that the shared operator does not run.
     pub fn end_shared_operator(&self) -> Result<(), String> {
-        guard(&self.operator)
+        lock(&self.operator)
             .take()
             .map_or(Ok(()), |(_, operator)| operator.stop())
     }
 
     /// Where a test shares the operator: it must live, and its log be clean.
     pub fn shared_operator_is_well(&self) -> Result<(), String> {
-        guard(&self.operator).as_mut().map_or(Ok(()), |(_, operator)| {
+        lock(&self.operator).as_mut().map_or(Ok(()), |(_, operator)| {
             operator.lives()?;
             operator.is_clean()
         })
@@ -173,12 +174,12 @@ impl Lab {
     }
 
     pub fn record(&self, test: &str, figures: Figures) {
-        guard(&self.figures).push((test.into(), figures));
+        lock(&self.figures).push((test.into(), figures));
     }
 
     /// Has a line printed at the end of the run.
-    pub fn tell(&self, line: String) {
-        guard(&self.told).push(line);
+    pub fn print_at_end(&self, line: String) {
+        lock(&self.summary).push(line);
     }
 
     pub fn note_failure(&self) {
@@ -190,7 +191,7 @@ fn operator_kubeconfig(cluster: &Cluster) -> PathBuf {
     cluster.dir.join("operator.kubeconfig")
 }
 
-/// A number that whoever runs the tests may set in the environment.
+/// A number from an environment variable.
 pub fn number(variable: &str, otherwise: u64) -> Result<u64, String> {
     match std::env::var(variable) {
         Ok(text) => text
@@ -237,27 +238,4 @@ fn prepare(cluster: &Cluster, runtime: &Runtime) -> Result<Api, String> {
         })?;
     }
     Ok(api)
-}
-
-/// A run that is broken off ends what it started, too.
-async fn end_on_signal() {
-    let (Ok(mut interrupt), Ok(mut terminate)) =
-        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
-        return;
-    };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
-    eprintln!(
-        "interrupted in {}; ending the control plane",
-        repository().display()
-    );
-    _ = tokio::task::spawn_blocking(close).await;
-    std::process::exit(130);
-}
-
-fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

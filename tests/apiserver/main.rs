@@ -1,5 +1,6 @@
-//! The operator on a real API server: every test is a claim about it, told as a story in a namespace of its
-//! own, watched from outside over its whole length and judged on every event.
+//! Tests the operator on a real API server.
+//!
+//! Every test is a claim about the operator. It runs in a namespace of its own, and the checker judges every event there.
 //!
 //! The tests need a control plane, which they start for themselves, so a plain `cargo test` leaves them out:
 //!
@@ -12,39 +13,41 @@
     reason = "JSON indexed where it has nothing gives null, not a panic"
 )]
 
+mod accounts;
 mod api;
 mod check;
 mod claimants;
 mod cluster;
+mod cluster_state;
 mod extremes;
 mod faults;
 mod figures;
 mod gate;
 mod history;
 mod http;
+mod interrupt;
 mod lab;
+mod lock;
 mod objects;
 mod operator;
 mod plugin;
 mod prometheus;
 mod rbac;
-mod refusals;
-mod rest;
-mod rights;
+mod rejections;
 mod scene;
 mod stories;
 mod wait;
 
 use gate::Group;
 use libtest_mimic::{Arguments, Trial};
-use scene::{BIG, Story, play};
+use scene::{BIG, Story, run_story};
 use std::process::ExitCode;
 
 /// Tests at a time, unless the command line says otherwise. They mostly wait.
 const AT_ONCE: usize = 4;
 
 /// A test with its name: the path of its function.
-macro_rules! told {
+macro_rules! named {
     ($($part:ident :: $module:ident :: { $($story:ident),* $(,)? }),* $(,)?) => {
         &[$($((concat!(stringify!($module), "::", stringify!($story)), $part::$module::$story)),*),*]
     };
@@ -53,7 +56,7 @@ macro_rules! told {
 type Named = (&'static str, Story);
 
 /// They share one operator and run side by side.
-const TOGETHER: &[Named] = told![
+const TOGETHER: &[Named] = named![
     stories::idle::{ at_rest_nothing_is_written },
     stories::rollouts::{
         a_rollout_keeps_its_budget_while_claims_keep_coming,
@@ -114,7 +117,7 @@ const TOGETHER: &[Named] = told![
         a_busy_pool_on_replenish_changes_only_by_what_claims_take,
         a_busy_partition_keeps_its_share_and_then_lets_go,
     },
-    stories::turns::{
+    stories::interrupted_rollouts::{
         a_busy_rollout_is_paused_and_the_pool_scaled_and_drained_meanwhile,
         a_busy_rollout_that_never_gets_ready_is_taken_back,
     },
@@ -178,7 +181,7 @@ const TOGETHER: &[Named] = told![
         a_bound_claim_tells_what_becomes_of_its_sandbox,
         a_full_pool_says_exhausted_and_serves_on_as_claims_go,
     },
-    stories::refused::{ a_claim_that_a_policy_refuses_stops_no_other },
+    stories::rejected_bindings::{ a_claim_that_a_policy_refuses_stops_no_other },
     stories::harm::{
         failed_sandboxes_are_replaced,
         finished_sandboxes_are_replaced,
@@ -223,21 +226,21 @@ const TOGETHER: &[Named] = told![
         a_breach_by_the_operator_is_accused,
         what_others_delete_is_not_laid_to_the_operator,
     },
-    refusals::creation::{
+    rejections::creation::{
         a_quota_is_reported_and_the_pool_fills_when_it_is_lifted,
         a_missing_service_account_is_reported_and_hurts_no_other_pool,
         a_pod_that_the_server_cannot_take_is_reported,
         a_rollout_to_a_refused_template_keeps_what_works,
         a_budget_of_nothing_is_a_surge_of_one,
     },
-    refusals::rules::{
+    rejections::rules::{
         every_bad_pool_is_refused_with_its_sentence,
         every_bad_claim_is_refused_with_its_sentence,
         every_rule_of_the_crds_has_a_case,
         a_bound_claims_spec_cannot_be_changed,
         what_is_good_is_accepted,
     },
-    refusals::install::{
+    rejections::install::{
         the_crd_files_take_plain_kubectl_apply,
         every_sample_is_accepted,
         kubectl_explain_reads_like_documentation,
@@ -247,7 +250,7 @@ const TOGETHER: &[Named] = told![
 ];
 
 /// They share one operator whose requests go through the proxy; each has faults in its own namespace.
-const BEHIND_FAULTS: &[Named] = told![
+const BEHIND_FAULTS: &[Named] = named![
     stories::faults::{
         requests_that_hang_or_are_late_are_given_up_or_waited_for,
         refusals_and_errors_leave_no_trace,
@@ -255,12 +258,12 @@ const BEHIND_FAULTS: &[Named] = told![
         writes_whose_outcome_is_unknown_are_not_made_twice,
         a_creation_that_conflicts_is_told_of_in_the_api_servers_words,
     },
-    stories::refused::{ a_binding_is_made_although_a_later_try_is_refused },
+    stories::rejected_bindings::{ a_binding_is_made_although_a_later_try_is_refused },
     stories::watches::{ watches_that_break_expire_and_have_no_bookmarks_miss_nothing },
 ];
 
 /// The same with one fault each: only when their module is named.
-const ONE_FAULT: &[Named] = told![
+const ONE_FAULT: &[Named] = named![
     stories::faults::{
         conflicts_leave_no_trace,
         failed_conditions_leave_no_trace,
@@ -274,7 +277,7 @@ const ONE_FAULT: &[Named] = told![
 ];
 
 /// They start, kill and double the operator or restart the API server, so each has the lab to itself.
-const ALONE: &[Named] = told![
+const ALONE: &[Named] = named![
     stories::crashes::{
         killed_while_it_fills_a_pool,
         killed_in_a_burst_of_claims,
@@ -319,19 +322,19 @@ const ALONE: &[Named] = told![
         lifetimes_survive_a_restart_of_the_operator,
         waiting_and_finished_claims_keep_their_time_over_a_restart,
     },
-    stories::turns::{ killed_in_the_middle_of_a_busy_rollout },
+    stories::interrupted_rollouts::{ killed_in_the_middle_of_a_busy_rollout },
     stories::fairness::{ an_urgent_claim_passes_those_of_a_burst_that_are_not_bound_yet },
     stories::storm::{ whatever_happens_it_comes_to_rest },
-    refusals::drawn::{ objects_drawn_from_the_schemas_hurt_no_other_pool },
-    refusals::stored::{
+    rejections::drawn::{ objects_drawn_from_the_schemas_hurt_no_other_pool },
+    rejections::stored::{
         objects_it_cannot_read_are_skipped_with_a_warning,
         a_working_pool_spoilt_later_is_frozen_until_it_is_mended,
         a_stored_partition_that_is_none_stops_the_rollout_and_never_widens_it,
     },
 ];
 
-/// As those told alone, and told again with larger numbers when they are asked for as `big::`.
-const SIZED: &[Named] = told![
+/// They run alone, and with larger numbers as `big::`.
+const SIZED: &[Named] = named![
     stories::fairness::{
         a_burst_is_served_in_order_and_each_claim_once,
         a_burst_is_served_while_the_operator_is_killed_again_and_again,
@@ -343,27 +346,27 @@ const SIZED: &[Named] = told![
 ];
 
 /// They last for minutes and only run when their module is named: `make chaos`, `make churn`.
-const LONG: &[Named] = told![
+const LONG: &[Named] = named![
     stories::chaos::{ nothing_is_lost_while_everything_fails_in_turn },
     stories::churn::{ memory_threads_and_files_do_not_grow_with_claims },
     stories::watches::{ lists_and_watches_that_hang_are_given_up_and_repeated },
 ];
 
-fn tell(name: &str, story: Story, group: Group) -> Result<(), String> {
+fn run_test(name: &str, story: Story, group: Group) -> Result<(), String> {
     let lab = lab::lab()?;
     let _pass = lab.gate.enter(group);
     match group {
         Group::Alone => lab.end_shared_operator()?,
         Group::Together | Group::BehindFaults => lab.share_operator(group)?,
     }
-    let told = play(lab, name, story);
+    let outcome = run_story(lab, name, story);
     if group == Group::Alone {
         lab.end_faults();
     }
-    told
+    outcome
 }
 
-/// The tests as the harness wants them, their names after `prefix`; those left out are listed as ignored.
+/// Trials for the harness, with names after `prefix`. Tests left out are listed as ignored.
 fn trials(
     tests: &'static [Named],
     prefix: &'static str,
@@ -373,13 +376,14 @@ fn trials(
     tests.iter().map(move |(name, story)| {
         let (name, story) = (format!("{prefix}{name}"), *story);
         let shown = name.clone();
-        Trial::test(shown, move || tell(&name, story, group).map_err(Into::into)).with_ignored_flag(left_out)
+        Trial::test(shown, move || run_test(&name, story, group).map_err(Into::into))
+            .with_ignored_flag(left_out)
     })
 }
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
-    // To name a test is to ask for it, and the big ones are told for nothing less.
+    // A filter selects tests that are ignored otherwise. The big tests need the filter `big::`.
     let by_name = arguments.filter.clone().unwrap_or_default();
     let asked = arguments.ignored || arguments.include_ignored || arguments.filter.is_some();
     let big_asked = by_name.starts_with(BIG);

@@ -1,4 +1,4 @@
-//! The objects that the tests write.
+//! Builds the objects that the tests write.
 
 use serde_json::{Value, json};
 

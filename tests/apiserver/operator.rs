@@ -1,4 +1,4 @@
-//! The operator as a process: started, stopped and killed by the pid that was started.
+//! Starts, stops and kills the operator as a process.
 
 use crate::cluster::{Cluster, repository};
 use crate::wait;
@@ -38,9 +38,9 @@ impl fmt::Display for Footprint {
 }
 
 impl Operator {
-    /// Starts one that logs to `log/<name>.log`, with the rights of the account of `kubeconfig` only and `environment`
-    /// beside the test's own. Several run at once on one machine, so it serves neither metrics nor health unless
-    /// `arguments` say where.
+    /// Starts an operator that logs to `log/<name>.log`, with the rights of `kubeconfig` and with additional
+    /// `environment`. It serves neither metrics nor health unless `arguments` say where, because several run on one
+    /// machine.
     pub fn start(
         cluster: &Cluster,
         name: &str,

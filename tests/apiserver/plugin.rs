@@ -1,4 +1,4 @@
-//! The kubectl plugin as its users call it: the binary, linked into the PATH of a real kubectl.
+//! Calls the kubectl plugin through a real kubectl.
 
 use crate::cluster::{binaries, repository};
 use crate::scene::Scene;
@@ -11,13 +11,13 @@ use std::process::{Child, Command, Output, Stdio};
 
 /// What a call of the plugin came to.
 #[derive(Debug)]
-pub struct Said {
+pub struct CommandOutput {
     pub code: Option<i32>,
     pub out: String,
     pub err: String,
 }
 
-impl From<Output> for Said {
+impl From<Output> for CommandOutput {
     fn from(output: Output) -> Self {
         Self {
             code: output.status.code(),
@@ -27,7 +27,7 @@ impl From<Output> for Said {
     }
 }
 
-impl Said {
+impl CommandOutput {
     /// It succeeded and said exactly this, with nothing on stderr.
     pub fn is(&self, out: &str) -> Result<(), String> {
         let same = self.code == Some(0) && self.out == out && self.err.is_empty();
@@ -51,7 +51,7 @@ impl Said {
 }
 
 /// `kubectl warmpool rollout VERB ...` in the namespace of the scene, run to its end.
-pub fn rollout(scene: &Scene, arguments: &[&str]) -> Result<Said, String> {
+pub fn rollout(scene: &Scene, arguments: &[&str]) -> Result<CommandOutput, String> {
     Call::of(scene, &[&["rollout"], arguments].concat()).run()
 }
 
@@ -79,9 +79,9 @@ impl<'a> Call<'a> {
     }
 
     /// Runs it to its end.
-    pub fn run(self) -> Result<Said, String> {
+    pub fn run(self) -> Result<CommandOutput, String> {
         let output = self.command()?.output();
-        output.map(Said::from).map_err(|e| e.to_string())
+        output.map(CommandOutput::from).map_err(|e| e.to_string())
     }
 
     /// Leaves it running.
@@ -103,7 +103,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// A call that goes on. One that is given up is killed.
+/// A running call. Dropping it kills the process.
 pub struct Running(Option<Child>);
 
 impl Running {
@@ -118,7 +118,7 @@ impl Running {
     }
 
     /// Waits until it has ended by itself.
-    pub fn end(mut self) -> Result<Said, String> {
+    pub fn end(mut self) -> Result<CommandOutput, String> {
         wait::until("kubectl warmpool had ended", 60, || match &mut self.0 {
             Some(child) => match child.try_wait().map_err(|e| e.to_string())? {
                 Some(_) => Ok(()),
@@ -129,7 +129,7 @@ impl Running {
         let child = self.0.take().ok_or("it has ended before")?;
         child
             .wait_with_output()
-            .map(Said::from)
+            .map(CommandOutput::from)
             .map_err(|e| e.to_string())
     }
 }

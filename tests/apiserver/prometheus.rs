@@ -1,4 +1,4 @@
-//! A Prometheus server of a test's own, that scrapes one operator and evaluates the rules that are shipped.
+//! Runs a Prometheus server that scrapes one operator.
 
 use crate::cluster::{Cluster, output_of, repository};
 use crate::http;
@@ -18,13 +18,13 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts one that asks the operator at `target` every second.
+    /// Starts a server that scrapes the operator at `target` every second.
     pub fn start(cluster: &Cluster, target: &str) -> Result<Self, String> {
         let folder = cluster.dir.join("prometheus");
         fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
         let config = folder.join("prometheus.yml");
         let rules = repository().join(RULES);
-        // The labels namespace and pool are the operator's own to give, as an operator of Prometheus has to be told.
+        // `honor_labels` keeps the operator's own labels namespace and pool.
         let text = format!(
             "global: {{scrape_interval: 1s, evaluation_interval: 1s}}\n\
              rule_files: ['{}']\n\
@@ -56,17 +56,17 @@ impl Prometheus {
         Ok(prometheus)
     }
 
-    /// The series that the expression gives now.
+    /// The series of the expression now.
     pub fn query(&self, expression: &str) -> Result<Vec<Value>, String> {
         let answer = self.get(&format!("/api/v1/query?query={}", encoded(expression)))?;
         let series = answer["data"]["result"].as_array().cloned();
         series.ok_or_else(|| format!("{expression} gave {answer}"))
     }
 
-    /// The one number that the expression gives now.
+    /// The number of the expression now.
     pub fn number(&self, expression: &str) -> Result<f64, String> {
         let series = self.query(expression)?;
-        let value = series.first().and_then(|one| one["value"][1].as_str());
+        let value = series.first().and_then(|sample| sample["value"][1].as_str());
         let number = value.and_then(|value| value.parse().ok());
         number.ok_or_else(|| format!("{expression} gave {series:?}"))
     }

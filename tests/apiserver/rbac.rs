@@ -1,4 +1,4 @@
-//! What the roles of `config/rbac` allow.
+//! Reads the rights that the roles in `config/rbac` grant.
 
 use crate::cluster::repository;
 use serde_json::Value;
@@ -16,7 +16,7 @@ pub fn granted(file: &str) -> Result<Vec<Value>, String> {
     rules.ok_or_else(|| format!("{} has no rules", path.display()))
 }
 
-/// The rights that a rule gives.
+/// The rights that a rule grants.
 pub fn rights(rule: &Value) -> Vec<Right> {
     let words = |field: &str| -> Vec<String> {
         let words = rule[field].as_array().into_iter().flatten();

@@ -1,13 +1,13 @@
-//! One test's own namespace, watched from before its first object to the end, and judged.
+//! Gives each test a namespace, records it, and checks its history.
 
 use crate::api::{ACCOUNTS, CLAIMS, NAMESPACES, PODS, POOLS, QUOTAS, Resource};
-use crate::check::blame::{Deletion, deleted_by_others};
+use crate::check::deletions::{Deletion, deleted_by_others};
 use crate::check::event::{Event, Kind, text};
 use crate::check::{self, Rules, Verdict};
 use crate::cluster::{Cluster, OPERATOR, Recorded};
+use crate::cluster_state::ClusterState;
 use crate::history::Watcher;
 use crate::lab::Lab;
-use crate::rest::Census;
 use crate::{objects, wait};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -23,19 +23,19 @@ pub struct Scene {
     rules: RefCell<Rules>,
 }
 
-/// What the names of stories told large begin with.
+/// Prefix of the names of stories that run with large numbers.
 pub const BIG: &str = "big::";
 
 /// What a test does, once its scene is set.
 pub type Story = fn(&Scene) -> Result<(), String>;
 
-/// Sets the scene, tells the story, and judges everything that happened meanwhile.
-pub fn play(lab: &'static Lab, name: &str, story: Story) -> Result<(), String> {
+/// Opens the scene, runs the story, and checks everything that happened meanwhile.
+pub fn run_story(lab: &'static Lab, name: &str, story: Story) -> Result<(), String> {
     let scene = Scene::open(lab, name)?;
-    let told = story(&scene);
+    let outcome = story(&scene);
     let path = scene.watcher.path.display().to_string();
     let judged = scene.close();
-    let faults: Vec<String> = [told.err(), judged.err()].into_iter().flatten().collect();
+    let faults: Vec<String> = [outcome.err(), judged.err()].into_iter().flatten().collect();
     if faults.is_empty() {
         return Ok(());
     }
@@ -81,11 +81,14 @@ impl Scene {
         change(&mut self.rules.borrow_mut());
     }
 
-    /// Declares that nobody is at work while `meanwhile` runs.
-    pub fn while_away<T>(&self, meanwhile: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    /// Declares that no operator runs during `meanwhile`.
+    pub fn while_operator_is_down<T>(
+        &self,
+        meanwhile: impl FnOnce() -> Result<T, String>,
+    ) -> Result<T, String> {
         let from = Timestamp::now();
         let outcome = meanwhile();
-        self.declare(|rules| rules.away.push((from, Timestamp::now())));
+        self.declare(|rules| rules.operator_down.push((from, Timestamp::now())));
         outcome
     }
 
@@ -131,15 +134,15 @@ impl Scene {
             .collect())
     }
 
-    /// The history so far. The watches may be a moment behind what the API server tells.
+    /// The history so far. The watches may lag behind the API server.
     pub fn history(&self) -> Vec<Event> {
         self.watcher.so_far()
     }
 
-    /// The history with everything in it that the API server tells of now.
+    /// The history up to the present state of the API server.
     pub fn history_up_to_now(&self) -> Result<Vec<Event>, String> {
-        let census = Census::take(self)?;
-        let objects = [census.pools, census.claims, census.pods].concat();
+        let state = ClusterState::read(self)?;
+        let objects = [state.pools, state.claims, state.pods].concat();
         wait::until("the watches told what the API server tells", 10, || {
             let events = self.watcher.so_far();
             let seen: HashSet<(&str, u64)> = events.iter().map(|e| (e.uid(), e.rv)).collect();
@@ -158,7 +161,7 @@ impl Scene {
         self.watcher.count(kind, which)
     }
 
-    /// The number that fits this run: the story is told small with all others, and large on its own.
+    /// The small number beside other stories, the large one when the story runs as `big::`.
     pub fn sized<T>(&self, small: T, large: T) -> T {
         if self.large { large } else { small }
     }
@@ -171,13 +174,13 @@ impl Scene {
         self.lab.cluster.kubectl(&arguments, stdin)
     }
 
-    pub fn create(&self, what: Resource, object: &Value) -> Result<Value, String> {
-        let made = self.lab.api.create(what, &self.namespace, object);
-        made.map_err(|refusal| format!("{object} was refused: {refusal}"))
+    pub fn create(&self, resource: Resource, object: &Value) -> Result<Value, String> {
+        let made = self.lab.api.create(resource, &self.namespace, object);
+        made.map_err(|error| format!("{object} was refused: {error}"))
     }
 
     /// A quota `narrow` of so many pods, which the API server goes by from here on.
-    pub fn narrow_quota(&self, pods: usize) -> Result<(), String> {
+    pub fn create_pod_quota(&self, pods: usize) -> Result<(), String> {
         let hard = json!({"pods": pods.to_string()});
         self.create(
             QUOTAS,
@@ -223,22 +226,22 @@ impl Scene {
     }
 
     pub fn pool(&self, name: &str) -> Result<Value, String> {
-        self.one(POOLS, name)
+        self.get(POOLS, name)
     }
 
     pub fn claim(&self, name: &str) -> Result<Value, String> {
-        self.one(CLAIMS, name)
+        self.get(CLAIMS, name)
     }
 
     pub fn pod(&self, name: &str) -> Result<Value, String> {
-        self.one(PODS, name)
+        self.get(PODS, name)
     }
 
-    fn one(&self, what: Resource, name: &str) -> Result<Value, String> {
+    fn get(&self, resource: Resource, name: &str) -> Result<Value, String> {
         self.lab
             .api
-            .get(what, &self.namespace, name)?
-            .ok_or_else(|| format!("there is no {what:?} {name}"))
+            .get(resource, &self.namespace, name)?
+            .ok_or_else(|| format!("there is no {resource:?} {name}"))
     }
 
     pub fn pods(&self) -> Result<Vec<Value>, String> {
@@ -264,7 +267,7 @@ pub fn make_namespace(lab: &Lab, name: &str) -> Result<(), String> {
     })
 }
 
-/// Judges the history of a namespace, and lays only those deletions to the operator that it asked for first.
+/// Checks the history of a namespace. Only deletions that an operator requested first count as the operator's.
 pub fn judge(
     cluster: &Cluster,
     namespace: &str,
@@ -285,8 +288,7 @@ fn deletion(write: &Recorded) -> Option<Deletion> {
     })
 }
 
-/// Beside those of Kubernetes itself only operators have service accounts: most share one, and some stories have one with
-/// other rights.
+/// Outside kube-system, only operators have service accounts. Most share one; some stories have their own.
 fn is_an_operator(user: &str) -> bool {
     let account = user.strip_prefix("system:serviceaccount:");
     account.is_some_and(|account| !account.starts_with("kube-system:"))

@@ -1,4 +1,4 @@
-//! Waiting for something to come true, and saying what was seen instead.
+//! Waits for a condition, and reports the last state seen.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -6,16 +6,19 @@ use std::time::{Duration, Instant};
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
-/// Looks again and again until `look` succeeds; its error is what it saw instead. After `seconds` that
-/// becomes the error.
-pub fn until<T>(what: &str, seconds: u64, mut look: impl FnMut() -> Result<T, String>) -> Result<T, String> {
+/// Calls `check` until it succeeds. Its error is the state it saw; after `seconds` that becomes the error.
+pub fn until<T>(
+    condition: &str,
+    seconds: u64,
+    mut check: impl FnMut() -> Result<T, String>,
+) -> Result<T, String> {
     let deadline = Instant::now() + Duration::from_secs(seconds);
     let mut pause = FIRST_PAUSE;
     loop {
-        match look() {
+        match check() {
             Ok(found) => return Ok(found),
             Err(seen) if Instant::now() >= deadline => {
-                return Err(format!("waited {seconds} s until {what}; last seen: {seen}"));
+                return Err(format!("waited {seconds} s until {condition}; last seen: {seen}"));
             }
             Err(_) => sleep(pause),
         }
@@ -23,15 +26,15 @@ pub fn until<T>(what: &str, seconds: u64, mut look: impl FnMut() -> Result<T, St
     }
 }
 
-/// Looks again and again for `seconds`; fails as soon as `look` does.
+/// Calls `check` for `seconds`, and fails as soon as it fails.
 pub fn throughout(
-    what: &str,
+    condition: &str,
     seconds: u64,
-    mut look: impl FnMut() -> Result<(), String>,
+    mut check: impl FnMut() -> Result<(), String>,
 ) -> Result<(), String> {
     let end = Instant::now() + Duration::from_secs(seconds);
     while Instant::now() < end {
-        look().map_err(|seen| format!("for {seconds} s, {what}; but: {seen}"))?;
+        check().map_err(|seen| format!("for {seconds} s, {condition}; but: {seen}"))?;
         sleep(LONGEST_PAUSE);
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Every object that the chart can render is one that the API server takes.
+//! Checks that the API server accepts every object of the chart.
 
 use crate::cluster::repository;
 use crate::plane::{CHART, Plane, SYSTEM, documents};

@@ -1,4 +1,4 @@
-//! What can be said of the chart's files without Helm.
+//! Checks the chart's files without Helm.
 
 use crate::cluster::{output_of, repository};
 use crate::rbac;
@@ -139,27 +139,27 @@ pub fn every_right_of_the_roles_is_told_with_the_function_that_needs_it() -> Res
             granted.insert(format!("{verb} {plural}"));
         }
     }
-    let mut told = BTreeSet::new();
+    let mut documented = BTreeSet::new();
     for row in text("SECURITY.md")?.lines() {
         let cells: Vec<_> = row.split('|').map(str::trim).collect();
-        let [_, resource, verbs, _, place, _] = &cells[..] else {
+        let [_, resource, verbs, _, function_column, _] = &cells[..] else {
             continue;
         };
-        let Some((file, function)) = place.split_once(": ") else {
+        let Some((file, function)) = function_column.split_once(": ") else {
             continue;
         };
         let (file, function) = (file.trim_matches('`'), function.trim_matches('`'));
         ensure(text(file)?.contains(&format!("fn {function}")), || {
             format!("{file} has no function {function}")
         })?;
-        told.extend(
+        documented.extend(
             verbs
                 .split(", ")
                 .map(|verb| format!("{verb} {}", resource.trim_matches('`'))),
         );
     }
-    ensure(told == granted, || {
-        let differ: Vec<_> = told.symmetric_difference(&granted).collect();
+    ensure(documented == granted, || {
+        let differ: Vec<_> = documented.symmetric_difference(&granted).collect();
         format!("the roles and the table in SECURITY.md differ in {differ:?}")
     })
 }

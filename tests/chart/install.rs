@@ -1,4 +1,4 @@
-//! The chart on a cluster that has never seen it.
+//! Checks the chart on a cluster that has never had it.
 
 use crate::api::{CLAIMS, PODS, POOLS};
 use crate::objects::{claim, pool};

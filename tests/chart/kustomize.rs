@@ -1,4 +1,4 @@
-//! The same without Helm.
+//! Checks an installation by `kubectl apply -k`, without Helm.
 
 use crate::api::{CLAIMS, POOLS};
 use crate::objects::{claim, pool};
@@ -7,15 +7,15 @@ use crate::wait::{ensure, until};
 use serde_json::json;
 
 pub fn kubectl_apply_k_installs_it(plane: &Plane) -> Result<(), String> {
-    let installed = told(plane);
-    // Helm does not know what kubectl made, so nobody else would take it away.
+    let installed = install_and_check(plane);
+    // Helm does not know what kubectl created, so the test removes it.
     let types = plane.cluster.delete_types(&["-k", "crds"]);
     let delete = ["delete", "-k", "config/default", "--ignore-not-found", "--wait"];
     let removed = plane.cluster.kubectl(&delete, None);
     installed.and(types).and(removed).map(drop)
 }
 
-fn told(plane: &Plane) -> Result<String, String> {
+fn install_and_check(plane: &Plane) -> Result<String, String> {
     plane.team()?;
     // A namespace that is new, and objects in it: the first try may be too early.
     until("everything was applied", 30, || {

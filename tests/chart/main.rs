@@ -1,7 +1,6 @@
-//! The chart and the manifests in config/: what they render, and what happens when Helm and kubectl bring them to a
-//! real API server.
+//! Tests the chart and the manifests in config/.
 //!
-//! A plain `cargo test` reads the files alone. The rest wants Helm and a control plane, which it starts for itself:
+//! A plain `cargo test` only reads the files. The other tests need Helm and a control plane, which they start:
 //!
 //!     cargo test --test chart -- --ignored
 
@@ -22,6 +21,10 @@ mod check;
 mod cluster;
 #[path = "../apiserver/history.rs"]
 mod history;
+#[path = "../apiserver/interrupt.rs"]
+mod interrupt;
+#[path = "../apiserver/lock.rs"]
+mod lock;
 #[path = "../apiserver/objects.rs"]
 mod objects;
 #[path = "../apiserver/operator.rs"]
@@ -35,7 +38,7 @@ mod accepted;
 mod files;
 mod install;
 mod kustomize;
-mod neighbours;
+mod neighbors;
 mod plane;
 mod policies;
 mod rendered;
@@ -94,7 +97,7 @@ const STORIES: &[(&str, Story)] = named![
         claims_live_through_upgrade_rollback_and_uninstall,
         crds_that_are_not_kept_go_with_the_release,
     },
-    neighbours::{
+    neighbors::{
         a_second_release_is_told_of_the_first,
         crds_of_somebody_else_are_not_touched_and_can_be_taken_over,
         two_operators_share_a_cluster_by_namespaces,
@@ -119,7 +122,7 @@ fn main() -> ExitCode {
     };
     let story = |(name, story): &(&'static str, Story)| {
         let story = *story;
-        Trial::test(*name, move || plane::tell(story).map_err(Into::into)).with_ignored_flag(true)
+        Trial::test(*name, move || plane::run_story(story).map_err(Into::into)).with_ignored_flag(true)
     };
     let trials = FILES
         .iter()

@@ -1,15 +1,16 @@
-//! The control plane of this run, and Helm and the operator on it.
+//! Starts the control plane, and runs Helm and the operator on it.
 
 use crate::api::{ACCOUNTS, Api, CLAIMS, CRDS, NAMESPACES, POOLS, Resource};
 use crate::cluster::{Cluster, binaries, output_of, repository};
+use crate::interrupt::close_on_signal;
+use crate::lock::lock;
 use crate::operator::Operator;
 use crate::wait::{ensure, until};
 use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use tokio::runtime::Runtime;
-use tokio::signal::unix::{SignalKind, signal};
 
 pub const DEPLOYMENTS: Resource = Resource("/apis/apps/v1", "deployments");
 pub const REVIEWS: Resource = Resource("/apis/authorization.k8s.io/v1", "subjectaccessreviews");
@@ -30,17 +31,17 @@ pub struct Plane {
 
 static PLANE: OnceLock<Result<Plane, String>> = OnceLock::new();
 
-/// Tells a story on a control plane without any trace of the chart.
-pub fn tell(story: fn(&Plane) -> Result<(), String>) -> Result<(), String> {
+/// Runs a story on a control plane without any trace of the chart.
+pub fn run_story(story: fn(&Plane) -> Result<(), String>) -> Result<(), String> {
     let plane = PLANE.get_or_init(Plane::open).as_ref().map_err(Clone::clone)?;
     plane.clear()?;
-    story(plane).inspect_err(|_| *guard(&plane.failed) = true)
+    story(plane).inspect_err(|_| *lock(&plane.failed) = true)
 }
 
 /// Ends the control plane, if any story has asked for it. The logs stay when something failed.
 pub fn close() {
     let Some(Ok(plane)) = PLANE.get() else { return };
-    let failed = *guard(&plane.failed);
+    let failed = *lock(&plane.failed);
     if let Err(error) = plane.cluster.down(failed) {
         eprintln!("{error}");
     } else if failed {
@@ -66,7 +67,7 @@ pub fn documents(text: &str) -> Result<Vec<Value>, String> {
 impl Plane {
     fn open() -> Result<Self, String> {
         let runtime = Runtime::new().map_err(|e| e.to_string())?;
-        runtime.spawn(end_on_signal());
+        runtime.spawn(close_on_signal(close));
         let cluster = Cluster::up()?;
         let api =
             Api::connect(&cluster.kubeconfig(), runtime.handle()).inspect_err(|_| _ = cluster.down(false))?;
@@ -79,7 +80,7 @@ impl Plane {
         })
     }
 
-    /// Runs Helm as admin and gives its stdout.
+    /// Runs Helm as admin and returns its stdout.
     pub fn helm(&self, arguments: &[&str]) -> Result<String, String> {
         let kubeconfig = self.cluster.kubeconfig().to_string_lossy().into_owned();
         helm(&[&["--kubeconfig", &kubeconfig], arguments].concat())
@@ -87,26 +88,22 @@ impl Plane {
 
     /// `helm install` of the chart, until its pods are Ready.
     pub fn install(&self, chart: &str, more: &[&str]) -> Result<String, String> {
-        self.bring("install", chart, more)
+        self.helm_release("install", chart, more)
     }
 
     /// `helm upgrade`, likewise.
     pub fn upgrade(&self, chart: &str, more: &[&str]) -> Result<String, String> {
-        self.bring("upgrade", chart, more)
+        self.helm_release("upgrade", chart, more)
     }
 
-    fn bring(&self, verb: &str, chart: &str, more: &[&str]) -> Result<String, String> {
-        let usual = [
-            verb,
-            "warmpool",
-            chart,
-            "-n",
-            SYSTEM,
-            "--wait",
-            "--timeout",
-            "60s",
-        ];
-        self.helm(&[&usual, more].concat())
+    fn helm_release(&self, verb: &str, chart: &str, more: &[&str]) -> Result<String, String> {
+        self.helm_and_wait(&[verb, "warmpool", chart], more)
+    }
+
+    /// Runs a Helm command on a release in the operator's namespace, until its objects are ready or gone.
+    pub fn helm_and_wait(&self, command: &[&str], more: &[&str]) -> Result<String, String> {
+        let wait = ["-n", SYSTEM, "--wait", "--timeout", "60s"];
+        self.helm(&[command, &wait, more].concat())
     }
 
     /// The operator's namespace, which takes none but pods of the level `restricted`.
@@ -131,8 +128,8 @@ impl Plane {
         self.cluster.kubectl(&pods, None).map(drop)
     }
 
-    /// The operator as the Deployment describes it: its arguments, and the rights of its ServiceAccount. Only its ports
-    /// are others, since this machine may not have those free.
+    /// The operator as the Deployment describes it, with its arguments and the rights of its ServiceAccount. Only its
+    /// ports differ, because they may be in use on this machine.
     pub fn operator(&self) -> Result<Operator, String> {
         let deployment = self.get(DEPLOYMENTS, SYSTEM, "warmpool")?;
         let pod = &deployment["spec"]["template"]["spec"];
@@ -150,7 +147,7 @@ impl Plane {
         let arguments: Vec<String> = rendered.iter().filter_map(Value::as_str).map(moved).collect();
         let account = pod["serviceAccountName"].as_str().unwrap_or_default();
         let number = {
-            let mut started = guard(&self.operators);
+            let mut started = lock(&self.operators);
             *started += 1;
             *started
         };
@@ -167,12 +164,12 @@ impl Plane {
     }
 
     /// The object, which has to be there.
-    pub fn get(&self, what: Resource, namespace: &str, name: &str) -> Result<Value, String> {
-        let found = self.api.get(what, namespace, name)?;
-        found.ok_or_else(|| format!("there is no {what:?} {name}"))
+    pub fn get(&self, resource: Resource, namespace: &str, name: &str) -> Result<Value, String> {
+        let found = self.api.get(resource, namespace, name)?;
+        found.ok_or_else(|| format!("there is no {resource:?} {name}"))
     }
 
-    /// Waits until the claim is Bound, and gives its sandbox.
+    /// Waits until the claim is Bound, and returns its sandbox.
     pub fn sandbox_of(&self, claim: &str) -> Result<Value, String> {
         until(&format!("claim {claim} was Bound"), 30, || {
             let seen = self.get(CLAIMS, TEAM, claim)?;
@@ -182,9 +179,9 @@ impl Plane {
     }
 
     /// Creates a pool, or a claim, of the team; the types may be new.
-    pub fn create(&self, what: Resource, object: &Value) -> Result<(), String> {
+    pub fn create(&self, resource: Resource, object: &Value) -> Result<(), String> {
         until("it could be created", 30, || {
-            Ok(self.api.create(what, TEAM, object).map(drop)?)
+            Ok(self.api.create(resource, TEAM, object).map(drop)?)
         })
     }
 
@@ -230,24 +227,4 @@ impl Plane {
 fn free_port() -> Result<u16, String> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(|e| e.to_string())?;
     Ok(listener.local_addr().map_err(|e| e.to_string())?.port())
-}
-
-/// A run that is broken off ends what it started, too.
-async fn end_on_signal() {
-    let (Ok(mut interrupt), Ok(mut terminate)) =
-        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
-        return;
-    };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
-    eprintln!("interrupted; ending the control plane");
-    _ = tokio::task::spawn_blocking(close).await;
-    std::process::exit(130);
-}
-
-fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

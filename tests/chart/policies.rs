@@ -1,4 +1,4 @@
-//! The chart's admission policies.
+//! Checks the chart's admission policies.
 
 use crate::api::{CLAIMS, NAMESPACES, PODS, POOLS, Resource};
 use crate::objects::{claim, pool};
@@ -8,17 +8,17 @@ use serde_json::{Value, json};
 
 const PROTECTED: &str = "warmpool.dev/delete-protection";
 
-fn refused(answer: Result<Value, crate::api::Refusal>, words: &[&str]) -> Result<(), String> {
+fn refused(answer: Result<Value, crate::api::ApiError>, words: &[&str]) -> Result<(), String> {
     let said = match answer {
         Ok(object) => return Err(format!("it was not refused: {object}")),
-        Err(refusal) => refusal.message,
+        Err(error) => error.message,
     };
     let missing = words.iter().find(|w| !said.contains(**w));
     missing.map_or(Ok(()), |w| Err(format!("the refusal has no {w:?}: {said}")))
 }
 
 /// Deletes the pool, as kubectl would.
-fn delete(plane: &Plane, name: &str) -> Result<Value, crate::api::Refusal> {
+fn delete(plane: &Plane, name: &str) -> Result<Value, crate::api::ApiError> {
     plane.api.delete(POOLS, TEAM, name).map(|()| json!(null))
 }
 
@@ -93,7 +93,7 @@ pub fn a_protected_pool_with_claims_cannot_be_deleted(plane: &Plane) -> Result<(
 }
 
 /// Asks whether the pool could be deleted.
-fn delete_dry(plane: &Plane, name: &str) -> Result<Value, crate::api::Refusal> {
+fn delete_dry(plane: &Plane, name: &str) -> Result<Value, crate::api::ApiError> {
     plane
         .api
         .delete(POOLS, TEAM, &format!("{name}?dryRun=All"))

@@ -1,4 +1,4 @@
-//! What Helm and kustomize make of the files, without a cluster.
+//! Checks what Helm and kustomize render, without a cluster.
 
 use crate::cluster::{binaries, output_of, repository};
 use crate::plane::{CHART, OUR_CRDS, SYSTEM, documents, helm};

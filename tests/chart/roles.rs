@@ -1,6 +1,6 @@
-//! What Kubernetes' own roles let people do with pools, claims and PodTemplates.
+//! Checks which rights the roles view, edit and admin gain.
 
-use crate::neighbours::may;
+use crate::neighbors::may;
 use crate::plane::{CHART, Plane, TEAM};
 use crate::wait::{ensure, until};
 

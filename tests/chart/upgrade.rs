@@ -1,4 +1,4 @@
-//! A release in the course of its life, with pools and claims that must not notice.
+//! Checks that claims survive upgrade, rollback and uninstall.
 
 use crate::api::{CLAIMS, CRDS, PODS, POOLS};
 use crate::check::{self, Rules};
@@ -75,7 +75,7 @@ fn expect_installed(plane: &Plane, version: &str, has: bool) -> Result<(), Strin
     })
 }
 
-/// The sandbox of the claim is there, and is the one it was given.
+/// The claim still has the sandbox that it was bound to, and its pod lives.
 fn keeps(plane: &Plane, claim: &str, sandbox: &Value) -> Result<(), String> {
     let now = plane.sandbox_of(claim)?;
     ensure(now["uid"] == sandbox["uid"], || {
@@ -98,7 +98,7 @@ pub fn claims_live_through_upgrade_rollback_and_uninstall(plane: &Plane) -> Resu
     let with_field = pool("python", 3, &json!({NEW_FIELD: 2}));
     let unknown = until("pools were known, but not the new field", 30, || {
         match plane.api.try_create(POOLS, TEAM, &with_field) {
-            Err(refusal) if refusal.message.contains(NEW_FIELD) => Ok(refusal.message),
+            Err(error) if error.message.contains(NEW_FIELD) => Ok(error.message),
             answer => Err(format!("{answer:?}")),
         }
     })?;
@@ -126,16 +126,7 @@ pub fn claims_live_through_upgrade_rollback_and_uninstall(plane: &Plane) -> Resu
     plane.create(CLAIMS, &claim("second", "python", &json!({})))?;
     let second = plane.sandbox_of("second")?;
 
-    plane.helm(&[
-        "rollback",
-        "warmpool",
-        "1",
-        "-n",
-        SYSTEM,
-        "--wait",
-        "--timeout",
-        "60s",
-    ])?;
+    plane.helm_and_wait(&["rollback", "warmpool", "1"], &[])?;
     expect_installed(plane, "0.0.9", false)?;
     operator.stop()?;
     let operator = plane.operator()?;
@@ -146,15 +137,7 @@ pub fn claims_live_through_upgrade_rollback_and_uninstall(plane: &Plane) -> Resu
 
     // Helm takes the roles away first, and an operator that is still there would say that it misses them.
     operator.stop()?;
-    plane.helm(&[
-        "uninstall",
-        "warmpool",
-        "-n",
-        SYSTEM,
-        "--wait",
-        "--timeout",
-        "60s",
-    ])?;
+    plane.helm_and_wait(&["uninstall", "warmpool"], &[])?;
     let gone = plane.cluster.kubectl(
         &[
             "get",
@@ -184,7 +167,7 @@ pub fn claims_live_through_upgrade_rollback_and_uninstall(plane: &Plane) -> Resu
     plane.nothing_was_forbidden()?;
 
     let events = watcher.finish()?;
-    // The types changed under the watcher, and at times nobody was at work.
+    // The CRDs changed under the watcher, and at times no operator ran.
     let rules = Rules {
         gaps: true,
         idle: None,

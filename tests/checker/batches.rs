@@ -1,4 +1,4 @@
-//! Claims for several sandboxes, and claims that end or lose one.
+//! Checks the rules for claims for several sandboxes.
 
 use crate::check::event::{Change, Kind};
 use crate::history::{History, Pod, claim};
@@ -20,6 +20,19 @@ fn saying(name: &str, spec: &Value, phase: &str, sandboxes: &[&str]) -> Value {
     let mut object = asking(name, spec);
     object["status"] = json!({"phase": phase, "sandboxes": sandboxes});
     object
+}
+
+/// Claim `a`, for that many sandboxes.
+fn batch(replicas: u32) -> Value {
+    asking("a", &json!({"replicas": replicas}))
+}
+
+/// A pool with three available sandboxes, and a claim `a` that waits for that many.
+fn waiting_batch(pool: Value, replicas: u32) -> History {
+    History::default()
+        .pool(3, pool)
+        .warm(3)
+        .write(Change::Added, Kind::Claim, batch(replicas))
 }
 
 fn pair() -> Value {
@@ -58,14 +71,7 @@ fn one_that_is_bound_to_fewer_is_accused() {
 #[test]
 fn a_younger_claim_that_passes_an_older_batch_is_accused() {
     let passed = |wanted: u32| {
-        History::default()
-            .pool(3, json!({"capacity": {"maxTotal": 9}}))
-            .warm(3)
-            .write(
-                Change::Added,
-                Kind::Claim,
-                asking("a", &json!({"replicas": wanted})),
-            )
+        waiting_batch(json!({"capacity": {"maxTotal": 9}}), wanted)
             .later(3_000)
             .new_claim("b", 0)
             .pod(&Pod::warm("w1").held_by("b"))
@@ -74,23 +80,17 @@ fn a_younger_claim_that_passes_an_older_batch_is_accused() {
             .pod(&Pod::pending("w9"))
     };
     passed(5).is_guilty("I7", "which goes first, waited");
-    // One that the pool can never serve holds up nobody.
+    // A claim that the pool can never serve delays no other.
     passed(10).is_innocent();
 }
 
 #[test]
 fn a_batch_that_waits_beside_too_few_is_no_breach() {
-    History::default()
-        .pool(3, json!({}))
-        .warm(3)
-        .write(Change::Added, Kind::Claim, asking("a", &json!({"replicas": 5})))
+    waiting_batch(json!({}), 5)
         .later(60_000)
         .pod(&Pod::pending("w9"))
         .is_innocent();
-    History::default()
-        .pool(3, json!({}))
-        .warm(3)
-        .write(Change::Added, Kind::Claim, asking("a", &json!({"replicas": 3})))
+    waiting_batch(json!({}), 3)
         .later(60_000)
         .pod(&Pod::pending("w9"))
         .is_guilty("I7", "no claim on pool p was served");
@@ -99,11 +99,7 @@ fn a_batch_that_waits_beside_too_few_is_no_breach() {
 #[test]
 fn a_batch_that_was_left_half_done_is_accused_while_the_rest_is_there() {
     let left = |holds: usize, asks: u32| {
-        let mut history = History::default().pool(3, json!({})).warm(3).write(
-            Change::Added,
-            Kind::Claim,
-            asking("a", &json!({"replicas": asks})),
-        );
+        let mut history = waiting_batch(json!({}), asks);
         for number in 1..=holds {
             history = history.pod(&Pod::warm(&format!("w{number}")).held_by("a"));
         }
@@ -121,14 +117,14 @@ fn a_batch_that_was_left_half_done_is_accused_while_the_rest_is_there() {
 
 #[test]
 fn a_batch_that_gets_one_sandbox_after_the_other_is_no_breach_however_long_it_takes() {
-    let mut history = History::default().pool(4, json!({})).warm(4).write(
-        Change::Added,
-        Kind::Claim,
-        asking("a", &json!({"replicas": 4})),
-    );
+    let mut history =
+        History::default()
+            .pool(4, json!({}))
+            .warm(4)
+            .write(Change::Added, Kind::Claim, batch(4));
     for number in 1..=4 {
-        let given = Pod::warm(&format!("w{number}")).held_by("a");
-        history = history.later(3_000).pod(&given);
+        let claimed = Pod::warm(&format!("w{number}")).held_by("a");
+        history = history.later(3_000).pod(&claimed);
     }
     history.is_innocent();
 }
@@ -136,14 +132,7 @@ fn a_batch_that_gets_one_sandbox_after_the_other_is_no_breach_however_long_it_ta
 #[test]
 fn one_that_stands_behind_a_batch_waits_for_it_unless_it_can_never_be_served() {
     let behind = |wanted: u32| {
-        History::default()
-            .pool(3, json!({"capacity": {"maxTotal": 9}}))
-            .warm(3)
-            .write(
-                Change::Added,
-                Kind::Claim,
-                asking("a", &json!({"replicas": wanted})),
-            )
+        waiting_batch(json!({"capacity": {"maxTotal": 9}}), wanted)
             .new_claim("b", 0)
             .later(6_000)
             .pod(&Pod::pending("w9"))

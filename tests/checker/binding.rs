@@ -1,4 +1,4 @@
-//! I1, I2 and I3: who may have which pod, and how.
+//! Checks rules I1, I2 and I3 on bindings.
 
 use crate::check::Rules;
 use crate::check::event::{Change, Kind};
@@ -90,7 +90,7 @@ fn a_second_pod_is_excused_for_a_claim_that_came_before_a_start_just_after_it_an
         let history = bound_once().pod(&w2).later(ms).pod(&w2.held_by("a"));
         let at = Timestamp::UNIX_EPOCH + SignedDuration::from_millis(at);
         history.judged_by(&Rules {
-            away: vec![(at, at)],
+            operator_down: vec![(at, at)],
             same_moment: SignedDuration::from_secs(60),
             ..Rules::default()
         })
@@ -164,7 +164,7 @@ fn a_claimed_pod_that_was_never_published_may_go() {
 
 #[test]
 fn a_claim_given_an_unusable_pod_is_accused() {
-    let given = |before: Pod, after: Pod| {
+    let claiming = |before: Pod, after: Pod| {
         History::default()
             .pool(1, json!({}))
             .pod(&before)
@@ -172,10 +172,10 @@ fn a_claim_given_an_unusable_pod_is_accused() {
             .pod(&after.held_by("a"))
     };
     let warm = Pod::warm("w1");
-    given(warm.clone(), warm.unready()).is_guilty("I3", "not Ready");
-    given(Pod::pending("w1"), Pod::pending("w1")).is_guilty("I3", "in phase Pending");
-    given(warm.terminating(), warm.terminating()).is_guilty("I3", "terminating");
-    given(warm.clone(), warm.clone()).is_innocent();
+    claiming(warm.clone(), warm.unready()).is_guilty("I3", "not Ready");
+    claiming(Pod::pending("w1"), Pod::pending("w1")).is_guilty("I3", "in phase Pending");
+    claiming(warm.terminating(), warm.terminating()).is_guilty("I3", "terminating");
+    claiming(warm.clone(), warm.clone()).is_innocent();
     History::default()
         .new_claim("a", 0)
         .pod(&warm.held_by("a"))
@@ -184,15 +184,15 @@ fn a_claim_given_an_unusable_pod_is_accused() {
 
 #[test]
 fn a_claim_given_a_pod_before_its_time_is_accused() {
-    let given = |after_ms: i64| {
+    let claiming = |after_ms: i64| {
         let pool = History::default()
             .pool(1, json!({"minReadySeconds": 3}))
             .warm(1)
             .new_claim("a", 0);
         pool.later(after_ms).pod(&Pod::warm("w1").held_by("a"))
     };
-    given(1000).is_guilty("I3", "Ready for");
-    given(4000).is_innocent();
+    claiming(1000).is_guilty("I3", "Ready for");
+    claiming(4000).is_innocent();
 }
 
 #[test]
@@ -211,23 +211,23 @@ fn a_claim_given_the_pod_of_another_pool_is_accused() {
 #[test]
 fn a_claim_given_the_pod_of_a_pool_without_the_labels_that_it_asks_for_is_accused() {
     let labelled = |lang: &str| json!({"metadata": {"name": "p", "uid": "pool-p", "labels": {"lang": lang}}, "spec": {"replicas": 1}});
-    let mut roaming = claim("a", 0, json!({}));
-    roaming["spec"] = json!({"poolSelector": {"matchLabels": {"lang": "python"}}});
-    let given = |before: &[&str], after: &str| {
+    let mut selector_claim = claim("a", 0, json!({}));
+    selector_claim["spec"] = json!({"poolSelector": {"matchLabels": {"lang": "python"}}});
+    let claiming = |before: &[&str], after: &str| {
         let write = |h: History, lang: &&str| h.write(Change::Modified, Kind::Pool, labelled(lang));
         before
             .iter()
             .fold(History::default(), write)
             .warm(1)
-            .write(Change::Added, Kind::Claim, roaming.clone())
+            .write(Change::Added, Kind::Claim, selector_claim.clone())
             .write(Change::Modified, Kind::Pool, labelled(after))
             .pod(&Pod::warm("w1").held_by("a"))
     };
     let accused = "of pool p and the claim asks for one with {\"lang\": \"python\"}";
-    given(&["node"], "node").is_guilty("I3", accused);
-    given(&["python", "node"], "node").is_guilty("I3", accused);
-    given(&["python"], "python").is_innocent();
-    // It had them, or was given them, while the claim was there.
-    given(&["python"], "node").is_innocent();
-    given(&["node"], "python").is_innocent();
+    claiming(&["node"], "node").is_guilty("I3", accused);
+    claiming(&["python", "node"], "node").is_guilty("I3", accused);
+    claiming(&["python"], "python").is_innocent();
+    // The pool had the labels at some moment while the claim existed.
+    claiming(&["python"], "node").is_innocent();
+    claiming(&["node"], "python").is_innocent();
 }

@@ -1,4 +1,4 @@
-//! I4: how few and how many there may be.
+//! Checks rule I4 on budgets and limits.
 
 use crate::check::Rules;
 use crate::check::event::{Change, Kind};
@@ -244,13 +244,13 @@ fn a_deletion_that_was_held_up_is_excused_by_what_was_to_be_left_then() {
 #[test]
 fn a_claim_that_leaves_the_choice_has_sandboxes_made_only_where_the_labels_fit() {
     let made = |lang: &str| {
-        let mut roaming = claim("a", 0, json!({}));
-        roaming["spec"] = json!({"poolSelector": {"matchLabels": {"lang": "python"}}});
+        let mut selector_claim = claim("a", 0, json!({}));
+        selector_claim["spec"] = json!({"poolSelector": {"matchLabels": {"lang": "python"}}});
         let pool = json!({"metadata": {"name": "p", "uid": "pool-p", "labels": {"lang": lang}}, "spec": {"replicas": 1, "updateStrategy": {"maxUnavailable": 1}}});
         History::default()
             .write(Change::Modified, Kind::Pool, pool)
             .warm(1)
-            .write(Change::Added, Kind::Claim, roaming)
+            .write(Change::Added, Kind::Claim, selector_claim)
             .pod(&Pod::pending("more"))
     };
     made("python").is_innocent();

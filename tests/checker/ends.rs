@@ -1,4 +1,4 @@
-//! I2: how a claim ends, whose sandboxes may go then.
+//! Checks rule I2 on how claims end.
 
 use crate::check::Rules;
 use crate::check::event::{Change, Kind};
@@ -26,7 +26,7 @@ fn a_claim_that_fails_with_all_its_sandboxes_there_is_accused() {
         ..w1.clone()
     };
     after(&failed).is_innocent();
-    // One that never had any may end as it likes.
+    // A claim that never had a sandbox may fail at any time.
     let waited = History::default().pool(1, json!({})).new_claim("a", 0);
     waited.claim("a", json!({"phase": "Failed"})).is_innocent();
 }

@@ -1,4 +1,4 @@
-//! Histories written by hand.
+//! Builds histories by hand.
 
 use crate::check::event::{Change, Event, Kind};
 use crate::check::{Rules, Verdict, judge};

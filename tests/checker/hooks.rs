@@ -1,4 +1,4 @@
-//! Lifecycle hooks: who takes or deletes what others still hold is accused.
+//! Checks the rules on lifecycle hooks.
 
 use crate::check::event::{Change, Kind};
 use crate::history::{History, Pod};

@@ -1,5 +1,6 @@
-//! The judge of histories, judged: small histories written by hand show that each rule accuses the
-//! guilty and lets the innocent twin go. It needs no cluster.
+//! Checks the history checker with small histories written by hand.
+//!
+//! Each rule must report a violation, and accept the correct history beside it. No cluster is needed.
 
 #![allow(
     clippy::indexing_slicing,
@@ -15,12 +16,12 @@ mod check;
 
 mod batches;
 mod binding;
-mod blame;
 mod budget;
+mod deletions;
 mod ends;
 mod history;
 mod hooks;
 mod order;
-mod patience;
 mod revisions;
-mod told;
+mod wait_reason;
+mod work_conservation;

@@ -1,4 +1,4 @@
-//! I7: whose turn it is; and the history itself.
+//! Checks rule I7 on the order of service, and gaps in histories.
 
 use crate::check::event::{Change, Kind};
 use crate::check::{self, Rules};
@@ -55,7 +55,7 @@ fn who_started_after_they_came_cannot_tell_the_age_of_one_written_since_from_oth
     let started = |second: i64| {
         let at = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(second);
         Rules {
-            away: vec![(at, at)],
+            operator_down: vec![(at, at)],
             ..Rules::default()
         }
     };

@@ -1,4 +1,4 @@
-//! Claims that only take the update revision.
+//! Checks the rules for claims that take only the update revision.
 
 use crate::check::event::{Change, Kind};
 use crate::history::{History, Pod, claim};

@@ -1,4 +1,6 @@
-//! One claim for many sandboxes on a pool that has enough, again and again. The floor is the same binding by hand.
+//! Measures one claim for many sandboxes.
+//!
+//! The floor is the same binding by hand.
 
 use crate::Outcome;
 use crate::by_hand::Hand;

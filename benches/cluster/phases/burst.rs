@@ -1,4 +1,4 @@
-//! 300 claims at once on a pool that has enough for all of them.
+//! Measures 300 claims at once on a pool with enough sandboxes.
 
 use crate::Outcome;
 use crate::audit::OPERATOR;

@@ -1,4 +1,4 @@
-//! From an empty pool to 1,000 available sandboxes, and the memory that they take in the operator.
+//! Measures filling a pool with 1,000 sandboxes, and the operator's memory.
 
 use crate::Outcome;
 use crate::audit::OPERATOR;

@@ -1,4 +1,4 @@
-//! What the control plane itself takes for the same work, sent by hand.
+//! Measures the same writes by hand, without an operator.
 
 use super::burst::CLAIMS;
 use super::fill::WARM;

@@ -1,4 +1,4 @@
-//! A minute with nothing to do. Whatever is written then is written for ever.
+//! Measures writes and CPU of a minute at rest.
 
 use crate::Outcome;
 use crate::audit::OPERATOR;

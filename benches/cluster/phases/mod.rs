@@ -1,4 +1,4 @@
-//! The phases in their order. Each starts from a rested pool of its own and ends within a bound.
+//! Runs the phases in order, each within a time limit.
 
 mod batch;
 mod burst;

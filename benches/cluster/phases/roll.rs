@@ -1,4 +1,4 @@
-//! A new template through an idle pool of 20, a quarter at a time, with pods that take 2 s to become Ready.
+//! Measures a rollout of 20 sandboxes that become Ready after 2 s.
 
 use crate::Outcome;
 use crate::lab::Lab;

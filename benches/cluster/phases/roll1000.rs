@@ -1,6 +1,7 @@
-//! A new template through an idle pool of 1,000, a quarter at a time. What stands beside it as its floor is one such
-//! quarter replaced by hand in a pool of the same size, times the number of quarters: rounds one after the other. It is
-//! no bound from below, since the budget lets the operator begin the next round before the last of one is Ready.
+//! Measures a rollout of 1,000 sandboxes, a quarter at a time.
+//!
+//! Its floor is one quarter replaced by hand in a pool of the same size, times the number of quarters. That is no lower
+//! bound: the budget lets the operator start the next quarter before the last sandbox of a quarter is Ready.
 
 use super::fill::WARM;
 use crate::Outcome;

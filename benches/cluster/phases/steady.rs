@@ -1,5 +1,7 @@
-//! Claims at a steady rate: how long they take and what the operator writes for them. Each is deleted after a while and
-//! its sandbox replaced, or all are kept and served from stock, which leaves the machine to the bindings alone.
+//! Measures claims at a steady rate, and the operator's writes for them.
+//!
+//! Each claim is deleted after a while and its sandbox replaced, or all are kept and served from stock, which leaves the
+//! machine to the bindings alone.
 
 use crate::Outcome;
 use crate::audit::OPERATOR;

@@ -1,5 +1,6 @@
-//! Many claims that wait for their time to be over: half in the line of a pool that keeps none warm, half for a pool that
-//! is not there, each with a timer of its own.
+//! Measures 10,000 waiting claims, each with a timer.
+//!
+//! Half wait for a pool that keeps no sandbox warm, half for a pool that does not exist.
 
 use crate::Outcome;
 use crate::audit::OPERATOR;

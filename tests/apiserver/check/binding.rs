@@ -1,5 +1,7 @@
-//! I1: a pod belongs to at most one claim, ever, and a claim to as many pods as it asks for. I2: a claimed pod goes only
-//! through its claim. I3: a claim is given a pod that is usable at that moment.
+//! Checks I1, I2 and I3: which claim holds which pod.
+//!
+//! I1: a pod belongs to at most one claim, ever, and a claim to as many pods as it asks for. I2: a claimed pod is deleted
+//! only with its claim. I3: a claim takes a pod that is usable at that moment.
 
 use super::claim::Claim;
 use super::world::{Owner, Pod, Pool, Step};
@@ -52,26 +54,26 @@ impl Binding {
     pub fn judge(&mut self, scene: &Scene, step: &Step, out: &mut Vec<Finding>, figures: &mut Figures) {
         match step {
             Step::Pod(before, Some(after)) => {
-                self.held_by_one(scene, after, out, figures);
-                never_handed_on(before.as_ref(), after, out);
-                given_in_order(scene, &self.labels, before.as_ref(), after, out, figures);
+                self.has_one_claim(scene, after, out, figures);
+                stays_with_its_claim(before.as_ref(), after, out);
+                claimed_pod_is_usable(scene, &self.labels, before.as_ref(), after, out, figures);
                 if after.terminating {
-                    removed_through_its_claim(scene, before.as_ref(), out);
+                    deleted_only_with_its_claim(scene, before.as_ref(), out);
                 }
             }
-            Step::Pod(before, None) => removed_through_its_claim(scene, before.as_ref(), out),
+            Step::Pod(before, None) => deleted_only_with_its_claim(scene, before.as_ref(), out),
             // What others wrote into it is nothing that the operator said.
             Step::Claim(_, Some(after)) if scene.rules.forged.contains(&after.name) => {}
             Step::Claim(before, Some(after)) => {
-                self.publishes_its_own(scene, after, out);
-                keeps_its_word(before.as_ref(), after, out);
+                self.publishes_held_pods(scene, after, out);
+                status_stays_true(before.as_ref(), after, out);
             }
             Step::Pool(Some(pool)) => self.labels.note(pool, scene.now),
             Step::Claim(_, None) | Step::Pool(None) => {}
         }
     }
 
-    fn held_by_one(&mut self, scene: &Scene, pod: &Pod, out: &mut Vec<Finding>, figures: &mut Figures) {
+    fn has_one_claim(&mut self, scene: &Scene, pod: &Pod, out: &mut Vec<Finding>, figures: &mut Figures) {
         let by_owner = match &pod.owner {
             Owner::Claim { uid, .. } => Some(uid),
             _ => None,
@@ -113,7 +115,7 @@ impl Binding {
         }
     }
 
-    fn publishes_its_own(&mut self, scene: &Scene, claim: &Claim, out: &mut Vec<Finding>) {
+    fn publishes_held_pods(&mut self, scene: &Scene, claim: &Claim, out: &mut Vec<Finding>) {
         let name = &claim.name;
         if claim.sandboxes.len() > claim.wanted {
             let sentence = format!("claim {name} lists {} sandboxes", claim.sandboxes.len());
@@ -145,7 +147,7 @@ impl Binding {
     }
 }
 
-fn never_handed_on(before: Option<&Pod>, after: &Pod, out: &mut Vec<Finding>) {
+fn stays_with_its_claim(before: Option<&Pod>, after: &Pod, out: &mut Vec<Finding>) {
     if let Some(Pod {
         owner: owner @ Owner::Claim { .. },
         ..
@@ -161,7 +163,7 @@ fn never_handed_on(before: Option<&Pod>, after: &Pod, out: &mut Vec<Finding>) {
 }
 
 /// I3, at the event in which a pod becomes a claim's.
-fn given_in_order(
+fn claimed_pod_is_usable(
     scene: &Scene,
     labels: &Labels,
     before: Option<&Pod>,
@@ -181,7 +183,7 @@ fn given_in_order(
     }
     figures.served += 1;
     let mut faults = Vec::new();
-    // After a gap the pod is seen as it is now, which may be long after it was given.
+    // After a gap the pod is seen in its present state, maybe long after it was claimed.
     if !scene.gap {
         faults.extend((after.phase != "Running").then(|| format!("in phase {}", after.phase)));
         faults.extend(after.ready_since.is_none().then(|| "not Ready".into()));
@@ -231,7 +233,7 @@ fn too_young(scene: &Scene, pod: &Pod) -> Option<String> {
 }
 
 /// I2, at the event in which a pod starts to go.
-fn removed_through_its_claim(scene: &Scene, before: Option<&Pod>, out: &mut Vec<Finding>) {
+fn deleted_only_with_its_claim(scene: &Scene, before: Option<&Pod>, out: &mut Vec<Finding>) {
     let Some(pod) = before.filter(|p| !p.terminating) else {
         return;
     };
@@ -250,7 +252,7 @@ fn removed_through_its_claim(scene: &Scene, before: Option<&Pod>, out: &mut Vec<
 }
 
 /// What a claim's status has said stays said.
-fn keeps_its_word(before: Option<&Claim>, after: &Claim, out: &mut Vec<Finding>) {
+fn status_stays_true(before: Option<&Claim>, after: &Claim, out: &mut Vec<Finding>) {
     let Some(before) = before else { return };
     let name = &after.name;
     if !before.sandboxes.is_empty() && before.sandboxes != after.sandboxes && !after.replaces {

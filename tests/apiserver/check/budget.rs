@@ -1,5 +1,7 @@
-//! I4: the operator's deletions leave at least replicas - maxUnavailable available; unclaimed sandboxes
-//! are not created beyond replicas, maxSurge and the claims that wait; all pods together stay within maxTotal.
+//! Checks I4: rollout budget, surge and maxTotal.
+//!
+//! The operator's deletions leave at least replicas - maxUnavailable available. It does not create unclaimed sandboxes
+//! beyond replicas, maxSurge and the claims that wait. All pods together stay within maxTotal.
 
 use super::world::{Pod, Pool, Recent, Step, World};
 use super::{Figures, Finding, Scene};
@@ -35,23 +37,23 @@ impl Budget {
 
     pub fn judge(&mut self, scene: &Scene, step: &Step, out: &mut Vec<Finding>, figures: &mut Figures) {
         let Step::Pod(before, after) = step else { return };
-        let Some(one) = after.as_ref().or(before.as_ref()) else {
+        let Some(current) = after.as_ref().or(before.as_ref()) else {
             return;
         };
         // Without its pool the garbage collector is at work, not the operator.
-        let Some(pool) = scene.world.pools.get(&one.pool) else {
+        let Some(pool) = scene.world.pools.get(&current.pool) else {
             return;
         };
         let counts = self.0.entry(pool.name.clone()).or_default();
         match (before, after) {
             (None, Some(created)) => {
-                counts.not_too_many(scene, pool, created, out);
+                counts.stays_within_limits(scene, pool, created, out);
             }
             (Some(before), after) if before.is_available(pool, scene.now) => {
                 let deleted = after.as_ref().is_none_or(|a| a.terminating);
                 let drained = after.as_ref().is_some_and(|a| a.state == "draining");
                 if drained || (deleted && !scene.rules.deleted_by_others.contains(&before.uid)) {
-                    counts.not_too_few(scene, pool, before, out, figures);
+                    counts.leaves_enough_available(scene, pool, before, out, figures);
                 } else if after.as_ref().is_none_or(|a| !a.is_available(pool, scene.now)) {
                     counts.losses.push(scene.now);
                 }
@@ -62,7 +64,7 @@ impl Budget {
 }
 
 impl Counts {
-    fn not_too_few(
+    fn leaves_enough_available(
         &mut self,
         scene: &Scene,
         pool: &Pool,
@@ -103,7 +105,7 @@ impl Counts {
         out.push(Finding::new("I4", &self.of_pool(scene, pool, deleted), sentence));
     }
 
-    fn not_too_many(&mut self, scene: &Scene, pool: &Pool, created: &Pod, out: &mut Vec<Finding>) {
+    fn stays_within_limits(&mut self, scene: &Scene, pool: &Pool, created: &Pod, out: &mut Vec<Finding>) {
         let from = scene.now - scene.rules.held_up;
         let wanted = self.wanted.since(from).max().unwrap_or(0);
         let waiting = self.waiting.since(from).max().unwrap_or(0);
@@ -134,8 +136,8 @@ impl Counts {
         }
     }
 
-    fn of_pool<'a>(&self, scene: &'a Scene, pool: &Pool, one: &'a Pod) -> Vec<&'a str> {
+    fn of_pool<'a>(&self, scene: &'a Scene, pool: &Pool, pod: &'a Pod) -> Vec<&'a str> {
         let others = scene.world.pods.values().filter(|p| p.pool == pool.name);
-        others.map(|p| p.uid.as_str()).chain([one.uid.as_str()]).collect()
+        others.map(|p| p.uid.as_str()).chain([pod.uid.as_str()]).collect()
     }
 }

@@ -1,13 +1,13 @@
-//! A claim as typed facts.
+//! Reads a claim's object into typed fields.
 
 use super::event::{Event, condition, items, strings, text};
 use jiff::Timestamp;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Whose turn comes first: priority, highest first, then age. Age is the creation time, in whole seconds; a claim
-/// may be stored after one of the next second.
-pub type Place = (Reverse<i64>, String, u64);
+/// Order of service: highest priority first, then age. Age is the creation time in whole seconds, and a claim may be
+/// stored after a claim of the next second.
+pub type QueuePosition = (Reverse<i64>, String, u64);
 
 #[derive(Clone, Debug)]
 pub struct Claim {
@@ -16,7 +16,7 @@ pub struct Claim {
     pub pool: String,
     /// Sandboxes that it asks for.
     pub wanted: usize,
-    /// Any pool with these labels may serve it; `pool` is the one that does, once its status says so.
+    /// Any pool with these labels may serve it; `pool` is the assigned pool, once the status says so.
     pub selector: Option<BTreeMap<String, String>>,
     /// A sandbox that it loses is replaced.
     pub replaces: bool,
@@ -27,7 +27,7 @@ pub struct Claim {
     pub latest: bool,
     pub phase: String,
     /// Its condition Bound has a reason and a message, and its phase fits.
-    pub is_told: bool,
+    pub has_wait_reason: bool,
     pub terminating: bool,
     /// Stored under a looser schema, it asks for nothing that can be understood.
     pub unreadable: bool,
@@ -40,7 +40,7 @@ pub struct Claim {
     pub came_at: Timestamp,
     /// Its latest event.
     rv: u64,
-    /// When it had all its pods; nothing while it waits for others in the place of lost ones.
+    /// When it had all its pods; none while it waits for replacements of lost pods.
     pub served_at: Option<Timestamp>,
     /// When it had all its pods for the first time.
     pub first_served: Option<Timestamp>,
@@ -74,7 +74,7 @@ impl Claim {
             priority: o["spec"]["priority"].as_i64().unwrap_or(0),
             latest: text(o, "/spec/revisionPolicy") == "Latest",
             phase: text(o, "/status/phase").into(),
-            is_told: text(o, "/status/phase") == "Pending"
+            has_wait_reason: text(o, "/status/phase") == "Pending"
                 && condition(o, "Bound").is_some_and(|c| {
                     c["status"] == "False"
                         && !text(c, "/reason").is_empty()
@@ -106,7 +106,7 @@ impl Claim {
         self.served_at.is_none() && self.is_undecided()
     }
 
-    /// Nobody has written to it since it came.
+    /// Its first event is its latest: no write has changed it.
     pub fn is_as_it_came(&self) -> bool {
         self.rv == self.came_rv
     }
@@ -119,7 +119,7 @@ impl Claim {
         }
     }
 
-    pub fn place(&self) -> Place {
+    pub fn queue_position(&self) -> QueuePosition {
         (Reverse(self.priority), self.created.clone(), self.came_rv)
     }
 

@@ -1,4 +1,4 @@
-//! I2: a bound claim ends only when it has lost a sandbox or its time is over.
+//! Checks I2: a bound claim ends only after a loss or its lifetime.
 
 use super::claim::Claim;
 use super::world::{Pool, Step};
@@ -21,7 +21,7 @@ impl Ends {
             Step::Claim(_, Some(after)) if scene.rules.forged.contains(&after.name) => {}
             Step::Claim(Some(before), Some(after)) if before.phase != after.phase => {
                 let fault = match after.phase.as_str() {
-                    "Failed" if before.phase == "Bound" => has_lost_none(scene, before),
+                    "Failed" if before.phase == "Bound" => lost_no_sandbox(scene, before),
                     "Expired" => self.too_early(scene, before, after),
                     _ => None,
                 };
@@ -59,8 +59,8 @@ impl Ends {
     }
 }
 
-/// One that has ended with success is not lost: that is its tenant's doing.
-fn has_lost_none(scene: &Scene, claim: &Claim) -> Option<String> {
+/// A sandbox that ended with success is not lost: its tenant ended it.
+fn lost_no_sandbox(scene: &Scene, claim: &Claim) -> Option<String> {
     let is_there = |uid: &String| {
         let pod = scene.world.pods.get(uid);
         pod.is_some_and(|pod| !pod.terminating && pod.phase != "Failed")

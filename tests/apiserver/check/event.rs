@@ -1,4 +1,4 @@
-//! One observed change of one object, as a line of the history file and as a line for people.
+//! Describes one observed change of one object.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -1,5 +1,4 @@
-//! The say that others have: no sandbox is claimed before its preNormal handlers are on, and none is deleted
-//! while a preDelete handler is.
+//! Checks lifecycle hooks: claims need preNormal handlers, deletions need preDelete handlers removed.
 
 use super::world::{Handlers, Owner, Pod, Step};
 use super::{Finding, Scene};

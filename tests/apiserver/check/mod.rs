@@ -1,18 +1,19 @@
-//! The judge. It replays a history, in the order in which the API server made it, and accuses every
-//! breach of an invariant, with the events that prove it. It knows the objects only as JSON and shares
-//! no code with the operator.
+//! Replays a history and reports every event that breaks an invariant.
+//!
+//! Events are replayed in the order of the API server. The checker reads objects as JSON and shares no code with the
+//! operator, so it cannot repeat the operator's mistakes.
 
 mod binding;
-pub mod blame;
 mod budget;
 mod claim;
+pub mod deletions;
 mod ends;
 pub mod event;
 mod hooks;
 mod order;
-mod patience;
-mod told;
+mod wait_reason;
 pub mod waits;
+mod work_conservation;
 pub mod world;
 
 use binding::Binding;
@@ -22,29 +23,29 @@ use ends::Ends;
 use event::Event;
 use jiff::{SignedDuration, Timestamp};
 use order::Order;
-use patience::Patience;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use told::Told;
+use wait_reason::WaitReasons;
 use waits::Waits;
+use work_conservation::WorkConservation;
 use world::World;
 
 /// What a scenario declares about itself.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// Pods (by UID) that somebody other than the operator deleted.
+    /// Pods (by UID) that another user than the operator deleted.
     pub deleted_by_others: BTreeSet<String>,
     /// A younger claim may be served this much before an older one: two writes of one moment.
     pub same_moment: SignedDuration,
-    /// While a sandbox is available for a claim, it or one before it is served at least this often; `None` where
-    /// it is not said when nobody was at work.
+    /// While a sandbox is available for a claim, that claim or an earlier one is served at least this often. `None` skips
+    /// the check, where it is unknown when an operator ran.
     pub idle: Option<SignedDuration>,
-    /// Pods and claims (by name) of which somebody wrote labels or status in the operator's name.
+    /// Pods and claims (by name) whose labels or status were forged in the operator's name.
     pub forged: BTreeSet<String>,
-    /// What one that is gone had asked for may still happen this long after the next one has begun.
+    /// Requests of an operator that ended may still be executed this long after the next one started.
     pub lingers: SignedDuration,
-    /// From when to when nobody was at work.
-    pub away: Vec<(Timestamp, Timestamp)>,
+    /// Intervals in which no operator ran.
+    pub operator_down: Vec<(Timestamp, Timestamp)>,
     /// When the watcher stopped: silence before it is judged as well.
     pub ended: Option<Timestamp>,
     /// What claims took or others broke this shortly before a deletion could not be known to who deleted: a binding
@@ -70,7 +71,7 @@ impl Default for Rules {
             idle: Some(SignedDuration::from_secs(5)),
             forged: BTreeSet::new(),
             lingers: SignedDuration::from_secs(5),
-            away: Vec::new(),
+            operator_down: Vec::new(),
             ended: None,
             unseen: SignedDuration::from_millis(250),
             held_up: SignedDuration::from_secs(2),
@@ -82,23 +83,24 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// Since when somebody has been at work without a break, no earlier than `since`; after `now` where nobody is.
-    fn at_work_since(&self, since: Timestamp, now: Timestamp) -> Timestamp {
-        let until_now = self.away.iter().filter(|(from, _)| *from <= now);
+    /// Since when an operator has run without a break, no earlier than `since`; after `now` while none runs.
+    fn operator_up_since(&self, since: Timestamp, now: Timestamp) -> Timestamp {
+        let until_now = self.operator_down.iter().filter(|(from, _)| *from <= now);
         until_now.fold(since, |since, (_, to)| since.max(*to))
     }
 
-    /// What one that is gone had asked for, for a claim that it knew, may still happen while the next one begins.
+    /// Whether a request of an ended operator, for a claim that it knew, may still be executed.
     fn may_linger(&self, claim: Option<&Claim>, now: Timestamp) -> bool {
-        self.away.iter().any(|(from, to)| {
+        self.operator_down.iter().any(|(from, to)| {
             let lately = *from <= now && now.duration_since(*to) <= self.lingers;
             lately && claim.is_none_or(|claim| claim.came_at <= *to)
         })
     }
 
-    /// Who started since knows the claim from a list, which tells its age in whole seconds and when it was written last.
+    /// An operator started since knows the claim from a list, which shows the creation time in whole seconds and the
+    /// last write.
     fn is_known_from_a_list(&self, claim: &Claim, now: Timestamp) -> bool {
-        self.away
+        self.operator_down
             .iter()
             .any(|(from, to)| *from <= now && claim.came_at <= *to)
     }
@@ -174,13 +176,13 @@ impl fmt::Display for Figures {
         if !claim.is_empty() {
             write!(f, " ({claim})")?;
         }
-        for (count, what) in [
+        for (count, description) in [
             (self.swapped, "served out of order within a moment"),
             (self.spare_holds, "second pods held"),
             (self.gaps, "gaps in the history"),
         ] {
             if count > 0 {
-                write!(f, ", {count} {what}")?;
+                write!(f, ", {count} {description}")?;
             }
         }
         Ok(())
@@ -201,9 +203,9 @@ pub fn sort(events: &mut [Event]) {
 
 /// Replays `events`, which must be sorted, and judges every one of them.
 pub fn judge(events: &[Event], rules: &Rules) -> Verdict {
-    let (mut patience, mut order) = (Patience::default(), Order::default());
+    let (mut work_conservation, mut order) = (WorkConservation::default(), Order::default());
     let (mut binding, mut budget) = (Binding::default(), Budget::default());
-    let (mut ends, mut told) = (Ends::default(), Told::default());
+    let (mut ends, mut wait_reasons) = (Ends::default(), WaitReasons::default());
     let (mut world, mut trail, mut accusations) = (World::default(), Trail::default(), Vec::new());
     let mut figures = Figures {
         events: events.len(),
@@ -237,11 +239,11 @@ pub fn judge(events: &[Event], rules: &Rules) -> Verdict {
         budget.judge(&scene, &step, &mut findings, &mut figures);
         hooks::judge(&scene, &step, &mut findings);
         order.judge(&scene, &step, &mut findings, &mut figures);
-        patience.judge(&scene, &step, &mut findings, &mut figures);
-        told.judge(&scene, &step, &mut findings);
+        work_conservation.judge(&scene, &step, &mut findings, &mut figures);
+        wait_reasons.judge(&scene, &step, &mut findings);
         world.apply(event, step);
         budget.note(&world, now);
-        patience.note(&world, now, &mut figures);
+        work_conservation.note(&world, now, &mut figures);
         accusations.extend(findings.into_iter().map(|f| trail.prove(f)));
     }
     let scene = Scene {
@@ -251,9 +253,9 @@ pub fn judge(events: &[Event], rules: &Rules) -> Verdict {
         world: &world,
     };
     let mut findings = Vec::new();
-    order.settle(&scene, &mut findings, &mut figures);
-    patience.finish(&scene, &mut findings, &mut figures);
-    told.time_passes(&scene, &mut findings);
+    order.confirm(&scene, &mut findings, &mut figures);
+    work_conservation.finish(&scene, &mut findings, &mut figures);
+    wait_reasons.advance_time(&scene, &mut findings);
     accusations.extend(findings.into_iter().map(|f| trail.prove(f)));
     Verdict { accusations, figures }
 }
@@ -267,12 +269,12 @@ struct Scene<'a> {
 }
 
 /// Calls `look` with the world after every event.
-pub fn replay(events: &[Event], mut look: impl FnMut(&World, &Event)) {
+pub fn replay(events: &[Event], mut inspect: impl FnMut(&World, &Event)) {
     let mut world = World::default();
     for event in events {
         let step = world.step(event);
         world.apply(event, step);
-        look(&world, event);
+        inspect(&world, event);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Many waiting times, and how they are spread.
+//! Computes percentiles of waiting times.
 
 use jiff::SignedDuration;
 use std::fmt;

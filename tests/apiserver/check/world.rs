@@ -1,4 +1,4 @@
-//! The objects of one namespace at one point of the history, as typed facts, and recent values of counts.
+//! Tracks the objects of one namespace at one point of the history.
 
 use super::claim::Claim;
 use super::event::{Event, condition, is_ready, items, strings, text};
@@ -233,7 +233,7 @@ impl Recent {
         }
     }
 
-    /// Forgets what ceased to hold before `from`; gives what held since.
+    /// Drops values that ended before `from`, and returns the values since.
     pub fn since(&mut self, from: Timestamp) -> impl Iterator<Item = i64> {
         while self.0.get(1).is_some_and(|(at, _)| *at <= from) {
             self.0.pop_front();
@@ -354,7 +354,8 @@ impl World {
         here.map(|c| i64::try_from(c.wanted).unwrap_or(i64::MAX)).sum()
     }
 
-    /// Whether the pool could ever hold what the claim asks for. For one that it cannot, nobody else has to wait.
+    /// Whether the pool could ever hold what the claim asks for. Other claims need not wait for a claim that it
+    /// cannot serve.
     pub fn can_ever_serve(&self, claim: &Claim) -> bool {
         let wanted = i64::try_from(claim.wanted).unwrap_or(i64::MAX);
         self.pools.get(&claim.pool).is_some_and(|pool| {
@@ -367,5 +368,5 @@ impl World {
 }
 
 fn count<T>(all: impl Iterator<Item = T>, which: impl Fn(&T) -> bool) -> i64 {
-    i64::try_from(all.filter(|one| which(one)).count()).unwrap_or(i64::MAX)
+    i64::try_from(all.filter(|item| which(item)).count()).unwrap_or(i64::MAX)
 }

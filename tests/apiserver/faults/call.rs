@@ -1,4 +1,4 @@
-//! What a request asks for, read from its method and path.
+//! Parses verb, namespace and resource of a request.
 
 use hyper::{Method, Uri};
 

@@ -1,10 +1,12 @@
-//! What goes wrong between an operator and its API server, by rule and by the dice. The proxy asks here; stories
-//! write the rules. The watcher of the history and the stories themselves never come through here.
+//! Decides which requests of an operator fail, and how.
+//!
+//! The proxy asks here; stories write the rules. Requests of the history watcher and of the stories do not pass the proxy.
 
 mod call;
 pub mod proxy;
 mod stream;
 
+use crate::lock::lock;
 use crate::wait;
 use call::Call;
 use rand::rngs::StdRng;
@@ -12,7 +14,7 @@ use rand::{RngExt, SeedableRng};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// One kind of fault.
@@ -22,7 +24,7 @@ pub enum Fault {
     Refused(u16),
     /// Carried out, and answered with this code.
     AnsweredWith(u16),
-    /// Carried out, and the connection closed in place of a reply.
+    /// Executed, and the connection closed without a reply.
     ReplyLost,
     /// Not carried out, and the connection closed.
     Dropped,
@@ -32,13 +34,13 @@ pub enum Fault {
     ReplyHangs,
     /// Carried out this much later.
     Late(Duration),
-    /// A watch that tells of an event, and so of those after it, this much later.
+    /// A watch that delivers an event, and the events after it, this much later.
     EventLate(Duration),
     /// A watch whose connection breaks at an event.
     Broken,
     /// A watch that is answered with 410: what it asks for is no longer there.
     Gone,
-    /// A watch that tells of 410 in the place of an event, and ends.
+    /// A watch that delivers an error 410 instead of an event, and ends.
     GoneInside,
     /// A watch without bookmarks.
     NoBookmarks,
@@ -69,7 +71,7 @@ pub struct Rule {
     pub fault: Fault,
     /// Of each call, or of each event of a watch, that the rule is about: from 0 to 1.
     pub chance: f64,
-    /// Only calls in this namespace; empty: those about the whole cluster.
+    /// Only calls in this namespace. Empty: calls about the whole cluster.
     pub namespace: Option<String>,
     /// Only these verbs, as the audit log has them.
     pub verbs: &'static [&'static str],
@@ -105,7 +107,7 @@ impl Faults {
 
     /// From now on these rules hold too.
     pub fn add(&self, rules: impl IntoIterator<Item = Rule>) {
-        guard(&self.0.rules).extend(rules);
+        lock(&self.0.rules).extend(rules);
     }
 
     /// The rules about one namespace hold no longer; with none, all of them.
@@ -113,9 +115,9 @@ impl Faults {
         self.replace(namespace, []);
     }
 
-    /// In the place of the rules that [`Faults::stop`] would end these hold, without a moment in between.
+    /// Replaces the rules that [`Faults::stop`] would remove, at once.
     pub fn replace(&self, namespace: Option<&str>, rules: impl IntoIterator<Item = Rule>) {
-        let mut all = guard(&self.0.rules);
+        let mut all = lock(&self.0.rules);
         all.retain(|rule| namespace.is_some() && rule.namespace.as_deref() != namespace);
         all.extend(rules);
     }
@@ -127,7 +129,7 @@ impl Faults {
 
     /// How often each fault has struck the calls of one namespace; an empty one has the calls of all of them.
     pub fn struck(&self, namespace: &str) -> BTreeMap<String, usize> {
-        let struck = guard(&self.0.struck);
+        let struck = lock(&self.0.struck);
         let here = struck.iter().filter(|((of, _), _)| of == namespace);
         here.map(|((_, fault), times)| (fault.clone(), *times)).collect()
     }
@@ -142,20 +144,20 @@ impl Faults {
 
     /// The fault that strikes this call, by the first rule whose dice fall so.
     fn on(&self, call: &Call, about: fn(&Fault) -> bool) -> Option<Fault> {
-        let rules = guard(&self.0.rules);
+        let rules = lock(&self.0.rules);
         let here = rules.iter().filter(|r| about(&r.fault) && r.is_about(call));
         let fault = here
             .into_iter()
-            .find(|rule| guard(&self.0.dice).random_bool(rule.chance))?
+            .find(|rule| lock(&self.0.dice).random_bool(rule.chance))?
             .fault;
         drop(rules);
         self.count(call, &fault.to_string());
         Some(fault)
     }
 
-    fn count(&self, call: &Call, what: &str) {
-        let key = (call.namespace.clone(), what.to_string());
-        *guard(&self.0.struck).entry(key).or_default() += 1;
+    fn count(&self, call: &Call, fault: &str) {
+        let key = (call.namespace.clone(), fault.to_string());
+        *lock(&self.0.struck).entry(key).or_default() += 1;
     }
 
     fn silences(&self) -> u64 {
@@ -205,8 +207,4 @@ impl Fault {
     fn is_of_a_call(&self) -> bool {
         !self.is_of_an_event() && *self != Self::NoBookmarks
     }
-}
-
-fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

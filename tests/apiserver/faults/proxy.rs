@@ -1,4 +1,4 @@
-//! An HTTP server on loopback that hands the operator's requests on to the API server, or does worse.
+//! Forwards the operator's requests to the API server, and injects faults.
 
 use super::call::Call;
 use super::{Fault, Faults, stream};
@@ -31,7 +31,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Starts one that speaks to the API server as `client`, and writes `kubeconfig`.
+    /// Starts a proxy that calls the API server as `client`, and writes `kubeconfig`.
     pub fn start(runtime: &Handle, client: Client, kubeconfig: &Path, seed: u64) -> Result<Self, String> {
         let listener = runtime
             .block_on(TcpListener::bind("127.0.0.1:0"))
@@ -82,8 +82,8 @@ async fn answer(client: Client, faults: Faults, request: Request<Incoming>) -> R
     let call = Call::read(request.method(), request.uri());
     let fault = faults.on(&call, Fault::is_of_a_call);
     match fault {
-        Some(Fault::Refused(code)) => return Ok(refusal(code)),
-        Some(Fault::Gone) => return Ok(refusal(410)),
+        Some(Fault::Refused(code)) => return Ok(error_reply(code)),
+        Some(Fault::Gone) => return Ok(error_reply(410)),
         Some(Fault::Dropped) => return Err(io::ErrorKind::ConnectionReset.into()),
         Some(Fault::Hangs) => return pending().await,
         Some(Fault::Late(by)) => tokio::time::sleep(by).await,
@@ -96,13 +96,13 @@ async fn answer(client: Client, faults: Faults, request: Request<Incoming>) -> R
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
     let handed_on =
         tokio::spawn(async move { client.send(Request::from_parts(parts, Body::from(body))).await });
-    // A client that gives up does not take back what it has sent.
+    // Cancelling a request does not undo it, so it is forwarded to its end.
     let reply = handed_on
         .await
         .map_err(io::Error::other)?
         .map_err(io::Error::other)?;
     match fault {
-        Some(Fault::AnsweredWith(code)) => Ok(refusal(code)),
+        Some(Fault::AnsweredWith(code)) => Ok(error_reply(code)),
         Some(Fault::ReplyLost) => Err(io::ErrorKind::ConnectionReset.into()),
         Some(Fault::ReplyHangs) => pending().await,
         _ if call.verb == "watch" && reply.status().is_success() => Ok(reply.map(|body| {
@@ -113,7 +113,7 @@ async fn answer(client: Client, faults: Faults, request: Request<Incoming>) -> R
     }
 }
 
-fn refusal(code: u16) -> Reply {
+fn error_reply(code: u16) -> Reply {
     let body = Full::from(status(code).to_string()).map_err(|never| match never {});
     let mut reply = Response::new(BodyExt::boxed_unsync(body));
     *reply.status_mut() = code.try_into().unwrap_or_default();
@@ -125,7 +125,7 @@ fn refusal(code: u16) -> Reply {
     reply
 }
 
-/// A `Status` as the API server words its refusals.
+/// A `Status` as the API server words its rejections.
 pub fn status(code: u16) -> Value {
     let (reason, message) = match code {
         403 => ("Forbidden", "exceeded quota: narrow"),

@@ -1,4 +1,4 @@
-//! The events of a watch on their way through the proxy, one JSON object a line.
+//! Injects faults into the events of a watch.
 
 use super::call::Call;
 use super::{Fault, Faults};
@@ -46,7 +46,7 @@ impl Watch {
         while !self.ended {
             let Some(line) = self.line().await else {
                 self.ended = true;
-                // The end of a silenced watch is not told either.
+                // A silenced watch stays open, even when the API server ends it.
                 if self.opened < self.faults.silences() {
                     return std::future::pending().await;
                 }

@@ -1,10 +1,10 @@
-//! Claims keep coming, five a second, while everything that a user does to a pool is done to it.
+//! Checks claims during a rollout, a scale to zero and a pool's deletion.
 
 use crate::api::POOLS;
 use crate::claimants::Claimants;
+use crate::cluster_state::wait_until_at_rest;
 use crate::extremes::AT_ONCE;
 use crate::objects::{pool, sim, with};
-use crate::rest::settle;
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
@@ -23,8 +23,8 @@ fn python(image: usize) -> Value {
 }
 
 /// Waits until the status says that it is about the latest spec, and `holds`.
-fn status(scene: &Scene, what: &str, holds: impl Fn(&Value) -> bool) -> Result<(), String> {
-    wait::until(what, PATIENCE, || {
+fn status(scene: &Scene, condition: &str, holds: impl Fn(&Value) -> bool) -> Result<(), String> {
+    wait::until(condition, PATIENCE, || {
         let pool = scene.pool("python")?;
         let status = &pool["status"];
         let seen = status["observedGeneration"] == pool["metadata"]["generation"];
@@ -45,8 +45,8 @@ pub fn claims_keep_coming_through_a_rollout_a_scale_to_zero_and_a_pool_made_anew
     scene.declare(|rules| rules.unseen = AT_ONCE);
     let operator = scene.lab.start_operator()?;
     scene.create_pool(&python(1))?;
-    settle(scene, PATIENCE)?;
-    let claimants = Claimants::come(scene, "python");
+    wait_until_at_rest(scene, PATIENCE)?;
+    let claimants = Claimants::start(scene, "python");
     for round in 0..rounds {
         let image = 2 + round;
         scene.roll_to("python", &format!("sandbox:{image}"))?;
@@ -66,8 +66,8 @@ pub fn claims_keep_coming_through_a_rollout_a_scale_to_zero_and_a_pool_made_anew
         status(scene, "the new pool was filled", almost_full)?;
         stay();
     }
-    let came = claimants.leave()?;
-    settle(scene, PATIENCE)?;
+    let came = claimants.stop()?;
+    wait_until_at_rest(scene, PATIENCE)?;
     wait::ensure(scene.pods()?.len() == WARM as usize, || {
         format!("{WARM} should be left of all that {came} claims had")
     })?;

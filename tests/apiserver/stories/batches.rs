@@ -1,9 +1,9 @@
-//! Claims for several sandboxes, and what a pool says for its claims.
+//! Checks claims for several sandboxes, and defaults that a pool sets for claims.
 
-use super::{bound, burst};
+use super::{all_bound, bound, burst};
 use crate::check::event::{items, text};
+use crate::cluster_state::{label, wait_until_at_rest};
 use crate::objects::{pool, sim, with};
-use crate::rest::{label, settle};
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
@@ -18,15 +18,15 @@ fn warming(replicas: i64, more: &Value) -> Value {
 
 pub fn a_batch_is_bound_all_together_and_younger_claims_wait_for_it(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&warming(4, &json!({"scaleStrategy": {"maxUnavailable": 2}})))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     scene.create_claim("batch", "python", &json!({"replicas": 10}))?;
     let younger = burst(scene, "younger", 4, "python", &json!({}))?;
     let batch = bound(scene, "batch")?;
     wait::ensure(sandboxes(&batch) == 10, || batch["status"].to_string())?;
-    younger.iter().try_for_each(|c| bound(scene, c).map(drop))?;
-    settle(scene, 60)?;
+    all_bound(scene, &younger)?;
+    wait_until_at_rest(scene, 60)?;
     scene.delete_claim("batch")?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
 pub fn two_hundred_sandboxes_in_one_claim(scene: &Scene) -> Result<(), String> {
@@ -40,14 +40,14 @@ pub fn two_hundred_sandboxes_in_one_claim(scene: &Scene) -> Result<(), String> {
     wait::ensure(sandboxes(&many) == 200, || {
         format!("{} are listed", sandboxes(&many))
     })?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
 pub fn what_a_pool_says_for_its_claims_holds_where_they_say_nothing(scene: &Scene) -> Result<(), String> {
     let metadata = json!({"labels": {"team": "red"}, "annotations": {"example.com/from": "pool"}});
     let defaults = json!({"claimDefaults": {"onEmpty": "Fail", "podMetadata": metadata}});
     scene.create_pool(&pool("python", 1, &defaults))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let own = json!({"podMetadata": {"labels": {"team": "blue"}}});
     scene.create_claim("first", "python", &own)?;
     let first = bound(scene, "first")?;
@@ -57,7 +57,7 @@ pub fn what_a_pool_says_for_its_claims_holds_where_they_say_nothing(scene: &Scen
         metadata["labels"]["team"] == "blue" && metadata["annotations"]["example.com/from"] == "pool";
     wait::ensure(merged, || metadata.to_string())?;
     scene.patch_pool("python", &json!({"spec": {"replicas": 0}}))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     scene.create_claim("second", "python", &json!({}))?;
     super::in_phase(scene, "second", "Failed", 30)?;
     scene.create_claim("third", "python", &json!({"onEmpty": "Create"}))?;
@@ -66,14 +66,14 @@ pub fn what_a_pool_says_for_its_claims_holds_where_they_say_nothing(scene: &Scen
 
 pub fn a_batch_given_up_leaves_nothing_behind(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 3, &json!({"capacity": {"maxTotal": 3}})))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     scene.create_claim("first", "python", &json!({}))?;
     bound(scene, "first")?;
     let batch = json!({"replicas": 3, "onEmpty": "Wait", "waitTimeoutSeconds": 3});
     scene.create_claim("batch", "python", &batch)?;
     super::in_phase(scene, "batch", "Failed", 30)?;
     scene.delete_claim("first")?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let none = |pod: &&Value| label(pod, "claim") == "batch";
     let pods = scene.pods()?;
     wait::ensure(pods.iter().find(none).is_none(), || {

@@ -1,4 +1,4 @@
-//! The tests' own eyes: a breach made by hand, on real objects, is seen and accused.
+//! Checks that the checker reports real violations made by hand.
 
 use super::sandbox;
 use crate::api::{Api, CLAIMS, NAMESPACES, PODS, POOLS};
@@ -11,10 +11,10 @@ use serde_json::json;
 
 /// What is done to a pool of four, of which one may be missing, and to the sandbox of claim `victim`: the sandbox, and the
 /// names of the others.
-type Deed = fn(&Crime, held: &str, warm: &[String]) -> Result<(), String>;
+type Violation = fn(&Setup, held: &str, warm: &[String]) -> Result<(), String>;
 
-struct Crime<'a> {
-    /// Whoever runs the tests.
+struct Setup<'a> {
+    /// The user who runs the tests.
     user: &'a Api,
     /// The operator's own account, beside the operator.
     operator: Api,
@@ -22,7 +22,7 @@ struct Crime<'a> {
 }
 
 /// The verdict on the history of a namespace in which that is done.
-fn committed(scene: &Scene, deed: Deed) -> Result<Verdict, String> {
+fn committed(scene: &Scene, deed: Violation) -> Result<Verdict, String> {
     let (lab, elsewhere) = (scene.lab, format!("{}-2", scene.namespace));
     let elsewhere = elsewhere.as_str();
     let (api, cluster) = (&lab.api, &lab.cluster);
@@ -48,7 +48,7 @@ fn committed(scene: &Scene, deed: Deed) -> Result<Verdict, String> {
         .filter(|p| p["metadata"]["labels"]["warmpool.dev/state"] == "warm")
         .filter_map(|p| p["metadata"]["name"].as_str().map(String::from))
         .collect();
-    let crime = Crime {
+    let crime = Setup {
         user: api,
         operator: lab.as_operator()?,
         namespace: elsewhere,
@@ -72,7 +72,7 @@ fn accused(verdict: &Verdict, rule: &str) -> bool {
     verdict.accusations.iter().any(|a| a.rule == rule)
 }
 
-/// The pod is given to somebody else, and then deleted under its claim; the pool is robbed of all at once.
+/// The claimed pod is labeled for another claim and then deleted, and so are all unclaimed pods.
 pub fn a_breach_by_the_operator_is_accused(scene: &Scene) -> Result<(), String> {
     let verdict = committed(scene, |crime, held, warm| {
         let label = json!({"metadata": {"labels": {"warmpool.dev/claim-uid": "somebody-else"}}});

@@ -1,13 +1,14 @@
-//! Every strategy through a pool of 40 while five claims come in a second, each beside the same rollout in quiet. The
-//! quiet one shows what the operator takes, exactly; of the busy one the judge and the margin say that what is missing
-//! beyond the budget was taken by claims.
+//! Checks every rollout strategy on 40 sandboxes under five claims a second.
+//!
+//! Each rollout also runs without claims. That one shows exactly what the operator takes; under load, the checker and the
+//! margin show that only claims took what is missing beyond the budget.
 
 use super::pool_says;
 use super::rollouts::everything_unclaimed_runs;
 use crate::claimants::Claimants;
+use crate::cluster_state::{ClusterState, label, wait_until_at_rest};
 use crate::extremes::{self, AT_ONCE, Extremes};
 use crate::objects::{NEW_IMAGE, pool, sim, with};
-use crate::rest::{Census, label, settle};
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
@@ -24,13 +25,13 @@ pub fn full_pool(scene: &Scene, strategy: &Value) -> Result<(), String> {
     );
     scene.declare(|rules| rules.unseen = AT_ONCE);
     scene.create_pool(&pool("python", REPLICAS, &spec))?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
-/// Does something to the pool, and gives how far it went meanwhile; the runner prints that at its end.
+/// Changes the pool, and returns its extremes meanwhile. The runner prints them at the end.
 pub fn measured(
     scene: &Scene,
-    what: &str,
+    label: &str,
     act: impl FnOnce() -> Result<(), String>,
 ) -> Result<Extremes, String> {
     let version = scene.pool("python")?["metadata"]["resourceVersion"].clone();
@@ -39,7 +40,7 @@ pub fn measured(
     act()?;
     let seconds = began.elapsed().as_secs_f64();
     let seen = extremes::since(&scene.history(), "python", from);
-    scene.lab.tell(format!("{what}: {seen}, {seconds:.1} s"));
+    scene.lab.print_at_end(format!("{label}: {seen}, {seconds:.1} s"));
     Ok(seen)
 }
 
@@ -69,22 +70,22 @@ fn exactly(seen: &Extremes, least: i64, most: i64) -> Result<(), String> {
     })
 }
 
-fn rolled(scene: &Scene, what: &str, image: &str) -> Result<Extremes, String> {
-    measured(scene, what, || {
+fn rolled(scene: &Scene, label: &str, image: &str) -> Result<Extremes, String> {
+    measured(scene, label, || {
         scene.roll_to("python", image)?;
         complete(scene)
     })
 }
 
-/// Rolls twice, first in quiet and then while claims come, and gives both.
+/// Rolls twice, first without claims and then under load, and returns both extremes.
 fn quiet_then_busy(scene: &Scene, name: &str, strategy: &Value) -> Result<(Extremes, Extremes), String> {
     full_pool(scene, strategy)?;
     let quiet = rolled(scene, &format!("{name}, no claims"), NEW_IMAGE)?;
-    settle(scene, 60)?;
-    let claimants = Claimants::come(scene, "python");
+    wait_until_at_rest(scene, 60)?;
+    let claimants = Claimants::start(scene, "python");
     let busy = rolled(scene, &format!("{name}, 5 claims/s"), NEWER_IMAGE);
-    claimants.leave()?;
-    settle(scene, 60)?;
+    claimants.stop()?;
+    wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", NEWER_IMAGE)?;
     Ok((quiet, busy?))
 }
@@ -131,14 +132,14 @@ pub fn a_busy_pool_on_replenish_changes_only_by_what_claims_take(scene: &Scene) 
     })?;
     exactly(&quiet, 40, 40)?;
     let busy = measured(scene, "OnReplenish, 5 claims/s", || {
-        let claimants = Claimants::come(scene, "python");
+        let claimants = Claimants::start(scene, "python");
         std::thread::sleep(Duration::from_secs(6));
-        claimants.leave().map(drop)
+        claimants.stop().map(drop)
     })?;
     keeps_its_budget(&busy)?;
     let gone = deleted_unclaimed(scene);
     wait::ensure(gone == 0, || format!("{gone} unclaimed sandboxes were deleted"))?;
-    // What comes in a sandbox's place is new, and the first that is available is the first to be claimed.
+    // Replacements have the new template, and the sandbox that became available first is claimed first.
     wait::until("the pool was full again", 30, || {
         let status = scene.pool("python")?["status"].clone();
         let some = status["updated"]
@@ -155,7 +156,7 @@ pub fn a_busy_partition_keeps_its_share_and_then_lets_go(scene: &Scene) -> Resul
         pool_says(scene, "python", "Progressing", "PartitionComplete").map(drop)
     })?;
     exactly(&quiet, 30, 40)?;
-    let claimants = Claimants::come(scene, "python");
+    let claimants = Claimants::start(scene, "python");
     let kept = measured(scene, "partition 50% kept, 5 claims/s", || {
         std::thread::sleep(Duration::from_secs(4));
         Ok(())
@@ -165,16 +166,16 @@ pub fn a_busy_partition_keeps_its_share_and_then_lets_go(scene: &Scene) -> Resul
         scene.patch_pool("python", &json!({"spec": {"updateStrategy": {"partition": 0}}}))?;
         complete(scene)
     });
-    claimants.leave()?;
-    settle(scene, 60)?;
+    claimants.stop()?;
+    wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)?;
     keeps_its_budget(&released?)
 }
 
 /// How many unclaimed sandboxes run that image.
 pub fn running(scene: &Scene, image: &str) -> Result<usize, String> {
-    let census = Census::take(scene)?;
-    let here = census.unclaimed("python").into_iter();
+    let state = ClusterState::read(scene)?;
+    let here = state.unclaimed("python").into_iter();
     Ok(here
         .filter(|p| p["spec"]["containers"][0]["image"] == image)
         .count())

@@ -1,4 +1,4 @@
-//! Many thousands of claims through one pool leave nothing behind in the operator: `make churn`.
+//! Checks that memory, threads and files do not grow: `make churn`.
 
 use crate::api::{Api, CLAIMS, NAMESPACES, POOLS};
 use crate::check::event::text;
@@ -37,12 +37,12 @@ async fn claimant(api: Api, namespace: &'static str, next: Arc<AtomicU64>, end: 
             return Ok(());
         }
         let (name, path) = (format!("run-{number}"), CLAIMS.path(namespace));
-        let (object, one) = (claim(&name, "python", &json!({})), format!("{path}/{name}"));
+        let (object, claim_path) = (claim(&name, "python", &json!({})), format!("{path}/{name}"));
         api.call_async("POST", &path, Some(("application/json", &object)))
             .await?;
         let came = Instant::now();
         loop {
-            let seen = api.call_async("GET", &one, None).await?;
+            let seen = api.call_async("GET", &claim_path, None).await?;
             if text(&seen, "/status/phase") == "Bound" {
                 break;
             }
@@ -51,7 +51,7 @@ async fn claimant(api: Api, namespace: &'static str, next: Arc<AtomicU64>, end: 
             })?;
             tokio::time::sleep(LOOK).await;
         }
-        api.call_async("DELETE", &one, None).await?;
+        api.call_async("DELETE", &claim_path, None).await?;
     }
 }
 
@@ -88,7 +88,7 @@ pub fn memory_threads_and_files_do_not_grow_with_claims(scene: &Scene) -> Result
     let (api, namespace) = (&scene.lab.api, "churn");
     eprintln!("{claims} claims through a pool of {REPLICAS}, {AT_ONCE} at a time; CLAIMS={claims}");
     let operator = scene.lab.start_operator()?;
-    // Not the namespace of the scene: nobody needs a history of all this.
+    // Not the namespace of the scene, because a history of all these claims would be too long.
     make_namespace(scene.lab, namespace)?;
     api.create(POOLS, namespace, &pool("python", REPLICAS, &json!({})))?;
     full(api, namespace)?;
@@ -103,7 +103,7 @@ pub fn memory_threads_and_files_do_not_grow_with_claims(scene: &Scene) -> Result
     }
     sleep(IDLE);
     let last = measured(&operator, claims, began)?;
-    scene.lab.tell(format!(
+    scene.lab.print_at_end(format!(
         "churn: after {FIRST} claims {first}; after {claims} {last}"
     ));
     wait::ensure(last.resident_kib < first.resident_kib + MORE_MEMORY_KIB, || {

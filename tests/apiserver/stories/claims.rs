@@ -1,17 +1,17 @@
-//! A claim gets a sandbox, keeps it, and gives it back by going.
+//! Checks that a claim gets a sandbox, keeps it and releases it.
 
-use super::{bound, burst, in_phase, names, sandbox, says};
+use super::{all_bound, bound, burst, in_phase, names, sandbox, says};
 use crate::api::{CLAIMS, PODS};
 use crate::check::event::{Kind, items, text};
+use crate::cluster_state::{is, label, wait_until_at_rest};
 use crate::objects::{self, sim};
-use crate::rest::{is, label, settle};
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::json;
 
 pub fn a_claim_on_a_warm_pool_is_bound_to_a_warm_sandbox(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&objects::pool("python", 3, &json!({})))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     for name in names("run", 4) {
         let warm: Vec<String> = scene
             .pods()?
@@ -37,7 +37,7 @@ pub fn a_claim_on_a_warm_pool_is_bound_to_a_warm_sandbox(scene: &Scene) -> Resul
         wait::ensure(claim["status"]["sandboxes"][0]["warm"] == true, || {
             claim["status"].to_string()
         })?;
-        settle(scene, 30)?;
+        wait_until_at_rest(scene, 30)?;
     }
     let printed = scene.kubectl(&["get", "sandboxclaims", "run-0"], None)?;
     let (pod, _) = sandbox(&scene.claim("run-0")?);
@@ -49,7 +49,7 @@ pub fn a_claim_on_a_warm_pool_is_bound_to_a_warm_sandbox(scene: &Scene) -> Resul
 
 pub fn a_claim_on_an_empty_pool_gets_a_sandbox_made_for_it(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&objects::pool("python", 0, &sim(&[("ready-after", "500ms")])))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     let claims = burst(scene, "run", 6, "python", &json!({}))?;
     for name in &claims {
         let status = bound(scene, name)?["status"].clone();
@@ -58,12 +58,8 @@ pub fn a_claim_on_an_empty_pool_gets_a_sandbox_made_for_it(scene: &Scene) -> Res
         })?;
     }
     // Six claims, six sandboxes, and none besides.
-    settle(scene, 30)?;
-    let made = scene
-        .history()
-        .iter()
-        .filter(|e| e.kind == Kind::Pod && e.change.name() == "ADDED")
-        .count();
+    wait_until_at_rest(scene, 30)?;
+    let made = super::pods_created(&scene.history());
     wait::ensure(made == 6, || format!("{made} pods were made for 6 claims"))
 }
 
@@ -77,20 +73,20 @@ pub fn a_claim_that_only_waits_gets_no_sandbox_made_for_it(scene: &Scene) -> Res
     })?;
     scene.kubectl(&["scale", "pool", "python", "--replicas=1"], None)?;
     bound(scene, "run")?;
-    settle(scene, 30)
+    wait_until_at_rest(scene, 30)
 }
 
 pub fn a_claim_that_must_not_wait_fails_on_an_empty_pool(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&objects::pool("python", 0, &json!({})))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     scene.create_claim("unlucky", "python", &json!({"onEmpty": "Fail"}))?;
     in_phase(scene, "unlucky", "Failed", 30)?;
     says(scene, "unlucky", "Bound", "PoolEmpty")?;
     scene.patch_pool("python", &json!({"spec": {"replicas": 2}}))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     scene.create_claim("lucky", "python", &json!({"onEmpty": "Fail"}))?;
     bound(scene, "lucky")?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     in_phase(scene, "unlucky", "Failed", 0).map(drop)
 }
 
@@ -120,23 +116,21 @@ pub fn a_claim_not_bound_in_time_fails_for_good(scene: &Scene) -> Result<(), Str
         format!("it failed after {waited:?} s of 2")
     })?;
     scene.patch_pool("python", &json!({"spec": {"replicas": 1}}))?;
-    settle(scene, 30)
+    wait_until_at_rest(scene, 30)
 }
 
 pub fn a_released_claim_takes_its_sandbox_along(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&objects::pool("python", 3, &json!({})))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     let claims = burst(scene, "run", 3, "python", &json!({}))?;
-    claims
-        .iter()
-        .try_for_each(|claim| bound(scene, claim).map(drop))?;
-    settle(scene, 30)?;
+    all_bound(scene, &claims)?;
+    wait_until_at_rest(scene, 30)?;
     wait::ensure(scene.pods()?.len() == 6, || {
         "three claimed and three warm should be six".into()
     })?;
     let (pod, _) = sandbox(&scene.claim("run-1")?);
     scene.delete_claim("run-1")?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     wait::ensure(scene.pod(&pod).is_err(), || format!("{pod} outlived its claim"))?;
     wait::ensure(scene.pods()?.len() == 5, || {
         "two claimed and three warm should be five".into()
@@ -152,7 +146,7 @@ pub fn a_released_claim_takes_its_sandbox_along(scene: &Scene) -> Result<(), Str
 
 pub fn the_claims_metadata_comes_with_the_binding(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&objects::pool("python", 1, &json!({})))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     let extra = json!({"podMetadata": {"labels": {"team": "red"}, "annotations": {"example.com/run": "42"}}});
     scene.create_claim("run", "python", &extra)?;
     let (pod, _) = sandbox(&bound(scene, "run")?);
@@ -178,12 +172,12 @@ pub fn a_claim_for_a_missing_pool_waits_and_is_served_when_it_appears(scene: &Sc
     })?;
     scene.create_pool(&objects::pool("python", 1, &json!({})))?;
     bound(scene, "early")?;
-    settle(scene, 30)
+    wait_until_at_rest(scene, 30)
 }
 
 pub fn a_bound_claim_tells_what_becomes_of_its_sandbox(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&objects::pool("python", 3, &json!({})))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     burst(scene, "run", 3, "python", &json!({}))?;
     let pod_of = |claim: &str| Ok::<_, String>(sandbox(&bound(scene, claim)?).0);
     let steer = |pod: &str, key: &str, value: &str| {
@@ -199,7 +193,7 @@ pub fn a_bound_claim_tells_what_becomes_of_its_sandbox(scene: &Scene) -> Result<
     says(scene, "run-1", "Bound", "SandboxLost")?;
     scene.kubectl(&["delete", "pod", &deleted], None)?;
     says(scene, "run-2", "Bound", "SandboxLost")?;
-    // The failed pod stays for its claimant to look into; nobody but the claim removes it.
+    // The failed pod stays, so that its claimant can inspect it. Only the claim removes it.
     wait::throughout("the failed sandbox stays with its claim", 3, || {
         let pod = scene.pod(&broken)?;
         wait::ensure(label(&pod, "claim") == "run-1", || pod["metadata"].to_string())
@@ -208,7 +202,7 @@ pub fn a_bound_claim_tells_what_becomes_of_its_sandbox(scene: &Scene) -> Result<
         .lab
         .api
         .delete_all(CLAIMS, &scene.namespace, &names("run", 3))?;
-    settle(scene, 30)
+    wait_until_at_rest(scene, 30)
 }
 
 pub fn a_full_pool_says_exhausted_and_serves_on_as_claims_go(scene: &Scene) -> Result<(), String> {
@@ -231,9 +225,7 @@ pub fn a_full_pool_says_exhausted_and_serves_on_as_claims_go(scene: &Scene) -> R
     for claim in claims.iter().filter(|c| !waiting.contains(c)).take(2) {
         scene.delete_claim(claim)?;
     }
-    waiting
-        .iter()
-        .try_for_each(|claim| bound(scene, claim).map(drop))?;
+    all_bound(scene, &waiting)?;
     claims.iter().try_for_each(|claim| scene.delete_claim(claim))?;
-    settle(scene, 30)
+    wait_until_at_rest(scene, 30)
 }

@@ -1,28 +1,25 @@
-//! The operator dies at the worst moments, or is there twice, or its API server goes away. These stories
-//! play alone, with operators of their own.
+//! Checks crashes of the operator and the API server, and two operators.
+//!
+//! These stories run alone, with operators of their own.
 
 use super::rollouts::{everything_unclaimed_runs, identities};
 use super::templates::{says_throughout, uids};
-use super::{bound, burst, pool_says};
+use super::{all_bound, bound, burst, pool_says};
 use crate::api::TEMPLATES;
+use crate::cluster_state::{ClusterState, wait_until_at_rest};
 use crate::objects::{NEW_IMAGE, pool, pool_of, sim, template, with};
-use crate::rest::{Census, settle};
 use crate::scene::Scene;
 use crate::wait;
 use jiff::SignedDuration;
 use serde_json::json;
 
-/// While nobody is at work claims wait, and that is no breach.
-fn nobody_at_work(scene: &Scene) {
+/// Claims may wait while no operator runs.
+fn allow_idle_time(scene: &Scene) {
     scene.declare(|rules| rules.idle = None);
 }
 
 fn pods_made(scene: &Scene) -> usize {
-    scene
-        .history()
-        .iter()
-        .filter(|e| e.kind.name() == "Pod" && e.change.name() == "ADDED")
-        .count()
+    super::pods_created(&scene.history())
 }
 
 pub fn killed_while_it_fills_a_pool(scene: &Scene) -> Result<(), String> {
@@ -35,7 +32,7 @@ pub fn killed_while_it_fills_a_pool(scene: &Scene) -> Result<(), String> {
         operator.kill()?;
         operator = scene.lab.start_operator()?;
     }
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     wait::ensure(pods_made(scene) == 30, || {
         format!("{} pods were made for a pool of 30", pods_made(scene))
     })?;
@@ -43,47 +40,43 @@ pub fn killed_while_it_fills_a_pool(scene: &Scene) -> Result<(), String> {
 }
 
 pub fn killed_in_a_burst_of_claims(scene: &Scene) -> Result<(), String> {
-    nobody_at_work(scene);
+    allow_idle_time(scene);
     let mut operator = scene.lab.start_operator()?;
     scene.create_pool(&pool("python", 20, &json!({})))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     for round in ["a", "b", "c"] {
         let claims = burst(scene, round, 20, "python", &json!({}))?;
         wait::until("a few claims were served", 30, || {
-            let served = Census::take(scene)?.claimed("python").len();
+            let served = ClusterState::read(scene)?.claimed("python").len();
             wait::ensure(served >= 3, || format!("{served} were"))
         })?;
         operator.kill()?;
         operator = scene.lab.start_operator()?;
-        claims
-            .iter()
-            .try_for_each(|claim| bound(scene, claim).map(drop))?;
-        settle(scene, 60)?;
+        all_bound(scene, &claims)?;
+        wait_until_at_rest(scene, 60)?;
         claims.iter().try_for_each(|claim| scene.delete_claim(claim))?;
-        settle(scene, 60)?;
+        wait_until_at_rest(scene, 60)?;
     }
     operator.stop()
 }
 
 pub fn killed_in_the_middle_of_a_rollout(scene: &Scene) -> Result<(), String> {
-    nobody_at_work(scene);
+    allow_idle_time(scene);
     let mut operator = scene.lab.start_operator()?;
     let spec = with(
         sim(&[("ready-after", "300ms")]),
         &json!({"updateStrategy": {"maxUnavailable": "25%"}}),
     );
     scene.create_pool(&pool("python", 12, &spec))?;
-    settle(scene, 60)?;
-    burst(scene, "run", 3, "python", &json!({}))?
-        .iter()
-        .try_for_each(|c| bound(scene, c).map(drop))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
+    all_bound(scene, &burst(scene, "run", 3, "python", &json!({}))?)?;
+    wait_until_at_rest(scene, 60)?;
     let before = identities(scene, "python")?;
     scene.roll_to("python", NEW_IMAGE)?;
     for updated in [1, 5, 9] {
         wait::until(&format!("{updated} sandboxes were new"), 30, || {
-            let census = Census::take(scene)?;
-            let unclaimed = census.unclaimed("python");
+            let state = ClusterState::read(scene)?;
+            let unclaimed = state.unclaimed("python");
             let new = unclaimed
                 .iter()
                 .filter(|p| p["spec"]["containers"][0]["image"] == NEW_IMAGE)
@@ -93,7 +86,7 @@ pub fn killed_in_the_middle_of_a_rollout(scene: &Scene) -> Result<(), String> {
         operator.kill()?;
         operator = scene.lab.start_operator()?;
     }
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)?;
     let after = identities(scene, "python")?;
     wait::ensure(before == after, || {
@@ -103,49 +96,47 @@ pub fn killed_in_the_middle_of_a_rollout(scene: &Scene) -> Result<(), String> {
 }
 
 pub fn told_to_end_in_a_burst_of_claims(scene: &Scene) -> Result<(), String> {
-    nobody_at_work(scene);
+    allow_idle_time(scene);
     // Claims of one second have no order that is stored, so the next operator may take them in another.
     scene.declare(|rules| rules.same_moment = SignedDuration::from_secs(60));
     let operator = scene.lab.start_operator()?;
     scene.create_pool(&pool("python", 60, &json!({})))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let claims = burst(scene, "run", 100, "python", &json!({}))?;
     wait::until("a few claims were served", 30, || {
-        let served = Census::take(scene)?.claimed("python").len();
+        let served = ClusterState::read(scene)?.claimed("python").len();
         wait::ensure(served >= 5, || format!("{served} were"))
     })?;
     operator.stop()?;
-    // What it had begun it has finished: no sandbox is held by a claim that was not told of it.
-    let census = Census::take(scene)?;
-    let half_done = census
+    // The operator finished the bindings it had begun: every claim that holds a sandbox lists it in its status.
+    let state = ClusterState::read(scene)?;
+    let half_done = state
         .claims
         .iter()
         .filter(|c| c["status"]["phase"] != "Bound")
         .count();
-    scene.lab.tell(format!(
+    scene.lab.print_at_end(format!(
         "claims left to the next operator by SIGTERM in a burst of 100: {half_done}"
     ));
-    census.nothing_leaked()?;
+    state.nothing_leaked()?;
     let operator = scene.lab.start_operator()?;
-    claims
-        .iter()
-        .try_for_each(|claim| bound(scene, claim).map(drop))?;
-    settle(scene, 90)?;
+    all_bound(scene, &claims)?;
+    wait_until_at_rest(scene, 90)?;
     operator.stop()
 }
 
 pub fn changes_made_while_it_was_down_are_caught_up_with(scene: &Scene) -> Result<(), String> {
-    nobody_at_work(scene);
+    allow_idle_time(scene);
     let operator = scene.lab.start_operator()?;
     scene.create_pool(&pool("python", 6, &json!({})))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let claims = burst(scene, "gone", 2, "python", &json!({}))?;
-    claims.iter().try_for_each(|c| bound(scene, c).map(drop))?;
-    settle(scene, 60)?;
+    all_bound(scene, &claims)?;
+    wait_until_at_rest(scene, 60)?;
     operator.stop()?;
     claims.iter().try_for_each(|claim| scene.delete_claim(claim))?;
     burst(scene, "new", 3, "python", &json!({}))?;
-    let warm = Census::take(scene)?
+    let warm = ClusterState::read(scene)?
         .unclaimed("python")
         .iter()
         .map(|p| p["metadata"]["name"].clone())
@@ -161,7 +152,7 @@ pub fn changes_made_while_it_was_down_are_caught_up_with(scene: &Scene) -> Resul
     scene.patch_pool("python", &json!({"spec": {"replicas": 4}}))?;
     scene.roll_to("python", NEW_IMAGE)?;
     let operator = scene.lab.start_operator()?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     operator.stop()
 }
 
@@ -170,7 +161,7 @@ pub fn a_template_missing_over_a_restart_changes_nothing(scene: &Scene) -> Resul
     let shared = template("shared", &json!({}));
     scene.create(TEMPLATES, &shared)?;
     scene.create_pool(&pool_of("shared", "python", 4, &json!({})))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let (full, before) = (scene.pool("python")?, uids(scene)?);
     operator.stop()?;
     scene.lab.api.delete(TEMPLATES, &scene.namespace, "shared")?;
@@ -178,7 +169,7 @@ pub fn a_template_missing_over_a_restart_changes_nothing(scene: &Scene) -> Resul
     pool_says(scene, "python", "Progressing", "TemplateNotFound")?;
     scene.create_claim("run", "python", &json!({}))?;
     bound(scene, "run")?;
-    // The claim has taken one, and nothing is made in its place.
+    // The claim has taken a sandbox, and the pool creates no replacement without a template.
     says_throughout(scene, "python", "TemplateNotFound", 3)?;
     wait::ensure(uids(scene)? == before, || {
         format!("the pods were {before:?} and are {:?}", uids(scene))
@@ -192,7 +183,7 @@ pub fn a_template_missing_over_a_restart_changes_nothing(scene: &Scene) -> Resul
     operator.stop()?;
     let operator = scene.lab.start_operator()?;
     scene.create(TEMPLATES, &shared)?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let after = uids(scene)?;
     wait::ensure(before.iter().all(|uid| after.contains(uid)), || {
         format!("the same template rolled {before:?} to {after:?}")
@@ -200,62 +191,56 @@ pub fn a_template_missing_over_a_restart_changes_nothing(scene: &Scene) -> Resul
     operator.stop()
 }
 
-pub fn two_at_work(scene: &Scene) {
+pub fn expect_two_operators(scene: &Scene) {
     scene.declare(|rules| {
         rules.two_operators = true;
-        // One cannot know what the other did a moment ago, and where both give away the last sandboxes, a
-        // claim may have to wait for the next: two at once promise no order.
+        // Neither operator knows what the other did a moment ago. Where both bind the last sandboxes, a claim may
+        // wait for the next one, so two operators keep no order.
         rules.unseen = SignedDuration::from_secs(1);
         rules.same_moment = SignedDuration::from_secs(60);
     });
 }
 
 pub fn two_operators_at_once_do_no_harm(scene: &Scene) -> Result<(), String> {
-    two_at_work(scene);
+    expect_two_operators(scene);
     let (first, second) = (scene.lab.start_operator()?, scene.lab.start_operator()?);
     scene.create_pool(&pool("python", 20, &sim(&[("ready-after", "200ms")])))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let claims = burst(scene, "run", 60, "python", &json!({}))?;
     scene.roll_to("python", NEW_IMAGE)?;
-    claims
-        .iter()
-        .try_for_each(|claim| bound(scene, claim).map(drop))?;
-    settle(scene, 90)?;
+    all_bound(scene, &claims)?;
+    wait_until_at_rest(scene, 90)?;
     claims.iter().try_for_each(|claim| scene.delete_claim(claim))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     first.stop()?;
     second.stop()
 }
 
 pub fn a_second_operator_takes_over_from_a_killed_one(scene: &Scene) -> Result<(), String> {
-    two_at_work(scene);
+    expect_two_operators(scene);
     let (first, second) = (scene.lab.start_operator()?, scene.lab.start_operator()?);
     scene.create_pool(&pool("python", 10, &json!({})))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let claims = burst(scene, "run", 10, "python", &json!({}))?;
     first.kill()?;
-    claims
-        .iter()
-        .try_for_each(|claim| bound(scene, claim).map(drop))?;
-    settle(scene, 60)?;
+    all_bound(scene, &claims)?;
+    wait_until_at_rest(scene, 60)?;
     second.stop()
 }
 
 fn api_server_goes_away(scene: &Scene, how: &str) -> Result<(), String> {
-    nobody_at_work(scene);
+    allow_idle_time(scene);
     scene.declare(|rules| rules.gaps = true);
     let mut operator = scene.lab.start_operator()?;
     operator.server_restarts = true;
     scene.create_pool(&pool("python", 12, &sim(&[("ready-after", "100ms")])))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let mut claims = burst(scene, "before", 20, "python", &json!({}))?;
     scene.lab.cluster.tool(&[how, "apiserver"])?;
     scene.lab.cluster.tool(&["start", "apiserver"])?;
     claims.extend(burst(scene, "after", 5, "python", &json!({}))?);
-    claims
-        .iter()
-        .try_for_each(|claim| bound(scene, claim).map(drop))?;
-    settle(scene, 60)?;
+    all_bound(scene, &claims)?;
+    wait_until_at_rest(scene, 60)?;
     operator.stop()
 }
 

@@ -1,10 +1,10 @@
-//! Sandboxes that do not come up, and rollouts that get nowhere.
+//! Checks sandboxes that never become ready, and rollouts that make no progress.
 
 use super::pool_says;
 use super::rollouts::everything_unclaimed_runs;
 use crate::check::event::{condition, text};
+use crate::cluster_state::wait_until_at_rest;
 use crate::objects::{NEW_IMAGE, OLD_IMAGE, pool, sim, with};
-use crate::rest::settle;
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
@@ -40,12 +40,12 @@ fn brought_up_slowly(scene: &Scene, dying: (&str, &str), deadline: u32) -> Resul
     wait::ensure((2..=8).contains(&later), || {
         format!("after the first fill {later} pods were made: {:?}", made(scene))
     })?;
-    // What is mended is tried at once, whatever the pause had grown to.
+    // A fixed template is tried at once, however long the backoff is by now.
     scene.patch_pool(
         "python",
         &json!({"spec": {"template": {"metadata": {"annotations": null}}}}),
     )?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
 pub fn sandboxes_that_do_not_come_up_are_replaced_ever_more_slowly(scene: &Scene) -> Result<(), String> {
@@ -59,7 +59,7 @@ pub fn sandboxes_that_die_at_once_are_replaced_ever_more_slowly(scene: &Scene) -
 pub fn a_rollout_that_gets_nowhere_says_so_and_ends_when_it_is_undone(scene: &Scene) -> Result<(), String> {
     let fields = json!({"progressDeadlineSeconds": 3, "updateStrategy": {"maxUnavailable": 1}});
     scene.create_pool(&pool("python", 4, &fields))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let template = |image: &str, hold: Value| {
         json!({"spec": {"template": {
             "metadata": {"annotations": {"sim.warmpool.dev/hold": hold}},
@@ -80,6 +80,6 @@ pub fn a_rollout_that_gets_nowhere_says_so_and_ends_when_it_is_undone(scene: &Sc
         &[&waits[..], &["--for=condition=Progressing=true"]].concat(),
         None,
     )?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", OLD_IMAGE)
 }

@@ -1,21 +1,21 @@
-//! Labels of ours edited by hand: what is not understood is left alone, and replaced.
+//! Checks that sandboxes with labels edited by hand are left alone and replaced.
 
 use crate::api::PODS;
-use crate::check::event::{Event, Kind, text};
+use crate::check::event::text;
+use crate::cluster_state::{ClusterState, wait_until_at_rest};
 use crate::objects::pool;
-use crate::rest::{Census, settle};
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
 
 const REPLICAS: usize = 4;
 
-/// Sets labels of one warm sandbox of a full pool, and gives its name.
+/// Sets labels of one warm sandbox of a full pool, and returns its name.
 fn edited(scene: &Scene, labels: &Value) -> Result<String, String> {
     scene.create_pool(&pool("python", 4, &json!({})))?;
-    settle(scene, 30)?;
-    let census = Census::take(scene)?;
-    let victim = census
+    wait_until_at_rest(scene, 30)?;
+    let state = ClusterState::read(scene)?;
+    let victim = state
         .unclaimed("python")
         .first()
         .map(|p| text(p, "/metadata/name").to_string());
@@ -30,16 +30,15 @@ fn edited(scene: &Scene, labels: &Value) -> Result<String, String> {
 }
 
 fn is_full_without_it(scene: &Scene) -> Result<(), String> {
-    let (census, pool) = (Census::take(scene)?, scene.pool("python")?);
-    let unclaimed = census.unclaimed("python").len();
+    let (state, pool) = (ClusterState::read(scene)?, scene.pool("python")?);
+    let unclaimed = state.unclaimed("python").len();
     let status = &pool["status"];
     wait::ensure(unclaimed == REPLICAS && status["available"] == REPLICAS, || {
         format!("{unclaimed} unclaimed, status {status}")
     })
 }
 
-/// The edited pod stays as it is, neither deleted nor handed out; the pool gets another in its place, and
-/// only one.
+/// The edited pod is neither changed, deleted nor claimed. The pool creates exactly one replacement.
 fn left_alone_and_replaced(scene: &Scene, victim: &str) -> Result<(), String> {
     let uid = scene.pod(victim)?["metadata"]["uid"].clone();
     wait::until("the pool was full without the edited pod", 30, || {
@@ -50,15 +49,11 @@ fn left_alone_and_replaced(scene: &Scene, victim: &str) -> Result<(), String> {
         let same = pod["metadata"]["uid"] == uid && pod["metadata"]["deletionTimestamp"].is_null();
         wait::ensure(same, || pod["metadata"].to_string())
     })?;
-    // The status may have told of the edited pod still when the new one was there already.
+    // The status may still have counted the edited pod when its replacement existed already.
     wait::until("the pool stayed full without the edited pod", 30, || {
         is_full_without_it(scene)
     })?;
-    let made = scene
-        .history()
-        .iter()
-        .filter(|e: &&Event| e.kind == Kind::Pod && e.change.name() == "ADDED")
-        .count();
+    let made = super::pods_created(&scene.history());
     wait::ensure(made == REPLICAS + 1, || {
         format!("{made} pods were made where one more than {REPLICAS} should be")
     })?;
@@ -96,16 +91,16 @@ pub fn a_label_set_right_again_brings_the_sandbox_back(scene: &Scene) -> Result<
     wait::until("the pool was full without the edited pod", 30, || {
         is_full_without_it(scene)
     })?;
-    let mended = json!({"metadata": {"labels": {"warmpool.dev/state": "warm"}}});
-    scene.lab.api.merge(PODS, &scene.namespace, &victim, &mended)?;
+    let fixed = json!({"metadata": {"labels": {"warmpool.dev/state": "warm"}}});
+    scene.lab.api.merge(PODS, &scene.namespace, &victim, &fixed)?;
     // Now there is one too many, which goes.
-    settle(scene, 30)
+    wait_until_at_rest(scene, 30)
 }
 
 pub fn labels_of_others_are_nobodys_business(scene: &Scene) -> Result<(), String> {
     let victim = edited(scene, &json!({"team": "red", "warmpool.dev/unheard-of": "yes"}))?;
     wait::throughout("the pool stays as it is", 3, || {
         scene.pod(&victim)?;
-        Census::take(scene)?.at_rest()
+        ClusterState::read(scene)?.at_rest()
     })
 }

@@ -1,11 +1,11 @@
-//! One operator leads and another stands by; the leader dies, is told to end, or stands still for too long.
+//! Checks leader election: a leader is killed, terminated or suspended.
 
-use super::{bound, burst, in_phase};
+use super::{all_bound, bound, burst, in_phase};
 use crate::api::LEASES;
 use crate::check::event::text;
+use crate::cluster_state::wait_until_at_rest;
 use crate::objects::pool;
 use crate::operator::Operator;
-use crate::rest::settle;
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ fn leader_and_standby(scene: &Scene) -> Result<(Operator, Operator), String> {
     let standby = scene.lab.start_operator_with(&[])?;
     standby.says("standing by", 30)?;
     scene.create_pool(&pool("python", 20, &json!({})))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     wait::ensure(!standby.text().contains("created"), || {
         format!("it stands by and works:\n{}", standby.tail())
     })?;
@@ -47,9 +47,9 @@ fn first_binding(scene: &Scene, claim: &str, since: Instant) -> Result<Duration,
     Ok(since.elapsed())
 }
 
-fn took_at_most(what: &str, took: Duration, limit: Duration) -> Result<(), String> {
+fn took_at_most(action: &str, took: Duration, limit: Duration) -> Result<(), String> {
     wait::ensure(took <= limit, || {
-        format!("{what} took {took:.1?}, more than {limit:?}")
+        format!("{action} took {took:.1?}, more than {limit:?}")
     })
 }
 
@@ -64,7 +64,7 @@ pub fn after_a_kill_the_standby_binds_within_the_lease_time_and_a_second(
     let took = first_binding(scene, "run", killed)?;
     scene
         .lab
-        .tell(format!("first binding after a kill of the leader: {took:.1?}"));
+        .print_at_end(format!("first binding after a kill of the leader: {took:.1?}"));
     took_at_most("the first binding", took, LEASE_TIME + Duration::from_secs(1))?;
     // The killed one had renewed the lease less than a renew deadline ago, and that was waited for.
     wait::ensure(took >= LEASE_TIME - RENEW_DEADLINE, || {
@@ -75,7 +75,7 @@ pub fn after_a_kill_the_standby_binds_within_the_lease_time_and_a_second(
     wait::ensure(transitions(&after) == transitions(&before).map(|n| n + 1), || {
         format!("{before} became {after}")
     })?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     standby.stop()?;
     let released = lease(scene)?;
     wait::ensure(
@@ -87,20 +87,18 @@ pub fn after_a_kill_the_standby_binds_within_the_lease_time_and_a_second(
 pub fn after_sigterm_in_a_burst_the_standby_binds_within_two_seconds(scene: &Scene) -> Result<(), String> {
     let (leader, standby) = leader_and_standby(scene)?;
     let claims = burst(scene, "run", 15, "python", &json!({}))?;
-    let told = Instant::now();
+    let signaled = Instant::now();
     leader.signal("TERM")?;
     // The claims of the burst are served by either; this one comes when the first has stopped planning.
     leader.says("stopping", 5)?;
-    let took = first_binding(scene, "late", told)?;
+    let took = first_binding(scene, "late", signaled)?;
     scene
         .lab
-        .tell(format!("first binding after SIGTERM to the leader: {took:.1?}"));
+        .print_at_end(format!("first binding after SIGTERM to the leader: {took:.1?}"));
     took_at_most("the first binding", took, Duration::from_secs(2))?;
     leader.has_stopped()?;
-    claims
-        .iter()
-        .try_for_each(|claim| bound(scene, claim).map(drop))?;
-    settle(scene, 60)?;
+    all_bound(scene, &claims)?;
+    wait_until_at_rest(scene, 60)?;
     standby.stop()
 }
 
@@ -125,6 +123,6 @@ pub fn a_leader_that_stood_still_past_its_deadline_ends_and_harms_nothing(
     claims
         .iter()
         .try_for_each(|claim| in_phase(scene, claim, "Bound", 60).map(drop))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     standby.stop()
 }

@@ -1,10 +1,10 @@
-//! What a pool's events tell: its rollouts and what stops it, and nothing of single sandboxes and claims.
+//! Checks that events report rollouts and errors, but no single claims.
 
-use super::{bound, burst, in_phase, pool_says, says};
+use super::{all_bound, bound, burst, in_phase, pool_says, says};
 use crate::api::{EVENTS, QUOTAS};
 use crate::check::event::text;
+use crate::cluster_state::wait_until_at_rest;
 use crate::objects::{NEW_IMAGE, pool, pool_of};
-use crate::rest::settle;
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
@@ -17,8 +17,8 @@ fn events(scene: &Scene) -> Result<Vec<Value>, String> {
     Ok(all)
 }
 
-/// Waits until these reasons were told, in this order and no other.
-fn told(scene: &Scene, reasons: &[&str]) -> Result<Vec<Value>, String> {
+/// Waits until events with exactly these reasons exist, in this order.
+fn wait_for_events(scene: &Scene, reasons: &[&str]) -> Result<Vec<Value>, String> {
     wait::until(&format!("{reasons:?} were told"), 30, || {
         let all = events(scene)?;
         let now: Vec<&str> = all.iter().map(|event| text(event, "/reason")).collect();
@@ -39,26 +39,24 @@ fn is_about_the_pool(scene: &Scene, event: &Value) -> Result<(), String> {
 
 pub fn a_rollout_is_told_in_events_and_nothing_else_is(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 6, &json!({})))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let mut reasons = vec!["NewRevision", "RolloutComplete"];
-    told(scene, &reasons)?;
-    burst(scene, "run", 4, "python", &json!({}))?
-        .iter()
-        .try_for_each(|c| bound(scene, c).map(drop))?;
-    settle(scene, 60)?;
+    wait_for_events(scene, &reasons)?;
+    all_bound(scene, &burst(scene, "run", 4, "python", &json!({}))?)?;
+    wait_until_at_rest(scene, 60)?;
     scene.roll_to("python", NEW_IMAGE)?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     reasons.extend(["NewRevision", "RolloutComplete"]);
-    told(scene, &reasons)?;
+    wait_for_events(scene, &reasons)?;
     let pause = |paused: bool| json!({"spec": {"updateStrategy": {"paused": paused}}});
     scene.patch_pool("python", &pause(true))?;
     scene.roll_to("python", "sandbox:3")?;
     reasons.extend(["NewRevision", "Paused"]);
-    told(scene, &reasons)?;
+    wait_for_events(scene, &reasons)?;
     scene.patch_pool("python", &pause(false))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     reasons.extend(["Resumed", "RolloutComplete"]);
-    let all = told(scene, &reasons)?;
+    let all = wait_for_events(scene, &reasons)?;
     wait::throughout("nothing more is told", 4, || {
         let now = events(scene)?;
         wait::ensure(now == all, || format!("{now:?}"))
@@ -87,11 +85,11 @@ pub fn a_rollout_is_told_in_events_and_nothing_else_is(scene: &Scene) -> Result<
 pub fn what_stops_a_pool_is_told_in_a_warning(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool_of("shared", "python", 2, &json!({})))?;
     pool_says(scene, "python", "Progressing", "TemplateNotFound")?;
-    told(scene, &["TemplateNotFound"])?;
-    scene.narrow_quota(0)?;
+    wait_for_events(scene, &["TemplateNotFound"])?;
+    scene.create_pod_quota(0)?;
     let shared = crate::objects::template("shared", &json!({}));
     scene.create(crate::api::TEMPLATES, &shared)?;
-    let all = told(scene, &["TemplateNotFound", "NewRevision", "FailedCreate"])?;
+    let all = wait_for_events(scene, &["TemplateNotFound", "NewRevision", "FailedCreate"])?;
     for (event, type_, words) in [
         (&all[0], "Warning", "PodTemplate shared does not exist"),
         (&all[1], "Normal", "rolling out revision"),
@@ -102,14 +100,14 @@ pub fn what_stops_a_pool_is_told_in_a_warning(scene: &Scene) -> Result<(), Strin
         wait::ensure(right, || event.to_string())?;
     }
     scene.lab.api.delete(QUOTAS, &scene.namespace, "narrow")?;
-    settle(scene, 90)
+    wait_until_at_rest(scene, 90)
 }
 
 pub fn a_pool_exhausted_by_one_claim_after_another_does_not_say_so_for_each(
     scene: &Scene,
 ) -> Result<(), String> {
     scene.create_pool(&pool("python", 1, &json!({"capacity": {"maxTotal": 1}})))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     scene.create_claim("first", "python", &json!({}))?;
     bound(scene, "first")?;
     let mut holder = "first".to_string();
@@ -128,12 +126,12 @@ pub fn a_pool_exhausted_by_one_claim_after_another_does_not_say_so_for_each(
         })?;
         holder = next;
     }
-    let all = told(scene, &["NewRevision", "RolloutComplete", "Exhausted"])?;
+    let all = wait_for_events(scene, &["NewRevision", "RolloutComplete", "Exhausted"])?;
     let exhausted = &all[2];
     let times = exhausted["series"]["count"].as_i64().unwrap_or(1);
     wait::ensure(times <= 2 && exhausted["type"] == "Warning", || {
         exhausted.to_string()
     })?;
     scene.delete_claim(&holder)?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }

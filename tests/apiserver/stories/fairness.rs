@@ -1,14 +1,15 @@
-//! Many claims at a time: each is served once and in its turn, as soon as a sandbox is available for it.
-//! `make storm` tells these stories with larger numbers.
+//! Checks that many claims at once are served once, in order.
+//!
+//! `make storm` runs these stories with larger numbers.
 
 use super::burst;
-use super::crashes::two_at_work;
+use super::crashes::expect_two_operators;
 use super::storm::Dice;
 use crate::api::CLAIMS;
 use crate::check::event::{Event, Kind, is_ready, items, text};
+use crate::cluster_state::{ClusterState, wait_until_at_rest};
 use crate::objects::{claim, pool, sim, with};
 use crate::operator::Operator;
-use crate::rest::{Census, settle};
 use crate::scene::Scene;
 use crate::wait;
 use jiff::SignedDuration;
@@ -34,7 +35,7 @@ const fn size(warm: i64, claims: usize) -> Size {
 fn warm_pool(scene: &Scene, warm: i64, more: &Value) -> Result<(), String> {
     let spec = with(sim(&[("ready-after", "500ms")]), more);
     scene.create_pool(&pool("python", warm, &spec))?;
-    settle(scene, PATIENCE)
+    wait_until_at_rest(scene, PATIENCE)
 }
 
 fn bound_so_far(scene: &Scene) -> usize {
@@ -50,12 +51,12 @@ fn all_are_bound(scene: &Scene, count: usize) -> Result<(), String> {
 
 /// At rest there are as many sandboxes as are kept warm and as are claimed, and none besides.
 fn nothing_is_left_over(scene: &Scene, Size { warm, claims }: Size) -> Result<(), String> {
-    settle(scene, PATIENCE)?;
-    let census = Census::take(scene)?;
+    wait_until_at_rest(scene, PATIENCE)?;
+    let state = ClusterState::read(scene)?;
     let found = (
-        census.unclaimed("python").len(),
-        census.claimed("python").len(),
-        census.pods.len(),
+        state.unclaimed("python").len(),
+        state.claimed("python").len(),
+        state.pods.len(),
     );
     let warm = usize::try_from(warm).unwrap_or(0);
     wait::ensure(found == (warm, claims, warm + claims), || {
@@ -80,17 +81,17 @@ fn each_served_once(events: &[Event]) -> Result<BTreeMap<String, String>, String
     Ok(claims)
 }
 
-/// A claim as its events tell of it.
+/// A claim, as its events describe it.
 struct Service {
     name: String,
     /// Its sandbox was available before it came.
     was_warm: bool,
-    /// It cannot be told which of the two was first: they were seen by two watches, at almost the same time.
+    /// The two watches saw the events at almost the same time, so their order is unknown.
     is_close: bool,
     says_warm: bool,
 }
 
-fn services(events: &[Event], given: &BTreeMap<String, String>) -> Vec<Service> {
+fn services(events: &[Event], pod_of_claim: &BTreeMap<String, String>) -> Vec<Service> {
     let mut available: BTreeMap<&str, &Event> = BTreeMap::new();
     let mut came: BTreeMap<&str, &Event> = BTreeMap::new();
     let mut last: BTreeMap<&str, &Event> = BTreeMap::new();
@@ -106,7 +107,7 @@ fn services(events: &[Event], given: &BTreeMap<String, String>) -> Vec<Service> 
     }
     let service = |(uid, event): (&&str, &&Event)| {
         let came = came.get(uid).unwrap_or(event);
-        let since = given.get(*uid).and_then(|pod| available.get(pod.as_str()));
+        let since = pod_of_claim.get(*uid).and_then(|pod| available.get(pod.as_str()));
         let apart = since.map(|since| since.at.duration_since(came.at).abs());
         Service {
             name: event.name().into(),
@@ -118,17 +119,17 @@ fn services(events: &[Event], given: &BTreeMap<String, String>) -> Vec<Service> 
     last.iter().map(service).collect()
 }
 
-/// The warm sandboxes are all given, and only those who got one are told so. Whoever is served meanwhile may get one that
-/// has warmed up since: which sandbox a claim takes goes by the order of claiming, and who is served next by the judge.
-fn warm_ones_are_given_and_told_of(services: &[Service], warm: i64) -> Result<(), String> {
-    // A claim may be stored so long after its creation time that it rightly takes one that has warmed up meanwhile.
+/// All warm sandboxes are claimed, and only their claims report a warm sandbox. A claim served meanwhile may get a
+/// sandbox that has warmed up since; the checker verifies the order of service.
+fn warm_sandboxes_are_claimed_and_reported(services: &[Service], warm: i64) -> Result<(), String> {
+    // A claim may be stored long after its creation time, and rightly take a sandbox that warmed up meanwhile.
     let count = services.iter().filter(|s| s.was_warm).count();
     wait::ensure(i64::try_from(count).is_ok_and(|count| count >= warm), || {
         format!("{count} of {warm} warm sandboxes went to claims that came when they were there")
     })?;
-    let told_wrong = services.iter().find(|s| s.was_warm != s.says_warm && !s.is_close);
-    wait::ensure(told_wrong.is_none(), || {
-        let name = told_wrong.map_or("", |s| &s.name);
+    let wrong = services.iter().find(|s| s.was_warm != s.says_warm && !s.is_close);
+    wait::ensure(wrong.is_none(), || {
+        let name = wrong.map_or("", |s| &s.name);
         format!("claim {name} says of its sandbox that it was warm where it was not, or the other way round")
     })
 }
@@ -140,8 +141,8 @@ pub fn a_burst_is_served_in_order_and_each_claim_once(scene: &Scene) -> Result<(
     burst(scene, "run", size.claims, "python", &json!({}))?;
     end(scene, size, [operator])?;
     let events = scene.history();
-    let given = each_served_once(&events)?;
-    warm_ones_are_given_and_told_of(&services(&events, &given), size.warm)
+    let pod_of_claim = each_served_once(&events)?;
+    warm_sandboxes_are_claimed_and_reported(&services(&events, &pod_of_claim), size.warm)
 }
 
 pub fn a_burst_is_served_while_the_operator_is_killed_again_and_again(scene: &Scene) -> Result<(), String> {
@@ -162,7 +163,7 @@ pub fn a_burst_is_served_while_the_operator_is_killed_again_and_again(scene: &Sc
         wait::ensure(bound < size.claims, || {
             format!("the burst was over before kill {kill}")
         })?;
-        operator = scene.while_away(|| {
+        operator = scene.while_operator_is_down(|| {
             operator.kill()?;
             scene.lab.start_operator()
         })?;
@@ -174,9 +175,9 @@ pub fn an_urgent_claim_passes_those_of_a_burst_that_are_not_bound_yet(scene: &Sc
     let operator = scene.lab.start_operator()?;
     let slow = sim(&[("ready-after", "4s")]);
     scene.create_pool(&pool("python", 150, &slow))?;
-    settle(scene, PATIENCE)?;
+    wait_until_at_rest(scene, PATIENCE)?;
     // The operator finds the whole burst waiting, and has just begun with it when the urgent claim comes.
-    let operator = scene.while_away(|| {
+    let operator = scene.while_operator_is_down(|| {
         operator.stop()?;
         burst(scene, "run", 150, "python", &json!({}))?;
         scene.lab.start_operator()
@@ -186,7 +187,7 @@ pub fn an_urgent_claim_passes_those_of_a_burst_that_are_not_bound_yet(scene: &Sc
     })?;
     scene.create_claim("urgent", "python", &json!({"priority": 9}))?;
     end(scene, size(150, 151), [operator])?;
-    // There is one claim too many, and it is not the urgent one that waits for the next sandbox to warm up.
+    // There is one claim more than sandboxes, and the urgent claim must not be the last to be served.
     let urgent = scene.claim("urgent")?;
     wait::ensure(urgent["status"]["sandboxes"][0]["warm"] == true, || {
         format!("the urgent claim says {}", urgent["status"])
@@ -195,7 +196,7 @@ pub fn an_urgent_claim_passes_those_of_a_burst_that_are_not_bound_yet(scene: &Sc
 
 pub fn two_operators_share_a_burst(scene: &Scene) -> Result<(), String> {
     let size = scene.sized(size(20, 60), size(100, 300));
-    two_at_work(scene);
+    expect_two_operators(scene);
     let operators = [scene.lab.start_operator()?, scene.lab.start_operator()?];
     warm_pool(scene, size.warm, &json!({}))?;
     burst(scene, "run", size.claims, "python", &json!({}))?;
@@ -234,7 +235,7 @@ pub fn a_steady_stream_is_served_as_it_comes(scene: &Scene) -> Result<(), String
     warm_pool(scene, size.warm, &json!({}))?;
     let (api, namespace) = (&scene.lab.api, scene.namespace.as_str());
     let (start, between) = (Instant::now(), Duration::from_millis(50));
-    // Several clients, so that one slow answer does not hold up those to come.
+    // Several clients send the claims, so that one slow answer does not delay the rest.
     side_by_side(8, |client| {
         for n in (client..size.claims).step_by(8) {
             let due = start + between * n as u32;
@@ -262,9 +263,9 @@ fn end(scene: &Scene, size: Size, operators: impl IntoIterator<Item = Operator>)
     all_are_bound(scene, size.claims)?;
     nothing_is_left_over(scene, size)?;
     // Claims that gave up may have been served as well.
-    let given = each_served_once(&scene.history())?;
-    wait::ensure(given.len() >= size.claims, || {
-        format!("only {} were served", given.len())
+    let pod_of_claim = each_served_once(&scene.history())?;
+    wait::ensure(pod_of_claim.len() >= size.claims, || {
+        format!("only {} were served", pod_of_claim.len())
     })?;
     operators.into_iter().try_for_each(Operator::stop)
 }

@@ -1,13 +1,14 @@
-//! Faults of one kind strike the operator's requests in a namespace while claims come to a pool there, its
-//! template changes and it is scaled; then the faults stop and everything has to come true.
+//! Checks that failing requests leave no trace after the failures end.
+//!
+//! Requests fail in one namespace while claims come to a pool there, its template changes and it is scaled.
 
 use super::pool_says;
 use super::rollouts::everything_unclaimed_runs;
 use crate::check::event::condition;
 use crate::claimants::Claimants;
+use crate::cluster_state::wait_until_at_rest;
 use crate::faults::{Fault, Rule, WRITES};
 use crate::objects::{NEW_IMAGE, pool, sim, with};
-use crate::rest::settle;
 use crate::scene::Scene;
 use crate::wait;
 use jiff::SignedDuration;
@@ -20,12 +21,12 @@ const OFTEN: f64 = 0.3;
 /// A request that hangs takes its whole deadline.
 const SELDOM: f64 = 0.08;
 
-/// A deletion that is late or asked to wait is made seconds after it was decided on, and one that hangs when its deadline of
-/// 15 s is over. What claims took since is not weighed again.
+/// A delayed deletion is sent seconds after it was planned, and a hanging one after its deadline of 15 s. Claims that
+/// took sandboxes meanwhile are not considered again.
 const HELD_UP: SignedDuration = SignedDuration::from_secs(20);
 
-/// With faults nobody is served on time nor strictly in order, and nothing else is forgiven.
-pub fn faults_are_to_come(scene: &Scene) {
+/// Under faults, claims may be served late and out of order. Every other rule still holds.
+pub fn expect_faults(scene: &Scene) {
     scene.declare(|rules| {
         rules.idle = None;
         rules.same_moment = SignedDuration::from_secs(60);
@@ -40,12 +41,12 @@ pub fn a_full_pool(scene: &Scene) -> Result<(), String> {
         &json!({"updateStrategy": {"maxUnavailable": "25%"}}),
     );
     scene.create_pool(&pool("python", 10, &spec))?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
 /// Claims come while the pool rolls, grows and shrinks; `meanwhile` is called in the middle of it.
 pub fn under_load(scene: &Scene, meanwhile: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
-    let claimants = Claimants::come(scene, "python");
+    let claimants = Claimants::start(scene, "python");
     scene.roll_to("python", NEW_IMAGE)?;
     sleep(Duration::from_secs(2));
     scene.patch_pool("python", &json!({"spec": {"replicas": 14}}))?;
@@ -53,12 +54,12 @@ pub fn under_load(scene: &Scene, meanwhile: impl FnOnce() -> Result<(), String>)
     scene.patch_pool("python", &json!({"spec": {"replicas": 8}}))?;
     sleep(Duration::from_secs(2));
     let done = meanwhile();
-    claimants.leave()?;
+    claimants.stop()?;
     done
 }
 
 fn nothing_is_broken_by(scene: &Scene, faults: &[Fault], chance: f64) -> Result<(), String> {
-    faults_are_to_come(scene);
+    expect_faults(scene);
     let proxy = scene.lab.proxy()?;
     a_full_pool(scene)?;
     let here = |fault: &Fault| Rule::of(*fault, chance, WRITES).within(&scene.namespace);
@@ -69,12 +70,12 @@ fn nothing_is_broken_by(scene: &Scene, faults: &[Fault], chance: f64) -> Result<
     });
     proxy.faults.stop(Some(&scene.namespace));
     loaded?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)?;
     let struck = proxy.faults.struck(&scene.namespace);
     scene
         .lab
-        .tell(format!("faults in {}: {struck:?}", scene.namespace));
+        .print_at_end(format!("faults in {}: {struck:?}", scene.namespace));
     wait::ensure(!struck.is_empty(), || "no fault has struck".into())
 }
 
@@ -137,7 +138,7 @@ fn creations_meet(fault: Fault, scene: &Scene) -> [Rule; 1] {
 
 /// A quota that others change at the same moment answers so.
 pub fn a_creation_that_conflicts_is_told_of_in_the_api_servers_words(scene: &Scene) -> Result<(), String> {
-    faults_are_to_come(scene);
+    expect_faults(scene);
     let faults = &scene.lab.proxy()?.faults;
     faults.add(creations_meet(Fault::Refused(409), scene));
     scene.create_pool(&pool("python", 2, &json!({})))?;
@@ -147,13 +148,14 @@ pub fn a_creation_that_conflicts_is_told_of_in_the_api_servers_words(scene: &Sce
     wait::ensure(message.contains("the object has been modified"), || {
         format!("the server's own words, not: {message}")
     })?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
-/// A quota is asked before the name is looked at: with its last place taken by a try whose answer was lost, it refuses
-/// the next. That there is a next takes a watch that is late, for what it has shown is not sent again.
+/// The API server checks the quota before the name: a try whose answer was lost took the last pod of the quota, so
+/// the next try is rejected. The next try needs a late watch, because the operator does not create a pod again that
+/// the watch has shown.
 pub fn a_creation_is_made_although_a_later_try_is_refused(scene: &Scene) -> Result<(), String> {
-    faults_are_to_come(scene);
+    expect_faults(scene);
     let operator = scene.lab.start_operator_behind_faults(&[])?;
     let faults = &scene.lab.proxy()?.faults;
     let struck = |fault: Fault| faults.has_struck(&scene.namespace, fault);
@@ -169,6 +171,6 @@ pub fn a_creation_is_made_although_a_later_try_is_refused(scene: &Scene) -> Resu
         condition(&pool, "ReplicaFailure").map_or(Ok(()), |c| Err(c.to_string()))
     })?;
     faults.stop(None);
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     operator.stop()
 }

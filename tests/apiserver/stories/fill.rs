@@ -1,18 +1,18 @@
-//! Pools get full and stay as large as they are asked to be.
+//! Checks that pools fill and keep the size they are asked for.
 
-use super::{bound, burst};
+use super::{all_bound, bound, burst};
 use crate::api::POOLS;
 use crate::check::event::{Kind, items, text};
 use crate::check::replay;
+use crate::cluster_state::{ClusterState, wait_until_at_rest};
 use crate::objects::{self, sim, with};
-use crate::rest::{Census, settle};
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::json;
 
 pub fn a_pool_fills_and_says_so_truly(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&objects::pool("python", 10, &json!({})))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     // What kubectl prints is what the user reads.
     let printed = scene.kubectl(&["get", "pools"], None)?;
     let row: Vec<&str> = printed
@@ -32,20 +32,20 @@ pub fn a_pool_fills_and_says_so_truly(scene: &Scene) -> Result<(), String> {
 
 pub fn a_scaled_pool_has_exactly_what_is_asked(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&objects::pool("python", 10, &json!({})))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     for replicas in ["3", "10", "0", "2"] {
         scene.kubectl(&["scale", "pool", "python", "--replicas", replicas], None)?;
-        settle(scene, 30)?;
+        wait_until_at_rest(scene, 30)?;
     }
     Ok(())
 }
 
 pub fn the_cheapest_sandbox_goes_first_and_the_dearest_is_claimed(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&objects::pool("python", 4, &json!({})))?;
-    settle(scene, 30)?;
-    let census = Census::take(scene)?;
+    wait_until_at_rest(scene, 30)?;
+    let state = ClusterState::read(scene)?;
     // Against the order of names, which decides when nothing else does.
-    let mut names: Vec<_> = census
+    let mut names: Vec<_> = state
         .unclaimed("python")
         .iter()
         .map(|p| text(p, "/metadata/name").to_string())
@@ -59,8 +59,8 @@ pub fn the_cheapest_sandbox_goes_first_and_the_dearest_is_claimed(scene: &Scene)
         return Err(format!("the pool has {names:?}"));
     };
     scene.patch_pool("python", &json!({"spec": {"replicas": 3}}))?;
-    settle(scene, 30)?;
-    let left = Census::take(scene)?;
+    wait_until_at_rest(scene, 30)?;
+    let left = ClusterState::read(scene)?;
     let gone = |name: &str| left.pods.iter().all(|p| text(p, "/metadata/name") != name);
     let only_the_cheapest = names.iter().filter(|n| gone(n)).eq([cheapest]);
     wait::ensure(only_the_cheapest, || {
@@ -77,22 +77,22 @@ pub fn the_cheapest_sandbox_goes_first_and_the_dearest_is_claimed(scene: &Scene)
 
 pub fn unclaimed_sandboxes_are_trimmed_only_above_max_warm(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&objects::pool("python", 4, &json!({"capacity": {"maxWarm": 6}})))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     scene.patch_pool(
         "python",
         &json!({"spec": {"capacity": {"maxWarm": 8}, "replicas": 8}}),
     )?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     scene.patch_pool(
         "python",
         &json!({"spec": {"capacity": {"maxWarm": 6}, "replicas": 4}}),
     )?;
     wait::until("the pool was trimmed to maxWarm", 30, || {
-        let left = Census::take(scene)?.unclaimed("python").len();
+        let left = ClusterState::read(scene)?.unclaimed("python").len();
         wait::ensure(left == 6, || format!("{left} unclaimed"))
     })?;
     wait::throughout("the pool stays at maxWarm", 2, || {
-        let left = Census::take(scene)?.unclaimed("python").len();
+        let left = ClusterState::read(scene)?.unclaimed("python").len();
         wait::ensure(left == 6, || format!("{left} unclaimed"))
     })
 }
@@ -105,17 +105,15 @@ pub fn min_total_is_kept_whatever_replicas_says(scene: &Scene) -> Result<(), Str
     ))?;
     let total = |wanted: usize| {
         wait::until(&format!("the pool had {wanted} pods"), 30, || {
-            let census = Census::take(scene)?;
-            let (unclaimed, claimed) = (census.unclaimed("python").len(), census.claimed("python").len());
+            let state = ClusterState::read(scene)?;
+            let (unclaimed, claimed) = (state.unclaimed("python").len(), state.claimed("python").len());
             wait::ensure(unclaimed + claimed == wanted, || {
                 format!("{unclaimed} unclaimed, {claimed} claimed")
             })
         })
     };
     total(4)?;
-    burst(scene, "run", 3, "python", &json!({}))?
-        .iter()
-        .try_for_each(|claim| bound(scene, claim).map(drop))?;
+    all_bound(scene, &burst(scene, "run", 3, "python", &json!({}))?)?;
     total(4)?;
     scene.create_claim("run-more", "python", &json!({}))?;
     bound(scene, "run-more")?;
@@ -128,7 +126,7 @@ pub fn no_more_warm_up_at_once_than_the_ceiling(scene: &Scene) -> Result<(), Str
         &json!({"scaleStrategy": {"maxUnavailable": 2}}),
     );
     scene.create_pool(&objects::pool("python", 7, &spec))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let mut most = 0;
     replay(&scene.history(), |world, _| {
         let warming = world
@@ -145,7 +143,7 @@ pub fn no_more_warm_up_at_once_than_the_ceiling(scene: &Scene) -> Result<(), Str
 
 pub fn a_sandbox_counts_only_after_min_ready_seconds(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&objects::pool("python", 2, &json!({"minReadySeconds": 3})))?;
-    // The judge looks at the age of what they are given.
+    // The checker verifies how long each claimed sandbox was Ready.
     let claims = burst(scene, "run", 3, "python", &json!({}))?;
     wait::until("the pool had ready sandboxes that are not available", 30, || {
         let status = scene.pool("python")?["status"].clone();
@@ -153,13 +151,11 @@ pub fn a_sandbox_counts_only_after_min_ready_seconds(scene: &Scene) -> Result<()
             status.to_string()
         })
     })?;
-    claims
-        .iter()
-        .try_for_each(|claim| bound(scene, claim).map(drop))?;
-    settle(scene, 60)?;
+    all_bound(scene, &claims)?;
+    wait_until_at_rest(scene, 60)?;
     let since = scene.history().len();
     scene.roll_to("python", objects::NEW_IMAGE)?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let seconds = {
         let events = scene.history();
         let during: Vec<_> = events.iter().skip(since).map(|e| e.at).collect();
@@ -177,15 +173,13 @@ pub fn a_sandbox_counts_only_after_min_ready_seconds(scene: &Scene) -> Result<()
 pub fn two_pools_do_not_touch_each_other(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&objects::pool("python", 4, &json!({})))?;
     scene.create_pool(&objects::pool("node", 3, &json!({})))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     let before = scene.history().len();
     let mut claims = burst(scene, "py", 6, "python", &json!({}))?;
     claims.extend(burst(scene, "js", 2, "node", &json!({}))?);
-    claims
-        .iter()
-        .try_for_each(|claim| bound(scene, claim).map(drop))?;
+    all_bound(scene, &claims)?;
     scene.roll_to("node", objects::NEW_IMAGE)?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let events = scene.history();
     let after = events.iter().skip(before).filter(|e| e.kind == Kind::Pod);
     let of_python = |image: &str| {
@@ -206,29 +200,25 @@ pub fn two_pools_do_not_touch_each_other(scene: &Scene) -> Result<(), String> {
         "only the two claimed sandboxes of the deleted pool were left",
         30,
         || {
-            let census = Census::take(scene)?;
-            let (unclaimed, claimed) = (census.unclaimed("node").len(), census.claimed("node").len());
+            let state = ClusterState::read(scene)?;
+            let (unclaimed, claimed) = (state.unclaimed("node").len(), state.claimed("node").len());
             wait::ensure(unclaimed == 0 && claimed == 2, || {
                 format!("{unclaimed} unclaimed, {claimed} claimed")
             })
         },
     )?;
-    settle(scene, 30)
+    wait_until_at_rest(scene, 30)
 }
 
 pub fn a_pool_made_smaller_while_it_fills_gets_no_more_than_it_wants(scene: &Scene) -> Result<(), String> {
-    let made = || {
-        let history = scene.history();
-        let pods = history.iter().filter(|e| e.kind.name() == "Pod");
-        pods.filter(|e| e.change.name() == "ADDED").count()
-    };
+    let made = || super::pods_created(&scene.history());
     scene.create_pool(&objects::pool("python", 2000, &json!({})))?;
     wait::until("40 pods were made", 60, || {
         let count = made();
         wait::ensure(count >= 40, || format!("{count} were"))
     })?;
     scene.patch_pool("python", &json!({"spec": {"replicas": 5}}))?;
-    settle(scene, 120)?;
+    wait_until_at_rest(scene, 120)?;
     let count = made();
     wait::ensure(count < 1000, || format!("{count} pods were made"))
 }

@@ -1,10 +1,10 @@
-//! What somebody writes in the operator's name is not believed: whose a sandbox is, its owner reference tells.
+//! Checks that forged labels and statuses are ignored: the owner reference decides.
 
 use super::{bound, in_phase, sandbox, says};
 use crate::api::{CLAIMS, PODS};
 use crate::check::event::text;
+use crate::cluster_state::{ClusterState, is_terminating, label, wait_until_at_rest};
 use crate::objects::pool;
-use crate::rest::{Census, is_terminating, label, settle};
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ fn is_still_held(scene: &Scene, pod: &str, claim: &str) -> Result<(), String> {
 }
 
 /// Makes a claim on a pool that is not there, and writes into its status what another claim's says.
-fn thief(scene: &Scene, name: &str, more: &Value, status: &Value) -> Result<(), String> {
+fn claim_with_forged_status(scene: &Scene, name: &str, more: &Value, status: &Value) -> Result<(), String> {
     scene.declare(|rules| _ = rules.forged.insert(name.into()));
     scene.create_claim(name, "later", more)?;
     says(scene, name, "Bound", "PoolNotFound")?;
@@ -32,15 +32,15 @@ fn thief(scene: &Scene, name: &str, more: &Value, status: &Value) -> Result<(), 
 
 pub fn a_status_that_names_anothers_sandbox_is_never_believed(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 2, &json!({})))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     scene.create_claim("mine", "python", &json!({}))?;
     let mine = bound(scene, "mine")?;
     let (pod, _) = sandbox(&mine);
     let mut expired = mine["status"].clone();
     expired["phase"] = json!("Expired");
-    thief(scene, "thief", &json!({}), &mine["status"])?;
-    thief(scene, "expired", &json!({}), &expired)?;
-    thief(
+    claim_with_forged_status(scene, "thief", &json!({}), &mine["status"])?;
+    claim_with_forged_status(scene, "expired", &json!({}), &expired)?;
+    claim_with_forged_status(
         scene,
         "patient",
         &json!({"onSandboxLost": "Replace"}),
@@ -58,17 +58,17 @@ pub fn a_status_that_names_anothers_sandbox_is_never_believed(scene: &Scene) -> 
     for claim in ["thief", "expired", "patient"] {
         scene.delete_claim(claim)?;
     }
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     is_still_held(scene, &pod, "mine")
 }
 
 pub fn a_sandbox_labelled_as_a_claims_is_not_the_claims(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 3, &json!({})))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     scene.create_claim("mine", "python", &json!({}))?;
     let mine = bound(scene, "mine")?;
-    let census = Census::take(scene)?;
-    let victim = census.unclaimed("python").first().copied();
+    let state = ClusterState::read(scene)?;
+    let victim = state.unclaimed("python").first().copied();
     let victim = victim.map(|p| text(p, "/metadata/name").to_string());
     let victim = victim.ok_or("no sandbox is warm")?;
     scene.declare(|rules| _ = rules.forged.insert(victim.clone()));
@@ -81,7 +81,7 @@ pub fn a_sandbox_labelled_as_a_claims_is_not_the_claims(scene: &Scene) -> Result
     };
     labelled(json!("claimed"), json!("mine"), mine["metadata"]["uid"].clone())?;
     wait::until("another was warm in its place", 30, || {
-        let warm = Census::take(scene)?.unclaimed("python").len();
+        let warm = ClusterState::read(scene)?.unclaimed("python").len();
         wait::ensure(warm == 3, || format!("{warm} are warm"))
     })?;
     let now = scene.claim("mine")?;
@@ -101,5 +101,5 @@ pub fn a_sandbox_labelled_as_a_claims_is_not_the_claims(scene: &Scene) -> Result
     })?;
     // Labelled right again it is one too many, and one goes.
     labelled(json!("warm"), Value::Null, Value::Null)?;
-    settle(scene, 30)
+    wait_until_at_rest(scene, 30)
 }

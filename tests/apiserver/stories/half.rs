@@ -1,17 +1,17 @@
-//! The operator dies in the middle of one claim's several bindings.
+//! Checks an operator that dies in the middle of one claim's bindings.
 
 use super::{bound, in_phase};
 use crate::check::event::{Kind, items};
+use crate::cluster_state::{label, wait_until_at_rest};
 use crate::objects::pool;
 use crate::operator::Operator;
-use crate::rest::{label, settle};
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// So many that the operator cannot give them all before it is killed.
+/// So many that the operator cannot bind them all before it is killed.
 const WANTED: usize = 80;
 /// How often a kill may come too late.
 const ROUNDS: usize = 5;
@@ -23,7 +23,7 @@ fn held(scene: &Scene, claim: &str) -> usize {
 /// What there is after a kill in the middle of a claim's bindings, and who took over.
 struct Half {
     claim: String,
-    /// The pods as they were when nobody was at work.
+    /// The pods while no operator ran.
     pods: Vec<Value>,
     operator: Operator,
 }
@@ -46,7 +46,7 @@ fn killed_half_way(
             sleep(Duration::from_millis(1));
         }
         let mut pods = Vec::new();
-        operator = scene.while_away(|| {
+        operator = scene.while_operator_is_down(|| {
             operator.kill()?;
             pods = scene.pods()?;
             sleep(Duration::from_secs(seconds));
@@ -61,7 +61,7 @@ fn killed_half_way(
             });
         }
         scene.delete_claim(&claim)?;
-        settle(scene, 60)?;
+        wait_until_at_rest(scene, 60)?;
     }
     Err(format!("in {ROUNDS} rounds no kill came half-way"))
 }
@@ -69,7 +69,7 @@ fn killed_half_way(
 fn warm(scene: &Scene) -> Result<Operator, String> {
     let operator = scene.lab.start_operator()?;
     scene.create_pool(&pool("python", WANTED as i64, &json!({})))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     Ok(operator)
 }
 
@@ -88,7 +88,7 @@ pub fn a_batch_whose_operator_dies_half_way_is_finished(scene: &Scene) -> Result
         .filter(kept)
         .all(|pod| listed.iter().any(|s| s["uid"] == pod["metadata"]["uid"]));
     wait::ensure(all_kept, || "what it held already was not used".into())?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     operator.stop()
 }
 
@@ -101,7 +101,7 @@ pub fn a_batch_whose_operator_dies_half_way_and_whose_time_ends_is_given_up_whol
     wait::ensure(items(&batch, "/status/sandboxes").is_empty(), || {
         batch["status"].to_string()
     })?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     wait::ensure(held(scene, &claim) == 0, || {
         format!("{} are still the claim's", held(scene, &claim))
     })?;

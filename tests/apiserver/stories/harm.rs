@@ -1,10 +1,10 @@
-//! Sandboxes end, break and are deleted by others; a namespace goes. The pools get over it.
+//! Checks that pools replace sandboxes that fail or are deleted.
 
-use super::{bound, burst};
+use super::{all_bound, bound, burst};
 use crate::api::{NAMESPACES, PODS, POOLS};
 use crate::check::event::text;
+use crate::cluster_state::{ClusterState, wait_until_at_rest};
 use crate::objects::{claim, pool};
-use crate::rest::{Census, settle};
 use crate::scene::{Scene, make_namespace};
 use crate::wait;
 use crate::{api::CLAIMS, cluster::OPERATOR};
@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 /// Names of the first unclaimed sandboxes.
 fn some_warm(scene: &Scene, count: usize) -> Result<Vec<String>, String> {
-    let census = Census::take(scene)?;
-    let all = census
+    let state = ClusterState::read(scene)?;
+    let all = state
         .unclaimed("python")
         .into_iter()
         .map(|p| text(p, "/metadata/name").to_string());
@@ -34,12 +34,12 @@ fn gone_and_replaced(scene: &Scene, victims: &[String]) -> Result<(), String> {
             ))
         })
     })?;
-    settle(scene, 30)
+    wait_until_at_rest(scene, 30)
 }
 
 fn ended_by(scene: &Scene, annotation: &str) -> Result<(), String> {
     scene.create_pool(&pool("python", 6, &json!({})))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     let victims = some_warm(scene, 3)?;
     for victim in &victims {
         let patch = json!({"metadata": {"annotations": {format!("sim.warmpool.dev/{annotation}"): "0s"}}});
@@ -58,7 +58,7 @@ pub fn finished_sandboxes_are_replaced(scene: &Scene) -> Result<(), String> {
 
 pub fn sandboxes_deleted_by_hand_are_replaced(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 6, &json!({})))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     let victims = some_warm(scene, 3)?;
     let arguments: Vec<&str> = ["delete", "pod"]
         .into_iter()
@@ -70,7 +70,7 @@ pub fn sandboxes_deleted_by_hand_are_replaced(scene: &Scene) -> Result<(), Strin
 
 pub fn sandboxes_evicted_by_the_api_are_replaced(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 4, &json!({})))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     let victims = some_warm(scene, 1)?;
     for victim in &victims {
         let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": victim}});
@@ -85,7 +85,7 @@ pub fn sandboxes_evicted_by_the_api_are_replaced(scene: &Scene) -> Result<(), St
 
 pub fn an_unready_sandbox_is_not_handed_out_and_comes_back(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 2, &json!({"capacity": {"maxTotal": 2}})))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     let [shaky] = some_warm(scene, 1)?.try_into().map_err(|v| format!("{v:?}"))?;
     let steer = |value: &str| {
         let patch = json!({"metadata": {"annotations": {"sim.warmpool.dev/unready": value}}});
@@ -111,7 +111,7 @@ pub fn an_unready_sandbox_is_not_handed_out_and_comes_back(scene: &Scene) -> Res
     bound(scene, "second")?;
     scene.delete_claim("first")?;
     scene.delete_claim("second")?;
-    settle(scene, 30)
+    wait_until_at_rest(scene, 30)
 }
 
 pub fn a_namespace_deleted_under_it_hurts_no_other(scene: &Scene) -> Result<(), String> {
@@ -127,11 +127,11 @@ pub fn a_namespace_deleted_under_it_hurts_no_other(scene: &Scene) -> Result<(), 
         let bound = all.iter().filter(|c| text(c, "/status/phase") == "Bound").count();
         wait::ensure(bound == 3, || format!("{bound} of 3"))
     })?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     let since = Timestamp::now();
     api.delete(NAMESPACES, "", doomed)?;
     let claims = burst(scene, "run", 5, "python", &json!({}))?;
-    claims.iter().try_for_each(|c| bound(scene, c).map(drop))?;
+    all_bound(scene, &claims)?;
     wait::until("the namespace was gone", 60, || {
         let left = api.get(NAMESPACES, "", doomed)?;
         left.map_or(Ok(()), |n| Err(n["status"].to_string()))
@@ -144,5 +144,5 @@ pub fn a_namespace_deleted_under_it_hurts_no_other(scene: &Scene) -> Result<(), 
     wait::ensure(refused.clone().count() <= 20, || {
         format!("{} creations were refused", refused.count())
     })?;
-    settle(scene, 30)
+    wait_until_at_rest(scene, 30)
 }

@@ -1,8 +1,8 @@
-//! Lifecycle hooks: other programs gate sandboxes and hold them back from deletion.
+//! Checks lifecycle hooks that gate sandboxes and delay their deletion.
 
 use super::{bound, pool_says};
+use crate::cluster_state::{ClusterState, label, wait_until_at_rest};
 use crate::objects::{NEW_IMAGE, pool};
-use crate::rest::{Census, label, settle};
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
@@ -59,7 +59,7 @@ pub fn a_sandbox_is_available_only_with_every_pre_normal_handler(scene: &Scene) 
     for pod in [first, second] {
         patch(scene, pod, &json!({"metadata": {"finalizers": null}}))?;
     }
-    settle(scene, 30)
+    wait_until_at_rest(scene, 30)
 }
 
 fn held(replicas: i64, more: &Value) -> Value {
@@ -79,7 +79,7 @@ fn let_go(scene: &Scene) -> Result<usize, String> {
 
 pub fn a_held_sandbox_drains_until_it_is_let_go(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&held(4, &json!({})))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     scene.patch_pool("python", &json!({"spec": {"replicas": 1}}))?;
     counts(scene, &[("replicas", 1), ("available", 1), ("draining", 3)])?;
     let draining = in_state(scene, "draining")?;
@@ -92,7 +92,7 @@ pub fn a_held_sandbox_drains_until_it_is_let_go(scene: &Scene) -> Result<(), Str
     // Wanted again before anything was released: the very same sandboxes come back, and only what is missing
     // is made anew.
     scene.patch_pool("python", &json!({"spec": {"replicas": 4}}))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let warm = in_state(scene, "warm")?;
     let back = draining[1..].iter().all(|pod| warm.contains(pod));
     wait::ensure(back && !warm.contains(&draining[0]), || {
@@ -103,16 +103,16 @@ pub fn a_held_sandbox_drains_until_it_is_let_go(scene: &Scene) -> Result<(), Str
 pub fn a_rollout_of_held_sandboxes_goes_on_as_they_are_let_go(scene: &Scene) -> Result<(), String> {
     let budget = json!({"updateStrategy": {"maxUnavailable": 2}});
     scene.create_pool(&held(6, &budget))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     scene.create_claim("run", "python", &json!({}))?;
     bound(scene, "run")?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     scene.roll_to("python", NEW_IMAGE)?;
     pool_says(scene, "python", "Progressing", "RolloutComplete")?;
     counts(scene, &[("updatedAvailable", 6), ("draining", 6)])?;
     wait::ensure(let_go(scene)? == 6, || "six were draining".into())?;
-    settle(scene, 60)?;
-    wait::ensure(Census::take(scene)?.claimed("python").len() == 1, || {
+    wait_until_at_rest(scene, 60)?;
+    wait::ensure(ClusterState::read(scene)?.claimed("python").len() == 1, || {
         "the claimed sandbox is gone".into()
     })
 }

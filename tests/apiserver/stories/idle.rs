@@ -1,23 +1,21 @@
-//! At rest nothing is written.
+//! Checks that the operator writes nothing at rest.
 
-use super::{bound, burst};
+use super::{all_bound, burst};
+use crate::cluster_state::wait_until_at_rest;
 use crate::objects;
-use crate::rest::settle;
 use crate::scene::Scene;
 use crate::wait;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-/// Longer than any period at which an operator would look again without cause.
+/// Longer than any period of the operator's resync.
 const WATCHED_SECONDS: u64 = 12;
 
 pub fn at_rest_nothing_is_written(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&objects::pool("python", 6, &json!({})))?;
     scene.create_pool(&objects::pool("empty", 0, &json!({"minReadySeconds": 1})))?;
     let claims = burst(scene, "run", 3, "python", &json!({}))?;
-    claims
-        .iter()
-        .try_for_each(|claim| bound(scene, claim).map(drop))?;
+    all_bound(scene, &claims)?;
     scene.create_claim("waiting", "nowhere", &json!({}))?;
     super::says(scene, "waiting", "Bound", "PoolNotFound")?;
     let ids = |all: Vec<Value>| -> Vec<String> {
@@ -45,5 +43,5 @@ pub fn at_rest_nothing_is_written(scene: &Scene) -> Result<(), String> {
         format!("at rest the operator wrote {writes:?}")
     })?;
     scene.delete_claim("waiting")?;
-    settle(scene, 10)
+    wait_until_at_rest(scene, 10)
 }

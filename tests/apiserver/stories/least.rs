@@ -1,11 +1,11 @@
-//! The operator's role: it allows all that the operator does, and nothing that it never does.
+//! Checks that the operator's role grants what it uses, and nothing else.
 
 use super::{bound, burst};
+use crate::accounts::account;
 use crate::api::{LEASES, TEMPLATES};
+use crate::cluster_state::wait_until_at_rest;
 use crate::objects::{NEW_IMAGE, OLD_IMAGE, pool, pool_of, template};
 use crate::rbac::{Right, granted, rights};
-use crate::rest::settle;
-use crate::rights::account;
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ pub fn the_role_allows_what_it_does_and_nothing_that_it_never_does(scene: &Scene
     }
     let operator = scene.lab.start_operator_as(&kubeconfig, &[])?;
     let standby = scene.lab.start_operator_as(&kubeconfig, &[])?;
-    live_a_full_life(scene)?;
+    exercise_every_feature(scene)?;
     operator.stop()?;
     standby.stop()?;
 
@@ -91,15 +91,15 @@ pub fn the_role_allows_what_it_does_and_nothing_that_it_never_does(scene: &Scene
 }
 
 /// Everything that users do with pools and claims, once.
-fn live_a_full_life(scene: &Scene) -> Result<(), String> {
+fn exercise_every_feature(scene: &Scene) -> Result<(), String> {
     scene.create(TEMPLATES, &template("shared", &json!({})))?;
     scene.create_pool(&pool_of("shared", "shared", 1, &json!({})))?;
     scene.create_pool(&pool("python", 4, &json!({"revisionHistoryLimit": 1})))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     // A rollout back to what was there before has its revision counted up, and its event as well.
     for image in [NEW_IMAGE, OLD_IMAGE, NEW_IMAGE, "sandbox:3"] {
         scene.roll_to("python", image)?;
-        settle(scene, 60)?;
+        wait_until_at_rest(scene, 60)?;
     }
     let claims = burst(scene, "run", 2, "python", &json!({}))?;
     for claim in &claims {
@@ -128,5 +128,5 @@ fn live_a_full_life(scene: &Scene) -> Result<(), String> {
     super::in_phase(scene, &claims[0], "Failed", 30)?;
     scene.delete_claim(&claims[0])?;
     scene.patch_pool("python", &json!({"spec": {"replicas": 2}}))?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }

@@ -1,22 +1,22 @@
-//! The end of a claim: its lifetime, what becomes of its sandbox then, and a sandbox that is lost before.
+//! Checks when claims expire, and what happens to their sandboxes.
 
 use super::{bound, in_phase};
 use crate::api::CLAIMS;
 use crate::check::event::{items, text};
+use crate::cluster_state::{ClusterState, label, wait_until_at_rest};
 use crate::objects::pool;
-use crate::rest::{Census, label, settle};
 use crate::scene::Scene;
 use crate::wait;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 fn claimed(scene: &Scene) -> Result<usize, String> {
-    Ok(Census::take(scene)?.claimed("python").len())
+    Ok(ClusterState::read(scene)?.claimed("python").len())
 }
 
 fn full(scene: &Scene, replicas: i64) -> Result<(), String> {
     scene.create_pool(&pool("python", replicas, &json!({})))?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
 fn patch(scene: &Scene, claim: &str, spec: &Value) -> Result<(), String> {
@@ -39,7 +39,7 @@ pub fn a_claim_expires_and_its_sandbox_goes_unless_it_is_retained(scene: &Scene)
         wait::ensure(left == 1, || format!("{left} are claimed"))
     })?;
     scene.delete_claim("kept")?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
 pub fn the_lifetime_of_a_bound_claim_may_be_changed_and_nothing_else(scene: &Scene) -> Result<(), String> {
@@ -72,7 +72,7 @@ pub fn the_lifetime_of_a_bound_claim_may_be_changed_and_nothing_else(scene: &Sce
         &json!({"shutdownTime": soon.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()}),
     )?;
     in_phase(scene, "run", "Expired", 30)?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
 pub fn new_defaults_of_a_pool_touch_no_claim_that_was_bound(scene: &Scene) -> Result<(), String> {
@@ -94,7 +94,7 @@ pub fn new_defaults_of_a_pool_touch_no_claim_that_was_bound(scene: &Scene) -> Re
         wait::ensure(text(&status, "/phase") == "Bound", || status.to_string())
     })?;
     scene.delete_claim("run")?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
 pub fn an_ended_claim_is_deleted_in_its_time(scene: &Scene) -> Result<(), String> {
@@ -118,7 +118,7 @@ pub fn a_lost_sandbox_is_replaced_where_the_claim_asks_for_it(scene: &Scene) -> 
     let before = bound(scene, "run")?;
     let name =
         |claim: &Value, index: usize| text(claim, &format!("/status/sandboxes/{index}/name")).to_string();
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     scene.kubectl(&["delete", "pod", &name(&before, 0), "--wait=false"], None)?;
     wait::until("another sandbox had taken its place", 30, || {
         let now = scene.claim("run")?;
@@ -128,7 +128,7 @@ pub fn a_lost_sandbox_is_replaced_where_the_claim_asks_for_it(scene: &Scene) -> 
             now["status"].to_string()
         })
     })?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
 pub fn a_claim_whose_end_is_past_gets_nothing(scene: &Scene) -> Result<(), String> {
@@ -139,7 +139,7 @@ pub fn a_claim_whose_end_is_past_gets_nothing(scene: &Scene) -> Result<(), Strin
     wait::ensure(items(&late, "/status/sandboxes").is_empty(), || {
         late["status"].to_string()
     })?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     let taken = scene
         .history()
         .iter()
@@ -177,20 +177,20 @@ pub fn waiting_and_finished_claims_keep_their_time_over_a_restart(scene: &Scene)
     let times = [(came("waits"), failed("waits")), (failed("ended"), gone)];
     for (from, to) in times {
         let took = from.zip(to).map(|(from, to)| to.duration_since(from));
-        // Times count from stored ones, which have whole seconds, and the history sees each change a moment late. One that
-        // began anew would take six seconds more.
+        // Times count from stored times, which have whole seconds, and the history sees each change a moment late. A
+        // timer that starts again would take six seconds more.
         let right = |took: SignedDuration| (SECONDS - 2..SECONDS + 5).contains(&took.as_secs());
         wait::ensure(took.is_some_and(right), || format!("{SECONDS} s were {took:?}"))?;
     }
     operator.stop()
 }
 
-/// An operator that is not there when the time comes makes up for it when it is back; one that was away in between
+/// An operator that was down at the expiration time expires the claim when it is back. A restart before that time
 /// shortens nothing.
 pub fn lifetimes_survive_a_restart_of_the_operator(scene: &Scene) -> Result<(), String> {
     let mut operator = scene.lab.start_operator()?;
     scene.create_pool(&pool("python", 2, &json!({})))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     scene.create_claim("short", "python", &json!({"lifetimeSeconds": 4}))?;
     scene.create_claim("long", "python", &json!({"lifetimeSeconds": 3600}))?;
     let end = |claim: &Value| text(claim, "/status/expirationTime").to_string();
@@ -208,6 +208,6 @@ pub fn lifetimes_survive_a_restart_of_the_operator(scene: &Scene) -> Result<(), 
     wait::ensure(now == long, || format!("{long} became {now}"))?;
     scene.create(CLAIMS, &crate::objects::claim("next", "python", &json!({})))?;
     bound(scene, "next")?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     operator.stop()
 }

@@ -1,16 +1,16 @@
-//! What the log tells: a line for each change, and nothing while nothing changes.
+//! Checks that the log has one line per change, and none at rest.
 
-use super::{bound, burst, in_phase};
+use super::{all_bound, burst, in_phase};
 use crate::check::event::text;
+use crate::cluster_state::wait_until_at_rest;
 use crate::objects::{NEW_IMAGE, pool, sim, with};
 use crate::operator::Operator;
-use crate::rest::settle;
 use crate::scene::Scene;
 use crate::wait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Longer than any period at which an operator would look again without cause.
+/// Longer than any period of the operator's resync.
 const WATCHED_SECONDS: u64 = 12;
 /// The value of an environment variable of the sandboxes.
 const SECRET: &str = "nobody-else-may-read-this";
@@ -44,8 +44,7 @@ fn with_values<'a>(lines: &'a [Value], wanted: &'a Value) -> impl Iterator<Item 
         .filter(move |line| fields.clone().all(|(name, value)| line[name] == *value))
 }
 
-/// The lines without those on the objects of other namespaces, which may still be on their way out: the operator serves
-/// them, too.
+/// Drops lines about other namespaces. The operator serves them too, and their objects may still be terminating.
 fn not_of_others(scene: &Scene, mut lines: Vec<Value>) -> Vec<Value> {
     let ours = format!("{}/", scene.namespace);
     let of_others = |value: &Value| value.as_str().is_some_and(|key| !key.starts_with(&ours));
@@ -66,29 +65,27 @@ pub fn the_log_has_a_line_for_each_change_and_none_at_rest(scene: &Scene) -> Res
         &json!({"template": {"spec": {"containers": [container]}}}),
     );
     scene.create_pool(&pool("python", 3, &spec))?;
-    settle(scene, 60)?;
-    burst(scene, "run", 2, "python", &json!({}))?
-        .iter()
-        .try_for_each(|claim| bound(scene, claim).map(drop))?;
+    wait_until_at_rest(scene, 60)?;
+    all_bound(scene, &burst(scene, "run", 2, "python", &json!({}))?)?;
     scene.create_claim("short", "python", &json!({"lifetimeSeconds": 1}))?;
     in_phase(scene, "short", "Expired", 30)?;
     scene.create_claim("hasty", "python", &json!({"onEmpty": "Fail", "replicas": 50}))?;
     in_phase(scene, "hasty", "Failed", 30)?;
     scene.roll_to("python", NEW_IMAGE)?;
-    settle(scene, 60)?;
-    every_change_is_told(scene, &lines(&operator.text())?)?;
-    let told = || Ok::<_, String>(not_of_others(scene, lines(&operator.text())?));
+    wait_until_at_rest(scene, 60)?;
+    every_change_is_logged(scene, &lines(&operator.text())?)?;
+    let logged = || Ok::<_, String>(not_of_others(scene, lines(&operator.text())?));
     wait::until("nothing was logged for three seconds", 60, || {
-        let before = told()?;
+        let before = logged()?;
         wait::throughout("nothing is logged", 3, || {
-            wait::ensure(told()? == before, || operator.tail())
+            wait::ensure(logged()? == before, || operator.tail())
         })
     })?;
-    let before = told()?;
+    let before = logged()?;
     wait::throughout("nothing is logged at rest", WATCHED_SECONDS, || {
-        wait::ensure(told()? == before, || operator.tail())
+        wait::ensure(logged()? == before, || operator.tail())
     })?;
-    a_refusal_is_told(scene, &operator)?;
+    rejection_is_logged(scene, &operator)?;
     wait::ensure(!operator.text().contains(SECRET), || {
         "the log has the value of an environment variable".to_string()
     })?;
@@ -96,19 +93,20 @@ pub fn the_log_has_a_line_for_each_change_and_none_at_rest(scene: &Scene) -> Res
 }
 
 /// A line for it, with what the API server says of it.
-fn a_refusal_is_told(scene: &Scene, operator: &Operator) -> Result<(), String> {
-    scene.narrow_quota(0)?;
+fn rejection_is_logged(scene: &Scene, operator: &Operator) -> Result<(), String> {
+    scene.create_pod_quota(0)?;
     scene.create_pool(&pool("refused", 1, &json!({})))?;
     let refused = json!({"message": "a pod could not be created", "level": "WARN"});
     wait::until("the refusal was logged", 60, || {
         let lines = lines(&operator.text())?;
-        let told = with_values(&lines, &refused).any(|line| text(line, "/error").contains("exceeded quota"));
-        wait::ensure(told, || operator.tail())
+        let logged =
+            with_values(&lines, &refused).any(|line| text(line, "/error").contains("exceeded quota"));
+        wait::ensure(logged, || operator.tail())
     })
 }
 
 /// One line for each decision, with the pool, the claim, the pod and the reason.
-fn every_change_is_told(scene: &Scene, lines: &[Value]) -> Result<(), String> {
+fn every_change_is_logged(scene: &Scene, lines: &[Value]) -> Result<(), String> {
     let key = |name: &str| format!("{}/{name}", scene.namespace);
     let python = key("python");
     let claimed = scene.claim("run-0")?;
@@ -125,21 +123,20 @@ fn every_change_is_told(scene: &Scene, lines: &[Value]) -> Result<(), String> {
         json!({"message": "sandbox deleted", "pool": python, "reason": "ClaimExpired"}),
     ];
     for wanted in &once {
-        let told = with_values(lines, wanted).count();
-        wait::ensure(told == 1, || format!("{told} lines are {wanted} in {lines:#?}"))?;
+        let logged = with_values(lines, wanted).count();
+        wait::ensure(logged == 1, || {
+            format!("{logged} lines are {wanted} in {lines:#?}")
+        })?;
     }
     for reason in ["NewRevision", "RolloutComplete"] {
         let wanted = json!({"pool": python, "reason": reason, "level": "INFO"});
-        let told = with_values(lines, &wanted).count();
-        wait::ensure(told == 2, || {
-            format!("{told} lines for two rollouts are {wanted} in {lines:#?}")
+        let logged = with_values(lines, &wanted).count();
+        wait::ensure(logged == 2, || {
+            format!("{logged} lines for two rollouts are {wanted} in {lines:#?}")
         })?;
     }
     let history = scene.history_up_to_now()?;
-    let made = history
-        .iter()
-        .filter(|e| e.kind.name() == "Pod" && e.change.name() == "ADDED")
-        .count();
+    let made = super::pods_created(&history);
     let created = with_values(lines, &json!({"message": "sandbox created"})).count();
     wait::ensure(created == made, || {
         format!("{created} lines for {made} created pods")

@@ -1,10 +1,10 @@
-//! A claimed sandbox is lost to something other than its claim: that ends the claim, or the sandbox is replaced.
+//! Checks claims whose sandbox is evicted, fails or loses its node.
 
 use super::{bound, in_phase, sandbox, says};
 use crate::api::{NODES, PODS};
 use crate::check::event::text;
+use crate::cluster_state::wait_until_at_rest;
 use crate::objects::pool;
-use crate::rest::settle;
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
@@ -26,12 +26,12 @@ fn one_ends_and_one_goes_on(scene: &Scene, lost: &[String; 2], seconds: u64) -> 
         wait::ensure(another, || claim["status"].to_string())
     })?;
     scene.delete_claim("fails")?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
 pub fn a_claimed_sandbox_that_is_evicted_is_lost(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 3, &json!({})))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     let lost = two_claims(scene)?;
     for pod in &lost {
         let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}});
@@ -44,7 +44,7 @@ pub fn a_claimed_sandbox_that_is_evicted_is_lost(scene: &Scene) -> Result<(), St
 
 pub fn a_claimed_sandbox_that_fails_is_lost(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 3, &json!({})))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     let lost = two_claims(scene)?;
     let fails = json!({"metadata": {"annotations": {"sim.warmpool.dev/fail-after": "0s"}}});
     for pod in &lost {
@@ -81,7 +81,7 @@ pub fn a_claimed_sandbox_whose_node_is_gone_is_lost(scene: &Scene) -> Result<(),
     let api = &scene.lab.api;
     api.create(NODES, "", &node(scene, "doomed"))?;
     scene.create_pool(&pool("python", 2, &only_there))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     let lost = two_claims(scene)?;
     api.create(NODES, "", &node(scene, "spare"))?;
     api.delete(NODES, "", "doomed")?;
@@ -89,6 +89,6 @@ pub fn a_claimed_sandbox_whose_node_is_gone_is_lost(scene: &Scene) -> Result<(),
     one_ends_and_one_goes_on(scene, &lost, 150)?;
     scene.delete_claim("replaces")?;
     scene.patch_pool("python", &json!({"spec": {"replicas": 0}}))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     Ok(api.delete(NODES, "", "spare")?)
 }

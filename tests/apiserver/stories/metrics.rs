@@ -1,14 +1,14 @@
-//! What Prometheus sees of the operator, and what is made of it: the dashboard and the alerts.
+//! Checks metrics, the dashboard and the alerts with a real Prometheus.
 
 use super::{bound, burst, in_phase};
 use crate::api::POOLS;
 use crate::claimants::Claimants;
 use crate::cluster::{output_of, repository};
+use crate::cluster_state::wait_until_at_rest;
 use crate::http;
 use crate::objects::{NEW_IMAGE, pool, sim};
 use crate::operator::Operator;
 use crate::prometheus::{Prometheus, RULES, program};
-use crate::rest::settle;
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
@@ -71,7 +71,7 @@ fn under_load(scene: &Scene) -> Result<Decided, String> {
     let slow = sim(&[("ready-after", "300ms")]);
     scene.create_pool(&pool("python", 6, &slow))?;
     scene.create_pool(&pool("cold", 0, &slow))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     scene.create_claim("short", "python", &json!({"lifetimeSeconds": 1}))?;
     scene.create_claim(
         "hasty",
@@ -79,14 +79,14 @@ fn under_load(scene: &Scene) -> Result<Decided, String> {
         &json!({"onEmpty": "Fail", "revisionPolicy": "Latest", "replicas": 50}),
     )?;
     in_phase(scene, "hasty", "Failed", 30)?;
-    let claimants = Claimants::come(scene, "python");
+    let claimants = Claimants::start(scene, "python");
     scene.roll_to("python", NEW_IMAGE)?;
     for claim in burst(scene, "late", 3, "cold", &json!({}))? {
         bound(scene, &claim)?;
     }
     in_phase(scene, "short", "Expired", 30)?;
-    let came = claimants.leave()?;
-    settle(scene, 60)?;
+    let came = claimants.stop()?;
+    wait_until_at_rest(scene, 60)?;
     Ok(Decided {
         bound: came + 1,
         failed: 1,

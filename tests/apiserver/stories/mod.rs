@@ -1,5 +1,4 @@
-//! What the operator does, told as claims about it. Every story plays in a namespace of its own and is
-//! watched and judged over its whole length.
+//! Holds the stories, and the steps that they share.
 
 pub mod across;
 pub mod batches;
@@ -21,6 +20,7 @@ pub mod half;
 pub mod harm;
 pub mod hooks;
 pub mod idle;
+pub mod interrupted_rollouts;
 pub mod least;
 pub mod lifetimes;
 pub mod logs;
@@ -29,7 +29,7 @@ pub mod metrics;
 pub mod namespaced;
 pub mod plugin;
 pub mod queue;
-pub mod refused;
+pub mod rejected_bindings;
 pub mod removals;
 pub mod revisions;
 pub mod rollouts;
@@ -39,23 +39,27 @@ pub mod storm;
 pub mod strategies;
 pub mod templates;
 pub mod tenants;
-pub mod turns;
 pub mod verbs;
 pub mod watches;
 
 use crate::api::CLAIMS;
-use crate::check::event::{Event, condition, text};
+use crate::check::event::{Change, Event, Kind, condition, text};
 use crate::check::world::{Owner, Step};
 use crate::scene::Scene;
 use crate::{check, objects, wait};
 use serde_json::Value;
 
-/// Waits until the claim is Bound, and gives it.
+/// Waits until the claim is Bound, and returns it.
 pub fn bound(scene: &Scene, claim: &str) -> Result<Value, String> {
     in_phase(scene, claim, "Bound", 30)
 }
 
-/// Waits until the claim is in that phase, and gives it.
+/// Waits until every claim is Bound.
+pub fn all_bound(scene: &Scene, claims: &[String]) -> Result<(), String> {
+    claims.iter().try_for_each(|claim| bound(scene, claim).map(drop))
+}
+
+/// Waits until the claim is in that phase, and returns it.
 pub fn in_phase(scene: &Scene, claim: &str, phase: &str, seconds: u64) -> Result<Value, String> {
     wait::until(&format!("claim {claim} was {phase}"), seconds, || {
         let seen = scene.claim(claim)?;
@@ -66,24 +70,33 @@ pub fn in_phase(scene: &Scene, claim: &str, phase: &str, seconds: u64) -> Result
     })
 }
 
-/// Waits until the condition of the claim has that reason, and gives its message.
+/// Waits until the condition of the claim has that reason, and returns its message.
 pub fn says(scene: &Scene, claim: &str, type_: &str, reason: &str) -> Result<String, String> {
     wait::until(&format!("claim {claim} said {type_}: {reason}"), 30, || {
-        let seen = scene.claim(claim)?;
-        let said = condition(&seen, type_).filter(|c| c["reason"] == reason);
-        said.map(|c| text(c, "/message").to_string())
-            .ok_or_else(|| seen["status"].to_string())
+        message(&scene.claim(claim)?, type_, reason)
     })
 }
 
-/// Waits until the condition of the pool has that reason, and gives its message.
+/// Waits until the condition of the pool has that reason, and returns its message.
 pub fn pool_says(scene: &Scene, pool: &str, type_: &str, reason: &str) -> Result<String, String> {
     wait::until(&format!("pool {pool} said {type_}: {reason}"), 30, || {
-        let seen = scene.pool(pool)?;
-        let said = condition(&seen, type_).filter(|c| c["reason"] == reason);
-        said.map(|c| text(c, "/message").to_string())
-            .ok_or_else(|| seen["status"].to_string())
+        message(&scene.pool(pool)?, type_, reason)
     })
+}
+
+/// The message of a condition with that reason.
+fn message(object: &Value, type_: &str, reason: &str) -> Result<String, String> {
+    let said = condition(object, type_).filter(|c| c["reason"] == reason);
+    said.map(|c| text(c, "/message").to_string())
+        .ok_or_else(|| object["status"].to_string())
+}
+
+/// How many pods the events show being created.
+pub fn pods_created(events: &[Event]) -> usize {
+    events
+        .iter()
+        .filter(|event| event.kind == Kind::Pod && event.change == Change::Added)
+        .count()
 }
 
 /// Names of claims of one set.

@@ -1,11 +1,11 @@
-//! An operator that serves one namespace, with a Role there and no right anywhere else.
+//! Checks an operator that serves one namespace with a Role.
 
-use super::{bound, burst};
+use super::{all_bound, burst};
+use crate::accounts::account;
 use crate::api::{NAMESPACES, PODS, POOLS};
+use crate::cluster_state::wait_until_at_rest;
 use crate::objects::{NEW_IMAGE, pool};
 use crate::rbac::granted;
-use crate::rest::settle;
-use crate::rights::account;
 use crate::scene::{Scene, make_namespace};
 use crate::wait;
 use serde_json::{Value, json};
@@ -37,13 +37,11 @@ pub fn with_a_role_it_serves_its_namespace_and_leaves_others_alone(scene: &Scene
         .lab
         .start_operator_as(&kubeconfig, &["--namespace", &scene.namespace])?;
     scene.create_pool(&pool("python", 4, &json!({})))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let claims = burst(scene, "run", 3, "python", &json!({}))?;
-    claims
-        .iter()
-        .try_for_each(|claim| bound(scene, claim).map(drop))?;
+    all_bound(scene, &claims)?;
     scene.roll_to("python", NEW_IMAGE)?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let untouched = scene.lab.api.list(PODS, &elsewhere)?;
     let silent = scene.lab.api.get(POOLS, &elsewhere, "python")?;
     scene.lab.api.delete(NAMESPACES, "", &elsewhere)?;

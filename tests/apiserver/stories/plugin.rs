@@ -1,12 +1,12 @@
-//! `kubectl warmpool rollout`: followed, listed, undone, paused, resumed and restarted from outside.
+//! Checks `kubectl warmpool rollout` from outside.
 
 use super::rollouts::everything_unclaimed_runs;
 use super::{bound, pool_says};
 use crate::api::{POOLS, REVISIONS};
 use crate::check::event::text;
+use crate::cluster_state::{ClusterState, wait_until_at_rest};
 use crate::objects::{NEW_IMAGE, OLD_IMAGE, pool, sim, with};
 use crate::plugin::{Call, rollout};
-use crate::rest::{Census, settle};
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
@@ -18,8 +18,8 @@ fn generation(scene: &Scene) -> Result<Value, String> {
 }
 
 fn uids(scene: &Scene) -> Result<Vec<String>, String> {
-    let census = Census::take(scene)?;
-    let unclaimed = census.unclaimed("python").into_iter();
+    let state = ClusterState::read(scene)?;
+    let unclaimed = state.unclaimed("python").into_iter();
     Ok(unclaimed.map(|p| text(p, "/metadata/uid").to_string()).collect())
 }
 
@@ -31,7 +31,7 @@ fn because(scene: &Scene, cause: &str) -> Result<(), String> {
 /// Rolls to an image and sees it through.
 fn rolled_to(scene: &Scene, image: &str) -> Result<(), String> {
     scene.roll_to("python", image)?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
 fn lists(scene: &Scene, rows: &str) -> Result<(), String> {
@@ -48,25 +48,25 @@ pub fn a_rollout_is_followed_to_its_end(scene: &Scene) -> Result<(), String> {
     );
     scene.create_pool(&pool("python", 6, &spec))?;
     rollout(scene, &["status", "pool/python"])?.ends_with(ROLLED_OUT)?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     scene.create_claim("run", "python", &json!({}))?;
     bound(scene, "run")?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     scene.roll_to("python", NEW_IMAGE)?;
     let said = rollout(scene, &["status", "python", "--timeout=2m"])?;
     let lines = said.ends_with(ROLLED_OUT)?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)?;
-    let told = |end: &str| lines.iter().any(|line| line.ends_with(end));
-    wait::ensure(told(" out of 6 new sandboxes have been updated..."), || {
+    let has_line = |end: &str| lines.iter().any(|line| line.ends_with(end));
+    wait::ensure(has_line(" out of 6 new sandboxes have been updated..."), || {
         format!("{said:?}")
     })?;
     rollout(scene, &["status", "python", "--watch=false"])?.is(&format!("{ROLLED_OUT}\n"))?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
 pub fn a_rollout_that_does_not_end_is_given_up_and_undone(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 4, &json!({})))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     scene.patch_pool("python", &json!({"spec": sim(&[("hold", "true")])}))?;
     let said = rollout(scene, &["status", "python", "--timeout=4s"])?;
     let line = "Waiting for pool \"python\" rollout to finish: 1 out of 4 new sandboxes have been updated...";
@@ -82,12 +82,12 @@ pub fn a_rollout_that_does_not_end_is_given_up_and_undone(scene: &Scene) -> Resu
     wait::ensure(template["metadata"]["annotations"].is_null(), || {
         template.to_string()
     })?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
 pub fn history_lists_what_undo_goes_back_to(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 2, &json!({})))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     lists(scene, "1         <none>\n")?;
     because(scene, "first")?;
     lists(scene, "1         first\n")?;
@@ -106,19 +106,19 @@ pub fn history_lists_what_undo_goes_back_to(scene: &Scene) -> Result<(), String>
         || object.to_string(),
     )?;
     rollout(scene, &["undo", "python"])?.is("pool.warmpool.dev/python rolled back\n")?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", OLD_IMAGE)?;
     lists(scene, "2         second\n3         first\n")?;
     rollout(scene, &["undo", "wp/python", "--to-revision=2"])?
         .is("pool.warmpool.dev/python rolled back\n")?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)?;
     lists(scene, "3         first\n4         second\n")
 }
 
 pub fn an_undo_that_changes_nothing_writes_nothing(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 2, &json!({})))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let nothing = "error: no rollout history found for pool \"python\"\n";
     rollout(scene, &["undo", "python"])?.fails(nothing)?;
     rolled_to(scene, NEW_IMAGE)?;
@@ -142,7 +142,7 @@ pub fn an_undo_that_changes_nothing_writes_nothing(scene: &Scene) -> Result<(), 
 
 pub fn a_paused_pool_is_not_restarted_nor_undone_before_it_is_resumed(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 3, &json!({})))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     rolled_to(scene, NEW_IMAGE)?;
     rollout(scene, &["pause", "python"])?.is("pool.warmpool.dev/python paused\n")?;
     let already = "error: pools.warmpool.dev \"python\" is already paused\n";
@@ -166,19 +166,19 @@ pub fn a_paused_pool_is_not_restarted_nor_undone_before_it_is_resumed(scene: &Sc
     rollout(scene, &["resume", "python"])?.fails("error: pools.warmpool.dev \"python\" is not paused\n")?;
     rollout(scene, &["status", "python", "--timeout=1m"])?.ends_with(ROLLED_OUT)?;
     everything_unclaimed_runs(scene, "python", "sandbox:3")?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
 pub fn a_restart_replaces_every_sandbox_once(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 4, &json!({})))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     scene.create_claim("held", "python", &json!({}))?;
     let held = super::sandbox(&bound(scene, "held")?);
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let before = uids(scene)?;
     rollout(scene, &["restart", "python"])?.is("pool.warmpool.dev/python restarted\n")?;
     rollout(scene, &["status", "python", "--timeout=1m"])?.ends_with(ROLLED_OUT)?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let (after, still) = (uids(scene)?, super::sandbox(&scene.claim("held")?));
     let replaced = after.len() == 4 && after.iter().all(|uid| !before.contains(uid)) && still == held;
     wait::ensure(replaced, || {
@@ -191,12 +191,12 @@ pub fn a_restart_replaces_every_sandbox_once(scene: &Scene) -> Result<(), String
         rollout(scene, &["restart", "python"])?;
         rollout(scene, &["restart", "python"])?.fails(too_soon)
     })?;
-    settle(scene, 90)
+    wait_until_at_rest(scene, 90)
 }
 
 pub fn a_pinned_revision_is_followed_and_no_other(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 3, &sim(&[("ready-after", "500ms")])))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     scene.roll_to("python", NEW_IMAGE)?;
     rollout(scene, &["status", "python", "--revision=2", "--timeout=1m"])?.ends_with(ROLLED_OUT)?;
     let other = "error: desired revision (1) is different from the running revision (2)\n";
@@ -218,20 +218,19 @@ pub fn a_pinned_revision_is_followed_and_no_other(scene: &Scene) -> Result<(), S
     let said = following.end()?;
     said.fails("error: desired revision (3) is different from the running revision (4)\n")?;
     rollout(scene, &["resume", "python"])?.is("pool.warmpool.dev/python resumed\n")?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
 pub fn a_deleted_pool_ends_the_following(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 2, &sim(&[("hold", "true")])))?;
     let following = Call::of(scene, &["rollout", "status", "python"]).start()?;
     pool_says(scene, "python", "Progressing", "Progressing")?;
-    // One that is deleted and made again at once is another pool. It makes no sandboxes, because those of the
-    // first are still there.
+    // A pool deleted and created again is another pool. It creates no sandboxes while those of the first exist.
     scene.lab.api.delete(POOLS, &scene.namespace, "python")?;
     scene.create_pool(&pool("python", 0, &json!({})))?;
     following.end()?.fails("error: object has been deleted\n")?;
     rollout(scene, &["status", "python", "--timeout=1m"])?.ends_with(ROLLED_OUT)?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
 pub fn what_the_server_refuses_reads_as_from_kubectl(scene: &Scene) -> Result<(), String> {
@@ -240,6 +239,7 @@ pub fn what_the_server_refuses_reads_as_from_kubectl(scene: &Scene) -> Result<()
         rollout(scene, &[verb, "python"])?.fails(missing)?;
     }
     let elsewhere = rollout(scene, &["pause", "python", "--context=elsewhere"])?;
-    let told = elsewhere.code == Some(1) && elsewhere.err.starts_with("error: the kubeconfig cannot be used");
-    wait::ensure(told, || format!("{elsewhere:?}"))
+    let has_line =
+        elsewhere.code == Some(1) && elsewhere.err.starts_with("error: the kubeconfig cannot be used");
+    wait::ensure(has_line, || format!("{elsewhere:?}"))
 }

@@ -1,13 +1,13 @@
-//! Waiting claims are served in strict order: by priority, then by age.
+//! Checks that waiting claims are served by priority, then by age.
 
 use super::{in_phase, order_of_service, says};
+use crate::cluster_state::wait_until_at_rest;
 use crate::objects;
-use crate::rest::settle;
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::json;
 
-/// Lets the pool warm up one sandbox at a time, so that each goes to the one claim whose turn it is.
+/// Lets the pool warm up one sandbox at a time, so that each goes to the first claim in the queue.
 fn one_at_a_time(scene: &Scene) -> Result<(), String> {
     scene.patch_pool(
         "python",
@@ -23,12 +23,12 @@ fn served_in_order(scene: &Scene, expected: &[String]) -> Result<(), String> {
     wait::ensure(order == expected, || {
         format!("served in order {order:?} instead of {expected:?}")
     })?;
-    settle(scene, 30)
+    wait_until_at_rest(scene, 30)
 }
 
 pub fn waiting_claims_are_served_oldest_first(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&objects::pool("python", 0, &json!({})))?;
-    // Their names must not tell their age.
+    // Names are not in the order of age, so that sorting by name cannot pass.
     let claims: Vec<String> = [7, 2, 9, 0, 4, 8, 1, 6, 3, 5].map(|n| format!("run-{n}")).into();
     claims
         .iter()
@@ -41,13 +41,13 @@ pub fn waiting_claims_are_served_oldest_first(scene: &Scene) -> Result<(), Strin
     served_in_order(scene, &claims)
 }
 
-/// Claims of one second that came while nobody was at work are told apart by their resource versions.
+/// Resource versions order claims that were created within one second while the operator was down.
 pub fn those_that_came_while_nobody_was_at_work_are_served_oldest_first(scene: &Scene) -> Result<(), String> {
     let operator = scene.lab.start_operator()?;
     scene.create_pool(&objects::pool("python", 0, &json!({})))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     let claims: Vec<String> = [7, 2, 9, 0, 4, 8, 1, 6, 3, 5].map(|n| format!("run-{n}")).into();
-    let operator = scene.while_away(|| {
+    let operator = scene.while_operator_is_down(|| {
         operator.kill()?;
         claims
             .iter()

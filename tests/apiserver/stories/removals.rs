@@ -1,10 +1,10 @@
-//! What is deleted takes along what is its own, and nothing else.
+//! Checks that a deletion removes only what belongs to the deleted object.
 
 use super::{bound, burst, in_phase, sandbox, says};
 use crate::api::{CLAIMS, PODS, POOLS};
 use crate::check::event::text;
+use crate::cluster_state::{ClusterState, label, wait_until_at_rest};
 use crate::objects::pool;
-use crate::rest::{Census, label, settle};
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 pub fn a_pool_deleted_under_its_claims_leaves_the_bound_ones_theirs(scene: &Scene) -> Result<(), String> {
     let narrow = pool("python", 2, &json!({"capacity": {"maxTotal": 3}}));
     scene.create_pool(&narrow)?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     let claims = burst(scene, "run", 3, "python", &json!({}))?;
     let uid = |claim: &String| Ok::<_, String>(sandbox(&bound(scene, claim)?).1);
     let held: Vec<String> = claims.iter().map(uid).collect::<Result<_, _>>()?;
@@ -44,13 +44,13 @@ pub fn a_pool_deleted_under_its_claims_leaves_the_bound_ones_theirs(scene: &Scen
         wait::ensure(now == *uid, || format!("{claim} had {uid} and has {now}"))?;
     }
     claims.iter().try_for_each(|claim| scene.delete_claim(claim))?;
-    settle(scene, 30)
+    wait_until_at_rest(scene, 30)
 }
 
 pub fn a_claim_deleted_in_any_phase_takes_what_it_has_along(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("none", 0, &json!({})))?;
     scene.create_pool(&pool("python", 4, &json!({})))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     scene.create_claim("pending", "none", &json!({"onEmpty": "Wait"}))?;
     scene.create_claim("bound", "python", &json!({}))?;
     scene.create_claim("failed", "python", &json!({}))?;
@@ -67,8 +67,8 @@ pub fn a_claim_deleted_in_any_phase_takes_what_it_has_along(scene: &Scene) -> Re
     says(scene, "pending", "Bound", "NoneAvailable")?;
     let mut holding = Vec::new();
     wait::until("three sandboxes were left with their claims", 30, || {
-        let census = Census::take(scene)?;
-        holding = census
+        let state = ClusterState::read(scene)?;
+        holding = state
             .claimed("python")
             .iter()
             .map(|p| label(p, "claim").to_string())
@@ -78,7 +78,7 @@ pub fn a_claim_deleted_in_any_phase_takes_what_it_has_along(scene: &Scene) -> Re
     })?;
     let all = ["pending", "bound", "failed", "expired", "kept"].map(String::from);
     scene.lab.api.delete_all(CLAIMS, &scene.namespace, &all)?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     wait::ensure(scene.pods()?.len() == 4, || {
         "only the warm ones should be left".into()
     })

@@ -1,12 +1,11 @@
-//! Templates and their stored revisions: no history at all, a template that will not keep still, and one name in two
-//! namespaces.
+//! Checks stored revisions: their limit, their names and their labels.
 
 use super::rollouts::everything_unclaimed_runs;
-use super::{bound, burst};
+use super::{all_bound, bound, burst};
 use crate::api::{Api, CLAIMS, POOLS, REVISIONS};
 use crate::check::event::text;
+use crate::cluster_state::{ClusterState, controller, wait_until_at_rest};
 use crate::objects::{NEW_IMAGE, OLD_IMAGE, claim, pool, sim, with};
-use crate::rest::{Census, controller, settle};
 use crate::scene::{Scene, make_namespace};
 use crate::wait;
 use serde_json::{Value, json};
@@ -36,7 +35,7 @@ fn only_the_present_one_is_stored(scene: &Scene) -> Result<(), String> {
 pub fn without_history_a_rollout_still_refills_from_the_old_revision(scene: &Scene) -> Result<(), String> {
     let none = json!({"revisionHistoryLimit": 0, "updateStrategy": {"maxUnavailable": 1}});
     scene.create_pool(&pool("python", 4, &none))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     let old = stored(scene)?;
     scene.patch_pool("python", &json!({"spec": sim(&[("hold", "true")])}))?;
     wait::until("the broken rollout had begun", 30, || {
@@ -46,9 +45,7 @@ pub fn without_history_a_rollout_still_refills_from_the_old_revision(scene: &Sce
         })
     })?;
     // What claims take comes back from a template that only its stored revision holds.
-    burst(scene, "run", 3, "python", &json!({}))?
-        .iter()
-        .try_for_each(|c| bound(scene, c).map(drop))?;
+    all_bound(scene, &burst(scene, "run", 3, "python", &json!({}))?)?;
     wait::until("what the claims took was there again", 30, || {
         let status = scene.pool("python")?["status"].clone();
         wait::ensure(status["available"] == 3, || status.to_string())
@@ -59,7 +56,7 @@ pub fn without_history_a_rollout_still_refills_from_the_old_revision(scene: &Sce
     })?;
     let back = json!({"template": {"metadata": {"annotations": {"sim.warmpool.dev/hold": null}}}});
     scene.patch_pool("python", &json!({"spec": back}))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     only_the_present_one_is_stored(scene)?;
     let again = stored(scene)?;
     wait::ensure(again == old, || format!("{old:?} became {again:?}"))
@@ -67,13 +64,13 @@ pub fn without_history_a_rollout_still_refills_from_the_old_revision(scene: &Sce
 
 pub fn without_history_an_old_template_is_written_anew_and_rolls(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 4, &json!({"revisionHistoryLimit": 0})))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     let first = stored(scene)?;
     scene.roll_to("python", NEW_IMAGE)?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     only_the_present_one_is_stored(scene)?;
     scene.roll_to("python", OLD_IMAGE)?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", OLD_IMAGE)?;
     only_the_present_one_is_stored(scene)?;
     let again = stored(scene)?;
@@ -97,7 +94,7 @@ pub fn a_revision_whose_name_is_taken_gets_another(scene: &Scene) -> Result<(), 
     });
     let before = scene.create(REVISIONS, &stray)?;
     scene.create_pool(&pool)?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     let status = scene.pool("python")?["status"].clone();
     let other = status["updateRevision"] != hash.as_str() && status["collisionCount"] == 1;
     wait::ensure(other, || format!("{hash} is taken, and the pool says {status}"))?;
@@ -110,7 +107,7 @@ pub fn a_revision_whose_name_is_taken_gets_another(scene: &Scene) -> Result<(), 
 
 pub fn a_revision_gets_back_the_label_that_was_taken_off(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 2, &json!({})))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     let first = stored(scene)?;
     let name = format!("python-{}", first[0]);
     let before = Written::by_operator(scene)?;
@@ -120,7 +117,7 @@ pub fn a_revision_gets_back_the_label_that_was_taken_off(scene: &Scene) -> Resul
     )?;
     scene.create_claim("run", "python", &json!({}))?;
     bound(scene, "run")?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     let back = scene.lab.api.get(REVISIONS, &scene.namespace, &name)?;
     let back = back.unwrap_or_default();
     wait::ensure(
@@ -146,18 +143,18 @@ pub fn a_template_flipped_ten_times_in_a_second_costs_a_bounded_number_of_writes
         &json!({"updateStrategy": {"maxUnavailable": "25%"}}),
     );
     scene.create_pool(&pool("python", 8, &spec))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     let before = Written::by_operator(scene)?;
     let since = jiff::Timestamp::now();
     for flip in 1..=FLIPS {
         scene.roll_to("python", if flip % 2 == 0 { "sandbox:3" } else { NEW_IMAGE })?;
         sleep(Duration::from_millis(100));
     }
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let seconds = jiff::Timestamp::now().duration_since(since).as_secs_f64();
     everything_unclaimed_runs(scene, "python", "sandbox:3")?;
     let spent = Written::by_operator(scene)?.less(&before);
-    scene.lab.tell(format!(
+    scene.lab.print_at_end(format!(
         "template flipped {FLIPS} times in a second, {WARM} sandboxes: {spent:?} in {seconds:.1} s"
     ));
     // Two templates are stored once each; every later flip only makes the other one the newest.
@@ -237,7 +234,7 @@ pub fn pools_of_one_name_in_two_namespaces_do_not_touch_each_other(scene: &Scene
         api.create(POOLS, namespace, &pool("python", 4, &json!({})))?;
     }
     api.create(CLAIMS, other, &claim("run-0", "python", &json!({})))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     wait::until("the other pool was at rest", 30, || {
         let seen = api.get(POOLS, other, "python")?.unwrap_or_default();
         let status = &seen["status"];
@@ -247,14 +244,12 @@ pub fn pools_of_one_name_in_two_namespaces_do_not_touch_each_other(scene: &Scene
     })?;
     let before = pods_of(api, other)?;
     // A claim of the same name, a rollout, a scale-down and an end: all on this side only.
-    burst(scene, "run", 6, "python", &json!({}))?
-        .iter()
-        .try_for_each(|c| bound(scene, c).map(drop))?;
+    all_bound(scene, &burst(scene, "run", 6, "python", &json!({}))?)?;
     scene.roll_to("python", NEW_IMAGE)?;
     scene.patch_pool("python", &json!({"spec": {"replicas": 2}}))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)?;
-    let claimed = Census::take(scene)?.claimed("python").len();
+    let claimed = ClusterState::read(scene)?.claimed("python").len();
     wait::ensure(claimed == 6, || format!("{claimed} are claimed here"))?;
     api.delete(POOLS, &scene.namespace, "python")?;
     // The garbage collector of a new control plane needs half a minute to know of pools.

@@ -1,10 +1,10 @@
-//! A changed template rolls through the unclaimed sandboxes, within the budget, and no claim suffers.
+//! Checks that rollouts keep the budget and harm no claim.
 
-use super::{bound, burst, pool_says};
+use super::{all_bound, bound, burst, pool_says};
 use crate::check::event::{condition, text};
 use crate::check::replay;
+use crate::cluster_state::{ClusterState, wait_until_at_rest};
 use crate::objects::{NEW_IMAGE, OLD_IMAGE, pool, sim, with};
-use crate::rest::{Census, settle};
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
@@ -16,14 +16,18 @@ pub fn identities(scene: &Scene, pool: &str) -> Result<Vec<[String; 3]>, String>
     let identity = |pod: &&Value| {
         ["/metadata/name", "/metadata/uid", "/spec/containers/0/image"].map(|at| text(pod, at).to_string())
     };
-    let mut all: Vec<_> = Census::take(scene)?.claimed(pool).iter().map(identity).collect();
+    let mut all: Vec<_> = ClusterState::read(scene)?
+        .claimed(pool)
+        .iter()
+        .map(identity)
+        .collect();
     all.sort();
     Ok(all)
 }
 
 pub fn everything_unclaimed_runs(scene: &Scene, pool: &str, image: &str) -> Result<(), String> {
-    let census = Census::take(scene)?;
-    let other = census
+    let state = ClusterState::read(scene)?;
+    let other = state
         .unclaimed(pool)
         .into_iter()
         .find(|p| text(p, "/spec/containers/0/image") != image);
@@ -33,7 +37,7 @@ pub fn everything_unclaimed_runs(scene: &Scene, pool: &str, image: &str) -> Resu
 }
 
 /// The most unclaimed sandboxes of a revision that ever existed at once.
-fn most_at_once(scene: &Scene, revision: &str) -> usize {
+pub fn most_at_once(scene: &Scene, revision: &str) -> usize {
     let (mut most, start) = (0, format!("python-{revision}-"));
     replay(&scene.history(), |world, _| {
         let here = world
@@ -52,11 +56,9 @@ pub fn a_rollout_keeps_its_budget_while_claims_keep_coming(scene: &Scene) -> Res
         &json!({"updateStrategy": {"maxUnavailable": "25%"}}),
     );
     scene.create_pool(&pool("python", 12, &spec))?;
-    settle(scene, 60)?;
-    burst(scene, "before", 4, "python", &json!({}))?
-        .iter()
-        .try_for_each(|c| bound(scene, c).map(drop))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
+    all_bound(scene, &burst(scene, "before", 4, "python", &json!({}))?)?;
+    wait_until_at_rest(scene, 60)?;
     let before = identities(scene, "python")?;
     scene.roll_to("python", NEW_IMAGE)?;
     let mut during = Vec::new();
@@ -66,13 +68,13 @@ pub fn a_rollout_keeps_its_budget_while_claims_keep_coming(scene: &Scene) -> Res
         during.push(name);
         sleep(Duration::from_millis(200));
     }
-    during.iter().try_for_each(|c| bound(scene, c).map(drop))?;
-    settle(scene, 90)?;
+    all_bound(scene, &during)?;
+    wait_until_at_rest(scene, 90)?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)?;
     let after = identities(scene, "python")?;
     let untouched = before
         .iter()
-        .all(|one| after.contains(one) && one[2] == OLD_IMAGE);
+        .all(|identity_before| after.contains(identity_before) && identity_before[2] == OLD_IMAGE);
     wait::ensure(untouched, || {
         format!("the sandboxes claimed before were {before:?} and are {after:?}")
     })
@@ -84,12 +86,12 @@ pub fn a_revision_that_never_gets_ready_takes_no_more_than_the_budget(scene: &Sc
         8,
         &json!({"updateStrategy": {"maxUnavailable": "25%"}}),
     ))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let broken = sim(&[("hold", "true")]);
     scene.patch_pool("python", &json!({"spec": broken}))?;
     let revision = wait::until("the broken revision took what it may", 30, || {
-        let (census, pool) = (Census::take(scene)?, scene.pool("python")?);
-        census.status_is_true(&pool)?;
+        let (state, pool) = (ClusterState::read(scene)?, scene.pool("python")?);
+        state.status_is_true(&pool)?;
         let status = &pool["status"];
         wait::ensure(status["updated"] == 2 && status["available"] == 6, || {
             status.to_string()
@@ -122,7 +124,7 @@ pub fn a_revision_that_never_gets_ready_takes_no_more_than_the_budget(scene: &Sc
     })?;
     let mend = json!({"spec": {"template": {"metadata": {"annotations": {"sim.warmpool.dev/hold": null}}}}});
     scene.patch_pool("python", &mend)?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
 pub fn claims_are_served_in_the_middle_of_a_broken_rollout(scene: &Scene) -> Result<(), String> {
@@ -131,7 +133,7 @@ pub fn claims_are_served_in_the_middle_of_a_broken_rollout(scene: &Scene) -> Res
         6,
         &json!({"updateStrategy": {"maxUnavailable": 1}}),
     ))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     scene.patch_pool("python", &json!({"spec": sim(&[("hold", "true")])}))?;
     wait::until("the rollout had begun", 30, || {
         let status = scene.pool("python")?["status"].clone();
@@ -141,9 +143,7 @@ pub fn claims_are_served_in_the_middle_of_a_broken_rollout(scene: &Scene) -> Res
     })?;
     // What the claims take is refilled from the revision that works, since the new one has not shown itself.
     for round in ["a", "b"] {
-        burst(scene, round, 5, "python", &json!({}))?
-            .iter()
-            .try_for_each(|c| bound(scene, c).map(drop))?;
+        all_bound(scene, &burst(scene, round, 5, "python", &json!({}))?)?;
     }
     let broken = text(&scene.pool("python")?, "/status/updateRevision").to_string();
     wait::ensure(most_at_once(scene, &broken) == 1, || {
@@ -151,22 +151,22 @@ pub fn claims_are_served_in_the_middle_of_a_broken_rollout(scene: &Scene) -> Res
     })?;
     let mend = json!({"spec": {"template": {"metadata": {"annotations": {"sim.warmpool.dev/hold": null}}}}});
     scene.patch_pool("python", &mend)?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
 pub fn a_template_changed_again_in_mid_rollout_ends_at_the_latest(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 8, &sim(&[("ready-after", "300ms")])))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let first = text(&scene.pool("python")?, "/status/updateRevision").to_string();
     for image in [NEW_IMAGE, "sandbox:3", OLD_IMAGE, "sandbox:4"] {
         scene.roll_to("python", image)?;
         sleep(Duration::from_millis(700));
     }
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", "sandbox:4")?;
     // Going back is a rollout like any other, to the revision that was there before.
     scene.roll_to("python", OLD_IMAGE)?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", OLD_IMAGE)?;
     let again = text(&scene.pool("python")?, "/status/updateRevision").to_string();
     wait::ensure(again == first, || {
@@ -176,7 +176,7 @@ pub fn a_template_changed_again_in_mid_rollout_ends_at_the_latest(scene: &Scene)
 
 pub fn a_change_outside_the_template_rolls_nothing(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 4, &json!({})))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let before: Vec<Value> = scene
         .pods()?
         .iter()
@@ -188,7 +188,7 @@ pub fn a_change_outside_the_template_rolls_nothing(scene: &Scene) -> Result<(), 
         "python",
         &json!({"metadata": {"labels": {"team": "red"}}, "spec": change}),
     )?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let after: Vec<Value> = scene
         .pods()?
         .iter()
@@ -201,10 +201,10 @@ pub fn a_change_outside_the_template_rolls_nothing(scene: &Scene) -> Result<(), 
 
 pub fn old_revisions_are_kept_up_to_the_limit(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 2, &json!({"revisionHistoryLimit": 2})))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     for n in 2..7 {
         scene.roll_to("python", &format!("sandbox:{n}"))?;
-        settle(scene, 60)?;
+        wait_until_at_rest(scene, 60)?;
     }
     wait::until("two old revisions and the present one were left", 30, || {
         let all = scene.lab.api.list(crate::api::REVISIONS, &scene.namespace)?;
@@ -213,7 +213,7 @@ pub fn old_revisions_are_kept_up_to_the_limit(scene: &Scene) -> Result<(), Strin
         wait::ensure(numbers == [4, 5, 6], || format!("revisions {numbers:?}"))?;
         let owned = all
             .iter()
-            .all(|r| crate::rest::controller(r) == ("Pool", "python"));
+            .all(|r| crate::cluster_state::controller(r) == ("Pool", "python"));
         wait::ensure(owned, || "each should be owned by the pool".into())
     })
 }
@@ -222,7 +222,7 @@ pub fn a_claim_for_the_latest_revision_waits_rather_than_take_an_old_one(
     scene: &Scene,
 ) -> Result<(), String> {
     scene.create_pool(&pool("python", 3, &json!({"updateStrategy": {"paused": true}})))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     scene.roll_to("python", NEW_IMAGE)?;
     pool_says(scene, "python", "Progressing", "Paused")?;
     scene.create_claim("latest", "python", &json!({"revisionPolicy": "Latest"}))?;
@@ -235,7 +235,7 @@ pub fn a_claim_for_the_latest_revision_waits_rather_than_take_an_old_one(
     bound(scene, "any")?;
     scene.patch_pool("python", &json!({"spec": {"updateStrategy": {"paused": false}}}))?;
     bound(scene, "latest")?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let update = scene.pool("python")?["status"]["updateRevision"].clone();
     let of = |claim: &str| Ok::<_, String>(scene.claim(claim)?["status"]["sandboxes"][0]["revision"].clone());
     let (latest, any) = (of("latest")?, of("any")?);

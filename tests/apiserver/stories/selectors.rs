@@ -1,11 +1,11 @@
-//! Claims that leave the choice among several pools.
+//! Checks claims that select a pool by labels.
 
 use super::metrics::served;
 use super::{bound, says};
 use crate::api::{CLAIMS, POOLS};
+use crate::cluster_state::wait_until_at_rest;
 use crate::http;
 use crate::objects::{claim, pool};
-use crate::rest::settle;
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ fn held(name: &str, replicas: i64) -> Value {
     pool
 }
 
-fn roaming(scene: &Scene, name: &str, more: &Value) -> Result<(), String> {
+fn selector_claim(scene: &Scene, name: &str, more: &Value) -> Result<(), String> {
     let mut claim = claim(name, "", more);
     claim["spec"]["poolSelector"] = json!({"matchLabels": {"lang": "python"}});
     if let Some(spec) = claim["spec"].as_object_mut() {
@@ -38,42 +38,42 @@ pub fn a_selector_takes_from_the_pool_with_the_most(scene: &Scene) -> Result<(),
     scene.create_pool(&labelled("few", 1))?;
     scene.create_pool(&labelled("many", 5))?;
     scene.create_pool(&pool("other", 9, &json!({})))?;
-    settle(scene, 60)?;
-    roaming(scene, "run", &json!({}))?;
+    wait_until_at_rest(scene, 60)?;
+    selector_claim(scene, "run", &json!({}))?;
     let run = bound(scene, "run")?;
     wait::ensure(run["status"]["pool"] == "many", || run["status"].to_string())?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
 pub fn a_selector_moves_to_the_pool_that_can_serve_first(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&held("a-held", 1))?;
-    roaming(scene, "run", &json!({}))?;
+    selector_claim(scene, "run", &json!({}))?;
     says(scene, "run", "Bound", "NoneAvailable")?;
     scene.create_pool(&labelled("b-works", 1))?;
     let run = bound(scene, "run")?;
     wait::ensure(run["status"]["pool"] == "b-works", || run["status"].to_string())?;
     scene.patch_pool("a-held", &json!({"spec": {"replicas": 0}}))?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
 pub fn a_selector_that_fits_no_pool_says_so_until_one_comes(scene: &Scene) -> Result<(), String> {
-    roaming(scene, "run", &json!({}))?;
+    selector_claim(scene, "run", &json!({}))?;
     let why = says(scene, "run", "Bound", "PoolNotFound")?;
     wait::ensure(why.contains("lang=python"), || why.clone())?;
     scene.create_pool(&labelled("python", 1))?;
     bound(scene, "run")?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
 pub fn a_waiting_claim_goes_to_another_pool_when_its_own_is_deleted(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&held("a-held", 1))?;
     scene.create_pool(&labelled("b-empty", 0))?;
-    roaming(scene, "run", &json!({}))?;
+    selector_claim(scene, "run", &json!({}))?;
     says(scene, "run", "Bound", "NoneAvailable")?;
     scene.lab.api.delete(POOLS, &scene.namespace, "a-held")?;
     let run = bound(scene, "run")?;
     wait::ensure(run["status"]["pool"] == "b-empty", || run["status"].to_string())?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
 pub fn pools_with_a_claim_for_each_other_are_looked_at_no_more_than_need_be(
@@ -87,8 +87,8 @@ pub fn pools_with_a_claim_for_each_other_are_looked_at_no_more_than_need_be(
     full["spec"]["capacity"] = json!({"maxTotal": 1});
     scene.create_pool(&full)?;
     scene.create_pool(&held("b-roomy", 0))?;
-    roaming(scene, "one", &json!({}))?;
-    roaming(scene, "two", &json!({"replicas": 2}))?;
+    selector_claim(scene, "one", &json!({}))?;
+    selector_claim(scene, "two", &json!({"replicas": 2}))?;
     for claim in ["one", "two"] {
         says(scene, claim, "Bound", "NoneAvailable")?;
     }
@@ -102,7 +102,7 @@ pub fn pools_with_a_claim_for_each_other_are_looked_at_no_more_than_need_be(
     for claim in ["one", "two"] {
         scene.delete_claim(claim)?;
     }
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     operator.stop()
 }
 

@@ -1,11 +1,12 @@
-//! The operator starts where something is missing: the API server, its types, a right. It says what, waits, and goes on
-//! when that is mended.
+//! Checks starts without an API server, without CRDs or without a right.
+//!
+//! The operator logs what is missing, waits, and goes on when that is fixed.
 
+use crate::accounts::account;
+use crate::cluster_state::wait_until_at_rest;
 use crate::objects::pool;
 use crate::operator::Operator;
 use crate::rbac::granted;
-use crate::rest::settle;
-use crate::rights::account;
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
@@ -53,12 +54,14 @@ pub fn without_an_api_server_it_waits_and_says_so_once(scene: &Scene) -> Result<
     operator.server_restarts = true;
     operator.says("a request fails", 30)?;
     wait::throughout("it waits and does not repeat itself", 10, || {
-        let told = times(&operator, "a request fails");
-        wait::ensure(told <= 2, || format!("{told} times:\n{}", operator.tail()))
+        let times_logged = times(&operator, "a request fails");
+        wait::ensure(times_logged <= 2, || {
+            format!("{times_logged} times:\n{}", operator.tail())
+        })
     })?;
     operator.lives()?;
     scene.lab.cluster.tool(&["start", "apiserver"])?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     operator.stop()
 }
 
@@ -68,14 +71,14 @@ pub fn without_its_types_it_says_how_to_install_them(scene: &Scene) -> Result<()
         rules.idle = None;
     });
     scene.lab.cluster.delete_types(&["-k", "crds"])?;
-    let told = start_without_types(scene);
+    let started = start_without_types(scene);
     // Whatever came of it, the next test needs them.
     install_types(scene)?;
-    let operator = told?;
+    let operator = started?;
     wait::until("a pool could be created", 30, || {
         scene.create_pool(&pool("python", 3, &json!({})))
     })?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     operator.stop()
 }
 
@@ -86,8 +89,10 @@ fn start_without_types(scene: &Scene) -> Result<Operator, String> {
     }
     operator.says("warmpool crds | kubectl apply -f -", 1)?;
     wait::throughout("it says so once", 5, || {
-        let told = times(&operator, "does not serve");
-        wait::ensure(told == 2, || format!("{told} times:\n{}", operator.tail()))
+        let times_logged = times(&operator, "does not serve");
+        wait::ensure(times_logged == 2, || {
+            format!("{times_logged} times:\n{}", operator.tail())
+        })
     })?;
     operator.lives()?;
     Ok(operator)
@@ -130,9 +135,9 @@ pub fn types_of_another_version_are_named_with_their_fields(scene: &Scene) -> Re
         let published = scene.lab.cluster.kubectl(&["get", "--raw", path], None)?;
         wait::ensure(published.contains("\"novel\""), || "not yet".into())
     })?;
-    let told = start_with_other_types(scene);
+    let started = start_with_other_types(scene);
     install_types(scene)?;
-    told?.stop()
+    started?.stop()
 }
 
 fn start_with_other_types(scene: &Scene) -> Result<Operator, String> {
@@ -143,9 +148,9 @@ fn start_with_other_types(scene: &Scene) -> Result<Operator, String> {
         30,
     )?;
     for field in ["spec.revisionHistoryLimit", "spec.novel"] {
-        let told = times(&operator, &format!("fields=\"{field}\""));
-        wait::ensure(told == 1, || {
-            format!("{field}: {told} times\n{}", operator.tail())
+        let times_logged = times(&operator, &format!("fields=\"{field}\""));
+        wait::ensure(times_logged == 1, || {
+            format!("{field}: {times_logged} times\n{}", operator.tail())
         })?;
     }
     Ok(operator)
@@ -156,10 +161,10 @@ pub fn types_of_its_own_version_are_no_news(scene: &Scene) -> Result<(), String>
         .lab
         .start_operator_with(&["--leader-elect=false", "--log=debug"])?;
     scene.create_pool(&pool("python", 1, &json!({})))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     wait::throughout("it finds no difference", 5, || {
-        let told = times(&operator, "than this operator");
-        wait::ensure(told == 0, || operator.tail())
+        let times_logged = times(&operator, "than this operator");
+        wait::ensure(times_logged == 0, || operator.tail())
     })?;
     operator.stop()
 }
@@ -221,10 +226,10 @@ pub fn each_missing_right_is_named_once(scene: &Scene) -> Result<(), String> {
     )?;
     wait::throughout("each is named once, at whatever rate it is met", 12, || {
         for operator in [&operator, &other] {
-            let told = times(operator, "the operator may not");
+            let times_logged = times(operator, "the operator may not");
             let troubled = times_of(scene, operator, "WARN") + times_of(scene, operator, "ERROR");
             let rules = rights_missed(operator).len();
-            wait::ensure(told == rules && troubled == rules, || operator.tail())?;
+            wait::ensure(times_logged == rules && troubled == rules, || operator.tail())?;
         }
         Ok(())
     })?;
@@ -232,6 +237,6 @@ pub fn each_missing_right_is_named_once(scene: &Scene) -> Result<(), String> {
     drop(operator);
     drop(other);
     let operator = scene.lab.start_operator()?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     operator.stop()
 }

@@ -1,9 +1,9 @@
-//! Everything at once: the stories that nobody thought of.
+//! Checks that random operations and crashes end in a state of rest.
 
 use crate::api::PODS;
 use crate::check::event::text;
+use crate::cluster_state::{ClusterState, wait_until_at_rest};
 use crate::objects::{pool, sim, with};
-use crate::rest::{Census, settle};
 use crate::scene::Scene;
 use serde_json::{Value, json};
 use std::thread::sleep;
@@ -34,15 +34,15 @@ fn steer(scene: &Scene, pod: &str, key: &str, value: Value) -> Result<(), String
     let patch = json!({"metadata": {"annotations": {format!("sim.warmpool.dev/{key}"): value}}});
     match scene.lab.api.merge(PODS, &scene.namespace, pod, &patch) {
         // It may have gone meanwhile.
-        Err(refusal) if refusal.code != 404 => Err(refusal.to_string()),
+        Err(error) if error.code != 404 => Err(error.to_string()),
         _ => Ok(()),
     }
 }
 
 fn some_pod(scene: &Scene, dice: &mut Dice) -> Result<Option<String>, String> {
-    let census = Census::take(scene)?;
+    let state = ClusterState::read(scene)?;
     let name = POOLS[dice.below(POOLS.len())];
-    let names: Vec<_> = census
+    let names: Vec<_> = state
         .unclaimed(name)
         .iter()
         .map(|p| text(p, "/metadata/name").to_string())
@@ -96,13 +96,13 @@ pub fn whatever_happens_it_comes_to_rest(scene: &Scene) -> Result<(), String> {
         }
         sleep(PACE);
     }
-    // The faults stop. What was made unready gets ready again, and the narrow pool gets room.
+    // The faults stop: unready sandboxes become ready again, and deleted claims free capacity of the narrow pool.
     for pod in scene.pods()? {
         steer(scene, text(&pod, "/metadata/name"), "unready", Value::Null)?;
     }
     live.iter()
         .skip(5)
         .try_for_each(|claim| scene.delete_claim(claim))?;
-    settle(scene, 90)?;
+    wait_until_at_rest(scene, 90)?;
     operator.stop()
 }

@@ -1,34 +1,33 @@
-//! The other ways of rolling out: with a surge, in part, not now, all at once, and only as claims take.
+//! Checks surge, partition, pause, Recreate and OnReplenish.
 
+use super::busy::running;
 use super::rollouts::everything_unclaimed_runs;
-use super::{bound, burst, pool_says};
+use super::{all_bound, bound, burst, pool_says};
 use crate::api::PODS;
 use crate::check::event::text;
 use crate::check::replay;
+use crate::cluster_state::{ClusterState, wait_until_at_rest};
 use crate::objects::{NEW_IMAGE, OLD_IMAGE, pool, sim, with};
-use crate::rest::{Census, settle};
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
 
-/// How many unclaimed sandboxes of a full and available pool run that image.
-fn running(scene: &Scene, image: &str) -> Result<usize, String> {
-    let census = Census::take(scene)?;
-    let here = census.unclaimed("python").into_iter();
-    Ok(here
-        .filter(|p| text(p, "/spec/containers/0/image") == image)
-        .count())
-}
-
 fn uids(scene: &Scene) -> Result<Vec<String>, String> {
-    let census = Census::take(scene)?;
-    let mut all: Vec<_> = census
+    let state = ClusterState::read(scene)?;
+    let mut all: Vec<_> = state
         .unclaimed("python")
         .iter()
         .map(|p| text(p, "/metadata/uid").to_string())
         .collect();
     all.sort();
     Ok(all)
+}
+
+fn no_sandbox_is_replaced(scene: &Scene, before: &[String]) -> Result<(), String> {
+    wait::throughout("no sandbox is replaced", 3, || {
+        let now = uids(scene)?;
+        wait::ensure(now == before, || format!("{before:?} became {now:?}"))
+    })
 }
 
 fn strategy(value: Value) -> Value {
@@ -42,10 +41,10 @@ pub fn with_a_surge_none_is_ever_missing(scene: &Scene) -> Result<(), String> {
         6,
         &with(sim(&[("ready-after", "300ms")]), &surge),
     ))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let full = scene.history().len();
     scene.roll_to("python", NEW_IMAGE)?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)?;
     let (mut fewest, mut most, mut seen) = (usize::MAX, 0, 0);
     replay(&scene.history(), |world, event| {
@@ -66,39 +65,35 @@ pub fn with_a_surge_none_is_ever_missing(scene: &Scene) -> Result<(), String> {
     })
 }
 
-pub fn a_partition_keeps_that_many_on_the_old_revision(scene: &Scene) -> Result<(), String> {
-    scene.create_pool(&pool(
-        "python",
-        6,
-        &strategy(json!({"maxUnavailable": 1, "partition": 4})),
-    ))?;
-    settle(scene, 60)?;
+/// Rolls a new pool out, up to a partition of 4.
+fn roll_to_partition_of_four(scene: &Scene, replicas: i64, max_unavailable: i64) -> Result<(), String> {
+    let partition = strategy(json!({"maxUnavailable": max_unavailable, "partition": 4}));
+    scene.create_pool(&pool("python", replicas, &partition))?;
+    wait_until_at_rest(scene, 60)?;
     scene.roll_to("python", NEW_IMAGE)?;
-    pool_says(scene, "python", "Progressing", "PartitionComplete")?;
+    pool_says(scene, "python", "Progressing", "PartitionComplete").map(drop)
+}
+
+pub fn a_partition_keeps_that_many_on_the_old_revision(scene: &Scene) -> Result<(), String> {
+    roll_to_partition_of_four(scene, 6, 1)?;
     wait::throughout("two are new and four are old", 3, || {
         let (new, old) = (running(scene, NEW_IMAGE)?, running(scene, OLD_IMAGE)?);
         wait::ensure((new, old) == (2, 4), || format!("{new} new and {old} old"))
     })?;
     let status = scene.pool("python")?["status"].clone();
-    let told = status["updated"] == 2 && status["expectedUpdated"] == 2 && status["available"] == 6;
-    wait::ensure(told, || status.to_string())?;
+    let status_is_right =
+        status["updated"] == 2 && status["expectedUpdated"] == 2 && status["available"] == 6;
+    wait::ensure(status_is_right, || status.to_string())?;
     scene.patch_pool("python", &json!({"spec": strategy(json!({"partition": 0}))}))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)
 }
 
 pub fn a_canary_that_is_undone_leaves_the_others_alone(scene: &Scene) -> Result<(), String> {
-    scene.create_pool(&pool(
-        "python",
-        8,
-        &strategy(json!({"maxUnavailable": 2, "partition": 4})),
-    ))?;
-    settle(scene, 60)?;
-    scene.roll_to("python", NEW_IMAGE)?;
-    pool_says(scene, "python", "Progressing", "PartitionComplete")?;
-    let census = Census::take(scene)?;
+    roll_to_partition_of_four(scene, 8, 2)?;
+    let state = ClusterState::read(scene)?;
     let old = |p: &&Value| text(p, "/spec/containers/0/image") == OLD_IMAGE;
-    let untouched: Vec<_> = census
+    let untouched: Vec<_> = state
         .unclaimed("python")
         .into_iter()
         .filter(old)
@@ -106,9 +101,9 @@ pub fn a_canary_that_is_undone_leaves_the_others_alone(scene: &Scene) -> Result<
         .collect();
     wait::ensure(untouched.len() == 4, || format!("{untouched:?} are old"))?;
     scene.roll_to("python", OLD_IMAGE)?;
-    // The partition would keep the canaries now, as those of the revision that is old.
+    // The partition would now keep the canaries, because their revision is the old one.
     scene.patch_pool("python", &json!({"spec": strategy(json!({"partition": 0}))}))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", OLD_IMAGE)?;
     let now = uids(scene)?;
     wait::ensure(untouched.iter().all(|uid| now.contains(uid)), || {
@@ -117,9 +112,13 @@ pub fn a_canary_that_is_undone_leaves_the_others_alone(scene: &Scene) -> Result<
 }
 
 pub fn another_strategy_takes_over_in_mid_rollout(scene: &Scene) -> Result<(), String> {
-    let one = strategy(json!({"maxUnavailable": 1, "partition": 5}));
-    scene.create_pool(&pool("python", 6, &with(sim(&[("ready-after", "300ms")]), &one)))?;
-    settle(scene, 60)?;
+    let partition = strategy(json!({"maxUnavailable": 1, "partition": 5}));
+    scene.create_pool(&pool(
+        "python",
+        6,
+        &with(sim(&[("ready-after", "300ms")]), &partition),
+    ))?;
+    wait_until_at_rest(scene, 60)?;
     scene.roll_to("python", NEW_IMAGE)?;
     pool_says(scene, "python", "Progressing", "PartitionComplete")?;
     let surge = json!({"maxUnavailable": 0, "maxSurge": 2, "partition": 2});
@@ -130,7 +129,7 @@ pub fn another_strategy_takes_over_in_mid_rollout(scene: &Scene) -> Result<(), S
     })?;
     let recreate = json!({"type": "Recreate", "maxUnavailable": null, "maxSurge": null, "partition": null});
     scene.patch_pool("python", &json!({"spec": strategy(recreate)}))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)
 }
 
@@ -143,13 +142,8 @@ pub fn a_paused_rollout_stands_still_and_claims_go_on(scene: &Scene) -> Result<(
     let before = uids(scene)?;
     scene.roll_to("python", NEW_IMAGE)?;
     pool_says(scene, "python", "Progressing", "Paused")?;
-    wait::throughout("no sandbox is replaced", 3, || {
-        let now = uids(scene)?;
-        wait::ensure(now == before, || format!("{before:?} became {now:?}"))
-    })?;
-    burst(scene, "run", 3, "python", &json!({}))?
-        .iter()
-        .try_for_each(|c| bound(scene, c).map(drop))?;
+    no_sandbox_is_replaced(scene, &before)?;
+    all_bound(scene, &burst(scene, "run", 3, "python", &json!({}))?)?;
     wait::until(
         "what the claims took was refilled with the old revision",
         30,
@@ -159,19 +153,19 @@ pub fn a_paused_rollout_stands_still_and_claims_go_on(scene: &Scene) -> Result<(
         },
     )?;
     scene.patch_pool("python", &json!({"spec": strategy(json!({"paused": false}))}))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)
 }
 
 pub fn recreate_replaces_all_at_once(scene: &Scene) -> Result<(), String> {
     let all = strategy(json!({"type": "Recreate"}));
     scene.create_pool(&pool("python", 6, &with(sim(&[("ready-after", "500ms")]), &all)))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     scene.create_claim("kept", "python", &json!({}))?;
     bound(scene, "kept")?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     scene.roll_to("python", NEW_IMAGE)?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)?;
     let mut fewest = usize::MAX;
     let mut rolled = false;
@@ -194,13 +188,10 @@ pub fn recreate_replaces_all_at_once(scene: &Scene) -> Result<(), String> {
 
 pub fn on_replenish_replaces_only_what_claims_take(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 5, &strategy(json!({"type": "OnReplenish"}))))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let before = uids(scene)?;
     scene.roll_to("python", NEW_IMAGE)?;
-    wait::throughout("no sandbox is replaced", 3, || {
-        let now = uids(scene)?;
-        wait::ensure(now == before, || format!("{before:?} became {now:?}"))
-    })?;
+    no_sandbox_is_replaced(scene, &before)?;
     // One is claimed, another deleted: each comes back new, and the rest stay.
     let are_new = |count: usize| {
         wait::until(&format!("{count} were new and the others old"), 30, || {
@@ -217,8 +208,8 @@ pub fn on_replenish_replaces_only_what_claims_take(scene: &Scene) -> Result<(), 
     scene.create_claim("run", "python", &json!({}))?;
     bound(scene, "run")?;
     are_new(1)?;
-    let census = Census::take(scene)?;
-    let old = census
+    let state = ClusterState::read(scene)?;
+    let old = state
         .unclaimed("python")
         .into_iter()
         .find(|p| text(p, "/spec/containers/0/image") == OLD_IMAGE);
@@ -231,6 +222,6 @@ pub fn on_replenish_replaces_only_what_claims_take(scene: &Scene) -> Result<(), 
         "python",
         &json!({"spec": strategy(json!({"type": "RollingUpdate"}))}),
     )?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)
 }

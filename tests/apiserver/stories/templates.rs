@@ -1,11 +1,11 @@
-//! Pools that take their template from a PodTemplate.
+//! Checks pools that take their template from a PodTemplate.
 
 use super::rollouts::everything_unclaimed_runs;
 use super::{bound, pool_says, says};
 use crate::api::TEMPLATES;
 use crate::check::event::{condition, text};
+use crate::cluster_state::{ClusterState, wait_until_at_rest};
 use crate::objects::{NEW_IMAGE, OLD_IMAGE, pool, pool_of, sim, template, with};
-use crate::rest::{Census, settle};
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ pub fn uids(scene: &Scene) -> Result<Vec<String>, String> {
     Ok(all)
 }
 
-/// For `seconds` the pool gives that reason for no progress, no pod comes or goes, and none is tried.
+/// Fails if, within `seconds`, the pool gives another reason for no progress, or a pod is created or deleted.
 pub fn says_throughout(scene: &Scene, pool: &str, reason: &str, seconds: u64) -> Result<(), String> {
     let before = uids(scene)?;
     wait::throughout("the pool is left as it is", seconds, || {
@@ -50,11 +50,11 @@ pub fn a_changed_template_rolls_every_pool_that_uses_it_and_no_other(scene: &Sce
         scene.create_pool(&pool_of(of, name, 3, &json!({})))?;
     }
     scene.create_pool(&pool("fourth", 3, &json!({})))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let of = |name: &str| -> Result<Vec<String>, String> {
-        let census = Census::take(scene)?;
+        let state = ClusterState::read(scene)?;
         let uid = |pod: &&Value| text(pod, "/metadata/uid").to_string();
-        Ok(census.unclaimed(name).iter().map(uid).collect())
+        Ok(state.unclaimed(name).iter().map(uid).collect())
     };
     let before = [of("third")?, of("fourth")?];
     change(scene, "shared", &image(NEW_IMAGE))?;
@@ -63,7 +63,7 @@ pub fn a_changed_template_rolls_every_pool_that_uses_it_and_no_other(scene: &Sce
             everything_unclaimed_runs(scene, name, NEW_IMAGE)
         })?;
     }
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let after = [of("third")?, of("fourth")?];
     wait::ensure(before == after, || {
         format!("the other pools had {before:?} and have {after:?}")
@@ -80,11 +80,11 @@ pub fn a_changed_template_rolls_every_pool_that_uses_it_and_no_other(scene: &Sce
 pub fn a_missing_template_stops_the_pool_until_it_appears(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool_of("shared", "python", 3, &json!({})))?;
     scene.create_claim("run", "python", &json!({}))?;
-    let told = [
+    let messages = [
         pool_says(scene, "python", "Progressing", "TemplateNotFound")?,
         says(scene, "run", "Bound", "TemplateNotFound")?,
     ];
-    for message in told {
+    for message in messages {
         let sentence = format!(
             "PodTemplate shared does not exist in namespace {}; create it",
             scene.namespace
@@ -97,14 +97,14 @@ pub fn a_missing_template_stops_the_pool_until_it_appears(scene: &Scene) -> Resu
     })?;
     scene.create(TEMPLATES, &template("shared", &json!({})))?;
     bound(scene, "run")?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", OLD_IMAGE)
 }
 
 pub fn a_template_with_labels_of_ours_stops_the_pool_until_it_is_mended(scene: &Scene) -> Result<(), String> {
     scene.create(TEMPLATES, &template("shared", &json!({})))?;
     scene.create_pool(&pool_of("shared", "python", 4, &json!({})))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let spoilt = json!({"template": {"metadata": {"labels": {"warmpool.dev/state": "warm"}}}});
     change(scene, "shared", &with(spoilt, &image(NEW_IMAGE)))?;
     let message = pool_says(scene, "python", "Progressing", "TemplateInvalid")?;
@@ -120,12 +120,12 @@ pub fn a_template_with_labels_of_ours_stops_the_pool_until_it_is_mended(scene: &
     scene.create_claim("run", "python", &json!({}))?;
     bound(scene, "run")?;
     says_throughout(scene, "python", "TemplateInvalid", 3)?;
-    let mended = json!({"template": {"metadata": {"labels": {"warmpool.dev/state": null}}}});
-    change(scene, "shared", &mended)?;
+    let fixed = json!({"template": {"metadata": {"labels": {"warmpool.dev/state": null}}}});
+    change(scene, "shared", &fixed)?;
     wait::until("the pool had rolled", 60, || {
         everything_unclaimed_runs(scene, "python", NEW_IMAGE)
     })?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
 pub fn a_template_deleted_in_mid_rollout_stops_the_rollout(scene: &Scene) -> Result<(), String> {
@@ -133,12 +133,12 @@ pub fn a_template_deleted_in_mid_rollout_stops_the_rollout(scene: &Scene) -> Res
     scene.create(TEMPLATES, &template("shared", &slow))?;
     let one_by_one = json!({"updateStrategy": {"maxUnavailable": 1}});
     scene.create_pool(&pool_of("shared", "python", 8, &one_by_one))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     change(scene, "shared", &image(NEW_IMAGE))?;
     let runs = |pod: &&&Value| text(pod, "/spec/containers/0/image") == NEW_IMAGE;
     let new = || -> Result<usize, String> {
-        let census = Census::take(scene)?;
-        Ok(census.unclaimed("python").iter().filter(runs).count())
+        let state = ClusterState::read(scene)?;
+        Ok(state.unclaimed("python").iter().filter(runs).count())
     };
     wait::until("the rollout was on its way", 30, || {
         let count = new()?;
@@ -147,7 +147,7 @@ pub fn a_template_deleted_in_mid_rollout_stops_the_rollout(scene: &Scene) -> Res
     scene.lab.api.delete(TEMPLATES, &scene.namespace, "shared")?;
     pool_says(scene, "python", "Progressing", "TemplateNotFound")?;
     wait::until("no pod was on its way", 30, || {
-        Census::take(scene)?.nothing_leaked()
+        ClusterState::read(scene)?.nothing_leaked()
     })?;
     let count = new()?;
     wait::ensure((2..8).contains(&count), || {
@@ -160,5 +160,5 @@ pub fn a_template_deleted_in_mid_rollout_stops_the_rollout(scene: &Scene) -> Res
     wait::until("the rollout had gone on", 60, || {
         everything_unclaimed_runs(scene, "python", NEW_IMAGE)
     })?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }

@@ -1,19 +1,19 @@
-//! What somebody who may write claims in one namespace, and nothing else, can try against the pods of others.
+//! Checks what a user with rights on claims alone can reach.
 
 use super::{bound, in_phase, says};
 use crate::api::{CLAIMS, NAMESPACES, PODS, POOLS};
 use crate::check::event::text;
 use crate::cluster::OPERATOR;
+use crate::cluster_state::wait_until_at_rest;
 use crate::objects::{claim, pool};
-use crate::rest::settle;
 use crate::scene::{Scene, make_namespace};
 use crate::wait;
 use serde_json::{Value, json};
 
 const TENANT: &str = "--as=tenant";
 
-/// Somebody with the right to write claims, without their status.
-fn let_in(scene: &Scene) -> Result<(), String> {
+/// Grants the tenant the right to write claims, without their status.
+fn grant_tenant_rights(scene: &Scene) -> Result<(), String> {
     scene.kubectl(
         &[
             "create",
@@ -61,7 +61,7 @@ pub fn a_claim_reaches_no_pod_outside_the_pools_of_its_namespace(scene: &Scene) 
     })?;
     let before = api.list(PODS, next_door)?;
     let since = jiff::Timestamp::now();
-    let_in(scene)?;
+    grant_tenant_rights(scene)?;
 
     // A namespace cannot be named; where unknown fields are dropped, the pool is looked for at home.
     let mut elsewhere = claim("elsewhere", "python", &json!({}));
@@ -90,8 +90,10 @@ pub fn a_claim_reaches_no_pod_outside_the_pools_of_its_namespace(scene: &Scene) 
     by_tenant(scene, &disguised)?;
     for claim in ["elsewhere", "a-path", "by-labels"] {
         let message = says(scene, claim, "Bound", "PoolNotFound")?;
-        let told = before.iter().any(|p| message.contains(text(p, "/metadata/name")));
-        wait::ensure(!told, || format!("{claim} learns of a pod next door: {message}"))?;
+        let leaks_pod = before.iter().any(|p| message.contains(text(p, "/metadata/name")));
+        wait::ensure(!leaks_pod, || {
+            format!("{claim} learns of a pod next door: {message}")
+        })?;
     }
     // The garbage collector takes what names an owner that its namespace does not have.
     scene.kubectl(&[TENANT, "delete", "sandboxclaims", "--all"], None)?;
@@ -106,8 +108,8 @@ pub fn a_claim_reaches_no_pod_outside_the_pools_of_its_namespace(scene: &Scene) 
 
 pub fn metadata_that_no_pod_can_have_fails_its_claim_alone(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 2, &json!({})))?;
-    settle(scene, 30)?;
-    let_in(scene)?;
+    wait_until_at_rest(scene, 30)?;
+    grant_tenant_rights(scene)?;
     let labels = json!({"podMetadata": {"labels": {"warmpool.dev/state": "warm"}}});
     refused(
         by_tenant(scene, &claim("forged", "python", &labels)),
@@ -129,13 +131,13 @@ pub fn metadata_that_no_pod_can_have_fails_its_claim_alone(scene: &Scene) -> Res
         reason == "InvalidSpec" && message.contains("metadata.annotations"),
         || failed["status"].to_string(),
     )?;
-    settle(scene, 30)
+    wait_until_at_rest(scene, 30)
 }
 
 pub fn a_claim_made_anew_under_its_name_gets_another_sandbox(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 2, &json!({})))?;
-    settle(scene, 30)?;
-    let_in(scene)?;
+    wait_until_at_rest(scene, 30)?;
+    grant_tenant_rights(scene)?;
     let mut seen = Vec::new();
     for _ in 0..3 {
         by_tenant(
@@ -149,7 +151,7 @@ pub fn a_claim_made_anew_under_its_name_gets_another_sandbox(scene: &Scene) -> R
         seen.push(uid);
         scene.kubectl(&[TENANT, "delete", "sandboxclaim", "run"], None)?;
     }
-    settle(scene, 30)
+    wait_until_at_rest(scene, 30)
 }
 
 pub fn metadata_that_cannot_be_read_stops_no_operator_that_runs_or_starts(
@@ -157,8 +159,8 @@ pub fn metadata_that_cannot_be_read_stops_no_operator_that_runs_or_starts(
 ) -> Result<(), String> {
     let operator = scene.lab.start_operator()?;
     scene.create_pool(&pool("python", 2, &json!({})))?;
-    settle(scene, 60)?;
-    let_in(scene)?;
+    wait_until_at_rest(scene, 60)?;
+    grant_tenant_rights(scene)?;
     by_tenant(scene, &claim("odd", "python", &json!({})))?;
     bound(scene, "odd")?;
     // The API server takes a time that most clients cannot hold.
@@ -179,7 +181,8 @@ pub fn metadata_that_cannot_be_read_stops_no_operator_that_runs_or_starts(
         }}}}"#
     );
     scene.kubectl(&["create", "--validate=ignore", "-f", "-"], Some(&nested))?;
-    // Nor is what it holds of those checked to be text. A client would send no such bytes, so this is no client.
+    // The API server does not check that metadata is valid UTF-8 either. No client would send such bytes, so kubectl
+    // sends them raw.
     let bytes = b"{\"apiVersion\": \"v1\", \"kind\": \"PodTemplate\", \"metadata\": {\"name\": \"bytes\"}, \"template\": {
         \"metadata\": {\"managedFields\": [{\"fieldsType\": \"FieldsV1\", \"fieldsV1\": {\"f:\xff\": {}}}]},
         \"spec\": {\"containers\": [{\"name\": \"main\", \"image\": \"sandbox:1\"}]}
@@ -202,6 +205,6 @@ pub fn metadata_that_cannot_be_read_stops_no_operator_that_runs_or_starts(
     let successor = scene.lab.start_operator()?;
     scene.create_claim("after-a-start", "python", &json!({}))?;
     bound(scene, "after-a-start")?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     successor.stop()
 }

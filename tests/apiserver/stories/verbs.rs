@@ -1,11 +1,11 @@
-//! `kubectl warmpool claim` and `kubectl warmpool why`, called from outside.
+//! Checks `kubectl warmpool claim` and `kubectl warmpool why` from outside.
 
 use super::{bound, in_phase, pool_says, says};
 use crate::api::CLAIMS;
 use crate::check::event::text;
+use crate::cluster_state::{label, wait_until_at_rest};
 use crate::objects::{NEW_IMAGE, pool, sim};
-use crate::plugin::{Call, Said};
-use crate::rest::{label, settle};
+use crate::plugin::{Call, CommandOutput};
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 /// Runs `kubectl warmpool ...` to its end.
-fn call(scene: &Scene, arguments: &[&str]) -> Result<Said, String> {
+fn call(scene: &Scene, arguments: &[&str]) -> Result<CommandOutput, String> {
     Call::of(scene, arguments).run()
 }
 
@@ -22,7 +22,7 @@ fn title(claim: &str) -> String {
     format!("sandboxclaim.warmpool.dev/{claim}")
 }
 
-/// The line that tells a claim's sandbox.
+/// The line with which `claim` reports the sandbox.
 fn bound_line(claim: &Value) -> String {
     let of = |pointer| text(claim, pointer);
     format!(
@@ -65,14 +65,14 @@ pub fn a_claim_says_why_it_waits_and_which_sandbox_it_got(scene: &Scene) -> Resu
         return Err(format!("{said:?}"));
     };
     let start = format!("{}: no sandbox is available yet; first in line at ", title("run"));
-    let told = created == format!("{} created", title("run")) && why.starts_with(&start);
-    wait::ensure(told, || format!("{said:?}"))?;
-    settle(scene, 60)
+    let matches = created == format!("{} created", title("run")) && why.starts_with(&start);
+    wait::ensure(matches, || format!("{said:?}"))?;
+    wait_until_at_rest(scene, 60)
 }
 
 pub fn a_claim_without_a_name_gets_one_and_can_be_printed(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 2, &json!({})))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let said = call(scene, &["claim", "pool/python", "-o", "json"])?;
     let claim: Value = serde_json::from_str(&said.out).map_err(|e| format!("{e} in {said:?}"))?;
     let name = text(&claim, "/metadata/name");
@@ -87,7 +87,7 @@ pub fn a_claim_without_a_name_gets_one_and_can_be_printed(scene: &Scene) -> Resu
     let again = call(scene, &["claim", "python", "--name=later"])?;
     let words = "Error from server (AlreadyExists): sandboxclaims.warmpool.dev \"later\" already exists\n";
     again.fails(words)?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
 pub fn a_claim_that_is_not_served_says_so_and_stays_unless_it_is_to_be_removed(
@@ -104,9 +104,9 @@ pub fn a_claim_that_is_not_served_says_so_and_stays_unless_it_is_to_be_removed(
         scene.namespace
     );
     let last = said.err.lines().last().unwrap_or_default();
-    let told =
+    let matches =
         said.code == Some(1) && said.out.is_empty() && last.starts_with(&error) && last.ends_with(&advice);
-    wait::ensure(told, || format!("{said:?}"))?;
+    wait::ensure(matches, || format!("{said:?}"))?;
     in_phase(scene, "left", "Pending", 10)?;
     let said = call(scene, &["claim", "python", "--name=gone", "--timeout=1s", "--rm"])?;
     let deleted = said
@@ -146,7 +146,7 @@ pub fn a_command_in_the_sandbox_decides_the_exit_code_and_the_claim_goes_after_i
     scene: &Scene,
 ) -> Result<(), String> {
     scene.create_pool(&pool("python", 2, &json!({})))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let (folder, noted) = stub(scene, "echo from the sandbox; exit 7")?;
     let arguments = [
         "claim",
@@ -180,7 +180,7 @@ pub fn a_command_in_the_sandbox_decides_the_exit_code_and_the_claim_goes_after_i
     wait::ensure(called == expected, || {
         format!("{called:?} instead of {expected:?}")
     })?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
 pub fn a_call_ended_by_a_signal_takes_its_claim_along(scene: &Scene) -> Result<(), String> {
@@ -211,17 +211,17 @@ pub fn a_call_ended_by_a_signal_takes_its_claim_along(scene: &Scene) -> Result<(
 }
 
 /// `kubectl warmpool why` says all of these lines.
-fn tells(scene: &Scene, target: &str, lines: &[&str]) -> Result<(), String> {
+fn why_says(scene: &Scene, target: &str, lines: &[&str]) -> Result<(), String> {
     let said = call(scene, &["why", target])?;
-    let told = |line: &&str| said.out.lines().any(|said| said == *line);
-    let right = said.code == Some(0) && said.err.is_empty() && lines.iter().all(told);
+    let matches = |line: &&str| said.out.lines().any(|said| said == *line);
+    let right = said.code == Some(0) && said.err.is_empty() && lines.iter().all(matches);
     wait::ensure(right, || format!("{target}: expected {lines:#?} in {said:?}"))
 }
 
 pub fn why_tells_what_a_claim_waits_for_and_what_it_got(scene: &Scene) -> Result<(), String> {
     let spec = json!({"capacity": {"maxTotal": 1}});
     scene.create_pool(&pool("python", 1, &spec))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     scene.create_claim("first", "python", &json!({}))?;
     let first = bound(scene, "first")?;
     scene.create_claim("second", "python", &json!({}))?;
@@ -230,9 +230,9 @@ pub fn why_tells_what_a_claim_waits_for_and_what_it_got(scene: &Scene) -> Result
     let said = call(scene, &["why", "second"])?;
     let start = "Claim second has waited ";
     let why = " for a sandbox of pool python: no sandbox is available and the pool's capacity.maxTotal forbids more; first in line at ";
-    let told = said.out.starts_with(start) && said.out.contains(why);
-    wait::ensure(told, || format!("{said:?}"))?;
-    tells(
+    let matches = said.out.starts_with(start) && said.out.contains(why);
+    wait::ensure(matches, || format!("{said:?}"))?;
+    why_says(
         scene,
         "second",
         &["capacity.maxTotal is 1, claimed and terminating ones included, and has room for 0 more."],
@@ -243,7 +243,7 @@ pub fn why_tells_what_a_claim_waits_for_and_what_it_got(scene: &Scene) -> Result
         text(&first, "/status/sandboxes/0/ip")
     );
     wait::ensure(said.out.starts_with(&start), || format!("{said:?}"))?;
-    tells(
+    why_says(
         scene,
         sandbox,
         &[
@@ -254,17 +254,17 @@ pub fn why_tells_what_a_claim_waits_for_and_what_it_got(scene: &Scene) -> Result
     scene.delete_claim("first")?;
     bound(scene, "second")?;
     scene.delete_claim("second")?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
 pub fn why_tells_what_holds_a_paused_pool(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 2, &json!({"updateStrategy": {"paused": true}})))?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let full = "Pool python is full: 2 available, 2 wanted.";
-    tells(scene, "python", &[full, "There is nothing to do now."])?;
+    why_says(scene, "python", &[full, "There is nothing to do now."])?;
     scene.roll_to("python", NEW_IMAGE)?;
     let message = pool_says(scene, "python", "Progressing", "Paused")?;
-    tells(
+    why_says(
         scene,
         "pool/python",
         &[
@@ -278,7 +278,7 @@ pub fn why_tells_what_holds_a_paused_pool(scene: &Scene) -> Result<(), String> {
         ],
     )?;
     scene.patch_pool("python", &json!({"spec": {"updateStrategy": {"paused": false}}}))?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
 pub fn why_tells_what_a_gated_sandbox_lacks(scene: &Scene) -> Result<(), String> {
@@ -293,19 +293,19 @@ pub fn why_tells_what_a_gated_sandbox_lacks(scene: &Scene) -> Result<(), String>
         name.ok_or_else(|| format!("{pods:?}"))
     })?;
     let lacks = "It is not available: these preNormal handlers are missing: label example.com/checked=yes.";
-    tells(scene, &pod, &[lacks, "The operator would not touch it now."])?;
-    tells(
+    why_says(scene, &pod, &[lacks, "The operator would not touch it now."])?;
+    why_says(
         scene,
         "python",
         &["Pool python is not full: 0 available, 1 wanted, 1 not available yet."],
     )?;
     scene.kubectl(&["label", "pod", &pod, "example.com/checked=yes"], None)?;
-    tells(
+    why_says(
         scene,
         &format!("pod/{pod}"),
         &["It is the 1st of 1 to be claimed."],
     )?;
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
 pub fn why_of_what_is_not_there_reads_as_from_kubectl(scene: &Scene) -> Result<(), String> {

@@ -1,11 +1,11 @@
-//! The watches of the operator break, expire, lose their bookmarks or go silent while claims come.
+//! Checks claims while watches break, expire, lose bookmarks or go silent.
 
-use super::faults::{a_full_pool, faults_are_to_come, under_load};
+use super::faults::{a_full_pool, expect_faults, under_load};
 use super::rollouts::everything_unclaimed_runs;
 use super::{burst, in_phase};
+use crate::cluster_state::wait_until_at_rest;
 use crate::faults::{Fault, Rule};
 use crate::objects::NEW_IMAGE;
-use crate::rest::settle;
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::json;
@@ -21,10 +21,10 @@ const LIST_AND_WATCH: &[&str] = &["list", "watch"];
 const NOTICED_WITHIN: u64 = 60;
 
 pub fn watches_that_break_expire_and_have_no_bookmarks_miss_nothing(scene: &Scene) -> Result<(), String> {
-    faults_are_to_come(scene);
+    expect_faults(scene);
     let faults = &scene.lab.proxy()?.faults;
     a_full_pool(scene)?;
-    // The watches are about all namespaces; whoever else is there may miss nothing either.
+    // The watches are about all namespaces, so other tests run through the same faults.
     let rules = [
         (Fault::Broken, 0.05),
         (Fault::GoneInside, 0.05),
@@ -35,9 +35,9 @@ pub fn watches_that_break_expire_and_have_no_bookmarks_miss_nothing(scene: &Scen
     let loaded = under_load(scene, || Ok(()));
     faults.stop(Some(EVERYWHERE));
     loaded?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)?;
-    scene.lab.tell(format!(
+    scene.lab.print_at_end(format!(
         "faults in {}: {:?}",
         scene.namespace,
         faults.struck(EVERYWHERE)
@@ -56,24 +56,24 @@ fn claims_in_silence(scene: &Scene, name: &str) -> Result<(), String> {
         .iter()
         .try_for_each(|claim| in_phase(scene, claim, "Bound", NOTICED_WITHIN).map(drop))?;
     let waited = began.elapsed().as_secs_f64();
-    scene.lab.tell(format!(
+    scene.lab.print_at_end(format!(
         "{}: claims were served after {waited:.1} s",
         scene.namespace
     ));
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }
 
 pub fn watches_gone_silent_are_noticed_and_opened_anew(scene: &Scene) -> Result<(), String> {
-    faults_are_to_come(scene);
+    expect_faults(scene);
     let operator = scene.lab.start_operator_behind_faults(&[])?;
     a_full_pool(scene)?;
     claims_in_silence(scene, "run")?;
     operator.stop()
 }
 
-/// An API server tells of it in the watch, and what stands before it may answer so instead.
+/// An API server reports an expired watch inside the watch; a proxy before it may answer 410 instead.
 pub fn watches_refused_as_expired_list_anew(scene: &Scene) -> Result<(), String> {
-    faults_are_to_come(scene);
+    expect_faults(scene);
     let operator = scene.lab.start_operator_behind_faults(&[])?;
     a_full_pool(scene)?;
     let faults = &scene.lab.proxy()?.faults;
@@ -88,12 +88,12 @@ pub fn watches_refused_as_expired_list_anew(scene: &Scene) -> Result<(), String>
         .iter()
         .try_for_each(|claim| in_phase(scene, claim, "Bound", NOTICED_WITHIN).map(drop))?;
     faults.stop(None);
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     operator.stop()
 }
 
 pub fn lists_and_watches_that_hang_are_given_up_and_repeated(scene: &Scene) -> Result<(), String> {
-    faults_are_to_come(scene);
+    expect_faults(scene);
     let proxy = scene.lab.proxy()?;
     proxy.faults.add([Rule::of(Fault::Hangs, 1.0, LIST_AND_WATCH)]);
     let operator = scene.lab.start_operator_behind_faults(&[])?;

@@ -1,8 +1,9 @@
-//! Ten claims in a second, made and released by somebody who puts up with an API server that is away.
+//! Creates ten claims a second, and tolerates an unavailable API server.
 
 use super::POOLS;
 use crate::api::{Api, CLAIMS};
 use crate::check::event::text;
+use crate::lock::lock;
 use crate::objects::claim;
 use crate::scene::Scene;
 use crate::wait;
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, sleep, spawn};
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
@@ -63,9 +64,9 @@ pub struct Load {
 
 impl Load {
     /// Claims come from now on.
-    pub fn comes(scene: &Scene) -> Self {
+    pub fn start(scene: &Scene) -> Self {
         let (stop, tally) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::default()));
-        let mut crowd = Crowd {
+        let mut requests = Requests {
             api: scene.lab.api.clone(),
             namespace: scene.namespace.clone(),
             live: Vec::new(),
@@ -74,15 +75,15 @@ impl Load {
         let stopped = Arc::clone(&stop);
         let thread = Some(spawn(move || {
             let (mut next, mut looked) = (Instant::now(), Instant::now());
-            while !stopped.load(Ordering::SeqCst) || !crowd.live.is_empty() {
+            while !stopped.load(Ordering::SeqCst) || !requests.live.is_empty() {
                 if !stopped.load(Ordering::SeqCst) {
-                    crowd.one_comes();
+                    requests.create_claim();
                 }
                 if looked.elapsed() > LOOK {
-                    crowd.some_leave()?;
+                    requests.delete_served()?;
                     looked = Instant::now();
                 }
-                // Those that did not come while somebody looked come after it.
+                // Claims that were due during the list are created right after it.
                 next += PACE;
                 sleep(next.saturating_duration_since(Instant::now()));
             }
@@ -97,14 +98,14 @@ impl Load {
             ended(thread)?;
             return Err("the load has ended early".into());
         }
-        Ok(self.tally.lock().unwrap_or_else(PoisonError::into_inner).clone())
+        Ok(lock(&self.tally).clone())
     }
 
-    /// No more come; those that are there leave once they were served.
-    pub fn leaves(self) -> Result<Tally, String> {
+    /// Stops creating claims, and waits until every claim was served and deleted.
+    pub fn stop(self) -> Result<Tally, String> {
         self.stop.store(true, Ordering::SeqCst);
         self.thread.map_or(Ok(()), ended)?;
-        Ok(self.tally.lock().unwrap_or_else(PoisonError::into_inner).clone())
+        Ok(lock(&self.tally).clone())
     }
 }
 
@@ -121,17 +122,17 @@ struct Live {
     bound: bool,
 }
 
-struct Crowd {
+struct Requests {
     api: Api,
     namespace: String,
     live: Vec<Live>,
     tally: Arc<Mutex<Tally>>,
 }
 
-impl Crowd {
-    /// Nobody waits for the answer: the next one comes in its time.
-    fn one_comes(&mut self) {
-        let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+impl Requests {
+    /// Does not wait for the answer, so a slow API server does not slow down the load.
+    fn create_claim(&mut self) {
+        let mut tally = lock(&self.tally);
         if self.live.len() >= MOST {
             tally.held_back += 1;
             return;
@@ -154,8 +155,8 @@ impl Crowd {
         });
     }
 
-    /// Those that have been there for long enough leave. What has no answer is asked again the next time.
-    fn some_leave(&mut self) -> Result<(), String> {
+    /// Deletes claims that were held for long enough. Claims without an answer are checked again the next time.
+    fn delete_served(&mut self) -> Result<(), String> {
         let long = |live: &Live| live.since.elapsed() > HELD && live.creation.is_finished();
         let (old, young): (Vec<Live>, Vec<Live>) = self.live.drain(..).partition(long);
         self.live = young;
@@ -165,7 +166,7 @@ impl Crowd {
         };
         let claims: BTreeMap<&str, &Value> = listed.iter().map(|c| (text(c, "/metadata/name"), c)).collect();
         let mut leaving = Vec::new();
-        let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tally = lock(&self.tally);
         for mut live in old {
             match claims.get(live.name.as_str()) {
                 None if live.bound => continue,
@@ -195,7 +196,7 @@ impl Crowd {
             self.live.push(live);
         }
         drop(tally);
-        // One that failed, or that was gone already, is told by the next list.
+        // A failed deletion, or a claim that is gone already, shows in the next list.
         _ = self.api.delete_all(CLAIMS, &self.namespace, &leaving);
         Ok(())
     }

@@ -1,14 +1,14 @@
-//! Everything fails in turn for as long as asked while claims come and pools change: `make chaos`.
+//! Checks that no claim is lost while parts fail in turn: `make chaos`.
 
-mod blows;
+mod disruptions;
 mod load;
 
-use super::faults::faults_are_to_come;
+use super::faults::expect_faults;
+use crate::cluster_state::wait_until_at_rest;
 use crate::lab::{number, seed};
 use crate::objects::{pool, sim};
-use crate::rest::settle;
 use crate::scene::Scene;
-use blows::{Blow, Stage};
+use disruptions::{Disruption, Target};
 use jiff::SignedDuration;
 use load::Load;
 use rand::rngs::StdRng;
@@ -19,7 +19,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 pub const POOLS: [&str; 2] = ["python", "node"];
-/// Between two blows, so that some of the time all is well.
+/// Between two disruptions, so that some of the time all is well.
 const CALM: Duration = Duration::from_secs(6);
 /// How late a creation or a deletion may arrive that was decided on in time: a blow may hold it up for so long.
 const HELD_UP: SignedDuration = SignedDuration::from_secs(30);
@@ -27,7 +27,7 @@ const HELD_UP: SignedDuration = SignedDuration::from_secs(30);
 /// How late a deletion may arrive that was decided on before others took a sandbox: a network delays it by 2 s, and an etcd
 /// that crashed is back soon after that.
 const UNSEEN: SignedDuration = SignedDuration::from_secs(5);
-/// From the clock that is furthest ahead to the one that is furthest behind.
+/// The largest difference between two clocks.
 const CLOCKS_APART: SignedDuration = SignedDuration::from_secs(180);
 
 /// A new template for one pool, a new size for another.
@@ -39,7 +39,7 @@ fn change(scene: &Scene, dice: &mut StdRng) -> Result<(), String> {
 }
 
 pub fn nothing_is_lost_while_everything_fails_in_turn(scene: &Scene) -> Result<(), String> {
-    faults_are_to_come(scene);
+    expect_faults(scene);
     scene.declare(|rules| {
         rules.gaps = true;
         rules.held_up = HELD_UP;
@@ -49,34 +49,41 @@ pub fn nothing_is_lost_while_everything_fails_in_turn(scene: &Scene) -> Result<(
     let (minutes, seed) = (number("CHAOS_MINUTES", 20)?, seed()?);
     eprintln!("chaos for {minutes} minutes, CHAOS_MINUTES={minutes} SEED={seed}");
     let mut dice = StdRng::seed_from_u64(seed);
-    let mut stage = Stage::set(scene)?;
+    let mut target = Target::new(scene)?;
     for name in POOLS {
         scene.create_pool(&pool(name, 15, &sim(&[("ready-after", "300ms")])))?;
     }
-    settle(scene, 60)?;
-    let mut load = Load::comes(scene);
-    let (began, mut struck) = (Instant::now(), BTreeMap::<Blow, usize>::new());
-    for blow in Blow::ALL.into_iter().cycle() {
+    wait_until_at_rest(scene, 60)?;
+    let mut load = Load::start(scene);
+    let (began, mut injected) = (Instant::now(), BTreeMap::<Disruption, usize>::new());
+    for disruption in Disruption::ALL.into_iter().cycle() {
         if began.elapsed() >= Duration::from_secs(60 * minutes) {
             break;
         }
         change(scene, &mut dice)?;
-        stage.strike(blow)?;
-        *struck.entry(blow).or_default() += 1;
+        target.inject(disruption)?;
+        *injected.entry(disruption).or_default() += 1;
         sleep(CALM);
-        stage.operator_lives()?;
+        target.operator_lives()?;
         let seconds = began.elapsed().as_secs();
         let so_far = load.so_far()?;
-        eprintln!("{:3}:{:02} {}; {so_far}", seconds / 60, seconds % 60, blow.name());
+        eprintln!(
+            "{:3}:{:02} {}; {so_far}",
+            seconds / 60,
+            seconds % 60,
+            disruption.name()
+        );
     }
-    let claims = load.leaves()?;
-    settle(scene, 180)?;
-    stage.clear()?;
-    for (blow, times) in struck {
-        scene.lab.tell(format!("chaos: {times:3} times {}", blow.name()));
+    let claims = load.stop()?;
+    wait_until_at_rest(scene, 180)?;
+    target.stop_operator()?;
+    for (disruption, times) in injected {
+        scene
+            .lab
+            .print_at_end(format!("chaos: {times:3} times {}", disruption.name()));
     }
     scene
         .lab
-        .tell(format!("chaos: {claims} in {minutes} minutes, SEED={seed}"));
+        .print_at_end(format!("chaos: {claims} in {minutes} minutes, SEED={seed}"));
     Ok(())
 }

@@ -1,6 +1,6 @@
-//! I7: work is conserved: a claim that a sandbox is available for is served, and soon.
+//! Checks I7: a claim is served soon after a sandbox is available.
 
-use super::claim::{Claim, Place};
+use super::claim::{Claim, QueuePosition};
 use super::world::{Pool, Step, World};
 use super::{Figures, Finding, Scene};
 use jiff::{SignedDuration, Timestamp};
@@ -9,18 +9,18 @@ use std::collections::BTreeMap;
 /// The claims that wait, pool by pool. One is *within reach* while as many sandboxes that it may take are available
 /// as it needs, beside those that the claims before it will take.
 #[derive(Default)]
-pub struct Patience {
-    lines: BTreeMap<String, BTreeMap<Place, Turn>>,
-    /// The pool and the place in its line of every claim that waits, by UID.
-    places: BTreeMap<String, (String, Place)>,
+pub struct WorkConservation {
+    queues: BTreeMap<String, BTreeMap<QueuePosition, QueuedClaim>>,
+    /// The pool and the position in its queue of every claim that waits, by UID.
+    positions: BTreeMap<String, (String, QueuePosition)>,
     /// Claims that the event at hand may have moved.
     touched: Vec<String>,
     /// When a sandbox becomes available by the passing of time alone.
     ripens: Option<Timestamp>,
 }
 
-/// A claim in its line.
-struct Turn {
+/// A claim in its queue.
+struct QueuedClaim {
     uid: String,
     name: String,
     came: Timestamp,
@@ -34,18 +34,18 @@ struct Turn {
 #[derive(Clone, Copy)]
 struct Within {
     since: Timestamp,
-    /// When a claim that had come by `since` was given a sandbox last; else `since`.
+    /// When a claim created by `since` got a sandbox last; else `since`.
     idle_since: Timestamp,
 }
 
-impl Turn {
+impl QueuedClaim {
     fn waited(&self, now: Timestamp) -> SignedDuration {
         self.within.map_or(self.waited, |within| {
             self.waited + now.duration_since(within.since)
         })
     }
 
-    fn moves(&mut self, within_reach: bool, now: Timestamp) {
+    fn set_within_reach(&mut self, within_reach: bool, now: Timestamp) {
         if within_reach {
             let begins = Within {
                 since: now,
@@ -59,10 +59,10 @@ impl Turn {
     }
 }
 
-impl Patience {
-    /// Judges the time up to the event; what the event changes is for [`Patience::note`].
+impl WorkConservation {
+    /// Judges the time up to the event; what the event changes is for [`WorkConservation::note`].
     pub fn judge(&mut self, scene: &Scene, step: &Step, out: &mut Vec<Finding>, figures: &mut Figures) {
-        self.time_passes(scene, out, figures);
+        self.advance_time(scene, out, figures);
         match step {
             Step::Pod(before, after) => {
                 let pods = [before, after].into_iter().flatten();
@@ -77,70 +77,70 @@ impl Patience {
         }
     }
 
-    /// Sets the lines by the world as it is from now on.
+    /// Sets the queues by the world as it is from now on.
     pub fn note(&mut self, world: &World, now: Timestamp, figures: &mut Figures) {
         for uid in std::mem::take(&mut self.touched) {
-            self.place(world, &uid, now, figures);
+            self.update_queue(world, &uid, now, figures);
         }
-        for (pool, line) in &mut self.lines {
+        for (pool, queue) in &mut self.queues {
             let mut stock = world
                 .pools
                 .get(pool)
                 .map_or(Stock::default(), |pool| Stock::of(world, pool, now));
-            for turn in line.values_mut() {
-                let claim = world.claims.get(&turn.uid);
+            for queued in queue.values_mut() {
+                let claim = world.claims.get(&queued.uid);
                 let within_reach = claim.is_some_and(|claim| stock.take(world, claim));
-                turn.moves(within_reach, now);
+                queued.set_within_reach(within_reach, now);
             }
         }
         self.ripens = ripens(world, now);
     }
 
-    /// Judges the time up to the end of the history, and takes down those who still wait.
+    /// Checks the time up to the end of the history, and records the waits of claims that still wait.
     pub fn finish(&mut self, scene: &Scene, out: &mut Vec<Finding>, figures: &mut Figures) {
-        self.time_passes(scene, out, figures);
-        for turn in self.lines.values().flat_map(BTreeMap::values) {
-            figures.waited(&turn.name, turn.waited(scene.now));
+        self.advance_time(scene, out, figures);
+        for queued in self.queues.values().flat_map(BTreeMap::values) {
+            figures.waited(&queued.name, queued.waited(scene.now));
         }
     }
 
-    fn time_passes(&mut self, scene: &Scene, out: &mut Vec<Finding>, figures: &mut Figures) {
+    fn advance_time(&mut self, scene: &Scene, out: &mut Vec<Finding>, figures: &mut Figures) {
         while let Some(at) = self.ripens.filter(|at| *at <= scene.now) {
             self.note(scene.world, at, figures);
         }
-        self.nobody_idles(scene, out);
+        self.report_idle_claims(scene, out);
     }
 
-    /// Gives the claim its place in the line of its pool, or none.
-    fn place(&mut self, world: &World, uid: &str, now: Timestamp, figures: &mut Figures) {
+    /// Updates the position of the claim in the queue of its pool.
+    fn update_queue(&mut self, world: &World, uid: &str, now: Timestamp, figures: &mut Figures) {
         let claim = world.claims.get(uid);
         let here = claim
             .filter(|c| c.waits())
-            .map(|c| (c, (c.pool.clone(), c.place())));
-        if self.places.get(uid) == here.as_ref().map(|(_, place)| place) {
-            let turn = here.and_then(|(_, (pool, place))| {
-                let turn = self.lines.get_mut(&pool)?.get_mut(&place)?;
+            .map(|c| (c, (c.pool.clone(), c.queue_position())));
+        if self.positions.get(uid) == here.as_ref().map(|(_, position)| position) {
+            let queued = here.and_then(|(_, (pool, position))| {
+                let queued = self.queues.get_mut(&pool)?.get_mut(&position)?;
                 let held = world.held_by(uid);
-                let more = held > std::mem::replace(&mut turn.held, held);
-                more.then_some((pool, turn.came))
+                let more = held > std::mem::replace(&mut queued.held, held);
+                more.then_some((pool, queued.came))
             });
-            if let Some((pool, came)) = turn {
-                self.line_moves(&pool, came, now);
+            if let Some((pool, came)) = queued {
+                self.record_progress(&pool, came, now);
             }
             return;
         }
         let left = self
-            .places
+            .positions
             .remove(uid)
-            .and_then(|(pool, place)| Some((self.lines.get_mut(&pool)?.remove(&place)?, pool)));
-        if let Some((turn, pool)) = left {
-            figures.waited(&turn.name, turn.waited(now));
+            .and_then(|(pool, position)| Some((self.queues.get_mut(&pool)?.remove(&position)?, pool)));
+        if let Some((queued, pool)) = left {
+            figures.waited(&queued.name, queued.waited(now));
             if claim.is_some_and(|c| c.served_at.is_some()) {
-                self.line_moves(&pool, turn.came, now);
+                self.record_progress(&pool, queued.came, now);
             }
         }
-        if let Some((claim, (pool, place))) = here {
-            let turn = Turn {
+        if let Some((claim, (pool, position))) = here {
+            let queued = QueuedClaim {
                 uid: uid.into(),
                 name: claim.name.clone(),
                 came: now,
@@ -148,60 +148,63 @@ impl Patience {
                 waited: SignedDuration::ZERO,
                 within: None,
             };
-            self.lines
+            self.queues
                 .entry(pool.clone())
                 .or_default()
-                .insert(place.clone(), turn);
-            self.places.insert(uid.into(), (pool, place));
+                .insert(position.clone(), queued);
+            self.positions.insert(uid.into(), (pool, position));
         }
     }
 
-    /// A claim that came at `came` was given a sandbox. That excuses the waiting of those who came within reach after it,
-    /// but not of others: there may always be another one that comes later and goes first.
-    fn line_moves(&mut self, pool: &str, came: Timestamp, now: Timestamp) {
-        let turns = self
-            .lines
+    /// A claim created at `came` got a sandbox. That excuses the wait of claims that came within reach after it, but
+    /// not of older ones: later claims that go first could otherwise starve them forever.
+    fn record_progress(&mut self, pool: &str, came: Timestamp, now: Timestamp) {
+        let queued = self
+            .queues
             .get_mut(pool)
             .into_iter()
             .flat_map(BTreeMap::values_mut);
-        for within in turns.filter_map(|turn| turn.within.as_mut()) {
+        for within in queued.filter_map(|queued| queued.within.as_mut()) {
             if came <= within.since {
                 within.idle_since = now;
             }
         }
     }
 
-    fn nobody_idles(&mut self, scene: &Scene, out: &mut Vec<Finding>) {
+    fn report_idle_claims(&mut self, scene: &Scene, out: &mut Vec<Finding>) {
         let Some(limit) = scene.rules.idle else { return };
-        for (pool, line) in &mut self.lines {
+        for (pool, queue) in &mut self.queues {
             let idle = |within: &Within| {
                 scene
                     .now
-                    .duration_since(scene.rules.at_work_since(within.idle_since, scene.now))
+                    .duration_since(scene.rules.operator_up_since(within.idle_since, scene.now))
             };
-            // One sentence tells of all that wait behind it, too.
-            let Some(turn) = line
+            // One finding stands for all claims behind it.
+            let Some(queued) = queue
                 .values()
-                .find(|turn| turn.within.is_some_and(|w| idle(&w) > limit))
+                .find(|queued| queued.within.is_some_and(|w| idle(&w) > limit))
             else {
                 continue;
             };
-            let ms = turn.within.map_or(0, |w| idle(&w).as_millis());
+            let ms = queued.within.map_or(0, |w| idle(&w).as_millis());
             let sentence = format!(
                 "for {ms} ms no claim on pool {pool} was served, while {} waited and a sandbox was available for it",
-                turn.name
+                queued.name
             );
             let free = scene.world.pods.values().filter(|p| p.is_unclaimed(pool));
-            let about: Vec<&str> = free.map(|p| p.uid.as_str()).chain([turn.uid.as_str()]).collect();
+            let about: Vec<&str> = free
+                .map(|p| p.uid.as_str())
+                .chain([queued.uid.as_str()])
+                .collect();
             out.push(Finding::new("I7", &about, sentence));
-            for within in line.values_mut().filter_map(|turn| turn.within.as_mut()) {
+            for within in queue.values_mut().filter_map(|queued| queued.within.as_mut()) {
                 within.idle_since = scene.now;
             }
         }
     }
 }
 
-/// Sandboxes that are available, as those who are served one after the other find them.
+/// Available sandboxes, minus those that earlier claims in the queue will take.
 #[derive(Default)]
 struct Stock {
     updated: usize,

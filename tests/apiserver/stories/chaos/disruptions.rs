@@ -1,4 +1,4 @@
-//! The single blows. Each is over, and what it took away is back, when its function returns.
+//! Injects one disruption at a time, and restores what it took away.
 
 use crate::api::CLAIMS;
 use crate::check::event::{items, text};
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// A part of the whole that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Blow {
+pub enum Disruption {
     Operator,
     BadNetwork,
     ApiServer,
@@ -26,7 +26,7 @@ pub enum Blow {
     EtcdAndOperator,
 }
 
-impl Blow {
+impl Disruption {
     /// In the order in which they fall.
     pub const ALL: [Self; 8] = [
         Self::Operator,
@@ -57,7 +57,7 @@ const EVERY_VERB: &[&str] = &["get", "list", "watch", "create", "patch", "update
 const WATCH: &[&str] = &["watch"];
 
 /// What the blows fall on.
-pub struct Stage<'a> {
+pub struct Target<'a> {
     scene: &'a Scene,
     operator: Option<Operator>,
     clock: Clock,
@@ -98,36 +98,36 @@ impl Clock {
     }
 }
 
-impl<'a> Stage<'a> {
-    pub fn set(scene: &'a Scene) -> Result<Self, String> {
+impl<'a> Target<'a> {
+    pub fn new(scene: &'a Scene) -> Result<Self, String> {
         let clock = Clock::find(&scene.lab.cluster.dir)?;
-        let mut stage = Self {
+        let mut target = Self {
             scene,
             operator: None,
             clock,
         };
-        stage.start_operator()?;
-        Ok(stage)
+        target.start_operator()?;
+        Ok(target)
     }
 
     pub fn operator_lives(&mut self) -> Result<(), String> {
         self.operator.as_mut().map_or(Ok(()), Operator::lives)
     }
 
-    pub fn clear(mut self) -> Result<(), String> {
+    pub fn stop_operator(mut self) -> Result<(), String> {
         self.operator.take().map_or(Ok(()), Operator::stop)
     }
 
-    pub fn strike(&mut self, blow: Blow) -> Result<(), String> {
-        match blow {
-            Blow::Operator => self.kill_operator(),
-            Blow::BadNetwork => self.bad_network(),
-            Blow::ApiServer => self.crash_api_server(),
-            Blow::Clock => self.set_clock(),
-            Blow::Etcd => self.crash_etcd(),
-            Blow::NoNetwork => self.no_network(),
-            Blow::ApiServerRestart => self.restart_api_server(),
-            Blow::EtcdAndOperator => self.crash_both(),
+    pub fn inject(&mut self, disruption: Disruption) -> Result<(), String> {
+        match disruption {
+            Disruption::Operator => self.kill_operator(),
+            Disruption::BadNetwork => self.bad_network(),
+            Disruption::ApiServer => self.crash_api_server(),
+            Disruption::Clock => self.set_clock(),
+            Disruption::Etcd => self.crash_etcd(),
+            Disruption::NoNetwork => self.no_network(),
+            Disruption::ApiServerRestart => self.restart_api_server(),
+            Disruption::EtcdAndOperator => self.crash_both(),
         }
     }
 
@@ -143,7 +143,7 @@ impl<'a> Stage<'a> {
 
     fn kill_operator(&mut self) -> Result<(), String> {
         let scene = self.scene;
-        scene.while_away(|| {
+        scene.while_operator_is_down(|| {
             self.operator.take().map_or(Ok(()), Operator::kill)?;
             sleep(Duration::from_secs(1));
             self.start_operator()
@@ -176,7 +176,7 @@ impl<'a> Stage<'a> {
     fn crash_both(&mut self) -> Result<(), String> {
         let before = self.bound()?;
         let scene = self.scene;
-        scene.while_away(|| {
+        scene.while_operator_is_down(|| {
             self.control_plane("kill", "etcd")?;
             self.operator.take().map_or(Ok(()), Operator::kill)?;
             self.control_plane("start", "etcd")?;
@@ -229,7 +229,7 @@ impl<'a> Stage<'a> {
             .collect())
     }
 
-    /// After a crash of etcd no claim is bound to anything else than before; those that were released meanwhile are gone.
+    /// After a crash of etcd every claim has the sandboxes that it had before. Claims released meanwhile are gone.
     fn is_still_bound(&self, before: &BTreeMap<String, String>) -> Result<(), String> {
         let claims = wait::until("claims could be listed after the crash", 60, || {
             Ok(self.scene.lab.api.list(CLAIMS, &self.scene.namespace)?)

@@ -1,5 +1,7 @@
-//! Whose doing it is that a pod goes. A pod is deleted by the one who asked for it first; what follows, like the deletion
-//! with which its node ends the grace period, only carries that out.
+//! Finds the user who deleted a pod.
+//!
+//! A pod is deleted by the user whose request came first. Later deletions, like the one with which the node ends the grace
+//! period, only complete it.
 
 use super::event::{Change, Event, Kind, text};
 use jiff::Timestamp;
@@ -14,7 +16,7 @@ pub struct Deletion {
     pub by_operator: bool,
 }
 
-/// The UIDs of the pods that somebody other than the operator deleted.
+/// The UIDs of the pods that another user than the operator deleted.
 pub fn deleted_by_others(events: &[Event], deletions: &[Deletion]) -> BTreeSet<String> {
     let mut lives: BTreeMap<&str, Life> = BTreeMap::new();
     for event in events.iter().filter(|event| event.kind == Kind::Pod) {
@@ -32,7 +34,7 @@ pub fn deleted_by_others(events: &[Event], deletions: &[Deletion]) -> BTreeSet<S
     by_others.map(|(uid, _)| uid.to_string()).collect()
 }
 
-/// What tells a pod from others of its name.
+/// Distinguishes a pod from others of the same name.
 struct Life<'a> {
     name: &'a str,
     /// In whole seconds.

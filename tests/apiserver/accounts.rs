@@ -1,4 +1,4 @@
-//! Accounts that have no rights but those that roles give them.
+//! Creates service accounts without any rights.
 
 use crate::api::ACCOUNTS;
 use crate::lab::Lab;

@@ -1,10 +1,12 @@
-//! Templates that the API server takes and whose pods it refuses: said in a condition, retried patiently.
+//! Checks templates whose pods the API server rejects.
+//!
+//! The pool says why in a condition, and the operator retries with backoff.
 
 use crate::api::{ACCOUNTS, QUOTAS};
 use crate::check::event::condition;
 use crate::cluster::Recorded;
+use crate::cluster_state::wait_until_at_rest;
 use crate::objects::{pool, with};
-use crate::rest::settle;
 use crate::scene::Scene;
 use crate::stories::{bound, pool_says};
 use crate::wait;
@@ -14,8 +16,8 @@ fn refused_creations(scene: &Scene) -> Result<Vec<Recorded>, String> {
     scene.writes(|w| w.verb == "create" && w.resource == "pods" && w.code >= 400)
 }
 
-/// Refusals must come at the pace of a backoff: pauses of 1, 2, 4 and 8 s leave room for a few only, of a
-/// handful of creations each, since those that were under way together fail together.
+/// Rejections must come at the pace of the backoff. Pauses of 1, 2, 4 and 8 s allow a few rounds, each of as many
+/// creations as were in flight together.
 fn retries_patiently(scene: &Scene, together: usize) -> Result<(), String> {
     let before = refused_creations(scene)?.len();
     wait::throughout("refused creations are few", 7, || {
@@ -33,7 +35,7 @@ fn failure_is_gone(scene: &Scene, name: &str) -> Result<(), String> {
 }
 
 pub fn a_quota_is_reported_and_the_pool_fills_when_it_is_lifted(scene: &Scene) -> Result<(), String> {
-    scene.narrow_quota(3)?;
+    scene.create_pod_quota(3)?;
     scene.create_pool(&pool("python", 6, &json!({})))?;
     let message = pool_says(scene, "python", "ReplicaFailure", "FailedCreate")?;
     wait::ensure(message.contains("exceeded quota: narrow"), || {
@@ -45,7 +47,7 @@ pub fn a_quota_is_reported_and_the_pool_fills_when_it_is_lifted(scene: &Scene) -
     bound(scene, "run")?;
     scene.lab.api.delete(QUOTAS, &scene.namespace, "narrow")?;
     failure_is_gone(scene, "python")?;
-    settle(scene, 90)
+    wait_until_at_rest(scene, 90)
 }
 
 pub fn a_missing_service_account_is_reported_and_hurts_no_other_pool(scene: &Scene) -> Result<(), String> {
@@ -65,7 +67,7 @@ pub fn a_missing_service_account_is_reported_and_hurts_no_other_pool(scene: &Sce
     bound(scene, "run")?;
     scene.create(ACCOUNTS, &json!({"metadata": {"name": "builder"}}))?;
     failure_is_gone(scene, "broken")?;
-    settle(scene, 90)
+    wait_until_at_rest(scene, 90)
 }
 
 pub fn a_pod_that_the_server_cannot_take_is_reported(scene: &Scene) -> Result<(), String> {
@@ -76,13 +78,13 @@ pub fn a_pod_that_the_server_cannot_take_is_reported(scene: &Scene) -> Result<()
         format!("the server's own words, not: {message}")
     })?;
     retries_patiently(scene, 2)?;
-    // A mended template needs no patience: it is tried at once.
+    // A fixed template is tried at once, without backoff.
     scene.patch_pool(
         "python",
         &json!({"spec": {"template": {"spec": {"restartPolicy": "Always"}}}}),
     )?;
     failure_is_gone(scene, "python")?;
-    settle(scene, 90)
+    wait_until_at_rest(scene, 90)
 }
 
 pub fn a_rollout_to_a_refused_template_keeps_what_works(scene: &Scene) -> Result<(), String> {
@@ -91,7 +93,7 @@ pub fn a_rollout_to_a_refused_template_keeps_what_works(scene: &Scene) -> Result
         4,
         &json!({"updateStrategy": {"maxUnavailable": 1}}),
     ))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     let missing = json!({"template": {"spec": {"serviceAccountName": "builder"}}});
     scene.patch_pool("python", &json!({"spec": missing}))?;
     pool_says(scene, "python", "ReplicaFailure", "FailedCreate")?;
@@ -105,7 +107,7 @@ pub fn a_rollout_to_a_refused_template_keeps_what_works(scene: &Scene) -> Result
     );
     scene.patch_pool("python", &json!({"spec": back}))?;
     failure_is_gone(scene, "python")?;
-    settle(scene, 90)
+    wait_until_at_rest(scene, 90)
 }
 
 pub fn a_budget_of_nothing_is_a_surge_of_one(scene: &Scene) -> Result<(), String> {
@@ -119,12 +121,12 @@ pub fn a_budget_of_nothing_is_a_surge_of_one(scene: &Scene) -> Result<(), String
         let fields = json!({"updateStrategy": strategy, "capacity": {"maxTotal": max_total}});
         scene.create_pool(&pool(name, 3, &fields))?;
     }
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     for (name, ..) in &pools {
         scene.roll_to(name, crate::objects::NEW_IMAGE)?;
     }
     // How few may be available meanwhile is judged by the history checker.
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     for (name, ..) in &pools {
         pool_says(scene, name, "Progressing", "RolloutComplete")?;
         crate::stories::rollouts::everything_unclaimed_runs(scene, name, crate::objects::NEW_IMAGE)?;

@@ -1,4 +1,6 @@
-//! I8: a claim that waits says why: it is Pending, and its condition Bound has a reason and a message.
+//! Checks I8: a waiting claim says why.
+//!
+//! It is Pending, and its condition Bound has a reason and a message.
 
 use super::claim::Claim;
 use super::world::{Owner, Step};
@@ -6,27 +8,27 @@ use super::{Finding, Scene};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 
-/// Whoever waits for longer is told why, unless others of its pool are served meanwhile.
+/// A claim must say why it waits within this time, unless others of its pool are served meanwhile.
 const SOON: SignedDuration = SignedDuration::from_secs(10);
 
 #[derive(Default)]
-pub struct Told {
-    /// Since when each claim waits that has not been told why, by UID.
-    untold: BTreeMap<String, Timestamp>,
+pub struct WaitReasons {
+    /// Since when each claim waits without a reason, by UID.
+    without_reason: BTreeMap<String, Timestamp>,
     /// When a claim on each pool was served last.
     served: BTreeMap<String, Timestamp>,
 }
 
-impl Told {
+impl WaitReasons {
     pub fn judge(&mut self, scene: &Scene, step: &Step, out: &mut Vec<Finding>) {
-        self.time_passes(scene, out);
+        self.advance_time(scene, out);
         match step {
-            Step::Claim(_, Some(claim)) if claim.is_undecided() && !claim.is_told => {
-                self.untold.entry(claim.uid.clone()).or_insert(scene.now);
+            Step::Claim(_, Some(claim)) if claim.is_undecided() && !claim.has_wait_reason => {
+                self.without_reason.entry(claim.uid.clone()).or_insert(scene.now);
             }
             Step::Claim(before, after) => {
                 let claim = after.as_ref().or(before.as_ref());
-                claim.map(|claim| self.untold.remove(&claim.uid));
+                claim.map(|claim| self.without_reason.remove(&claim.uid));
             }
             Step::Pod(_, Some(pod)) if matches!(pod.owner, Owner::Claim { .. }) => {
                 self.served.insert(pod.pool.clone(), scene.now);
@@ -35,19 +37,19 @@ impl Told {
         }
     }
 
-    pub fn time_passes(&mut self, scene: &Scene, out: &mut Vec<Finding>) {
+    pub fn advance_time(&mut self, scene: &Scene, out: &mut Vec<Finding>) {
         if scene.rules.idle.is_none() {
             return;
         }
         let served = &self.served;
-        self.untold.retain(|uid, since| {
+        self.without_reason.retain(|uid, since| {
             let Some(claim) = scene.world.claims.get(uid) else {
                 return true;
             };
             let busy = served.get(&claim.pool).copied();
             let since = scene
                 .rules
-                .at_work_since(busy.map_or(*since, |at| at.max(*since)), scene.now);
+                .operator_up_since(busy.map_or(*since, |at| at.max(*since)), scene.now);
             let in_time = scene.now.duration_since(since) <= SOON;
             if !in_time {
                 out.push(Finding::new("I8", &[uid], sentence(claim)));

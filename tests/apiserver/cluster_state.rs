@@ -1,5 +1,6 @@
-//! The state in which everything is as it should be: pools full, claims served, nothing leaked, and each
-//! status what a recount gives.
+//! Checks that a namespace is at rest and every status is correct.
+//!
+//! At rest, pools are full, claims are decided, no pod is leaked, and each status equals a recount of the objects.
 
 use crate::check::event::{condition, is_ready, items, text};
 use crate::scene::Scene;
@@ -7,21 +8,21 @@ use crate::wait;
 use serde_json::Value;
 
 /// Waits until the whole namespace is at rest: every pool full and up to date, every claim decided.
-pub fn settle(scene: &Scene, seconds: u64) -> Result<(), String> {
+pub fn wait_until_at_rest(scene: &Scene, seconds: u64) -> Result<(), String> {
     wait::until("everything was at rest", seconds, || {
-        Census::take(scene)?.at_rest()
+        ClusterState::read(scene)?.at_rest()
     })
 }
 
 /// Everything that there is in the namespace.
-pub struct Census {
+pub struct ClusterState {
     pub pools: Vec<Value>,
     pub claims: Vec<Value>,
     pub pods: Vec<Value>,
 }
 
-impl Census {
-    pub fn take(scene: &Scene) -> Result<Self, String> {
+impl ClusterState {
+    pub fn read(scene: &Scene) -> Result<Self, String> {
         Ok(Self {
             pools: scene.pools()?,
             claims: scene.claims()?,
@@ -75,7 +76,7 @@ impl Census {
             }
         }
         for claim in &self.claims {
-            // An expired claim still tells what it had.
+            // An expired claim still lists its former sandboxes.
             if text(claim, "/status/phase") == "Expired" {
                 continue;
             }
@@ -185,7 +186,7 @@ impl Census {
         })
     }
 
-    /// I9: the status is what a recount of the objects gives.
+    /// I9: the status equals a recount of the objects.
     pub fn status_is_true(&self, pool: &Value) -> Result<(), String> {
         let (name, status) = (text(pool, "/metadata/name"), &pool["status"]);
         let (unclaimed, claimed) = (self.unclaimed(name), self.claimed(name));

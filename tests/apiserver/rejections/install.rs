@@ -1,8 +1,8 @@
-//! What users apply: the CRD files, the samples, and single fields by server-side apply.
+//! Checks that the CRDs, the samples and server-side apply work.
 
 use crate::cluster::repository;
+use crate::cluster_state::wait_until_at_rest;
 use crate::objects::pool;
-use crate::rest::settle;
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::json;
@@ -139,7 +139,7 @@ pub fn two_appliers_can_own_parts_of_one_template(scene: &Scene) -> Result<(), S
         {"name": "side", "image": "proxy:1"},
     ]}}});
     apply("team", &pool("python", 2, &pod))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     // An image updater knows the name of a container and its image, and nothing else.
     let update = json!({
         "apiVersion": "warmpool.dev/v1alpha1", "kind": "Pool", "metadata": {"name": "python"},
@@ -163,5 +163,5 @@ pub fn two_appliers_can_own_parts_of_one_template(scene: &Scene) -> Result<(), S
         && containers[0]["env"][0]["value"] == "fast"
         && containers[1] == json!({"name": "side", "image": "proxy:2"});
     wait::ensure(whole, || format!("the containers are {containers}"))?;
-    settle(scene, 30)
+    wait_until_at_rest(scene, 30)
 }

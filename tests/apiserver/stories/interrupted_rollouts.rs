@@ -1,16 +1,14 @@
-//! A rollout that does not go straight on, while five claims come in a second: held and let go, broken and taken back,
-//! and its operator killed.
+//! Checks rollouts under load that are paused, broken or interrupted by a kill.
 
 use super::busy::{REPLICAS, complete, full_pool, keeps_its_budget, measured, running};
 use super::pool_says;
-use super::rollouts::everything_unclaimed_runs;
+use super::rollouts::{everything_unclaimed_runs, most_at_once};
 use crate::api::PODS;
 use crate::check::event::{Event, Kind, text};
-use crate::check::replay;
 use crate::claimants::Claimants;
+use crate::cluster_state::{ClusterState, label, wait_until_at_rest};
 use crate::objects::{NEW_IMAGE, OLD_IMAGE, sim};
 use crate::operator::Operator;
-use crate::rest::{Census, label, settle};
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
@@ -23,11 +21,11 @@ fn pause(scene: &Scene, paused: bool) -> Result<(), String> {
     scene.patch_pool("python", &json!({"spec": {"updateStrategy": {"paused": paused}}}))
 }
 
-/// Marks an unclaimed sandbox for eviction, and gives its name. A claim may take it just before; then another is.
+/// Marks an unclaimed sandbox for eviction, and returns its name. If a claim takes it first, marks another.
 fn evict_one(scene: &Scene) -> Result<String, String> {
     wait::until("an unclaimed sandbox was marked for eviction", 10, || {
-        let census = Census::take(scene)?;
-        let name = census
+        let state = ClusterState::read(scene)?;
+        let name = state
             .unclaimed("python")
             .first()
             .map(|p| text(p, "/metadata/name").to_string())
@@ -53,7 +51,7 @@ pub fn a_busy_rollout_is_paused_and_the_pool_scaled_and_drained_meanwhile(
     scene: &Scene,
 ) -> Result<(), String> {
     full_pool(scene, &quarter())?;
-    let claimants = Claimants::come(scene, "python");
+    let claimants = Claimants::start(scene, "python");
     pause(scene, true)?;
     let held = measured(scene, "paused, scaled to 44, one evicted, 5 claims/s", || {
         scene.roll_to("python", NEW_IMAGE)?;
@@ -78,28 +76,15 @@ pub fn a_busy_rollout_is_paused_and_the_pool_scaled_and_drained_meanwhile(
         pause(scene, false)?;
         complete(scene)
     });
-    claimants.leave()?;
-    settle(scene, 60)?;
+    claimants.stop()?;
+    wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)?;
     keeps_its_budget(&resumed?)
 }
 
-/// The most sandboxes of an image that existed at once, claimed ones left out.
-fn most_of(events: &[Event], revision: &str) -> usize {
-    let (mut most, start) = (0, format!("python-{revision}-"));
-    replay(events, |world, _| {
-        let here = world
-            .pods
-            .values()
-            .filter(|p| p.counts("python") && p.name.starts_with(&start));
-        most = most.max(here.count());
-    });
-    most
-}
-
 pub fn a_busy_rollout_that_never_gets_ready_is_taken_back(scene: &Scene) -> Result<(), String> {
     full_pool(scene, &quarter())?;
-    let claimants = Claimants::come(scene, "python");
+    let claimants = Claimants::start(scene, "python");
     let broken = measured(scene, "a template that never gets ready, 5 claims/s", || {
         scene.patch_pool("python", &json!({"spec": sim(&[("hold", "true")])}))?;
         std::thread::sleep(std::time::Duration::from_secs(6));
@@ -111,11 +96,11 @@ pub fn a_busy_rollout_that_never_gets_ready_is_taken_back(scene: &Scene) -> Resu
         scene.patch_pool("python", &json!({"spec": back}))?;
         complete(scene)
     });
-    claimants.leave()?;
-    settle(scene, 60)?;
+    claimants.stop()?;
+    wait_until_at_rest(scene, 60)?;
     keeps_its_budget(&broken)?;
     keeps_its_budget(&undone?)?;
-    let most = most_of(&scene.history(), &revision);
+    let most = most_at_once(scene, &revision);
     wait::ensure(most == 10, || {
         format!("{most} sandboxes that never get ready existed at once where 10 may and should")
     })
@@ -125,7 +110,7 @@ pub fn killed_in_the_middle_of_a_busy_rollout(scene: &Scene) -> Result<(), Strin
     scene.declare(|rules| rules.idle = None);
     let mut operator = Some(scene.lab.start_operator()?);
     full_pool(scene, &quarter())?;
-    let claimants = Claimants::come(scene, "python");
+    let claimants = Claimants::start(scene, "python");
     let seen = measured(scene, "operator killed three times, 5 claims/s", || {
         scene.roll_to("python", NEW_IMAGE)?;
         for updated in [5, 15, 30] {
@@ -138,8 +123,8 @@ pub fn killed_in_the_middle_of_a_busy_rollout(scene: &Scene) -> Result<(), Strin
         }
         complete(scene)
     });
-    claimants.leave()?;
-    settle(scene, 60)?;
+    claimants.stop()?;
+    wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)?;
     operator.map_or(Ok(()), Operator::stop)?;
     keeps_its_budget(&seen?)

@@ -1,10 +1,12 @@
-//! Objects that were stored while the CRDs were looser. These tests change the CRDs, so they play alone.
+//! Checks objects that were stored under looser CRDs.
+//!
+//! These tests change the CRDs, so each runs alone.
 
 use crate::api::{CLAIMS, CRDS, POOLS};
 use crate::check::event::{condition, text};
+use crate::cluster_state::{controller, wait_until_at_rest};
 use crate::objects::{claim, pool, with};
 use crate::operator::Operator;
-use crate::rest::{controller, settle};
 use crate::scene::Scene;
 use crate::stories::{bound, pool_says, says};
 use crate::wait;
@@ -71,7 +73,7 @@ fn create_loosely(scene: &Scene) -> Result<(), String> {
         claim("spoilt", "good", &json!({})),
         &json!({"spec": {"priority": "high"}}),
     );
-    for (what, object) in [
+    for (resource, object) in [
         (POOLS, pool("vague", 2, &budget)),
         (POOLS, wordy),
         (POOLS, empty),
@@ -79,9 +81,9 @@ fn create_loosely(scene: &Scene) -> Result<(), String> {
         (CLAIMS, spoilt),
         (CLAIMS, claim("on-vague", "vague", &json!({}))),
     ] {
-        match scene.lab.api.create(what, &scene.namespace, &object) {
+        match scene.lab.api.create(resource, &scene.namespace, &object) {
             // An earlier round may have come half-way.
-            Err(refusal) if refusal.code != 409 => return Err(refusal.to_string()),
+            Err(error) if error.code != 409 => return Err(error.to_string()),
             _ => {}
         }
     }
@@ -113,7 +115,7 @@ fn is_mentioned(scene: &Scene, operator: &Operator, name: &str) -> Result<(), St
 pub fn objects_it_cannot_read_are_skipped_with_a_warning(scene: &Scene) -> Result<(), String> {
     let operator = scene.lab.start_operator()?;
     scene.create_pool(&pool("good", 3, &json!({})))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     while_loose(scene, || create_loosely(scene))?;
     others_are_served(scene, "before")?;
     // A start with such objects in the first list is the harder case.
@@ -143,24 +145,24 @@ pub fn objects_it_cannot_read_are_skipped_with_a_warning(scene: &Scene) -> Resul
     wait::ensure(strays.is_empty(), || {
         format!("pods of pools that are not understood: {strays:?}")
     })?;
-    for (what, name) in [
+    for (resource, name) in [
         (POOLS, "vague"),
         (POOLS, "wordy"),
         (POOLS, "empty"),
         (POOLS, "negative"),
         (CLAIMS, "spoilt"),
     ] {
-        scene.lab.api.delete(what, &scene.namespace, name)?;
+        scene.lab.api.delete(resource, &scene.namespace, name)?;
     }
     scene.delete_claim("on-vague")?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     operator.stop()
 }
 
 pub fn a_working_pool_spoilt_later_is_frozen_until_it_is_mended(scene: &Scene) -> Result<(), String> {
     let operator = scene.lab.start_operator()?;
     scene.create_pool(&pool("python", 4, &json!({})))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     let names = |pods: Vec<Value>| -> Vec<String> {
         pods.iter()
             .map(|p| text(p, "/metadata/uid").to_string())
@@ -189,7 +191,7 @@ pub fn a_working_pool_spoilt_later_is_frozen_until_it_is_mended(scene: &Scene) -
         "python",
         &json!({"spec": {"updateStrategy": {"maxUnavailable": 2}}}),
     )?;
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     crate::stories::rollouts::everything_unclaimed_runs(scene, "python", "sandbox:2")?;
     operator.stop()
 }
@@ -227,7 +229,7 @@ pub fn a_stored_partition_that_is_none_stops_the_rollout_and_never_widens_it(
     for (name, ..) in no_partitions() {
         scene.create_pool(&pool(name, 4, &half))?;
     }
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     for (name, ..) in no_partitions() {
         scene.roll_to(name, "sandbox:2")?;
         pool_says(scene, name, "Progressing", "PartitionComplete")?;
@@ -259,7 +261,7 @@ pub fn a_stored_partition_that_is_none_stops_the_rollout_and_never_widens_it(
         bound(scene, &format!("on-{name}"))?;
         scene.patch_pool(name, &json!({"spec": {"updateStrategy": {"partition": 0}}}))?;
     }
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     for name in names {
         crate::stories::rollouts::everything_unclaimed_runs(scene, name, "sandbox:2")?;
     }

@@ -1,12 +1,12 @@
-//! Objects drawn at random from the schemas in crds/, good and bad, while other pools are under load.
+//! Checks that random objects from the schemas harm no other pool.
 
 use crate::api::{CLAIMS, NAMESPACES, POOLS, Resource};
 use crate::check::event::text;
 use crate::claimants::Claimants;
 use crate::cluster::repository;
+use crate::cluster_state::wait_until_at_rest;
 use crate::lab::{number, seed};
 use crate::objects::{claim, pool};
-use crate::rest::settle;
 use crate::scene::{Scene, make_namespace};
 use crate::wait;
 use rand::rngs::StdRng;
@@ -39,9 +39,9 @@ const TIMES: [&str; 3] = [
 ];
 
 /// Draws values for a part of an OpenAPI schema.
-struct Artist(StdRng);
+struct Generator(StdRng);
 
-impl Artist {
+impl Generator {
     fn one_of<T: Clone>(&mut self, all: &[T], otherwise: T) -> T {
         all.choose(&mut self.0).cloned().unwrap_or(otherwise)
     }
@@ -160,24 +160,24 @@ fn schema(plural: &str) -> Result<Value, String> {
         .ok_or_else(|| format!("{} has no {at}", path.display()))
 }
 
-/// Stores an object in place of an earlier one; whether the API server has taken it.
-fn store(scene: &Scene, what: Resource, namespace: &str, object: &Value) -> Result<bool, String> {
+/// Creates or replaces an object. True if the API server accepted it.
+fn store(scene: &Scene, resource: Resource, namespace: &str, object: &Value) -> Result<bool, String> {
     let (api, name) = (&scene.lab.api, text(object, "/metadata/name"));
-    let answer = match api.create(what, namespace, object) {
-        Err(refusal) if refusal.code == 409 => {
-            api.replace_at(what, namespace, name, "/spec", object["spec"].clone())
+    let answer = match api.create(resource, namespace, object) {
+        Err(error) if error.code == 409 => {
+            api.replace_at(resource, namespace, name, "/spec", object["spec"].clone())
         }
         answer => answer,
     };
     match answer {
         Ok(_) => Ok(true),
-        Err(refusal) if [400, 422].contains(&refusal.code) => Ok(false),
-        Err(refusal) => Err(refusal.to_string()),
+        Err(error) if [400, 422].contains(&error.code) => Ok(false),
+        Err(error) => Err(error.to_string()),
     }
 }
 
-/// Every pool is given a good spec, and with that all of them come to what they are to be.
-fn mended(scene: &Scene, namespace: &str) -> Result<(), String> {
+/// Gives every pool a valid spec, and waits until each is full.
+fn repair_all_pools(scene: &Scene, namespace: &str) -> Result<(), String> {
     let api = &scene.lab.api;
     for claim in api.list(CLAIMS, namespace)? {
         api.delete(CLAIMS, namespace, text(&claim, "/metadata/name"))?;
@@ -208,16 +208,16 @@ fn mended(scene: &Scene, namespace: &str) -> Result<(), String> {
 
 pub fn objects_drawn_from_the_schemas_hurt_no_other_pool(scene: &Scene) -> Result<(), String> {
     let objects = number("OBJECTS", 200)?;
-    let mut artist = Artist(StdRng::seed_from_u64(seed()?));
+    let mut artist = Generator(StdRng::seed_from_u64(seed()?));
     let (pools, claims) = (schema("pools")?, schema("sandboxclaims")?);
     let mut operator = scene.lab.start_operator()?;
     for name in ["python", "node"] {
         scene.create_pool(&pool(name, 6, &json!({})))?;
     }
-    settle(scene, 60)?;
+    wait_until_at_rest(scene, 60)?;
     let namespace = "objects-drawn-from-the-schemas";
     make_namespace(scene.lab, namespace)?;
-    let load = [Claimants::come(scene, "python"), Claimants::come(scene, "node")];
+    let load = [Claimants::start(scene, "python"), Claimants::start(scene, "node")];
     let mut taken = 0;
     for _ in 0..objects {
         let name = artist.name();
@@ -229,10 +229,10 @@ pub fn objects_drawn_from_the_schemas_hurt_no_other_pool(scene: &Scene) -> Resul
         taken += u64::from(stored);
         operator.lives()?;
     }
-    load.into_iter().try_for_each(|load| load.leave().map(drop))?;
-    settle(scene, 60)?;
-    mended(scene, namespace)?;
-    scene.lab.tell(format!(
+    load.into_iter().try_for_each(|load| load.stop().map(drop))?;
+    wait_until_at_rest(scene, 60)?;
+    repair_all_pools(scene, namespace)?;
+    scene.lab.print_at_end(format!(
         "{objects} objects drawn from the schemas, {taken} taken by the API server"
     ));
     scene.lab.api.delete(NAMESPACES, "", namespace)?;

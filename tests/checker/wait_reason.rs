@@ -1,4 +1,4 @@
-//! I8: who waits is told why.
+//! Checks rule I8: a waiting claim says why.
 
 use crate::check::Rules;
 use crate::history::{History, Pod, text, waiting};
@@ -21,16 +21,16 @@ fn for_long(history: History) -> History {
 
 #[test]
 fn a_claim_that_waits_without_a_word_is_accused() {
-    let untold = |status: Value| {
+    let is_accused = |status: Value| {
         for_long(says(status)).is_guilty("I8", "claim a waited for longer than 10s");
     };
-    untold(silent());
-    untold(json!({"phase": "Pending"}));
-    untold(waiting("", "none is available"));
-    untold(waiting("NoneAvailable", ""));
+    is_accused(silent());
+    is_accused(json!({"phase": "Pending"}));
+    is_accused(waiting("", "none is available"));
+    is_accused(waiting("NoneAvailable", ""));
     let mut nowhere = waiting("NoneAvailable", "none is available");
     nowhere["phase"] = json!("");
-    untold(nowhere);
+    is_accused(nowhere);
     for_long(says(waiting("NoneAvailable", "none is available"))).is_innocent();
     for_long(says(json!({"phase": "Failed"}))).is_innocent();
     for_long(says(silent()).no_claim("a")).is_innocent();
@@ -46,7 +46,7 @@ fn a_silence_is_judged_to_the_end_and_only_while_somebody_is_at_work() {
     };
     assert!(accused(ended.clone()).contains("I8"), "{}", accused(ended));
     let away = Rules {
-        away: vec![(at(0), at(15))],
+        operator_down: vec![(at(0), at(15))],
         ended: Some(at(20)),
         ..Rules::default()
     };

@@ -1,7 +1,7 @@
-//! Who deleted a pod: the first who asked for it.
+//! Checks that a deletion counts for the user whose request came first.
 
 use crate::check::Rules;
-use crate::check::blame::{Deletion, deleted_by_others};
+use crate::check::deletions::{Deletion, deleted_by_others};
 use crate::history::{History, Pod, bound_once, text};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;

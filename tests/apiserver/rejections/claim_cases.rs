@@ -1,26 +1,20 @@
-//! Claims that must be refused, one or more for each rule of the schema.
+//! Lists claims that the schema must reject, for each of its rules.
 
-use super::{Case, terms_cases};
+use super::{Case, claim_default_cases, many};
 use crate::api::CLAIMS;
 use crate::objects::claim;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-fn refused(at: &'static str, rule: &'static str, says: &'static str, object: Value) -> Case {
-    Case {
-        at,
-        rule,
-        says,
-        what: CLAIMS,
-        object,
-    }
+fn rejected(at: &'static str, rule: &'static str, says: &'static str, object: Value) -> Case {
+    Case::new(CLAIMS, at, rule, says, object)
 }
 
 pub fn cel(at: &'static str, message: &'static str, spec: Value) -> Case {
-    refused(at, message, message, claim("run", "python", &spec))
+    rejected(at, message, message, claim("run", "python", &spec))
 }
 
 pub fn keyword(at: &'static str, keyword: &'static str, says: &'static str, spec: Value) -> Case {
-    refused(at, keyword, says, claim("run", "python", &spec))
+    rejected(at, keyword, says, claim("run", "python", &spec))
 }
 
 fn labels(labels: Value) -> Value {
@@ -29,14 +23,6 @@ fn labels(labels: Value) -> Value {
 
 fn annotations(annotations: Value) -> Value {
     json!({"podMetadata": {"annotations": annotations}})
-}
-
-fn many(count: usize) -> Value {
-    Value::Object(
-        (0..count)
-            .map(|n| (format!("key-{n}"), json!("value")))
-            .collect::<Map<_, _>>(),
-    )
 }
 
 /// The rule that only an update can break has a test of its own.
@@ -71,14 +57,14 @@ pub fn cases() -> Vec<Case> {
             "unknown field \"spec.pool\"",
             json!({"pool": "python"}),
         ),
-        refused(
+        rejected(
             "",
             "metadata.name must be at most 63 characters, because it becomes the value of a pod label",
             "metadata.name must be at most 63 characters, because it becomes the value of a pod label",
             claim(&"r".repeat(64), "python", &json!({})),
         ),
-        refused("", "required", "spec: Required value", bare(None)),
-        refused("", EXACTLY_ONE, EXACTLY_ONE, bare(Some(json!({})))),
+        rejected("", "required", "spec: Required value", bare(None)),
+        rejected("", EXACTLY_ONE, EXACTLY_ONE, bare(Some(json!({})))),
         cel(
             "",
             EXACTLY_ONE,
@@ -121,25 +107,25 @@ pub fn cases() -> Vec<Case> {
             "int32",
             json!({"replicas": 3_000_000_000_i64}),
         ),
-        refused(
+        rejected(
             "spec.poolSelector",
             "required",
             "spec.poolSelector.matchLabels: Required value",
             bare(Some(json!({"poolSelector": {}}))),
         ),
-        refused(
+        rejected(
             "spec.poolSelector",
             "type",
             "must be of type object",
             bare(Some(json!({"poolSelector": "lang=python"}))),
         ),
-        refused(
+        rejected(
             "spec.poolSelector.matchLabels",
             "type",
             "must be of type string",
             bare(Some(json!({"poolSelector": {"matchLabels": {"lang": 3}}}))),
         ),
-        refused(
+        rejected(
             "spec.poolSelector",
             "unknown",
             "unknown field \"spec.poolSelector.matchExpressions\"",
@@ -148,26 +134,26 @@ pub fn cases() -> Vec<Case> {
                 "matchExpressions": [{"key": "lang", "operator": "Exists"}],
             }}))),
         ),
-        refused(
+        rejected(
             "spec.poolSelector.matchLabels",
             "poolSelector.matchLabels must hold at least one label",
             "poolSelector.matchLabels must hold at least one label",
             bare(Some(json!({"poolSelector": {"matchLabels": {}}}))),
         ),
-        refused(
+        rejected(
             "spec.poolSelector.matchLabels",
             "maxProperties",
             "must have at most 16 items",
             bare(Some(json!({"poolSelector": {"matchLabels": many(17)}}))),
         ),
-        refused(
+        rejected(
             "spec.poolRef",
             "required",
             "spec.poolRef.name: Required value",
             bare(Some(json!({"poolRef": {}}))),
         ),
     ];
-    all.extend(terms_cases::of_claims());
+    all.extend(claim_default_cases::of_claims());
     all
 }
 

@@ -1,4 +1,4 @@
-//! More than one operator, or more than one owner of the CRDs, in a cluster.
+//! Checks several operators, or several owners of the CRDs, in one cluster.
 
 use crate::api::{CRDS, NAMESPACES, POOLS};
 use crate::objects::pool;
@@ -114,7 +114,7 @@ pub fn two_operators_share_a_cluster_by_namespaces(plane: &Plane) -> Result<(), 
         &refusal(plane, "watchNamespace=other"),
         &["pools.warmpool.dev is there already", "crds.enabled=false"],
     )?;
-    // Helm acts for somebody who has every right in one namespace and none elsewhere.
+    // Helm acts as a user with every right in one namespace and none elsewhere.
     if plane.api.get(NAMESPACES, "", OTHER)?.is_none() {
         plane.cluster.kubectl(&["create", "namespace", OTHER], None)?;
     }

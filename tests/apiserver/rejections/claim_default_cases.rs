@@ -1,8 +1,8 @@
-//! Terms of a claim that must be refused, in its own spec and in a pool's `claimDefaults`.
+//! Lists rejected fields that claims share with a pool's `claimDefaults`.
 
 use super::Case;
 use super::claim_cases::{cel, keyword, pod_metadata};
-use super::pool_cases::refused;
+use super::pool_cases::rejected;
 use crate::objects::pool;
 use serde_json::json;
 
@@ -81,7 +81,7 @@ pub fn of_pools() -> Vec<Case> {
         }
         let at = case.at.replacen("spec.", "spec.claimDefaults.", 1);
         let object = pool("python", 2, &json!({"claimDefaults": terms}));
-        refused(at.leak(), case.rule, case.says, object)
+        rejected(at.leak(), case.rule, case.says, object)
     };
     of_claims().into_iter().map(as_default).collect()
 }

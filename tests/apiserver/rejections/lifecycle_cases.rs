@@ -1,7 +1,7 @@
-//! Lifecycle hooks that must be refused.
+//! Lists lifecycle hooks that the schema must reject.
 
-use super::Case;
-use super::pool_cases::{cel, keyword, many};
+use super::pool_cases::{cel, keyword};
+use super::{Case, many};
 use serde_json::{Value, json};
 
 /// The cases of one hook, named as in the spec.

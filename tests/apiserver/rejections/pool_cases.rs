@@ -1,33 +1,27 @@
-//! Pools that must be refused, one or more for each rule of the schema.
+//! Lists pools that the schema must reject, for each of its rules.
 
-use super::{Case, image_cases, lifecycle_cases, template_ref_cases, terms_cases};
+use super::{Case, claim_default_cases, image_cases, lifecycle_cases, many, template_ref_cases};
 use crate::api::POOLS;
 use crate::objects::pool;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 const BUDGET: &str = "maxUnavailable must be a number of 0 or more, or a percentage from \"0%\" to \"100%\"";
 const SURGE: &str = "maxSurge must be a number of 0 or more, or a percentage like \"25%\"";
 const PARTITION: &str = "partition must be a number of 0 or more, or a percentage from \"0%\" to \"100%\"";
 const CEILING: &str = "maxUnavailable must be a number of 0 or more, or a percentage like \"100%\"";
 
-pub fn refused(at: &'static str, rule: &'static str, says: &'static str, object: Value) -> Case {
-    Case {
-        at,
-        rule,
-        says,
-        what: POOLS,
-        object,
-    }
+pub fn rejected(at: &'static str, rule: &'static str, says: &'static str, object: Value) -> Case {
+    Case::new(POOLS, at, rule, says, object)
 }
 
 /// A CEL rule and a spec, merged over a good one, that breaks it.
 pub fn cel(at: &'static str, message: &'static str, spec: Value) -> Case {
-    refused(at, message, message, pool("python", 2, &spec))
+    rejected(at, message, message, pool("python", 2, &spec))
 }
 
 /// A keyword of the schema, what the server says, and a spec that breaks it.
 pub fn keyword(at: &'static str, keyword: &'static str, says: &'static str, spec: Value) -> Case {
-    refused(at, keyword, says, pool("python", 2, &spec))
+    rejected(at, keyword, says, pool("python", 2, &spec))
 }
 
 pub fn container(image: &str) -> Value {
@@ -36,14 +30,6 @@ pub fn container(image: &str) -> Value {
 
 pub fn with_pod(pod: Value) -> Value {
     json!({"template": {"spec": pod}})
-}
-
-pub fn many(count: usize) -> Value {
-    Value::Object(
-        (0..count)
-            .map(|n| (format!("key-{n}"), json!("value")))
-            .collect::<Map<_, _>>(),
-    )
 }
 
 pub fn cases() -> Vec<Case> {
@@ -55,11 +41,16 @@ pub fn cases() -> Vec<Case> {
         image_cases::cases(),
         shape(),
         template_ref_cases::cases(),
-        terms_cases::of_pools(),
+        claim_default_cases::of_pools(),
     ]
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// A number that int32 cannot hold.
+fn above_int32(at: &'static str, spec: Value) -> Case {
+    keyword(at, "format", "int32", spec)
 }
 
 fn numbers() -> Vec<Case> {
@@ -124,52 +115,33 @@ fn numbers() -> Vec<Case> {
             "spec.capacity.maxWarm must not be below spec.replicas",
             json!({"replicas": 5, "capacity": {"maxWarm": 4}}),
         ),
-        keyword(
-            "spec.replicas",
-            "format",
-            "int32",
-            json!({"replicas": 3_000_000_000_i64}),
-        ),
-        keyword(
+        above_int32("spec.replicas", json!({"replicas": 3_000_000_000_i64})),
+        above_int32(
             "spec.minReadySeconds",
-            "format",
-            "int32",
             json!({"minReadySeconds": 3_000_000_000_i64}),
         ),
-        keyword(
+        above_int32(
             "spec.progressDeadlineSeconds",
-            "format",
-            "int32",
             json!({"progressDeadlineSeconds": 3_000_000_000_i64}),
         ),
-        keyword(
+        above_int32(
             "spec.warmUpDeadlineSeconds",
-            "format",
-            "int32",
             json!({"warmUpDeadlineSeconds": 3_000_000_000_i64}),
         ),
-        keyword(
+        above_int32(
             "spec.revisionHistoryLimit",
-            "format",
-            "int32",
             json!({"revisionHistoryLimit": 3_000_000_000_i64}),
         ),
-        keyword(
+        above_int32(
             "spec.capacity.maxWarm",
-            "format",
-            "int32",
             json!({"capacity": {"maxWarm": 3_000_000_000_i64}}),
         ),
-        keyword(
+        above_int32(
             "spec.capacity.minTotal",
-            "format",
-            "int32",
             json!({"capacity": {"minTotal": 3_000_000_000_i64}}),
         ),
-        keyword(
+        above_int32(
             "spec.capacity.maxTotal",
-            "format",
-            "int32",
             json!({"capacity": {"maxTotal": 3_000_000_000_i64}}),
         ),
         keyword(
@@ -336,26 +308,26 @@ fn shape() -> Vec<Case> {
     };
     let name = "p".repeat(64);
     vec![
-        refused(
+        rejected(
             "",
             "metadata.name must be at most 63 characters, because it becomes the value of a pod label",
             "metadata.name must be at most 63 characters, because it becomes the value of a pod label",
             pool(&name, 1, &json!({})),
         ),
-        refused("", "required", "spec: Required value", bare(None)),
-        refused(
+        rejected("", "required", "spec: Required value", bare(None)),
+        rejected(
             "spec.template",
             "required",
             "spec.template.spec: Required value",
             bare(Some(json!({"template": {}}))),
         ),
-        refused(
+        rejected(
             "spec.template.spec",
             "required",
             "spec.template.spec.containers: Required value",
             bare(Some(json!({"template": {"spec": {}}}))),
         ),
-        refused(
+        rejected(
             "spec.template.spec.containers[*]",
             "required",
             "image: Required value",

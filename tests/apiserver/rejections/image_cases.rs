@@ -1,4 +1,4 @@
-//! Container images that must be refused.
+//! Lists container images that the schema must reject.
 
 use super::Case;
 use super::pool_cases::{cel, container, keyword, with_pod};

@@ -1,12 +1,14 @@
-//! Bindings that the API server will not have: by a policy, or after a try whose answer was lost.
+//! Checks bindings that the API server rejects.
+//!
+//! A policy rejects them, or a retry is rejected after the answer to the first try was lost.
 
-use super::faults::faults_are_to_come;
+use super::faults::expect_faults;
 use super::{bound, burst, says};
 use crate::api::{PODS, POLICIES, POLICY_BINDINGS};
 use crate::check::event::{Kind, text};
+use crate::cluster_state::{label, wait_until_at_rest};
 use crate::faults::{Fault, Rule};
 use crate::objects::{claim, pool};
-use crate::rest::{label, settle};
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
@@ -62,7 +64,7 @@ fn is_in_force(scene: &Scene) -> Result<(), String> {
         scene.lab.api.merge(PODS, &scene.namespace, pod, &patch)
     };
     match label(json!("forbidden")) {
-        Err(refusal) if refusal.message.contains("this team may not") => Ok(()),
+        Err(error) if error.message.contains("this team may not") => Ok(()),
         answer => {
             label(Value::Null)?;
             Err(format!("{:?}", answer.err()))
@@ -71,10 +73,10 @@ fn is_in_force(scene: &Scene) -> Result<(), String> {
 }
 
 pub fn a_claim_that_a_policy_refuses_stops_no_other(scene: &Scene) -> Result<(), String> {
-    // It is older than those that are served, and there are sandboxes that it may not have.
-    faults_are_to_come(scene);
+    // The rejected claims are older than the served ones, and available sandboxes exist that they may not have.
+    expect_faults(scene);
     scene.create_pool(&pool("python", 3, &json!({})))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     let [policy, binding] = policy(scene);
     scene.lab.api.create(POLICIES, "", &policy)?;
     scene.lab.api.create(POLICY_BINDINGS, "", &binding)?;
@@ -83,18 +85,18 @@ pub fn a_claim_that_a_policy_refuses_stops_no_other(scene: &Scene) -> Result<(),
         let metadata = json!({"podMetadata": {"labels": {"team": team}}, "waitTimeoutSeconds": 25});
         scene.create_claim(team, "python", &metadata)?;
     }
-    let told = both_are_told(scene, "BindingRefused")
+    let outcome = both_claims_say(scene, "BindingRefused")
         .and_then(|()| others_are_served(scene))
-        .and_then(|()| both_are_told(scene, "WaitTimeout"));
+        .and_then(|()| both_claims_say(scene, "WaitTimeout"));
     for what in [POLICY_BINDINGS, POLICIES] {
         scene.lab.api.delete(what, "", &scene.namespace)?;
     }
-    told?;
-    settle(scene, 60)
+    outcome?;
+    wait_until_at_rest(scene, 60)
 }
 
 /// Both refused claims come to say this reason, in the words of the policy.
-fn both_are_told(scene: &Scene, reason: &str) -> Result<(), String> {
+fn both_claims_say(scene: &Scene, reason: &str) -> Result<(), String> {
     for (team, words) in TEAMS
         .iter()
         .zip(["this team may not have a sandbox", "nobody knows this team"])
@@ -128,11 +130,11 @@ fn bindings_meet(fault: Fault, scene: &Scene) -> [Rule; 1] {
         .within(&scene.namespace)]
 }
 
-/// A policy that comes into force between two tries refuses the second, and the first has given the pod away.
+/// A policy that comes into force between two tries rejects the second, although the first has bound the pod.
 pub fn a_binding_is_made_although_a_later_try_is_refused(scene: &Scene) -> Result<(), String> {
-    faults_are_to_come(scene);
+    expect_faults(scene);
     scene.create_pool(&pool("python", 4, &json!({})))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     let faults = &scene.lab.proxy()?.faults;
     let struck = |fault: Fault| faults.has_struck(&scene.namespace, fault);
     let unread = Rule::of(Fault::Refused(403), 1.0, &["get"])
@@ -141,10 +143,10 @@ pub fn a_binding_is_made_although_a_later_try_is_refused(scene: &Scene) -> Resul
     faults.add(bindings_meet(Fault::ReplyLost, scene));
     let claims = burst(scene, "run", 2, "python", &json!({}))?;
     let lost = wait::until("a reply was lost", 10, || struck(Fault::ReplyLost));
-    let refusals = bindings_meet(Fault::Refused(403), scene)
+    let rejections = bindings_meet(Fault::Refused(403), scene)
         .into_iter()
         .chain([unread]);
-    faults.replace(Some(&scene.namespace), refusals);
+    faults.replace(Some(&scene.namespace), rejections);
     let refused = lost.and_then(|()| wait::until("a try was refused", 10, || struck(Fault::Refused(403))));
     std::thread::sleep(Duration::from_secs(3));
     faults.stop(Some(&scene.namespace));
@@ -154,5 +156,5 @@ pub fn a_binding_is_made_although_a_later_try_is_refused(scene: &Scene) -> Resul
         let held = scene.count(Kind::Pod, |pod| label(pod, "claim") == *name);
         wait::ensure(held == 1, || format!("{name} holds {held} sandboxes"))?;
     }
-    settle(scene, 60)
+    wait_until_at_rest(scene, 60)
 }

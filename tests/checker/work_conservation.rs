@@ -1,4 +1,4 @@
-//! I7: no claim waits for long while a sandbox is available for it, and how long each waited.
+//! Checks rule I7 on claims that wait beside available sandboxes.
 
 use crate::check::Rules;
 use crate::check::event::{Change, Kind};
@@ -43,7 +43,7 @@ fn a_claim_that_waits_while_a_sandbox_is_available_is_accused() {
 
 #[test]
 fn the_time_in_which_nobody_was_at_work_is_no_idleness_and_the_rest_is() {
-    // The sandbox is there from 30 ms on, and is given at 12 s.
+    // The sandbox is available from 30 ms on, and is claimed at 12 s.
     let history = History::default()
         .pool(1, json!({}))
         .new_claim("a", 0)
@@ -51,7 +51,7 @@ fn the_time_in_which_nobody_was_at_work_is_no_idleness_and_the_rest_is() {
         .later(11_960)
         .pod(&held(1, "a"));
     let away = |from: i64, to: i64| Rules {
-        away: vec![(moment(from), moment(to))],
+        operator_down: vec![(moment(from), moment(to))],
         ..Rules::default()
     };
     let accused = |rules: &Rules| !history.judged_by(rules).accusations.is_empty();
@@ -107,7 +107,7 @@ fn a_long_queue_is_no_idleness_while_it_moves() {
 
 #[test]
 fn a_claim_that_others_always_go_before_is_accused_though_claims_are_served() {
-    // Two sandboxes are always available; whoever comes is served, and "a" never is.
+    // Two sandboxes are always available. Every later claim is served, and "a" never is.
     let mut history = History::default().pool(2, json!({})).warm(2).new_claim("a", 0);
     for n in 3..10 {
         let urgent = format!("urgent-{n}");
@@ -172,8 +172,8 @@ fn a_claim_that_loses_its_sandbox_before_it_is_told_of_it_waits_again() {
         .later(6000)
         .pod(&Pod::pending("w3"))
         .is_guilty("I7", "while a waited");
-    let told = lost().claim("a", json!({"phase": "Bound", "sandboxes": [{"uid": "uid-w1"}]}));
-    told.later(6000).pod(&Pod::pending("w3")).is_innocent();
+    let published = lost().claim("a", json!({"phase": "Bound", "sandboxes": [{"uid": "uid-w1"}]}));
+    published.later(6000).pod(&Pod::pending("w3")).is_innocent();
 }
 
 #[test]

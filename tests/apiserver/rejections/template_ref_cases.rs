@@ -1,8 +1,7 @@
-//! Pools that must be refused for where their template comes from: from `templateRef`, from `template` and from
-//! nothing at all.
+//! Lists pools with a missing, double or invalid template that must be rejected.
 
 use super::Case;
-use super::pool_cases::{cel, refused};
+use super::pool_cases::{cel, rejected};
 use serde_json::{Value, json};
 
 pub fn cases() -> Vec<Case> {
@@ -17,20 +16,20 @@ pub fn cases() -> Vec<Case> {
     };
     let mut all = vec![
         cel("spec", BOTH, json!({"templateRef": {"name": "python"}})),
-        refused("spec", NEITHER, NEITHER, named(json!({"replicas": 1}))),
-        refused(
+        rejected("spec", NEITHER, NEITHER, named(json!({"replicas": 1}))),
+        rejected(
             "spec.templateRef",
             "required",
             "spec.templateRef.name: Required value",
             named(json!({"templateRef": {}})),
         ),
-        refused(
+        rejected(
             "spec.templateRef.name",
             "maxLength",
             "may not be more than 253",
             named(json!({"templateRef": {"name": "p".repeat(254)}})),
         ),
-        refused(
+        rejected(
             "spec.templateRef",
             "unknown",
             "unknown field \"spec.templateRef.namespace\"",
@@ -41,7 +40,7 @@ pub fn cases() -> Vec<Case> {
         "", "Python", "python_3", "-python", "python-", "a..b", ".a", "a/b",
     ] {
         let object = named(json!({"templateRef": {"name": name}}));
-        all.push(refused("spec.templateRef.name", NAME, NAME, object));
+        all.push(rejected("spec.templateRef.name", NAME, NAME, object));
     }
     all
 }

@@ -1,10 +1,10 @@
-//! Every rule of the schemas refuses what it should, with its sentence, and every rule has a case.
+//! Checks that every schema rule has a case and rejects it.
 
 use super::{Case, claim_cases, pool_cases};
-use crate::api::{CLAIMS, PODS, POOLS, Refusal, Resource};
+use crate::api::{ApiError, CLAIMS, PODS, POOLS, Resource};
 use crate::cluster::repository;
+use crate::cluster_state::wait_until_at_rest;
 use crate::objects::{NEW_IMAGE, claim, pool};
-use crate::rest::settle;
 use crate::scene::Scene;
 use crate::stories::{bound, in_phase, sandbox};
 use crate::wait;
@@ -34,24 +34,24 @@ type Rule = (String, String, String);
 fn refuse_all(scene: &Scene, cases: &[Case]) -> Result<(), String> {
     let mut faults = Vec::new();
     for case in cases {
-        let place = format!("{} ({})", case.at, case.rule);
+        let rule = format!("{} ({})", case.at, case.rule);
         match scene
             .lab
             .api
-            .try_create(case.what, &scene.namespace, &case.object)
+            .try_create(case.resource, &scene.namespace, &case.object)
         {
-            Ok(_) => faults.push(format!("{place}: accepted: {}", case.object["spec"])),
-            Err(refusal) => {
-                let where_ = case
+            Ok(_) => faults.push(format!("{rule}: accepted: {}", case.object["spec"])),
+            Err(error) => {
+                let path = case
                     .at
                     .split(['[', '*'])
                     .next()
                     .unwrap_or_default()
                     .trim_end_matches('.');
-                let told = refusal.message.contains(case.says) && refusal.message.contains(where_);
-                if !told {
+                let matches = error.message.contains(case.says) && error.message.contains(path);
+                if !matches {
                     faults.push(format!(
-                        "{place}: the server should say {:?} and says {refusal}",
+                        "{rule}: the server should say {:?} and says {error}",
                         case.says
                     ));
                 }
@@ -109,7 +109,7 @@ pub fn every_rule_of_the_crds_has_a_case(_: &Scene) -> Result<(), String> {
     wait::ensure(stale.is_empty(), || format!("cases without a rule: {stale:#?}"))
 }
 
-/// Finds the rules of a schema and of those below it. Of the embedded pod spec only what we added counts.
+/// Finds the rules of a schema and its subschemas. Of the embedded pod spec, only rules that we added count.
 fn collect(kind: &str, schema: &Value, at: String, rules: &mut BTreeSet<Rule>) {
     for rule in schema["x-kubernetes-validations"]
         .as_array()
@@ -143,25 +143,25 @@ fn collect(kind: &str, schema: &Value, at: String, rules: &mut BTreeSet<Rule>) {
     }
 }
 
-fn patch(scene: &Scene, name: &str, spec: Value) -> Result<Value, Refusal> {
+fn patch(scene: &Scene, name: &str, spec: Value) -> Result<Value, ApiError> {
     let api = &scene.lab.api;
     api.merge(CLAIMS, &scene.namespace, name, &json!({"spec": spec}))
 }
 
-/// What a binding settles stays as it is.
-fn is_settled(scene: &Scene, name: &str) -> Result<(), String> {
+/// A bound claim keeps the fields that its binding depended on.
+fn spec_is_immutable(scene: &Scene, name: &str) -> Result<(), String> {
     for (change, sentence) in [
         (json!({"priority": 3}), claim_cases::IMMUTABLE),
         (json!({"poolRef": {"name": "other"}}), claim_cases::IMMUTABLE),
         (json!({"onEmpty": "Fail"}), claim_cases::IMMUTABLE),
         (json!({"replicas": 2}), claim_cases::REPLICAS_IMMUTABLE),
     ] {
-        let refusal = patch(scene, name, change).map_or_else(|r| r.message, |_| "nothing".into());
-        wait::ensure(refusal.contains(sentence), || {
-            format!("of {name} the server said {refusal}")
+        let error = patch(scene, name, change).map_or_else(|r| r.message, |_| "nothing".into());
+        wait::ensure(error.contains(sentence), || {
+            format!("of {name} the server said {error}")
         })?;
     }
-    // How long it lives is not settled.
+    // The lifetime may still change.
     let longer = json!({"lifetimeSeconds": 3600, "ttlSecondsAfterFinished": 3600});
     patch(scene, name, longer).map_err(|r| r.to_string())?;
     Ok(())
@@ -175,13 +175,13 @@ pub fn a_bound_claims_spec_cannot_be_changed(scene: &Scene) -> Result<(), String
     patch(scene, "run", change).map_err(|r| r.to_string())?;
     scene.create_pool(&pool("python", 1, &json!({})))?;
     let first = sandbox(&bound(scene, "run")?).0;
-    is_settled(scene, "run")?;
-    // Nor while it waits for another sandbox in place of one that it has lost.
+    spec_is_immutable(scene, "run")?;
+    // The spec stays immutable while the claim waits for a replacement.
     scene.patch_pool("python", &json!({"spec": {"replicas": 0}}))?;
-    settle(scene, 30)?;
+    wait_until_at_rest(scene, 30)?;
     scene.lab.api.delete(PODS, &scene.namespace, &first)?;
     in_phase(scene, "run", "Pending", 30)?;
-    is_settled(scene, "run")?;
+    spec_is_immutable(scene, "run")?;
     scene.patch_pool("python", &json!({"spec": {"replicas": 2}}))?;
     bound(scene, "run")?;
     // Nor after its end.
@@ -189,16 +189,16 @@ pub fn a_bound_claims_spec_cannot_be_changed(scene: &Scene) -> Result<(), String
     let lost = sandbox(&bound(scene, "ends")?).0;
     scene.lab.api.delete(PODS, &scene.namespace, &lost)?;
     in_phase(scene, "ends", "Failed", 30)?;
-    is_settled(scene, "ends")?;
+    spec_is_immutable(scene, "ends")?;
     scene.delete_claim("ends")?;
-    settle(scene, 30)
+    wait_until_at_rest(scene, 30)
 }
 
-fn accepted(scene: &Scene, what: Resource, object: &Value) -> Result<(), String> {
-    let answer = scene.lab.api.try_create(what, &scene.namespace, object);
+fn accepted(scene: &Scene, resource: Resource, object: &Value) -> Result<(), String> {
+    let answer = scene.lab.api.try_create(resource, &scene.namespace, object);
     answer
         .map(drop)
-        .map_err(|refusal| format!("{object} was refused: {refusal}"))
+        .map_err(|error| format!("{object} was refused: {error}"))
 }
 
 pub fn what_is_good_is_accepted(scene: &Scene) -> Result<(), String> {

@@ -58,7 +58,7 @@ impl Index {
             self.remove_pool(&key);
         }
         let pool = Arc::new(self.templates.attach(Pool::read(stored)));
-        self.confirm_status(&pool.uid, &pool.resource_version);
+        self.memory.confirm_status(&pool.uid, &pool.resource_version);
         let before = self.pools.insert(key.clone(), Arc::clone(&pool));
         let known = before.is_some_and(|b| {
             (&b.error, &b.labels, &b.claim_defaults, b.terminating)
@@ -116,7 +116,7 @@ impl Index {
             |c| (c.sequence, c.arrived),
         );
         let claim = Arc::new(Claim::read(stored, sequence, arrived));
-        self.confirm_status(&claim.uid, &claim.resource_version);
+        self.memory.confirm_status(&claim.uid, &claim.resource_version);
         to_reconcile.extend(self.dequeue(&key));
         if claim.waiting() {
             self.waiting_claims.add(&claim);
@@ -342,12 +342,6 @@ impl Index {
             to_reconcile.push(ReconcileRequest::Claim(Key::new(key.namespace.clone(), name)));
         }
         to_reconcile
-    }
-
-    /// The watch shows this version of an object: a status written before is no news any more.
-    fn confirm_status(&mut self, uid: &str, resource_version: &str) {
-        self.memory
-            .confirm_status(uid, |written| !newer(&written.version, resource_version));
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::cache::creation_backoff::CreationBackoff;
 use crate::cache::recent_claims::RecentClaims;
 use crate::cache::snapshot::{WaitReason, WarmUpFailures};
+use crate::cache::watch_progress::newer;
 use crate::model::Key;
 use jiff::{SignedDuration, Timestamp};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -115,12 +116,12 @@ impl Memory {
         of_pool.or_else(of_claim)
     }
 
-    /// The watch shows the object with UID `uid` at a version for which `is_shown` holds: its written status is no news.
-    pub(crate) fn confirm_status(&mut self, uid: &str, is_shown: impl Fn(&WrittenStatus) -> bool) {
+    /// The watch shows the object with UID `uid` at this version: a status written before is no news any more.
+    pub(crate) fn confirm_status(&mut self, uid: &str, resource_version: &str) {
         let of_pool = self.pools.get_mut(uid).map(|pool| &mut pool.written_status);
         let of_claim = self.claims.get_mut(uid).map(|claim| &mut claim.written_status);
         for written in of_pool.into_iter().chain(of_claim) {
-            written.take_if(|written| is_shown(written));
+            written.take_if(|written| !newer(&written.version, resource_version));
         }
     }
 

@@ -86,7 +86,7 @@ pub fn transitions(pool: &Pool, status: &PoolStatus) -> Vec<Event> {
         })
     };
     if let Some(now) = newly(conditions::PROGRESSING, "False") {
-        let about = obstacle(pool, status, now);
+        let about = related_object(pool, status, now);
         events.push(event(
             EventType::Warning,
             &now.reason,
@@ -158,7 +158,7 @@ fn progress(status: &PoolStatus) -> Option<&Condition> {
 }
 
 /// The object that keeps the rollout from progressing. Events about different objects are different series.
-fn obstacle(pool: &Pool, status: &PoolStatus, now: &Condition) -> Option<ObjectReference> {
+fn related_object(pool: &Pool, status: &PoolStatus, now: &Condition) -> Option<ObjectReference> {
     match now.reason.as_str() {
         progressing::INVALID_SPEC => None,
         progressing::TEMPLATE_NOT_FOUND | progressing::TEMPLATE_INVALID => {

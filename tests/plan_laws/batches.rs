@@ -1,4 +1,4 @@
-//! Claims for several sandboxes: bound all together or not at all.
+//! Checks that a claim for several sandboxes gets all of them or none.
 
 use crate::world::{World, lines};
 use jiff::SignedDuration;
@@ -14,8 +14,8 @@ fn batch(replicas: usize) -> Value {
 
 fn held(world: &World, claim: &str) -> usize {
     let uid = &world.claims[claim].uid;
-    let of = |owner: &Owner| matches!(owner, Owner::Claim { uid: of, .. } if of == uid);
-    world.sandboxes.values().filter(|s| of(&s.owner)).count()
+    let is_claim = |owner: &Owner| matches!(owner, Owner::Claim { uid: owner, .. } if owner == uid);
+    world.sandboxes.values().filter(|s| is_claim(&s.owner)).count()
 }
 
 fn phase(world: &World, claim: &str) -> Option<ClaimPhase> {
@@ -29,7 +29,7 @@ fn reason(world: &World, claim: &str) -> (&'static str, String) {
     (wait_reason.reason, wait_reason.message.clone())
 }
 
-/// Carries out only the first binding of the present plan, as an operator does that dies then.
+/// Applies only the first binding of the plan, like an operator that crashes after it.
 fn bind_one(world: &mut World) {
     let plan = world.plan();
     let first = plan
@@ -52,12 +52,12 @@ fn all_are_bound_in_one_plan_and_published_in_one_write() {
         (status.phase, status.sandboxes.len()),
         (Some(ClaimPhase::Bound), 5)
     );
-    world.rest();
+    world.converge();
     assert_eq!((world.available(), held(&world, "five")), (5, 5));
 }
 
 #[test]
-fn none_is_bound_while_there_are_too_few_and_what_is_missing_is_made() {
+fn none_is_bound_while_there_are_too_few_and_the_missing_ones_are_created() {
     let mut world = World::full(3, json!({}));
     world.claim("five", batch(5));
     let plan = world.step();
@@ -65,15 +65,15 @@ fn none_is_bound_while_there_are_too_few_and_what_is_missing_is_made() {
     assert_eq!(
         lines(&plan, PlanPhase::Scale).len(),
         3,
-        "as many as may warm up at once"
+        "scaleStrategy limits how many warm up at once"
     );
     assert_eq!(held(&world, "five"), 0);
-    world.rest();
+    world.converge();
     assert_eq!((world.available(), held(&world, "five")), (3, 5));
 }
 
 #[test]
-fn an_older_batch_holds_its_place_and_a_more_urgent_claim_goes_first() {
+fn a_batch_goes_before_younger_claims_and_after_more_urgent_claims() {
     let mut world = World::full(3, json!({"scaleStrategy": {"maxUnavailable": 1}}));
     world.claim("batch", batch(4));
     for name in ["a", "b", "c"] {
@@ -83,17 +83,17 @@ fn an_older_batch_holds_its_place_and_a_more_urgent_claim_goes_first() {
     world.step();
     assert_eq!(held(&world, "urgent"), 1);
     for _ in 0..3 {
-        world.pass(|_| true);
+        world.pass_second(|_| true);
         assert!(["a", "b", "c"].iter().all(|c| held(&world, c) == 0) || held(&world, "batch") == 4);
         world.step();
     }
-    world.rest();
+    world.converge();
     assert!(["a", "b", "c", "urgent"].iter().all(|c| held(&world, c) == 1));
     assert_eq!(held(&world, "batch"), 4);
 }
 
 #[test]
-fn a_batch_left_half_done_is_finished_with_what_it_holds() {
+fn a_half_bound_batch_is_completed_with_the_sandboxes_it_holds() {
     let mut world = World::full(4, json!({}));
     world.claim("batch", batch(3)).claim("younger", json!({}));
     bind_one(&mut world);
@@ -109,7 +109,7 @@ fn a_batch_left_half_done_is_finished_with_what_it_holds() {
 }
 
 #[test]
-fn a_batch_left_half_done_is_given_up_whole_when_its_time_is_up() {
+fn a_half_bound_batch_fails_as_a_whole_at_its_wait_timeout() {
     let mut world = World::full(2, json!({"capacity": {"maxTotal": 3}}));
     world.claim("batch", json!({"replicas": 2, "waitTimeoutSeconds": 5}));
     bind_one(&mut world);
@@ -120,7 +120,7 @@ fn a_batch_left_half_done_is_given_up_whole_when_its_time_is_up() {
         lines(&world.step(), PlanPhase::Scheduling),
         ["FailClaim batch WaitTimeout"]
     );
-    world.follow("batch");
+    world.reconcile_claim("batch");
     assert_eq!(
         (held(&world, "batch"), phase(&world, "batch")),
         (0, Some(ClaimPhase::Failed))
@@ -132,11 +132,11 @@ fn a_sandbox_that_ends_before_it_is_published_is_replaced() {
     let mut world = World::full(3, json!({}));
     world.claim("batch", batch(2));
     bind_one(&mut world);
-    let held_one = world.sandboxes.values_mut().find(|s| s.state == labels::CLAIMED);
-    held_one.unwrap().phase = PodPhase::Failed;
+    let bound = world.sandboxes.values_mut().find(|s| s.state == labels::CLAIMED);
+    bound.unwrap().phase = PodPhase::Failed;
     world.step();
-    world.follow("batch");
-    world.rest();
+    world.reconcile_claim("batch");
+    world.converge();
     assert_eq!(world.claims["batch"].status.sandboxes.len(), 2);
     let named = world.claims["batch"]
         .status
@@ -151,7 +151,7 @@ fn a_sandbox_that_ends_before_it_is_published_is_replaced() {
 }
 
 #[test]
-fn a_batch_that_the_pool_can_never_hold_says_so_and_holds_up_nobody() {
+fn a_batch_that_the_pool_can_never_hold_is_exhausted_and_delays_no_other_claim() {
     for (capacity, claim) in [
         (json!({"maxTotal": 4}), json!({"replicas": 5})),
         (json!({"maxWarm": 4}), json!({"replicas": 4, "onEmpty": "Wait"})),
@@ -175,7 +175,7 @@ fn a_batch_that_must_not_wait_fails_when_there_are_too_few() {
 }
 
 #[test]
-fn a_waiting_batch_is_told_how_many_it_lacks() {
+fn a_waiting_batch_shows_how_many_sandboxes_it_wants() {
     let mut world = World::full(2, json!({}));
     world.claim("batch", batch(3));
     let (reason, message) = reason(&world, "batch");
@@ -187,10 +187,10 @@ fn a_waiting_batch_is_told_how_many_it_lacks() {
 }
 
 #[test]
-fn two_hundred_in_one_claim() {
+fn a_claim_can_hold_two_hundred_sandboxes() {
     let mut world = World::full(10, json!({}));
     world.claim("many", batch(200));
-    world.rest();
+    world.converge();
     assert_eq!(world.claims["many"].status.sandboxes.len(), 200);
     assert_eq!(world.available(), 10);
 }

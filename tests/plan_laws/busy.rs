@@ -1,17 +1,17 @@
-//! Rollouts while claims keep coming.
+//! Checks rollouts while claims keep arriving.
 
 use crate::world::{World, lines};
 use serde_json::json;
 use warmpool::planner::PlanPhase;
 
-/// A full pool that rolls while `rate` claims come each second and are given back at once; sandboxes take a second
-/// to warm up. Answers after how many seconds no old one is left.
+/// Rolls a full pool while `rate` claims a second are created, bound and deleted. Sandboxes warm up in a second.
+/// Returns after how many seconds no old sandbox is left, or `None` after 300.
 fn roll(replicas: usize, max_unavailable: usize, max_surge: usize, rate: usize) -> Option<usize> {
     let budget = json!({"maxUnavailable": max_unavailable, "maxSurge": max_surge});
     let mut world = World::full(replicas, json!({"updateStrategy": budget}));
     let mut number = 0;
     for _ in 0..5 {
-        second(&mut world, rate, &mut number);
+        pass_busy_second(&mut world, rate, &mut number);
     }
     world.set_image("image:2");
     let update = world.update();
@@ -19,13 +19,13 @@ fn roll(replicas: usize, max_unavailable: usize, max_surge: usize, rate: usize) 
         if world.unclaimed().all(|s| s.revision == update) {
             return Some(seconds);
         }
-        second(&mut world, rate, &mut number);
+        pass_busy_second(&mut world, rate, &mut number);
         assert!(world.unclaimed().count() <= replicas + max_surge);
     }
     None
 }
 
-fn second(world: &mut World, rate: usize, number: &mut usize) {
+fn pass_busy_second(world: &mut World, rate: usize, number: &mut usize) {
     let names: Vec<_> = (0..rate).map(|n| format!("c{}", *number + n)).collect();
     *number += rate;
     for name in &names {
@@ -34,10 +34,10 @@ fn second(world: &mut World, rate: usize, number: &mut usize) {
     world.step();
     world.step();
     for name in &names {
-        assert!(world.bound_to(name).is_some(), "{name} waits");
+        assert!(world.bound_to(name).is_some(), "claim {name} waits");
         world.delete_claim(name);
     }
-    world.pass(|_| true);
+    world.pass_second(|_| true);
 }
 
 #[test]
@@ -71,21 +71,21 @@ fn without_claims_each_sandbox_is_replaced_once() {
                 created += lines.iter().filter(|l| l.starts_with("CreatePod")).count();
                 deleted += lines.iter().filter(|l| l.starts_with("DeletePod")).count();
             }
-            world.pass(|_| true);
+            world.pass_second(|_| true);
         }
         assert_eq!((created, deleted), (8, 8), "{max_unavailable} {max_surge}");
     }
 }
 
 #[test]
-fn what_was_made_for_claims_that_then_stay_away_goes_again() {
+fn sandboxes_created_for_claims_are_deleted_when_the_claims_stop() {
     let mut world = World::full(6, json!({"updateStrategy": {"maxUnavailable": 0, "maxSurge": 3}}));
     world.set_image("image:2");
     let mut number = 0;
     for _ in 0..4 {
-        second(&mut world, 2, &mut number);
+        pass_busy_second(&mut world, 2, &mut number);
     }
-    world.rest();
+    world.converge();
     let update = world.update();
     assert_eq!(world.unclaimed().count(), 6);
     assert!(world.unclaimed().all(|s| s.revision == update));

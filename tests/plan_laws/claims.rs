@@ -1,4 +1,4 @@
-//! Claims: who gets what, who waits and why, and what becomes of a binding left half done.
+//! Checks which claims are served, why others wait, and how interrupted bindings end.
 
 use crate::world::{World, lines};
 use jiff::SignedDuration;
@@ -29,7 +29,7 @@ fn reason(world: &World, claim: &str) -> &'static str {
         .reason
 }
 
-/// Gives an existing sandbox to a claim, without the claim's status.
+/// Binds an existing sandbox to a claim without writing the claim's status. Returns the sandbox's name.
 fn half_bind(world: &mut World, claim: &str) -> String {
     let uid = world.claims[claim].uid.clone();
     let sandbox = world
@@ -72,7 +72,7 @@ fn each_claim_gets_a_sandbox_of_its_own() {
 }
 
 #[test]
-fn a_claim_is_never_given_a_sandbox_that_is_not_available() {
+fn a_claim_is_never_bound_to_a_sandbox_that_is_not_available() {
     let mut world = World::new(0, json!({"minReadySeconds": 10, "capacity": {"maxWarm": 9}}));
     let revision = world.update();
     world
@@ -95,7 +95,7 @@ fn a_claim_is_never_given_a_sandbox_that_is_not_available() {
 }
 
 #[test]
-fn the_update_revision_is_preferred_and_the_best_of_it_taken() {
+fn the_update_revision_is_preferred_and_its_best_sandbox_is_bound() {
     let mut world = World::new(4, json!({}));
     let revision = world.update();
     world
@@ -112,7 +112,7 @@ fn the_update_revision_is_preferred_and_the_best_of_it_taken() {
 }
 
 #[test]
-fn a_sandbox_with_an_own_write_on_it_is_not_given_away_again() {
+fn a_sandbox_with_an_expected_write_is_not_bound_again() {
     for write in [
         ExpectedWrite::Bind,
         ExpectedWrite::Delete,
@@ -131,7 +131,7 @@ fn a_sandbox_with_an_own_write_on_it_is_not_given_away_again() {
 }
 
 #[test]
-fn a_refused_binding_passes_the_claim_to_the_next_sandbox() {
+fn a_version_conflict_passes_the_claim_to_the_next_sandbox() {
     let mut world = World::full(2, json!({}));
     world.claim("one", json!({}));
     let first = match &world.plan().actions[0].step {
@@ -139,12 +139,12 @@ fn a_refused_binding_passes_the_claim_to_the_next_sandbox() {
         other => panic!("{other:?}"),
     };
     let mut snapshot = world.snapshot();
-    let refused = snapshot
+    let conflicted = snapshot
         .sandboxes
         .iter_mut()
         .find(|s| s.sandbox.uid == first)
         .unwrap();
-    refused.expected = Some(ExpectedWrite::Conflicted);
+    conflicted.expected = Some(ExpectedWrite::Conflicted);
     assert_eq!(lines(&planner::plan(&snapshot), PlanPhase::Scheduling).len(), 1);
 }
 
@@ -166,12 +166,12 @@ fn the_first_sandbox_to_become_available_serves_the_oldest_claim() {
     world.claim("old", json!({})).claim("young", json!({}));
     world.step();
     let first = world.sandboxes.keys().next().unwrap().clone();
-    world.pass(|s| s.key.name == first);
+    world.pass_second(|s| s.key.name == first);
     assert_eq!(served(&world), ["old"]);
 }
 
 #[test]
-fn a_waiting_claim_is_told_why_and_how_many_are_ahead() {
+fn a_waiting_claim_shows_why_and_how_many_are_ahead() {
     let mut world = World::new(0, json!({"capacity": {"maxTotal": 0}}));
     world.claim("a", json!({})).claim("b", json!({}));
     assert_eq!(reason(&world, "b"), "Exhausted");
@@ -189,7 +189,7 @@ fn a_waiting_claim_is_told_why_and_how_many_are_ahead() {
 }
 
 #[test]
-fn a_claim_fails_when_its_time_is_up_and_not_before() {
+fn a_claim_fails_at_its_wait_timeout_and_not_before() {
     let mut world = World::new(0, json!({}));
     world.claim("one", json!({"waitTimeoutSeconds": 30, "onEmpty": "Wait"}));
     let due = world.now.checked_add(SignedDuration::from_secs(30)).unwrap();
@@ -232,7 +232,7 @@ fn a_second_sandbox_of_a_bound_claim_is_released_and_the_published_one_never() {
 }
 
 #[test]
-fn of_too_many_sandboxes_none_is_released_before_the_status_tells_which_are_kept() {
+fn no_surplus_sandbox_is_released_before_the_status_lists_the_kept_ones() {
     let mut world = World::full(2, json!({}));
     world.claim("one", json!({}));
     half_bind(&mut world, "one");
@@ -291,7 +291,7 @@ fn ready_of_the_claim_follows_its_sandbox() {
         planner::claim::plan(&world.claim_snapshot("one"))
             .status
             .is_none(),
-        "nothing to write"
+        "the status is up to date"
     );
     let name = world.bound_to("one").unwrap().key.name.clone();
     world.sandboxes.get_mut(&name).unwrap().ready_since = None;
@@ -316,7 +316,7 @@ fn a_lost_sandbox_fails_the_claim_only_after_a_live_read() {
 }
 
 #[test]
-fn a_claim_of_a_missing_pool_waits_and_says_so_once() {
+fn a_claim_on_a_missing_pool_waits_and_its_status_is_written_once() {
     let mut world = World::new(0, json!({}));
     world.claim("one", json!({}));
     let mut snapshot = world.claim_snapshot("one");
@@ -324,7 +324,7 @@ fn a_claim_of_a_missing_pool_waits_and_says_so_once() {
     assert_eq!(
         planner::claim::plan(&snapshot).status,
         None,
-        "it may be served in a moment"
+        "the status waits, because the pool may appear in the meantime"
     );
     snapshot.now = planner::claim::plan(&snapshot).next.unwrap();
     let plan = planner::claim::plan(&snapshot);
@@ -337,7 +337,7 @@ fn a_claim_of_a_missing_pool_waits_and_says_so_once() {
 }
 
 #[test]
-fn a_claim_that_is_not_understood_is_looked_at_again_only_when_something_changes() {
+fn a_claim_with_an_invalid_spec_is_not_requeued() {
     let mut world = World::new(0, json!({}));
     world.claim("one", json!({"priority": "high"}));
     world.now += SignedDuration::from_secs(301);

@@ -1,4 +1,4 @@
-//! What a write that met a version conflict leaves unknown.
+//! Checks plans for sandboxes whose last write met a version conflict.
 
 use crate::world::{World, lines};
 use serde_json::json;
@@ -14,7 +14,7 @@ fn a_sandbox_whose_deletion_met_a_conflict_does_not_count_as_available() {
     snapshot.sandboxes[0].expected = Some(ExpectedWrite::Conflicted);
     assert!(
         lines(&plan(&snapshot), PlanPhase::Eviction).is_empty(),
-        "it may be going"
+        "the first deletion may have succeeded"
     );
 }
 
@@ -24,6 +24,6 @@ fn a_claim_with_on_empty_fail_waits_for_a_sandbox_with_a_version_conflict() {
     world.claim("run", json!({"onEmpty": "Fail"}));
     let mut snapshot = world.snapshot();
     snapshot.sandboxes[0].expected = Some(ExpectedWrite::Conflicted);
-    let decided = lines(&plan(&snapshot), PlanPhase::Scheduling);
-    assert!(decided.is_empty(), "{decided:?}");
+    let actions = lines(&plan(&snapshot), PlanPhase::Scheduling);
+    assert!(actions.is_empty(), "{actions:?}");
 }

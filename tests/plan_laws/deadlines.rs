@@ -1,4 +1,4 @@
-//! Sandboxes that do not come up in time, templates that never start, and rollouts that get nowhere.
+//! Checks warm-up deadlines, failing templates and progress deadlines.
 
 use crate::world::{World, lines};
 use jiff::SignedDuration;
@@ -20,18 +20,18 @@ fn progressing(world: &World) -> (String, String, String) {
     )
 }
 
-/// Lets `seconds` pass in which no sandbox of `broken` ever becomes ready; with `dies` they fail at once.
-/// Answers at which seconds sandboxes of `broken` were created.
-fn endure(world: &mut World, seconds: usize, broken: &str, dies: bool) -> Vec<usize> {
+/// Lets `seconds` pass. Sandboxes of revision `broken` never become Ready; with `dies` they fail at once.
+/// Returns the seconds at which sandboxes of `broken` were created.
+fn pass_with_broken(world: &mut World, seconds: usize, broken: &str, dies: bool) -> Vec<usize> {
     let mut creations = Vec::new();
     for second in 0..seconds {
         let plan = world.step();
-        let made = plan
+        let created = plan
             .actions
             .iter()
             .filter(|a| matches!(&a.step, Step::CreatePod { revision, .. } if revision == broken));
-        creations.extend(made.map(|_| second));
-        world.pass(|s| s.revision != broken);
+        creations.extend(created.map(|_| second));
+        world.pass_second(|s| s.revision != broken);
         for sandbox in world
             .sandboxes
             .values_mut()
@@ -64,18 +64,18 @@ fn a_sandbox_not_available_in_time_is_replaced() {
 }
 
 #[test]
-fn a_ready_sandbox_that_only_has_to_stay_so_is_not_given_up() {
+fn a_ready_sandbox_within_min_ready_seconds_is_not_evicted() {
     let mut world = World::new(1, json!({"warmUpDeadlineSeconds": 30, "minReadySeconds": 20}));
     world.step();
     later(&mut world, 25);
-    world.pass(|_| true);
+    world.pass_second(|_| true);
     later(&mut world, 10);
     assert!(evicted(&world).is_empty());
     assert_eq!(world.available(), 0);
 }
 
 #[test]
-fn a_sandbox_that_ceased_to_be_ready_has_its_time_anew() {
+fn a_sandbox_that_becomes_unready_gets_a_new_warm_up_deadline() {
     let mut world = World::full(2, json!({"warmUpDeadlineSeconds": 30}));
     later(&mut world, 3600);
     let now = world.now;
@@ -85,14 +85,18 @@ fn a_sandbox_that_ceased_to_be_ready_has_its_time_anew() {
     });
     assert!(evicted(&world).is_empty());
     later(&mut world, 30);
-    assert_eq!(evicted(&world).len(), 1, "the budget of two is one");
+    assert_eq!(
+        evicted(&world).len(),
+        1,
+        "at most one of two sandboxes is evicted at a time"
+    );
 }
 
 #[test]
-fn a_claimed_sandbox_is_never_given_up() {
+fn a_claimed_sandbox_is_never_evicted_for_its_warm_up_deadline() {
     let mut world = World::full(1, json!({"warmUpDeadlineSeconds": 30}));
     world.claim("one", json!({}));
-    world.rest();
+    world.converge();
     later(&mut world, 3600);
     change(&mut world, |s| s.ready_since = None);
     let name = world.bound_to("one").unwrap().key.name.clone();
@@ -100,19 +104,19 @@ fn a_claimed_sandbox_is_never_given_up() {
 }
 
 #[test]
-fn the_pool_tells_what_keeps_its_sandboxes_from_running() {
+fn the_status_shows_why_sandboxes_do_not_run() {
     let mut world = World::new(2, json!({"warmUpDeadlineSeconds": 10}));
     world.step();
     let pulls = |s: &mut Sandbox| s.not_running_reason = Some("container main: ImagePullBackOff".into());
     change(&mut world, pulls);
     assert!(
         !progressing(&world).2.contains("ImagePullBackOff"),
-        "its time is not over"
+        "the warm-up deadline has not passed"
     );
     later(&mut world, 10);
     let (_, _, message) = progressing(&world);
-    let told = "failed to become available once (container main: ImagePullBackOff), they are tried again";
-    assert!(message.contains(told), "{message}");
+    let expected = "failed to become available once (container main: ImagePullBackOff), they are tried again";
+    assert!(message.contains(expected), "{message}");
 }
 
 #[test]
@@ -122,7 +126,7 @@ fn a_template_that_never_starts_is_tried_ever_more_slowly_and_a_few_at_a_time() 
             json!({"warmUpDeadlineSeconds": 10, "updateStrategy": {"maxUnavailable": 3, "maxSurge": 1}});
         let mut world = World::new(20, fields);
         let broken = world.update();
-        let creations = endure(&mut world, 4000, &broken, dies);
+        let creations = pass_with_broken(&mut world, 4000, &broken, dies);
         let later: Vec<_> = creations.iter().filter(|at| **at > 0).collect();
         let rounds: std::collections::BTreeSet<_> = later.iter().collect();
         assert!(later.len() <= rounds.len() * 4, "{dies}: {later:?}");
@@ -144,12 +148,12 @@ fn a_template_that_never_starts_is_tried_ever_more_slowly_and_a_few_at_a_time() 
 }
 
 #[test]
-fn a_sandbox_that_is_ready_for_a_moment_ends_no_row_of_failures() {
+fn a_sandbox_that_is_ready_for_a_moment_does_not_reset_the_failures() {
     let mut world = World::new(4, json!({}));
     let mut creations = 0;
     for _ in 0..400 {
         creations += lines(&world.step(), PlanPhase::Scale).len();
-        world.pass(|_| true);
+        world.pass_second(|_| true);
         creations += lines(&world.step(), PlanPhase::Scale).len();
         change(&mut world, |s| {
             if s.ready_since.take().is_some() {
@@ -161,16 +165,16 @@ fn a_sandbox_that_is_ready_for_a_moment_ends_no_row_of_failures() {
 }
 
 #[test]
-fn a_sandbox_that_is_ready_at_the_turn_of_a_second_ends_no_row_of_failures() {
+fn a_sandbox_that_is_ready_as_a_second_ends_does_not_reset_the_failures() {
     let mut world = World::new(1, json!({}));
     world.step();
     change(&mut world, |s| s.phase = PodPhase::Failed);
     world.step();
     later(&mut world, 1);
     world.step();
-    // Ready for 40 ms, which the API tells as a second.
+    // The sandbox is Ready for 40 ms. API times have whole seconds, so this reads as more than a second.
     let ready_since = world.now;
-    world.pass(|_| true);
+    world.pass_second(|_| true);
     change(&mut world, |s| s.ready_since = s.ready_since.map(|_| ready_since));
     world.now = ready_since + SignedDuration::from_millis(1040);
     assert_eq!(world.available(), 1);
@@ -180,27 +184,27 @@ fn a_sandbox_that_is_ready_at_the_turn_of_a_second_ends_no_row_of_failures() {
 }
 
 #[test]
-fn what_is_ended_from_outside_is_replaced_at_once() {
+fn sandboxes_that_others_end_are_replaced_at_once() {
     let mut world = World::full(4, json!({}));
     for _ in 0..10 {
-        // As the pod garbage collector leaves what was on a node that is gone.
+        // The pod garbage collector marks the pods of a deleted node Failed.
         change(&mut world, |s| s.phase = PodPhase::Failed);
         assert_eq!(lines(&world.step(), PlanPhase::Eviction).len(), 4);
         assert!(!progressing(&world).2.contains("failed"));
-        world.rest();
+        world.converge();
         assert_eq!(world.available(), 4);
     }
 }
 
 #[test]
-fn a_sandbox_that_comes_up_ends_the_pauses() {
+fn an_available_sandbox_ends_the_backoff() {
     let mut world = World::new(4, json!({"warmUpDeadlineSeconds": 10}));
     let broken = world.update();
-    endure(&mut world, 200, &broken, true);
+    pass_with_broken(&mut world, 200, &broken, true);
     assert!(world.unclaimed().count() < 4);
     later(&mut world, 300);
-    world.rest();
-    assert_eq!(world.available(), 4, "ten seconds later at the most");
+    world.converge();
+    assert_eq!(world.available(), 4, "the backoff is over");
     assert_eq!(progressing(&world).1, "RolloutComplete");
     later(&mut world, 10);
     assert!(!progressing(&world).2.contains("failed"));
@@ -210,18 +214,18 @@ fn a_sandbox_that_comes_up_ends_the_pauses() {
 fn the_failures_of_a_template_are_forgotten_once_it_is_replaced() {
     let mut world = World::new(4, json!({"warmUpDeadlineSeconds": 10}));
     let broken = world.update();
-    endure(&mut world, 60, &broken, true);
+    pass_with_broken(&mut world, 60, &broken, true);
     assert!(progressing(&world).2.contains("failed"));
     world.set_image("image:2");
-    let mended = world.update();
-    endure(&mut world, 60, &broken, true);
-    assert!(world.sandboxes.values().all(|s| s.revision == mended));
+    let fixed = world.update();
+    pass_with_broken(&mut world, 60, &broken, true);
+    assert!(world.sandboxes.values().all(|s| s.revision == fixed));
     assert!(!progressing(&world).2.contains("failed"));
     assert!(world.failures.is_empty());
 }
 
 #[test]
-fn a_rollout_to_a_template_that_dies_at_once_leaves_the_old_sandboxes_alone() {
+fn a_rollout_to_a_template_that_fails_at_once_keeps_the_old_sandboxes() {
     for fields in [
         json!({"maxUnavailable": 2}),
         json!({"maxUnavailable": 0, "maxSurge": 2}),
@@ -237,25 +241,25 @@ fn a_rollout_to_a_template_that_dies_at_once_leaves_the_old_sandboxes_alone() {
                     .iter()
                     .filter(|l| l.starts_with("DeletePod"))
                     .count();
-            endure(&mut world, 1, &broken, true);
+            pass_with_broken(&mut world, 1, &broken, true);
             assert!(world.available() >= 6);
         }
         assert!(
             deleted <= 2,
-            "{deleted} were deleted for a revision that never came up"
+            "{deleted} sandboxes were deleted for a revision that never became available"
         );
     }
 }
 
 #[test]
-fn a_claim_in_a_failing_rollout_gets_an_old_sandbox_and_it_is_made_up_for() {
+fn a_claim_in_a_failing_rollout_gets_an_old_sandbox_which_is_replaced() {
     let mut world = World::full(4, json!({"updateStrategy": {"maxUnavailable": 1}}));
     world.set_image("broken");
     let broken = world.update();
-    endure(&mut world, 100, &broken, true);
+    pass_with_broken(&mut world, 100, &broken, true);
     for claim in ["one", "two", "three"] {
         world.claim(claim, json!({}));
-        endure(&mut world, 5, &broken, true);
+        pass_with_broken(&mut world, 5, &broken, true);
         assert!(world.bound_to(claim).is_some());
     }
     assert_eq!(world.available(), 3);
@@ -271,18 +275,18 @@ fn rolling(fields: Value) -> World {
 }
 
 #[test]
-fn a_rollout_that_gets_nowhere_says_so_and_goes_on() {
+fn a_stuck_rollout_exceeds_its_deadline_and_continues() {
     let mut world = rolling(json!({}));
     let broken = world.update();
-    endure(&mut world, 59, &broken, false);
+    pass_with_broken(&mut world, 59, &broken, false);
     assert_eq!(progressing(&world).1, "Progressing");
-    endure(&mut world, 2, &broken, false);
+    pass_with_broken(&mut world, 2, &broken, false);
     let (status, reason, _) = progressing(&world);
     assert_eq!(
         (status.as_str(), reason.as_str()),
         ("False", "ProgressDeadlineExceeded")
     );
-    world.rest();
+    world.converge();
     assert_eq!(progressing(&world).1, "RolloutComplete");
 }
 
@@ -292,23 +296,23 @@ fn each_sandbox_that_becomes_available_puts_the_deadline_off() {
     for _ in 0..3 {
         for _ in 0..50 {
             world.step();
-            world.pass(|_| false);
+            world.pass_second(|_| false);
         }
-        world.pass(|_| true);
+        world.pass_second(|_| true);
         assert_eq!(progressing(&world).0, "True");
     }
 }
 
 #[test]
-fn a_first_fill_that_gets_nowhere_says_so_too() {
+fn a_stuck_first_fill_exceeds_its_deadline() {
     let mut world = World::new(2, json!({"progressDeadlineSeconds": 60}));
     let broken = world.update();
-    endure(&mut world, 62, &broken, false);
+    pass_with_broken(&mut world, 62, &broken, false);
     assert_eq!(progressing(&world).1, "ProgressDeadlineExceeded");
 }
 
 #[test]
-fn what_waits_for_somebody_has_no_deadline() {
+fn a_rollout_that_waits_for_users_or_claims_has_no_deadline() {
     for (fields, reason) in [
         (json!({"paused": true}), "Paused"),
         (json!({"partition": 4}), "PartitionComplete"),
@@ -316,31 +320,31 @@ fn what_waits_for_somebody_has_no_deadline() {
     ] {
         let mut world = rolling(fields);
         let none = String::new();
-        endure(&mut world, 100, &none, false);
+        pass_with_broken(&mut world, 100, &none, false);
         assert_eq!(progressing(&world).1, reason);
     }
 }
 
 #[test]
-fn a_resumed_rollout_has_its_time_anew() {
+fn a_resumed_rollout_gets_a_new_deadline() {
     let mut world = rolling(json!({"paused": true}));
     let broken = world.update();
-    endure(&mut world, 100, &broken, false);
+    pass_with_broken(&mut world, 100, &broken, false);
     world.set(json!({"updateStrategy": {"paused": false}}));
-    endure(&mut world, 58, &broken, false);
+    pass_with_broken(&mut world, 58, &broken, false);
     assert_eq!(progressing(&world).0, "True");
-    endure(&mut world, 5, &broken, false);
+    pass_with_broken(&mut world, 5, &broken, false);
     assert_eq!(progressing(&world).1, "ProgressDeadlineExceeded");
 }
 
 #[test]
-fn a_rollout_let_past_its_partition_has_its_time_anew() {
+fn a_rollout_whose_partition_is_lowered_gets_a_new_deadline() {
     let mut world = rolling(json!({"partition": 4}));
     let broken = world.update();
-    endure(&mut world, 100, &broken, false);
+    pass_with_broken(&mut world, 100, &broken, false);
     world.set(json!({"updateStrategy": {"partition": 0}}));
-    endure(&mut world, 58, &broken, false);
+    pass_with_broken(&mut world, 58, &broken, false);
     assert_eq!(progressing(&world).0, "True");
-    endure(&mut world, 5, &broken, false);
+    pass_with_broken(&mut world, 5, &broken, false);
     assert_eq!(progressing(&world).1, "ProgressDeadlineExceeded");
 }

@@ -1,4 +1,4 @@
-//! Which changes of a pool's status are told in events.
+//! Checks which changes of a pool's status emit events.
 
 use crate::world::World;
 use serde_json::{Value, json};
@@ -54,21 +54,21 @@ const ROLLING: &str = "Progressing True Progressing 1 of 4";
 const PAUSED: &str = "Progressing Unknown Paused paused; 1 of 4";
 const PARTITION: &str = "Progressing True PartitionComplete 3 of 4";
 const MISSING: &str = "Progressing False TemplateNotFound create it";
-const SPOILT: &str = "Progressing False TemplateInvalid mend it";
+const UNUSABLE: &str = "Progressing False TemplateInvalid mend it";
 const INVALID: &str = "Progressing False InvalidSpec spec.replicas: bad";
 const LATE: &str = "Progressing False ProgressDeadlineExceeded 1 of 4 after 600 s";
-const REFUSED: &str = "ReplicaFailure True FailedCreate exceeded quota";
+const REJECTED: &str = "ReplicaFailure True FailedCreate exceeded quota";
 const FULL: &str = "Exhausted True MaxTotalReached claims wait";
 
 #[test]
-fn each_transition_is_told_in_its_own_event() {
+fn each_transition_emits_its_own_event() {
     let of = |name: &str| format!("RollOut ControllerRevision/python-{name}");
     let rolling_out = |name: &str| format!("Normal NewRevision {}: rolling out revision {name}", of(name));
     let complete = format!("Normal RolloutComplete {}: revision is complete", of("b"));
     let rolling = || status("a", "b", &[ROLLING]);
     let full = || status("a", "a", &[COMPLETE]);
     let template = "RollOut PodTemplate/shared";
-    for (before, after, told) in [
+    for (before, after, expected) in [
         (
             PoolStatus::default(),
             status("", "b", &["Progressing True NewRevision 0 of 4"]),
@@ -82,13 +82,13 @@ fn each_transition_is_told_in_its_own_event() {
         (full(), rolling(), vec![rolling_out("b")]),
         (rolling(), status("b", "b", &[COMPLETE]), vec![complete.clone()]),
         (rolling(), status("a", "c", &[ROLLING]), vec![rolling_out("c")]),
-        // A pool of none has nothing to wait for.
+        // A rollout may complete in one step.
         (
             full(),
             status("b", "b", &[COMPLETE]),
             vec![rolling_out("b"), complete.clone()],
         ),
-        // Back to what is still complete: there is nothing more to roll out.
+        // The rollout is undone, and every sandbox runs the old revision.
         (
             rolling(),
             status("a", "a", &[COMPLETE]),
@@ -97,7 +97,7 @@ fn each_transition_is_told_in_its_own_event() {
                 format!("Normal RolloutComplete {}: revision is complete", of("a")),
             ],
         ),
-        // Back to it, with some of the other one still to go.
+        // The rollout is undone while sandboxes of revision b remain.
         (rolling(), status("a", "a", &[ROLLING]), vec![rolling_out("a")]),
         (
             status("a", "a", &[ROLLING]),
@@ -164,7 +164,7 @@ fn each_transition_is_told_in_its_own_event() {
         ),
         (
             status("a", "a", &[MISSING]),
-            status("a", "a", &[SPOILT]),
+            status("a", "a", &[UNUSABLE]),
             vec![format!("Warning TemplateInvalid {template}: mend it")],
         ),
         (
@@ -174,7 +174,7 @@ fn each_transition_is_told_in_its_own_event() {
         ),
         (
             full(),
-            status("a", "a", &[COMPLETE, REFUSED]),
+            status("a", "a", &[COMPLETE, REJECTED]),
             vec!["Warning FailedCreate CreateSandboxes -: exceeded quota".to_string()],
         ),
         (
@@ -185,7 +185,7 @@ fn each_transition_is_told_in_its_own_event() {
     ] {
         assert_eq!(
             lines(&pool(before.clone()), &after),
-            told,
+            expected,
             "{before:?}\n{after:?}"
         );
     }
@@ -195,31 +195,31 @@ fn each_transition_is_told_in_its_own_event() {
 fn a_rollout_that_claims_end_while_it_is_paused_is_not_resumed() {
     let mut paused = pool(status("a", "b", &[PAUSED]));
     paused.spec.paused = true;
-    let told = lines(&paused, &status("b", "b", &[COMPLETE]));
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].starts_with("Normal RolloutComplete"), "{told:?}");
+    let events = lines(&paused, &status("b", "b", &[COMPLETE]));
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert!(events[0].starts_with("Normal RolloutComplete"), "{events:?}");
 }
 
 #[test]
-fn what_was_said_before_is_not_told_again() {
+fn a_condition_that_keeps_its_reason_emits_no_event() {
     let more = |line: &str| format!("{line} and more");
     for line in [
-        COMPLETE, ROLLING, PAUSED, PARTITION, MISSING, SPOILT, INVALID, LATE,
+        COMPLETE, ROLLING, PAUSED, PARTITION, MISSING, UNUSABLE, INVALID, LATE,
     ] {
-        let before = status("a", "a", &[line, REFUSED, FULL]);
-        let after = status("a", "a", &[&more(line), &more(REFUSED), &more(FULL)]);
+        let before = status("a", "a", &[line, REJECTED, FULL]);
+        let after = status("a", "a", &[&more(line), &more(REJECTED), &more(FULL)]);
         assert_eq!(lines(&pool(before), &after), [""; 0], "{line}");
     }
 }
 
 #[test]
-fn what_is_over_is_told_by_the_conditions_alone() {
+fn a_condition_that_ends_emits_no_event() {
     for (before, after) in [
         (status("a", "a", &[MISSING]), status("a", "a", &[COMPLETE])),
         (status("a", "b", &[LATE]), status("a", "b", &[ROLLING])),
         (status("a", "b", &[PARTITION]), status("a", "b", &[ROLLING])),
         (
-            status("a", "a", &[COMPLETE, REFUSED, FULL]),
+            status("a", "a", &[COMPLETE, REJECTED, FULL]),
             status("a", "a", &[COMPLETE]),
         ),
     ] {
@@ -228,7 +228,7 @@ fn what_is_over_is_told_by_the_conditions_alone() {
 }
 
 #[test]
-fn a_note_is_cut_to_what_the_api_server_takes() {
+fn a_note_is_cut_to_the_limit_of_the_api_server() {
     let long = format!("Progressing False InvalidSpec {}", "ü".repeat(2_000));
     let events = transitions(&pool(PoolStatus::default()), &status("", "", &[&long]));
     let note = events[0].note.as_deref().unwrap();
@@ -238,50 +238,50 @@ fn a_note_is_cut_to_what_the_api_server_takes() {
     );
 }
 
-/// Everything that is told until the world is at rest.
-fn told(world: &mut World) -> Vec<String> {
-    let mut told = Vec::new();
+/// Reasons of the events that 40 steps emit.
+fn emitted(world: &mut World) -> Vec<String> {
+    let mut reasons = Vec::new();
     for _ in 0..40 {
         let snapshot = world.snapshot();
         let plan = plan(&snapshot);
-        told.extend(
+        reasons.extend(
             transitions(&snapshot.pool, &plan.status)
                 .into_iter()
                 .map(|e| e.reason),
         );
         world.step();
-        world.pass(|_| true);
+        world.pass_second(|_| true);
     }
-    told
+    reasons
 }
 
 #[test]
-fn a_rollout_is_told_from_its_beginning_to_its_end_and_rest_is_silent() {
+fn a_rollout_emits_events_for_its_start_and_end_and_a_converged_pool_emits_none() {
     let mut world = World::new(6, json!({"updateStrategy": {"maxUnavailable": 1}}));
-    assert_eq!(told(&mut world), ["NewRevision", "RolloutComplete"]);
-    assert_eq!(told(&mut world), [""; 0]);
+    assert_eq!(emitted(&mut world), ["NewRevision", "RolloutComplete"]);
+    assert_eq!(emitted(&mut world), [""; 0]);
     world.set_image("image:2");
-    assert_eq!(told(&mut world), ["NewRevision", "RolloutComplete"]);
+    assert_eq!(emitted(&mut world), ["NewRevision", "RolloutComplete"]);
     world
         .set(json!({"updateStrategy": {"paused": true}}))
         .set_image("image:3");
-    assert_eq!(told(&mut world), ["NewRevision", "Paused"]);
+    assert_eq!(emitted(&mut world), ["NewRevision", "Paused"]);
     world.set(json!({"updateStrategy": {"paused": false, "partition": 2}}));
-    assert_eq!(told(&mut world), ["Resumed", "PartitionComplete"]);
+    assert_eq!(emitted(&mut world), ["Resumed", "PartitionComplete"]);
     world.set(json!({"updateStrategy": {"partition": 0}}));
-    assert_eq!(told(&mut world), ["RolloutComplete"]);
-    world.found = Some(Err(PoolError::not_found(&Key::new("default", "shared"))));
-    assert_eq!(told(&mut world), ["TemplateNotFound"]);
-    world.found = None;
-    assert_eq!(told(&mut world), [""; 0]);
+    assert_eq!(emitted(&mut world), ["RolloutComplete"]);
+    world.pod_template = Some(Err(PoolError::not_found(&Key::new("default", "shared"))));
+    assert_eq!(emitted(&mut world), ["TemplateNotFound"]);
+    world.pod_template = None;
+    assert_eq!(emitted(&mut world), [""; 0]);
 }
 
 #[test]
-fn claims_that_come_and_go_are_not_told() {
+fn claims_that_come_and_go_emit_no_event_of_the_pool() {
     for fields in [json!({}), json!({"updateStrategy": {"partition": 3}})] {
         let mut world = World::full(6, fields);
         world.set_image("image:2");
-        told(&mut world);
+        emitted(&mut world);
         for round in 0..4 {
             for n in 0..3 {
                 world.claim(&format!("c-{round}-{n}"), json!({}));
@@ -292,25 +292,25 @@ fn claims_that_come_and_go_are_not_told() {
                     .iter()
                     .any(|a| matches!(a.step, Step::BindClaim { .. }))
             );
-            assert_eq!(told(&mut world), [""; 0]);
+            assert_eq!(emitted(&mut world), [""; 0]);
         }
     }
 }
 
 #[test]
-fn a_partition_once_reached_is_reached_anew_when_it_moves() {
+fn a_partition_that_moves_is_reached_again() {
     let mut world = World::full(6, json!({"updateStrategy": {"partition": 3}}));
     world.set_image("image:2");
-    assert_eq!(told(&mut world), ["NewRevision", "PartitionComplete"]);
+    assert_eq!(emitted(&mut world), ["NewRevision", "PartitionComplete"]);
     world.set(json!({"updateStrategy": {"partition": 1}}));
-    assert_eq!(told(&mut world), ["PartitionComplete"]);
-    // Another revision has its way to the partition still before it.
+    assert_eq!(emitted(&mut world), ["PartitionComplete"]);
+    // The next revision has not reached the partition yet.
     world.set_image("image:3");
     for _ in 0..3 {
         let conditions = world.step().status.conditions;
-        let said = find(&conditions, "Progressing").unwrap();
-        assert_ne!(said.reason, "PartitionComplete", "{}", said.message);
-        world.pass(|_| true);
+        let progressing = find(&conditions, "Progressing").unwrap();
+        assert_ne!(progressing.reason, "PartitionComplete", "{}", progressing.message);
+        world.pass_second(|_| true);
     }
-    assert_eq!(told(&mut world), ["PartitionComplete"]);
+    assert_eq!(emitted(&mut world), ["PartitionComplete"]);
 }

@@ -1,4 +1,4 @@
-//! Sandboxes that never come up, where nothing lets another be created beside them: they go all the same.
+//! Checks that broken sandboxes are replaced even where no further sandbox may be created.
 
 use crate::world::{World, lines};
 use jiff::SignedDuration;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use warmpool::cache::snapshot::Creation;
 use warmpool::planner::PlanPhase;
 
-/// A pool that nothing comes up in, as it stands when the time of its first sandboxes is over.
+/// A pool whose sandboxes never become available, a second after their warm-up deadline.
 fn broken(replicas: usize, fields: Value) -> World {
     let mut world = World::new(replicas, json!({"warmUpDeadlineSeconds": 30}));
     world.set(fields);
@@ -15,7 +15,7 @@ fn broken(replicas: usize, fields: Value) -> World {
     world
 }
 
-fn given_up(world: &World) -> usize {
+fn past_deadline(world: &World) -> usize {
     let lines = lines(&world.plan(), PlanPhase::Eviction);
     lines
         .iter()
@@ -35,26 +35,26 @@ fn where_claims_have_filled_max_total_the_broken_ones_are_replaced() {
     world.step();
     world.set(json!({"replicas": 10}));
     world.step();
-    assert_eq!(world.unclaimed().count(), 2, "maxTotal has room for no more");
+    assert_eq!(world.unclaimed().count(), 2, "maxTotal allows no more");
     world.now += SignedDuration::from_secs(31);
-    assert_eq!(given_up(&world), 2);
-    world.rest();
+    assert_eq!(past_deadline(&world), 2);
+    world.converge();
     assert_eq!(world.available(), 2);
 }
 
 #[test]
 fn where_one_at_a_time_may_warm_the_broken_one_is_replaced() {
     let mut world = broken(10, json!({"scaleStrategy": {"maxUnavailable": 1}}));
-    assert_eq!(given_up(&world), 1);
-    world.rest();
+    assert_eq!(past_deadline(&world), 1);
+    world.converge();
     assert_eq!(world.available(), 10);
 }
 
 #[test]
-fn where_a_claim_waits_for_it_the_only_sandbox_is_replaced_when_it_is_broken() {
+fn where_a_claim_waits_the_only_sandbox_is_replaced_when_it_is_broken() {
     let mut world = broken(1, json!({}));
     world.claim("run", json!({}));
-    assert_eq!(given_up(&world), 1);
+    assert_eq!(past_deadline(&world), 1);
 }
 
 #[test]
@@ -64,28 +64,32 @@ fn where_claims_wait_for_the_new_revision_the_first_of_it_is_replaced_when_it_is
     world.set_image("two");
     world.claim("run", json!({"replicas": 2, "revisionPolicy": "Latest"}));
     world.step();
-    assert_eq!(world.unclaimed().count(), 6, "one of the new revision is tried");
+    assert_eq!(
+        world.unclaimed().count(),
+        6,
+        "one sandbox of the new revision is created"
+    );
     world.now += SignedDuration::from_secs(31);
-    assert_eq!(given_up(&world), 1);
-    world.rest();
+    assert_eq!(past_deadline(&world), 1);
+    world.converge();
     assert!(world.bound_to("run").is_some());
 }
 
 #[test]
-fn where_a_quota_refuses_the_others_the_broken_ones_are_replaced() {
+fn where_a_quota_rejects_the_others_the_broken_ones_are_replaced() {
     let mut world = broken(8, json!({}));
     world.set(json!({"replicas": 40}));
     world.creation = Creation::BackOff {
         until: world.now + SignedDuration::from_secs(60),
         message: "exceeded quota".into(),
     };
-    assert_eq!(given_up(&world), 8);
+    assert_eq!(past_deadline(&world), 8);
 }
 
 #[test]
-fn what_was_given_up_is_replaced_before_more_is_given_up() {
+fn evicted_sandboxes_are_replaced_before_more_are_evicted() {
     let mut world = broken(8, json!({}));
-    assert_eq!(given_up(&world), 2, "a quarter of eight");
+    assert_eq!(past_deadline(&world), 2, "a quarter of eight sandboxes");
     world.step();
-    assert_eq!(given_up(&world), 0);
+    assert_eq!(past_deadline(&world), 0);
 }

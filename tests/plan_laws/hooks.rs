@@ -1,4 +1,4 @@
-//! Lifecycle hooks: others have a say in when a sandbox is available and when it goes.
+//! Checks that lifecycle hooks delay availability and deletion.
 
 use crate::world::{World, lines};
 use jiff::SignedDuration;
@@ -15,23 +15,23 @@ fn hook() -> Value {
     json!({"labelsHandler": {CHECKED: "yes"}, "finalizersHandler": [MOUNTED]})
 }
 
-fn put_on(sandbox: &mut Sandbox) {
+fn add_handlers(sandbox: &mut Sandbox) {
     sandbox.labels.insert(CHECKED.into(), "yes".into());
     sandbox.finalizers = vec![MOUNTED.into()];
 }
 
-fn gated(replicas: usize) -> World {
+fn with_pre_normal_hook(replicas: usize) -> World {
     let mut world = World::new(replicas, json!({"lifecycle": {"preNormal": hook()}}));
     world.step();
-    world.pass(|_| true);
+    world.pass_second(|_| true);
     world
 }
 
-/// A full pool, every sandbox of which carries both preDelete hooks.
-fn held(replicas: usize, fields: Value) -> World {
+/// A full pool whose sandboxes carry both preDelete handlers.
+fn with_pre_delete_handlers(replicas: usize, fields: Value) -> World {
     let mut world = World::full(replicas, fields);
     world.set(json!({"lifecycle": {"preDelete": hook()}}));
-    world.sandboxes.values_mut().for_each(put_on);
+    world.sandboxes.values_mut().for_each(add_handlers);
     world
 }
 
@@ -40,7 +40,7 @@ fn draining(world: &World) -> Vec<String> {
     draining.map(|s| s.key.name.clone()).collect()
 }
 
-fn take_off(world: &mut World) {
+fn remove_handlers(world: &mut World) {
     for sandbox in world
         .sandboxes
         .values_mut()
@@ -53,14 +53,14 @@ fn take_off(world: &mut World) {
 
 #[test]
 fn a_ready_sandbox_without_every_handler_is_neither_claimed_nor_counted() {
-    let mut world = gated(2);
+    let mut world = with_pre_normal_hook(2);
     world.claim("one", json!({}));
     let changes: [fn(&mut Sandbox); 4] = [
         |_| (),
         |s| drop(s.labels.insert(CHECKED.into(), "yes".into())),
         |s| s.finalizers = vec![MOUNTED.into()],
         |s| {
-            put_on(s);
+            add_handlers(s);
             s.labels.insert(CHECKED.into(), "no".into());
         },
     ];
@@ -71,43 +71,43 @@ fn a_ready_sandbox_without_every_handler_is_neither_claimed_nor_counted() {
         assert!(lines(&plan, PlanPhase::Scheduling).is_empty());
         assert_eq!((plan.status.ready, plan.status.available), (2, 0));
     }
-    world.sandboxes.values_mut().for_each(put_on);
+    world.sandboxes.values_mut().for_each(add_handlers);
     let plan = world.plan();
     assert_eq!(lines(&plan, PlanPhase::Scheduling).len(), 1);
     assert_eq!(plan.status.available, 2);
 }
 
 #[test]
-fn a_gated_rollout_waits_for_the_handlers() {
-    let mut world = gated(4);
-    world.sandboxes.values_mut().for_each(put_on);
-    world.rest();
+fn a_rollout_waits_for_the_pre_normal_handlers() {
+    let mut world = with_pre_normal_hook(4);
+    world.sandboxes.values_mut().for_each(add_handlers);
+    world.converge();
     world
         .set_image("image:2")
         .set(json!({"updateStrategy": {"maxUnavailable": 1}}));
     for _ in 0..20 {
         world.step();
-        world.pass(|_| true);
+        world.pass_second(|_| true);
         assert!(world.available() >= 3);
     }
     assert_eq!(world.plan().status.updated, 1);
 }
 
 #[test]
-fn a_gate_that_is_not_understood_is_shut() {
+fn an_invalid_pre_normal_hook_makes_no_sandbox_available() {
     let mut world = World::full(2, json!({}));
     world.claim("one", json!({}));
     world.set(json!({"replicas": "many", "lifecycle": {"preNormal": "yes"}}));
     assert!(lines(&world.plan(), PlanPhase::Scheduling).is_empty());
     world.spec["lifecycle"] = json!({"preNormal": hook()});
     assert!(lines(&world.plan(), PlanPhase::Scheduling).is_empty());
-    world.sandboxes.values_mut().for_each(put_on);
+    world.sandboxes.values_mut().for_each(add_handlers);
     assert_eq!(lines(&world.plan(), PlanPhase::Scheduling).len(), 1);
 }
 
 #[test]
-fn a_held_sandbox_is_drained_and_deleted_once_every_hook_is_off() {
-    let mut world = held(3, json!({}));
+fn a_sandbox_with_handlers_is_drained_and_deleted_once_every_handler_is_removed() {
+    let mut world = with_pre_delete_handlers(3, json!({}));
     world.set(json!({"replicas": 2}));
     let plan = world.step();
     assert_eq!(lines(&plan, PlanPhase::Scale).len(), 1);
@@ -119,10 +119,13 @@ fn a_held_sandbox_is_drained_and_deleted_once_every_hook_is_off() {
         [format!("DrainPod {name} AboveMaxWarm")]
     );
     let plan = world.step();
-    assert!(plan.actions.is_empty(), "it waits");
+    assert!(plan.actions.is_empty(), "the sandbox waits for its handlers");
     assert_eq!((plan.status.replicas, plan.status.draining), (2, 1));
     world.sandboxes.get_mut(name).unwrap().labels.clear();
-    assert!(world.step().actions.is_empty(), "the finalizer is still on");
+    assert!(
+        world.step().actions.is_empty(),
+        "the finalizer still delays the deletion"
+    );
     world.sandboxes.get_mut(name).unwrap().finalizers.clear();
     assert_eq!(
         lines(&world.step(), PlanPhase::Eviction),
@@ -131,18 +134,18 @@ fn a_held_sandbox_is_drained_and_deleted_once_every_hook_is_off() {
 }
 
 #[test]
-fn a_draining_sandbox_wanted_again_is_restored_unless_something_was_released() {
-    for released in [false, true] {
-        let mut world = held(3, json!({}));
+fn a_draining_sandbox_wanted_again_is_restored_unless_a_handler_was_removed() {
+    for handler_removed in [false, true] {
+        let mut world = with_pre_delete_handlers(3, json!({}));
         world.set(json!({"replicas": 2}));
         world.step();
         let name = draining(&world)[0].clone();
-        if released {
+        if handler_removed {
             world.sandboxes.get_mut(&name).unwrap().labels.clear();
         }
         world.set(json!({"replicas": 3}));
         let plan = world.step();
-        if released {
+        if handler_removed {
             assert_eq!(
                 lines(&plan, PlanPhase::Scale),
                 [format!("CreatePod {} Refill", world.update())]
@@ -153,14 +156,14 @@ fn a_draining_sandbox_wanted_again_is_restored_unless_something_was_released() {
                 [format!("RestorePod {name} WantedAgain")]
             );
         }
-        world.rest();
+        world.converge();
         assert_eq!(world.available(), 3);
     }
 }
 
 #[test]
-fn nothing_is_made_beside_a_sandbox_that_is_being_restored() {
-    let mut world = held(3, json!({"updateStrategy": {"maxSurge": 1}}));
+fn nothing_is_created_beside_a_sandbox_that_is_being_restored() {
+    let mut world = with_pre_delete_handlers(3, json!({"updateStrategy": {"maxSurge": 1}}));
     world.set(json!({"replicas": 2})).step();
     let name = draining(&world)[0].clone();
     world.set(json!({"replicas": 3}));
@@ -168,32 +171,32 @@ fn nothing_is_made_beside_a_sandbox_that_is_being_restored() {
     let restored = snapshot
         .sandboxes
         .iter_mut()
-        .find(|seen| seen.sandbox.key.name == name);
+        .find(|entry| entry.sandbox.key.name == name);
     restored.unwrap().expected = Some(ExpectedWrite::Restore);
-    let decided = lines(&plan(&snapshot), PlanPhase::Scale);
-    assert!(decided.is_empty(), "{decided:?}");
+    let actions = lines(&plan(&snapshot), PlanPhase::Scale);
+    assert!(actions.is_empty(), "{actions:?}");
 }
 
 #[test]
 fn no_old_sandbox_is_restored_for_a_claim_that_only_the_new_revision_can_serve() {
-    let mut world = held(3, json!({"updateStrategy": {"paused": true}}));
+    let mut world = with_pre_delete_handlers(3, json!({"updateStrategy": {"paused": true}}));
     world.set(json!({"replicas": 2})).step();
     world.set_image("image:2").step();
     let update = world.update();
     world.revisions.retain(|revision| revision.hash == update);
     world.claim("run", json!({"replicas": 2, "revisionPolicy": "Latest"}));
-    let decided = lines(&world.plan(), PlanPhase::Scale);
+    let actions = lines(&world.plan(), PlanPhase::Scale);
     assert!(
-        !decided.iter().any(|line| line.starts_with("RestorePod")),
-        "{decided:?}"
+        !actions.iter().any(|line| line.starts_with("RestorePod")),
+        "{actions:?}"
     );
-    world.rest();
+    world.converge();
     assert_eq!(world.claims["run"].status.sandboxes.len(), 2);
 }
 
 #[test]
-fn what_drains_because_max_total_was_lowered_is_not_restored_for_a_claim() {
-    let mut world = held(3, json!({}));
+fn a_sandbox_that_drains_because_max_total_was_lowered_is_not_restored_for_a_claim() {
+    let mut world = with_pre_delete_handlers(3, json!({}));
     world.set(json!({"replicas": 1}));
     world.claim("both", json!({"replicas": 2}));
     world.step();
@@ -206,7 +209,7 @@ fn what_drains_because_max_total_was_lowered_is_not_restored_for_a_claim() {
 
 #[test]
 fn a_claim_on_an_empty_pool_restores_rather_than_creates() {
-    let mut world = held(1, json!({}));
+    let mut world = with_pre_delete_handlers(1, json!({}));
     world.set(json!({"replicas": 0}));
     world.step();
     assert_eq!(draining(&world).len(), 1);
@@ -222,12 +225,12 @@ fn a_claim_on_an_empty_pool_restores_rather_than_creates() {
 }
 
 #[test]
-fn a_rollout_drains_within_the_budget_and_goes_on_as_hooks_come_off() {
-    let mut world = held(4, json!({"updateStrategy": {"maxUnavailable": 1}}));
+fn a_rollout_drains_within_the_budget_and_completes_once_the_handlers_are_removed() {
+    let mut world = with_pre_delete_handlers(4, json!({"updateStrategy": {"maxUnavailable": 1}}));
     world.set_image("image:2");
     for _ in 0..40 {
         world.step();
-        world.pass(|_| true);
+        world.pass_second(|_| true);
         assert!(world.available() >= 3);
         assert!(
             world
@@ -245,33 +248,29 @@ fn a_rollout_drains_within_the_budget_and_goes_on_as_hooks_come_off() {
             .filter(|s| s.state == labels::WARM)
             .all(|s| s.revision == update)
     );
-    assert_eq!(
-        draining(&world).len(),
-        4,
-        "those that nobody releases stop nothing else"
-    );
-    take_off(&mut world);
-    world.rest();
+    assert_eq!(draining(&world).len(), 4, "draining sandboxes delay nothing else");
+    remove_handlers(&mut world);
+    world.converge();
     assert_eq!(world.sandboxes.len(), 4);
 }
 
 #[test]
 fn a_rollback_restores_the_old_sandboxes_that_still_drain() {
-    let mut world = held(4, json!({"updateStrategy": {"maxUnavailable": 2}}));
+    let mut world = with_pre_delete_handlers(4, json!({"updateStrategy": {"maxUnavailable": 2}}));
     let before: Vec<_> = world.sandboxes.keys().cloned().collect();
     world.set_image("image:2");
     world.step();
     assert_eq!(draining(&world).len(), 2);
     world.step();
     world.set_image("image:1");
-    world.rest();
+    world.converge();
     assert_eq!(world.sandboxes.keys().cloned().collect::<Vec<_>>(), before);
     assert_eq!(world.available(), 4);
 }
 
 #[test]
-fn a_sandbox_drained_for_its_own_sake_is_not_restored() {
-    let mut world = held(
+fn an_evicted_sandbox_is_not_restored() {
+    let mut world = with_pre_delete_handlers(
         2,
         json!({"warmUpDeadlineSeconds": 30, "updateStrategy": {"maxUnavailable": 1}}),
     );
@@ -279,18 +278,18 @@ fn a_sandbox_drained_for_its_own_sake_is_not_restored() {
     world.sandboxes.get_mut(&names[0]).unwrap().evict = true;
     world.step();
     assert_eq!(draining(&world), names[..1]);
-    world.rest();
+    world.converge();
     assert_eq!(draining(&world), names[..1]);
     world.now += SignedDuration::from_secs(3600);
     world.sandboxes.get_mut(&names[1]).unwrap().ready_since = None;
-    world.rest_but(|s| s.key.name != names[1]);
+    world.converge_where(|s| s.key.name != names[1]);
     assert_eq!(draining(&world), names);
     assert_eq!(world.available(), 2);
 }
 
 #[test]
 fn a_draining_sandbox_is_never_claimed() {
-    let mut world = held(1, json!({}));
+    let mut world = with_pre_delete_handlers(1, json!({}));
     world.set(json!({"replicas": 0}));
     world.step();
     world.claim("one", json!({"onEmpty": "Wait"}));

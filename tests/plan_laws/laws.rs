@@ -1,5 +1,7 @@
-//! Laws over random worlds: pools, budgets, edits in mid-rollout, claims coming and going, pods failing, and
-//! plans of which only a part is carried out before the operator dies.
+//! Checks laws over random worlds.
+//!
+//! Random events change budgets and templates, create and delete claims, make pods fail, and crash the operator after it has
+//! applied part of a plan.
 
 use crate::world::{POOL_UID, World};
 use proptest::prelude::*;
@@ -16,9 +18,9 @@ use warmpool::planner::{Plan, PlanPhase, Step, plan};
 
 #[derive(Clone, Debug)]
 enum Event {
-    /// Plan, and carry out this share (of 4) of the actions.
+    /// Plans, and applies this many quarters of the actions.
     Step(usize),
-    Pass,
+    PassSecond,
     /// Priority, revision policy, sandboxes wanted.
     Claim(i32, &'static str, usize),
     DeleteClaim(usize),
@@ -33,11 +35,11 @@ enum Event {
     Vanish(usize),
     Unready(usize),
     Evict(usize),
-    /// Somebody puts a preDelete handler on a sandbox.
-    Hold(usize),
-    /// Somebody takes it off.
-    LetGo(usize),
-    /// The PodTemplate is missing, or there.
+    /// Another controller adds a preDelete handler to a sandbox.
+    AddHandler(usize),
+    /// Another controller removes the preDelete handler.
+    RemoveHandler(usize),
+    /// Whether the PodTemplate is missing.
     Template(bool),
 }
 
@@ -46,7 +48,7 @@ const HELD: &str = "example.com/held";
 fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         6 => (1..=4usize).prop_map(Event::Step),
-        4 => Just(Event::Pass),
+        4 => Just(Event::PassSecond),
         3 => (0..3i32, policy(), prop_oneof![4 => Just(1usize), 1 => 2..4usize])
             .prop_map(|(priority, policy, wanted)| Event::Claim(priority, policy, wanted)),
         1 => any::<usize>().prop_map(Event::DeleteClaim),
@@ -61,8 +63,8 @@ fn event() -> impl Strategy<Value = Event> {
         1 => any::<usize>().prop_map(Event::Vanish),
         1 => any::<usize>().prop_map(Event::Unready),
         1 => any::<usize>().prop_map(Event::Evict),
-        2 => any::<usize>().prop_map(Event::Hold),
-        1 => any::<usize>().prop_map(Event::LetGo),
+        2 => any::<usize>().prop_map(Event::AddHandler),
+        1 => any::<usize>().prop_map(Event::RemoveHandler),
         1 => any::<bool>().prop_map(Event::Template),
     ]
 }
@@ -88,7 +90,8 @@ fn capacity() -> impl Strategy<Value = serde_json::Value> {
 fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
     let spec = world.pool().spec;
     let mut touched = HashSet::new();
-    let (mut freed, mut taken_at_once, mut deleted, mut created, mut restored) = (0, 0, 0, 0, 0);
+    let (mut deleted_within_budget, mut deleted_by_recreate, mut deleted, mut created, mut restored) =
+        (0, 0, 0, 0, 0);
     let (mut served, mut bound) = (HashMap::new(), 0);
     for action in &plan.actions {
         match &action.step {
@@ -105,32 +108,38 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
                 let held = sandbox.labels.contains_key(HELD);
                 prop_assert!(
                     !held || matches!(action.step, Step::DrainPod { .. }),
-                    "a held sandbox is deleted"
+                    "a sandbox with a preDelete handler is deleted"
                 );
                 deleted += usize::from(sandbox.state == labels::WARM);
-                let at_once =
+                let by_recreate =
                     spec.strategy == UpdateStrategyType::Recreate && action.phase == PlanPhase::Recreate;
-                freed += usize::from(available && !at_once);
-                taken_at_once += usize::from(available && at_once);
+                deleted_within_budget += usize::from(available && !by_recreate);
+                deleted_by_recreate += usize::from(available && by_recreate);
             }
             Step::BindClaim { claim, sandbox } => {
                 prop_assert!(touched.insert(sandbox.uid.clone()), "I1: two writes on one pod");
                 bound += 1;
-                let got = served.entry(claim.uid.clone()).or_insert(0);
-                *got += 1;
+                let bound_to_claim = served.entry(claim.uid.clone()).or_insert(0);
+                *bound_to_claim += 1;
                 let held = world.claim_snapshot(&claim.key.name).sandboxes;
                 let held = held.iter().filter(|s| !s.terminating && !s.finished()).count();
-                prop_assert!(held + *got <= claim.wanted(), "I1: more than it asks for");
+                prop_assert!(
+                    held + *bound_to_claim <= claim.wanted(),
+                    "I1: a claim gets more sandboxes than its replicas"
+                );
                 let available = sandbox
                     .available_at(&spec.availability_rule)
                     .is_some_and(|at| at <= world.now);
                 prop_assert!(available && !sandbox.terminating, "I3: {sandbox:?}");
                 let updated = sandbox.revision == plan.revisions.update.hash;
                 let latest = policy_of(claim) == RevisionPolicy::Latest;
-                prop_assert!(updated || !latest, "I3: an excluded revision");
+                prop_assert!(updated || !latest, "I3: the claim excludes this revision");
             }
             Step::CreatePod { name, .. } => {
-                prop_assert!(!world.sandboxes.contains_key(name), "a fresh name");
+                prop_assert!(
+                    !world.sandboxes.contains_key(name),
+                    "the name of a new pod is already in use"
+                );
                 created += 1;
             }
             Step::RestorePod { sandbox } => {
@@ -143,30 +152,34 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
     }
     let (available, total) = (world.available(), world.sandboxes.len());
     let claim_of = |uid: &String| world.claims.values().find(|c| c.uid == *uid);
-    let asked = plan.waiting.iter().filter_map(|v| claim_of(&v.uid));
-    let asked: usize = asked.map(Claim::wanted).sum();
-    for (uid, got) in &served {
+    let waiting_replicas = plan.waiting.iter().filter_map(|v| claim_of(&v.uid));
+    let waiting_replicas: usize = waiting_replicas.map(Claim::wanted).sum();
+    for (uid, bound_to_claim) in &served {
         let claim = claim_of(uid).unwrap();
         let held = world.claim_snapshot(&claim.key.name).sandboxes;
         let held = held.iter().filter(|s| !s.terminating && !s.finished()).count();
-        prop_assert_eq!(held + got, claim.wanted(), "bound all together");
+        prop_assert_eq!(
+            held + bound_to_claim,
+            claim.wanted(),
+            "I1: the sandboxes of a claim are bound together"
+        );
     }
-    if freed > 0 {
-        let left = available - freed - bound;
+    if deleted_within_budget > 0 {
+        let left = available - deleted_within_budget - bound;
         let claimed = world.sandboxes.len() - world.unclaimed().count();
-        let room = spec
+        let total_capacity_left = spec
             .max_total
             .map_or(usize::MAX, |max| max.saturating_sub(claimed));
-        let reachable = spec.replicas.min(room);
+        let reachable = spec.replicas.min(total_capacity_left);
         prop_assert!(
             left + spec.rollout_budget(claimed).max_unavailable >= reachable,
-            "I4: {left} left of {reachable}"
+            "I4: {left} of {reachable} stay available"
         );
     }
     if created + restored > 0 {
         let warm = world.unclaimed().filter(|s| s.state == labels::WARM).count();
         let unclaimed = warm - deleted - bound + created + restored;
-        // What a claim for the update revision waits for is made beside the old ones that stay.
+        // Sandboxes for a Latest claim are created in addition to the old sandboxes that stay.
         let latest = plan.waiting.iter().filter_map(|v| claim_of(&v.uid));
         let latest = latest.filter(|c| policy_of(c) == RevisionPolicy::Latest);
         let update = world.update();
@@ -174,7 +187,9 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
             0 => 0,
             latest => world.unclaimed().filter(|s| s.revision != update).count() + latest,
         };
-        let wanted = (spec.replicas + asked).max(spec.min_total).max(beside_old);
+        let wanted = (spec.replicas + waiting_replicas)
+            .max(spec.min_total)
+            .max(beside_old);
         let both_zero = spec.max_unavailable == 0 && spec.max_surge == 0;
         let wanted = wanted + spec.max_surge.max(usize::from(both_zero));
         prop_assert!(unclaimed <= wanted, "I4: {unclaimed} unclaimed of {wanted}");
@@ -183,13 +198,13 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
             "I4: maxTotal"
         );
     }
-    // A claim for several holds up those behind it; one for the update revision holds up nobody.
+    // A claim for several sandboxes delays the claims behind it; a Latest claim delays no other claim.
     let waiting = plan.waiting.iter().filter_map(|v| claim_of(&v.uid));
     let first = waiting.take_while(|c| c.wanted() == 1);
     let unserved = first.filter(|c| policy_of(c) != RevisionPolicy::Latest).count();
     prop_assert!(
-        world.found.is_none() || deleted + created == 0,
-        "without its template a pool creates and deletes nothing"
+        world.pod_template.is_none() || deleted + created == 0,
+        "a pool without its template creates and deletes nothing"
     );
     let claimable = available
         - plan
@@ -200,13 +215,17 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
             .min(available);
     prop_assert!(
         unserved == 0
-            || bound + world.unclaimed().filter(|s| s.evict).count() + freed + taken_at_once >= claimable,
+            || bound
+                + world.unclaimed().filter(|s| s.evict).count()
+                + deleted_within_budget
+                + deleted_by_recreate
+                >= claimable,
         "I7: {unserved} claims wait and {claimable} sandboxes are available"
     );
     Ok(())
 }
 
-/// A pool whose sandboxes may be held by a preDelete handler.
+/// A pool with a preDelete hook.
 fn hooked(replicas: usize, fields: serde_json::Value) -> World {
     let mut world = World::new(replicas, fields);
     world.set(json!({"lifecycle": {"preDelete": {"labelsHandler": {HELD: "yes"}}}}));
@@ -222,11 +241,11 @@ fn nth<T: Clone>(items: impl Iterator<Item = T>, n: usize) -> Option<T> {
     (!items.is_empty()).then(|| items[n % items.len()].clone())
 }
 
-fn happen(world: &mut World, event: &Event, number: usize) -> Result<(), TestCaseError> {
+fn apply_event(world: &mut World, event: &Event, number: usize) -> Result<(), TestCaseError> {
     let unclaimed = |world: &World, n| nth(world.unclaimed().map(|s| s.key.name.clone()), n);
-    let change = |world: &mut World, n: usize, f: fn(&mut warmpool::model::sandbox::Sandbox)| {
+    let change = |world: &mut World, n: usize, edit: fn(&mut warmpool::model::sandbox::Sandbox)| {
         if let Some(sandbox) = unclaimed(world, n).and_then(|name| world.sandboxes.get_mut(&name)) {
-            f(sandbox);
+            edit(sandbox);
             sandbox.resource_version.push('0');
         }
     };
@@ -241,7 +260,7 @@ fn happen(world: &mut World, event: &Event, number: usize) -> Result<(), TestCas
                 world.status = serde_json::to_value(&plan.status).unwrap();
             }
         }
-        Event::Pass => world.pass(|s| !s.uid.ends_with('7')),
+        Event::PassSecond => world.pass_second(|s| !s.uid.ends_with('7')),
         Event::Claim(priority, policy, wanted) => {
             let fields = json!({"priority": priority, "revisionPolicy": policy, "replicas": wanted});
             world.claim(&format!("c{number}"), fields);
@@ -266,11 +285,11 @@ fn happen(world: &mut World, event: &Event, number: usize) -> Result<(), TestCas
         }
         Event::Unready(n) => change(world, *n, |s| s.ready_since = None),
         Event::Evict(n) => change(world, *n, |s| s.evict = true),
-        Event::Hold(n) => change(world, *n, |s| drop(s.labels.insert(HELD.into(), "yes".into()))),
-        Event::LetGo(n) => change(world, *n, |s| drop(s.labels.remove(HELD))),
+        Event::AddHandler(n) => change(world, *n, |s| drop(s.labels.insert(HELD.into(), "yes".into()))),
+        Event::RemoveHandler(n) => change(world, *n, |s| drop(s.labels.remove(HELD))),
         Event::Template(missing) => {
-            let fault = PoolError::not_found(&Key::new("default", "shared"));
-            world.found = missing.then_some(Err(fault));
+            let not_found = PoolError::not_found(&Key::new("default", "shared"));
+            world.pod_template = missing.then_some(Err(not_found));
         }
     }
     Ok(())
@@ -279,7 +298,7 @@ fn happen(world: &mut World, event: &Event, number: usize) -> Result<(), TestCas
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), max_shrink_iters: 4000, ..ProptestConfig::default() })]
 
-    /// I1-I5, I7 at every step, and I8: once faults stop, the pool reaches its goal and plans nothing.
+    /// Every step keeps I1 to I5 and I7. Once failures stop, the pool reaches its goal and plans nothing (I8).
     #[test]
     fn every_plan_keeps_the_invariants_and_the_pool_reaches_its_goal(
         replicas in 0..8usize,
@@ -288,23 +307,23 @@ proptest! {
     ) {
         let mut world = hooked(replicas, json!({"capacity": capacity}));
         for (number, event) in events.iter().enumerate() {
-            happen(&mut world, event, number)?;
+            apply_event(&mut world, event, number)?;
         }
         world.sandboxes.values_mut().for_each(|s| s.labels.clear());
-        let patient: Vec<_> = world.claims.keys().cloned().collect();
-        for name in patient.iter().skip(4) {
+        let claim_names: Vec<_> = world.claims.keys().cloned().collect();
+        for name in claim_names.iter().skip(4) {
             world.delete_claim(name);
         }
-        // A rollout that stands still for good is what the user asked for; let it go on.
+        // A paused pool and the other strategies may keep old sandboxes, so the rollout resumes before I5 is checked.
         world.set(json!({"updateStrategy": {"paused": false, "type": "RollingUpdate"}}));
-        world.found = None;
-        world.rest();
+        world.pod_template = None;
+        world.converge();
         let (pool, update) = (world.pool(), world.update());
         let spec = &pool.spec;
         let claimed = world.sandboxes.len() - world.unclaimed().count();
-        let room = spec.max_total.map_or(spec.replicas, |max| spec.replicas.min(max.saturating_sub(claimed)));
-        prop_assert!(world.available() >= room, "{} of {room} available", world.available());
-        // Where nothing may be unavailable, no place for a surge holds a rollout back: I4 comes before I5.
+        let reachable = spec.max_total.map_or(spec.replicas, |max| spec.replicas.min(max.saturating_sub(claimed)));
+        prop_assert!(world.available() >= reachable, "{} of {reachable} available", world.available());
+        // I4 comes before I5: with maxUnavailable 0 and no capacity for a surge, old sandboxes stay.
         let fits = spec.max_total.is_none_or(|max| spec.replicas + 1 + claimed <= max);
         if fits || spec.rollout_budget(claimed).max_unavailable > 0 {
             let old = world.unclaimed().filter(|s| s.revision != update).count();
@@ -323,20 +342,20 @@ proptest! {
     ) {
         let mut world = hooked(replicas, json!({}));
         for (number, event) in events.iter().enumerate() {
-            happen(&mut world, event, number)?;
+            apply_event(&mut world, event, number)?;
         }
         let snapshot = world.snapshot();
         let mut shuffled = snapshot.clone();
         shuffle(&mut shuffled.sandboxes, seed);
         shuffle(&mut shuffled.claims, seed);
         shuffle(&mut shuffled.revisions, seed);
-        let (one, other) = (plan(&snapshot), plan(&shuffled));
-        prop_assert_eq!(format!("{:?}", one.actions), format!("{:?}", other.actions));
-        prop_assert_eq!(one.status, other.status);
+        let (expected, actual) = (plan(&snapshot), plan(&shuffled));
+        prop_assert_eq!(format!("{:?}", expected.actions), format!("{:?}", actual.actions));
+        prop_assert_eq!(expected.status, actual.status);
     }
 }
 
-/// Cases of each law; `PROPTEST_CASES` asks for more.
+/// Cases per law. `PROPTEST_CASES` overrides the number.
 fn cases() -> u32 {
     std::env::var("PROPTEST_CASES")
         .ok()

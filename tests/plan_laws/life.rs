@@ -1,4 +1,4 @@
-//! What happens in a world: writes are carried out, claims are followed, time passes.
+//! Applies writes to a world, reconciles its claims and lets time pass.
 
 use crate::world::World;
 use jiff::SignedDuration;
@@ -9,7 +9,7 @@ use warmpool::model::sandbox::{Owner, Sandbox};
 use warmpool::planner::{self, Action, Step};
 
 impl World {
-    /// Applies one write; one that no longer fits the stored object changes nothing, as in the API server.
+    /// Applies one write. As in the API server, a write that does not fit the stored object changes nothing.
     pub fn apply(&mut self, action: &Action) {
         match &action.step {
             Step::CreatePod { name, revision } => {
@@ -42,7 +42,7 @@ impl World {
                     uid: claim.uid.clone(),
                 };
                 pod.resource_version = self.counter.to_string();
-                self.follow(&claim.key.name);
+                self.reconcile_claim(&claim.key.name);
             }
             Step::FailClaim { claim, message } => {
                 let snapshot = self.claim_snapshot(&claim.key.name);
@@ -65,8 +65,8 @@ impl World {
         }
     }
 
-    /// What the controller of claims does about one.
-    pub fn follow(&mut self, claim: &str) {
+    /// Reconciles a claim as the claim controller does.
+    pub fn reconcile_claim(&mut self, claim: &str) {
         if !self.claims.contains_key(claim) {
             return;
         }
@@ -81,11 +81,11 @@ impl World {
         }
     }
 
-    /// The snapshot of a claim over all pods of the world that it owns.
+    /// The snapshot of a claim with every pod that the claim owns.
     pub fn claim_snapshot(&self, name: &str) -> ClaimSnapshot {
         let claim = Arc::new(self.claims[name].clone());
-        let owned = |s: &&Sandbox| matches!(&s.owner, Owner::Claim { uid, .. } if *uid == claim.uid);
-        let owned = self.sandboxes.values().filter(owned);
+        let is_owned = |s: &&Sandbox| matches!(&s.owner, Owner::Claim { uid, .. } if *uid == claim.uid);
+        let owned = self.sandboxes.values().filter(is_owned);
         ClaimSnapshot {
             now: self.now,
             sandboxes: owned.map(|s| Arc::new(s.clone())).collect(),
@@ -110,8 +110,8 @@ impl World {
         }
     }
 
-    /// A second passes, and every warming sandbox for which `ready` says so becomes Ready.
-    pub fn pass(&mut self, ready: impl Fn(&Sandbox) -> bool) {
+    /// Lets a second pass. Warming sandboxes that `ready` selects become Ready.
+    pub fn pass_second(&mut self, ready: impl Fn(&Sandbox) -> bool) {
         self.now = self.now.checked_add(SignedDuration::from_secs(1)).unwrap();
         for name in self.sandboxes.keys().cloned().collect::<Vec<_>>() {
             self.counter += 1;
@@ -125,7 +125,7 @@ impl World {
         }
     }
 
-    /// The claim goes, and the garbage collector removes its sandbox.
+    /// Deletes a claim. The garbage collector deletes its sandboxes.
     pub fn delete_claim(&mut self, name: &str) {
         if let Some(claim) = self.claims.remove(name) {
             self.sandboxes
@@ -133,24 +133,24 @@ impl World {
         }
     }
 
-    /// Steps until nothing is left to do but to wait for a deadline. Panics when that takes too long.
-    pub fn rest(&mut self) {
-        self.rest_but(|_| true);
+    /// Steps until nothing changes and no deadline is due within a minute. Panics after 400 steps.
+    pub fn converge(&mut self) {
+        self.converge_where(|_| true);
     }
 
-    /// The same, with only the sandboxes that `ready` selects ever becoming ready.
-    pub fn rest_but(&mut self, ready: impl Fn(&Sandbox) -> bool) {
+    /// Like [`Self::converge`], but only sandboxes that `ready` selects become Ready.
+    pub fn converge_where(&mut self, ready: impl Fn(&Sandbox) -> bool) {
         for _ in 0..400 {
             let plan = self.step();
             let soon = self.now.checked_add(SignedDuration::from_secs(60)).unwrap();
-            let waits = plan.next.is_none_or(|next| next > soon);
-            let quiet = plan.actions.is_empty() && plan.revisions.store.is_none() && waits;
+            let nothing_due = plan.next.is_none_or(|next| next > soon);
+            let quiet = plan.actions.is_empty() && plan.revisions.store.is_none() && nothing_due;
             let before = self.sandboxes.clone();
-            self.pass(&ready);
+            self.pass_second(&ready);
             if quiet && before == self.sandboxes && self.plan().status == plan.status {
                 return;
             }
         }
-        panic!("no rest: {:#?}", self.plan().actions);
+        panic!("the world does not converge: {:#?}", self.plan().actions);
     }
 }

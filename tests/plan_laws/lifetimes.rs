@@ -1,4 +1,4 @@
-//! The end of a claim: lifetimes, lost sandboxes, and what is left behind.
+//! Checks how claims end: lifetimes, lost sandboxes, release and deletion.
 
 use crate::world::World;
 use jiff::{SignedDuration, Timestamp};
@@ -16,7 +16,7 @@ pub fn bound(claim: Value, defaults: Value) -> World {
     world.claim("run", claim);
     world.step();
     assert_eq!(phase(&world), Phase::Bound);
-    world.rest();
+    world.converge();
     world
 }
 
@@ -38,7 +38,7 @@ pub fn pods(world: &World) -> usize {
     world.claim_snapshot("run").sandboxes.len()
 }
 
-/// The user changes the spec.
+/// Changes the claim's spec, as a user does.
 pub fn edit(world: &mut World, fields: Value) {
     let claim = world.claims["run"].clone();
     let mut spec = serde_json::to_value(claim.spec.as_ref().unwrap()).unwrap();
@@ -69,13 +69,13 @@ fn a_claim_expires_after_its_lifetime_and_its_sandbox_goes() {
     let end = expires(&world).unwrap();
     assert_eq!(plan(&world.claim_snapshot("run")).next, Some(end));
     world.now = end - SignedDuration::from_secs(1);
-    world.follow("run");
+    world.reconcile_claim("run");
     assert_eq!((phase(&world), pods(&world)), (Phase::Bound, 1));
     world.now = end;
-    world.follow("run");
+    world.reconcile_claim("run");
     assert_eq!(phase(&world), Phase::Expired);
     assert_eq!(condition(&world, "Bound"), ("False".into(), "Expired".into()));
-    world.follow("run");
+    world.reconcile_claim("run");
     assert_eq!(pods(&world), 0);
 }
 
@@ -87,7 +87,7 @@ fn a_retained_sandbox_stays_until_the_claim_goes() {
     );
     later(&mut world, 3600);
     for _ in 0..3 {
-        world.follow("run");
+        world.reconcile_claim("run");
     }
     assert_eq!((phase(&world), pods(&world)), (Phase::Expired, 1));
 }
@@ -97,17 +97,17 @@ fn the_lifetime_may_be_changed_while_the_claim_is_bound() {
     let mut world = bound(json!({"lifetimeSeconds": 60}), json!({}));
     let before = expires(&world).unwrap();
     edit(&mut world, json!({"lifetimeSeconds": 100}));
-    world.follow("run");
+    world.reconcile_claim("run");
     assert_eq!(expires(&world), Some(before + SignedDuration::from_secs(40)));
     edit(&mut world, json!({"lifetimeSeconds": null}));
-    world.follow("run");
+    world.reconcile_claim("run");
     assert_eq!(expires(&world), None);
     let shutdown = world.now + SignedDuration::from_secs(5);
     edit(&mut world, json!({"shutdownTime": shutdown.to_string()}));
-    world.follow("run");
+    world.reconcile_claim("run");
     assert_eq!(expires(&world), Some(shutdown));
     later(&mut world, 5);
-    world.follow("run");
+    world.reconcile_claim("run");
     assert_eq!(phase(&world), Phase::Expired);
 }
 
@@ -117,20 +117,20 @@ fn a_claim_keeps_the_default_lifetime_of_its_binding() {
     let end = expires(&world).unwrap();
     world.set(json!({"claimDefaults": {"lifetimeSeconds": 5}}));
     later(&mut world, 30);
-    world.follow("run");
+    world.reconcile_claim("run");
     assert_eq!((phase(&world), expires(&world)), (Phase::Bound, Some(end)));
 }
 
 #[test]
-fn the_claims_own_terms_go_before_the_pools_defaults() {
+fn the_spec_of_a_claim_overrides_the_defaults_of_the_pool() {
     let defaults = json!({"lifetimeSeconds": 60, "onSandboxLost": "Replace", "releasePolicy": "Retain"});
     let mut world = bound(json!({"releasePolicy": "Delete"}), defaults);
     let snapshot = world.claim_snapshot("run");
     assert_eq!(format!("{:?}", snapshot.resolved_spec.release_policy), "Delete");
     assert_eq!(format!("{:?}", snapshot.resolved_spec.on_sandbox_lost), "Replace");
     later(&mut world, 60);
-    world.follow("run");
-    world.follow("run");
+    world.reconcile_claim("run");
+    world.reconcile_claim("run");
     assert_eq!((phase(&world), pods(&world)), (Phase::Expired, 0));
 }
 
@@ -142,12 +142,12 @@ fn a_shutdown_time_also_ends_a_claim_that_waits() {
     world.claim("run", claim);
     assert_eq!(plan(&world.claim_snapshot("run")).next, Some(shutdown));
     later(&mut world, 5);
-    world.follow("run");
+    world.reconcile_claim("run");
     assert_eq!(phase(&world), Phase::Expired);
 }
 
 #[test]
-fn a_claim_whose_shutdown_time_is_past_takes_no_sandbox_and_holds_up_no_other() {
+fn a_claim_whose_shutdown_time_is_past_gets_no_sandbox_and_delays_no_other() {
     let mut world = World::full(1, json!({}));
     let shutdown = world.now.to_string();
     world.claim("run", json!({"shutdownTime": shutdown, "replicas": 2}));
@@ -155,7 +155,7 @@ fn a_claim_whose_shutdown_time_is_past_takes_no_sandbox_and_holds_up_no_other() 
     world.step();
     assert_eq!(world.claims["next"].status.phase, Some(Phase::Bound));
     assert_eq!(pods(&world), 0);
-    world.follow("run");
+    world.reconcile_claim("run");
     assert_eq!(phase(&world), Phase::Expired);
 }
 
@@ -166,13 +166,13 @@ fn an_ended_claim_is_deleted_after_its_time_and_not_before() {
         json!({}),
     );
     later(&mut world, 60);
-    world.follow("run");
+    world.reconcile_claim("run");
     assert_eq!(phase(&world), Phase::Expired);
     later(&mut world, 9);
-    world.follow("run");
+    world.reconcile_claim("run");
     assert!(world.claims.contains_key("run"));
     later(&mut world, 1);
-    world.follow("run");
+    world.reconcile_claim("run");
     assert!(!world.claims.contains_key("run"));
 }
 
@@ -186,17 +186,17 @@ pub fn lose(world: &mut World, how: &str) {
 }
 
 #[test]
-fn a_lost_sandbox_fails_the_claim_and_leaves_its_others_to_it() {
+fn a_lost_sandbox_fails_the_claim_which_keeps_its_others() {
     let mut world = bound(json!({"replicas": 2}), json!({}));
     lose(&mut world, "gone");
-    world.follow("run");
+    world.reconcile_claim("run");
     assert_eq!((phase(&world), pods(&world)), (Phase::Failed, 1));
     assert_eq!(condition(&world, "Bound").1, "SandboxLost");
-    world.follow("run");
+    world.reconcile_claim("run");
     assert_eq!(
         pods(&world),
         1,
-        "what the tenant knows of stays until the claim goes"
+        "a published sandbox stays until the claim is deleted"
     );
 }
 
@@ -209,32 +209,35 @@ fn a_lost_sandbox_is_replaced_before_younger_claims_are_served() {
         later(&mut world, 3600);
         lose(&mut world, how);
         world.claim("younger", json!({}));
-        world.follow("run");
+        world.reconcile_claim("run");
         assert_eq!(phase(&world), Phase::Pending, "{how}");
         assert_eq!(condition(&world, "Ready").0, "False");
         world.step();
         assert_eq!(
             phase(&world),
             Phase::Bound,
-            "{how}: not failed by a timeout long over"
+            "{how}: the wait timeout counts from the loss"
         );
         let status = &world.claims["run"].status;
         assert_eq!(status.sandboxes.len(), 2);
-        assert!(status.sandboxes.contains(&kept), "the other one stays as it was");
+        assert!(
+            status.sandboxes.contains(&kept),
+            "the other sandbox keeps its entry"
+        );
         assert_eq!(status.wait, first_wait);
         assert_eq!(condition(&world, "Ready").0, "True");
     }
 }
 
 #[test]
-fn a_replacement_that_does_not_come_fails_the_claim_in_its_time() {
+fn a_claim_without_a_replacement_fails_at_its_wait_timeout() {
     let claim = json!({"onSandboxLost": "Replace", "waitTimeoutSeconds": 30});
     let mut world = bound(claim, json!({}));
     later(&mut world, 3600);
     lose(&mut world, "gone");
     world.set(json!({"replicas": 0, "capacity": {"maxTotal": 0}}));
     world.sandboxes.clear();
-    world.follow("run");
+    world.reconcile_claim("run");
     later(&mut world, 29);
     world.step();
     assert_eq!(phase(&world), Phase::Pending);
@@ -244,47 +247,47 @@ fn a_replacement_that_does_not_come_fails_the_claim_in_its_time() {
 }
 
 #[test]
-fn a_claim_that_loses_more_while_it_waits_lists_what_it_has_left() {
+fn a_claim_that_loses_more_while_it_waits_lists_its_remaining_sandboxes() {
     for how in ["gone", "failed", "terminating"] {
         let mut world = bound(json!({"onSandboxLost": "Replace", "replicas": 2}), json!({}));
         world.set(json!({"replicas": 0, "capacity": {"maxTotal": 2}}));
-        world.rest();
+        world.converge();
         lose(&mut world, "gone");
-        world.follow("run");
+        world.reconcile_claim("run");
         assert_eq!(world.claims["run"].status.sandboxes.len(), 1);
         lose(&mut world, how);
-        world.follow("run");
+        world.reconcile_claim("run");
         assert!(world.claims["run"].status.sandboxes.is_empty(), "{how}");
         let snapshot = world.claim_snapshot("run");
-        let dead = snapshot.sandboxes.iter().filter(|s| !s.terminating).count();
+        let not_terminating = snapshot.sandboxes.iter().filter(|s| !s.terminating).count();
         assert_eq!(
             plan(&snapshot).release.len(),
-            dead,
-            "{how}: what it lists no more goes"
+            not_terminating,
+            "{how}: a sandbox that the status no longer lists is released"
         );
-        world.follow("run");
+        world.reconcile_claim("run");
         world.sandboxes.retain(|_, sandbox| !sandbox.terminating);
-        world.rest();
-        assert_eq!(phase(&world), Phase::Bound, "{how}: there is room for both again");
+        world.converge();
+        assert_eq!(phase(&world), Phase::Bound, "{how}: maxTotal allows both again");
     }
 }
 
 #[test]
-fn a_completed_sandbox_stays_its_claims_while_another_is_replaced() {
+fn a_claim_keeps_a_completed_sandbox_while_another_is_replaced() {
     let mut world = bound(json!({"onSandboxLost": "Replace", "replicas": 2}), json!({}));
     let completed = world.claims["run"].status.sandboxes[1].clone();
     world.sandboxes.get_mut(&completed.name).unwrap().phase = PodPhase::Succeeded;
     lose(&mut world, "failed");
-    world.follow("run");
+    world.reconcile_claim("run");
     assert_eq!(phase(&world), Phase::Pending);
-    world.rest();
+    world.converge();
     assert_eq!(phase(&world), Phase::Bound);
     let listed = &world.claims["run"].status.sandboxes;
     assert!(listed.len() == 2 && listed.contains(&completed), "{listed:?}");
 }
 
-/// A claim of three that has lost one and waits for another, which the pool does not make.
-fn bereft(claim: Value, defaults: Value) -> World {
+/// A claim for three sandboxes that lost one and waits. The pool creates no replacement for it.
+fn with_one_lost(claim: Value, defaults: Value) -> World {
     let mut world = World::full(3, json!({"claimDefaults": defaults}));
     let mut fields = json!({"replicas": 3, "onSandboxLost": "Replace", "onEmpty": "Wait"});
     fields
@@ -293,62 +296,62 @@ fn bereft(claim: Value, defaults: Value) -> World {
         .extend(claim.as_object().unwrap().clone());
     world.claim("run", fields);
     world.step();
-    world.follow("run");
+    world.reconcile_claim("run");
     assert_eq!(phase(&world), Phase::Bound);
     let name = world.bound_to("run").unwrap().key.name.clone();
     world.sandboxes.remove(&name);
-    world.follow("run");
+    world.reconcile_claim("run");
     assert_eq!((phase(&world), pods(&world)), (Phase::Pending, 2));
     world
 }
 
 #[test]
-fn a_claim_that_waits_for_what_it_has_lost_expires_in_its_time() {
-    let mut world = bereft(json!({"lifetimeSeconds": 60}), json!({}));
+fn a_claim_that_waits_for_a_replacement_expires_at_its_lifetime() {
+    let mut world = with_one_lost(json!({"lifetimeSeconds": 60}), json!({}));
     let end = expires(&world).unwrap();
     assert_eq!(plan(&world.claim_snapshot("run")).next, Some(end));
     world.now = end;
     assert!(
         world.plan().bindings().is_empty(),
-        "a sandbox given to it would go with it"
+        "a sandbox bound to an expired claim would be released with it"
     );
-    world.follow("run");
+    world.reconcile_claim("run");
     assert_eq!(phase(&world), Phase::Expired);
-    world.follow("run");
+    world.reconcile_claim("run");
     assert_eq!(pods(&world), 0);
 }
 
 #[test]
-fn a_lifetime_changed_while_a_claim_waits_for_what_it_has_lost_holds_when_it_is_bound_again() {
-    let mut world = bereft(json!({"lifetimeSeconds": 60}), json!({}));
+fn a_lifetime_changed_while_a_claim_waits_for_a_replacement_applies_once_it_is_bound_again() {
+    let mut world = with_one_lost(json!({"lifetimeSeconds": 60}), json!({}));
     let before = expires(&world).unwrap();
     edit(&mut world, json!({"lifetimeSeconds": 100}));
     later(&mut world, 61);
-    world.follow("run");
-    assert_eq!(phase(&world), Phase::Pending, "its user has given it more time");
-    world.rest();
+    world.reconcile_claim("run");
+    assert_eq!(phase(&world), Phase::Pending, "the edit extended the lifetime");
+    world.converge();
     assert_eq!(phase(&world), Phase::Bound);
     assert_eq!(expires(&world), Some(before + SignedDuration::from_secs(40)));
 }
 
 #[test]
 fn an_edit_after_a_replacement_does_not_move_the_end_of_a_claim() {
-    for own in [json!({"lifetimeSeconds": 3600}), json!({})] {
-        let mut world = bound(own, json!({"lifetimeSeconds": 3600, "onSandboxLost": "Replace"}));
+    for spec in [json!({"lifetimeSeconds": 3600}), json!({})] {
+        let mut world = bound(spec, json!({"lifetimeSeconds": 3600, "onSandboxLost": "Replace"}));
         let end = expires(&world);
         later(&mut world, 600);
         lose(&mut world, "gone");
-        world.follow("run");
+        world.reconcile_claim("run");
         assert_eq!(phase(&world), Phase::Pending);
-        world.rest();
+        world.converge();
         assert_eq!((phase(&world), expires(&world)), (Phase::Bound, end));
         edit(&mut world, json!({"ttlSecondsAfterFinished": 5}));
-        world.follow("run");
+        world.reconcile_claim("run");
         assert_eq!((phase(&world), expires(&world)), (Phase::Bound, end));
     }
 }
 
-/// What the claim's controller sees once its pool is gone.
+/// The claim's snapshot once its pool is deleted.
 fn without_pool(world: &World) -> ClaimSnapshot {
     let snapshot = world.claim_snapshot("run");
     ClaimSnapshot {
@@ -363,7 +366,7 @@ fn a_sandbox_that_the_pool_had_retained_survives_the_pool() {
     let defaults = json!({"lifetimeSeconds": 60, "releasePolicy": "Retain", "ttlSecondsAfterFinished": 600});
     let mut world = bound(json!({}), defaults);
     later(&mut world, 60);
-    world.follow("run");
+    world.reconcile_claim("run");
     assert_eq!(phase(&world), Phase::Expired);
     let plan = plan(&without_pool(&world));
     assert!(plan.release.is_empty());
@@ -371,7 +374,7 @@ fn a_sandbox_that_the_pool_had_retained_survives_the_pool() {
 }
 
 #[test]
-fn the_lifetime_that_the_pool_gave_a_claim_survives_the_pool_and_an_edit() {
+fn the_default_lifetime_of_a_bound_claim_survives_the_pool_and_an_edit() {
     let mut world = bound(json!({}), json!({"lifetimeSeconds": 60}));
     let end = expires(&world);
     edit(&mut world, json!({"ttlSecondsAfterFinished": 5}));
@@ -380,17 +383,17 @@ fn the_lifetime_that_the_pool_gave_a_claim_survives_the_pool_and_an_edit() {
 }
 
 #[test]
-fn a_claim_that_is_not_understood_any_more_keeps_its_sandbox() {
+fn a_claim_whose_spec_becomes_invalid_keeps_its_sandbox() {
     let mut world = bound(json!({"lifetimeSeconds": 60}), json!({}));
     later(&mut world, 60);
-    world.follow("run");
+    world.reconcile_claim("run");
     edit(&mut world, json!({"priority": "high"}));
     let plan = plan(&world.claim_snapshot("run"));
     assert_eq!((phase(&world), plan.release.len()), (Phase::Expired, 0));
 }
 
 #[test]
-fn what_a_pool_says_of_claims_holds_on_while_the_rest_of_its_spec_is_not_understood() {
+fn claim_defaults_apply_while_the_rest_of_the_spec_is_invalid() {
     let mut world = bound(json!({}), json!({"releasePolicy": "Retain"}));
     world.set(json!({"replicas": "many"}));
     let resolved_spec = world.claim_snapshot("run").resolved_spec;

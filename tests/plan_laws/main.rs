@@ -1,4 +1,4 @@
-//! What the planner promises, checked without a cluster: tables for each phase, and laws over random worlds.
+//! Checks the planner without a cluster: tables for each phase, and laws over random worlds.
 
 // A test may panic: that is how it fails.
 #![allow(

@@ -1,11 +1,12 @@
-//! Tables for the phases, named as claims.
+//! Checks each phase of a plan.
 
 use crate::world::{World, lines};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
+use warmpool::api::conditions::find;
 use warmpool::api::labels;
 use warmpool::cache::snapshot::Creation;
-use warmpool::model::sandbox::{Owner, PodPhase};
+use warmpool::model::sandbox::{Owner, PodPhase, Sandbox};
 use warmpool::planner::{Plan, PlanPhase};
 
 fn created(world: &World) -> usize {
@@ -20,6 +21,15 @@ fn deleted(world: &World, phase: PlanPhase) -> Vec<String> {
         .into_iter()
         .filter(|l| l.starts_with("DeletePod"))
         .collect()
+}
+
+/// Makes a sandbox belong to the claim `claim`.
+fn claimed_by(claim: &str) -> impl FnOnce(&mut Sandbox) {
+    let (name, uid) = (claim.into(), claim.into());
+    move |sandbox| {
+        sandbox.owner = Owner::Claim { name, uid };
+        sandbox.state = labels::CLAIMED.into();
+    }
 }
 
 #[test]
@@ -64,32 +74,20 @@ fn a_pool_of_zero_warms_for_all_its_claims_at_once() {
 fn max_total_bounds_every_pod_terminating_ones_included() {
     let mut world = World::new(10, json!({"capacity": {"maxTotal": 6}}));
     world.sandbox("going", "old", |s| s.terminating = true);
-    world.sandbox("claimed", "old", |s| {
-        s.owner = Owner::Claim {
-            name: "c".into(),
-            uid: "c".into(),
-        };
-        s.state = labels::CLAIMED.into();
-    });
+    world.sandbox("claimed", "old", claimed_by("c"));
     assert_eq!(created(&world), 4);
 }
 
 #[test]
-fn what_is_above_a_lowered_max_total_goes_whatever_the_budget_says() {
+fn sandboxes_above_a_lowered_max_total_are_deleted_regardless_of_the_budget() {
     let mut world = World::full(3, json!({"updateStrategy": {"maxUnavailable": 0, "maxSurge": 1}}));
     for name in ["one", "two"] {
-        world.sandbox(name, "old", |s| {
-            s.owner = Owner::Claim {
-                name: name.into(),
-                uid: name.into(),
-            };
-            s.state = labels::CLAIMED.into();
-        });
+        world.sandbox(name, "old", claimed_by(name));
     }
     world.set(json!({"capacity": {"maxTotal": 3}}));
     world.step();
     let left = world.unclaimed().filter(|s| !s.terminating).count();
-    assert_eq!(left, 1, "beside two claimed ones");
+    assert_eq!(left, 1, "maxTotal allows one beside two claimed sandboxes");
 }
 
 #[test]
@@ -98,13 +96,7 @@ fn min_total_counts_claimed_and_unclaimed_together() {
         1,
         json!({"capacity": {"minTotal": 5}, "scaleStrategy": {"maxUnavailable": 10}}),
     );
-    world.sandbox("claimed", "old", |s| {
-        s.owner = Owner::Claim {
-            name: "c".into(),
-            uid: "c".into(),
-        };
-        s.state = labels::CLAIMED.into();
-    });
+    world.sandbox("claimed", "old", claimed_by("c"));
     assert_eq!(created(&world), 4);
 }
 
@@ -141,7 +133,7 @@ fn an_evict_label_replaces_one_sandbox_within_the_budget() {
 }
 
 #[test]
-fn a_state_set_by_hand_is_neither_claimed_nor_deleted_and_is_made_up_for() {
+fn a_sandbox_with_a_state_set_by_hand_is_neither_claimed_nor_deleted_and_is_replaced() {
     for state in [labels::CLAIMED, "nonsense", ""] {
         let mut world = World::full(2, json!({}));
         let name = world.sandboxes.keys().next().unwrap().clone();
@@ -158,13 +150,13 @@ fn a_state_set_by_hand_is_neither_claimed_nor_deleted_and_is_made_up_for() {
         assert_eq!(
             created(&world),
             2,
-            "{state}: one for the stranger, one for the second claim"
+            "{state}: one replaces the sandbox with this state, one is for the second claim"
         );
     }
 }
 
 #[test]
-fn a_rollout_takes_max_unavailable_and_waits_for_the_new_ones() {
+fn a_rollout_deletes_max_unavailable_and_waits_for_the_new_sandboxes() {
     let mut world = World::full(10, json!({"updateStrategy": {"maxUnavailable": "25%"}}));
     world.set_image("image:2");
     assert_eq!(
@@ -178,9 +170,9 @@ fn a_rollout_takes_max_unavailable_and_waits_for_the_new_ones() {
     world.step();
     assert!(
         deleted(&world, PlanPhase::Recreate).is_empty(),
-        "the new ones are warming"
+        "the new sandboxes are warming"
     );
-    world.pass(|_| true);
+    world.pass_second(|_| true);
     assert_eq!(deleted(&world, PlanPhase::Recreate).len(), 2);
 }
 
@@ -193,7 +185,7 @@ fn missing_sandboxes_count_as_unavailable_in_a_rollout() {
     world.set_image("image:2");
     assert!(
         deleted(&world, PlanPhase::Recreate).is_empty(),
-        "the two missing ones are the whole budget"
+        "the two missing sandboxes use up the budget"
     );
 }
 
@@ -204,13 +196,13 @@ fn broken_old_sandboxes_are_not_all_replaced_at_once() {
     world.set_image("image:2");
     for _ in 0..6 {
         world.step();
-        world.pass(|_| false);
+        world.pass_second(|_| false);
         assert!(world.unclaimed().filter(|s| s.revision == world.update()).count() <= 2);
     }
 }
 
 #[test]
-fn finished_sandboxes_are_deleted_in_an_order_of_their_own() {
+fn finished_sandboxes_are_deleted_in_an_order_that_ignores_the_input() {
     let mut world = World::full(4, json!({}));
     world
         .sandboxes
@@ -234,7 +226,7 @@ fn a_template_that_never_becomes_ready_cannot_empty_the_pool_even_under_claims()
             world.claim(&format!("claim-{round}"), json!({}));
         }
         world.step();
-        world.pass(|s| s.revision != broken);
+        world.pass_second(|s| s.revision != broken);
         assert!(world.unclaimed().filter(|s| s.revision == broken).count() <= 2);
     }
     assert!(world.available() >= 7, "{} available", world.available());
@@ -246,7 +238,7 @@ fn scaling_down_in_a_rollout_removes_old_sandboxes_first() {
     world.set_image("image:2");
     world.step();
     world.step();
-    world.pass(|_| true);
+    world.pass_second(|_| true);
     world.set(json!({"replicas": 3}));
     let update = world.update();
     let victims = deleted(&world, PlanPhase::Scale);
@@ -287,8 +279,8 @@ fn removal_follows_the_documented_order() {
     assert_eq!(order.iter().collect::<String>(), "012345678");
 }
 
-/// A quota has just refused a pod. Answers the end of the pause.
-fn refused_for_5_s(world: &mut World) -> Timestamp {
+/// A quota rejects a pod. Returns when the backoff ends.
+fn reject_creations_for_5_s(world: &mut World) -> Timestamp {
     let until = world.now.checked_add(SignedDuration::from_secs(5)).unwrap();
     world.creation = Creation::BackOff {
         until,
@@ -298,17 +290,12 @@ fn refused_for_5_s(world: &mut World) -> Timestamp {
 }
 
 #[test]
-fn nothing_is_created_while_the_api_server_rejects_and_then_one_to_find_out() {
+fn nothing_is_created_while_the_api_server_rejects_and_then_one_to_try_again() {
     let mut world = World::new(10, json!({}));
-    let until = refused_for_5_s(&mut world);
+    let until = reject_creations_for_5_s(&mut world);
     let plan = world.plan();
     assert_eq!((created(&world), plan.next), (0, Some(until)));
-    let failure = plan
-        .status
-        .conditions
-        .iter()
-        .find(|c| c.type_ == "ReplicaFailure")
-        .unwrap();
+    let failure = find(&plan.status.conditions, "ReplicaFailure").unwrap();
     assert_eq!(
         (failure.status.as_str(), failure.message.as_str()),
         ("True", "exceeded quota")
@@ -318,18 +305,19 @@ fn nothing_is_created_while_the_api_server_rejects_and_then_one_to_find_out() {
 }
 
 #[test]
-fn a_rejection_of_what_is_not_wanted_any_more_is_said_until_the_backoff_ends() {
+fn a_rejection_of_a_pod_no_longer_wanted_is_shown_until_the_backoff_ends() {
     let mut world = World::full(3, json!({}));
-    let until = refused_for_5_s(&mut world);
-    let told = |plan: &Plan| plan.status.conditions.iter().any(|c| c.type_ == "ReplicaFailure");
+    let until = reject_creations_for_5_s(&mut world);
+    let has_replica_failure =
+        |plan: &Plan| plan.status.conditions.iter().any(|c| c.type_ == "ReplicaFailure");
     let plan = world.plan();
-    assert_eq!((told(&plan), plan.next), (true, Some(until)));
+    assert_eq!((has_replica_failure(&plan), plan.next), (true, Some(until)));
     world.now = until;
-    assert!(!told(&world.plan()));
+    assert!(!has_replica_failure(&world.plan()));
 }
 
 #[test]
-fn a_spec_that_is_not_understood_freezes_the_pool_and_claims_are_still_served() {
+fn an_invalid_spec_freezes_the_pool_and_claims_are_still_served() {
     for bad in [
         json!({"updateStrategy": {"maxUnavailable": "abc"}}),
         json!({"updateStrategy": {"maxUnavailable": "-5%"}}),
@@ -350,12 +338,7 @@ fn a_spec_that_is_not_understood_freezes_the_pool_and_claims_are_still_served() 
         let plan = world.plan();
         assert_eq!(plan.actions.len(), 1, "{bad}: {:?}", plan.actions);
         assert_eq!(lines(&plan, PlanPhase::Scheduling).len(), 1, "{bad}");
-        let progressing = plan
-            .status
-            .conditions
-            .iter()
-            .find(|c| c.type_ == "Progressing")
-            .unwrap();
+        let progressing = find(&plan.status.conditions, "Progressing").unwrap();
         assert_eq!(
             (progressing.status.as_str(), progressing.reason.as_str()),
             ("False", "InvalidSpec"),

@@ -1,10 +1,10 @@
-//! Which revisions a claim takes while a rollout is under way.
+//! Checks which revisions a claim accepts during a rollout.
 
 use crate::world::{World, lines};
 use serde_json::{Value, json};
 use warmpool::planner::PlanPhase;
 
-/// Two old sandboxes and one of the update revision, all available; the old ones would be removed last.
+/// Two old sandboxes and one of the update revision, all available. The order of removal has the old ones last.
 fn mixed(fields: Value) -> World {
     let mut world = World::full(3, fields);
     world.set_image("image:2");
@@ -28,10 +28,10 @@ fn paused() -> Value {
 
 fn reason(world: &World) -> Option<(&'static str, String)> {
     let waiting = world.plan().waiting;
-    waiting.first().map(|v| (v.reason, v.message.clone()))
+    waiting.first().map(|wait| (wait.reason, wait.message.clone()))
 }
 
-/// Whether each claim gets a sandbox of the update revision, in the order of service.
+/// For each served claim, by name, whether its sandbox has the update revision.
 fn served_from_update(world: &mut World) -> Vec<(String, bool)> {
     let update = world.update();
     world.step();
@@ -47,7 +47,7 @@ fn served_from_update(world: &mut World) -> Vec<(String, bool)> {
 }
 
 #[test]
-fn prefer_latest_takes_the_update_revision_and_then_the_old() {
+fn prefer_latest_gets_the_update_revision_and_then_the_old() {
     let mut world = mixed(paused());
     world.claim("a", json!({})).claim("b", json!({}));
     assert_eq!(
@@ -57,7 +57,7 @@ fn prefer_latest_takes_the_update_revision_and_then_the_old() {
 }
 
 #[test]
-fn any_takes_the_one_that_would_be_removed_last() {
+fn any_gets_the_sandbox_that_would_be_removed_last() {
     let mut world = mixed(paused());
     for claim in ["a", "b", "c"] {
         world.claim(claim, json!({"revisionPolicy": "Any"}));
@@ -69,7 +69,7 @@ fn any_takes_the_one_that_would_be_removed_last() {
 }
 
 #[test]
-fn latest_waits_rather_than_take_an_old_one_and_holds_up_nobody() {
+fn latest_waits_rather_than_bind_an_old_sandbox_and_delays_no_other_claim() {
     let mut world = mixed(json!({}));
     for (claim, policy) in [("a", "Latest"), ("b", "Latest"), ("c", "PreferLatest")] {
         world.claim(claim, json!({"revisionPolicy": policy}));
@@ -81,13 +81,13 @@ fn latest_waits_rather_than_take_an_old_one_and_holds_up_nobody() {
     let (reason, message) = reason(&world).unwrap();
     assert_eq!(reason, "NoneAvailable");
     assert!(message.starts_with(&format!("no sandbox of revision {}", world.update())));
-    world.rest();
+    world.converge();
     let update = world.update();
     assert!(world.bound_to("b").is_some_and(|s| s.revision == update));
 }
 
 #[test]
-fn latest_is_told_that_the_rollout_is_paused_and_has_nothing_made_for_it() {
+fn latest_shows_that_the_rollout_is_paused_and_no_sandbox_is_created_for_it() {
     let mut world = World::full(2, paused());
     world.set_image("image:2");
     world.claim("a", json!({"revisionPolicy": "Latest"}));
@@ -95,17 +95,17 @@ fn latest_is_told_that_the_rollout_is_paused_and_has_nothing_made_for_it() {
     assert_eq!(reason(&world).unwrap().0, "PoolPaused");
     assert!(lines(&plan, PlanPhase::Scale).is_empty());
     world.set(json!({"updateStrategy": {"paused": false}}));
-    world.rest();
+    world.converge();
     assert!(world.bound_to("a").is_some());
 }
 
 #[test]
-fn latest_at_a_partition_has_one_made_for_it() {
+fn latest_at_a_partition_has_a_sandbox_created_for_it() {
     let mut world = World::full(2, json!({"updateStrategy": {"partition": "100%"}}));
     world.set_image("image:2");
-    world.rest();
+    world.converge();
     world.claim("a", json!({"revisionPolicy": "Latest"}));
-    world.rest();
+    world.converge();
     let update = world.update();
     assert!(world.bound_to("a").is_some_and(|s| s.revision == update));
     assert!(world.unclaimed().all(|s| s.revision != update));
@@ -123,7 +123,7 @@ fn latest_that_must_not_wait_fails_beside_available_old_ones() {
 }
 
 #[test]
-fn nothing_old_is_made_for_a_claim_that_only_takes_the_latest() {
+fn no_old_sandbox_is_created_for_a_claim_that_accepts_only_the_latest() {
     let mut world = World::full(4, json!({"updateStrategy": {"maxUnavailable": 1}}));
     world.set_image("broken");
     let broken = world.update();
@@ -132,38 +132,38 @@ fn nothing_old_is_made_for_a_claim_that_only_takes_the_latest() {
     }
     for _ in 0..30 {
         world.step();
-        world.pass(|s| s.revision != broken);
+        world.pass_second(|s| s.revision != broken);
     }
     assert!(world.unclaimed().filter(|s| s.revision != broken).count() <= 4);
     assert_eq!(world.available(), 4);
 }
 
 #[test]
-fn an_old_sandbox_that_nothing_replaces_keeps_no_claim_for_the_latest_waiting() {
-    let spared = [
+fn an_old_sandbox_that_nothing_replaces_does_not_delay_a_claim_for_the_latest() {
+    let capacities = [
         json!({"replicas": 0, "capacity": {"maxWarm": 1}}),
         json!({"replicas": 0, "capacity": {"minTotal": 1}}),
         json!({"replicas": 0}),
     ];
-    for fields in spared {
+    for fields in capacities {
         let mut world = World::full(1, json!({"updateStrategy": {"type": "OnReplenish"}}));
         world.set(fields.clone());
         world.set_image("image:2");
         world.claim("latest", json!({"revisionPolicy": "Latest"}));
-        world.rest();
-        let given = world.bound_to("latest").map(|s| s.revision.clone());
-        assert_eq!(given, Some(world.update()), "{fields}");
+        world.converge();
+        let bound = world.bound_to("latest").map(|s| s.revision.clone());
+        assert_eq!(bound, Some(world.update()), "{fields}");
     }
 }
 
 #[test]
-fn latest_has_one_made_for_it_in_a_paused_rollout_whose_old_template_is_gone() {
+fn latest_has_a_sandbox_created_for_it_in_a_paused_rollout_whose_old_template_is_gone() {
     let mut world = World::full(2, json!({"updateStrategy": {"paused": true}}));
     world.set_image("image:2").step();
     let update = world.update();
     world.revisions.retain(|revision| revision.hash == update);
     world.claim("run", json!({"revisionPolicy": "Latest"}));
-    let made = lines(&world.plan(), PlanPhase::Scale);
-    assert_eq!(made.len(), 1);
-    assert!(made[0].contains(&update), "{made:?}");
+    let created = lines(&world.plan(), PlanPhase::Scale);
+    assert_eq!(created.len(), 1);
+    assert!(created[0].contains(&update), "{created:?}");
 }

@@ -1,4 +1,4 @@
-//! Revisions: names by content, never by how the content was written.
+//! Checks that a revision's name depends on its content, not on its notation.
 
 use crate::world::World;
 use serde_json::json;
@@ -36,7 +36,7 @@ fn the_hash_ignores_how_an_absent_field_is_written() {
 }
 
 #[test]
-fn the_hash_tells_every_difference_that_reaches_a_pod() {
+fn the_hash_changes_with_every_difference_that_reaches_a_pod() {
     let with = |container: serde_json::Value| hash_of(json!({"spec": {"containers": [container]}}));
     let base = with(json!({"name": "a", "image": "b"}));
     assert_ne!(base, with(json!({"name": "a", "image": "c"})));
@@ -58,7 +58,7 @@ fn the_hash_tells_every_difference_that_reaches_a_pod() {
 fn a_template_written_again_gets_its_old_revision_back_as_the_newest() {
     let mut world = World::full(2, json!({}));
     let first = world.update();
-    world.set_image("image:2").rest();
+    world.set_image("image:2").converge();
     world.set_image("image:1");
     let revisions = world.plan().revisions;
     assert_eq!(revisions.update.hash, first);
@@ -67,7 +67,7 @@ fn a_template_written_again_gets_its_old_revision_back_as_the_newest() {
         "{:?}",
         revisions.store
     );
-    world.rest();
+    world.converge();
     assert_eq!(world.revisions.len(), 2);
 }
 
@@ -82,16 +82,16 @@ fn history(world: &World) -> Vec<(i64, Option<&str>)> {
 }
 
 #[test]
-fn a_change_cause_given_after_the_change_reaches_the_revision_and_takes_no_number() {
+fn a_change_cause_set_after_the_change_reaches_the_revision_without_a_new_number() {
     let mut world = World::full(2, json!({}));
     world.change_cause = Some("first".into());
-    world.rest();
-    world.set_image("image:2").rest();
+    world.converge();
+    world.set_image("image:2").converge();
     world.change_cause = Some("second".into());
-    world.rest();
+    world.converge();
     assert_eq!(history(&world), [(1, Some("first")), (2, Some("second"))]);
     world.change_cause = None;
-    world.rest();
+    world.converge();
     assert_eq!(history(&world), [(1, Some("first")), (2, None)]);
     assert_eq!(world.plan().revisions.store, None);
 }
@@ -99,7 +99,7 @@ fn a_change_cause_given_after_the_change_reaches_the_revision_and_takes_no_numbe
 #[test]
 fn a_hash_that_another_template_bears_is_not_used() {
     let mut world = World::new(1, json!({}));
-    let taken = world.update();
+    let used_hash = world.update();
     world.step();
     let stored = world.revisions.pop().unwrap();
     let other = Template::new(json!({"spec": {"containers": [{"name": "x", "image": "y"}]}}));
@@ -110,7 +110,7 @@ fn a_hash_that_another_template_bears_is_not_used() {
             ..(*stored).clone()
         }));
     let plan = world.plan();
-    assert_ne!(plan.revisions.update.hash, taken);
+    assert_ne!(plan.revisions.update.hash, used_hash);
     assert_eq!(plan.status.collision_count, Some(1));
 }
 
@@ -120,14 +120,14 @@ fn history_is_trimmed_to_the_limit_and_never_a_live_revision() {
     world.claim("keeper", json!({})).step();
     let held = world.bound_to("keeper").unwrap().revision.clone();
     for n in 2..9 {
-        world.set_image(&format!("image:{n}")).rest();
+        world.set_image(&format!("image:{n}")).converge();
     }
-    world.rest();
+    world.converge();
     let stored: Vec<_> = world.revisions.iter().map(|r| r.hash.clone()).collect();
     assert_eq!(
         stored.len(),
         4,
-        "two old ones, the update revision and the one a claim still runs"
+        "two old revisions, the update revision and the revision of a claimed sandbox"
     );
     assert!(stored.contains(&held));
     assert!(stored.contains(&world.update()));
@@ -144,7 +144,7 @@ fn a_third_template_while_the_second_is_rolling_goes_straight_to_the_third() {
     let before = world.unclaimed().filter(|s| s.revision == second).count();
     while world.unclaimed().any(|s| s.revision != world.update()) {
         world.step();
-        world.pass(|_| true);
+        world.pass_second(|_| true);
         assert!(world.unclaimed().filter(|s| s.revision == second).count() <= before);
     }
 }

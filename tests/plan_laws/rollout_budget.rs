@@ -1,10 +1,10 @@
-//! What a pool does whose `maxUnavailable` and `maxSurge` both come to 0.
+//! Checks pools whose `maxUnavailable` and `maxSurge` both resolve to 0.
 
 use crate::world::World;
 use serde_json::{Value, json};
 use warmpool::planner::Step;
 
-/// Every way to write two numbers that both come to 0 of up to three replicas; the first is the default.
+/// Strategies whose two budgets both resolve to 0 for up to three replicas. The first is the default.
 fn both_zero() -> [Value; 5] {
     [
         json!({}),
@@ -23,7 +23,7 @@ fn pool(replicas: usize, strategy: &Value, max_total: Option<usize>) -> World {
     )
 }
 
-/// Replaced sandboxes, the fewest available and the most that existed, from now until the pool rests.
+/// What [`course`] counted: deleted sandboxes, the fewest available and the most existing sandboxes.
 #[derive(Debug, PartialEq, Eq)]
 struct Course {
     deleted: usize,
@@ -31,7 +31,7 @@ struct Course {
     most: usize,
 }
 
-/// Steps until nothing changes any more. Every plan is carried out at once, and what it makes becomes Ready after it.
+/// Steps until nothing changes. Each plan is applied at once, and created sandboxes become Ready after it.
 fn course(world: &mut World) -> Course {
     let mut course = Course {
         deleted: 0,
@@ -47,9 +47,9 @@ fn course(world: &mut World) -> Course {
         if plan.actions.is_empty() && world.unclaimed().all(|s| s.ready_since.is_some()) {
             return course;
         }
-        world.pass(|_| true);
+        world.pass_second(|_| true);
     }
-    panic!("no rest: {}", world.spec);
+    panic!("the pool does not converge: {}", world.spec);
 }
 
 fn old(world: &World) -> usize {
@@ -95,7 +95,7 @@ fn a_default_pool_of_one_never_drops_to_zero_available_when_its_sandbox_is_evict
 }
 
 #[test]
-fn a_default_pool_of_one_with_a_place_for_a_surge_uses_it() {
+fn a_default_pool_of_one_with_capacity_for_a_surge_uses_it() {
     let mut world = pool(1, &json!({}), Some(2));
     world.set_image("image:2");
     assert_eq!(course(&mut world).fewest_available, 1);
@@ -105,7 +105,7 @@ fn a_default_pool_of_one_with_a_place_for_a_surge_uses_it() {
 }
 
 #[test]
-fn a_pool_with_no_place_for_a_surge_replaces_one_at_a_time() {
+fn a_pool_without_capacity_for_a_surge_replaces_one_at_a_time() {
     for strategy in both_zero() {
         for replicas in 1..=3 {
             for evicted in [false, true] {
@@ -129,15 +129,15 @@ fn a_pool_with_no_place_for_a_surge_replaces_one_at_a_time() {
 }
 
 #[test]
-fn a_pool_whose_claims_leave_no_place_for_a_surge_replaces_one_at_a_time() {
-    // One replica less than are wanted fit, exactly as many, and one more.
+fn a_pool_whose_claims_leave_no_capacity_for_a_surge_replaces_one_at_a_time() {
+    // Beside the claim, maxTotal allows one sandbox fewer than replicas, as many, and one more.
     for (max_total, fewest_available) in [(3, 1), (4, 2), (5, 3)] {
         for evicted in [false, true] {
             let mut world = pool(3, &json!({}), Some(max_total));
             world.claim("tenant", json!({}));
-            world.rest();
-            world.follow("tenant");
-            world.rest();
+            world.converge();
+            world.reconcile_claim("tenant");
+            world.converge();
             assert_eq!(world.available(), 3.min(max_total - 1));
             if evicted {
                 evict_all(&mut world);
@@ -159,7 +159,7 @@ fn a_claim_for_the_new_revision_is_served_where_old_sandboxes_fill_max_total() {
         let mut world = pool(2, &strategy, Some(3));
         world.set_image("image:2");
         world.claim("picky", json!({"replicas": 2, "revisionPolicy": "Latest"}));
-        world.rest();
+        world.converge();
         assert!(world.bound_to("picky").is_some(), "{strategy}");
     }
 }
@@ -180,7 +180,7 @@ fn a_pool_whose_min_total_fills_max_total_rolls() {
 }
 
 #[test]
-fn a_sandbox_that_a_user_set_aside_takes_the_place_of_a_surge() {
+fn a_sandbox_that_a_user_set_aside_uses_the_capacity_of_a_surge() {
     let mut world = pool(3, &json!({}), Some(4));
     let mut debugged = world.warming("debugged", "any");
     debugged.state = "debug".into();
@@ -194,7 +194,7 @@ fn a_sandbox_that_a_user_set_aside_takes_the_place_of_a_surge() {
 }
 
 #[test]
-fn recreate_takes_no_notice_and_on_replenish_evicts_with_a_surge() {
+fn recreate_rolls_without_a_surge_and_evicts_with_one_like_on_replenish() {
     let mut world = pool(2, &json!({"type": "Recreate"}), None);
     world.set_image("image:2");
     assert_eq!(course(&mut world).fewest_available, 0);
@@ -213,7 +213,7 @@ fn recreate_takes_no_notice_and_on_replenish_evicts_with_a_surge() {
 }
 
 #[test]
-fn a_partition_is_reached_with_a_surge_and_without_a_place_for_one() {
+fn a_partition_is_reached_with_a_surge_and_without_capacity_for_one() {
     for (max_total, fewest_available) in [(None, 3), (Some(3), 2)] {
         let mut world = pool(3, &json!({"partition": 1}), max_total);
         world.set_image("image:2");
@@ -241,7 +241,7 @@ fn an_eviction_in_a_paused_rollout_surges_too() {
 
 #[test]
 fn the_status_says_that_max_unavailable_counts_as_one_only_while_it_does() {
-    let says_so = |world: &World| {
+    let shows_it = |world: &World| {
         let conditions = world.plan().status.conditions;
         let progressing = conditions.iter().find(|c| c.type_ == "Progressing").unwrap();
         progressing
@@ -251,23 +251,23 @@ fn the_status_says_that_max_unavailable_counts_as_one_only_while_it_does() {
     for strategy in both_zero() {
         for (max_total, counts_as_one) in [(None, false), (Some(4), false), (Some(3), true)] {
             let mut world = pool(3, &strategy, max_total);
-            assert!(!says_so(&world), "nothing is being replaced");
+            assert!(!shows_it(&world), "nothing is being replaced");
             world.set_image("image:2");
-            assert_eq!(says_so(&world), counts_as_one, "{strategy} with {max_total:?}");
-            world.rest();
-            assert!(!says_so(&world), "the rollout is complete");
+            assert_eq!(shows_it(&world), counts_as_one, "{strategy} with {max_total:?}");
+            world.converge();
+            assert!(!shows_it(&world), "the rollout is complete");
             evict_all(&mut world);
-            assert_eq!(says_so(&world), counts_as_one, "{strategy} with {max_total:?}");
+            assert_eq!(shows_it(&world), counts_as_one, "{strategy} with {max_total:?}");
         }
     }
     let mut written = pool(3, &json!({"maxUnavailable": 1}), Some(3));
     written.set_image("image:2");
-    assert!(!says_so(&written), "it is as written");
+    assert!(!shows_it(&written), "maxUnavailable counts as written");
 }
 
 #[test]
 fn a_pool_is_available_while_no_more_are_missing_than_its_budget_allows_now() {
-    // With a place for a surge all replicas have to be available, without it all but one.
+    // With capacity for a surge all replicas have to be available, without it all but one.
     for (max_total, missing) in [(None, 0), (Some(4), 0), (Some(3), 1)] {
         let mut world = pool(3, &json!({}), max_total);
         let is_available = |world: &World| {

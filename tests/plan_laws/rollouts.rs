@@ -1,4 +1,4 @@
-//! Rollouts: surge, partition, pause, the other strategies, and every small one walked to its end.
+//! Checks rollouts: surge, partition, pause, the other strategies, and every small rollout to its end.
 
 use crate::world::{World, lines};
 use serde_json::{Value, json};
@@ -26,13 +26,13 @@ fn progressing(world: &World) -> (String, String) {
     (condition.status.clone(), condition.reason.clone())
 }
 
-/// Steps until nothing changes any more and answers the least available, the most unclaimed, and the most of
-/// the update revision that were not available at one time.
+/// Steps until nothing changes. Returns the fewest available sandboxes, the most unclaimed sandboxes, and the most
+/// sandboxes of the update revision that were warming at one time.
 fn walk(world: &mut World, ready: impl Fn(&str) -> bool) -> (usize, usize, usize) {
     let update = world.update();
     let (mut least, mut most, mut most_warming) = (world.available(), 0, 0);
     for _ in 0..80 {
-        let quiet = world.step().actions.is_empty();
+        let nothing_to_do = world.step().actions.is_empty();
         let before = world.sandboxes.clone();
         let warming = world
             .unclaimed()
@@ -41,22 +41,22 @@ fn walk(world: &mut World, ready: impl Fn(&str) -> bool) -> (usize, usize, usize
         least = least.min(world.available());
         most = most.max(world.unclaimed().count());
         most_warming = most_warming.max(warming);
-        world.pass(|s| ready(&s.revision));
-        if quiet && world.sandboxes == before {
+        world.pass_second(|s| ready(&s.revision));
+        if nothing_to_do && world.sandboxes == before {
             return (least, most, most_warming);
         }
     }
-    let mut story = String::new();
+    let mut trace = String::new();
     for _ in 0..3 {
         let plan = world.step();
-        story += &format!(
+        trace += &format!(
             "{:?} {:?}\n",
             lines(&plan, PlanPhase::Recreate),
             lines(&plan, PlanPhase::Scale)
         );
-        world.pass(|s| ready(&s.revision));
+        world.pass_second(|s| ready(&s.revision));
     }
-    panic!("no rest: {}\n{story}", world.spec)
+    panic!("the rollout does not end: {}\n{trace}", world.spec)
 }
 
 #[test]
@@ -117,23 +117,19 @@ fn with_max_unavailable_zero_no_sandbox_goes_before_its_replacement_is_available
     assert!(lines(&plan, PlanPhase::Recreate).is_empty());
     assert_eq!(lines(&plan, PlanPhase::Scale).len(), 1);
     assert!(world.step().actions.is_empty(), "the replacement is warming");
-    world.pass(|_| true);
+    world.pass_second(|_| true);
     assert_eq!(lines(&world.plan(), PlanPhase::Recreate).len(), 1);
 }
 
 #[test]
-fn what_the_budget_takes_is_made_again_at_once_where_the_surge_allows_it() {
+fn a_replacement_is_created_at_once_where_the_surge_allows_it() {
     let mut world = rolling(1, json!({"maxUnavailable": 1, "maxSurge": 1}));
     let plan = world.plan();
     let planned = (
         lines(&plan, PlanPhase::Recreate).len(),
         lines(&plan, PlanPhase::Scale).len(),
     );
-    assert_eq!(
-        planned,
-        (1, 1),
-        "one old goes, and one new is not kept waiting for it"
-    );
+    assert_eq!(planned, (1, 1), "the replacement does not wait for the deletion");
     let (_, most, _) = walk(&mut world, |_| true);
     assert!(most <= 2, "{most} unclaimed");
 }
@@ -145,20 +141,20 @@ fn an_eviction_surges_when_the_budget_is_used_up() {
     let plan = world.step();
     assert!(lines(&plan, PlanPhase::Eviction).is_empty());
     assert_eq!(lines(&plan, PlanPhase::Scale).len(), 1);
-    world.pass(|_| true);
+    world.pass_second(|_| true);
     assert_eq!(lines(&world.plan(), PlanPhase::Eviction).len(), 1);
-    world.rest();
+    world.converge();
     assert_eq!(world.unclaimed().count(), 3);
 }
 
-/// A pool of five whose `maxTotal` of six is half taken up by a claim for three.
+/// A pool of five with `maxTotal` six, three of which a claim holds.
 fn half_claimed(update_strategy: &Value) -> World {
     let fields = json!({"capacity": {"maxTotal": 6}, "updateStrategy": update_strategy});
     let mut world = World::full(5, fields);
     world.claim("tenant", json!({"replicas": 3}));
-    world.rest();
-    world.follow("tenant");
-    world.rest();
+    world.converge();
+    world.reconcile_claim("tenant");
+    world.converge();
     assert_eq!((world.sandboxes.len(), world.available()), (6, 3));
     world
 }
@@ -170,9 +166,9 @@ fn a_rollout_goes_one_at_a_time_where_max_total_does_not_allow_all_replicas() {
     while old(&world) > 0 {
         assert!(world.available() >= 2);
         world.step();
-        world.pass(|_| true);
+        world.pass_second(|_| true);
     }
-    world.rest();
+    world.converge();
     assert_eq!(progressing(&world), ("True".into(), "RolloutComplete".into()));
 }
 
@@ -181,24 +177,24 @@ fn sandboxes_to_be_evicted_make_way_for_a_claim_where_max_total_is_reached() {
     let mut world = half_claimed(&json!({"maxUnavailable": 1}));
     world.sandboxes.values_mut().for_each(|s| s.evict = true);
     world.claim("late", json!({}));
-    world.rest();
+    world.converge();
     assert!(world.bound_to("late").is_some());
 }
 
 #[test]
-fn nothing_old_goes_where_none_may_be_unavailable_and_max_total_is_reached() {
+fn no_old_sandbox_is_deleted_where_none_may_be_unavailable_and_max_total_is_reached() {
     let mut world = half_claimed(&json!({"maxUnavailable": 0, "maxSurge": 1}));
     world.set_image("image:2");
-    world.rest();
+    world.converge();
     assert_eq!((old(&world), world.available()), (3, 3));
     let conditions = world.plan().status.conditions;
     assert!(conditions.iter().any(|c| c.message.contains("held back")));
 }
 
 #[test]
-fn a_partition_keeps_exactly_that_many_and_lost_old_ones_are_made_again_from_the_old_template() {
+fn a_partition_keeps_exactly_that_many_and_lost_old_ones_are_created_again_from_the_old_template() {
     let mut world = rolling(5, json!({"partition": 3, "maxUnavailable": 1}));
-    world.rest();
+    world.converge();
     assert_eq!(old(&world), 3);
     assert_eq!(progressing(&world), ("True".into(), "PartitionComplete".into()));
     assert_eq!(world.plan().status.expected_updated, 2);
@@ -211,27 +207,27 @@ fn a_partition_keeps_exactly_that_many_and_lost_old_ones_are_made_again_from_the
         .name
         .clone();
     world.sandboxes.remove(&lost);
-    world.rest();
+    world.converge();
     assert_eq!((old(&world), world.available()), (3, 5));
-    world.set(strategy(json!({"partition": 0}))).rest();
+    world.set(strategy(json!({"partition": 0}))).converge();
     assert_eq!(old(&world), 0);
 }
 
 #[test]
 fn a_percentage_below_100_as_partition_leaves_one_to_the_new_revision() {
     let mut world = rolling(5, json!({"partition": "99%"}));
-    world.rest();
+    world.converge();
     assert_eq!(old(&world), 4);
-    world.set(strategy(json!({"partition": "100%"}))).rest();
-    assert_eq!(old(&world), 4, "what is on the new revision already stays there");
+    world.set(strategy(json!({"partition": "100%"}))).converge();
+    assert_eq!(old(&world), 4, "a sandbox of the new revision is not moved back");
 }
 
 #[test]
-fn a_paused_rollout_stands_still_while_the_pool_is_kept_full_from_the_old_revision() {
+fn a_paused_rollout_stops_while_the_pool_is_kept_full_from_the_old_revision() {
     let mut world = rolling(6, json!({"maxUnavailable": 2}));
     world.step();
     world.step();
-    world.pass(|_| true);
+    world.pass_second(|_| true);
     world.set(strategy(json!({"paused": true})));
     let before = old(&world);
     let lost = world
@@ -242,61 +238,61 @@ fn a_paused_rollout_stands_still_while_the_pool_is_kept_full_from_the_old_revisi
         .name
         .clone();
     world.sandboxes.remove(&lost);
-    world.claim("one", json!({})).rest();
+    world.claim("one", json!({})).converge();
     assert_eq!((world.available(), world.bound_to("one").is_some()), (6, true));
-    assert!(old(&world) >= before, "nothing new was made");
+    assert!(old(&world) >= before, "no new sandbox was created");
     assert_eq!(progressing(&world), ("Unknown".into(), "Paused".into()));
-    world.set(json!({"replicas": 4})).rest();
+    world.set(json!({"replicas": 4})).converge();
     assert_eq!(world.available(), 4);
-    world.set(strategy(json!({"paused": false}))).rest();
+    world.set(strategy(json!({"paused": false}))).converge();
     assert_eq!(old(&world), 0);
 }
 
 #[test]
 fn recreate_deletes_all_old_sandboxes_at_once_and_no_claimed_one() {
     let mut world = World::full(5, strategy(json!({"type": "Recreate"})));
-    world.claim("one", json!({})).rest();
+    world.claim("one", json!({})).converge();
     let held = world.bound_to("one").unwrap().uid.clone();
     world.set_image("image:2");
     assert_eq!(lines(&world.plan(), PlanPhase::Recreate).len(), 5);
-    world.rest();
+    world.converge();
     assert_eq!((old(&world), world.available()), (0, 5));
     assert_eq!(world.bound_to("one").unwrap().uid, held);
 }
 
 #[test]
-fn on_replenish_replaces_only_what_claims_and_failures_take() {
+fn on_replenish_replaces_only_claimed_and_failed_sandboxes() {
     let mut world = rolling(4, json!({"type": "OnReplenish"}));
-    world.rest();
+    world.converge();
     assert_eq!(old(&world), 4);
-    world.claim("one", json!({})).rest();
+    world.claim("one", json!({})).converge();
     assert_eq!((old(&world), world.available()), (3, 4));
 }
 
 #[test]
-fn a_rollback_in_mid_rollout_keeps_what_is_already_right() {
+fn a_rollback_in_mid_rollout_keeps_the_sandboxes_of_its_revision() {
     let mut world = rolling(6, json!({"maxUnavailable": 2}));
     world.step();
     world.step();
-    world.pass(|_| true);
+    world.pass_second(|_| true);
     let first = world
         .unclaimed()
         .filter(|s| s.revision != world.update())
         .map(|s| s.uid.clone())
         .collect::<Vec<_>>();
-    world.set_image("image:1").rest();
+    world.set_image("image:1").converge();
     assert!(first.iter().all(|uid| world.unclaimed().any(|s| s.uid == *uid)));
     assert_eq!(old(&world), 0);
 }
 
-/// Those that have been warming for that long become Ready.
+/// Selects sandboxes that were created at least `seconds` ago.
 fn warmed_for(world: &World, seconds: i64) -> impl Fn(&Sandbox) -> bool + use<> {
     let now = world.now;
     move |s| now.duration_since(s.created).as_secs() >= seconds
 }
 
 #[test]
-fn a_quiet_rollout_makes_and_deletes_no_sandbox_in_vain() {
+fn a_rollout_without_claims_creates_and_deletes_no_sandbox_in_vain() {
     for replicas in 1..=6usize {
         for max_unavailable in 0..=replicas {
             for max_surge in 0..=replicas {
@@ -314,8 +310,8 @@ fn a_quiet_rollout_makes_and_deletes_no_sandbox_in_vain() {
                                 other => panic!("{other:?}"),
                             }
                         }
-                        // Some take longer than others.
-                        world.pass(warmed_for(&world, tick % 3));
+                        // Warm-up times differ.
+                        world.pass_second(warmed_for(&world, tick % 3));
                     }
                     let replaced = replicas - partition;
                     assert_eq!(
@@ -330,20 +326,20 @@ fn a_quiet_rollout_makes_and_deletes_no_sandbox_in_vain() {
 }
 
 #[test]
-fn an_eviction_in_a_paused_rollout_is_made_up_for_and_its_replacement_kept() {
+fn an_evicted_sandbox_in_a_paused_rollout_is_replaced_and_its_replacement_stays() {
     let mut world = rolling(5, json!({"maxUnavailable": 0, "maxSurge": 1, "paused": true}));
     world.sandboxes.values_mut().next().unwrap().evict = true;
     world.step();
     assert_eq!(world.unclaimed().count(), 6);
     assert!(world.step().actions.is_empty(), "the replacement is warming");
-    world.rest();
+    world.converge();
     assert_eq!((world.unclaimed().count(), old(&world)), (5, 5));
 }
 
 #[test]
 fn an_evicted_sandbox_that_a_partition_keeps_comes_back_from_the_old_template() {
     let mut world = rolling(5, json!({"maxUnavailable": 0, "maxSurge": 1, "partition": 3}));
-    world.rest();
+    world.converge();
     let update = world.update();
     let victim = world
         .sandboxes
@@ -351,18 +347,18 @@ fn an_evicted_sandbox_that_a_partition_keeps_comes_back_from_the_old_template() 
         .find(|s| s.revision != update)
         .unwrap();
     victim.evict = true;
-    world.rest();
+    world.converge();
     assert_eq!((world.unclaimed().count(), old(&world)), (5, 3));
 }
 
 #[test]
-fn what_replaces_an_evicted_sandbox_of_the_partition_stays() {
+fn the_replacement_of_an_evicted_sandbox_of_the_partition_stays() {
     for kind in ["RollingUpdate", "Recreate"] {
         let mut world = rolling(
             4,
             json!({"type": kind, "partition": 1, "maxUnavailable": 0, "maxSurge": 1}),
         );
-        world.rest();
+        world.converge();
         let kept = |world: &World| {
             let update = world.update();
             let old = world.unclaimed().find(|s| s.revision != update);
@@ -371,7 +367,7 @@ fn what_replaces_an_evicted_sandbox_of_the_partition_stays() {
         let evicted = kept(&world);
         world.sandboxes.get_mut(&evicted).unwrap().evict = true;
         world.claim("one", json!({}));
-        world.rest();
+        world.converge();
         assert_eq!((old(&world), world.unclaimed().count()), (1, 4), "{kind}");
         assert_ne!(kept(&world), evicted, "{kind}");
     }

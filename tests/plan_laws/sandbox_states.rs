@@ -1,4 +1,4 @@
-//! Where a sandbox stands: one classifier for plans, counts, pool selection and metrics.
+//! Checks the state of a sandbox, which plans, counts, pool selection and metrics share.
 
 use crate::world::{POOL_UID, World};
 use jiff::SignedDuration;

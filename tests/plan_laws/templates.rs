@@ -1,4 +1,4 @@
-//! A pool whose PodTemplate is missing or cannot be used stands still, and goes on when it is mended.
+//! Checks that a pool pauses while its PodTemplate is missing or invalid, and resumes afterwards.
 
 use crate::world::{World, lines};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn image(name: &str) -> Template {
     Template::new(json!({"spec": {"containers": [{"name": "main", "image": name}]}}))
 }
 
-fn faults() -> [(PoolError, &'static str, &'static str); 2] {
+fn template_errors() -> [(PoolError, &'static str, &'static str); 2] {
     let key = Key::new("default", "shared");
     [
         (
@@ -29,7 +29,7 @@ fn faults() -> [(PoolError, &'static str, &'static str); 2] {
     ]
 }
 
-fn said(plan: &Plan, type_: &str) -> (String, String, String) {
+fn condition(plan: &Plan, type_: &str) -> (String, String, String) {
     let condition = find(&plan.status.conditions, type_).unwrap();
     (
         condition.status.clone(),
@@ -43,14 +43,14 @@ fn world(replicas: usize, fields: Value) -> World {
     let mut world = World::new(replicas, fields);
     world.spec.as_object_mut().unwrap().remove("template");
     world.set(json!({"templateRef": {"name": "shared"}}));
-    world.found = Some(Ok(Arc::new(image("image:1"))));
-    world.rest();
+    world.pod_template = Some(Ok(Arc::new(image("image:1"))));
+    world.converge();
     world
 }
 
 #[test]
-fn a_pool_without_its_template_creates_and_deletes_nothing_and_says_so() {
-    for (fault, reason, _) in faults() {
+fn a_pool_without_its_template_creates_and_deletes_nothing_and_its_status_shows_why() {
+    for (error, reason, _) in template_errors() {
         let mut world = world(4, json!({}));
         let name = world.unclaimed().next().unwrap().key.name.clone();
         world.sandboxes.remove(&name);
@@ -61,51 +61,51 @@ fn a_pool_without_its_template_creates_and_deletes_nothing_and_says_so() {
             lines(&before, PlanPhase::Scale).len() + lines(&before, PlanPhase::Eviction).len(),
             0
         );
-        world.found = Some(Err(fault.clone()));
+        world.pod_template = Some(Err(error.clone()));
         let plan = world.plan();
         assert!(plan.actions.is_empty(), "{:?}", plan.actions);
         assert!(plan.revisions.store.is_none() && plan.revisions.trim.is_empty());
-        let (status, said, message) = said(&plan, "Progressing");
-        assert_eq!((status.as_str(), said.as_str()), ("False", reason));
+        let (status, actual_reason, message) = condition(&plan, "Progressing");
+        assert_eq!((status.as_str(), actual_reason.as_str()), ("False", reason));
         assert!(
-            message.contains("nothing is created or deleted") && message.contains(fault.message()),
+            message.contains("nothing is created or deleted") && message.contains(error.message()),
             "{message}"
         );
     }
 }
 
 #[test]
-fn a_missing_template_leaves_what_the_status_says_of_revisions_and_sandboxes() {
+fn a_missing_template_keeps_the_revisions_and_counts_of_the_status() {
     let mut world = world(4, json!({"updateStrategy": {"partition": 1}}));
     let full = world.plan();
-    world.found = Some(Err(faults()[0].0.clone()));
+    world.pod_template = Some(Err(template_errors()[0].0.clone()));
     let plan = world.step();
-    for (now, then) in [
+    for (actual, before) in [
         (&plan.status.update_revision, &full.status.update_revision),
         (&plan.status.current_revision, &full.status.current_revision),
     ] {
-        assert!(!then.is_empty());
-        assert_eq!(now, then);
+        assert!(!before.is_empty());
+        assert_eq!(actual, before);
     }
     assert_eq!(plan.status.expected_updated, full.status.expected_updated);
     assert_eq!(plan.status.updated_available, 4);
     assert_eq!(
-        said(&plan, "Available"),
-        said(&full, "Available"),
-        "what is available stays so"
+        condition(&plan, "Available"),
+        condition(&full, "Available"),
+        "available sandboxes stay available"
     );
-    // The same template back rolls nothing.
-    world.found = Some(Ok(Arc::new(image("image:1"))));
+    // Restoring the same template starts no rollout.
+    world.pod_template = Some(Ok(Arc::new(image("image:1"))));
     let plan = world.plan();
-    assert_eq!(said(&plan, "Progressing"), said(&full, "Progressing"));
+    assert_eq!(condition(&plan, "Progressing"), condition(&full, "Progressing"));
     assert!(plan.actions.is_empty() && plan.revisions.store.is_none());
 }
 
 #[test]
-fn claims_are_served_while_the_template_is_missing_and_those_left_are_told_why() {
-    for (fault, _, reason) in faults() {
+fn claims_are_served_while_the_template_is_missing_and_waiting_claims_show_why() {
+    for (error, _, reason) in template_errors() {
         let mut world = world(2, json!({}));
-        world.found = Some(Err(fault.clone()));
+        world.pod_template = Some(Err(error.clone()));
         for name in ["a", "b", "c"] {
             world.claim(name, json!({}));
         }
@@ -119,37 +119,37 @@ fn claims_are_served_while_the_template_is_missing_and_those_left_are_told_why()
         assert!(
             plan.waiting[0]
                 .message
-                .contains(&format!("the pool's {}", fault.message())),
+                .contains(&format!("the pool's {}", error.message())),
             "{}",
             plan.waiting[0].message
         );
-        world.found = Some(Ok(Arc::new(image("image:1"))));
-        world.rest();
+        world.pod_template = Some(Ok(Arc::new(image("image:1"))));
+        world.converge();
         assert!(world.bound_to("c").is_some());
     }
 }
 
 #[test]
-fn a_rollout_whose_template_goes_stands_still_and_goes_on_when_it_is_back() {
+fn a_rollout_whose_template_is_deleted_stops_and_resumes_when_it_is_back() {
     let mut world = world(6, json!({"updateStrategy": {"maxUnavailable": 2}}));
-    world.found = Some(Ok(Arc::new(image("image:2"))));
+    world.pod_template = Some(Ok(Arc::new(image("image:2"))));
     world.step();
     world.step();
     let (update, status) = (world.update(), world.plan().status);
     let old = world.unclaimed().filter(|s| s.revision != update).count();
     assert_eq!(old, 4, "in the middle of the rollout");
     assert_ne!(status.current_revision, status.update_revision);
-    world.found = Some(Err(faults()[0].0.clone()));
+    world.pod_template = Some(Err(template_errors()[0].0.clone()));
     for _ in 0..5 {
         let plan = world.step();
         assert!(plan.actions.is_empty(), "{:?}", plan.actions);
         assert_eq!(plan.status.update_revision, status.update_revision);
         assert_eq!(plan.status.current_revision, status.current_revision);
-        world.pass(|_| true);
+        world.pass_second(|_| true);
     }
     assert_eq!(world.unclaimed().filter(|s| s.revision != update).count(), old);
-    world.found = Some(Ok(Arc::new(image("image:2"))));
-    world.rest();
+    world.pod_template = Some(Ok(Arc::new(image("image:2"))));
+    world.converge();
     assert!(world.unclaimed().all(|s| s.revision == update));
     assert_eq!(world.plan().status.current_revision, update);
 }
@@ -160,26 +160,26 @@ fn moving_the_same_content_from_the_pool_to_a_template_rolls_nothing() {
     let before = world.update();
     world.spec.as_object_mut().unwrap().remove("template");
     world.set(json!({"templateRef": {"name": "shared"}}));
-    world.found = Some(Ok(Arc::new(image("image:1"))));
+    world.pod_template = Some(Ok(Arc::new(image("image:1"))));
     let plan = world.plan();
     assert!(plan.actions.is_empty() && plan.revisions.store.is_none());
     assert_eq!(plan.status.update_revision, before);
 }
 
 #[test]
-fn no_rollout_is_called_complete_while_the_pool_stands_still() {
+fn no_rollout_completes_while_the_template_is_missing() {
     let mut world = world(1, json!({"updateStrategy": {"maxUnavailable": 1}}));
     let old = world.plan().status.current_revision;
-    world.found = Some(Ok(Arc::new(image("image:2"))));
+    world.pod_template = Some(Ok(Arc::new(image("image:2"))));
     while world.unclaimed().all(|s| s.revision == old) {
         world.step();
     }
-    world.pass(|_| true);
+    world.pass_second(|_| true);
     assert_ne!(
         world.plan().status.current_revision,
         old,
-        "all that is left is to say so"
+        "the next status completes the rollout"
     );
-    world.found = Some(Err(faults()[0].0.clone()));
+    world.pod_template = Some(Err(template_errors()[0].0.clone()));
     assert_eq!(world.plan().status.current_revision, old);
 }

@@ -1,4 +1,4 @@
-//! A rollout that is undone is a rollout: it is complete when the pool runs what it is to run, and not before.
+//! Checks when a rollout that is undone counts as complete.
 
 use crate::world::World;
 use jiff::SignedDuration;
@@ -12,12 +12,12 @@ fn reason(world: &World) -> String {
 fn an_undo_in_mid_rollout_is_not_complete_while_something_else_runs() {
     let mut world = World::full(4, json!({}));
     world.set_image("image:2").step();
-    world.pass(|_| true);
+    world.pass_second(|_| true);
     world.step();
     assert!(world.unclaimed().any(|s| s.revision == world.update()));
     world.set_image("image:1").step();
     assert_eq!(reason(&world), "Progressing");
-    world.rest();
+    world.converge();
     assert_eq!(reason(&world), "RolloutComplete");
     assert!(world.unclaimed().all(|s| s.revision == world.update()));
 }
@@ -28,18 +28,18 @@ fn an_undone_recreate_is_complete_only_when_the_pool_is_full_again() {
     (0..4).for_each(|n| {
         world.claim(&format!("run-{n}"), json!({}));
     });
-    world.rest();
+    world.converge();
     world.set_image("image:2");
-    world.rest();
+    world.converge();
     world.set_image("image:1").step();
     world.step();
     assert_eq!(world.available(), 0);
     assert_ne!(
         reason(&world),
         "RolloutComplete",
-        "what claims took before is no proof"
+        "sandboxes claimed earlier do not count"
     );
-    world.rest();
+    world.converge();
     assert_eq!(
         (world.available(), reason(&world).as_str()),
         (4, "RolloutComplete")
@@ -47,23 +47,23 @@ fn an_undone_recreate_is_complete_only_when_the_pool_is_full_again() {
 }
 
 #[test]
-fn an_undo_to_what_comes_up_no_more_is_stuck_in_the_end() {
+fn an_undo_to_a_template_that_no_longer_starts_exceeds_its_deadline() {
     let mut world = World::full(2, json!({"updateStrategy": {"type": "Recreate"}}));
     world.set_image("image:2").step();
     world.set_image("image:1").step();
-    world.rest_but(|_| false);
+    world.converge_where(|_| false);
     world.now += SignedDuration::from_secs(601);
     world.step();
     assert_eq!(reason(&world), "ProgressDeadlineExceeded");
 }
 
 #[test]
-fn what_a_partition_keeps_after_an_undo_is_told() {
+fn the_status_counts_the_sandboxes_that_a_partition_keeps_after_an_undo() {
     let mut world = World::full(8, json!({"updateStrategy": {"partition": 4}}));
     world.set_image("image:2");
-    world.rest();
+    world.converge();
     world.set_image("image:1");
-    world.rest();
+    world.converge();
     assert_eq!(
         (
             world.status["updated"].as_u64(),
@@ -75,10 +75,10 @@ fn what_a_partition_keeps_after_an_undo_is_told() {
 }
 
 #[test]
-fn a_template_changed_before_the_first_fill_comes_to_its_partition() {
+fn a_template_changed_before_the_first_fill_reaches_its_partition() {
     let mut world = World::new(4, json!({"updateStrategy": {"partition": 2}}));
     world.step();
-    world.pass(|_| true);
+    world.pass_second(|_| true);
     let first = world.update();
     world
         .sandboxes
@@ -86,13 +86,13 @@ fn a_template_changed_before_the_first_fill_comes_to_its_partition() {
         .skip(3)
         .for_each(|s| s.ready_since = None);
     world.set_image("image:2");
-    world.rest();
+    world.converge();
     assert_eq!(world.unclaimed().filter(|s| s.revision == first).count(), 2);
     assert_eq!(reason(&world), "PartitionComplete");
 }
 
 #[test]
-fn a_complete_pool_stays_so_while_it_is_emptied_and_while_it_stands_still() {
+fn a_complete_pool_stays_complete_while_it_is_emptied_and_after_an_invalid_spec() {
     let mut world = World::full(4, json!({}));
     world.sandboxes.clear();
     world.step();
@@ -104,7 +104,7 @@ fn a_complete_pool_stays_so_while_it_is_emptied_and_while_it_stands_still() {
 }
 
 #[test]
-fn an_undone_rollout_is_not_complete_for_a_fault_that_comes_and_goes() {
+fn an_undone_rollout_is_not_complete_after_an_invalid_spec_is_corrected() {
     let mut world = World::full(4, json!({"updateStrategy": {"type": "Recreate"}}));
     world.set_image("image:2").step();
     world.step();
@@ -114,7 +114,7 @@ fn an_undone_rollout_is_not_complete_for_a_fault_that_comes_and_goes() {
     assert_eq!(reason(&world), "InvalidSpec");
     world.set(json!({"replicas": 4})).step();
     assert_ne!(reason(&world), "RolloutComplete", "none is available");
-    world.rest();
+    world.converge();
     assert_eq!(
         (world.available(), reason(&world).as_str()),
         (4, "RolloutComplete")
@@ -122,18 +122,18 @@ fn an_undone_rollout_is_not_complete_for_a_fault_that_comes_and_goes() {
 }
 
 #[test]
-fn a_paused_rollout_is_not_complete_where_claims_have_all_that_there_may_be() {
+fn a_paused_rollout_is_not_complete_where_claims_use_up_max_total() {
     let mut world = World::full(2, json!({"capacity": {"maxTotal": 2}}));
     (0..2).for_each(|n| {
         world.claim(&format!("run-{n}"), json!({}));
     });
-    world.rest();
+    world.converge();
     let old = world.update();
     world.set(json!({"updateStrategy": {"paused": true}}));
     world.set_image("image:2").step();
     assert_eq!(reason(&world), "Paused");
     world.sandboxes.clear();
-    world.rest();
+    world.converge();
     let mut revisions = world.unclaimed().map(|sandbox| sandbox.revision.as_str());
     assert!(revisions.all(|revision| revision == old));
 }

@@ -1,4 +1,4 @@
-//! A small world of one pool: build it in a few lines, read the plan, apply it, and let time pass.
+//! Builds a small world of one pool, plans it and applies the plans.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -34,8 +34,8 @@ pub struct World {
     pub creation: Creation,
     pub failures: BTreeMap<String, WarmUpFailures>,
     pub recent_claims: Vec<Timestamp>,
-    /// What the PodTemplate that the pool names is, or what is wrong with it.
-    pub found: Option<Result<Arc<Template>, PoolError>>,
+    /// The PodTemplate that the pool names, or why it cannot be used. `None` means an inline template.
+    pub pod_template: Option<Result<Arc<Template>, PoolError>>,
     pub counter: u64,
 }
 
@@ -59,15 +59,15 @@ impl World {
             creation: Creation::Open,
             failures: BTreeMap::new(),
             recent_claims: Vec::new(),
-            found: None,
+            pod_template: None,
             counter: 0,
         }
     }
 
-    /// The same pool, full and at rest.
+    /// A pool of `replicas` after it has converged.
     pub fn full(replicas: usize, fields: Value) -> Self {
         let mut world = Self::new(replicas, fields);
-        world.rest();
+        world.converge();
         world
     }
 
@@ -91,8 +91,8 @@ impl World {
         });
         let stored = json!({"metadata": metadata, "spec": self.spec, "status": self.status});
         let pool = Pool::read(&serde_json::from_value::<StoredPool>(stored).unwrap());
-        match &self.found {
-            Some(found) => pool.with_template(found.clone()),
+        match &self.pod_template {
+            Some(template) => pool.with_template(template.clone()),
             None => pool,
         }
     }
@@ -114,7 +114,7 @@ impl World {
         self
     }
 
-    /// Adds an unclaimed sandbox of `revision`, Running and Ready unless told otherwise by `change`.
+    /// Adds an unclaimed sandbox of `revision`, and applies `change` after it is Running and Ready.
     pub fn sandbox(&mut self, name: &str, revision: &str, change: impl FnOnce(&mut Sandbox)) -> &mut Self {
         let mut sandbox = self.warming(name, revision);
         self.make_ready(&mut sandbox);
@@ -163,9 +163,9 @@ impl World {
     pub fn snapshot(&self) -> PoolSnapshot {
         let pool = self.pool();
         let held = |claim: &Claim| {
-            let of = |s: &&Sandbox| matches!(&s.owner, Owner::Claim { uid, .. } if *uid == claim.uid);
-            let kept = self.sandboxes.values().filter(of);
-            kept.filter(|s| !s.terminating && !s.finished()).count()
+            let is_owned = |s: &&Sandbox| matches!(&s.owner, Owner::Claim { uid, .. } if *uid == claim.uid);
+            let owned = self.sandboxes.values().filter(is_owned);
+            owned.filter(|s| !s.terminating && !s.finished()).count()
         };
         PoolSnapshot {
             now: self.now,
@@ -210,7 +210,7 @@ impl World {
         planner::plan(&self.snapshot())
     }
 
-    /// Plans, and applies everything the way the API server would.
+    /// Plans, and applies every action as the API server would.
     pub fn step(&mut self) -> Plan {
         let plan = self.plan();
         self.store(&plan);
@@ -256,9 +256,12 @@ impl World {
     }
 
     pub fn available(&self) -> usize {
-        let gate = self.pool().spec.availability_rule;
+        let availability_rule = self.pool().spec.availability_rule;
         self.unclaimed()
-            .filter(|s| s.available_at(&gate).is_some_and(|at| at <= self.now))
+            .filter(|s| {
+                s.available_at(&availability_rule)
+                    .is_some_and(|at| at <= self.now)
+            })
             .count()
     }
 
@@ -269,25 +272,25 @@ impl World {
             .find(|s| matches!(&s.owner, Owner::Claim { uid: owner, .. } if owner == uid))
     }
 
-    /// The status as it was written last.
+    /// The status that the last step wrote.
     pub fn written(&self) -> PoolStatus {
         serde_json::from_value(self.status.clone()).unwrap()
     }
 
-    /// Reason and message of its condition `Progressing`.
+    /// Reason and message of the pool's condition `Progressing`.
     pub fn progressing(&self) -> (String, String) {
         let conditions = self.written().conditions;
         let condition = conditions.into_iter().find(|c| c.type_ == "Progressing").unwrap();
         (condition.reason, condition.message)
     }
 
-    /// Revision of the present template.
+    /// Revision of the pool's current template.
     pub fn update(&self) -> String {
         self.plan().revisions.update.hash
     }
 }
 
-/// Merges `fields` into `value`, lists replaced as a whole.
+/// Merges `fields` into `value`. Replaces lists as a whole.
 fn merge(value: &mut Value, fields: Value) {
     match (value, fields) {
         (Value::Object(into), Value::Object(fields)) => {

@@ -1,8 +1,8 @@
-//! Published stories of rollouts, replayed through `warmpool plan` as users call it. `stories.yaml` holds them and
-//! says what each figure means.
+//! Replays published rollouts through `warmpool plan` and compares the numbers.
 //!
-//! The published planner either scales or replaces in a pass; this one does both in the same. So what is compared are
-//! the numbers, and they must come out of the figures by one rule, see [`Moves::published`].
+//! `stories.yaml` holds the rollouts and defines each figure. The published planner either scales or replaces in one pass, and
+//! this planner does both. So the test compares numbers of created and deleted sandboxes, which [`Moves::published`] derives
+//! from the figures.
 
 // A test may panic: that is how it fails.
 #![allow(
@@ -19,7 +19,7 @@ use pool::Snapshot;
 use std::fmt;
 use story::{Figures, Sandboxes, Step, Story};
 
-/// Steps that are published, and of those the ones for which this project has a rule of its own.
+/// Number of published steps, and of steps for which this project has a rule of its own.
 const PUBLISHED: usize = 37;
 const RESTATED: usize = 1;
 
@@ -54,22 +54,24 @@ impl fmt::Display for Moves {
 }
 
 impl Moves {
-    /// What the figures come to in one pass: what is missing is created; evicted sandboxes go, warming ones freely and
-    /// available ones as far as they may; then the surplus, then what is to move, as far as the moves and those still
-    /// warming stay within their limit. An evicted old sandbox has moved when it goes.
+    /// The moves of one pass that the figures require.
+    ///
+    /// The pass creates the missing sandboxes. It deletes all evicted warming sandboxes, and up to `may_go` available ones:
+    /// first the evicted, then the surplus. Last it replaces old sandboxes while the replaced and the warming ones stay within
+    /// `move_limit`; an evicted old sandbox counts as replaced.
     fn published(has: &Sandboxes, figures: &Figures) -> Self {
         let mut may_go = figures.may_go;
-        let mut take = |wanted: usize| {
-            let taken = wanted.min(may_go);
-            may_go -= taken;
-            taken
+        let mut within_limit = |wanted: usize| {
+            let allowed = wanted.min(may_go);
+            may_go -= allowed;
+            allowed
         };
-        let evicted_old = take(has.old_evicted);
-        let evicted_new = take(has.new_evicted);
-        let surplus_old = take(figures.surplus_old);
-        let surplus_new = take(figures.surplus - figures.surplus_old);
-        let room = figures.move_limit.saturating_sub(has.new_warming);
-        let moved = figures.to_move.min(room).saturating_sub(evicted_old);
+        let evicted_old = within_limit(has.old_evicted);
+        let evicted_new = within_limit(has.new_evicted);
+        let surplus_old = within_limit(figures.surplus_old);
+        let surplus_new = within_limit(figures.surplus - figures.surplus_old);
+        let moves_left = figures.move_limit.saturating_sub(has.new_warming);
+        let moved = figures.to_move.min(moves_left).saturating_sub(evicted_old);
         Self {
             created_new: figures.missing - figures.missing_old,
             created_old: figures.missing_old,
@@ -85,22 +87,23 @@ impl Moves {
     }
 }
 
-fn told(check: impl Fn(&Story, &Step, &Snapshot) -> Option<String>) {
-    let mut faults = Vec::new();
+/// Fails with the differences that `check` finds over all steps.
+fn check_every_step(check: impl Fn(&Story, &Step, &Snapshot) -> Option<String>) {
+    let mut differences = Vec::new();
     for story in story::all() {
         for (number, step) in story.steps.iter().enumerate() {
             let snapshot = Snapshot::plan(&story.pool, step);
-            if let Some(fault) = check(&story, step, &snapshot) {
-                faults.push(format!("{}, step {}: {fault}", story.story, number + 1));
+            if let Some(difference) = check(&story, step, &snapshot) {
+                differences.push(format!("{}, step {}: {difference}", story.story, number + 1));
             }
         }
     }
-    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
 #[test]
 fn every_published_step_creates_and_deletes_the_published_numbers() {
-    told(|_, step, snapshot| {
+    check_every_step(|_, step, snapshot| {
         let figures = step.ours.as_ref().unwrap_or(&step.figures);
         let published = Moves::published(&step.has, figures);
         (snapshot.moves != published).then(|| format!("published: {published}; planned: {}", snapshot.moves))
@@ -108,17 +111,17 @@ fn every_published_step_creates_and_deletes_the_published_numbers() {
 }
 
 #[test]
-fn the_status_tells_how_many_sandboxes_are_still_to_move() {
-    told(|_, step, snapshot| {
+fn the_status_shows_how_many_sandboxes_are_still_to_move() {
+    check_every_step(|_, step, snapshot| {
         let to_move = snapshot.to_move();
         (to_move != step.figures.to_move)
-            .then(|| format!("published: {}; the status tells {to_move}", step.figures.to_move))
+            .then(|| format!("published: {}; the status shows {to_move}", step.figures.to_move))
     });
 }
 
 #[test]
-fn the_status_counts_what_is_there() {
-    told(|_, step, snapshot| {
+fn the_status_counts_the_existing_sandboxes() {
+    check_every_step(|_, step, snapshot| {
         let has = &step.has;
         let expected = [
             ("replicas", has.all()),
@@ -132,9 +135,9 @@ fn the_status_counts_what_is_there() {
     });
 }
 
-/// Published is only that the sandboxes of such a step are all new; that no rollout is under way follows.
+/// The source only says that all sandboxes of a finished step are new. The end of the rollout follows from that.
 #[test]
-fn a_pool_is_finished_where_the_plan_of_the_step_before_says_so() {
+fn a_pool_is_finished_where_the_plan_of_the_step_before_completes_its_rollout() {
     let mut finished = 0;
     for story in story::all() {
         for pair in story.steps.windows(2).filter(|pair| pair[1].finished) {
@@ -148,7 +151,7 @@ fn a_pool_is_finished_where_the_plan_of_the_step_before_says_so() {
         .flat_map(|s| &s.steps)
         .filter(|s| s.finished)
         .count();
-    assert_eq!(finished, marked, "a first step follows none");
+    assert_eq!(finished, marked, "a finished step is not the first of its story");
 }
 
 #[test]
@@ -164,6 +167,6 @@ fn no_published_step_is_left_out_and_each_rule_of_our_own_has_its_reason() {
             "{step:?} needs a reason"
         );
         let (ours, theirs) = (step.ours.as_ref(), Some(&step.figures));
-        assert_ne!(ours, theirs, "{step:?} is no other rule");
+        assert_ne!(ours, theirs, "{step:?} has the published figures");
     }
 }

@@ -1,4 +1,4 @@
-//! A step as the documents that `kubectl get -o yaml` would print, and what `warmpool plan` makes of them.
+//! Runs `warmpool plan` on a step, written as `kubectl get -o yaml` prints objects.
 
 use crate::Moves;
 use crate::story::Step;
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 const OLD: &str = "image:1";
 const NEW: &str = "image:2";
 
-/// What was planned for one step.
+/// The plan of one step.
 pub struct Snapshot {
     pub moves: Moves,
     pub status: Value,
@@ -18,19 +18,19 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Plans the step; `pool` are the fields that all steps of its story share.
+    /// Plans the step. `pool` holds the fields that all steps of the story share.
     pub fn plan(pool: &Map<String, Value>, step: &Step) -> Self {
         let mut fields = pool.clone();
         fields.extend(step.pool.clone());
         let replicas = fields.remove("replicas").unwrap_or_else(|| json!(0));
-        // The field is written even where it is 0, since its default is another.
+        // The stories write 0 by leaving the field out, and the default of the API is not 0.
         fields.entry("maxUnavailable").or_insert_with(|| json!(0));
         let (old, new) = (revision(OLD), revision(NEW));
         let current = if step.finished { &new } else { &old };
         let mut documents = vec![
-            document(NEW, &replicas, &Value::Object(fields), current),
-            stored(OLD, &old, 1),
-            stored(NEW, &new, 2),
+            pool_document(NEW, &replicas, &Value::Object(fields), current),
+            stored_revision(OLD, &old, 1),
+            stored_revision(NEW, &new, 2),
         ];
         let has = &step.has;
         let sets = [
@@ -52,14 +52,14 @@ impl Snapshot {
         }
     }
 
-    /// Sandboxes still to move, by the status alone: what the update revision lacks, but no more than there are
-    /// beyond what shall stay on the old one.
+    /// Sandboxes still to move, from the status alone: those that the update revision lacks, but at most the old ones that
+    /// the partition does not keep.
     pub fn to_move(&self) -> usize {
         let number = |field: &str| self.status[field].as_i64().unwrap();
         let lacking = number("expectedUpdated") - number("updated");
         let kept = self.replicas - number("expectedUpdated");
-        let beyond = number("replicas") - number("updated") - kept;
-        usize::try_from(lacking.min(beyond).max(0)).unwrap()
+        let not_kept = number("replicas") - number("updated") - kept;
+        usize::try_from(lacking.min(not_kept).max(0)).unwrap()
     }
 }
 
@@ -74,7 +74,7 @@ fn moves(planned: &Value, documents: &[Value], new: &str) -> Moves {
                 let name = &action["pod"];
                 assert!(gone.insert(name.to_string()), "{name} is deleted twice");
                 let pod = documents.iter().find(|d| d["metadata"]["name"] == *name);
-                let pod = pod.expect("a pod that is deleted is one that was there");
+                let pod = pod.expect("the plan deletes only pods of the input");
                 let ready = pod["status"]["conditions"][0]["status"] == "True";
                 let sides = if ready {
                     &mut moves.deleted_available
@@ -87,7 +87,7 @@ fn moves(planned: &Value, documents: &[Value], new: &str) -> Moves {
                     sides.old += 1;
                 }
             }
-            other => panic!("{other} has no place in a rollout: {planned}"),
+            other => panic!("{other} is no action of a rollout: {planned}"),
         }
     }
     moves
@@ -97,7 +97,7 @@ fn template(image: &str) -> Value {
     json!({"spec": {"containers": [{"name": "main", "image": image}]}})
 }
 
-fn document(image: &str, replicas: &Value, strategy: &Value, current: &str) -> Value {
+fn pool_document(image: &str, replicas: &Value, strategy: &Value, current: &str) -> Value {
     json!({
         "apiVersion": "warmpool.dev/v1alpha1",
         "kind": "Pool",
@@ -107,13 +107,13 @@ fn document(image: &str, replicas: &Value, strategy: &Value, current: &str) -> V
     })
 }
 
-/// The short hash of the template with that image, as the binary itself names it.
+/// The revision of the template with `image`, as the binary names it.
 fn revision(image: &str) -> String {
-    let planned = warmpool_plan(&[document(image, &json!(0), &json!({}), "")]);
+    let planned = warmpool_plan(&[pool_document(image, &json!(0), &json!({}), "")]);
     planned["status"]["updateRevision"].as_str().unwrap().to_string()
 }
 
-fn stored(image: &str, hash: &str, number: i64) -> Value {
+fn stored_revision(image: &str, hash: &str, number: i64) -> Value {
     json!({
         "apiVersion": "apps/v1",
         "kind": "ControllerRevision",
@@ -166,7 +166,7 @@ fn owner() -> Value {
     })
 }
 
-/// What `warmpool plan -f - -o json` says of the one pool among the documents.
+/// The plan that `warmpool plan -f - -o json` prints for the only pool among the documents.
 fn warmpool_plan(documents: &[Value]) -> Value {
     let list = json!({"apiVersion": "v1", "kind": "List", "items": documents});
     let mut child = Command::new(env!("CARGO_BIN_EXE_warmpool"))

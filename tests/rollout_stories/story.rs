@@ -1,4 +1,4 @@
-//! The stories as `stories.yaml` writes them.
+//! Reads the stories of `stories.yaml`.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};

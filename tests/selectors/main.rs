@@ -1,4 +1,4 @@
-//! Which of several pools serves a claim with a selector.
+//! Checks which of several pools serves a claim with a selector.
 
 // A test may panic: that is how it fails.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
@@ -80,8 +80,8 @@ fn serving_pools(index: &Index) -> Vec<String> {
     keys.iter().filter(serves).map(|key| key.name.clone()).collect()
 }
 
-/// Pools `a`, `b` and `c`, with so many available sandboxes.
-fn with(stock: [usize; 3]) -> Index {
+/// Pools `a`, `b` and `c` with these numbers of available sandboxes, and the waiting claim `run`.
+fn pools_with(stock: [usize; 3]) -> Index {
     let mut index = Index::default();
     for (name, count) in ["a", "b", "c"].iter().zip(stock) {
         pool(&mut index, name, json!({}));
@@ -95,21 +95,21 @@ fn with(stock: [usize; 3]) -> Index {
 
 #[test]
 fn the_pool_with_the_most_available_serves_the_claim_and_ties_go_by_name() {
-    assert_eq!(serving_pools(&with([1, 3, 2])), ["b"]);
-    assert_eq!(serving_pools(&with([2, 0, 2])), ["a"]);
-    assert_eq!(serving_pools(&with([0, 0, 0])), ["a"]);
+    assert_eq!(serving_pools(&pools_with([1, 3, 2])), ["b"]);
+    assert_eq!(serving_pools(&pools_with([2, 0, 2])), ["a"]);
+    assert_eq!(serving_pools(&pools_with([0, 0, 0])), ["a"]);
 }
 
 #[test]
-fn it_moves_to_whichever_can_serve_first() {
-    let mut index = with([0, 0, 0]);
+fn a_claim_moves_to_the_pool_that_can_serve_it_first() {
+    let mut index = pools_with([0, 0, 0]);
     pod(&mut index, "c", "c-0", "new", None);
     assert_eq!(serving_pools(&index), ["c"]);
 }
 
 #[test]
 fn a_pool_that_may_create_goes_before_a_pool_that_may_not() {
-    let mut index = with([0, 0, 0]);
+    let mut index = pools_with([0, 0, 0]);
     pool(&mut index, "a", json!({"spec": {"capacity": {"maxTotal": 0}}}));
     assert_eq!(serving_pools(&index), ["b"]);
     pool(&mut index, "b", json!({"spec": {"replicas": "many"}}));
@@ -117,8 +117,8 @@ fn a_pool_that_may_create_goes_before_a_pool_that_may_not() {
 }
 
 #[test]
-fn only_sandboxes_that_would_do_count() {
-    let mut index = with([0, 0, 1]);
+fn only_sandboxes_that_the_claim_accepts_count() {
+    let mut index = pools_with([0, 0, 1]);
     for number in 0..3 {
         pod(&mut index, "a", &format!("a-{number}"), "old", None);
     }
@@ -129,26 +129,26 @@ fn only_sandboxes_that_would_do_count() {
 
 #[test]
 fn a_claim_stays_with_the_pool_whose_sandbox_it_holds() {
-    let mut index = with([0, 0, 5]);
+    let mut index = pools_with([0, 0, 5]);
     claim(&mut index, json!({"spec": {"replicas": 2}}));
     pod(&mut index, "b", "b-0", "new", Some("run"));
     assert_eq!(serving_pools(&index), ["b"]);
 }
 
 #[test]
-fn it_stays_with_the_pool_of_a_sandbox_that_is_not_seen_to_be_its_own_yet() {
-    let mut index = with([1, 3, 0]);
+fn a_claim_stays_with_the_pool_of_a_sandbox_whose_binding_the_watch_has_not_shown() {
+    let mut index = pools_with([1, 3, 0]);
     claim(
         &mut index,
         json!({"metadata": {"resourceVersion": "2"}, "spec": {"replicas": 2}}),
     );
-    let given = index.pod(&Key::new("default", "a-0")).unwrap();
-    index.expectations.binding(&given, "run");
+    let assigned = index.pod(&Key::new("default", "a-0")).unwrap();
+    index.expectations.binding(&assigned, "run");
     assert_eq!(serving_pools(&index), ["a"]);
 }
 
 #[test]
-fn every_pool_that_would_do_is_reconciled_when_a_claim_comes_and_no_other() {
+fn every_matching_pool_is_reconciled_when_a_claim_comes_and_no_other() {
     let mut index = Index::default();
     for name in ["a", "b"] {
         pool(&mut index, name, json!({}));
@@ -159,8 +159,8 @@ fn every_pool_that_would_do_is_reconciled_when_a_claim_comes_and_no_other() {
         json!({"metadata": {"labels": {"lang": "ruby"}}}),
     );
     let to_reconcile = claim(&mut index, json!({}));
-    let touched = |name: &str| to_reconcile.contains(&ReconcileRequest::Pool(Key::new("default", name)));
-    assert!(touched("a") && touched("b") && !touched("other"));
+    let is_requested = |name: &str| to_reconcile.contains(&ReconcileRequest::Pool(Key::new("default", name)));
+    assert!(is_requested("a") && is_requested("b") && !is_requested("other"));
     let to_reconcile = pool(&mut index, "other", json!({}));
     assert!(to_reconcile.contains(&ReconcileRequest::Claim(Key::new("default", "run"))));
     assert_eq!(serving_pools(&index), ["a"]);
@@ -168,7 +168,7 @@ fn every_pool_that_would_do_is_reconciled_when_a_claim_comes_and_no_other() {
 
 #[test]
 fn a_pool_that_leaves_a_claim_to_another_has_that_pool_reconciled_once() {
-    let mut index = with([0, 2, 0]);
+    let mut index = pools_with([0, 2, 0]);
     let b = [ReconcileRequest::Pool(Key::new("default", "b"))];
     let selected_pools = snapshot(&index, "a").selected_pools;
     assert_eq!(index.assign_pools(&selected_pools), b);
@@ -179,7 +179,7 @@ fn a_pool_that_leaves_a_claim_to_another_has_that_pool_reconciled_once() {
 
 #[test]
 fn another_pool_is_selected_when_the_assigned_pool_is_being_deleted_or_gone() {
-    let mut index = with([1, 0, 0]);
+    let mut index = pools_with([1, 0, 0]);
     let waiting = index.claim(&Key::new("default", "run")).unwrap();
     let a = [ReconcileRequest::Pool(Key::new("default", "a"))];
     let selected_pools = snapshot(&index, "a").selected_pools;
@@ -194,7 +194,7 @@ fn another_pool_is_selected_when_the_assigned_pool_is_being_deleted_or_gone() {
 
 #[test]
 fn the_pool_that_a_claim_leaves_is_reconciled_too() {
-    let mut index = with([0, 1, 0]);
+    let mut index = pools_with([0, 1, 0]);
     let selected_pools = snapshot(&index, "b").selected_pools;
     index.assign_pools(&selected_pools);
     for number in 0..2 {
@@ -207,42 +207,46 @@ fn the_pool_that_a_claim_leaves_is_reconciled_too() {
 
 #[test]
 fn a_claim_keeps_its_pool_until_another_is_better() {
-    let refused = json!({"status": {"conditions": [{
+    let rejected = json!({"status": {"conditions": [{
         "type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "no",
         "lastTransitionTime": "2026-01-31T12:00:00Z",
     }]}});
-    let mut index = with([0, 0, 0]);
-    pool(&mut index, "a", refused);
+    let mut index = pools_with([0, 0, 0]);
+    pool(&mut index, "a", rejected);
     assert_eq!(serving_pools(&index), ["b"]);
     let selected_pools = snapshot(&index, "b").selected_pools;
     index.assign_pools(&selected_pools);
     pool(&mut index, "a", json!({}));
-    assert_eq!(serving_pools(&index), ["b"], "b makes one for it");
+    assert_eq!(
+        serving_pools(&index),
+        ["b"],
+        "pool b creates a sandbox for the claim"
+    );
     pod(&mut index, "a", "a-0", "new", None);
     assert_eq!(serving_pools(&index), ["a"]);
 }
 
 #[test]
 fn a_claim_whose_binding_is_rejected_counts_where_it_is_tried_again() {
-    let mut index = with([0, 1, 0]);
+    let mut index = pools_with([0, 1, 0]);
     let selected_pools = snapshot(&index, "b").selected_pools;
     index.assign_pools(&selected_pools);
     let waiting = index.claim(&Key::new("default", "run")).unwrap();
     index.expectations.in_flight("run");
-    assert!(serving_pools(&index).is_empty(), "its first binding is under way");
+    assert!(serving_pools(&index).is_empty(), "the first binding is in flight");
     let again = index.note_rejection(&waiting, "not so");
     assert!(again.contains(&ReconcileRequest::Pool(Key::new("default", "b"))));
     assert_eq!(index.note_rejection(&waiting, "still not"), []);
-    let told = snapshot(&index, "b").claims;
-    assert!(told[0].waits() && told[0].needs() == 0);
-    let counted = index.stats(now());
-    let of = |pool: &str| counted[&Key::new("default", pool)].waiting;
-    assert_eq!([of("a"), of("b"), of("c")], [0, 1, 0]);
+    let claims = snapshot(&index, "b").claims;
+    assert!(claims[0].waits() && claims[0].needs() == 0);
+    let stats = index.stats(now());
+    let waiting_in = |pool: &str| stats[&Key::new("default", pool)].waiting;
+    assert_eq!([waiting_in("a"), waiting_in("b"), waiting_in("c")], [0, 1, 0]);
 }
 
 #[test]
 fn a_claim_for_the_latest_keeps_no_old_sandbox_from_others() {
-    let mut index = with([0, 0, 0]);
+    let mut index = pools_with([0, 0, 0]);
     pod(&mut index, "c", "c-0", "old", None);
     let latest = json!({
         "metadata": {"name": "latest", "uid": "latest", "creationTimestamp": "2026-01-31T11:00:00Z"},
@@ -257,8 +261,8 @@ fn a_claim_for_the_latest_keeps_no_old_sandbox_from_others() {
 }
 
 #[test]
-fn a_later_claim_does_not_count_on_what_an_earlier_claim_waits_for() {
-    let mut index = with([2, 1, 0]);
+fn a_later_claim_does_not_count_on_sandboxes_that_an_earlier_claim_waits_for() {
+    let mut index = pools_with([2, 1, 0]);
     claim(
         &mut index,
         json!({"metadata": {"creationTimestamp": "2026-01-31T12:00:01Z"}}),
@@ -275,8 +279,8 @@ fn a_later_claim_does_not_count_on_what_an_earlier_claim_waits_for() {
 }
 
 #[test]
-fn claims_that_come_together_spread_over_what_there_is() {
-    let mut index = with([2, 1, 0]);
+fn claims_that_come_together_spread_over_the_available_sandboxes() {
+    let mut index = pools_with([2, 1, 0]);
     for name in ["second", "third"] {
         claim(&mut index, json!({"metadata": {"name": name, "uid": name}}));
     }
@@ -286,7 +290,7 @@ fn claims_that_come_together_spread_over_what_there_is() {
 
 #[test]
 fn a_pool_that_can_never_have_enough_goes_after_a_pool_that_can() {
-    let mut index = with([2, 0, 0]);
+    let mut index = pools_with([2, 0, 0]);
     pool(&mut index, "a", json!({"spec": {"capacity": {"maxTotal": 2}}}));
     claim(&mut index, json!({"spec": {"replicas": 3}}));
     assert_eq!(serving_pools(&index), ["b"]);
@@ -294,7 +298,7 @@ fn a_pool_that_can_never_have_enough_goes_after_a_pool_that_can() {
 
 #[test]
 fn another_pool_is_selected_when_the_labels_of_the_assigned_pool_change() {
-    let mut index = with([1, 0, 0]);
+    let mut index = pools_with([1, 0, 0]);
     let waiting = index.claim(&Key::new("default", "run")).unwrap();
     let selected_pools = snapshot(&index, "a").selected_pools;
     index.assign_pools(&selected_pools);
@@ -307,7 +311,7 @@ fn another_pool_is_selected_when_the_labels_of_the_assigned_pool_change() {
 
 #[test]
 fn a_claim_that_holds_sandboxes_of_a_pool_keeps_the_pool_whatever_its_labels() {
-    let mut index = with([0, 5, 0]);
+    let mut index = pools_with([0, 5, 0]);
     claim(&mut index, json!({"spec": {"replicas": 2}}));
     pod(&mut index, "a", "a-0", "new", Some("run"));
     pool(&mut index, "a", json!({"metadata": {"labels": {"lang": "ruby"}}}));
@@ -320,8 +324,8 @@ fn presence(index: &Index) -> PoolPresence {
 }
 
 #[test]
-fn a_pool_that_is_being_deleted_serves_nobody() {
-    let mut index = with([1, 1, 1]);
+fn a_pool_that_is_being_deleted_serves_no_claim() {
+    let mut index = pools_with([1, 1, 1]);
     let deleted = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
     for name in ["a", "b"] {
         pool(&mut index, name, deleted.clone());
@@ -333,15 +337,15 @@ fn a_pool_that_is_being_deleted_serves_nobody() {
 
 #[test]
 fn a_claim_that_holds_sandboxes_of_a_pool_that_is_gone_is_served_by_no_other() {
-    let mut index = with([0, 1, 0]);
+    let mut index = pools_with([0, 1, 0]);
     claim(&mut index, json!({"spec": {"replicas": 2}}));
     pod(&mut index, "gone", "gone-0", "new", Some("run"));
     assert_eq!(presence(&index), PoolPresence::Absent);
 }
 
 #[test]
-fn the_defaults_of_a_pool_say_what_would_do_there() {
-    let mut index = with([0, 0, 1]);
+fn the_defaults_of_a_pool_decide_which_of_its_sandboxes_count() {
+    let mut index = pools_with([0, 0, 1]);
     for number in 0..3 {
         pod(&mut index, "a", &format!("a-{number}"), "old", None);
     }
@@ -355,7 +359,7 @@ fn the_defaults_of_a_pool_say_what_would_do_there() {
 
 #[test]
 fn a_claim_for_more_than_a_pool_ever_keeps_warm_goes_to_another() {
-    let mut index = with([1, 0, 0]);
+    let mut index = pools_with([1, 0, 0]);
     claim(&mut index, json!({"spec": {"replicas": 2, "onEmpty": "Wait"}}));
     assert_eq!(serving_pools(&index), ["a"], "no pool keeps two warm");
     pool(&mut index, "b", json!({"spec": {"capacity": {"minTotal": 2}}}));
@@ -364,7 +368,7 @@ fn a_claim_for_more_than_a_pool_ever_keeps_warm_goes_to_another() {
 
 #[test]
 fn a_half_bound_claim_is_published_with_the_defaults_of_the_pool_whose_sandboxes_it_holds() {
-    let mut index = with([0, 5, 0]);
+    let mut index = pools_with([0, 5, 0]);
     let defaults = json!({"lifetimeSeconds": 60});
     pool(&mut index, "a", json!({"spec": {"claimDefaults": defaults}}));
     pod(&mut index, "a", "a-0", "new", Some("run"));
@@ -376,7 +380,7 @@ fn a_half_bound_claim_is_published_with_the_defaults_of_the_pool_whose_sandboxes
 
 #[test]
 fn a_claim_that_ends_unbound_keeps_the_defaults_of_its_assigned_pool() {
-    let mut index = with([0, 0, 0]);
+    let mut index = pools_with([0, 0, 0]);
     let defaults = json!({"ttlSecondsAfterFinished": 600});
     pool(&mut index, "a", json!({"spec": {"claimDefaults": defaults}}));
     let selected_pools = snapshot(&index, "a").selected_pools;

@@ -1,10 +1,9 @@
-//! The index, fed as the watches feed it: what has been written and is not seen yet.
+//! Checks the index with watch events, late answers and writes that the watch has not shown.
 
 // A test may panic: that is how it fails.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use jiff::Timestamp;
-
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashSet};
 use std::time::Instant;
@@ -43,45 +42,45 @@ fn claim(version: u32, phase: &str) -> StoredClaim {
     serde_json::from_value(claim).unwrap()
 }
 
-fn view(index: &Index) -> PoolSnapshot {
+fn snapshot(index: &Index) -> PoolSnapshot {
     index
         .pool_snapshot(&Key::new("default", "python"), Timestamp::UNIX_EPOCH, 0)
         .unwrap()
 }
 
 #[test]
-fn a_claim_whose_waiting_was_just_written_down_is_not_passed_over() {
+fn a_claim_whose_pending_status_was_just_written_is_still_served() {
     let mut index = index();
-    let claim = view(&index).claims[0].claim.clone();
+    let claim = snapshot(&index).claims[0].claim.clone();
     index.published_claim(&claim, Some(Phase::Pending), Some("11"));
-    assert!(view(&index).claims[0].needs() == 1);
+    assert!(snapshot(&index).claims[0].needs() == 1);
     assert_eq!(
         index.as_written(&claim).resource_version,
         "11",
-        "the binding has to build on that write"
+        "the binding has to name the version of this write"
     );
 }
 
 #[test]
 fn a_claim_that_was_just_bound_is_not_served_again_while_the_watch_lags() {
     let mut index = index();
-    let bound = view(&index).claims[0].claim.clone();
+    let bound = snapshot(&index).claims[0].claim.clone();
     index.published_claim(&bound, Some(Phase::Bound), Some("12"));
-    assert!(view(&index).claims[0].needs() == 0);
+    assert!(snapshot(&index).claims[0].needs() == 0);
     index.apply_claim(&claim(11, "Pending"), true, Timestamp::UNIX_EPOCH);
     assert!(
-        view(&index).claims[0].needs() == 0,
-        "an event from before that write"
+        snapshot(&index).claims[0].needs() == 0,
+        "the event is older than the write"
     );
     index.apply_claim(&claim(12, "Bound"), true, Timestamp::UNIX_EPOCH);
-    assert!(view(&index).claims.is_empty());
+    assert!(snapshot(&index).claims.is_empty());
     assert!(!index.awaits("claim"));
 }
 
 #[test]
-fn a_write_that_the_watch_has_shown_before_the_answer_came_is_not_waited_for() {
+fn a_write_that_the_watch_has_shown_before_the_answer_is_not_expected() {
     let mut index = index();
-    let waiting = view(&index).claims[0].claim.clone();
+    let waiting = snapshot(&index).claims[0].claim.clone();
     index.apply_claim(&claim(11, "Pending"), true, Timestamp::UNIX_EPOCH);
     index.published_claim(&waiting, Some(Phase::Pending), Some("11"));
     assert!(!index.awaits("claim"));
@@ -114,13 +113,13 @@ fn pod(version: u32) -> StoredPod {
 }
 
 #[test]
-fn a_late_event_does_not_take_a_revision_back() {
+fn a_late_event_does_not_restore_an_older_revision() {
     let mut index = index();
     assert!(!index.apply_revision(&revision(3, 30)).is_empty());
     assert!(index.apply_revision(&revision(1, 20)).is_empty());
-    assert_eq!(view(&index).revisions[0].number, 3);
+    assert_eq!(snapshot(&index).revisions[0].number, 3);
     assert!(!index.apply_revision(&revision(4, 40)).is_empty());
-    assert_eq!(view(&index).revisions[0].number, 4);
+    assert_eq!(snapshot(&index).revisions[0].number, 4);
 }
 
 #[test]
@@ -128,31 +127,38 @@ fn a_late_answer_does_not_bring_back_a_revision_that_is_gone() {
     let mut index = index();
     let before = index.watch_progress();
     index.learn_revision(&revision(1, 20), before);
-    assert_eq!(view(&index).revisions.len(), 1, "the answer came first");
+    assert_eq!(
+        snapshot(&index).revisions.len(),
+        1,
+        "the answer came before the watch event"
+    );
     index.apply_revision(&revision(1, 20));
     index.delete_revision(&revision(1, 21));
     index.learn_revision(&revision(1, 20), before);
-    assert!(view(&index).revisions.is_empty());
+    assert!(snapshot(&index).revisions.is_empty());
 }
 
 #[test]
 fn a_late_read_does_not_bring_back_a_pod_that_is_gone() {
     let (mut index, key) = (index(), Key::new("default", "python-1"));
-    let asked = index.watch_progress();
+    let before = index.watch_progress();
     index.apply_pod(&pod(20));
     index.delete_pod(&pod(21));
-    index.learn_pod(&pod(20), asked);
-    index.confirm(&key, Some(&pod(20)), asked);
+    index.learn_pod(&pod(20), before);
+    index.confirm(&key, Some(&pod(20)), before);
     assert!(index.pod(&key).is_none());
-    index.learn_pod(&pod(22), asked);
-    assert!(index.pod(&key).is_some(), "the watch has not told of that yet");
+    index.learn_pod(&pod(22), before);
+    assert!(index.pod(&key).is_some(), "the watch has not shown this version");
     index.retain_pods(&HashSet::new());
-    index.learn_pod(&pod(23), asked);
-    assert!(index.pod(&key).is_none(), "it may have gone before the list");
+    index.learn_pod(&pod(23), before);
+    assert!(
+        index.pod(&key).is_none(),
+        "the pod may have been deleted before the list"
+    );
 }
 
 #[test]
-fn a_late_read_does_not_take_away_a_pod_that_came_after_it() {
+fn a_late_read_does_not_remove_a_pod_that_the_watch_added_after_it() {
     let (mut index, key) = (index(), Key::new("default", "python-1"));
     let before = index.watch_progress();
     index.apply_pod(&pod(20));
@@ -164,16 +170,16 @@ fn a_late_read_does_not_take_away_a_pod_that_came_after_it() {
 }
 
 #[test]
-fn what_a_list_does_not_have_any_more_leaves_nothing_behind() {
+fn an_object_that_a_list_no_longer_has_leaves_nothing_behind() {
     let mut index = index();
-    let claim = view(&index).claims[0].claim.clone();
+    let claim = snapshot(&index).claims[0].claim.clone();
     let failures = WarmUpFailures {
         count: 1,
         last: Timestamp::UNIX_EPOCH,
         not_running_reason: None,
     };
     let failed = BTreeMap::from([("abc".to_string(), failures)]);
-    let pool = view(&index).pool;
+    let pool = snapshot(&index).pool;
     let memory = index.pool_memory_mut(&pool).unwrap();
     memory.warm_up_failures = failed;
     memory.recent_claims.note(Timestamp::UNIX_EPOCH);
@@ -183,23 +189,23 @@ fn what_a_list_does_not_have_any_more_leaves_nothing_behind() {
     assert!(index.pool_memory(&pool).is_none());
     assert!(
         index.pool_memory_mut(&pool).is_none(),
-        "and nothing is noted of it later"
+        "nothing is remembered for a deleted pool"
     );
     assert!(!index.awaits("claim"));
 }
 
 #[test]
-fn a_pool_is_looked_at_when_a_sandbox_left_alone_changes_in_any_way() {
+fn a_pool_is_reconciled_on_any_change_of_a_sandbox_with_a_version_conflict() {
     let mut index = index();
     index.apply_pod(&pod(1));
-    assert_eq!(index.apply_pod(&pod(2)), [], "nothing of it matters");
+    assert_eq!(index.apply_pod(&pod(2)), [], "the planner ignores this change");
     index.expectations.conflicted(&Sandbox::read(&pod(2)).unwrap());
     let pool = ReconcileRequest::Pool(Key::new("default", "python"));
     assert_eq!(index.apply_pod(&pod(3)), [pool]);
 }
 
 #[test]
-fn a_claim_is_looked_at_when_a_sandbox_of_its_own_left_alone_changes_in_any_way() {
+fn a_claim_is_reconciled_on_any_change_of_its_sandbox_with_a_version_conflict() {
     let owned = |version| {
         let mut stored = pod(version);
         stored.metadata.owner_references = serde_json::from_value(json!([{
@@ -220,10 +226,10 @@ fn a_claim_is_looked_at_when_a_sandbox_of_its_own_left_alone_changes_in_any_way(
 }
 
 #[test]
-fn what_is_found_recreated_under_its_name_leaves_nothing_behind() {
+fn an_object_recreated_under_its_name_leaves_nothing_behind() {
     let mut index = index();
-    let claim = view(&index).claims[0].claim.clone();
-    let before = view(&index).pool;
+    let claim = snapshot(&index).claims[0].claim.clone();
+    let before = snapshot(&index).pool;
     let memory = index.pool_memory_mut(&before).unwrap();
     memory.recent_claims.note(Timestamp::UNIX_EPOCH);
     index.published_claim(&claim, Some(Phase::Pending), Some("11"));
@@ -232,57 +238,57 @@ fn what_is_found_recreated_under_its_name_leaves_nothing_behind() {
         reason: "NoneAvailable",
         message: String::new(),
     };
-    index.record_wait_reasons(&view(&index), vec![wait_reason]);
+    index.record_wait_reasons(&snapshot(&index), vec![wait_reason]);
     assert!(index.has_waited(&claim) && index.awaits("claim"));
     let mut another: StoredClaim = self::claim(12, "");
     another.metadata.uid = Some("another".into());
     index.apply_claim(&another, false, Timestamp::UNIX_EPOCH);
     index.retain_claims(&HashSet::from([claim.key.clone()]));
     assert!(!index.has_waited(&claim) && !index.awaits("claim"));
-    assert_eq!(view(&index).claims[0].claim.uid, "another");
+    assert_eq!(snapshot(&index).claims[0].claim.uid, "another");
 
     index.apply_pool(&pool("another", json!({})));
     index.retain_pools(&HashSet::from([Key::new("default", "python")]));
     assert!(index.pool_memory(&before).is_none());
-    assert_eq!(view(&index).pool.uid, "another");
+    assert_eq!(snapshot(&index).pool.uid, "another");
 }
 
 #[test]
-fn a_refused_claim_tells_its_refusal_until_there_is_another_reason_and_then_that_one() {
+fn a_rejected_claim_shows_the_rejection_until_there_is_another_reason() {
     let mut index = index();
-    let claim = view(&index).claims[0].claim.clone();
-    let judged = |index: &mut Index, reason| {
+    let claim = snapshot(&index).claims[0].claim.clone();
+    let records = |index: &mut Index, reason| {
         let wait_reason = WaitReason {
             uid: claim.uid.clone(),
             reason,
             message: String::new(),
         };
-        let view = view(index);
-        !index.record_wait_reasons(&view, vec![wait_reason]).is_empty()
+        let snapshot = snapshot(index);
+        !index.record_wait_reasons(&snapshot, vec![wait_reason]).is_empty()
     };
     _ = index.note_rejection(&claim, "not so");
     assert!(
-        !judged(&mut index, "NoneAvailable"),
-        "there is nothing to try for a moment"
+        !records(&mut index, "NoneAvailable"),
+        "the rejection is still the reason"
     );
-    assert!(judged(&mut index, "PoolPaused"));
-    assert!(judged(&mut index, "NoneAvailable"));
+    assert!(records(&mut index, "PoolPaused"));
+    assert!(records(&mut index, "NoneAvailable"));
     _ = index.note_rejection(&claim, "not so");
     index.end_rejection(&claim);
-    assert!(judged(&mut index, "NoneAvailable"));
+    assert!(records(&mut index, "NoneAvailable"));
 }
 
 #[test]
-fn claims_that_wait_are_looked_at_when_what_holds_for_them_changes() {
+fn waiting_claims_are_reconciled_when_their_defaults_change() {
     let mut index = index();
-    let waits = ReconcileRequest::Claim(Key::new("default", "run"));
-    assert!(!index.apply_pool(&pool("pool", json!({}))).contains(&waits));
+    let request = ReconcileRequest::Claim(Key::new("default", "run"));
+    assert!(!index.apply_pool(&pool("pool", json!({}))).contains(&request));
     let defaults = json!({"waitTimeoutSeconds": 5});
-    assert!(index.apply_pool(&pool("pool", defaults)).contains(&waits));
+    assert!(index.apply_pool(&pool("pool", defaults)).contains(&request));
 }
 
 #[test]
-fn what_became_of_an_earlier_write_tells_nothing_of_a_later_one() {
+fn the_outcome_of_an_earlier_write_does_not_confirm_a_later_one() {
     let (before, mut now): (Sandbox, Sandbox) =
         [1, 2].map(|version| Sandbox::read(&pod(version)).unwrap()).into();
     now.state = "warm".into();
@@ -292,19 +298,19 @@ fn what_became_of_an_earlier_write_tells_nothing_of_a_later_one() {
         Expectations::answered,
         Expectations::deleted,
     ];
-    for told in outcomes {
+    for report in outcomes {
         let mut expectations = Expectations::default();
         expectations.restoring(&before);
         assert!(expectations.seen(&now));
         expectations.binding(&now, "claim-1");
-        let noted = expectations.describe();
-        told(&mut expectations, &before);
-        assert_eq!(expectations.describe(), noted);
+        let expected = expectations.describe();
+        report(&mut expectations, &before);
+        assert_eq!(expectations.describe(), expected);
     }
 }
 
 #[test]
-fn a_live_read_tells_nothing_of_a_write_under_way() {
+fn a_live_read_does_not_confirm_a_write_in_flight() {
     let mut expectations = Expectations::default();
     let sandbox = Sandbox::read(&pod(1)).unwrap();
     let late = Instant::now() + 2 * EXPECTATION_TIMEOUT;
@@ -324,33 +330,35 @@ fn a_live_read_tells_nothing_of_a_write_under_way() {
     assert_eq!(
         expectations.len(),
         2,
-        "a read that was asked for before tells nothing of it"
+        "a read that started before the answer confirms nothing"
     );
-    let asked = ["python-1", "python-2"].map(|name| Key::new("default", name));
-    assert_eq!(expectations.overdue(late), asked);
-    asked.iter().for_each(|pod| expectations.confirmed(pod));
+    let overdue = ["python-1", "python-2"].map(|name| Key::new("default", name));
+    assert_eq!(expectations.overdue(late), overdue);
+    overdue.iter().for_each(|pod| expectations.confirmed(pod));
     assert!(expectations.is_empty());
 }
 
 #[test]
-fn what_is_gone_is_looked_at_once_more_so_that_nobody_waits_to_look_at_it_again() {
+fn a_deleted_object_is_reconciled_once_more_so_that_no_requeue_remains() {
     let mut index = index();
-    let gone = index.delete_claim(&claim(11, "Failed"));
+    let requests = index.delete_claim(&claim(11, "Failed"));
     assert!(
-        gone.iter()
-            .any(|t| matches!(t, ReconcileRequest::Claim(key) if key.name == "run")),
-        "{gone:?}"
+        requests
+            .iter()
+            .any(|request| matches!(request, ReconcileRequest::Claim(key) if key.name == "run")),
+        "{requests:?}"
     );
-    let gone = index.delete_pool(&pool("pool", json!({})));
+    let requests = index.delete_pool(&pool("pool", json!({})));
     assert!(
-        gone.iter()
-            .any(|t| matches!(t, ReconcileRequest::Pool(key) if key.name == "python")),
-        "{gone:?}"
+        requests
+            .iter()
+            .any(|request| matches!(request, ReconcileRequest::Pool(key) if key.name == "python")),
+        "{requests:?}"
     );
 }
 
 #[test]
-fn a_sandbox_whose_deletion_was_decided_on_is_held_by_the_claim_that_waits_again_and_not_published() {
+fn a_sandbox_with_an_expected_deletion_is_held_by_its_claim_and_not_published() {
     let mut index = index();
     let held = json!({
         "metadata": {
@@ -366,13 +374,13 @@ fn a_sandbox_whose_deletion_was_decided_on_is_held_by_the_claim_that_waits_again
     index.apply_pod(&serde_json::from_value(held).unwrap());
     let run = Key::new("default", "run");
     let pod = index.pod(&Key::new("default", "python-1")).unwrap();
-    for (going, published) in [(false, 1), (true, 0)] {
-        if going {
+    for (deleting, published) in [(false, 1), (true, 0)] {
+        if deleting {
             index.expectations.deleting(&pod);
         }
         let claim = index.claim(&run).unwrap();
         assert_eq!(index.held_by(&claim).count(), 1);
-        let view = index.claim_snapshot(&run, Timestamp::UNIX_EPOCH).unwrap();
-        assert_eq!(view.sandboxes.len(), published);
+        let snapshot = index.claim_snapshot(&run, Timestamp::UNIX_EPOCH).unwrap();
+        assert_eq!(snapshot.sandboxes.len(), published);
     }
 }

@@ -1,10 +1,10 @@
-//! Checks the rules for claims for several sandboxes.
+//! Checks the rules on claims for several sandboxes.
 
 use crate::check::event::{Change, Kind};
 use crate::history::{History, Pod, claim};
 use serde_json::{Value, json};
 
-fn asking(name: &str, spec: &Value) -> Value {
+fn claim_with_spec(name: &str, spec: &Value) -> Value {
     let mut object = claim(name, 0, json!({}));
     for (field, value) in spec.as_object().into_iter().flatten() {
         object["spec"][field] = value.clone();
@@ -12,22 +12,22 @@ fn asking(name: &str, spec: &Value) -> Value {
     object
 }
 
-fn saying(name: &str, spec: &Value, phase: &str, sandboxes: &[&str]) -> Value {
+fn claim_with_status(name: &str, spec: &Value, phase: &str, sandboxes: &[&str]) -> Value {
     let sandboxes: Vec<_> = sandboxes
         .iter()
         .map(|pod| json!({"name": pod, "uid": format!("uid-{pod}")}))
         .collect();
-    let mut object = asking(name, spec);
+    let mut object = claim_with_spec(name, spec);
     object["status"] = json!({"phase": phase, "sandboxes": sandboxes});
     object
 }
 
-/// Claim `a`, for that many sandboxes.
+/// Claim `a` for `replicas` sandboxes.
 fn batch(replicas: u32) -> Value {
-    asking("a", &json!({"replicas": replicas}))
+    claim_with_spec("a", &json!({"replicas": replicas}))
 }
 
-/// A pool with three available sandboxes, and a claim `a` that waits for that many.
+/// A pool with three available sandboxes, and claim `a` that waits for `replicas`.
 fn waiting_batch(pool: Value, replicas: u32) -> History {
     History::default()
         .pool(3, pool)
@@ -35,37 +35,37 @@ fn waiting_batch(pool: Value, replicas: u32) -> History {
         .write(Change::Added, Kind::Claim, batch(replicas))
 }
 
-fn pair() -> Value {
+fn spec_of_two() -> Value {
     json!({"replicas": 2})
 }
 
-/// A pool of three, all available, and a claim for two that holds `count` of them.
+/// A pool of three available sandboxes, and claim `a` for two that holds `count` of them.
 fn holding(count: usize) -> History {
-    let mut history =
-        History::default()
-            .pool(3, json!({}))
-            .warm(3)
-            .write(Change::Added, Kind::Claim, asking("a", &pair()));
+    let mut history = History::default().pool(3, json!({})).warm(3).write(
+        Change::Added,
+        Kind::Claim,
+        claim_with_spec("a", &spec_of_two()),
+    );
     for number in 1..=count {
         history = history.pod(&Pod::warm(&format!("w{number}")).held_by("a"));
     }
     history
 }
 
-fn says(history: History, phase: &str, sandboxes: &[&str]) -> History {
-    let said = saying("a", &pair(), phase, sandboxes);
-    history.write(Change::Modified, Kind::Claim, said)
+fn with_status(history: History, phase: &str, sandboxes: &[&str]) -> History {
+    let claim = claim_with_status("a", &spec_of_two(), phase, sandboxes);
+    history.write(Change::Modified, Kind::Claim, claim)
 }
 
 #[test]
-fn one_that_holds_more_than_it_asks_for_is_accused() {
-    says(holding(2), "Bound", &["w1", "w2"]).is_innocent();
+fn a_batch_that_holds_more_than_its_replicas_is_accused() {
+    with_status(holding(2), "Bound", &["w1", "w2"]).is_innocent();
     holding(3).is_guilty("I1", "a claim for 2 holds 3 pods");
 }
 
 #[test]
-fn one_that_is_bound_to_fewer_is_accused() {
-    says(holding(2), "Bound", &["w1"]).is_guilty("I1", "Bound to 1 of 2");
+fn a_batch_that_is_bound_to_fewer_is_accused() {
+    with_status(holding(2), "Bound", &["w1"]).is_guilty("I1", "Bound to 1 of 2");
 }
 
 #[test]
@@ -97,19 +97,19 @@ fn a_batch_that_waits_beside_too_few_is_no_breach() {
 }
 
 #[test]
-fn a_batch_that_was_left_half_done_is_accused_while_the_rest_is_there() {
-    let left = |holds: usize, asks: u32| {
+fn a_half_bound_batch_is_accused_while_the_missing_sandboxes_are_available() {
+    let half_bound = |holds: usize, asks: u32| {
         let mut history = waiting_batch(json!({}), asks);
         for number in 1..=holds {
             history = history.pod(&Pod::warm(&format!("w{number}")).held_by("a"));
         }
         history.later(6_000).pod(&Pod::pending("w9"))
     };
-    left(1, 3).is_guilty("I7", "while a waited and a sandbox was available for it");
-    left(1, 4).is_innocent();
-    // One of its two went again.
+    half_bound(1, 3).is_guilty("I7", "while a waited and a sandbox was available for it");
+    half_bound(1, 4).is_innocent();
+    // The claim loses one of its two sandboxes.
     let w1 = Pod::warm("w1").held_by("a");
-    let lost = left(2, 2).pod(&w1.terminating()).no_pod(&w1);
+    let lost = half_bound(2, 2).pod(&w1.terminating()).no_pod(&w1);
     lost.later(6_000)
         .pod(&Pod::pending("w8"))
         .is_guilty("I7", "while a waited and a sandbox was available for it");
@@ -130,7 +130,7 @@ fn a_batch_that_gets_one_sandbox_after_the_other_is_no_breach_however_long_it_ta
 }
 
 #[test]
-fn one_that_stands_behind_a_batch_waits_for_it_unless_it_can_never_be_served() {
+fn a_claim_behind_a_batch_waits_for_it_unless_the_batch_can_never_be_served() {
     let behind = |wanted: u32| {
         waiting_batch(json!({"capacity": {"maxTotal": 9}}), wanted)
             .new_claim("b", 0)
@@ -145,11 +145,11 @@ fn one_that_stands_behind_a_batch_waits_for_it_unless_it_can_never_be_served() {
 fn the_sandbox_of_an_expired_claim_may_go_and_that_of_a_bound_one_may_not() {
     let past = json!({"replicas": 2, "shutdownTime": "1970-01-01T00:00:00Z"});
     let gone = |phase: &str| {
-        says(holding(2), "Bound", &["w1", "w2"])
+        with_status(holding(2), "Bound", &["w1", "w2"])
             .write(
                 Change::Modified,
                 Kind::Claim,
-                saying("a", &past, phase, &["w1", "w2"]),
+                claim_with_status("a", &past, phase, &["w1", "w2"]),
             )
             .pod(&Pod::warm("w1").held_by("a").terminating())
     };
@@ -164,18 +164,18 @@ fn a_claim_that_waits_again_is_accused_unless_its_loss_is_to_be_replaced() {
         let history = History::default()
             .pool(3, json!({}))
             .warm(3)
-            .write(Change::Added, Kind::Claim, asking("a", &spec))
+            .write(Change::Added, Kind::Claim, claim_with_spec("a", &spec))
             .pod(&Pod::warm("w1").held_by("a"))
             .pod(&Pod::warm("w2").held_by("a"))
             .write(
                 Change::Modified,
                 Kind::Claim,
-                saying("a", &spec, "Bound", &["w1", "w2"]),
+                claim_with_status("a", &spec, "Bound", &["w1", "w2"]),
             )
             .write(
                 Change::Modified,
                 Kind::Claim,
-                saying("a", &spec, "Pending", &["w1"]),
+                claim_with_status("a", &spec, "Pending", &["w1"]),
             );
         if innocent {
             history.is_innocent();

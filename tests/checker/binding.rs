@@ -61,24 +61,24 @@ fn a_claim_that_holds_two_pods_is_accused_unless_two_operators_raced() {
 }
 
 #[test]
-fn labels_and_status_that_others_wrote_are_no_breach_and_owners_tell_the_truth() {
+fn forged_labels_and_status_are_no_breach_and_owner_references_decide() {
     let w2 = Pod::warm("w2");
     let mut labelled = w2.object();
     labelled["metadata"]["labels"]["warmpool.dev/claim-uid"] = json!("uid-a");
-    let lies = bound_once()
+    let forged_history = bound_once()
         .pod(&w2)
         .write(Change::Modified, Kind::Pod, labelled)
         .new_claim("b", 0)
         .bound("b", "w1");
-    assert!(text(&lies.judged()).contains("a claim for 1 holds 2 pods"));
-    assert!(text(&lies.judged()).contains("lists a pod that it does not hold"));
-    let forged = Rules {
+    assert!(text(&forged_history.judged()).contains("a claim for 1 holds 2 pods"));
+    assert!(text(&forged_history.judged()).contains("lists a pod that it does not hold"));
+    let rules = Rules {
         forged: ["w2", "b"].map(String::from).into(),
         ..Rules::default()
     };
-    let verdict = lies.judged_by(&forged);
+    let verdict = forged_history.judged_by(&rules);
     assert!(verdict.accusations.is_empty(), "{}", text(&verdict));
-    let verdict = lies.pod(&w2.held_by("a")).judged_by(&forged);
+    let verdict = forged_history.pod(&w2.held_by("a")).judged_by(&rules);
     assert!(text(&verdict).contains("a claim for 1 holds 2 pods"));
 }
 
@@ -115,7 +115,7 @@ fn a_claim_that_lists_two_or_changes_its_sandbox_is_accused() {
 }
 
 #[test]
-fn a_claim_that_turns_back_is_accused() {
+fn a_claim_that_goes_back_to_an_earlier_phase_is_accused() {
     let sandbox = json!([{"uid": "uid-w1"}]);
     let failed = json!({"phase": "Failed", "sandboxes": sandbox});
     bound_once()
@@ -142,7 +142,7 @@ fn a_claimed_pod_deleted_under_its_claim_is_accused() {
 }
 
 #[test]
-fn a_claimed_pod_deleted_by_somebody_else_is_not_the_operators_doing() {
+fn a_claimed_pod_deleted_by_another_user_is_no_breach() {
     let history = bound_once().pod(&Pod::warm("w1").held_by("a").terminating());
     let rules = Rules {
         deleted_by_others: ["uid-w1".to_string()].into(),
@@ -152,7 +152,7 @@ fn a_claimed_pod_deleted_by_somebody_else_is_not_the_operators_doing() {
 }
 
 #[test]
-fn a_claimed_pod_that_was_never_published_may_go() {
+fn a_claimed_pod_that_was_never_published_may_be_deleted() {
     let w1 = Pod::warm("w1");
     let held = History::default()
         .pool(1, json!({}))
@@ -163,7 +163,7 @@ fn a_claimed_pod_that_was_never_published_may_go() {
 }
 
 #[test]
-fn a_claim_given_an_unusable_pod_is_accused() {
+fn a_claim_bound_to_an_unusable_pod_is_accused() {
     let claiming = |before: Pod, after: Pod| {
         History::default()
             .pool(1, json!({}))
@@ -183,7 +183,7 @@ fn a_claim_given_an_unusable_pod_is_accused() {
 }
 
 #[test]
-fn a_claim_given_a_pod_before_its_time_is_accused() {
+fn a_claim_bound_to_a_pod_within_min_ready_seconds_is_accused() {
     let claiming = |after_ms: i64| {
         let pool = History::default()
             .pool(1, json!({"minReadySeconds": 3}))
@@ -196,7 +196,7 @@ fn a_claim_given_a_pod_before_its_time_is_accused() {
 }
 
 #[test]
-fn a_claim_given_the_pod_of_another_pool_is_accused() {
+fn a_claim_bound_to_the_pod_of_another_pool_is_accused() {
     let mut foreign = claim("a", 0, json!({}));
     foreign["spec"]["poolRef"]["name"] = json!("q");
     let history = History::default()
@@ -209,7 +209,7 @@ fn a_claim_given_the_pod_of_another_pool_is_accused() {
 }
 
 #[test]
-fn a_claim_given_the_pod_of_a_pool_without_the_labels_that_it_asks_for_is_accused() {
+fn a_selector_claim_bound_to_the_pod_of_a_pool_without_its_labels_is_accused() {
     let labelled = |lang: &str| json!({"metadata": {"name": "p", "uid": "pool-p", "labels": {"lang": lang}}, "spec": {"replicas": 1}});
     let mut selector_claim = claim("a", 0, json!({}));
     selector_claim["spec"] = json!({"poolSelector": {"matchLabels": {"lang": "python"}}});
@@ -227,7 +227,7 @@ fn a_claim_given_the_pod_of_a_pool_without_the_labels_that_it_asks_for_is_accuse
     claiming(&["node"], "node").is_guilty("I3", accused);
     claiming(&["python", "node"], "node").is_guilty("I3", accused);
     claiming(&["python"], "python").is_innocent();
-    // The pool had the labels at some moment while the claim existed.
+    // The pool had the labels at one moment while the claim existed.
     claiming(&["python"], "node").is_innocent();
     claiming(&["node"], "python").is_innocent();
 }

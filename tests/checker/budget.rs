@@ -24,7 +24,7 @@ fn a_deletion_below_the_budget_is_accused() {
         .no_pod(&w1)
         .no_pod(&w2)
         .is_guilty("I4", "replicas - maxUnavailable is 3");
-    // What comes to nothing asks for a surge, and what is not understood is no wider.
+    // A budget that resolves to 0 requires a surge, and an invalid budget allows no deletion either.
     for unavailable in [json!("0%"), json!("abc")] {
         roll(unavailable)
             .no_pod(&w1)
@@ -33,7 +33,7 @@ fn a_deletion_below_the_budget_is_accused() {
 }
 
 #[test]
-fn where_max_total_leaves_no_place_for_a_surge_one_may_be_missing() {
+fn where_max_total_leaves_no_capacity_for_a_surge_one_may_be_missing() {
     let full = |max_total: usize| {
         let strategy = json!({"maxUnavailable": "10%", "maxSurge": 0});
         History::default()
@@ -55,7 +55,7 @@ fn where_max_total_leaves_no_place_for_a_surge_one_may_be_missing() {
 }
 
 #[test]
-fn a_surge_makes_room_above_and_none_below() {
+fn a_surge_allows_more_unclaimed_sandboxes_and_no_fewer() {
     let surge = |budget: Value| {
         History::default()
             .pool(4, json!({"updateStrategy": budget}))
@@ -71,7 +71,7 @@ fn a_surge_makes_room_above_and_none_below() {
     none_missing()
         .pod(&w1.terminating())
         .is_guilty("I4", "replicas - maxUnavailable is 4");
-    // Nothing and nothing is a surge of one.
+    // Both at 0 count as a surge of one.
     let both_zero = || surge(json!({"maxUnavailable": 0, "maxSurge": 0}));
     both_zero().pod(&more).is_innocent();
     both_zero()
@@ -130,9 +130,9 @@ fn a_loss_just_before_a_deletion_excuses_it_only_where_it_could_not_be_known() {
 }
 
 #[test]
-fn two_operators_may_each_take_what_may_be_missing_and_no_more() {
+fn two_operators_may_each_delete_max_unavailable_and_no_more() {
     let [w1, w2, w3] = ["w1", "w2", "w3"].map(Pod::warm);
-    let taken = |pods: &[&Pod]| {
+    let deleted = |pods: &[&Pod]| {
         let pool = History::default()
             .pool(4, json!({"updateStrategy": {"maxUnavailable": 1}}))
             .warm(4);
@@ -143,12 +143,12 @@ fn two_operators_may_each_take_what_may_be_missing_and_no_more() {
         };
         text(&history.judged_by(&rules))
     };
-    assert_eq!(taken(&[&w1, &w2]), "");
-    assert!(taken(&[&w1, &w2, &w3]).contains("left 1 available"));
+    assert_eq!(deleted(&[&w1, &w2]), "");
+    assert!(deleted(&[&w1, &w2, &w3]).contains("left 1 available"));
 }
 
 #[test]
-fn a_scale_down_is_no_breach_even_when_it_is_taken_back_at_once() {
+fn a_scale_down_is_no_breach_even_when_it_is_reverted_at_once() {
     let pool = || {
         History::default()
             .pool(4, json!({}))
@@ -209,7 +209,7 @@ fn more_pods_than_max_total_are_accused() {
 }
 
 #[test]
-fn a_creation_that_was_held_up_is_excused_by_what_was_wanted_then() {
+fn a_delayed_creation_is_excused_by_the_replicas_before_the_delay() {
     let wanted = History::default().pool(3, json!({})).warm(2);
     let history = wanted
         .pool(2, json!({}))
@@ -224,7 +224,7 @@ fn a_creation_that_was_held_up_is_excused_by_what_was_wanted_then() {
 }
 
 #[test]
-fn a_deletion_that_was_held_up_is_excused_by_what_was_to_be_left_then() {
+fn a_delayed_deletion_is_excused_by_the_budget_before_the_delay() {
     let strict = || json!({"updateStrategy": {"maxUnavailable": 0, "maxSurge": 1}});
     let few = History::default()
         .pool(2, strict())
@@ -242,8 +242,8 @@ fn a_deletion_that_was_held_up_is_excused_by_what_was_to_be_left_then() {
 }
 
 #[test]
-fn a_claim_that_leaves_the_choice_has_sandboxes_made_only_where_the_labels_fit() {
-    let made = |lang: &str| {
+fn a_selector_claim_has_sandboxes_created_only_where_the_labels_match() {
+    let created = |lang: &str| {
         let mut selector_claim = claim("a", 0, json!({}));
         selector_claim["spec"] = json!({"poolSelector": {"matchLabels": {"lang": "python"}}});
         let pool = json!({"metadata": {"name": "p", "uid": "pool-p", "labels": {"lang": lang}}, "spec": {"replicas": 1, "updateStrategy": {"maxUnavailable": 1}}});
@@ -253,6 +253,6 @@ fn a_claim_that_leaves_the_choice_has_sandboxes_made_only_where_the_labels_fit()
             .write(Change::Added, Kind::Claim, selector_claim)
             .pod(&Pod::pending("more"))
     };
-    made("python").is_innocent();
-    made("node").is_guilty("I4", "2th unclaimed sandbox");
+    created("python").is_innocent();
+    created("node").is_guilty("I4", "2th unclaimed sandbox");
 }

@@ -18,7 +18,7 @@ fn by(operator: bool, ms: i64) -> Deletion {
     }
 }
 
-/// The sandbox of a claim is deleted, and its node ends it.
+/// The sandbox of a claim is deleted, and its kubelet removes it.
 fn lost() -> History {
     let w1 = Pod::warm("w1").held_by("a");
     bound_once().pod(&w1.terminating()).no_pod(&w1.terminating())
@@ -33,19 +33,19 @@ fn judged(history: &History, deletions: &[Deletion]) -> String {
 }
 
 #[test]
-fn a_pod_is_deleted_by_the_one_who_asked_for_it_first() {
-    let (operator, node) = (by(true, 55), by(false, 65));
-    let accused = judged(&lost(), &[node.clone(), operator.clone()]);
+fn a_deletion_counts_for_the_user_who_requested_it_first() {
+    let (operator, kubelet) = (by(true, 55), by(false, 65));
+    let accused = judged(&lost(), &[kubelet.clone(), operator.clone()]);
     assert!(
         accused.contains("I2: pod w1 was deleted while claim a has it"),
         "{accused}"
     );
     let user = by(false, 45);
-    assert_eq!(judged(&lost(), &[operator, user, node]), "");
+    assert_eq!(judged(&lost(), &[operator, user, kubelet]), "");
 }
 
 #[test]
-fn the_floor_is_kept_by_an_operator_whose_deletions_the_nodes_end() {
+fn a_deletion_that_a_kubelet_completes_counts_against_the_budget_of_the_operator() {
     let (w1, w2) = (Pod::warm("w1"), Pod::warm("w2"));
     let history = History::default()
         .pool(2, json!({"updateStrategy": {"maxUnavailable": 1}}))
@@ -62,7 +62,7 @@ fn the_floor_is_kept_by_an_operator_whose_deletions_the_nodes_end() {
 }
 
 #[test]
-fn what_was_done_to_another_of_its_name_is_no_excuse() {
+fn a_deletion_of_another_pod_of_the_same_name_is_no_excuse() {
     let mut history = lost();
     for event in &mut history.events {
         event.object["metadata"]["creationTimestamp"] = json!("1970-01-01T00:00:00Z");

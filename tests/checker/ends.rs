@@ -11,7 +11,7 @@ fn ended(phase: &str) -> Value {
 }
 
 #[test]
-fn a_claim_that_fails_with_all_its_sandboxes_there_is_accused() {
+fn a_claim_that_fails_while_all_its_sandboxes_exist_is_accused() {
     let w1 = Pod::warm("w1").held_by("a");
     let after = |pod: &Pod| bound_once().pod(pod).claim("a", ended("Failed"));
     after(&w1).is_guilty("I2", "became Failed with all its sandboxes there");
@@ -48,7 +48,7 @@ fn a_claim_that_fails_without_its_sandbox_is_innocent() {
     }
 }
 
-/// A claim with that spec on a pool with these defaults is bound, and expires that much later.
+/// A claim with `spec`, bound on a pool with `defaults`, that expires `after_ms` later.
 fn expired(defaults: &Value, spec: &Value, after_ms: i64) -> History {
     let written = |status: Value| {
         let mut object = claim("a", 0, status);
@@ -77,7 +77,7 @@ fn a_claim_that_expires_before_its_lifetime_is_over_is_accused() {
     expired(&none, &ten, 10_000).is_innocent();
     expired(&ten, &none, 5000).is_guilty("I2", "became Expired before");
     expired(&ten, &none, 10_000).is_innocent();
-    // Its own word goes first.
+    // The claim's spec overrides the default.
     expired(&ten, &json!({"lifetimeSeconds": 60}), 10_000).is_guilty("I2", "became Expired before");
 }
 
@@ -87,13 +87,13 @@ fn a_claim_that_expires_before_its_shutdown_time_is_accused() {
     let early = expired(&json!({}), &at, 19_000);
     early.is_guilty("I2", "became Expired before 1970-01-01T00:00:20Z");
     expired(&json!({}), &at, 20_000).is_innocent();
-    // By its own clock it was time.
+    // The operator's clock may be two seconds ahead.
     let rules = Rules {
         clock: SignedDuration::from_secs(2),
         ..Rules::default()
     };
     assert!(early.judged_by(&rules).accusations.is_empty());
-    // It need not have been bound.
+    // The rule also holds for a claim that was never bound.
     History::default()
         .pool(1, json!({}))
         .new_claim("a", 0)
@@ -102,7 +102,7 @@ fn a_claim_that_expires_before_its_shutdown_time_is_accused() {
 }
 
 #[test]
-fn what_an_expired_claim_retains_is_its_own() {
+fn an_expired_claim_keeps_the_sandboxes_that_it_retains() {
     let removed = |policy: &str| {
         let w1 = Pod::warm("w1").held_by("a");
         expired(

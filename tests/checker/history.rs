@@ -5,7 +5,7 @@ use crate::check::{Rules, Verdict, judge};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-/// A history under construction: every line is the next write, 10 ms after the one before.
+/// A history under construction. Each call adds a write, 10 ms after the last one.
 #[derive(Default)]
 pub struct History {
     pub events: Vec<Event>,
@@ -13,6 +13,16 @@ pub struct History {
 }
 
 impl History {
+    /// A pool in the middle of a rollout from revision `old` to revision `new`.
+    pub fn rolling(replicas: usize) -> Self {
+        let pool = json!({
+            "metadata": {"name": "p", "uid": "pool-p"},
+            "spec": {"replicas": replicas},
+            "status": {"currentRevision": "old", "updateRevision": "new"},
+        });
+        Self::default().write(Change::Modified, Kind::Pool, pool)
+    }
+
     pub fn write(mut self, change: Change, kind: Kind, mut object: Value) -> Self {
         self.ms += 10;
         object["metadata"]["resourceVersion"] = json!((self.events.len() + 1).to_string());
@@ -24,7 +34,7 @@ impl History {
     pub fn pool(self, replicas: i64, spec: Value) -> Self {
         let mut object = json!({"metadata": {"name": "p", "uid": "pool-p"}, "spec": spec});
         object["spec"]["replicas"] = json!(replicas);
-        // Where a test says nothing of the budget, one may be missing.
+        // A test that sets no budget gets maxUnavailable 1.
         if object["spec"]["updateStrategy"]["maxUnavailable"].is_null() {
             object["spec"]["updateStrategy"]["maxUnavailable"] = json!(1);
         }
@@ -58,7 +68,7 @@ impl History {
         self.write(Change::Deleted, Kind::Pod, pod.object())
     }
 
-    /// That many available sandboxes: w1, w2, ...
+    /// Adds `count` available sandboxes: w1, w2, ...
     pub fn warm(mut self, count: usize) -> Self {
         for n in 1..=count {
             self = self.pod(&Pod::warm(&format!("w{n}")));
@@ -85,11 +95,11 @@ impl History {
         assert!(verdict.accusations.is_empty(), "accused: {}", text(&verdict));
     }
 
-    /// Accused of that rule only, with that in the words or the proof.
+    /// Asserts that the checker reports `rule` and no other, with `words` in its text.
     #[track_caller]
     pub fn is_guilty(&self, rule: &str, words: &str) {
         let verdict = self.judged();
-        assert!(!verdict.accusations.is_empty(), "nothing was accused");
+        assert!(!verdict.accusations.is_empty(), "no accusation");
         assert!(
             verdict.accusations.iter().all(|a| a.rule == rule),
             "{}",
@@ -103,7 +113,7 @@ pub fn text(verdict: &Verdict) -> String {
     verdict.accusations.iter().map(ToString::to_string).collect()
 }
 
-/// A claim; one of whose status nothing is said waits and says why.
+/// A claim with `status`. With an empty `status` the claim waits and its condition has a reason.
 pub fn claim(name: &str, priority: i64, status: Value) -> Value {
     let status = if status == json!({}) {
         waiting("NoneAvailable", "none is available")
@@ -117,7 +127,7 @@ pub fn claim(name: &str, priority: i64, status: Value) -> Value {
     })
 }
 
-/// The status of a claim that waits.
+/// The status of a waiting claim.
 pub fn waiting(reason: &str, message: &str) -> Value {
     let bound = json!({"type": "Bound", "status": "False", "reason": reason, "message": message});
     json!({"phase": "Pending", "conditions": [bound]})
@@ -193,6 +203,20 @@ impl Pod {
             "status": {"phase": self.phase, "conditions": [{"type": "Ready", "status": ready, "lastTransitionTime": since}]},
         })
     }
+}
+
+/// The pod with the label of `revision`.
+pub fn of_revision(revision: &str, pod: &Pod) -> Value {
+    let mut object = pod.object();
+    object["metadata"]["labels"]["warmpool.dev/revision"] = json!(revision);
+    object
+}
+
+/// A claim that accepts only the update revision.
+pub fn latest_claim(name: &str) -> Value {
+    let mut object = claim(name, 0, json!({}));
+    object["spec"]["revisionPolicy"] = json!("Latest");
+    object
 }
 
 /// A pool of one whose sandbox w1 is bound to claim a, and published.

@@ -6,7 +6,7 @@ use crate::history::{History, Pod, bound_once, claim, text};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-/// Claims a and b wait; b is served, and a that long after it.
+/// Claims a and b wait. First b is served, and `elder_waits_ms` later a.
 fn served_second_first(elder: i64, younger: i64, elder_waits_ms: i64) -> History {
     let (w1, w2) = (Pod::warm("w1"), Pod::warm("w2"));
     let queue = History::default()
@@ -22,7 +22,7 @@ fn served_second_first(elder: i64, younger: i64, elder_waits_ms: i64) -> History
 }
 
 #[test]
-fn an_overtaken_claim_is_an_accusation() {
+fn overtaking_a_claim_is_accused() {
     served_second_first(0, 0, 3000)
         .is_guilty("I7", "was served while claim a (priority 0), which goes first");
     served_second_first(5, 0, 3000).is_guilty("I7", "claim a (priority 5)");
@@ -30,7 +30,7 @@ fn an_overtaken_claim_is_an_accusation() {
 }
 
 #[test]
-fn who_started_after_they_came_cannot_tell_the_age_of_one_written_since_from_others_of_its_second() {
+fn an_operator_started_later_need_not_know_the_age_of_a_rewritten_claim_within_its_second() {
     let created = |name: &str, second: u8| {
         let mut object = claim(name, 0, json!({}));
         object["metadata"]["creationTimestamp"] = json!(format!("1970-01-01T00:00:0{second}Z"));
@@ -42,9 +42,9 @@ fn who_started_after_they_came_cannot_tell_the_age_of_one_written_since_from_oth
             .pool(1, json!({}))
             .write(Change::Added, Kind::Claim, created("a", 0))
             .write(Change::Added, Kind::Claim, created("b", second));
-        let again = if written == "a" { 0 } else { second };
+        let second_written = if written == "a" { 0 } else { second };
         history
-            .write(Change::Modified, Kind::Claim, created(written, again))
+            .write(Change::Modified, Kind::Claim, created(written, second_written))
             .later(3000)
             .pod(&w1)
             .pod(&w1.held_by("b"))
@@ -62,13 +62,13 @@ fn who_started_after_they_came_cannot_tell_the_age_of_one_written_since_from_oth
     let accused = |second: u8, rules: &Rules| !passed("a", second).judged_by(rules).accusations.is_empty();
     passed("a", 0).is_guilty("I7", "which goes first, waited");
     assert!(!accused(0, &started(1)));
-    assert!(accused(1, &started(1)), "a second apart, their age is known");
-    assert!(accused(0, &started(0)), "they came after that start");
-    assert!(accused(0, &started(5)), "they were served before that start");
+    assert!(accused(1, &started(1)), "their creation times differ by a second");
+    assert!(accused(0, &started(0)), "the claims came after the start");
+    assert!(accused(0, &started(5)), "the claims were served before the start");
     let other_written = passed("b", 0).judged_by(&started(1));
     assert!(
         !other_written.accusations.is_empty(),
-        "a is as it came, and so the older"
+        "claim a was not written since its creation, so its age is known"
     );
 }
 
@@ -80,7 +80,7 @@ fn two_claims_served_in_one_moment_are_no_overtaking_but_are_counted() {
 }
 
 #[test]
-fn a_claim_that_has_just_come_or_gave_up_is_not_overtaken() {
+fn a_claim_that_has_just_come_or_has_failed_is_not_overtaken() {
     let w1 = Pod::warm("w1");
     let pool = || History::default().pool(1, json!({})).warm(1);
     pool()

@@ -2,9 +2,9 @@
 
 use crate::check::Rules;
 use crate::check::event::{Change, Kind};
-use crate::history::{History, Pod, claim, text};
+use crate::history::{History, Pod, latest_claim, of_revision, text};
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
+use serde_json::json;
 
 fn held(pod: usize, claim: &str) -> Pod {
     Pod::warm(&format!("w{pod}")).held_by(claim)
@@ -34,15 +34,15 @@ fn a_claim_that_waits_while_a_sandbox_is_available_is_accused() {
     let longest = (SignedDuration::from_millis(1010), "a".to_string());
     assert_eq!(wait(1000).judged().figures.idle_wait, longest);
     wait(6000).is_guilty("I7", "for 6010 ms no claim on pool p was served, while a waited");
-    let down = Rules {
+    let unchecked = Rules {
         idle: None,
         ..Rules::default()
     };
-    assert!(wait(6000).judged_by(&down).accusations.is_empty());
+    assert!(wait(6000).judged_by(&unchecked).accusations.is_empty());
 }
 
 #[test]
-fn the_time_in_which_nobody_was_at_work_is_no_idleness_and_the_rest_is() {
+fn the_time_in_which_no_operator_ran_is_no_idleness_and_other_time_is() {
     // The sandbox is available from 30 ms on, and is claimed at 12 s.
     let history = History::default()
         .pool(1, json!({}))
@@ -50,18 +50,21 @@ fn the_time_in_which_nobody_was_at_work_is_no_idleness_and_the_rest_is() {
         .warm(1)
         .later(11_960)
         .pod(&held(1, "a"));
-    let away = |from: i64, to: i64| Rules {
+    let down = |from: i64, to: i64| Rules {
         operator_down: vec![(moment(from), moment(to))],
         ..Rules::default()
     };
     let accused = |rules: &Rules| !history.judged_by(rules).accusations.is_empty();
-    assert!(!accused(&away(0, 8000)));
-    assert!(accused(&away(0, 4000)));
+    assert!(!accused(&down(0, 8000)));
+    assert!(accused(&down(0, 4000)));
     assert!(
-        !accused(&away(4000, 20_000)),
+        !accused(&down(4000, 20_000)),
         "the first 4 s are within the limit"
     );
-    assert!(accused(&away(13_000, 20_000)), "that was after it");
+    assert!(
+        accused(&down(13_000, 20_000)),
+        "the operator was down only after the claim was served"
+    );
 }
 
 #[test]
@@ -122,42 +125,29 @@ fn a_claim_that_others_always_go_before_is_accused_though_claims_are_served() {
 
 #[test]
 fn a_claim_for_the_latest_is_accused_when_others_are_served_with_the_old() {
-    let revision = |revision: &str, pod: &Pod| {
-        let mut object: Value = pod.object();
-        object["metadata"]["labels"]["warmpool.dev/revision"] = json!(revision);
-        object
-    };
-    let pool = json!({
-        "metadata": {"name": "p", "uid": "pool-p"},
-        "spec": {"replicas": 9},
-        "status": {"currentRevision": "old", "updateRevision": "new"},
-    });
-    let mut latest = claim("a", 0, json!({}));
-    latest["spec"]["revisionPolicy"] = json!("Latest");
-    let mut history = History::default()
-        .write(Change::Modified, Kind::Pool, pool)
-        .write(Change::Added, Kind::Pod, revision("new", &Pod::warm("w0")));
+    let mut history =
+        History::rolling(9).write(Change::Added, Kind::Pod, of_revision("new", &Pod::warm("w0")));
     for n in 1..9 {
         history = history.write(
             Change::Added,
             Kind::Pod,
-            revision("old", &Pod::warm(&format!("w{n}"))),
+            of_revision("old", &Pod::warm(&format!("w{n}"))),
         );
     }
-    history = history.write(Change::Added, Kind::Claim, latest);
+    history = history.write(Change::Added, Kind::Claim, latest_claim("a"));
     for n in 1..9 {
         let other = format!("other-{n}");
         history = history.new_claim(&other, 0).later(900).write(
             Change::Modified,
             Kind::Pod,
-            revision("old", &held(n, &other)),
+            of_revision("old", &held(n, &other)),
         );
     }
     history.is_guilty("I7", "while a waited and a sandbox was available for it");
 }
 
 #[test]
-fn a_claim_that_loses_its_sandbox_before_it_is_told_of_it_waits_again() {
+fn a_claim_that_loses_its_sandbox_before_it_is_published_waits_again() {
     let w1 = held(1, "a");
     let lost = || {
         History::default()
@@ -177,8 +167,8 @@ fn a_claim_that_loses_its_sandbox_before_it_is_told_of_it_waits_again() {
 }
 
 #[test]
-fn only_the_time_in_which_a_sandbox_was_there_for_it_counts_as_a_claims_wait() {
-    // One sandbox for two claims: it is there for the first alone; the second waits for the next one.
+fn only_the_time_in_which_a_sandbox_was_available_for_it_counts_as_a_claims_wait() {
+    // One sandbox is available for claim a only. Claim b waits for the next one.
     let history = History::default()
         .pool(1, json!({}))
         .warm(1)
@@ -194,7 +184,7 @@ fn only_the_time_in_which_a_sandbox_was_there_for_it_counts_as_a_claims_wait() {
 }
 
 #[test]
-fn every_wait_is_kept_those_of_claims_that_give_up_included() {
+fn every_wait_is_recorded_those_of_deleted_claims_included() {
     let mut history = History::default().pool(1, json!({})).warm(1);
     for n in 1..=20 {
         let name = format!("c{n}");

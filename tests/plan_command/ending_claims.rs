@@ -1,16 +1,16 @@
-//! `warmpool plan` on claims that end or lose sandboxes.
+//! Checks `warmpool plan` on claims that end or lose sandboxes.
 
 use super::{CLAIM, POOL, actions, plan, pod, stream};
 use serde_json::Value;
 
-/// A claim with the sandbox `held`; `spec` and `status` are added to its fields.
+/// A claim whose status lists the sandbox `held`. `spec` and `status` are further fields.
 fn claim_with(spec: &str, status: &str) -> String {
-    let named = CLAIM.replace(
+    let claim = CLAIM.replace(
         "{poolRef: {name: python}}",
         &format!("{{poolRef: {{name: python}}, {spec}}}"),
     );
     format!(
-        "{named}status:
+        "{claim}status:
   {{pool: python, waitSeconds: 0.1, {status}, sandboxes: [
     {{name: held, uid: uid-held, revision: oldrevision, boundTime: '2026-01-31T11:59:59Z'}}]}}
 "
@@ -22,7 +22,7 @@ fn held() -> String {
 }
 
 /// Action, pod and reason of each action for the claim.
-fn for_the_claim(plan: &Value) -> Vec<String> {
+fn claim_actions(plan: &Value) -> Vec<String> {
     actions(plan)
         .iter()
         .filter(|a| a["claim"] == "run-42")
@@ -61,17 +61,17 @@ fn an_ending_claim_shows_each_released_sandbox_and_the_reason() {
         ),
     ] {
         let claim = claim_with(spec, status);
-        let planned = for_the_claim(&plan(&stream(&[POOL, &claim, &pod])));
+        let planned = claim_actions(&plan(&stream(&[POOL, &claim, &pod])));
         assert_eq!(planned, expected, "{spec} {status}");
     }
     let second = held().replace("held", "second");
-    let two = plan(&stream(&[
+    let plan = plan(&stream(&[
         POOL,
         &claim_with("", "phase: Bound"),
         &held(),
         &second,
     ]));
-    assert_eq!(for_the_claim(&two), ["ReleaseClaim second NotPublished"]);
+    assert_eq!(claim_actions(&plan), ["ReleaseClaim second NotPublished"]);
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_waiting_claim_that_loses_another_sandbox_is_not_half_bound() {
     let claim = claim_with("replicas: 2, onSandboxLost: Replace", "phase: Pending");
     let gone = "{name: gone, uid: uid-gone, revision: oldrevision, boundTime: '2026-01-31T11:59:59Z'}";
     let claim = claim.replace("sandboxes: [", &format!("sandboxes: [{gone}, "));
-    let planned = for_the_claim(&plan(&stream(&[POOL, &claim, &held()])));
+    let planned = claim_actions(&plan(&stream(&[POOL, &claim, &held()])));
     assert!(planned.is_empty(), "{planned:?}");
 }
 
@@ -90,6 +90,6 @@ fn a_claim_on_a_pool_that_is_being_deleted_fails_at_once() {
         "{deletionTimestamp: '2026-01-31T11:00:00Z', name: python",
     );
     let claim = CLAIM.replace("{name: python}}", "{name: python}, onEmpty: Fail}");
-    let planned = for_the_claim(&plan(&stream(&[&pool, &claim])));
+    let planned = claim_actions(&plan(&stream(&[&pool, &claim])));
     assert_eq!(planned, ["FailClaim - PoolNotFound"]);
 }

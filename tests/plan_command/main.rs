@@ -1,4 +1,4 @@
-//! `warmpool plan -f`, run as a program.
+//! Checks `warmpool plan -f` as a program.
 
 // A test may panic: that is how it fails.
 #![allow(
@@ -129,10 +129,10 @@ fn an_empty_pool_is_planned_with_exactly_the_documented_keys() {
 #[test]
 fn the_same_input_gives_the_same_plan_in_any_order() {
     let (a, b, c) = (warm("a"), warm("b"), warm("c"));
-    let one = plan(&stream(&[POOL, &a, &b, &c, CLAIM]));
-    let other = plan(&stream(&[CLAIM, &c, &a, &b, POOL]));
-    assert_eq!(one, other);
-    let bind = &actions(&one)[0];
+    let expected = plan(&stream(&[POOL, &a, &b, &c, CLAIM]));
+    let reordered = plan(&stream(&[CLAIM, &c, &a, &b, POOL]));
+    assert_eq!(expected, reordered);
+    let bind = &actions(&expected)[0];
     assert_eq!(
         (&bind["action"], &bind["claim"]),
         (&"BindClaim".into(), &"run-42".into())
@@ -143,7 +143,7 @@ fn the_same_input_gives_the_same_plan_in_any_order() {
 fn lists_are_read_as_kubectl_prints_them_in_yaml_and_json() {
     let documents: Vec<Value> = [POOL, CLAIM, &warm("a")]
         .iter()
-        .map(|d| serde_yaml_ng::from_str(d).unwrap())
+        .map(|document| serde_yaml_ng::from_str(document).unwrap())
         .collect();
     let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": documents});
     let expected = plan(&stream(&[POOL, CLAIM, &warm("a")]));
@@ -186,8 +186,8 @@ fn the_binding_of_a_half_bound_claim_is_planned() {
 
 #[test]
 fn pods_belong_to_a_pool_by_label_and_controller_owner_both() {
-    let stranger = warm("stranger").replace("pool-uid", "another-uid");
-    let plan = plan(&stream(&[POOL, &stranger]));
+    let foreign = warm("stranger").replace("pool-uid", "another-uid");
+    let plan = plan(&stream(&[POOL, &foreign]));
     let actions = actions(&plan);
     assert_eq!(actions.len(), 3);
     assert!(actions.iter().all(|a| a["action"] == "CreatePod"));
@@ -319,8 +319,8 @@ fn a_missing_template_is_part_of_the_plan_and_not_an_input_error() {
     ] {
         let plan = plan(&stream(&[&documents, &warm("a"), CLAIM]));
         let pool = &plan["pools"][0];
-        let verbs: Vec<_> = actions(&plan).iter().map(|a| &a["action"]).collect();
-        assert_eq!(verbs, ["BindClaim"]);
+        let planned: Vec<_> = actions(&plan).iter().map(|a| &a["action"]).collect();
+        assert_eq!(planned, ["BindClaim"]);
         let progressing = pool["status"]["conditions"]
             .as_array()
             .unwrap()
@@ -342,16 +342,16 @@ fn a_missing_template_is_part_of_the_plan_and_not_an_input_error() {
 
 #[test]
 fn nothing_is_planned_for_a_pool_that_is_being_deleted() {
-    let going = POOL.replace(
+    let deleted = POOL.replace(
         "generation: 3",
         "generation: 3, deletionTimestamp: '2026-01-31T11:59:00Z'",
     );
-    let plan = plan(&stream(&[&going, &warm("a"), CLAIM]));
+    let plan = plan(&stream(&[&deleted, &warm("a"), CLAIM]));
     let pool = &plan["pools"][0];
     assert_eq!(pool["actions"], Value::Array(Vec::new()));
     assert_eq!(
         pool["status"]["observedGeneration"], 0,
-        "its status is not written any more"
+        "the status of a pool that is being deleted is not written"
     );
 }
 

@@ -1,4 +1,4 @@
-//! `kubectl warmpool claim`: the state of a claim, and the arguments.
+//! Checks `kubectl warmpool claim`: the state of a claim, and the arguments.
 
 use crate::command_line::{printed, run_as};
 use kube::core::DynamicObject;
@@ -40,7 +40,7 @@ fn a_claim_waits_until_its_sandbox_is_ready_and_shows_the_message_of_the_conditi
     assert_eq!(state("Bound", &bound, &unready), waits);
     let ready = condition("Ready", "True", "SandboxReady", "sandbox x is ready");
     let ClaimState::Ready(sandbox) = state("Bound", &bound, &ready) else {
-        panic!("it should be ready")
+        panic!("the claim should be ready")
     };
     assert_eq!(
         sandbox.outcome(),

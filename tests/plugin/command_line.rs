@@ -1,4 +1,4 @@
-//! The name of the binary, its help and its arguments.
+//! Checks the name of the binary, its help and its arguments.
 
 use std::os::unix::fs::symlink;
 use std::process::{Command, Output};
@@ -111,7 +111,7 @@ fn a_timeout_is_written_as_in_kubectl() {
         assert_eq!(
             with(good),
             Some(1),
-            "{good} is understood, and then there is no cluster"
+            "{good} is valid, so the error is the missing cluster"
         );
     }
     for bad in ["30", "-5s", "soon", ""] {

@@ -1,4 +1,4 @@
-//! `rollout history`: the revisions that it lists, and the table.
+//! Checks `rollout history`: the listed revisions and the table.
 
 use crate::objects::{history, revision};
 
@@ -16,17 +16,17 @@ fn revisions_are_listed_by_number_with_their_change_causes() {
 }
 
 #[test]
-fn a_history_without_revisions_says_so() {
+fn a_history_without_revisions_shows_a_message() {
     assert_eq!(history(Vec::new()).table(), "No rollout history found.\n");
 }
 
 #[test]
 fn revisions_of_a_deleted_pool_of_the_same_name_are_not_listed() {
-    let mut strange = revision(1, "image:0", None);
-    strange.metadata.owner_references.as_mut().unwrap()[0].uid = "earlier".into();
-    let mut loose = revision(2, "image:0", None);
-    loose.metadata.owner_references.as_mut().unwrap()[0].controller = None;
-    let all = history(vec![strange, loose, revision(3, "image:1", None)]);
+    let mut foreign = revision(1, "image:0", None);
+    foreign.metadata.owner_references.as_mut().unwrap()[0].uid = "earlier".into();
+    let mut uncontrolled = revision(2, "image:0", None);
+    uncontrolled.metadata.owner_references.as_mut().unwrap()[0].controller = None;
+    let all = history(vec![foreign, uncontrolled, revision(3, "image:1", None)]);
     let numbers: Vec<i64> = all.iter().map(|r| r.revision).collect();
     assert_eq!(numbers, [3]);
 }

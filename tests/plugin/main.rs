@@ -1,6 +1,6 @@
-//! What the verbs of the kubectl plugin decide and print, without a cluster.
+//! Checks without a cluster what the verbs of the kubectl plugin decide and print.
 //!
-//! `tests/apiserver/stories/plugin.rs` and `verbs.rs` test the requests.
+//! `tests/apiserver/stories/plugin.rs` and `verbs.rs` check the requests.
 
 // A test may panic: that is how it fails.
 #![allow(

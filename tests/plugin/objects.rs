@@ -1,4 +1,4 @@
-//! Pools and revisions as the API server returns them.
+//! Builds pools and revisions as the API server returns them.
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::core::DynamicObject;

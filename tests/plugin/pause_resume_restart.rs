@@ -1,4 +1,4 @@
-//! `rollout pause`, `resume` and `restart`: the patches and the errors.
+//! Checks `rollout pause`, `resume` and `restart`: the patches and the errors.
 
 use crate::objects::pool;
 use kube::core::DynamicObject;
@@ -55,13 +55,13 @@ fn restart_writes_the_time_into_the_template() {
 
 #[test]
 fn a_second_restart_within_the_same_second_fails() {
-    let at = |moment: &str| json!({"spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": moment}}}}});
+    let restarted_at = |time: &str| json!({"spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": time}}}}});
     assert_eq!(
-        error(restart_patch, &at("2026-01-31T12:00:00Z")),
+        error(restart_patch, &restarted_at("2026-01-31T12:00:00Z")),
         "failed to create patch for python: if restart has already been triggered within the past second, \
          please wait before attempting to trigger another"
     );
-    written(restart_patch, &at("2026-01-31T11:59:59Z"));
+    written(restart_patch, &restarted_at("2026-01-31T11:59:59Z"));
 }
 
 #[test]

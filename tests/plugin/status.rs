@@ -1,4 +1,4 @@
-//! `rollout status`: the line for each state of a rollout, and the errors.
+//! Checks `rollout status`: the line for each state of a rollout, and the errors.
 
 use crate::objects::pool;
 use serde_json::{Value, json};
@@ -10,9 +10,9 @@ fn state(status: &str, reason: &str, more: &Value) -> Result<RolloutState, Statu
         "type": "Progressing", "status": status, "reason": reason, "message": "the operator's words",
         "lastTransitionTime": "2026-01-31T12:00:00Z",
     });
-    let mut all = json!({"status": {"conditions": [condition], "replicas": 10, "expectedUpdated": 10}});
-    json_patch::merge(&mut all, more);
-    rollout_state(&pool("image:1", &all))
+    let mut fields = json!({"status": {"conditions": [condition], "replicas": 10, "expectedUpdated": 10}});
+    json_patch::merge(&mut fields, more);
+    rollout_state(&pool("image:1", &fields))
 }
 
 fn counts(replicas: i64, updated: i64, available: i64) -> Value {
@@ -96,14 +96,14 @@ fn a_paused_rollout_waits_and_shows_the_command_that_resumes_it() {
 }
 
 #[test]
-fn a_rollout_with_on_replenish_shows_why_it_can_take_long() {
+fn a_rollout_with_on_replenish_shows_why_it_may_last_long() {
     let mut more = counts(10, 2, 2);
     json_patch::merge(
         &mut more,
         &json!({"spec": {"updateStrategy": {"type": "OnReplenish"}}}),
     );
     let Ok(RolloutState::Waiting(line)) = state("True", "Progressing", &more) else {
-        panic!("it should wait")
+        panic!("the rollout should wait")
     };
     assert!(line.ends_with("are replaced only as claims take them."), "{line}");
 }

@@ -1,4 +1,4 @@
-//! `rollout undo`: the revision that it selects, its errors and its patch.
+//! Checks `rollout undo`: the revision that it selects, its errors and its patch.
 
 use crate::objects::{history, pool, revision, template};
 use serde_json::{Value, json};
@@ -49,9 +49,9 @@ fn an_unknown_revision_is_not_found() {
 
 #[test]
 fn a_pool_with_a_single_revision_has_nothing_to_undo() {
-    let one = history(vec![revision(3, "image:3", None)]);
+    let single = history(vec![revision(3, "image:3", None)]);
     assert_eq!(
-        error(&json!({}), &one, 0),
+        error(&json!({}), &single, 0),
         "no rollout history found for pool \"python\""
     );
 }
@@ -158,15 +158,19 @@ fn the_json_patch_applies_only_to_the_pool_that_was_read() {
 #[test]
 fn after_a_conflict_undo_retries_only_if_the_spec_is_unchanged() {
     let read = pool("image:3", &json!({}));
-    let became = |metadata: Value| difference(&read, &pool("image:3", &json!({"metadata": metadata})));
-    assert_eq!(became(json!({})), Difference::None);
-    assert_eq!(became(json!({"resourceVersion": "78"})), Difference::OutsideSpec);
+    let difference_after =
+        |metadata: Value| difference(&read, &pool("image:3", &json!({"metadata": metadata})));
+    assert_eq!(difference_after(json!({})), Difference::None);
     assert_eq!(
-        became(json!({"resourceVersion": "78", "generation": 4})),
+        difference_after(json!({"resourceVersion": "78"})),
+        Difference::OutsideSpec
+    );
+    assert_eq!(
+        difference_after(json!({"resourceVersion": "78", "generation": 4})),
         Difference::Spec
     );
     assert_eq!(
-        became(json!({"resourceVersion": "78", "uid": "another"})),
+        difference_after(json!({"resourceVersion": "78", "uid": "another"})),
         Difference::Spec
     );
 }

@@ -1,4 +1,4 @@
-//! Explanations of claims.
+//! Checks explanations of claims.
 
 use super::{CLAIM_UID, World, ago, condition, plain, revision_of};
 use serde_json::json;
@@ -86,9 +86,9 @@ fn a_limit_on_creations_is_named_with_its_field() {
     }
     // A limit that is not reached is not named.
     let wide = json!({"capacity": {"maxTotal": 9}, "scaleStrategy": {"maxUnavailable": 9}});
-    let free = World::new(1, &wide, &json!({})).warming("p1");
-    let free = free.claim("run", &json!({}), &json!({}));
-    let answer = free.why("run");
+    let world = World::new(1, &wide, &json!({})).warming("p1");
+    let world = world.claim("run", &json!({}), &json!({}));
+    let answer = world.why("run");
     assert!(
         !answer.contains("maxTotal") && !answer.contains("at once"),
         "{answer}"
@@ -97,9 +97,9 @@ fn a_limit_on_creations_is_named_with_its_field() {
 
 #[test]
 fn rejections_by_the_api_server_are_quoted() {
-    let refused = condition("ReplicaFailure", "True", "FailedCreate", "exceeded quota: pods=3");
+    let rejected = condition("ReplicaFailure", "True", "FailedCreate", "exceeded quota: pods=3");
     let world =
-        World::new(2, &json!({}), &json!({"conditions": [refused]})).claim("run", &json!({}), &json!({}));
+        World::new(2, &json!({}), &json!({"conditions": [rejected]})).claim("run", &json!({}), &json!({}));
     let sentence = "The API server rejects new sandboxes: exceeded quota: pods=3. The operator retries with a single \
                     sandbox, at least once a minute.";
     world.explains("claim/run", &[sentence]);
@@ -148,10 +148,10 @@ fn a_claim_that_is_next_names_the_sandbox_to_bind() {
 
 #[test]
 fn a_claim_whose_binding_is_rejected_quotes_the_api_server() {
-    let refusal = "the API server refuses the binding: this team may not have a sandbox";
+    let rejection = "the API server refuses the binding: this team may not have a sandbox";
     let status = json!({
         "phase": "Pending", "observedGeneration": 1, "pool": "python",
-        "conditions": [condition("Bound", "False", "BindingRefused", refusal)],
+        "conditions": [condition("Bound", "False", "BindingRefused", rejection)],
     });
     let world = plain(1)
         .pod("p1", "image:2", &json!({}))
@@ -216,9 +216,9 @@ fn a_claim_that_expires_before_its_deadline_shows_when_it_expires() {
     let claim = json!({"shutdownTime": "2026-01-31T12:00:10Z"});
     for world in [plain(0), World::new(0, &json!({"replicas": "many"}), &json!({}))] {
         let answer = world.claim("run", &claim, &json!({})).why("run");
-        let reasons = "It expires at 2026-01-31T12:00:10Z, in 10s, bound or not.";
+        let sentence = "It expires at 2026-01-31T12:00:10Z, in 10s, bound or not.";
         assert!(
-            answer.ends_with(reasons) && !answer.contains("It fails"),
+            answer.ends_with(sentence) && !answer.contains("It fails"),
             "{answer}"
         );
     }

@@ -1,4 +1,4 @@
-//! `kubectl warmpool why`: the explanations for the objects of a cluster.
+//! Checks `kubectl warmpool why`: the explanations for the objects of a cluster.
 
 mod claims;
 mod pods;
@@ -34,7 +34,7 @@ fn revision_of(image: &str) -> String {
 struct World(Vec<Value>);
 
 impl World {
-    /// `spec` and `status` are merged over the pool's.
+    /// Merges `spec` and `status` over those of the pool.
     fn new(replicas: i64, spec: &Value, status: &Value) -> Self {
         let mut pool = json!({
             "apiVersion": "warmpool.dev/v1alpha1", "kind": "Pool",
@@ -116,10 +116,10 @@ impl World {
     #[track_caller]
     fn explains(&self, target: &str, sentences: &[&str]) {
         let answer = self.sentences(target).unwrap();
-        let mut left = answer.iter();
+        let mut remaining = answer.iter();
         for sentence in sentences {
             assert!(
-                left.any(|s| s == sentence),
+                remaining.any(|s| s == sentence),
                 "{sentence:?} is missing in {answer:#?}"
             );
         }

@@ -1,4 +1,4 @@
-//! Explanations of sandboxes.
+//! Checks explanations of sandboxes.
 
 use super::{World, ago, plain, revision_of};
 use serde_json::json;
@@ -119,21 +119,21 @@ fn the_ranks_for_claiming_and_removal_are_those_of_the_planner() {
         .pod("cheap", "image:2", &cheap)
         .pod("wished", "image:2", &evicted)
         .warming("warming");
-    let places = [
+    let ranks = [
         ("warming", None, "1st"),
         ("cheap", Some("1st"), "2nd"),
         ("old", Some("2nd"), "3rd"),
         ("wished", None, "4th"),
     ];
-    for (name, claiming, removal) in places {
+    for (name, claiming, removal) in ranks {
         let answer = world.sentences(&format!("pod/{name}")).unwrap();
-        let claimed = claiming.map(|place| format!("It is the {place} of 2 to be claimed."));
+        let claimed = claiming.map(|rank| format!("It is the {rank} of 2 to be claimed."));
         assert_eq!(
             answer.iter().find(|s| s.ends_with("to be claimed.")),
             claimed.as_ref()
         );
-        let goes = format!("It is the {removal} of 4 to be deleted when the pool has too many.");
-        assert!(answer.contains(&goes), "{name}: {answer:#?}");
+        let removed = format!("It is the {removal} of 4 to be deleted when the pool has too many.");
+        assert!(answer.contains(&removed), "{name}: {answer:#?}");
     }
     let old = format!(
         "It runs the old revision {}; the pool's latest is {}.",
@@ -153,9 +153,9 @@ fn the_ranks_for_claiming_and_removal_are_those_of_the_planner() {
 
 #[test]
 fn a_pod_with_the_label_but_without_an_owner_is_not_touched() {
-    let stray = json!({"metadata": {"ownerReferences": null}});
+    let orphan = json!({"metadata": {"ownerReferences": null}});
     assert_eq!(
-        plain(0).pod("p1", "image:2", &stray).why("pod/p1"),
+        plain(0).pod("p1", "image:2", &orphan).why("pod/p1"),
         "Pod p1 has the label of pool python, but no pool or claim owns it; the operator does not touch it."
     );
 }

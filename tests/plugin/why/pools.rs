@@ -1,4 +1,4 @@
-//! Explanations of pools.
+//! Checks explanations of pools.
 
 use super::{World, condition, plain, revision_of};
 use serde_json::{Value, json};
@@ -93,7 +93,7 @@ fn a_rollout_without_budget_shows_how_many_sandboxes_must_stay() {
     let answer = rolling(&spec, &progressing).why("python");
     assert!(
         answer.contains("delete p") && !answer.contains("No more old"),
-        "with budget one is replaced: {answer}"
+        "within the budget the operator replaces an old sandbox: {answer}"
     );
 }
 

@@ -1,4 +1,4 @@
-//! Which object the argument of `why` names.
+//! Checks which object the argument of `why` names.
 
 use super::plain;
 use serde_json::json;

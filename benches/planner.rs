@@ -1,5 +1,4 @@
-//! The planner alone, without a cluster: how long one plan takes, and whether the time grows with the pods or
-//! faster.
+//! Measures how long one plan takes, and how the time grows with the pods.
 //!
 //!     cargo bench --bench planner
 
@@ -23,12 +22,12 @@ use warmpool::planner::plan;
 const POOL_UID: &str = "6f0c1e5e-0000-4000-8000-000000000000";
 const OLD: &str = "bcdfghjklm";
 const NEW: &str = "npqrstvwxz";
-/// Pods of one pool share nodes, and the order of removal looks at how many do.
+/// Pods of one pool share nodes, because the order of removal depends on the pods per node.
 const NODES: usize = 50;
-/// A plan is repeated for this long, and at least [`FEWEST`] times, so that its p99 means something.
+/// A plan is repeated for this long and at least [`FEWEST`] times, so that the p99 is meaningful.
 const TIME: Duration = Duration::from_secs(2);
 const FEWEST: usize = 200;
-/// What a plan over 10,000 pods should stay under.
+/// Upper limit for the time of a plan over 10,000 pods.
 const GOAL_MS: f64 = 20.0;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -80,12 +79,12 @@ fn time(snapshot: &PoolSnapshot) -> (Duration, Duration) {
     (at(50), at(99))
 }
 
-/// Half of the pods are old and available, three eighths new and available, the last eighth new and warming:
-/// within `maxUnavailable`, so that old ones are still being replaced.
+/// Half of the pods are old and available, three eighths new and available, and one eighth new and warming. That is within
+/// `maxUnavailable`, so the plan replaces old pods.
 fn rollout(size: usize) -> Outcome<PoolSnapshot> {
     let mut snapshot = at_rest(size, OLD)?;
-    for (number, seen) in snapshot.sandboxes.iter_mut().enumerate() {
-        let mut sandbox = (*seen.sandbox).clone();
+    for (number, entry) in snapshot.sandboxes.iter_mut().enumerate() {
+        let mut sandbox = (*entry.sandbox).clone();
         if number % 8 < 4 {
             sandbox.revision = OLD.into();
         }
@@ -93,12 +92,12 @@ fn rollout(size: usize) -> Outcome<PoolSnapshot> {
             sandbox.phase = PodPhase::Pending;
             sandbox.ready_since = None;
         }
-        seen.sandbox = Arc::new(sandbox);
+        entry.sandbox = Arc::new(sandbox);
     }
     Ok(snapshot)
 }
 
-/// Every pod is available, and there is a claim for each.
+/// Every pod is available, and one claim waits for each.
 fn claims(size: usize) -> Outcome<PoolSnapshot> {
     let mut snapshot = at_rest(size, NEW)?;
     snapshot.claims = (0..size)
@@ -107,15 +106,15 @@ fn claims(size: usize) -> Outcome<PoolSnapshot> {
     Ok(snapshot)
 }
 
-/// A pool of 20 that warm up, and that many claims that wait for them.
+/// A pool of 20 warming pods, and `size` claims that wait for them.
 fn waiting(size: usize) -> Outcome<PoolSnapshot> {
     let mut snapshot = at_rest(20, NEW)?;
-    for seen in &mut snapshot.sandboxes {
-        let mut sandbox = (*seen.sandbox).clone();
+    for entry in &mut snapshot.sandboxes {
+        let mut sandbox = (*entry.sandbox).clone();
         sandbox.phase = PodPhase::Pending;
         sandbox.ready_since = None;
         sandbox.created = snapshot.now;
-        seen.sandbox = Arc::new(sandbox);
+        entry.sandbox = Arc::new(sandbox);
     }
     snapshot.claims = (0..size)
         .map(|n| claim(n, snapshot.now))
@@ -127,7 +126,7 @@ fn rest(size: usize) -> Outcome<PoolSnapshot> {
     at_rest(size, NEW)
 }
 
-/// A full pool whose last complete revision is `complete` and whose template is that of the revision `NEW`.
+/// A full pool. `complete` is its last complete revision, and its template is that of revision `NEW`.
 fn at_rest(size: usize, complete: &str) -> Outcome<PoolSnapshot> {
     let now: Timestamp = "2026-01-31T12:00:00Z".parse()?;
     let stored: StoredPool = serde_json::from_value(json!({
@@ -147,7 +146,7 @@ fn at_rest(size: usize, complete: &str) -> Outcome<PoolSnapshot> {
             change_cause: None,
         })
     });
-    let seen = |number| SandboxEntry {
+    let entry = |number| SandboxEntry {
         sandbox: Arc::new(sandbox(number, now)),
         expected: None,
     };
@@ -155,7 +154,7 @@ fn at_rest(size: usize, complete: &str) -> Outcome<PoolSnapshot> {
         now,
         seed: 1,
         pool: Arc::new(Pool::read(&stored)),
-        sandboxes: (0..size).map(seen).collect(),
+        sandboxes: (0..size).map(entry).collect(),
         creating: Vec::new(),
         claims: Vec::new(),
         selected_pools: BTreeMap::new(),
@@ -170,7 +169,7 @@ fn template(image: &str) -> serde_json::Value {
     json!({"spec": {"containers": [{"name": "sandbox", "image": image}]}})
 }
 
-/// An available sandbox. Names and ages do not follow the order of the list, as those of real ones do not.
+/// An available sandbox. As in a cluster, names and ages do not follow the order of the list.
 fn sandbox(number: usize, now: Timestamp) -> Sandbox {
     let mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let age = SignedDuration::from_secs(i64::try_from(mixed % 3600).unwrap_or_default());

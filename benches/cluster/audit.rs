@@ -17,13 +17,13 @@ pub struct AuditLog {
 }
 
 impl AuditLog {
-    /// Starts counting here: what was written before is left out.
+    /// Starts counting. Earlier writes are left out.
     pub fn mark(path: PathBuf) -> Outcome<Self> {
         let from = File::open(&path)?.metadata()?.len();
         Ok(Self { path, from })
     }
 
-    /// The writes of `user` since.
+    /// The writes of `user` since [`AuditLog::mark`].
     pub fn writes_of(&self, user: &str) -> Outcome<Writes> {
         let mut file = File::open(&self.path)?;
         file.seek(SeekFrom::Start(self.from))?;
@@ -33,7 +33,7 @@ impl AuditLog {
             if !line.contains(user) {
                 continue;
             }
-            // The last line may still be under way.
+            // The API server may still be writing the last line.
             let Ok(entry) = serde_json::from_str::<Entry>(&line) else {
                 continue;
             };
@@ -104,7 +104,7 @@ impl Writes {
     }
 }
 
-/// As in `create pods 400, patch pods 400 (2 x 422)`.
+/// Prints writes like `create pods 400, patch pods 400 (2 x 422)`.
 impl fmt::Display for Writes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {

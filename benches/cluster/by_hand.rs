@@ -6,7 +6,7 @@
 use crate::Outcome;
 use crate::load::{AT_ONCE, claim};
 use crate::scene::{POOL, Scene, template};
-use crate::watches::{Board, Pods};
+use crate::watches::{Pods, WatchedState};
 use futures::TryStreamExt;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
@@ -28,7 +28,7 @@ pub struct Hand {
     client: Client,
     namespace: String,
     pool_uid: String,
-    pods: Arc<Board<Pods>>,
+    pods: Arc<WatchedState<Pods>>,
     created: Arc<AtomicUsize>,
 }
 
@@ -67,7 +67,7 @@ impl Hand {
         Ok(())
     }
 
-    /// Waits until that many pods are available.
+    /// Waits until `count` pods are available.
     pub async fn available(&self, count: usize) {
         self.pods
             .until(|pods| (pods.available.len() >= count).then_some(()))

@@ -14,7 +14,7 @@ pub struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// Starts a fresh one, after ending what a killed run may have left.
+    /// Starts a new control plane. Ends the one that a killed run may have left.
     pub fn up(keep: bool) -> Outcome<Self> {
         let dir = repository().join(".cluster").join(NAME);
         if dir.join("ports.json").exists() {
@@ -30,7 +30,7 @@ impl ControlPlane {
         Ok(plane)
     }
 
-    /// The operator's own account, with exactly the permissions that users install.
+    /// The kubeconfig of the operator's account, which has exactly the permissions that users install.
     pub fn operator_kubeconfig(&self) -> PathBuf {
         self.dir.join("operator.kubeconfig")
     }
@@ -47,7 +47,7 @@ impl ControlPlane {
     pub async fn load_client(&self) -> Outcome<Client> {
         let kubeconfig = Kubeconfig::read_from(self.dir.join("load.kubeconfig"))?;
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-        // A request that is repeated behind our back would be measured as a slow one.
+        // A request that the client retries would be measured as one slow request.
         config.default_retry = false;
         Ok(Client::try_from(config)?)
     }
@@ -82,7 +82,7 @@ fn tool(arguments: &[&str]) -> Outcome<()> {
     finish(command.args(arguments).args(["--name", NAME]))
 }
 
-/// Runs a program to its end. What it says is only interesting when it fails, and then it says it on stderr.
+/// Runs a program to its end. Hides its stdout, because errors are on stderr.
 fn finish(command: &mut Command) -> Outcome<()> {
     command
         .current_dir(repository())

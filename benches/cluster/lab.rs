@@ -37,7 +37,7 @@ impl<'a> Lab<'a> {
         })
     }
 
-    /// Each phase has an operator of its own: memory and connections of an earlier one would show in its figures.
+    /// Starts the operator of a phase. Memory and connections of an earlier operator would change the figures.
     pub fn start_operator(&self, phase: &str) -> Outcome<Operator> {
         let kubeconfig = self.plane.operator_kubeconfig();
         Operator::start(
@@ -71,7 +71,7 @@ impl<'a> Lab<'a> {
     }
 }
 
-/// Waits until the API server serves a kind, which it does a moment after its CRD was applied.
+/// Waits until the API server serves a kind. This takes a moment after the CRD was applied.
 async fn are_served<K>(client: &Client) -> Outcome<()>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,

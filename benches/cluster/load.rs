@@ -3,7 +3,7 @@
 use crate::Outcome;
 use crate::phases::steady::Rate;
 use crate::scene::{POOL, Scene};
-use crate::watches::{Board, Claims};
+use crate::watches::{Claims, WatchedState};
 use futures::StreamExt;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
@@ -18,33 +18,33 @@ use warmpool::api::SandboxClaim;
 
 /// How long a served claim is kept.
 const HELD: Duration = Duration::from_secs(3);
-/// Requests of a burst under way at once; more connections would mostly measure TLS handshakes.
+/// Limit of concurrent requests. More connections would mostly measure TLS handshakes.
 pub const AT_ONCE: usize = 32;
 
-/// What became of a load.
+/// How the claims of a load were served.
 #[derive(Default)]
 pub struct Served {
-    /// From just before each claim's POST to seeing it Ready, sorted.
+    /// Time from just before each claim's POST until the watch shows it Ready, sorted.
     pub latencies: Vec<Duration>,
-    /// Claims that got a sandbox which was not Ready before they came.
+    /// Claims whose sandbox was not Ready before the claim's creation.
     pub cold: usize,
-    /// Claims that one created later passed.
+    /// Claims that became Ready after a claim created later.
     pub passed: usize,
-    /// By how much at most: from seeing the later one Ready to seeing it.
+    /// Longest time between the later claim and the passed claim becoming Ready.
     pub passed_by: Duration,
 }
 
-/// POSTs claims at `rate`, whatever becomes of the earlier ones. `submit` does it; the operator, or `submit`
-/// itself, serves.
+/// POSTs claims at `rate` without waiting for earlier claims. `submit` sends a claim; the operator or `submit` itself serves
+/// it.
 pub async fn steady<F>(scene: &Scene, rate: &Rate, submit: impl Fn(String) -> F) -> Outcome<Served>
 where
     F: Future<Output = Outcome<()>> + Send + 'static,
 {
-    let board = &scene.claims.board;
-    board.with(Claims::forget);
+    let state = &scene.claims.state;
+    state.with(Claims::forget);
     let mut releases = JoinSet::new();
     if rate.replaced {
-        releases.spawn(release_each(Arc::clone(board), claims(scene)));
+        releases.spawn(release_each(Arc::clone(state), claims(scene)));
     }
     let mut ticks = tokio::time::interval(Duration::from_secs(1) / rate.claims_a_second);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
@@ -63,9 +63,9 @@ where
         let (name, from) = done??;
         posted.insert(name, from);
     }
-    let served = all_ready(board, &posted).await?;
+    let served = all_ready(state, &posted).await?;
     if rate.replaced {
-        board
+        state
             .until(|claims| claims.present.is_empty().then_some(()))
             .await;
     }
@@ -73,21 +73,21 @@ where
     Ok(served)
 }
 
-/// When a burst was over.
+/// How long a burst took.
 pub struct Burst {
-    /// From the first POST to the answer to the last.
+    /// Time from the first POST until every POST is answered.
     pub posted: Duration,
-    /// From the first POST to seeing the last claim Ready.
+    /// Time from the first POST until the watch shows the last claim Ready.
     pub ready: Duration,
     pub served: Served,
 }
 
-/// POSTs `count` claims as fast as [`AT_ONCE`] connections go.
+/// POSTs `count` claims as fast as [`AT_ONCE`] connections allow.
 pub async fn burst<F>(scene: &Scene, count: usize, submit: impl Fn(String) -> F) -> Outcome<Burst>
 where
     F: Future<Output = Outcome<()>> + Send + 'static,
 {
-    scene.claims.board.with(Claims::forget);
+    scene.claims.state.with(Claims::forget);
     let began = Instant::now();
     let submit = &submit;
     let posts = (0..count).map(|number| async move {
@@ -101,10 +101,10 @@ where
         .await;
     let all_posted = began.elapsed();
     let posted: HashMap<_, _> = posted.into_iter().collect::<Outcome<_>>()?;
-    let served = all_ready(&scene.claims.board, &posted).await?;
+    let served = all_ready(&scene.claims.state, &posted).await?;
     let last = scene
         .claims
-        .board
+        .state
         .with(|claims| claims.ready.values().max().copied())
         .ok_or("no claim was served")?;
     Ok(Burst {
@@ -115,12 +115,16 @@ where
 }
 
 /// Waits until every claim is Ready.
-async fn all_ready(board: &Board<Claims>, posted: &HashMap<String, Instant>) -> Outcome<Served> {
-    let times = board
+async fn all_ready(state: &WatchedState<Claims>, posted: &HashMap<String, Instant>) -> Outcome<Served> {
+    let times = state
         .until(|claims| match &claims.failed {
             Some(failed) => Some(Err(failed.clone())),
             None if claims.ready.len() < posted.len() => None,
-            None => Some(Ok((claims.ready.clone(), claims.cold, claims.order.clone()))),
+            None => Some(Ok((
+                claims.ready.clone(),
+                claims.cold,
+                claims.creation_order.clone(),
+            ))),
         })
         .await;
     let (ready, cold, order) = times?;
@@ -138,7 +142,7 @@ async fn all_ready(board: &Board<Claims>, posted: &HashMap<String, Instant>) -> 
     })
 }
 
-/// How many of `ready`, in the order of creation, came after a later one, and by how much at most.
+/// Counts the claims that became Ready after a later claim, and the longest such delay. `ready` is in the order of creation.
 fn passed<'a>(ready: impl DoubleEndedIterator<Item = &'a Instant>) -> (usize, Duration) {
     let (mut count, mut most, mut first_of_later) = (0, Duration::ZERO, None);
     for at in ready.rev() {
@@ -151,14 +155,14 @@ fn passed<'a>(ready: impl DoubleEndedIterator<Item = &'a Instant>) -> (usize, Du
     (count, most)
 }
 
-/// Deletes each claim [`HELD`] after it was seen Ready, for ever.
-async fn release_each(board: Arc<Board<Claims>>, claims: Api<SandboxClaim>) {
+/// Deletes each claim [`HELD`] after the watch showed it Ready. Never returns.
+async fn release_each(state: Arc<WatchedState<Claims>>, claims: Api<SandboxClaim>) {
     let mut held = JoinSet::new();
     let mut known = 0;
     loop {
-        let served = board
+        let served = state
             .until(|state| {
-                let new = state.in_order.get(known..).unwrap_or_default();
+                let new = state.ready_order.get(known..).unwrap_or_default();
                 (!new.is_empty()).then(|| new.to_vec())
             })
             .await;
@@ -192,7 +196,7 @@ pub fn submit(scene: &Scene) -> impl Fn(String) -> futures::future::BoxFuture<'s
     }
 }
 
-/// A claim on the pool, with more fields of its spec where `more` has them.
+/// A claim on the pool. `more` holds further fields of its spec.
 pub fn claim(name: &str, more: Value) -> Outcome<SandboxClaim> {
     let mut claim: Value = json!({
         "apiVersion": "warmpool.dev/v1alpha1",

@@ -8,10 +8,10 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
-/// `/proc` counts processor time in these; Linux has had 100 a second on every architecture for long.
+/// Units of processor time in `/proc`. Linux has 100 a second on every architecture.
 const TICKS_A_SECOND: f64 = 100.0;
-/// Field of `/proc/PID/stat`, counted behind the process's name: user time, system time, and the same two of
-/// children that have ended.
+/// First of four fields of `/proc/PID/stat`, counted after the process's name: user and system time of the process, and of
+/// its ended children.
 const OWN_TIME: usize = 11;
 
 /// The load average over the last minute.
@@ -27,9 +27,9 @@ pub fn cpu_seconds(pid: u32) -> Outcome<f64> {
 
 fn stat(pid: u32, fields: usize) -> Outcome<f64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // The name is in brackets and may hold spaces.
-    let behind_name = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
-    seconds(behind_name.split_whitespace().skip(OWN_TIME).take(fields))
+    // The name is in parentheses and may contain spaces.
+    let after_name = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
+    seconds(after_name.split_whitespace().skip(OWN_TIME).take(fields))
 }
 
 fn seconds<'a>(ticks: impl Iterator<Item = &'a str>) -> Outcome<f64> {
@@ -37,7 +37,7 @@ fn seconds<'a>(ticks: impl Iterator<Item = &'a str>) -> Outcome<f64> {
     Ok(ticks.iter().sum::<f64>() / TICKS_A_SECOND)
 }
 
-/// Processor time from one moment on.
+/// Processor time since [`Meter::start`].
 pub struct Meter {
     began: Instant,
     busy: f64,
@@ -45,7 +45,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Starts metering; the control plane is the one in `dir`.
+    /// Starts metering. `dir` is the directory of the control plane.
     pub fn start(dir: &Path) -> Outcome<Self> {
         Ok(Self {
             began: Instant::now(),
@@ -54,7 +54,7 @@ impl Meter {
         })
     }
 
-    /// Who used how many processors since.
+    /// Processors used since the start, by part of the control plane.
     pub fn shares(&self, dir: &Path) -> Outcome<Shares> {
         let time = self.began.elapsed().as_secs_f64().max(0.01);
         let mut of_parts = parts(dir)?;
@@ -68,8 +68,8 @@ impl Meter {
     }
 }
 
-/// Processors used, by part of the control plane; `bench` is this process with the operators it has ended, and
-/// `others` is everybody who has no business here.
+/// Processors used, by part of the control plane. `bench` is this process with its ended operators, and `others` are all
+/// other processes of the machine.
 pub struct Shares(BTreeMap<String, f64>);
 
 impl Shares {
@@ -89,7 +89,7 @@ impl fmt::Display for Shares {
     }
 }
 
-/// What is kept about each process of the control plane.
+/// The file that describes a process of the control plane.
 #[derive(Deserialize)]
 struct Process {
     pid: u32,
@@ -110,7 +110,7 @@ fn parts(dir: &Path) -> Outcome<BTreeMap<String, f64>> {
     Ok(parts)
 }
 
-/// Time that all processors together were busy, or taken away by the host of a virtual machine.
+/// Time that all processors together were busy, or that the host of the virtual machine used.
 fn busy() -> Outcome<f64> {
     let stat = fs::read_to_string("/proc/stat")?;
     let line = stat.lines().next().unwrap_or_default();

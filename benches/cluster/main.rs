@@ -40,13 +40,13 @@ struct Arguments {
     /// The operator to measure; by default the one of this checkout, built with optimization
     #[arg(long, value_name = "FILE", env = "WARMPOOL_BIN", default_value = env!("CARGO_BIN_EXE_warmpool"))]
     operator: PathBuf,
-    /// Log filter of the operator; a log per phase is kept in .cluster/bench/log
+    /// Log filter of the operator; each phase has a log in .cluster/bench/log
     #[arg(long, value_name = "FILTER", default_value = "warn,warmpool=info")]
     log: String,
     /// Leave the control plane running at the end
     #[arg(long)]
     keep: bool,
-    /// What cargo passes to every benchmark.
+    /// Cargo passes this flag to every benchmark.
     #[arg(long, hide = true)]
     bench: bool,
 }
@@ -62,7 +62,7 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Outcome<()> {
-    // Whatever ends this function, dropping the control plane takes it down.
+    // Dropping the control plane ends it, however this function returns.
     let plane = ControlPlane::up(arguments.keep)?;
     let runtime = tokio::runtime::Runtime::new()?;
     let outcome = runtime.block_on(async {
@@ -81,7 +81,7 @@ fn run(arguments: &Arguments) -> Outcome<()> {
 async fn measure(plane: &ControlPlane, arguments: &Arguments) -> Outcome<()> {
     let lab = Lab::open(plane, &arguments.operator, &arguments.log).await?;
     let outcome = phases::run(&lab, &arguments.only).await;
-    // What was measured before a failure is worth showing.
+    // The report also shows what was measured before a failure.
     let report = lab.report();
     println!("\n{}", report.table());
     let file = plane.dir.join("result.json");

@@ -18,11 +18,11 @@ impl Operator {
         let file = File::create(log).map_err(|e| format!("{}: {e}", log.display()))?;
         let child = Command::new(binary)
             .args(["controller", "--leader-elect=false", "--log", filter])
-            // Whatever else runs on this machine may have the usual ports.
+            // Other processes on this machine may use the default ports.
             .args(["--metrics-bind-address=0", "--health-probe-bind-address=0"])
             .env("KUBECONFIG", kubeconfig)
             .env("NO_COLOR", "1")
-            // A ^C is for the benchmark, which then ends the operator.
+            // Ctrl-C goes to the benchmark alone, which then ends the operator.
             .process_group(0)
             .stdin(Stdio::null())
             .stdout(file.try_clone()?)
@@ -32,20 +32,20 @@ impl Operator {
         Ok(Self { child })
     }
 
-    /// Fails when it has ended by itself.
-    pub fn lives(&mut self) -> Outcome<()> {
+    /// Fails if the operator has ended by itself.
+    pub fn is_running(&mut self) -> Outcome<()> {
         match self.child.try_wait()? {
             None => Ok(()),
             Some(status) => Err(format!("the operator ended by itself with {status}").into()),
         }
     }
 
-    /// Processor time taken so far.
+    /// Processor time used so far, in seconds.
     pub fn cpu_seconds(&self) -> Outcome<f64> {
         machine::cpu_seconds(self.child.id())
     }
 
-    /// Memory it holds now.
+    /// Resident memory in MiB.
     pub fn resident_mib(&self) -> Outcome<f64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status

@@ -18,8 +18,10 @@ pub enum Side {
     Floor,
 }
 
-/// A line of the table: what is measured, which values of it are shown, and the best of others. Theirs are
-/// medians on two processors that held everything: Kubernetes 1.36.3, KWOK with pods Ready at once, audit log on.
+/// A line of the table: the figure, the values that are shown, and the best result of another operator.
+///
+/// Results of others are medians on two processors for everything: Kubernetes 1.36.3, KWOK with pods Ready at once, audit log
+/// on.
 struct Row {
     figure: &'static str,
     description: &'static str,
@@ -166,7 +168,7 @@ const ROWS: &[Row] = &[
     ),
 ];
 
-/// What was measured so far.
+/// The figures measured so far.
 #[derive(Default)]
 pub struct Report {
     ours: Map<String, Value>,
@@ -183,7 +185,7 @@ impl Report {
         of_side.insert(figure.into(), value);
     }
 
-    /// What else the machine was doing.
+    /// Records the other load of the machine during a phase.
     pub fn surroundings(&mut self, phase: &str, value: Value) {
         self.surroundings.insert(phase.into(), value);
     }
@@ -250,7 +252,7 @@ fn cell(side: &Map<String, Value>, row: &Row) -> Option<String> {
     Some(shown.collect::<Option<Vec<_>>>()?.join(" / "))
 }
 
-/// As many digits as mean something.
+/// Prints smaller values with more decimals.
 fn show(value: f64) -> String {
     if value.fract() == 0.0 || value >= 100.0 {
         format!("{value:.0}")
@@ -261,7 +263,7 @@ fn show(value: f64) -> String {
     }
 }
 
-/// Latencies in milliseconds. The p99 of few claims is their slowest but one, or the slowest.
+/// Latencies in milliseconds. With fewer than 100 claims the p99 is the maximum.
 pub fn milliseconds(served: &Served) -> Value {
     let times = &served.latencies;
     let at = |share: usize| {
@@ -285,7 +287,7 @@ pub fn seconds(burst: &Burst) -> Value {
     })
 }
 
-/// What serving `claims` claims cost.
+/// Writes and processor time of the operator for `claims` claims.
 pub fn writes(written: &Writes, claims: usize, cpu: f64) -> Value {
     json!({
         "per_claim": (written.total() as f64 / claims.max(1) as f64 * 100.0).round() / 100.0,
@@ -296,7 +298,7 @@ pub fn writes(written: &Writes, claims: usize, cpu: f64) -> Value {
     })
 }
 
-/// What replacing `sandboxes` cost: writes on pods, on the status, on revisions, and all of them, for each.
+/// Writes of a rollout of `sandboxes`: on pods and in total for each sandbox, and in total on statuses and revisions.
 pub fn replaced(written: &Writes, sandboxes: usize) -> Value {
     let per_sandbox = |count: usize| (count as f64 / sandboxes.max(1) as f64 * 1_000.0).round() / 1_000.0;
     let pods = written.of("create pods") + written.of("delete pods");

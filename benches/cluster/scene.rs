@@ -3,7 +3,7 @@
 use crate::Outcome;
 use crate::lab::Lab;
 use crate::operator::Operator;
-use crate::watches::{Board, Claims, Pods, Watched, watch_all};
+use crate::watches::{Claims, Pods, Watched, WatchedState, watch_all};
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
@@ -14,29 +14,29 @@ use warmpool::api::{Pool, SandboxClaim};
 use warmpool::model::stored::{StoredClaim, StoredPod};
 
 pub const POOL: &str = "pool";
-/// How often something that is waited for without a watch is looked at.
+/// Interval of polls for states that no watch shows.
 pub const POLL: Duration = Duration::from_millis(200);
-/// A pool's status is written at most once a second, so rest that lasts this long is rest.
+/// How long a pool must not change to count as at rest. Its status is written at most once a second.
 pub const REST: Duration = Duration::from_secs(3);
 
 pub struct Scene {
     pub client: Client,
     pub namespace: String,
     pub claims: Watched<Claims>,
-    /// Only where pods are what is measured: a second watch costs the machine something, too.
+    /// Set only where pods are measured, because a second watch costs processor time.
     pub pods: Option<Watched<Pods>>,
     pub operator: Option<Operator>,
 }
 
 impl Scene {
-    /// An empty namespace, watched, and no operator.
+    /// Creates an empty namespace and watches its claims. Starts no operator.
     pub async fn open(lab: &Lab<'_>, name: &str) -> Outcome<Self> {
         let client = lab.client.clone();
         let namespace = format!("bench-{name}");
         let object = serde_json::from_value(json!({"metadata": {"name": namespace}}))?;
         let namespaces: Api<Namespace> = Api::all(client.clone());
         namespaces.create(&PostParams::default(), &object).await?;
-        // No pod is accepted before the namespace has its ServiceAccount.
+        // The API server rejects pods until the namespace has its ServiceAccount.
         let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), &namespace);
         while accounts.get_opt("default").await?.is_none() {
             tokio::time::sleep(POLL).await;
@@ -51,7 +51,7 @@ impl Scene {
         })
     }
 
-    /// An operator and a full pool at rest.
+    /// Starts an operator and creates a pool, and waits until the pool is full and at rest.
     pub async fn at_rest(lab: &Lab<'_>, name: &str, replicas: usize) -> Outcome<Self> {
         let mut scene = Self::open(lab, name).await?;
         scene.operator = Some(lab.start_operator(name)?);
@@ -60,13 +60,13 @@ impl Scene {
         Ok(scene)
     }
 
-    /// Watches the pods from here on.
-    pub fn watch_pods(&mut self) -> Arc<Board<Pods>> {
+    /// Starts to watch the pods.
+    pub fn watch_pods(&mut self) -> Arc<WatchedState<Pods>> {
         let api: Api<StoredPod> = Api::namespaced(self.client.clone(), &self.namespace);
         let watched = watch_all(api);
-        let board = Arc::clone(&watched.board);
+        let state = Arc::clone(&watched.state);
         self.pods = Some(watched);
-        board
+        state
     }
 
     pub fn pools(&self) -> Api<Pool> {
@@ -93,28 +93,28 @@ impl Scene {
         Ok(())
     }
 
-    /// Waits until the pool is full, no claim is left, and that is still so a while later.
+    /// Waits until the pool is full and no claim is left, both at once and after [`REST`].
     pub async fn rest(&mut self) -> Outcome<()> {
         loop {
-            self.calm().await?;
+            self.until_full_without_claims().await?;
             tokio::time::sleep(REST).await;
-            if self.is_calm().await? {
+            if self.is_full_without_claims().await? {
                 return Ok(());
             }
         }
     }
 
-    async fn calm(&mut self) -> Outcome<()> {
-        while !self.is_calm().await? {
+    async fn until_full_without_claims(&mut self) -> Outcome<()> {
+        while !self.is_full_without_claims().await? {
             if let Some(operator) = &mut self.operator {
-                operator.lives()?;
+                operator.is_running()?;
             }
             tokio::time::sleep(POLL).await;
         }
         Ok(())
     }
 
-    async fn is_calm(&self) -> Outcome<bool> {
+    async fn is_full_without_claims(&self) -> Outcome<bool> {
         let pool = self.pools().get(POOL).await?;
         let status = pool.status.unwrap_or_default();
         let full = status.observed_generation == pool.metadata.generation.unwrap_or_default()
@@ -122,10 +122,10 @@ impl Scene {
             && status.updated == pool.spec.replicas
             && status.total == pool.spec.replicas
             && status.pending_claims == 0;
-        Ok(full && self.claims.board.with(|claims| claims.present.is_empty()))
+        Ok(full && self.claims.state.with(|claims| claims.present.is_empty()))
     }
 
-    /// Ends the operator and removes everything, so that the next phase has the machine for itself.
+    /// Ends the operator and deletes all objects, so that the next phase has the machine to itself.
     pub async fn close(mut self) -> Outcome<()> {
         drop(self.operator.take());
         let delete = DeleteParams::default().grace_period(0);
@@ -144,7 +144,7 @@ impl Scene {
     }
 }
 
-/// A template of the pods that a pool of these phases keeps; KWOK makes them Ready at once.
+/// The template of a phase's pods. KWOK makes them Ready at once.
 pub fn template(image: &str) -> Value {
     json!({"spec": {"containers": [{"name": "sandbox", "image": image}]}})
 }

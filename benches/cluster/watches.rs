@@ -14,13 +14,13 @@ use tokio::task::AbortHandle;
 use warmpool::model::sandbox::Sandbox;
 use warmpool::model::stored::{StoredClaim, StoredPod};
 
-/// Something that a watch writes and measurements wait on.
-pub struct Board<S> {
+/// A state that a watch updates and measurements wait on.
+pub struct WatchedState<S> {
     state: Mutex<S>,
     version: watch::Sender<u64>,
 }
 
-impl<S: Default> Board<S> {
+impl<S: Default> WatchedState<S> {
     fn new() -> Self {
         Self {
             state: Mutex::default(),
@@ -29,28 +29,28 @@ impl<S: Default> Board<S> {
     }
 }
 
-impl<S> Board<S> {
-    pub fn with<T>(&self, f: impl FnOnce(&mut S) -> T) -> T {
-        f(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+impl<S> WatchedState<S> {
+    pub fn with<T>(&self, access: impl FnOnce(&mut S) -> T) -> T {
+        access(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Waits until `f` has an answer; it is asked again after every event.
-    pub async fn until<T>(&self, mut f: impl FnMut(&mut S) -> Option<T>) -> T {
+    /// Waits until `check` returns a value. Calls it again after every event.
+    pub async fn until<T>(&self, mut check: impl FnMut(&mut S) -> Option<T>) -> T {
         let mut version = self.version.subscribe();
         loop {
             version.mark_unchanged();
-            if let Some(answer) = self.with(&mut f) {
-                return answer;
+            if let Some(found) = self.with(&mut check) {
+                return found;
             }
-            // The sender lives as long as the board, so this cannot fail.
+            // The sender lives as long as `self`, so this cannot fail.
             _ = version.changed().await;
         }
     }
 }
 
-/// A watch and its board; dropping it ends the watch.
+/// A watch and its state. Dropping it ends the watch.
 pub struct Watched<S> {
-    pub board: Arc<Board<S>>,
+    pub state: Arc<WatchedState<S>>,
     task: AbortHandle,
 }
 
@@ -60,20 +60,20 @@ impl<S> Drop for Watched<S> {
     }
 }
 
-/// Takes over what a watch delivers.
-pub trait Take<K>: Default + Send + 'static {
+/// Updates a state with the events of a watch.
+pub trait ApplyEvents<K>: Default + Send + 'static {
     fn apply(&mut self, object: &K);
     fn delete(&mut self, object: &K);
 }
 
-/// Starts watching.
+/// Starts a watch.
 pub fn watch_all<K, S>(api: Api<K>) -> Watched<S>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
-    S: Take<K>,
+    S: ApplyEvents<K>,
 {
-    let board = Arc::new(Board::<S>::new());
-    let written = Arc::clone(&board);
+    let state = Arc::new(WatchedState::<S>::new());
+    let written = Arc::clone(&state);
     let task = tokio::spawn(async move {
         let mut events = kube::runtime::watcher(api, watcher::Config::default()).boxed();
         while let Some(event) = events.next().await {
@@ -84,14 +84,14 @@ where
                 Ok(Event::Delete(object)) => written.with(|state| state.delete(&object)),
                 Ok(Event::Init | Event::InitDone) => {}
                 Err(error) => {
-                    eprintln!("a watch of the benchmark broke, its figures are worth nothing: {error}")
+                    eprintln!("a watch of the benchmark failed, so its figures are invalid: {error}")
                 }
             }
             written.version.send_modify(|version| *version += 1);
         }
     });
     Watched {
-        board,
+        state,
         task: task.abort_handle(),
     }
 }
@@ -99,21 +99,21 @@ where
 /// The claims of a namespace.
 #[derive(Default)]
 pub struct Claims {
-    /// When each was first seen Ready.
+    /// When the watch first showed each claim Ready.
     pub ready: HashMap<String, Instant>,
-    /// Their names, in that order.
-    pub in_order: Vec<String>,
+    /// Names of the claims in the order in which they became Ready.
+    pub ready_order: Vec<String>,
     pub present: HashSet<String>,
-    /// All names, in the order of creation.
-    pub order: Vec<String>,
-    /// How many got a sandbox that was not Ready before they came.
+    /// Names of all claims in the order of creation.
+    pub creation_order: Vec<String>,
+    /// Number of claims whose sandbox was not Ready before the claim's creation.
     pub cold: usize,
     /// The first claim that failed, with its status.
     pub failed: Option<String>,
 }
 
 impl Claims {
-    /// Starts anew; the names of claims that are gone may be used again.
+    /// Starts over, so that the names of deleted claims may be used again.
     pub fn forget(&mut self) {
         *self = Self {
             present: std::mem::take(&mut self.present),
@@ -122,11 +122,11 @@ impl Claims {
     }
 }
 
-impl Take<StoredClaim> for Claims {
+impl ApplyEvents<StoredClaim> for Claims {
     fn apply(&mut self, claim: &StoredClaim) {
         let name = name(&claim.metadata);
         if self.present.insert(name.clone()) {
-            self.order.push(name.clone());
+            self.creation_order.push(name.clone());
         }
         let status = &claim.status;
         if status.get("phase").is_some_and(|phase| phase == "Failed") && self.failed.is_none() {
@@ -138,7 +138,7 @@ impl Take<StoredClaim> for Claims {
         };
         if conditions.is_some_and(|all| all.iter().any(ready)) && !self.ready.contains_key(&name) {
             self.ready.insert(name.clone(), Instant::now());
-            self.in_order.push(name);
+            self.ready_order.push(name);
             let warm = status.pointer("/sandboxes/0/warm").and_then(|w| w.as_bool());
             self.cold += usize::from(warm != Some(true));
         }
@@ -161,13 +161,13 @@ pub struct Pods {
 }
 
 impl Pods {
-    /// Takes an available pod, once.
+    /// Removes an available pod and returns it.
     pub fn take(&mut self) -> Option<Sandbox> {
         self.available.pop_first().map(|(_, sandbox)| sandbox)
     }
 }
 
-impl Take<StoredPod> for Pods {
+impl ApplyEvents<StoredPod> for Pods {
     fn apply(&mut self, pod: &StoredPod) {
         let name = name(&pod.metadata);
         self.available.remove(&name);

@@ -47,8 +47,8 @@ async fn by_hand(lab: &Lab<'_>) -> Outcome<()> {
 }
 
 async fn took(scene: &Scene, served: &mut Served, name: &str, began: Instant) {
-    let board = &scene.claims.board;
-    let seen = board.until(|claims| claims.ready.get(name).copied()).await;
+    let state = &scene.claims.state;
+    let seen = state.until(|claims| claims.ready.get(name).copied()).await;
     served.latencies.push(seen.duration_since(began));
 }
 

@@ -33,12 +33,15 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
     for rate in [SLOW, BUSY, HEAVY, STOCK] {
         let served = load::steady(&scene, &rate, hand.submit(rate.replaced)).await?;
         let times = milliseconds(&served);
-        let so = if rate.replaced {
+        let source = if rate.replaced {
             "each pod replaced"
         } else {
             "from stock"
         };
-        println!("  {} claims a second, {so}, in ms: {times}", rate.claims_a_second);
+        println!(
+            "  {} claims a second, {source}, in ms: {times}",
+            rate.claims_a_second
+        );
         lab.record(rate.times, Side::Floor, times);
     }
     remove_claims(&scene).await?;
@@ -57,7 +60,7 @@ async fn in_a_row(scene: &Scene, hand: &Hand) -> Outcome<Served> {
         hand.serve(&name, 1).await?;
         let seen = scene
             .claims
-            .board
+            .state
             .until(|claims| claims.ready.get(&name).copied())
             .await;
         latencies.push(seen.duration_since(from));
@@ -69,14 +72,14 @@ async fn in_a_row(scene: &Scene, hand: &Hand) -> Outcome<Served> {
     })
 }
 
-/// So that what follows starts from no claims, as a phase with the operator does.
+/// Deletes all claims, because a phase with the operator also starts without claims.
 async fn remove_claims(scene: &Scene) -> Outcome<()> {
     load::claims(scene)
         .delete_collection(&Default::default(), &Default::default())
         .await?;
     scene
         .claims
-        .board
+        .state
         .until(|claims| claims.present.is_empty().then_some(()))
         .await;
     Ok(())

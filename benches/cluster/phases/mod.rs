@@ -34,15 +34,15 @@ pub enum Phase {
     Burst,
     /// One claim for 100 sandboxes on 120 warm, six times
     Batch,
-    /// A minute with 1,000 warm and nothing to do
+    /// A minute at rest with 1,000 warm
     Idle,
     /// 10,000 waiting claims, each with a timer
     Timers,
     /// From none to 1,000 available
     Fill,
-    /// A new template through 20 idle sandboxes
+    /// A rollout of 20 unclaimed sandboxes
     Roll,
-    /// A new template through 1,000 idle sandboxes
+    /// A rollout of 1,000 unclaimed sandboxes
     Roll1000,
 }
 
@@ -53,8 +53,8 @@ impl Phase {
             .unwrap_or_default()
     }
 
-    /// Far more than any phase takes on a slow machine: reaching it means that something hangs.
-    fn bound(self) -> Duration {
+    /// Far more than any phase needs on a slow machine. A phase that reaches it hangs.
+    fn time_limit(self) -> Duration {
         Duration::from_secs(match self {
             Self::Floor | Self::Timers => 400,
             Self::Rate5 | Self::Rate20 | Self::Burst | Self::Batch | Self::Roll => 180,
@@ -80,7 +80,7 @@ impl Phase {
     }
 }
 
-/// Runs the phases asked for, or all, and stops at the first that fails.
+/// Runs the phases in `only`, or all if it is empty. Stops at the first phase that fails.
 pub async fn run(lab: &Lab<'_>, only: &[Phase]) -> Outcome<()> {
     for phase in Phase::value_variants() {
         if !only.is_empty() && !only.contains(phase) {
@@ -89,8 +89,9 @@ pub async fn run(lab: &Lab<'_>, only: &[Phase]) -> Outcome<()> {
         let name = phase.name();
         let (load, meter) = (machine::load_average()?, Meter::start(lab.dir())?);
         println!("\n{name}  (load average before it: {load:.1})");
-        let outcome = tokio::time::timeout(phase.bound(), phase.run(lab)).await;
-        let outcome = outcome.unwrap_or_else(|_| Err(format!("not over after {:?}", phase.bound()).into()));
+        let outcome = tokio::time::timeout(phase.time_limit(), phase.run(lab)).await;
+        let outcome =
+            outcome.unwrap_or_else(|_| Err(format!("not over after {:?}", phase.time_limit()).into()));
         if let Err(error) = outcome {
             let log = lab.operator_log(&name);
             return Err(format!(

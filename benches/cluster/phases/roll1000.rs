@@ -13,7 +13,7 @@ use crate::scene::{REST, Scene, template};
 use serde_json::json;
 use std::time::Instant;
 
-/// How many `maxUnavailable` 25 % lets go at once, and how often that makes all.
+/// Sandboxes that `maxUnavailable` 25 % replaces at once, and the number of such rounds.
 const QUARTER: usize = WARM / 4;
 const QUARTERS: f64 = 4.0;
 
@@ -41,7 +41,7 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
         })
         .await;
     let seconds = began.elapsed().as_secs_f64();
-    // The last status belongs to the rollout, too.
+    // The last status is also part of the rollout.
     scene.rest().await?;
     let (written, cpu) = (audit.writes_of(OPERATOR)?, cpu(&scene)? - cpu_before);
     let mut figures = replaced(&written, WARM);
@@ -63,7 +63,7 @@ async fn by_hand(lab: &Lab<'_>) -> Outcome<f64> {
     let mut scene = Scene::open(lab, "roll1000-floor").await?;
     let hand = Hand::new(&mut scene).await?;
     hand.fill(WARM).await?;
-    // The operator's rollout starts from rest, too: right after a fill the control plane is busy for a while.
+    // The operator's rollout also starts from rest. Right after a fill the control plane is still busy.
     tokio::time::sleep(REST).await;
     let began = Instant::now();
     hand.replace(QUARTER).await?;

@@ -11,15 +11,15 @@ use crate::report::{Side, milliseconds, writes};
 use crate::scene::Scene;
 use serde_json::json;
 
-/// One steady load, and under which names its figures are kept.
+/// One steady load, and the names of its figures in the report.
 pub struct Rate {
     pub times: &'static str,
     pub writes: &'static str,
     pub claims_a_second: u32,
     pub seconds: u32,
-    /// Sandboxes that are warm before it.
+    /// Sandboxes that are warm before the load starts.
     warm: usize,
-    /// Claims are deleted again and sandboxes replaced.
+    /// Whether claims are deleted after a while and their sandboxes replaced.
     pub replaced: bool,
 }
 
@@ -36,7 +36,7 @@ const fn rate(times: &'static str, writes: &'static str, claims_a_second: u32, s
 
 pub const SLOW: Rate = rate("rate5", "rate5_writes", 5, 20);
 pub const BUSY: Rate = rate("rate20", "rate20_writes", 20, 20);
-/// As by hand, there are enough for all of them: how fast two processors refill a pool is measured elsewhere.
+/// The pool has enough sandboxes for all claims, as it has by hand. The `fill` phase measures how fast a pool is refilled.
 pub const HEAVY: Rate = Rate {
     warm: 800,
     ..rate("rate50", "rate50_writes", 50, 15)
@@ -59,7 +59,7 @@ pub async fn run(lab: &Lab<'_>, rate: &Rate) -> Outcome<()> {
     let (audit, cpu_before) = (lab.audit()?, cpu(&scene)?);
     let served = load::steady(&scene, rate, load::submit(&scene)).await?;
     if rate.replaced {
-        // The refill and the last status belong to the claims, too.
+        // The refill and the last status are also writes for the claims.
         scene.rest().await?;
     }
     let (count, written, cpu) = (

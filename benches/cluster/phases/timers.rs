@@ -22,15 +22,15 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
     scene.create_pool(0, template("image:1")).await?;
     let api = claims(&scene);
     let posts = (0..CLAIMS).map(|number| {
-        let mut resolved_spec = json!({"onEmpty": "Wait", "waitTimeoutSeconds": 3600 + number});
+        let mut spec = json!({"onEmpty": "Wait", "waitTimeoutSeconds": 3600 + number});
         if number % 2 == 1
-            && let Some(resolved_spec) = resolved_spec.as_object_mut()
+            && let Some(spec) = spec.as_object_mut()
         {
-            resolved_spec.insert("poolRef".into(), json!({"name": "none"}));
+            spec.insert("poolRef".into(), json!({"name": "none"}));
         }
         let api = api.clone();
         Ok(async move {
-            let claim = claim(&format!("waits-{number}"), resolved_spec)?;
+            let claim = claim(&format!("waits-{number}"), spec)?;
             api.create(&PostParams::default(), &claim).await?;
             Outcome::Ok(())
         })
@@ -40,12 +40,12 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
         .try_collect::<Vec<()>>()
         .await?;
     let operator = scene.operator.as_ref().ok_or("no operator")?;
-    // At rest is who has written nothing and used no processor for a while.
+    // The operator is at rest once it neither writes nor uses the processor for a while.
     loop {
         let (audit, cpu) = (lab.audit()?, operator.cpu_seconds()?);
         tokio::time::sleep(REST).await;
-        let calm = audit.writes_of(OPERATOR)?.total() == 0;
-        if calm && operator.cpu_seconds()? - cpu < POLL.as_secs_f64() {
+        let no_writes = audit.writes_of(OPERATOR)?.total() == 0;
+        if no_writes && operator.cpu_seconds()? - cpu < POLL.as_secs_f64() {
             break;
         }
     }

@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use warmpool::api::labels;
-use warmpool::cache::snapshot::{Creation, PoolSnapshot, SandboxEntry, Waiting};
+use warmpool::cache::snapshot::{Creation, PoolSnapshot, RevisionProgress, SandboxEntry, Waiting};
 use warmpool::model::Key;
 use warmpool::model::claim::Claim;
 use warmpool::model::pool::Pool;
@@ -159,7 +159,9 @@ fn at_rest(size: usize, complete: &str) -> Outcome<PoolSnapshot> {
         claims: Vec::new(),
         selected_pools: BTreeMap::new(),
         revisions: revisions.into(),
+        revision_request: RevisionProgress::Idle,
         creation: Creation::Open,
+        creation_proven: true,
         failures: BTreeMap::new(),
         recent_claims: Vec::new(),
     })
@@ -213,8 +215,10 @@ fn claim(number: usize, now: Timestamp) -> Outcome<Waiting> {
     Ok(Waiting {
         resolved_spec: claim.resolved_spec(None),
         held: 0,
+        binding: 0,
         busy: false,
-        refused: false,
+        retry_at: None,
+        is_rejected: false,
         rejected_sandboxes: Arc::default(),
         claim,
     })

@@ -266,7 +266,7 @@ fn plan_all(text: &str) -> Result<(), TestCaseError> {
         prop_assert!(error.to_string().contains(' '), "{error} is no sentence");
     }
     for key in index.pool_keys() {
-        let Some(snapshot) = index.pool_snapshot(&key, now(), 7) else {
+        let Some(snapshot) = planner::pool_snapshot(&index, &key, now(), 7) else {
             continue;
         };
         let plan = planner::plan(&snapshot);

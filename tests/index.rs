@@ -6,15 +6,28 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 use std::time::Instant;
-use warmpool::api::claim::Phase;
-use warmpool::cache::expectations::{EXPECTATION_TIMEOUT, Expectations};
+use warmpool::api::SandboxClaimStatus;
+use warmpool::cache::expectations::{EXPECTATION_TIMEOUT, Expectations, Stage};
 use warmpool::cache::index::Index;
 use warmpool::cache::reconcile_request::ReconcileRequest;
 use warmpool::cache::snapshot::{PoolSnapshot, WaitReason, WarmUpFailures};
+use warmpool::cache::watch::Indexed;
+use warmpool::cache::watch_progress::WatchProgress;
+use warmpool::controllers::claim::decide;
 use warmpool::model::Key;
+use warmpool::model::claim::Claim;
+use warmpool::model::failure::{Class, Failure};
+use warmpool::model::lifecycle_hook::Hook;
+use warmpool::model::pool::Pool;
+use warmpool::model::request::{Answer, ClaimWrite, Outcome, PodChange, PodCreation, PodWrite, Request};
+use warmpool::model::retry::{ObjectWrite, Purpose};
 use warmpool::model::sandbox::Sandbox;
 use warmpool::model::stored::{StoredClaim, StoredPod, StoredPool, StoredRevision};
+use warmpool::planner::pool_snapshot;
+
+const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
 fn pool(uid: &str, defaults: Value) -> StoredPool {
     let pool = json!({
@@ -27,7 +40,7 @@ fn pool(uid: &str, defaults: Value) -> StoredPool {
 fn index() -> Index {
     let mut index = Index::default();
     index.apply_pool(&pool("pool", json!({})));
-    index.apply_claim(&claim(10, ""), true, Timestamp::UNIX_EPOCH);
+    index.apply_claim(&claim(10, ""), true, NOW);
     index
 }
 
@@ -43,21 +56,48 @@ fn claim(version: u32, phase: &str) -> StoredClaim {
 }
 
 fn snapshot(index: &Index) -> PoolSnapshot {
+    pool_snapshot(index, &Key::new("default", "python"), NOW, 0).unwrap()
+}
+
+/// Notes a write of the claim's status and returns its request.
+fn write_status(index: &mut Index, claim: &Arc<Claim>) -> Request {
+    let write = ObjectWrite::sent(None, &claim.resource_version, Purpose::Publish);
+    index.claim_memory_mut(claim).unwrap().write = Some(write);
+    Request::WriteClaim(Arc::new(ClaimWrite {
+        claim: Arc::clone(claim),
+        status: Box::new(SandboxClaimStatus::default()),
+    }))
+}
+
+/// The answer to `request`, which was sent before any watch event, shows the claim like this.
+fn answer(index: &mut Index, request: &Request, claim: StoredClaim) {
+    let answer = Answer::Claim(Box::new(claim));
+    index.take_over(request, Ok(answer), WatchProgress::default(), NOW);
+}
+
+/// Whether a write on the claim is not known to be done.
+fn awaits(index: &Index, claim: &Claim) -> bool {
     index
-        .pool_snapshot(&Key::new("default", "python"), Timestamp::UNIX_EPOCH, 0)
-        .unwrap()
+        .claim_memory(claim)
+        .is_some_and(|memory| memory.write.is_some())
 }
 
 #[test]
 fn a_claim_whose_pending_status_was_just_written_is_still_served() {
     let mut index = index();
-    let claim = snapshot(&index).claims[0].claim.clone();
-    index.published_claim(&claim, Some(Phase::Pending), Some("11"));
-    assert!(snapshot(&index).claims[0].needs() == 1);
+    let waiting = snapshot(&index).claims[0].claim.clone();
+    let request = write_status(&mut index, &waiting);
     assert_eq!(
-        index.as_written(&claim).resource_version,
-        "11",
-        "the binding has to name the version of this write"
+        snapshot(&index).claims[0].needs(),
+        0,
+        "the write moves the version that a binding names"
+    );
+    answer(&mut index, &request, claim(11, "Pending"));
+    let claims = snapshot(&index).claims;
+    assert_eq!(claims[0].needs(), 1);
+    assert_eq!(
+        claims[0].claim.resource_version, "11",
+        "the publication has to name the version of this write"
     );
 }
 
@@ -65,25 +105,54 @@ fn a_claim_whose_pending_status_was_just_written_is_still_served() {
 fn a_claim_that_was_just_bound_is_not_served_again_while_the_watch_lags() {
     let mut index = index();
     let bound = snapshot(&index).claims[0].claim.clone();
-    index.published_claim(&bound, Some(Phase::Bound), Some("12"));
-    assert!(snapshot(&index).claims[0].needs() == 0);
-    index.apply_claim(&claim(11, "Pending"), true, Timestamp::UNIX_EPOCH);
+    let request = write_status(&mut index, &bound);
+    answer(&mut index, &request, claim(12, "Bound"));
+    assert!(snapshot(&index).claims.is_empty());
+    assert_eq!(claim(11, "Pending").apply(&mut index, true), []);
     assert!(
-        snapshot(&index).claims[0].needs() == 0,
+        snapshot(&index).claims.is_empty(),
         "the event is older than the write"
     );
-    index.apply_claim(&claim(12, "Bound"), true, Timestamp::UNIX_EPOCH);
+    assert_eq!(claim(12, "Bound").apply(&mut index, true), []);
     assert!(snapshot(&index).claims.is_empty());
-    assert!(!index.awaits("claim"));
+    assert!(!awaits(&index, &bound));
 }
 
 #[test]
 fn a_write_that_the_watch_has_shown_before_the_answer_is_not_expected() {
     let mut index = index();
     let waiting = snapshot(&index).claims[0].claim.clone();
-    index.apply_claim(&claim(11, "Pending"), true, Timestamp::UNIX_EPOCH);
-    index.published_claim(&waiting, Some(Phase::Pending), Some("11"));
-    assert!(!index.awaits("claim"));
+    let request = write_status(&mut index, &waiting);
+    claim(11, "Pending").apply(&mut index, true);
+    claim(12, "Bound").apply(&mut index, true);
+    answer(&mut index, &request, claim(11, "Pending"));
+    assert!(!awaits(&index, &waiting));
+    assert_eq!(
+        index.claim(&waiting.key).unwrap().resource_version,
+        "12",
+        "the answer is older than the event"
+    );
+}
+
+#[test]
+fn a_claim_whose_deletion_was_answered_is_not_deleted_again_while_the_watch_lags() {
+    let finished = json!({
+        "metadata": {"namespace": "default", "name": "run", "uid": "claim", "resourceVersion": "10"},
+        "spec": {"poolRef": {"name": "python"}, "ttlSecondsAfterFinished": 0},
+        "status": {"phase": "Failed", "finishTime": NOW.to_string()},
+    });
+    for outcome in [Ok(Answer::Deleted), Err(failure(Class::Gone))] {
+        let mut index = index();
+        let finished: StoredClaim = serde_json::from_value(finished.clone()).unwrap();
+        let key = Key::new("default", "run");
+        index.apply_claim(&finished, true, NOW);
+        decide(&mut index, &key, NOW);
+        let deletion = index.requests.take_next().unwrap().request;
+        assert!(matches!(deletion, Request::DeleteClaim(_)), "{deletion:?}");
+        index.take_over(&deletion, outcome, WatchProgress::default(), NOW);
+        assert_eq!(decide(&mut index, &key, NOW).next, None);
+        assert!(index.requests.take_next().is_none());
+    }
 }
 
 fn revision(number: u32, version: u32) -> StoredRevision {
@@ -110,6 +179,38 @@ fn pod(version: u32) -> StoredPod {
         },
     }))
     .unwrap()
+}
+
+/// A live read of the pod `python-1`, sent at `before`, found this.
+fn read_pod(index: &mut Index, outcome: Outcome, before: WatchProgress) {
+    let request = Request::ReadPod(Key::new("default", "python-1"));
+    index.take_over(&request, outcome, before, NOW);
+}
+
+fn found(pod: StoredPod) -> Outcome {
+    Ok(Answer::Pod(Box::new(pod)))
+}
+
+fn failure(class: Class) -> Failure {
+    let message = String::new();
+    Failure { class, message }
+}
+
+/// A write on this state of the pod `python-1`.
+fn pod_write(pod: &StoredPod, change: PodChange) -> Arc<PodWrite> {
+    let sandbox = Arc::new(Sandbox::read(pod).unwrap());
+    Arc::new(PodWrite {
+        sandbox,
+        change,
+        reason: "",
+    })
+}
+
+/// The binding of a pod to the claim `run`.
+fn binding() -> PodChange {
+    let claim = Arc::new(Claim::read(&claim(10, ""), 1, NOW));
+    let pool = Arc::new(Pool::read(&pool("pool", json!({}))));
+    PodChange::Bind { claim, pool }
 }
 
 #[test]
@@ -145,7 +246,7 @@ fn a_late_read_does_not_bring_back_a_pod_that_is_gone() {
     index.apply_pod(&pod(20));
     index.delete_pod(&pod(21));
     index.learn_pod(&pod(20), before);
-    index.confirm(&key, Some(&pod(20)), before);
+    read_pod(&mut index, found(pod(20)), before);
     assert!(index.pod(&key).is_none());
     index.learn_pod(&pod(22), before);
     assert!(index.pod(&key).is_some(), "the watch has not shown this version");
@@ -162,10 +263,10 @@ fn a_late_read_does_not_remove_a_pod_that_the_watch_added_after_it() {
     let (mut index, key) = (index(), Key::new("default", "python-1"));
     let before = index.watch_progress();
     index.apply_pod(&pod(20));
-    index.confirm(&key, None, before);
+    read_pod(&mut index, Err(failure(Class::Gone)), before);
     assert!(index.pod(&key).is_some());
     let after = index.watch_progress();
-    index.confirm(&key, None, after);
+    read_pod(&mut index, Err(failure(Class::Gone)), after);
     assert!(index.pod(&key).is_none());
 }
 
@@ -175,15 +276,15 @@ fn an_object_that_a_list_no_longer_has_leaves_nothing_behind() {
     let claim = snapshot(&index).claims[0].claim.clone();
     let failures = WarmUpFailures {
         count: 1,
-        last: Timestamp::UNIX_EPOCH,
+        last: NOW,
         not_running_reason: None,
     };
     let failed = BTreeMap::from([("abc".to_string(), failures)]);
     let pool = snapshot(&index).pool;
     let memory = index.pool_memory_mut(&pool).unwrap();
     memory.warm_up_failures = failed;
-    memory.recent_claims.note(Timestamp::UNIX_EPOCH);
-    index.published_claim(&claim, Some(Phase::Pending), Some("11"));
+    memory.recent_claims.note(NOW);
+    write_status(&mut index, &claim);
     index.retain_claims(&HashSet::new());
     index.retain_pools(&HashSet::new());
     assert!(index.pool_memory(&pool).is_none());
@@ -191,7 +292,11 @@ fn an_object_that_a_list_no_longer_has_leaves_nothing_behind() {
         index.pool_memory_mut(&pool).is_none(),
         "nothing is remembered for a deleted pool"
     );
-    assert!(!index.awaits("claim"));
+    assert!(!awaits(&index, &claim));
+    assert!(
+        index.claim_memory_mut(&claim).is_none(),
+        "nothing is remembered for a deleted claim"
+    );
 }
 
 #[test]
@@ -199,7 +304,9 @@ fn a_pool_is_reconciled_on_any_change_of_a_sandbox_with_a_version_conflict() {
     let mut index = index();
     index.apply_pod(&pod(1));
     assert_eq!(index.apply_pod(&pod(2)), [], "the planner ignores this change");
-    index.expectations.conflicted(&Sandbox::read(&pod(2)).unwrap());
+    let write = pod_write(&pod(2), PodChange::Delete);
+    index.expectations.write(Arc::clone(&write));
+    index.expectations.conflicted(&write);
     let pool = ReconcileRequest::Pool(Key::new("default", "python"));
     assert_eq!(index.apply_pod(&pod(3)), [pool]);
 }
@@ -217,7 +324,9 @@ fn a_claim_is_reconciled_on_any_change_of_its_sandbox_with_a_version_conflict() 
     };
     let mut index = index();
     index.apply_pod(&owned(1));
-    index.expectations.conflicted(&Sandbox::read(&owned(1)).unwrap());
+    let write = pod_write(&owned(1), PodChange::Delete);
+    index.expectations.write(Arc::clone(&write));
+    index.expectations.conflicted(&write);
     let (pool, claim) = (Key::new("default", "python"), Key::new("default", "run"));
     assert_eq!(
         index.apply_pod(&owned(2)),
@@ -231,20 +340,20 @@ fn an_object_recreated_under_its_name_leaves_nothing_behind() {
     let claim = snapshot(&index).claims[0].claim.clone();
     let before = snapshot(&index).pool;
     let memory = index.pool_memory_mut(&before).unwrap();
-    memory.recent_claims.note(Timestamp::UNIX_EPOCH);
-    index.published_claim(&claim, Some(Phase::Pending), Some("11"));
+    memory.recent_claims.note(NOW);
+    write_status(&mut index, &claim);
     let wait_reason = WaitReason {
         uid: claim.uid.clone(),
         reason: "NoneAvailable",
         message: String::new(),
     };
     index.record_wait_reasons(&snapshot(&index), vec![wait_reason]);
-    assert!(index.has_waited(&claim) && index.awaits("claim"));
+    assert!(index.has_waited(&claim) && awaits(&index, &claim));
     let mut another: StoredClaim = self::claim(12, "");
     another.metadata.uid = Some("another".into());
-    index.apply_claim(&another, false, Timestamp::UNIX_EPOCH);
+    index.apply_claim(&another, false, NOW);
     index.retain_claims(&HashSet::from([claim.key.clone()]));
-    assert!(!index.has_waited(&claim) && !index.awaits("claim"));
+    assert!(!index.has_waited(&claim) && !awaits(&index, &claim));
     assert_eq!(snapshot(&index).claims[0].claim.uid, "another");
 
     index.apply_pool(&pool("another", json!({})));
@@ -266,14 +375,14 @@ fn a_rejected_claim_shows_the_rejection_until_there_is_another_reason() {
         let snapshot = snapshot(index);
         !index.record_wait_reasons(&snapshot, vec![wait_reason]).is_empty()
     };
-    _ = index.note_rejection(&claim, "not so");
+    _ = index.note_rejection(&claim, "not so", NOW);
     assert!(
         !records(&mut index, "NoneAvailable"),
         "the rejection is still the reason"
     );
     assert!(records(&mut index, "PoolPaused"));
     assert!(records(&mut index, "NoneAvailable"));
-    _ = index.note_rejection(&claim, "not so");
+    _ = index.note_rejection(&claim, "not so", NOW);
     index.end_rejection(&claim);
     assert!(records(&mut index, "NoneAvailable"));
 }
@@ -289,52 +398,66 @@ fn waiting_claims_are_reconciled_when_their_defaults_change() {
 
 #[test]
 fn the_outcome_of_an_earlier_write_does_not_confirm_a_later_one() {
-    let (before, mut now): (Sandbox, Sandbox) =
-        [1, 2].map(|version| Sandbox::read(&pod(version)).unwrap()).into();
-    now.state = "warm".into();
-    let outcomes: [fn(&mut Expectations, &Sandbox); 4] = [
+    let mut warm = pod(2);
+    let labels = warm.metadata.labels.as_mut().unwrap();
+    labels.insert("warmpool.dev/state".into(), "warm".into());
+    let earlier = pod_write(&pod(1), PodChange::Restore(Hook::default()));
+    let later = pod_write(&warm, binding());
+    let outcomes: [fn(&mut Expectations, &PodWrite); 5] = [
         Expectations::forget,
         Expectations::conflicted,
         Expectations::answered,
         Expectations::deleted,
+        |expectations, write| expectations.failed(write, failure(Class::Unknown), NOW),
     ];
     for report in outcomes {
         let mut expectations = Expectations::default();
-        expectations.restoring(&before);
-        assert!(expectations.seen(&now));
-        expectations.binding(&now, "claim-1");
+        expectations.write(Arc::clone(&earlier));
+        assert!(expectations.seen(&later.sandbox));
+        expectations.write(Arc::clone(&later));
         let expected = expectations.describe();
-        report(&mut expectations, &before);
+        report(&mut expectations, &earlier);
         assert_eq!(expectations.describe(), expected);
+        assert_eq!(expectations.bound_to("claim"), 1);
     }
 }
 
 #[test]
 fn a_live_read_does_not_confirm_a_write_in_flight() {
     let mut expectations = Expectations::default();
-    let sandbox = Sandbox::read(&pod(1)).unwrap();
     let late = Instant::now() + 2 * EXPECTATION_TIMEOUT;
-    expectations.binding(&sandbox, "claim-1");
-    expectations.creating(
-        Key::new("default", "python-2"),
-        Key::new("default", "python"),
-        "abc".into(),
-    );
+    let [bound, created] = ["python-1", "python-2"].map(|name| Key::new("default", name));
+    let write = pod_write(&pod(1), binding());
+    expectations.write(Arc::clone(&write));
+    let pool = Arc::new(Pool::read(&pool("pool", json!({}))));
+    let creation = PodCreation {
+        template: Arc::clone(&pool.template),
+        pool,
+        pod: created.clone(),
+        revision: "abc".into(),
+        reason: "",
+    };
+    expectations.create(Arc::new(creation), NOW);
+    let read_both = |expectations: &mut Expectations| {
+        for pod in [&bound, &created] {
+            assert!(expectations.read(pod, None).is_none(), "no pod is found");
+        }
+    };
     assert_eq!(expectations.overdue(late), []);
-    expectations.confirmed(&sandbox.key);
+    read_both(&mut expectations);
     assert_eq!(expectations.len(), 2);
 
-    expectations.answered(&sandbox);
-    expectations.create_answered(&Key::new("default", "python-2"));
-    expectations.confirmed(&sandbox.key);
+    expectations.answered(&write);
+    let known = expectations.creation(&created).unwrap();
+    known.progress.enter(Stage::Answered);
+    read_both(&mut expectations);
     assert_eq!(
         expectations.len(),
         2,
         "a read that started before the answer confirms nothing"
     );
-    let overdue = ["python-1", "python-2"].map(|name| Key::new("default", name));
-    assert_eq!(expectations.overdue(late), overdue);
-    overdue.iter().for_each(|pod| expectations.confirmed(pod));
+    assert_eq!(expectations.overdue(late), [bound.clone(), created.clone()]);
+    read_both(&mut expectations);
     assert!(expectations.is_empty());
 }
 
@@ -376,11 +499,18 @@ fn a_sandbox_with_an_expected_deletion_is_held_by_its_claim_and_not_published() 
     let pod = index.pod(&Key::new("default", "python-1")).unwrap();
     for (deleting, published) in [(false, 1), (true, 0)] {
         if deleting {
-            index.expectations.deleting(&pod);
+            let change = PodChange::Delete;
+            let sandbox = Arc::clone(&pod);
+            let write = PodWrite {
+                sandbox,
+                change,
+                reason: "",
+            };
+            index.expectations.write(Arc::new(write));
         }
         let claim = index.claim(&run).unwrap();
         assert_eq!(index.held_by(&claim).count(), 1);
-        let snapshot = index.claim_snapshot(&run, Timestamp::UNIX_EPOCH).unwrap();
+        let snapshot = index.claim_snapshot(&run, NOW).unwrap();
         assert_eq!(snapshot.sandboxes.len(), published);
     }
 }

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 use warmpool::api::claim::{BoundSandbox, Phase};
 use warmpool::api::{PoolStatus, SandboxClaimStatus};
-use warmpool::executor::publish_status::changed;
+use warmpool::executor::status_patch::changed;
 
 /// `patch` applied as RFC 7386 has it.
 fn merged(mut stored: Value, patch: &Value) -> Value {

@@ -153,7 +153,7 @@ pub struct UpdateStrategy {
     pub type_: UpdateStrategyType,
     /// How many of `replicas` can be unavailable during a rollout: a number, or a percentage of `replicas` rounded
     /// down, as in a Deployment. If this and `maxSurge` both result in 0, sandboxes are replaced with a surge of 1;
-    /// where `capacity.maxTotal` leaves no place for the extra sandbox, this counts as 1.
+    /// where `capacity.maxTotal` forbids the extra sandbox, this counts as 1.
     #[serde(default = "quarter")]
     #[x_kube(
         validation = kube::core::Rule::new("type(self) == string ? self.matches('^(100|[0-9]{1,2})%$') : self >= 0")

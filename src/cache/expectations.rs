@@ -1,280 +1,358 @@
-//! Expectations: the operator's writes that the watch has not shown, so that no plan repeats them.
+//! Expectations: the operator's writes on pods that the watch has not shown, so that no plan repeats them.
 
 use crate::api::labels;
 use crate::cache::snapshot::{CreationInFlight, ExpectedWrite};
 use crate::model::Key;
+use crate::model::claim::Claim;
+use crate::model::failure::Failure;
+use crate::model::request::{PodChange, PodCreation, PodWrite};
+use crate::model::retry::{self, FailedWrite, Next, Tries};
 use crate::model::sandbox::{Owner, Sandbox};
-use std::collections::{HashMap, HashSet};
+use jiff::Timestamp;
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long after its answer a write may stay unseen before a live read confirms whether it happened.
 pub const EXPECTATION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a write may stay unanswered before a live read: far longer than any queue or retry. A read during the request
-/// proves nothing, because the write may happen right after it.
-const IN_FLIGHT_TIMEOUT: Duration = Duration::from_secs(600);
-
 /// How far a write is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    /// The request is queued or in flight.
-    InFlight,
-    /// The API server answered.
-    Answered,
-    /// A live read is due or in flight.
+pub enum Stage {
+    /// The request waits to be sent or is in flight.
+    Sent,
+    /// The request failed; [`Progress::tries`] says how.
+    Failed,
+    /// A live read is waiting to be sent or in flight.
     Reading,
+    /// A live read showed that the write did not happen.
+    Missed,
+    /// The API server answered; the watch will show the write.
+    Answered,
 }
 
-/// How far a write is, and since when.
-#[derive(Clone, Copy, Debug)]
-struct WriteProgress {
-    stage: Stage,
+/// How far a write is, and how it failed so far.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    /// How far it is.
+    pub stage: Stage,
+    /// Its failed tries.
+    pub tries: Option<Tries>,
     since: Instant,
 }
 
-impl WriteProgress {
-    fn at(stage: Stage) -> Self {
+impl Progress {
+    fn new() -> Self {
         Self {
-            stage,
+            stage: Stage::Sent,
+            tries: None,
             since: Instant::now(),
         }
     }
 
-    /// Whether a live read is due at `now`. If so, the read counts as begun.
-    fn is_due(&mut self, now: Instant) -> bool {
-        let patience = match self.stage {
-            Stage::InFlight => IN_FLIGHT_TIMEOUT,
-            Stage::Answered | Stage::Reading => EXPECTATION_TIMEOUT,
-        };
-        let due = now.duration_since(self.since) >= patience;
-        if due {
-            (self.stage, self.since) = (Stage::Reading, now);
+    /// The answer of a try was lost: the write may have happened.
+    pub fn is_in_doubt(&self) -> bool {
+        self.tries.as_ref().is_some_and(|tries| tries.lost)
+    }
+
+    /// A retry of a creation decided at `decided` waited for too long to be sent.
+    pub(crate) fn is_outdated(&self, decided: Timestamp, now: Timestamp) -> bool {
+        let next = |tries| retry::next(FailedWrite::Create(decided), tries, false, now);
+        self.tries.as_ref().is_some_and(|tries| next(tries) != Next::Send)
+    }
+
+    /// The write enters another stage.
+    pub fn enter(&mut self, stage: Stage) {
+        (self.stage, self.since) = (stage, Instant::now());
+    }
+
+    fn fail(&mut self, failure: Failure, now: Timestamp) {
+        self.tries = Some(Tries::after(self.tries.as_ref(), failure, now));
+        self.enter(Stage::Failed);
+    }
+
+    /// A live read that was due failed. Where the write itself had not failed, the read is due again later.
+    fn read_failed(&mut self, now: Timestamp) {
+        if self.stage != Stage::Reading {
+            return;
         }
-        due
+        match &mut self.tries {
+            Some(tries) => {
+                tries.read_failed(now);
+                self.enter(Stage::Failed);
+            }
+            None => self.enter(Stage::Answered),
+        }
+    }
+
+    /// A live read that was due shows that the write did not happen. Returns whether that is all there is to say.
+    fn miss(&mut self) -> bool {
+        self.enter(Stage::Missed);
+        self.tries.is_none()
+    }
+
+    /// Whether a live read is due at `now`. If so, the read counts as begun.
+    fn read_if_due(&mut self, now: Instant) -> bool {
+        let is_due = self.stage == Stage::Answered && now.duration_since(self.since) >= EXPECTATION_TIMEOUT;
+        if is_due {
+            (self.stage, self.tries, self.since) = (Stage::Reading, None, now);
+        }
+        is_due
     }
 }
 
 /// A write on an existing pod.
 #[derive(Clone, Debug)]
-struct Write {
-    what: ExpectedWrite,
-    /// Resource version of the pod when it was written.
-    resource_version: String,
+pub struct Expectation {
+    /// The write as it was decided.
+    pub write: Arc<PodWrite>,
+    /// What is expected of it by now.
+    pub what: ExpectedWrite,
+    /// How far it is.
+    pub progress: Progress,
+}
+
+impl Expectation {
+    /// The claim of a binding.
+    fn bound_claim(&self) -> Option<&Arc<Claim>> {
+        match &self.write.change {
+            PodChange::Bind { claim, .. } if self.what == ExpectedWrite::Bind => Some(claim),
+            _ => None,
+        }
+    }
+
     /// UID of the claim, of a binding.
-    claim: String,
-    progress: WriteProgress,
+    fn claim(&self) -> Option<&str> {
+        self.bound_claim().map(|claim| claim.uid.as_str())
+    }
+
+    /// Whether `sandbox`, a later state of the pod, shows the write.
+    fn is_shown_by(&self, sandbox: &Sandbox) -> bool {
+        match self.what {
+            ExpectedWrite::Bind => {
+                let claim = self.claim();
+                sandbox.terminating
+                    || matches!(&sandbox.owner, Owner::Claim { uid, .. } if Some(uid.as_str()) == claim)
+            }
+            ExpectedWrite::Delete | ExpectedWrite::Deleted => sandbox.terminating,
+            ExpectedWrite::Drain => sandbox.terminating || sandbox.state == labels::DRAINING,
+            ExpectedWrite::Restore => sandbox.terminating || sandbox.state == labels::WARM,
+            ExpectedWrite::Conflicted => sandbox.resource_version != self.write.sandbox.resource_version,
+        }
+    }
 }
 
 /// A creation.
 #[derive(Clone, Debug)]
-struct ExpectedCreation {
-    pool: Key,
-    revision: String,
-    progress: WriteProgress,
+pub struct ExpectedCreation {
+    /// The creation as it was decided.
+    pub creation: Arc<PodCreation>,
+    /// When it was decided.
+    pub decided: Timestamp,
+    /// How far it is.
+    pub progress: Progress,
 }
 
-/// The writes that the watch has not shown. Each is noted before its request is sent.
+impl ExpectedCreation {
+    /// Whether `sandbox`, which has the name, was created for the pool. A claim may own it by now.
+    fn is_shown_by(&self, sandbox: &Sandbox) -> bool {
+        let pool = &self.creation.pool;
+        match &sandbox.owner {
+            Owner::Pool { uid } => *uid == pool.uid,
+            Owner::Claim { .. } => sandbox.pool == pool.key.name,
+            Owner::Other => false,
+        }
+    }
+}
+
+/// The writes on pods that the watch has not shown. Each is noted before its request is sent.
 #[derive(Clone, Debug, Default)]
 pub struct Expectations {
+    /// By name of the pod.
     creations: HashMap<Key, ExpectedCreation>,
-    writes: HashMap<String, (Key, Write)>,
-    /// UIDs of claims that a request binds or ends.
-    claims_in_flight: HashMap<String, usize>,
-    /// UIDs of claims in flight that only wait for a retry.
-    pausing: HashSet<String>,
-    /// UIDs of pools whose stored revisions are being written.
-    revising: HashSet<String>,
+    /// By UID of the pod.
+    writes: HashMap<String, Expectation>,
+    /// How many pods are being bound to each claim, by UID.
+    bindings: HashMap<String, usize>,
 }
 
 impl Expectations {
-    /// Notes a create of pod `pod` for `pool`.
-    pub fn creating(&mut self, pod: Key, pool: Key, revision: String) {
-        self.creations.insert(
-            pod,
-            ExpectedCreation {
-                pool,
-                revision,
-                progress: WriteProgress::at(Stage::InFlight),
-            },
-        );
-    }
-
-    /// The creation was rejected, or the watch has shown the pod.
-    pub fn created(&mut self, pod: &Key) {
-        self.creations.remove(pod);
-    }
-
-    /// The creation of `pod` is expected and not seen.
-    pub fn is_creating(&self, pod: &Key) -> bool {
-        self.creations.contains_key(pod)
-    }
-
-    /// The creation of `pod` has its answer, or will have none. Returns whether the watch has not shown the pod.
-    pub fn create_answered(&mut self, pod: &Key) -> bool {
-        let Some(creation) = self.creations.get_mut(pod) else {
-            return false;
+    /// Notes a creation, decided at `now`.
+    pub fn create(&mut self, creation: Arc<PodCreation>, now: Timestamp) {
+        let pod = creation.pod.clone();
+        let expected = ExpectedCreation {
+            creation,
+            decided: now,
+            progress: Progress::new(),
         };
-        creation.progress = WriteProgress::at(Stage::Answered);
-        true
+        self.creations.insert(pod, expected);
     }
 
-    /// Notes the binding of `sandbox` to the claim with UID `claim`, which is noted as in flight.
-    pub fn binding(&mut self, sandbox: &Sandbox, claim: &str) {
-        self.note(sandbox, ExpectedWrite::Bind, claim);
-    }
-
-    /// Notes that a request binds or ends the claim with UID `claim`.
-    pub fn in_flight(&mut self, claim: &str) {
-        *self.claims_in_flight.entry(claim.to_string()).or_default() += 1;
-    }
-
-    /// The request that binds or ends the claim with UID `claim` is done, whatever its outcome.
-    pub fn end_in_flight(&mut self, claim: &str) {
-        if let Some(count) = self.claims_in_flight.get_mut(claim) {
-            *count -= 1;
-            if *count == 0 {
-                self.claims_in_flight.remove(claim);
-            }
-        }
-    }
-
-    /// Notes that the claim with UID `claim` waits for a retry.
-    pub fn pausing(&mut self, claim: &str) {
-        self.pausing.insert(claim.to_string());
-    }
-
-    /// The pause of the claim with UID `claim` is over.
-    pub fn end_pause(&mut self, claim: &str) {
-        self.pausing.remove(claim);
-    }
-
-    /// Notes that the stored revisions of the pool with UID `pool` are being written; false when they are already.
-    #[must_use]
-    pub fn start_revising(&mut self, pool: &str) -> bool {
-        self.revising.insert(pool.to_string())
-    }
-
-    /// The stored revisions of the pool with UID `pool` are written, or could not be.
-    pub fn end_revising(&mut self, pool: &str) {
-        self.revising.remove(pool);
-    }
-
-    /// Notes the deletion of `sandbox`.
-    pub fn deleting(&mut self, sandbox: &Sandbox) {
-        self.note(sandbox, ExpectedWrite::Delete, "");
-    }
-
-    /// Notes the change of the state of `sandbox` to draining.
-    pub fn draining(&mut self, sandbox: &Sandbox) {
-        self.note(sandbox, ExpectedWrite::Drain, "");
-    }
-
-    /// Notes the change of the state of `sandbox` back to warm.
-    pub fn restoring(&mut self, sandbox: &Sandbox) {
-        self.note(sandbox, ExpectedWrite::Restore, "");
-    }
-
-    /// The API server answered the write on `sandbox`.
-    pub fn answered(&mut self, sandbox: &Sandbox) {
-        if let Some(write) = self.write_on(sandbox) {
-            write.progress = WriteProgress::at(Stage::Answered);
-        }
-    }
-
-    /// The write on `sandbox` is sent again.
-    pub fn goes_on(&mut self, sandbox: &Sandbox) {
-        if let Some(write) = self.write_on(sandbox) {
-            write.progress = WriteProgress::at(Stage::InFlight);
-        }
-    }
-
-    /// The API server accepted the deletion of `sandbox`, or answered that `sandbox` is gone.
-    pub fn deleted(&mut self, sandbox: &Sandbox) {
-        if let Some(write) = self.write_on(sandbox) {
-            write.what = ExpectedWrite::Deleted;
-        }
-        self.answered(sandbox);
-    }
-
-    /// The write on `sandbox` met a version conflict.
-    pub fn conflicted(&mut self, sandbox: &Sandbox) {
-        if self.on(&sandbox.uid).is_none() || self.write_on(sandbox).is_some() {
-            self.note(sandbox, ExpectedWrite::Conflicted, "");
-            self.answered(sandbox);
-        }
-    }
-
-    /// The last write on `sandbox` met a version conflict, and the watch has shown nothing newer since.
-    pub fn is_conflicted(&mut self, sandbox: &Sandbox) -> bool {
-        let write = self.write_on(sandbox);
-        write.is_some_and(|write| write.what == ExpectedWrite::Conflicted)
-    }
-
-    /// The write on `sandbox` at this version. The watch may have shown it, and another write may have followed.
-    fn write_on(&mut self, sandbox: &Sandbox) -> Option<&mut Write> {
-        let write = self.writes.get_mut(&sandbox.uid).map(|(_, write)| write);
-        write.filter(|write| write.resource_version == sandbox.resource_version)
-    }
-
-    /// The write on `sandbox` did not happen, and it may be tried again.
-    pub fn forget(&mut self, sandbox: &Sandbox) {
-        if self.write_on(sandbox).is_some() {
-            self.writes.remove(&sandbox.uid);
-        }
-    }
-
-    fn note(&mut self, sandbox: &Sandbox, what: ExpectedWrite, claim: &str) {
-        let resource_version = sandbox.resource_version.clone();
-        let write = Write {
+    /// Notes a write on a pod, in place of an earlier one.
+    pub fn write(&mut self, write: Arc<PodWrite>) {
+        let what = match &write.change {
+            PodChange::Bind { .. } => ExpectedWrite::Bind,
+            PodChange::Delete => ExpectedWrite::Delete,
+            PodChange::Drain => ExpectedWrite::Drain,
+            PodChange::Restore(_) => ExpectedWrite::Restore,
+        };
+        let uid = write.sandbox.uid.clone();
+        self.remove(&uid);
+        let expected = Expectation {
+            write,
             what,
-            resource_version,
-            claim: claim.to_string(),
-            progress: WriteProgress::at(Stage::InFlight),
+            progress: Progress::new(),
         };
+        if let Some(claim) = expected.claim() {
+            *self.bindings.entry(claim.to_string()).or_default() += 1;
+        }
+        self.writes.insert(uid, expected);
+    }
+
+    /// What is known of this very write. The watch may have shown it, and another write may have followed.
+    pub fn of(&mut self, write: &PodWrite) -> Option<&mut Expectation> {
+        let version = &write.sandbox.resource_version;
         self.writes
-            .insert(sandbox.uid.clone(), (sandbox.key.clone(), write));
+            .get_mut(&write.sandbox.uid)
+            .filter(|known| known.write.sandbox.resource_version == *version)
+    }
+
+    /// The creation of pod `pod`, if it is expected and not seen.
+    pub fn creation(&mut self, pod: &Key) -> Option<&mut ExpectedCreation> {
+        self.creations.get_mut(pod)
+    }
+
+    /// The API server answered the write.
+    pub fn answered(&mut self, write: &PodWrite) {
+        if let Some(known) = self.of(write) {
+            known.progress.enter(Stage::Answered);
+        }
+    }
+
+    /// The API server accepted a deletion, or answered that the pod is gone.
+    pub fn deleted(&mut self, write: &PodWrite) {
+        self.turn_into(write, ExpectedWrite::Deleted);
+        self.answered(write);
+    }
+
+    /// The pod has changed, or the API server rejects the write: none follows before the watch shows a change.
+    pub fn conflicted(&mut self, write: &PodWrite) {
+        self.turn_into(write, ExpectedWrite::Conflicted);
+    }
+
+    fn turn_into(&mut self, write: &PodWrite, what: ExpectedWrite) {
+        let Some(known) = self.of(write) else {
+            return;
+        };
+        let claim = known.claim().map(ToString::to_string);
+        known.what = what;
+        self.end_binding(claim);
+    }
+
+    fn end_binding(&mut self, claim: Option<String>) {
+        let Some(claim) = claim else {
+            return;
+        };
+        let left = self
+            .bindings
+            .get(&claim)
+            .map_or(0, |count| count.saturating_sub(1));
+        if left == 0 {
+            self.bindings.remove(&claim);
+        } else {
+            self.bindings.insert(claim, left);
+        }
+    }
+
+    /// The request of the write failed.
+    pub fn failed(&mut self, write: &PodWrite, failure: Failure, now: Timestamp) {
+        if let Some(known) = self.of(write) {
+            known.progress.fail(failure, now);
+        }
+    }
+
+    /// The request of the creation failed.
+    pub fn creation_failed(&mut self, pod: &Key, failure: Failure, now: Timestamp) {
+        if let Some(known) = self.creations.get_mut(pod) {
+            known.progress.fail(failure, now);
+        }
+    }
+
+    /// The write did not happen.
+    pub fn forget(&mut self, write: &PodWrite) {
+        if self.of(write).is_some() {
+            self.remove(&write.sandbox.uid);
+        }
+    }
+
+    fn remove(&mut self, uid: &str) {
+        let known = self.writes.remove(uid);
+        let claim = known.as_ref().and_then(Expectation::claim);
+        self.end_binding(claim.map(ToString::to_string));
+    }
+
+    /// The creation did not happen.
+    pub fn forget_creation(&mut self, pod: &Key) {
+        self.creations.remove(pod);
     }
 
     /// The watch showed `sandbox`. Returns whether that confirms a write on it.
     pub fn seen(&mut self, sandbox: &Sandbox) -> bool {
         self.creations.remove(&sandbox.key);
-        let Some((_, write)) = self.writes.get(&sandbox.uid) else {
-            return false;
-        };
-        let shown = match write.what {
-            ExpectedWrite::Bind => {
-                sandbox.terminating
-                    || matches!(&sandbox.owner, Owner::Claim { uid, .. } if *uid == write.claim)
-            }
-            ExpectedWrite::Delete | ExpectedWrite::Deleted => sandbox.terminating,
-            ExpectedWrite::Drain => sandbox.terminating || sandbox.state == labels::DRAINING,
-            ExpectedWrite::Restore => sandbox.terminating || sandbox.state == labels::WARM,
-            ExpectedWrite::Conflicted => sandbox.resource_version != write.resource_version,
-        };
-        if shown {
-            self.writes.remove(&sandbox.uid);
+        let known = self.writes.get(&sandbox.uid);
+        let is_shown = known.is_some_and(|known| known.is_shown_by(sandbox));
+        if is_shown {
+            self.remove(&sandbox.uid);
         }
-        shown
+        is_shown
     }
 
     /// The watch showed that the pod is gone.
     pub fn gone(&mut self, key: &Key, uid: &str) {
         self.creations.remove(key);
-        self.writes.remove(uid);
+        self.remove(uid);
     }
 
-    /// A live read of pod `key` confirmed whether the writes that it was for happened.
-    pub fn confirmed(&mut self, key: &Key) {
-        let read = |progress: &WriteProgress| progress.stage == Stage::Reading;
-        self.creations
-            .retain(|pod, creation| pod != key || !read(&creation.progress));
-        self.writes
-            .retain(|_, (pod, write)| pod != key || !read(&write.progress));
+    /// A live read of pod `key` found `sandbox`, or no pod. Of each write that it was for it shows whether the write happened.
+    /// Returns the creation that it proves.
+    pub fn read(&mut self, key: &Key, sandbox: Option<&Sandbox>) -> Option<Arc<PodCreation>> {
+        let of_pod = self
+            .writes
+            .iter_mut()
+            .filter(|(_, known)| known.write.sandbox.key == *key && known.progress.stage == Stage::Reading);
+        let is_over = |(uid, known): (&String, &mut Expectation)| {
+            let found = sandbox.filter(|sandbox| sandbox.uid == *uid);
+            let happened = found.is_none_or(|sandbox| known.is_shown_by(sandbox));
+            (happened || known.progress.miss()).then(|| uid.clone())
+        };
+        let over: Vec<_> = of_pod.filter_map(is_over).collect();
+        over.iter().for_each(|uid| self.remove(uid));
+        let known = self.creations.get_mut(key)?;
+        if known.progress.stage != Stage::Reading {
+            return None;
+        }
+        let is_proven = sandbox.is_some_and(|sandbox| known.is_shown_by(sandbox));
+        if is_proven || known.progress.miss() {
+            let known = self.creations.remove(key)?;
+            return is_proven.then_some(known.creation);
+        }
+        None
+    }
+
+    /// The live read of pod `key` failed.
+    pub fn read_failed(&mut self, key: &Key, now: Timestamp) {
+        let writes = self.writes.values_mut();
+        let of_pod = writes.filter(|known| known.write.sandbox.key == *key);
+        let of_pod = of_pod.map(|known| &mut known.progress);
+        let creation = self.creations.get_mut(key).map(|known| &mut known.progress);
+        of_pod
+            .chain(creation)
+            .for_each(|progress| progress.read_failed(now));
     }
 
     /// The write on the pod with UID `uid` that the watch has not shown.
     pub fn on(&self, uid: &str) -> Option<ExpectedWrite> {
-        self.writes.get(uid).map(|(_, write)| write.what)
+        self.writes.get(uid).map(|known| known.what)
     }
 
     /// The pod with UID `uid` is being deleted, or was, and the watch has not shown it.
@@ -289,85 +367,131 @@ impl Expectations {
 
     /// A pod that is being bound to the claim with UID `claim`, or was, and the watch has not shown it.
     pub fn binding_of(&self, claim: &str) -> Option<&Key> {
-        let binds = |write: &Write| write.what == ExpectedWrite::Bind && write.claim == claim;
+        if self.bound_to(claim) == 0 {
+            return None;
+        }
         let mut writes = self.writes.values();
-        writes.find(|(_, write)| binds(write)).map(|(pod, _)| pod)
+        writes
+            .find(|known| known.claim() == Some(claim))
+            .map(|known| &known.write.sandbox.key)
     }
 
-    /// UIDs of the claims of all expected bindings, once for each pod.
-    pub fn bound_to(&self) -> impl Iterator<Item = &str> {
-        self.writes
-            .values()
-            .filter(|(_, w)| w.what == ExpectedWrite::Bind)
-            .map(|(_, w)| w.claim.as_str())
+    /// The claim that the pod with UID `uid` is being bound to, or was, and the watch has not shown it.
+    pub(crate) fn claim_of(&self, uid: &str) -> Option<&Arc<Claim>> {
+        self.writes.get(uid)?.bound_claim()
     }
 
-    /// Whether a request binds or ends the claim with UID `claim`.
-    pub fn is_in_flight(&self, claim: &str) -> bool {
-        self.claims_in_flight.contains_key(claim)
+    /// The claims that pod `key` is being bound to, or was, and the watch has not shown it. A pod may be created again under its
+    /// name.
+    pub(crate) fn claims_of(&self, key: &Key) -> impl Iterator<Item = &Arc<Claim>> {
+        let writes = self.writes.values();
+        writes
+            .filter(|known| known.write.sandbox.key == *key)
+            .filter_map(Expectation::bound_claim)
     }
 
-    /// Whether the claim with UID `claim` waits for a retry.
-    pub(crate) fn is_pausing(&self, claim: &str) -> bool {
-        self.pausing.contains(claim)
+    /// How many pods are being bound to the claim with UID `claim`, or were, and the watch has not shown it.
+    pub fn bound_to(&self, claim: &str) -> usize {
+        self.bindings.get(claim).copied().unwrap_or_default()
     }
 
     /// Expected creations of `pool`.
     pub fn creations_of(&self, pool: &Key) -> Vec<CreationInFlight> {
-        let of_pool = self.creations.iter().filter(|(_, c)| c.pool == *pool);
+        let of_pool = self
+            .creations
+            .values()
+            .filter(|known| known.creation.pool.key == *pool);
         let mut creating: Vec<_> = of_pool
-            .map(|(key, c)| CreationInFlight {
-                name: key.name.clone(),
-                revision: c.revision.clone(),
+            .map(|known| CreationInFlight {
+                name: known.creation.pod.name.clone(),
+                revision: known.creation.revision.clone(),
+                is_answered: known.progress.stage == Stage::Answered,
             })
             .collect();
         creating.sort_by(|a, b| a.name.cmp(&b.name));
         creating
     }
 
-    /// Pods with a write unseen for too long at `now`, sorted. A live read is due for each, and counts as begun.
+    /// The writes on existing pods that failed or that a live read showed not to have happened, in order of their pods.
+    pub fn failed_writes(&self) -> Vec<&Expectation> {
+        let writes = self.writes.values();
+        let mut failed: Vec<_> = writes.filter(|known| is_failed(&known.progress)).collect();
+        failed.sort_by(|a, b| a.write.sandbox.key.cmp(&b.write.sandbox.key));
+        failed
+    }
+
+    /// The creations that failed or that a live read showed not to have happened, in order of their pods.
+    pub fn failed_creations(&self) -> Vec<&ExpectedCreation> {
+        let creations = self.creations.values();
+        let mut failed: Vec<_> = creations.filter(|known| is_failed(&known.progress)).collect();
+        failed.sort_by(|a, b| a.creation.pod.cmp(&b.creation.pod));
+        failed
+    }
+
+    /// Pods with a write answered and unseen for too long at `now`, sorted. A live read is due for each, and counts as begun.
     pub fn overdue(&mut self, now: Instant) -> Vec<Key> {
         let creations = self.creations.iter_mut().map(|(key, c)| (key, &mut c.progress));
-        let writes = self.writes.values_mut().map(|(key, w)| (&*key, &mut w.progress));
+        let writes = self
+            .writes
+            .values_mut()
+            .map(|known| (&known.write.sandbox.key, &mut known.progress));
         let due = creations
             .chain(writes)
-            .filter_map(|(key, progress)| progress.is_due(now).then_some(key));
+            .filter_map(|(key, progress)| progress.read_if_due(now).then_some(key));
         let mut keys: Vec<Key> = due.cloned().collect();
         keys.sort();
         keys
     }
 
+    /// Forgets when requests failed. After the clock was set back these moments lie in the future.
+    pub(crate) fn forget_moments(&mut self) {
+        for known in self.creations.values_mut() {
+            known.decided = Timestamp::UNIX_EPOCH;
+            known.progress.tries.iter_mut().for_each(Tries::forget_moments);
+        }
+        for known in self.writes.values_mut() {
+            known.progress.tries.iter_mut().for_each(Tries::forget_moments);
+        }
+    }
+
     /// The entries as text, sorted, without their age: for tests.
     pub fn describe(&self) -> Vec<String> {
-        let creations = self
-            .creations
-            .iter()
-            .map(|(key, c)| format!("create {key} of {} {:?}", c.revision, c.progress.stage));
-        let write = |(uid, (_, w)): (&String, &(Key, Write))| {
-            let stage = w.progress.stage;
+        let creations = self.creations.values().map(|known| {
+            let (creation, progress) = (&known.creation, &known.progress);
+            let (pod, revision) = (&creation.pod, &creation.revision);
             format!(
-                "{:?} {uid} at {} for {:?} {stage:?}",
-                w.what, w.resource_version, w.claim
+                "create {pod} of {revision} {:?} {:?}",
+                progress.stage, progress.tries
             )
-        };
-        let writes = self.writes.iter().map(write);
-        let serving = self
-            .claims_in_flight
-            .iter()
-            .map(|(uid, count)| format!("serve {uid} {count}"));
-        let revising = self.revising.iter().map(|uid| format!("revise {uid}"));
-        let mut described: Vec<_> = creations.chain(writes).chain(serving).chain(revising).collect();
+        });
+        let writes = self.writes.values().map(|known| {
+            let (sandbox, progress) = (&known.write.sandbox, &known.progress);
+            format!(
+                "{:?} {} at {} for {:?} {:?} {:?}",
+                known.what,
+                sandbox.uid,
+                sandbox.resource_version,
+                known.claim(),
+                progress.stage,
+                progress.tries
+            )
+        });
+        let mut described: Vec<_> = creations.chain(writes).collect();
         described.sort();
         described
     }
 
     /// Number of entries, for tests and gauges: it is zero at rest.
     pub fn len(&self) -> usize {
-        self.creations.len() + self.writes.len() + self.claims_in_flight.len() + self.revising.len()
+        self.creations.len() + self.writes.len()
     }
 
     /// No write is expected.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+fn is_failed(progress: &Progress) -> bool {
+    matches!(progress.stage, Stage::Failed | Stage::Missed)
 }

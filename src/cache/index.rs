@@ -1,20 +1,22 @@
 //! The state of the cluster, indexed as the planner needs it. An event returns what to reconcile.
 
-use crate::cache::bind_limit::BindLimit;
-use crate::cache::expectations::Expectations;
+use crate::cache::expectations::{Expectations, Stage};
 use crate::cache::grouped::remove_from;
 use crate::cache::memory::Memory;
 use crate::cache::pod_templates::Templates;
 use crate::cache::reconcile_request::ReconcileRequest;
+use crate::cache::request_queue::{RequestQueue, Sent};
 use crate::cache::waiting_claims::WaitingClaims;
 use crate::cache::watch_progress::{WatchProgress, newer};
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::pool::Pool;
+use crate::model::request::{PodChange, Request};
 use crate::model::revision::Revision;
 use crate::model::sandbox::{Owner, Sandbox};
 use crate::model::stored::{self, StoredClaim, StoredPod, StoredPodTemplate, StoredPool, StoredRevision};
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -41,10 +43,8 @@ pub struct Index {
     sequence: u64,
     /// Writes that the watch has not shown.
     pub expectations: Expectations,
-    /// Limits bindings in flight.
-    pub bind_limit: BindLimit,
-    /// What a timer reconciles later.
-    pub later: HashSet<ReconcileRequest>,
+    /// Requests that wait to be sent.
+    pub requests: RequestQueue,
     /// What is remembered of each pool and claim.
     pub(crate) memory: Memory,
 }
@@ -58,8 +58,13 @@ impl Index {
             self.remove_pool(&key);
         }
         let pool = Arc::new(self.templates.attach(Pool::read(stored)));
-        self.memory.confirm_status(&pool.uid, &pool.resource_version);
         let before = self.pools.insert(key.clone(), Arc::clone(&pool));
+        if before
+            .as_ref()
+            .is_some_and(|before| before.generation != pool.generation)
+        {
+            self.cancel_creations(&pool);
+        }
         let known = before.is_some_and(|b| {
             (&b.error, &b.labels, &b.claim_defaults, b.terminating)
                 == (&pool.error, &pool.labels, &pool.claim_defaults, pool.terminating)
@@ -72,6 +77,19 @@ impl Index {
             to_reconcile.extend(self.waiting_on(&key));
         }
         to_reconcile
+    }
+
+    /// Whether the pool, as an event of the watch shows it, is known at this version or a later one: an answer to a write
+    /// showed it before.
+    pub(crate) fn knows_pool(&self, stored: &StoredPool) -> bool {
+        let known = self.pools.get(&stored::key(&stored.metadata));
+        known.is_some_and(|known| is_known(&known.uid, &known.resource_version, &stored.metadata))
+    }
+
+    /// Whether the claim, as an event of the watch shows it, is known at this version or a later one.
+    pub fn knows_claim(&self, stored: &StoredClaim) -> bool {
+        let known = self.claims.get(&stored::key(&stored.metadata));
+        known.is_some_and(|known| is_known(&known.uid, &known.resource_version, &stored.metadata))
     }
 
     /// A pool is gone.
@@ -88,6 +106,7 @@ impl Index {
         self.templates.detach(key);
         if let Some(pool) = self.pools.remove(key) {
             self.memory.forget(&pool.uid);
+            self.cancel_creations(&pool);
         }
     }
 
@@ -116,8 +135,10 @@ impl Index {
             |c| (c.sequence, c.arrived),
         );
         let claim = Arc::new(Claim::read(stored, sequence, arrived));
-        self.memory.confirm_status(&claim.uid, &claim.resource_version);
         to_reconcile.extend(self.dequeue(&key));
+        if !claim.waiting() {
+            self.cancel_bindings(&claim.uid);
+        }
         if claim.waiting() {
             self.waiting_claims.add(&claim);
             to_reconcile.extend(self.pools_for(&claim));
@@ -140,8 +161,74 @@ impl Index {
         to_reconcile.push(ReconcileRequest::Claim(key.clone()));
         if let Some(claim) = self.claims.remove(key) {
             self.memory.forget(&claim.uid);
+            self.cancel_bindings(&claim.uid);
         }
         to_reconcile
+    }
+
+    /// The next request to be sent, and whether failed writes have to be decided on anew because one waited too long.
+    pub fn next_request(&mut self, now: Timestamp) -> (Option<Sent>, bool) {
+        let mut has_waited_too_long = false;
+        while let Some(sent) = self.requests.take_next() {
+            let progress = match &sent.request {
+                Request::CreatePod(creation) => {
+                    let known = self.expectations.creation(&creation.pod);
+                    known.map(|known| (&mut known.progress, Some(known.decided)))
+                }
+                Request::WritePod(write) => {
+                    let known = self.expectations.of(write);
+                    known.map(|known| (&mut known.progress, None))
+                }
+                _ => return (Some(sent), has_waited_too_long),
+            };
+            match progress {
+                // The watch has shown the write, or nobody wants it any more.
+                None => {}
+                Some((progress, Some(decided))) if progress.is_outdated(decided, now) => {
+                    progress.enter(Stage::Failed);
+                    has_waited_too_long = true;
+                }
+                Some(_) => return (Some(sent), has_waited_too_long),
+            }
+            self.requests.answered(&sent);
+        }
+        (None, has_waited_too_long)
+    }
+
+    /// Drops the creations of a pool that has changed or is gone, as far as they wait to be sent. The next plan decides anew.
+    pub(crate) fn cancel_creations(&mut self, pool: &Pool) {
+        let of_pool = |request: &Request| match request {
+            Request::CreatePod(creation) => creation.pool.uid == pool.uid,
+            _ => false,
+        };
+        for request in self.requests.cancel(of_pool) {
+            let Request::CreatePod(creation) = request else {
+                continue;
+            };
+            match self.expectations.creation(&creation.pod) {
+                Some(known) if known.progress.is_in_doubt() => known.progress.enter(Stage::Answered),
+                _ => self.expectations.forget_creation(&creation.pod),
+            }
+        }
+    }
+
+    /// Drops the bindings of a claim that waits no more, as far as they wait to be sent.
+    fn cancel_bindings(&mut self, claim: &str) {
+        let of_claim = |request: &Request| match request {
+            Request::WritePod(write) => {
+                matches!(&write.change, PodChange::Bind { claim: bound, .. } if bound.uid == claim)
+            }
+            _ => false,
+        };
+        for request in self.requests.cancel(of_claim) {
+            let Request::WritePod(write) = request else {
+                continue;
+            };
+            match self.expectations.of(&write) {
+                Some(known) if known.progress.is_in_doubt() => known.progress.enter(Stage::Answered),
+                _ => self.expectations.forget(&write),
+            }
+        }
     }
 
     /// Takes a claim out of its queue. Returns the pools that it waited for.
@@ -171,6 +258,7 @@ impl Index {
         {
             return Vec::new();
         }
+        let bound = self.expectations.claim_of(&sandbox.uid).map(of_binding);
         let confirmed = self.expectations.seen(&sandbox);
         let pool = Key::new(key.namespace.clone(), sandbox.pool.clone());
         let same = before.as_ref().is_some_and(|b| {
@@ -185,6 +273,7 @@ impl Index {
         }
         if !same || confirmed {
             to_reconcile.push(ReconcileRequest::Pool(pool.clone()));
+            to_reconcile.extend(bound);
         }
         let sandbox = Arc::new(sandbox);
         if let Owner::Claim { name, uid } = &sandbox.owner {
@@ -205,8 +294,12 @@ impl Index {
     pub fn delete_pod(&mut self, stored: &StoredPod) -> Vec<ReconcileRequest> {
         self.watch_progress.pods.up_to(&stored.metadata);
         let key = stored::key(&stored.metadata);
-        self.expectations.gone(&key, &stored::uid(&stored.metadata));
-        self.remove_pod(&key)
+        let uid = stored::uid(&stored.metadata);
+        let bound = self.expectations.claim_of(&uid);
+        let mut to_reconcile: Vec<_> = bound.map(of_binding).into_iter().collect();
+        self.expectations.gone(&key, &uid);
+        to_reconcile.extend(self.remove_pod(&key));
+        to_reconcile
     }
 
     /// A ControllerRevision was created or changed.
@@ -343,6 +436,17 @@ impl Index {
         }
         to_reconcile
     }
+}
+
+/// Whether the object with UID `uid`, known at resource version `version`, is as new as `metadata` shows it.
+fn is_known(uid: &str, version: &str, metadata: &ObjectMeta) -> bool {
+    let shown = stored::resource_version(metadata);
+    uid == stored::uid(metadata) && (version == shown || newer(version, &shown))
+}
+
+/// Reconciles the claim of a binding that is over: while a binding is in flight the claim's plan writes nothing.
+pub(crate) fn of_binding(claim: &Arc<Claim>) -> ReconcileRequest {
+    ReconcileRequest::Claim(claim.key.clone())
 }
 
 /// The keys of `known` that are missing from a list.

@@ -2,16 +2,20 @@
 
 use crate::api::ClaimDefaults;
 use crate::cache::index::Index;
-use crate::cache::memory::PoolMemory;
+use crate::cache::memory::{ClaimMemory, PoolMemory};
 use crate::cache::reconcile_request::ReconcileRequest;
-use crate::cache::snapshot::{ClaimSnapshot, PoolPresence, PoolSnapshot, SandboxEntry, Waiting};
+use crate::cache::snapshot::{
+    ClaimSnapshot, PoolPresence, PoolSnapshot, SandboxEntry, SelectablePool, SelectorClaim, SelectorSnapshot,
+    Waiting,
+};
 use crate::cache::waiting_claims::selector_queue;
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::pool::Pool;
+use crate::model::retry::{NextWrite, Purpose};
 use crate::model::sandbox::Sandbox;
 use jiff::Timestamp;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 impl Index {
@@ -30,21 +34,22 @@ impl Index {
         keys
     }
 
-    /// The snapshot of a pool; `None` when the pool is gone.
-    pub fn pool_snapshot(&self, key: &Key, now: Timestamp, seed: u64) -> Option<PoolSnapshot> {
+    /// The snapshot of a pool; `None` when the pool is gone. `selected_pools` holds the pool that serves each selector claim of
+    /// the namespace.
+    pub fn pool_snapshot(
+        &self,
+        key: &Key,
+        now: Timestamp,
+        seed: u64,
+        selected_pools: BTreeMap<Key, Key>,
+    ) -> Option<PoolSnapshot> {
         let pool = Arc::clone(self.pools.get(key)?);
         let memory = self.pool_memory(&pool);
-        let (claims, selected_pools) = self.claims_of(&pool, now);
+        let (claims, selected_pools) = self.claims_of(&pool, now, selected_pools);
         Some(PoolSnapshot {
             now,
             seed,
-            sandboxes: self
-                .sandboxes_of(key)
-                .map(|s| SandboxEntry {
-                    sandbox: Arc::clone(s),
-                    expected: self.expectations.on(&s.uid),
-                })
-                .collect(),
+            sandboxes: self.entries_of(key),
             creating: self.expectations.creations_of(key),
             claims,
             selected_pools,
@@ -61,6 +66,10 @@ impl Index {
             recent_claims: memory
                 .map(|memory| memory.recent_claims.lately(now))
                 .unwrap_or_default(),
+            revision_request: memory
+                .map(|memory| memory.revision_request.clone())
+                .unwrap_or_default(),
+            creation_proven: memory.is_some_and(|memory| memory.is_creation_proven(pool.generation, now)),
             creation: memory
                 .map(|memory| memory.creation_backoff.state(&pool, now))
                 .unwrap_or_default(),
@@ -68,19 +77,66 @@ impl Index {
         })
     }
 
+    /// The waiting selector claims of a namespace, and the pools that they accept.
+    pub fn selector_snapshot(&self, namespace: &str, now: Timestamp) -> SelectorSnapshot {
+        let claims: Vec<_> = self.queued(&selector_queue(namespace)).collect();
+        let would_do =
+            |pool: &&Arc<Pool>| !pool.terminating && claims.iter().any(|claim| claim.accepts(pool));
+        let selectable = |pool: &Arc<Pool>| SelectablePool {
+            pool: Arc::clone(pool),
+            sandboxes: self.entries_of(&pool.key),
+            claims: self
+                .queued(&pool.key)
+                .map(|claim| self.waiting(claim, &pool.claim_defaults, now))
+                .collect(),
+        };
+        let pools = if claims.is_empty() {
+            Vec::new()
+        } else {
+            self.pools.values().filter(would_do).map(selectable).collect()
+        };
+        SelectorSnapshot {
+            now,
+            pools,
+            claims: claims
+                .iter()
+                .map(|claim| self.selector_claim(claim, now))
+                .collect(),
+        }
+    }
+
+    fn selector_claim(&self, claim: &Arc<Claim>, now: Timestamp) -> SelectorClaim {
+        // The defaults of a pool hold only once it is selected.
+        let waiting = self.waiting(claim, &ClaimDefaults::default(), now);
+        let assigned_pool = self.assigned_pool(&claim.uid).cloned();
+        let bound_from = || Some(self.pod(self.expectations.binding_of(&claim.uid)?)?.pool_key());
+        let assigned = || assigned_pool.clone().filter(|_| !waiting.may_move());
+        let fixed_pool = self.pool_held_of(claim).or_else(bound_from).or_else(assigned);
+        SelectorClaim {
+            waiting,
+            fixed_pool,
+            assigned_pool,
+        }
+    }
+
+    /// The pods with the label of a pool, each with the write on it that the watch has not shown.
+    fn entries_of(&self, pool: &Key) -> Vec<SandboxEntry> {
+        let entry = |sandbox: &Arc<Sandbox>| SandboxEntry {
+            sandbox: Arc::clone(sandbox),
+            expected: self.expectations.on(&sandbox.uid),
+        };
+        self.sandboxes_of(pool).map(entry).collect()
+    }
+
     /// The pods with the label of a pool.
     pub(crate) fn sandboxes_of(&self, pool: &Key) -> impl Iterator<Item = &Arc<Sandbox>> + Clone {
         self.sandboxes.get(pool).into_iter().flat_map(BTreeMap::values)
     }
 
-    /// Whether the watch has yet to show the last status written for the object with UID `uid`.
-    pub fn awaits(&self, uid: &str) -> bool {
-        self.memory.written_status(uid).is_some()
-    }
-
-    /// The snapshot of a claim; `None` when the claim is gone or the watch has yet to show its last status.
+    /// The snapshot of a claim; `None` when the claim is gone.
     pub fn claim_snapshot(&self, key: &Key, now: Timestamp) -> Option<ClaimSnapshot> {
-        let claim = self.claims.get(key).filter(|c| !self.awaits(&c.uid))?;
+        let claim = self.claims.get(key)?;
+        let memory = self.memory.claim(&claim.uid);
         let served_by = self.serving(claim);
         let pool = self.pools.get(&served_by);
         // A claim that waits again is not published with a sandbox that is already being deleted.
@@ -89,8 +145,12 @@ impl Index {
             now,
             claim: Arc::clone(claim),
             sandboxes: self.owned_by(claim).filter(|pod| !going(pod)).collect(),
-            binding: self.expectations.is_in_flight(&claim.uid)
-                || self.expectations.bound_to().any(|uid| uid == claim.uid),
+            binding: self.expectations.bound_to(&claim.uid) > 0,
+            write: memory.and_then(|memory| memory.write.clone()),
+            bound_at_once: memory.is_some_and(|memory| memory.bound_at_once),
+            availability_rule: pool.map(|pool| pool.spec.availability_rule.clone()),
+            invalid_metadata: memory.and_then(|memory| memory.invalid_metadata.clone()),
+            reads: memory.map(|memory| memory.reads.clone()).unwrap_or_default(),
             pool_presence: self.pool_presence_of(claim),
             resolved_spec: claim.resolved_spec(pool.map(|p| &p.claim_defaults)),
             pool: served_by.name,
@@ -131,17 +191,6 @@ impl Index {
     /// Whether a plan left the claim waiting.
     pub fn has_waited(&self, claim: &Claim) -> bool {
         self.wait_reason(&claim.uid).is_some()
-    }
-
-    /// The claim with the resource version of its last status write, which the watch may not have shown.
-    pub fn as_written(&self, claim: &Arc<Claim>) -> Arc<Claim> {
-        match self.memory.written_status(&claim.uid) {
-            Some(written) => Arc::new(Claim {
-                resource_version: written.version.clone(),
-                ..(**claim).clone()
-            }),
-            None => Arc::clone(claim),
-        }
     }
 
     /// The pool as last seen.
@@ -206,11 +255,14 @@ impl Index {
     }
 
     /// The waiting claims that `pool` serves, and for each selector claim that accepts `pool`, the pool that serves it.
-    pub(crate) fn claims_of(&self, pool: &Pool, now: Timestamp) -> (Vec<Waiting>, BTreeMap<Key, Key>) {
-        let being_bound = self.being_bound();
-        let as_waiting = |claim: &Arc<Claim>| self.waiting(claim, &pool.claim_defaults, &being_bound);
+    fn claims_of(
+        &self,
+        pool: &Pool,
+        now: Timestamp,
+        mut selected_pools: BTreeMap<Key, Key>,
+    ) -> (Vec<Waiting>, BTreeMap<Key, Key>) {
+        let as_waiting = |claim: &Arc<Claim>| self.waiting(claim, &pool.claim_defaults, now);
         let mut waiting: Vec<_> = self.queued(&pool.key).map(as_waiting).collect();
-        let mut selected_pools = self.selected_pools(&pool.key.namespace, now);
         selected_pools.retain(|claim, server| {
             // A claim that holds sandboxes of this pool stays with it, whatever labels the pool has now.
             let here = *server == pool.key;
@@ -219,10 +271,6 @@ impl Index {
             waiting.extend(served_here.map(as_waiting));
             claim.is_some()
         });
-        let retried_here = self
-            .queued(&selector_queue(&pool.key.namespace))
-            .filter(|claim| self.retried_at(claim) == Some(&pool.key));
-        waiting.extend(retried_here.map(as_waiting));
         (waiting, selected_pools)
     }
 
@@ -233,59 +281,59 @@ impl Index {
             .filter_map(|key| self.claims.get(key))
     }
 
-    /// How many sandboxes are being bound to each claim, by UID.
-    pub(crate) fn being_bound(&self) -> HashMap<&str, usize> {
-        let mut being_bound = HashMap::new();
-        for uid in self.expectations.bound_to() {
-            *being_bound.entry(uid).or_default() += 1;
-        }
-        being_bound
-    }
-
     /// A claim that waits for a pool with these defaults.
-    pub(crate) fn waiting(
-        &self,
-        claim: &Arc<Claim>,
-        defaults: &ClaimDefaults,
-        being_bound: &HashMap<&str, usize>,
-    ) -> Waiting {
-        let coming = being_bound.get(claim.uid.as_str()).copied().unwrap_or(0);
+    pub(crate) fn waiting(&self, claim: &Arc<Claim>, defaults: &ClaimDefaults, now: Timestamp) -> Waiting {
+        let memory = self.memory.claim(&claim.uid);
+        let rejection = memory.and_then(|memory| memory.rejection.as_ref());
+        let (is_written, written_at) = self.next_write(claim, now);
+        let rejected_until = rejection.map(|rejection| rejection.until);
+        let binding = self.expectations.bound_to(&claim.uid);
         Waiting {
             resolved_spec: claim.resolved_spec(Some(defaults)),
-            held: self.held_by(claim).count() + coming,
-            busy: self.is_busy(claim),
-            refused: self.is_rejected(claim),
+            held: self.held_by(claim).count() + binding,
+            binding,
+            busy: is_written || memory.is_some_and(|memory| memory.invalid_metadata.is_some()),
+            retry_at: rejected_until.max(written_at).filter(|at| *at > now),
+            is_rejected: rejection.is_some(),
             rejected_sandboxes: self.rejected_sandboxes(claim),
             claim: Arc::clone(claim),
         }
     }
 
-    /// Every claim that waits and has no write in flight. A claim in flight that waits for a retry, or whose binding keeps
-    /// failing, waits too.
-    pub(crate) fn waiting_claims(&self) -> impl Iterator<Item = &Arc<Claim>> {
+    /// Whether a write on the claim is under way, and when a failed one may be repeated.
+    fn next_write(&self, claim: &Claim, now: Timestamp) -> (bool, Option<Timestamp>) {
+        let write = self
+            .memory
+            .claim(&claim.uid)
+            .and_then(|memory| memory.write.as_ref());
+        // A claim whose status is about to say why it waits may be bound all the same, or younger claims would overtake it.
+        let write = write.filter(|write| write.purpose != Purpose::Report);
+        match write.map(|write| write.next(write.purpose, &claim.resource_version, now)) {
+            None | Some(NextWrite::Write) => (false, None),
+            Some(NextWrite::Wait(at)) => (false, Some(at)),
+            Some(NextWrite::Await | NextWrite::Read) => (true, None),
+        }
+    }
+
+    /// Every claim that waits for more than the answer to a request. A claim whose binding keeps failing waits, too.
+    pub(crate) fn waiting_claims(&self, now: Timestamp) -> impl Iterator<Item = &Arc<Claim>> {
         let keys = self.waiting_claims.all();
         keys.filter_map(|key| self.claims.get(key))
-            .filter(|claim| !self.is_busy(claim) || self.is_retried(claim))
+            .filter(move |claim| !self.is_busy(claim, now) || self.is_rejected(claim))
     }
 
-    /// A write on the claim is being retried.
-    fn is_retried(&self, claim: &Claim) -> bool {
-        let refused = self.is_rejected(claim);
-        self.is_busy(claim) && (refused || self.expectations.is_pausing(&claim.uid))
+    /// Whether a waiting claim holds all its sandboxes, and its status is about to say so.
+    pub fn has_unpublished_claims(&self, now: Timestamp) -> bool {
+        let mut waiting = self.waiting_claims.all().filter_map(|key| self.claims.get(key));
+        waiting.any(|claim| {
+            let is_bound = self.held_by(claim).count() >= claim.wanted();
+            is_bound && claim.spec.is_ok() && self.next_write(claim, now).1.is_none()
+        })
     }
 
-    /// The pool where such a selector claim is being retried.
-    pub(crate) fn retried_at(&self, claim: &Claim) -> Option<&Key> {
-        self.assigned_pool(&claim.uid).filter(|_| self.is_retried(claim))
-    }
-
-    /// A request binds or ends the claim, or has, and the watch has yet to show it.
-    pub fn is_busy(&self, claim: &Claim) -> bool {
-        self.expectations.is_in_flight(&claim.uid)
-            || self
-                .memory
-                .written_status(&claim.uid)
-                .is_some_and(|w| w.is_decided)
+    /// A request binds the claim or writes its status.
+    pub fn is_busy(&self, claim: &Claim, now: Timestamp) -> bool {
+        self.expectations.bound_to(&claim.uid) > 0 || self.next_write(claim, now).0
     }
 
     /// The sandboxes that the claim owns. A pod of another namespace cannot be owned by it.
@@ -301,11 +349,6 @@ impl Index {
         self.owned_by(claim).filter(|pod| claim.keeps(pod))
     }
 
-    /// The pool assigned to the selector claim with UID `uid`.
-    pub fn assigned_pool(&self, uid: &str) -> Option<&Key> {
-        self.memory.claim(uid)?.assigned_pool.as_ref()
-    }
-
     /// The claim still exists, under the same UID.
     pub(crate) fn exists(&self, claim: &Claim) -> bool {
         self.claims
@@ -317,7 +360,7 @@ impl Index {
     pub(crate) fn is_rejected(&self, claim: &Claim) -> bool {
         self.memory
             .claim(&claim.uid)
-            .is_some_and(|memory| memory.is_rejected)
+            .is_some_and(|memory| memory.rejection.is_some())
     }
 
     /// UIDs of the sandboxes that the API server did not bind to the claim.
@@ -336,6 +379,17 @@ impl Index {
     /// Drops every remembered moment. After the clock was set back they lie in the future, and plans would wait for them.
     pub fn forget_moments(&mut self) {
         self.memory.forget_moments();
+        self.expectations.forget_moments();
+    }
+
+    /// What is remembered of a claim.
+    pub fn claim_memory(&self, claim: &Claim) -> Option<&ClaimMemory> {
+        self.memory.claim(&claim.uid)
+    }
+
+    /// What is remembered of a claim, to be changed; `None` when the claim is gone.
+    pub fn claim_memory_mut(&mut self, claim: &Claim) -> Option<&mut ClaimMemory> {
+        self.exists(claim).then(|| self.memory.claim_mut(&claim.uid))
     }
 
     /// What is remembered of a pool, to be changed; `None` when the pool is gone.

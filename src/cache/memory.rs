@@ -2,9 +2,9 @@
 
 use crate::cache::creation_backoff::CreationBackoff;
 use crate::cache::recent_claims::RecentClaims;
-use crate::cache::snapshot::{WaitReason, WarmUpFailures};
-use crate::cache::watch_progress::newer;
+use crate::cache::snapshot::{RevisionProgress, SandboxRead, WaitReason, WarmUpFailures};
 use crate::model::Key;
+use crate::model::retry::{ObjectWrite, Purpose};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -13,22 +13,20 @@ use std::sync::Arc;
 /// nobody reads it as fast, and each write takes the API server as long as a binding.
 const STATUS_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
 
-/// A status that the operator has written and that the watch has not shown.
-#[derive(Clone, Debug)]
-pub(crate) struct WrittenStatus {
-    /// Resource version of the object after the write.
-    pub(crate) version: String,
-    /// The claim is bound or has ended: it waits no more, whatever the watch still says.
-    pub(crate) is_decided: bool,
-}
+/// How long the API server's acceptance of one pod says that it accepts another of the same pool.
+const ACCEPTANCE_LIFETIME: SignedDuration = SignedDuration::from_secs(2);
 
 /// What the operator remembers of one pool. A restart loses it.
 #[derive(Clone, Debug, Default)]
 pub struct PoolMemory {
-    /// The last status written, until the watch shows it.
-    pub(crate) written_status: Option<WrittenStatus>,
+    /// The status write that is not known to be done.
+    pub status_write: Option<ObjectWrite>,
     /// When the status was written last.
     status_written_at: Option<Timestamp>,
+    /// What is known of the last request about the stored revisions.
+    pub revision_request: RevisionProgress,
+    /// The generation of the pool of which the API server accepted a pod last, and when.
+    pub accepted: Option<(i64, Timestamp)>,
     /// Failures in a row to bring up a sandbox, by revision.
     pub warm_up_failures: BTreeMap<String, WarmUpFailures>,
     /// When claims took sandboxes of the pool.
@@ -45,21 +43,45 @@ impl PoolMemory {
         (due > now && due.duration_since(now) <= STATUS_INTERVAL).then_some(due)
     }
 
-    /// Notes that the status is being written at `now`.
-    pub fn note_status_write(&mut self, now: Timestamp) {
+    /// Notes that the status of a pool at resource version `version` is being written at `now`.
+    pub fn note_status_write(&mut self, version: &str, now: Timestamp) {
         self.status_written_at = Some(now);
+        self.status_write = Some(ObjectWrite::sent(
+            self.status_write.as_ref(),
+            version,
+            Purpose::Report,
+        ));
     }
+
+    /// Whether the API server has accepted a pod of this generation of the pool so lately that it accepts the next, too.
+    pub fn is_creation_proven(&self, generation: i64, now: Timestamp) -> bool {
+        self.accepted
+            .is_some_and(|(of, at)| of == generation && now.duration_since(at) < ACCEPTANCE_LIFETIME)
+    }
+}
+
+/// A binding that the API server rejects, or does not make.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    /// No binding of the claim is tried before this moment.
+    pub until: Timestamp,
 }
 
 /// What the operator remembers of one claim. A restart loses it.
 #[derive(Clone, Debug, Default)]
 pub struct ClaimMemory {
-    /// The last status written, until the watch shows it.
-    pub(crate) written_status: Option<WrittenStatus>,
+    /// The write on the claim that is not known to be done.
+    pub write: Option<ObjectWrite>,
     /// Why the claim waits, as the last plan of its pool had it.
     pub(crate) wait_reason: Option<WaitReason>,
     /// The API server rejected the claim's last binding, or failed to make it.
-    pub(crate) is_rejected: bool,
+    pub(crate) rejection: Option<Rejection>,
+    /// Why no sandbox can have the claim's metadata, in the API server's words.
+    pub(crate) invalid_metadata: Option<String>,
+    /// The claim was bound without having waited for a sandbox.
+    pub(crate) bound_at_once: bool,
+    /// What live reads said of sandboxes, by UID.
+    pub reads: BTreeMap<String, SandboxRead>,
     /// The pool that serves a selector claim, as decided last.
     pub(crate) assigned_pool: Option<Key>,
     /// UIDs of the sandboxes that the API server did not bind to the claim. Nobody says whether the claim or the sandbox is
@@ -68,10 +90,11 @@ pub struct ClaimMemory {
 }
 
 impl ClaimMemory {
-    /// The claim waits no more: only a status that the watch has not shown still matters.
+    /// The claim waits no more.
     pub(crate) fn stop_waiting(&mut self) {
         *self = Self {
-            written_status: self.written_status.take(),
+            write: self.write.take(),
+            reads: std::mem::take(&mut self.reads),
             ..Self::default()
         };
     }
@@ -105,26 +128,6 @@ impl Memory {
         self.claims.entry(uid.to_string()).or_default()
     }
 
-    /// The status written for the object with UID `uid`, until the watch shows it.
-    pub(crate) fn written_status(&self, uid: &str) -> Option<&WrittenStatus> {
-        let of_pool = self.pools.get(uid).and_then(|pool| pool.written_status.as_ref());
-        let of_claim = || {
-            self.claims
-                .get(uid)
-                .and_then(|claim| claim.written_status.as_ref())
-        };
-        of_pool.or_else(of_claim)
-    }
-
-    /// The watch shows the object with UID `uid` at this version: a status written before is no news any more.
-    pub(crate) fn confirm_status(&mut self, uid: &str, resource_version: &str) {
-        let of_pool = self.pools.get_mut(uid).map(|pool| &mut pool.written_status);
-        let of_claim = self.claims.get_mut(uid).map(|claim| &mut claim.written_status);
-        for written in of_pool.into_iter().chain(of_claim) {
-            written.take_if(|written| !newer(&written.version, resource_version));
-        }
-    }
-
     /// The claim with UID `uid` waits no more.
     pub(crate) fn stop_waiting(&mut self, uid: &str) {
         if let Some(claim) = self.claims.get_mut(uid) {
@@ -144,6 +147,16 @@ impl Memory {
             pool.warm_up_failures.clear();
             pool.recent_claims = RecentClaims::default();
             pool.creation_backoff = CreationBackoff::default();
+            pool.accepted = None;
+            pool.status_write.iter_mut().for_each(ObjectWrite::forget_moments);
+            pool.revision_request.forget_moments();
+        }
+        for claim in self.claims.values_mut() {
+            claim.write.iter_mut().for_each(ObjectWrite::forget_moments);
+            claim.rejection = None;
+            claim
+                .reads
+                .retain(|_, read| !matches!(read, SandboxRead::Again(_)));
         }
     }
 }

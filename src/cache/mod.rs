@@ -1,6 +1,6 @@
 //! What the watches said, the operator's own writes that they have not shown, and what is remembered of each object.
 
-pub mod bind_limit;
+mod assigned_pools;
 pub mod creation_backoff;
 pub mod expectations;
 mod grouped;
@@ -12,7 +12,7 @@ mod pod_templates;
 pub mod pool_stats;
 pub mod recent_claims;
 pub mod reconcile_request;
-mod select_pool;
+pub mod request_queue;
 pub mod shared;
 pub mod snapshot;
 mod wait_reasons;

@@ -1,17 +1,25 @@
-//! What the answers to the operator's requests show. An answer may arrive late: then the watch knows better.
+//! What the outcome of each request changes in the cache. An answer that shows an object counts as an event of its watch,
+//! unless the watch knows better: an answer may arrive late.
 
-use crate::api::claim::Phase;
+use crate::cache::expectations;
 use crate::cache::grouped::remove_from;
-use crate::cache::index::Index;
-use crate::cache::memory::WrittenStatus;
+use crate::cache::index::{Index, of_binding};
 use crate::cache::reconcile_request::ReconcileRequest;
+use crate::cache::snapshot::{RevisionProgress, SandboxRead};
 use crate::cache::watch_progress::{WatchProgress, newer};
 use crate::model::Key;
 use crate::model::claim::Claim;
+use crate::model::failure::{Class, Failure};
 use crate::model::pool::Pool;
+use crate::model::request::{
+    Answer, ClaimWrite, Outcome, PodChange, PodCreation, PodWrite, PoolWrite, Request, RevisionRequest,
+    RevisionStep,
+};
+use crate::model::retry::{RETRY_DELAY, Stage, Tries};
 use crate::model::revision::Revision;
-use crate::model::sandbox::Sandbox;
-use crate::model::stored::{self, StoredPod, StoredRevision};
+use crate::model::sandbox::{Owner, Sandbox};
+use crate::model::stored::{self, StoredClaim, StoredPod, StoredPool, StoredRevision};
+use jiff::Timestamp;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -21,7 +29,342 @@ impl Index {
         self.watch_progress
     }
 
-    /// A read sent at `before` showed this pod.
+    /// Takes over what became of a request that was sent at `before`. Returns what to reconcile.
+    pub fn take_over(
+        &mut self,
+        request: &Request,
+        outcome: Outcome,
+        before: WatchProgress,
+        now: Timestamp,
+    ) -> Vec<ReconcileRequest> {
+        match request {
+            Request::WritePod(write) => self.pod_written(write, outcome, before, now),
+            Request::CreatePod(creation) => self.pod_created(creation, outcome, before, now),
+            Request::ReadPod(key) => self.pod_read(key, outcome, before, now),
+            Request::ReadLostPod(claim, published) => {
+                let read = self.lost_pod_read(claim, &published.uid, outcome, before, now);
+                if let Some(memory) = self.claim_memory_mut(claim) {
+                    memory.reads.insert(published.uid.clone(), read);
+                }
+                self.of_claim(claim)
+            }
+            Request::WriteClaim(write) => self.claim_written(write, outcome, now),
+            Request::DeleteClaim(claim) => {
+                match outcome {
+                    Err(failure) if failure.class != Class::Gone => {
+                        self.end_claim_write(claim, Some(failure), now);
+                    }
+                    // The write is awaited until the watch shows that the claim is gone, so it is not sent twice.
+                    Ok(_) | Err(_) => {}
+                }
+                vec![ReconcileRequest::Claim(claim.key.clone())]
+            }
+            Request::ReadClaim(claim) => self.claim_read(claim, outcome, now),
+            Request::WritePool(write) => self.pool_written(write, outcome, now),
+            Request::Revision(request) => self.revision_answered(request, outcome, before, now),
+        }
+    }
+
+    fn pod_written(
+        &mut self,
+        write: &PodWrite,
+        outcome: Outcome,
+        before: WatchProgress,
+        now: Timestamp,
+    ) -> Vec<ReconcileRequest> {
+        match outcome {
+            Ok(Answer::Pod(pod)) if !matches!(write.change, PodChange::Delete) => {
+                self.expectations.answered(write);
+                self.learn_pod(&pod, before);
+            }
+            Ok(_) => self.expectations.deleted(write),
+            Err(failure) if failure.class == Class::Gone => self.expectations.deleted(write),
+            Err(failure) => {
+                self.expectations.failed(write, failure, now);
+                return vec![ReconcileRequest::FailedWrites];
+            }
+        }
+        let mut to_reconcile = self.of_sandbox(&write.sandbox);
+        if let PodChange::Bind { claim, .. } = &write.change {
+            self.end_rejection(claim);
+            to_reconcile.extend(self.of_claim(claim));
+        }
+        to_reconcile
+    }
+
+    fn pod_created(
+        &mut self,
+        creation: &Arc<PodCreation>,
+        outcome: Outcome,
+        before: WatchProgress,
+        now: Timestamp,
+    ) -> Vec<ReconcileRequest> {
+        match outcome {
+            Err(failure) => {
+                self.expectations.creation_failed(&creation.pod, failure, now);
+                vec![ReconcileRequest::FailedWrites]
+            }
+            Ok(answer) => {
+                if let Some(known) = self.expectations.creation(&creation.pod) {
+                    known.progress.enter(expectations::Stage::Answered);
+                }
+                self.creation_accepted(&creation.pool, now);
+                let mut to_reconcile = vec![ReconcileRequest::Pool(creation.pool.key.clone())];
+                if let Answer::Pod(pod) = answer {
+                    to_reconcile.extend(self.learn_pod(&pod, before));
+                }
+                to_reconcile
+            }
+        }
+    }
+
+    /// The API server created a pod of `pool`.
+    fn creation_accepted(&mut self, pool: &Pool, now: Timestamp) {
+        if let Some(memory) = self.pool_memory_mut(pool) {
+            memory.creation_backoff.succeeded(pool);
+            memory.accepted = Some((pool.generation, now));
+        }
+    }
+
+    /// A live read of pod `key`, sent at `before`, shows whether a write on the pod happened.
+    fn pod_read(
+        &mut self,
+        key: &Key,
+        outcome: Outcome,
+        before: WatchProgress,
+        now: Timestamp,
+    ) -> Vec<ReconcileRequest> {
+        let live = match outcome {
+            Ok(Answer::Pod(pod)) => Some(pod),
+            Err(failure) if failure.class != Class::Gone => {
+                self.expectations.read_failed(key, now);
+                return vec![ReconcileRequest::FailedWrites];
+            }
+            Ok(_) | Err(_) => None,
+        };
+        let known = self.pod(key);
+        let known_before = known.as_ref().is_some_and(|known| {
+            self.watch_progress.pods.lists == before.pods.lists && before.pods.covers(&known.resource_version)
+        });
+        let sandbox = live.as_ref().and_then(|pod| Sandbox::read(pod));
+        let mut to_reconcile = vec![ReconcileRequest::FailedWrites];
+        to_reconcile.extend(self.expectations.claims_of(key).map(of_binding));
+        if let Some(proven) = self.expectations.read(key, sandbox.as_ref()) {
+            self.creation_accepted(&proven.pool, now);
+        }
+        match live {
+            Some(pod) => to_reconcile.extend(self.learn_pod(&pod, before)),
+            None if known_before => to_reconcile.extend(self.remove_pod(key)),
+            // The pod may have been created after the read.
+            None => {}
+        }
+        match self.pod(key).or(known) {
+            Some(sandbox) => to_reconcile.extend(self.of_sandbox(&sandbox)),
+            None => {
+                let pools = self.pool_keys().into_iter();
+                let here = pools.filter(|pool| pool.namespace == key.namespace);
+                to_reconcile.extend(here.map(ReconcileRequest::Pool));
+            }
+        }
+        to_reconcile
+    }
+
+    /// What a live read says of a published sandbox. A pod whose labels a user removed leaves the watch but still belongs to
+    /// the claim.
+    fn lost_pod_read(
+        &mut self,
+        claim: &Claim,
+        uid: &str,
+        outcome: Outcome,
+        before: WatchProgress,
+        now: Timestamp,
+    ) -> SandboxRead {
+        match outcome {
+            Ok(Answer::Pod(pod)) => {
+                let held = stored::is_owned_by(&pod.metadata, &claim.uid);
+                let labelled = Sandbox::read(&pod).is_some_and(|s| matches!(s.owner, Owner::Claim { .. }));
+                if held && labelled {
+                    self.learn_pod(&pod, before);
+                }
+                if held && stored::uid(&pod.metadata) == uid {
+                    SandboxRead::Again(again(None, now))
+                } else {
+                    SandboxRead::Lost
+                }
+            }
+            Err(failure) if failure.class != Class::Gone => SandboxRead::Again(again(Some(&failure), now)),
+            Ok(_) | Err(_) => SandboxRead::Lost,
+        }
+    }
+
+    fn claim_written(
+        &mut self,
+        write: &ClaimWrite,
+        outcome: Outcome,
+        now: Timestamp,
+    ) -> Vec<ReconcileRequest> {
+        let claim = &write.claim;
+        let mut to_reconcile = self.of_claim(claim);
+        match outcome {
+            Ok(answer) => {
+                self.end_claim_write(claim, None, now);
+                if let Answer::Claim(stored) = answer {
+                    to_reconcile.extend(self.learn_claim(&stored, now));
+                }
+            }
+            Err(failure) => self.end_claim_write(claim, Some(failure), now),
+        }
+        to_reconcile
+    }
+
+    /// The write on the claim is done, or failed. A claim that is gone needs no further write; the watch will show that.
+    fn end_claim_write(&mut self, claim: &Claim, failure: Option<Failure>, now: Timestamp) {
+        let Some(memory) = self.claim_memory_mut(claim) else {
+            return;
+        };
+        match (&mut memory.write, failure) {
+            (Some(write), Some(failure)) => write.failed(failure, now),
+            (write, _) => {
+                *write = None;
+                // They decided on this write.
+                memory.reads.retain(|_, read| *read != SandboxRead::Lost);
+            }
+        }
+    }
+
+    /// A live read of the claim: what its status lists, and whether a write that met a conflict is due again.
+    fn claim_read(&mut self, claim: &Claim, outcome: Outcome, now: Timestamp) -> Vec<ReconcileRequest> {
+        let known = self.claim(&claim.key);
+        let Some(known) = known.filter(|known| known.uid == claim.uid) else {
+            return Vec::new();
+        };
+        let (live, failure) = match outcome {
+            Ok(Answer::Claim(stored)) => {
+                let live = Claim::read(&stored, known.sequence, known.arrived);
+                (Some((live, stored)), None)
+            }
+            Err(failure) if failure.class != Class::Gone => (None, Some(failure)),
+            Ok(_) | Err(_) => (None, None),
+        };
+        let owned: Vec<_> = self.owned_by(&known).collect();
+        let Some(memory) = self.claim_memory_mut(claim) else {
+            return Vec::new();
+        };
+        for sandbox in &owned {
+            let Some(read) = memory.reads.get_mut(&sandbox.uid) else {
+                continue;
+            };
+            if *read != SandboxRead::ClaimSent {
+                continue;
+            }
+            *read = match (&live, &failure) {
+                (_, Some(failure)) => SandboxRead::Again(again(Some(failure), now)),
+                (Some((live, _)), None) if !may_be_released(live, &known, sandbox) => {
+                    SandboxRead::Again(again(None, now))
+                }
+                (Some((live, _)), None) if live.uid == known.uid => {
+                    SandboxRead::Unlisted(live.resource_version.clone())
+                }
+                (Some(_) | None, None) => SandboxRead::Unlisted(known.resource_version.clone()),
+            };
+        }
+        memory.reads.retain(|uid, read| {
+            *read != SandboxRead::ClaimSent || owned.iter().all(|sandbox| sandbox.uid != *uid)
+        });
+        if let Some(write) = memory
+            .write
+            .as_mut()
+            .filter(|write| write.stage == Stage::Reading)
+        {
+            match failure {
+                Some(failure) => write.failed(failure, now),
+                None => write.stage = Stage::Read,
+            }
+        }
+        let mut to_reconcile = self.of_claim(claim);
+        if let Some((_, stored)) = live {
+            to_reconcile.extend(self.learn_claim(&stored, now));
+        }
+        to_reconcile
+    }
+
+    fn pool_written(&mut self, write: &PoolWrite, outcome: Outcome, now: Timestamp) -> Vec<ReconcileRequest> {
+        let pool = &write.pool;
+        let Some(memory) = self.pool_memory_mut(pool) else {
+            return Vec::new();
+        };
+        let mut to_reconcile = vec![ReconcileRequest::Pool(pool.key.clone())];
+        match outcome {
+            Ok(answer) => {
+                memory.status_write = None;
+                if let Answer::Pool(stored) = answer {
+                    to_reconcile.extend(self.learn_pool(&stored));
+                }
+            }
+            Err(failure) if failure.class == Class::Gone => memory.status_write = None,
+            Err(failure) => {
+                if let Some(write) = &mut memory.status_write {
+                    write.failed(failure, now);
+                }
+            }
+        }
+        to_reconcile
+    }
+
+    fn revision_answered(
+        &mut self,
+        request: &RevisionRequest,
+        outcome: Outcome,
+        before: WatchProgress,
+        now: Timestamp,
+    ) -> Vec<ReconcileRequest> {
+        let pool = &request.pool;
+        let Some(memory) = self.pool_memory_mut(pool) else {
+            return Vec::new();
+        };
+        let earlier = match std::mem::take(&mut memory.revision_request) {
+            RevisionProgress::Sent(tries) => tries,
+            _ => None,
+        };
+        match (&request.step, outcome) {
+            (RevisionStep::Delete(revision), Ok(_)) => self.forget_revision(revision),
+            (RevisionStep::Delete(revision), Err(failure)) if failure.class == Class::Gone => {
+                self.forget_revision(revision);
+            }
+            (RevisionStep::Delete(_), Err(failure)) => {
+                memory.revision_request = RevisionProgress::TrimFailed(again(Some(&failure), now));
+            }
+            (RevisionStep::Read { hash }, Ok(Answer::Revision(found))) if !is_of(&found, pool, hash) => {
+                if stored::is_owned_by(&found.metadata, &pool.uid) {
+                    memory.revision_request = RevisionProgress::Unlabeled(stored::uid(&found.metadata));
+                } else {
+                    let message = format!("another object has the name {}-{hash}", pool.key.name);
+                    memory.creation_backoff.failed(pool, message, None, now);
+                }
+            }
+            (_, Ok(Answer::Revision(stored))) => self.learn_revision(&stored, before),
+            (RevisionStep::Create { .. }, Err(failure)) if failure.class == Class::Conflict => {
+                memory.revision_request = RevisionProgress::NameTaken;
+            }
+            (RevisionStep::Read { .. }, Err(failure)) if failure.class == Class::Gone => {}
+            (_, Err(failure)) => {
+                let tries = Tries::after(earlier.as_ref(), failure, now);
+                match tries.failure.class {
+                    Class::Unknown | Class::NotAdmitted | Class::Throttled(_) => {
+                        memory.revision_request = RevisionProgress::Failed(request.step.clone(), tries);
+                    }
+                    _ => {
+                        let message = tries.failure.message;
+                        memory.creation_backoff.failed(pool, message, None, now);
+                    }
+                }
+            }
+            (_, Ok(_)) => {}
+        }
+        vec![ReconcileRequest::Pool(pool.key.clone())]
+    }
+
+    /// A pod as an answer to a request sent at `before` showed it.
     pub fn learn_pod(&mut self, stored: &StoredPod, before: WatchProgress) -> Vec<ReconcileRequest> {
         let version = stored::resource_version(&stored.metadata);
         if self.watch_progress.pods.knows_better(&version, before.pods) {
@@ -30,7 +373,7 @@ impl Index {
         self.take_over_pod(stored)
     }
 
-    /// The answer to a request sent at `before` showed this revision.
+    /// A revision as an answer to a request sent at `before` showed it.
     pub fn learn_revision(&mut self, stored: &StoredRevision, before: WatchProgress) {
         let version = stored::resource_version(&stored.metadata);
         if !self
@@ -42,6 +385,40 @@ impl Index {
         }
     }
 
+    /// A claim as an answer showed it, if the watch has shown that claim and nothing newer of it.
+    pub fn learn_claim(&mut self, stored: &StoredClaim, now: Timestamp) -> Vec<ReconcileRequest> {
+        let known = self.claims.get(&stored::key(&stored.metadata));
+        let is_news = known.is_some_and(|known| {
+            known.uid == stored::uid(&stored.metadata)
+                && newer(
+                    &stored::resource_version(&stored.metadata),
+                    &known.resource_version,
+                )
+        });
+        if is_news {
+            self.apply_claim(stored, true, now)
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// A pool as an answer showed it, if the watch has shown that pool and nothing newer of it.
+    pub fn learn_pool(&mut self, stored: &StoredPool) -> Vec<ReconcileRequest> {
+        let known = self.pools.get(&stored::key(&stored.metadata));
+        let is_news = known.is_some_and(|known| {
+            known.uid == stored::uid(&stored.metadata)
+                && newer(
+                    &stored::resource_version(&stored.metadata),
+                    &known.resource_version,
+                )
+        });
+        if is_news {
+            self.apply_pool(stored)
+        } else {
+            Vec::new()
+        }
+    }
+
     /// The API server deleted the revision.
     pub fn forget_revision(&mut self, revision: &Revision) {
         let pool = Key::new(revision.key.namespace.clone(), revision.pool.clone());
@@ -50,53 +427,6 @@ impl Index {
             known.is_some_and(|known| known.uid == revision.uid)
                 && of_pool.remove(&revision.key.name).is_some()
         });
-    }
-
-    /// A live read of pod `key`, sent at `before`, shows whether a write on the pod happened.
-    pub fn confirm(
-        &mut self,
-        key: &Key,
-        live: Option<&StoredPod>,
-        before: WatchProgress,
-    ) -> Vec<ReconcileRequest> {
-        self.expectations.confirmed(key);
-        let Some(known) = self.pod(key) else {
-            let learnt = live.map(|pod| self.learn_pod(pod, before)).unwrap_or_default();
-            let pools = self.pool_keys().into_iter();
-            let here = pools.filter(|pool| pool.namespace == key.namespace);
-            return learnt
-                .into_iter()
-                .chain(here.map(ReconcileRequest::Pool))
-                .collect();
-        };
-        let known_before = self.watch_progress.pods.lists == before.pods.lists
-            && before.pods.covers(&known.resource_version);
-        match live {
-            Some(pod) => self.learn_pod(pod, before),
-            None if known_before => self.remove_pod(key),
-            // The pod may have been created after the read.
-            None => Vec::new(),
-        }
-    }
-
-    /// The status of a pool was written. It is not written again before the watch shows it.
-    pub fn published_pool(&mut self, pool: &Pool, resource_version: Option<&str>) {
-        let stored = self.pools.get(&pool.key).filter(|p| p.uid == pool.uid);
-        let seen = stored.map(|p| p.resource_version.clone());
-        if let Some(written) = news(resource_version, seen, false) {
-            self.memory.pool_mut(&pool.uid).written_status = Some(written);
-        }
-    }
-
-    /// The status of a claim was written, with this phase. It is not written again before the watch shows it. A claim that
-    /// still waits may be bound all the same, or younger claims would overtake it.
-    pub fn published_claim(&mut self, claim: &Claim, phase: Option<Phase>, resource_version: Option<&str>) {
-        let stored = self.claims.get(&claim.key).filter(|c| c.uid == claim.uid);
-        let seen = stored.map(|c| c.resource_version.clone());
-        let is_decided = matches!(phase, Some(Phase::Bound | Phase::Failed | Phase::Expired));
-        if let Some(written) = news(resource_version, seen, is_decided) {
-            self.memory.claim_mut(&claim.uid).written_status = Some(written);
-        }
     }
 
     /// The API server did not bind `sandbox` to `claim`. Once every sandbox that exists has been tried, the claim tries them
@@ -115,14 +445,43 @@ impl Index {
         rejected.insert(sandbox.uid.clone());
         self.memory.claim_mut(&claim.uid).rejected_sandboxes = Arc::new(rejected);
     }
+
+    /// The pool of `sandbox`, and the claim that now owns it.
+    pub(crate) fn of_sandbox(&self, sandbox: &Sandbox) -> Vec<ReconcileRequest> {
+        let mut to_reconcile = vec![ReconcileRequest::Pool(sandbox.pool_key())];
+        let now = self.pod(&sandbox.key);
+        if let Owner::Claim { name, .. } = now.as_ref().map_or(&sandbox.owner, |pod| &pod.owner) {
+            to_reconcile.push(ReconcileRequest::Claim(Key::new(&sandbox.key.namespace, name)));
+        }
+        to_reconcile
+    }
+
+    /// `claim`, and the pools that may serve it.
+    pub(crate) fn of_claim(&self, claim: &Claim) -> Vec<ReconcileRequest> {
+        let mut to_reconcile = self.pools_for(claim);
+        to_reconcile.push(ReconcileRequest::Claim(claim.key.clone()));
+        to_reconcile
+    }
 }
 
-/// What to remember of a status written at resource version `written` of an object last `seen` at another. The watch may be
-/// faster than the answer: a status that it has shown, or shown gone, needs no note.
-fn news(written: Option<&str>, seen: Option<String>, is_decided: bool) -> Option<WrittenStatus> {
-    let (written, seen) = (written?, seen?);
-    newer(written, &seen).then(|| WrittenStatus {
-        version: written.to_string(),
-        is_decided,
+/// Whether a claim that was just read may not keep a sandbox that it owns. Another leader may be about to publish it while
+/// the claim waits, unless the sandbox has ended.
+fn may_be_released(live: &Claim, known: &Claim, sandbox: &Sandbox) -> bool {
+    live.uid != known.uid || (!live.lists(sandbox) && (sandbox.finished() || !live.waiting()))
+}
+
+/// When an object is read again after a read that changed nothing, or that failed.
+fn again(failure: Option<&Failure>, now: Timestamp) -> Timestamp {
+    let asked = match failure.map(|failure| failure.class) {
+        Some(Class::Throttled(pause)) => pause.try_into().unwrap_or(RETRY_DELAY),
+        _ => RETRY_DELAY,
+    };
+    now.checked_add(asked.max(RETRY_DELAY)).unwrap_or(Timestamp::MAX)
+}
+
+/// Whether `stored` reads as the pool's revision with this hash.
+fn is_of(stored: &StoredRevision, pool: &Pool, hash: &str) -> bool {
+    Revision::read(stored).is_some_and(|revision| {
+        revision.owner == pool.uid && revision.pool == pool.key.name && revision.hash == hash
     })
 }

@@ -6,7 +6,7 @@ use crate::model::claim::Claim;
 use crate::model::pool::Pool;
 use crate::model::sandbox_state::SandboxState;
 use jiff::Timestamp;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// Every [`SandboxState`] that is counted.
 pub const SANDBOX_STATES: [SandboxState; 4] = [
@@ -51,8 +51,9 @@ impl PoolStats {
 }
 
 impl Index {
-    /// Counts everything at `now`, by pool. Claims without a pool stand under the empty key.
-    pub fn stats(&self, now: Timestamp) -> BTreeMap<Key, PoolStats> {
+    /// Counts everything at `now`, by pool; `selected_pools` holds the pool that serves each selector claim. Claims without a pool
+    /// are counted under the empty key.
+    pub fn stats(&self, now: Timestamp, selected_pools: &BTreeMap<Key, Key>) -> BTreeMap<Key, PoolStats> {
         let mut all: BTreeMap<Key, PoolStats> = BTreeMap::from([(Key::default(), PoolStats::default())]);
         for (key, pool) in &self.pools {
             let mut stats = PoolStats::of(pool);
@@ -66,20 +67,11 @@ impl Index {
             }
             all.insert(key.clone(), stats);
         }
-        let mut selected_pools: HashMap<&str, BTreeMap<Key, Key>> = HashMap::new();
-        for claim in self.waiting_claims() {
-            let namespace = claim.key.namespace.as_str();
-            let mut choice = || {
-                let selected_pools = selected_pools
-                    .entry(namespace)
-                    .or_insert_with(|| self.selected_pools(namespace, now));
-                selected_pools.get(&claim.key).cloned()
-            };
-            let server = claim
+        for claim in self.waiting_claims(now) {
+            let serving_pool = claim
                 .named_pool()
-                .or_else(|| self.retried_at(claim).cloned())
-                .or_else(&mut choice);
-            let pool = server.filter(|key| self.pools.contains_key(key));
+                .or_else(|| selected_pools.get(&claim.key).cloned());
+            let pool = serving_pool.filter(|key| self.pools.contains_key(key));
             all.entry(pool.unwrap_or_default()).or_default().count(claim);
         }
         all

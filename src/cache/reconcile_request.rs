@@ -3,13 +3,15 @@
 use crate::model::Key;
 use futures::channel::mpsc::UnboundedSender;
 
-/// An object to be reconciled.
+/// What is to be reconciled.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ReconcileRequest {
     /// A Pool.
     Pool(Key),
     /// A SandboxClaim.
     Claim(Key),
+    /// The writes on pods that failed.
+    FailedWrites,
 }
 
 /// Sends reconcile requests to the controllers.
@@ -19,15 +21,18 @@ pub struct ReconcileSender {
     pub pools: UnboundedSender<Key>,
     /// To the controller of claims.
     pub claims: UnboundedSender<Key>,
+    /// To the controller of failed writes.
+    pub failed_writes: UnboundedSender<()>,
 }
 
 impl ReconcileSender {
     /// Sends every request to its controller. A controller that has shut down needs none.
     pub fn send(&self, to_reconcile: impl IntoIterator<Item = ReconcileRequest>) {
-        for trigger in to_reconcile {
-            let _ = match trigger {
-                ReconcileRequest::Pool(key) => self.pools.unbounded_send(key),
-                ReconcileRequest::Claim(key) => self.claims.unbounded_send(key),
+        for request in to_reconcile {
+            let _ = match request {
+                ReconcileRequest::Pool(key) => self.pools.unbounded_send(key).map_err(drop),
+                ReconcileRequest::Claim(key) => self.claims.unbounded_send(key).map_err(drop),
+                ReconcileRequest::FailedWrites => self.failed_writes.unbounded_send(()).map_err(drop),
             };
         }
     }

@@ -2,10 +2,13 @@
 
 use crate::api::claim::OnEmpty;
 use crate::model::Key;
+use crate::model::availability::AvailabilityRule;
 use crate::model::claim::Claim;
 use crate::model::claim_spec::ResolvedClaimSpec;
 use crate::model::pool::Pool;
 use crate::model::pool_spec::ResolvedPoolSpec;
+use crate::model::request::RevisionStep;
+use crate::model::retry::{ObjectWrite, Tries};
 use crate::model::revision::Revision;
 use crate::model::sandbox::Sandbox;
 use jiff::Timestamp;
@@ -32,12 +35,49 @@ pub struct PoolSnapshot {
     pub selected_pools: BTreeMap<Key, Key>,
     /// The pool's stored revisions.
     pub revisions: Vec<Arc<Revision>>,
+    /// What is known of the last request about the pool's stored revisions.
+    pub revision_request: RevisionProgress,
     /// Whether pods may be created now.
     pub creation: Creation,
+    /// The API server has accepted a pod of the pool a moment ago.
+    pub creation_proven: bool,
     /// Warm-up failures in a row, by revision.
     pub failures: BTreeMap<String, WarmUpFailures>,
     /// When claims took sandboxes within the last seconds, oldest first.
     pub recent_claims: Vec<Timestamp>,
+}
+
+/// The waiting selector claims of a namespace and the pools that they accept, at one moment.
+#[derive(Clone, Debug)]
+pub struct SelectorSnapshot {
+    /// The moment.
+    pub now: Timestamp,
+    /// The pools, without those being deleted.
+    pub pools: Vec<SelectablePool>,
+    /// The claims.
+    pub claims: Vec<SelectorClaim>,
+}
+
+/// A pool that a selector claim accepts.
+#[derive(Clone, Debug)]
+pub struct SelectablePool {
+    /// The pool.
+    pub pool: Arc<Pool>,
+    /// Pods with the pool's label, each with the write on it that the watch has not shown.
+    pub sandboxes: Vec<SandboxEntry>,
+    /// Waiting claims that name the pool.
+    pub claims: Vec<Waiting>,
+}
+
+/// A waiting selector claim.
+#[derive(Clone, Debug)]
+pub struct SelectorClaim {
+    /// The claim, with the defaults of no pool.
+    pub waiting: Waiting,
+    /// The pool that it cannot change any more.
+    pub fixed_pool: Option<Key>,
+    /// The pool that served it so far.
+    pub assigned_pool: Option<Key>,
 }
 
 /// Failures in a row to bring up a sandbox of one revision. Failures at one moment count once.
@@ -84,6 +124,37 @@ pub struct CreationInFlight {
     pub name: String,
     /// Its revision.
     pub revision: String,
+    /// The API server created the pod.
+    pub is_answered: bool,
+}
+
+/// What is known of the last request about the stored revisions of a pool.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum RevisionProgress {
+    /// Nothing is under way.
+    #[default]
+    Idle,
+    /// The request is under way.
+    Sent(Option<Tries>),
+    /// The request failed, and the same is sent again.
+    Failed(RevisionStep, Tries),
+    /// Another object has the name of the update revision.
+    NameTaken,
+    /// The stored update revision, with this UID, has lost its labels.
+    Unlabeled(String),
+    /// An old revision could not be deleted; no other is before this moment.
+    TrimFailed(Timestamp),
+}
+
+impl RevisionProgress {
+    /// Forgets when requests failed: the clock was set back.
+    pub(crate) fn forget_moments(&mut self) {
+        match self {
+            Self::Sent(Some(tries)) | Self::Failed(_, tries) => tries.forget_moments(),
+            Self::TrimFailed(_) => *self = Self::Idle,
+            Self::Idle | Self::Sent(None) | Self::NameTaken | Self::Unlabeled(_) => {}
+        }
+    }
 }
 
 /// A waiting claim.
@@ -95,10 +166,14 @@ pub struct Waiting {
     pub resolved_spec: ResolvedClaimSpec,
     /// Sandboxes that the claim holds or that are being bound to it.
     pub held: usize,
-    /// A write on the claim is in flight, or its status follows: nothing is decided about the claim.
+    /// Of `held`, the sandboxes that are being bound to it.
+    pub binding: usize,
+    /// A status of the claim is being written: nothing is decided about the claim.
     pub busy: bool,
+    /// No binding is tried before this moment, because the last one was rejected.
+    pub retry_at: Option<Timestamp>,
     /// The API server rejected its last binding, or failed to make it.
-    pub refused: bool,
+    pub is_rejected: bool,
     /// UIDs of sandboxes that the API server did not bind to the claim, which tries others first.
     pub rejected_sandboxes: Arc<HashSet<String>>,
 }
@@ -106,16 +181,30 @@ pub struct Waiting {
 impl Waiting {
     /// Sandboxes still to be bound to the claim.
     pub fn needs(&self) -> usize {
-        if self.busy {
+        if self.busy || self.retry_at.is_some() {
             0
         } else {
             self.claim.wanted().saturating_sub(self.held)
         }
     }
 
+    /// Whether another pool may serve the claim: nothing is under way, and nothing failed a moment ago.
+    pub fn may_move(&self) -> bool {
+        !self.busy && self.retry_at.is_none()
+    }
+
+    /// Sandboxes of the claim that are being bound, or that are bound and being published.
+    pub fn unpublished(&self) -> usize {
+        if self.held >= self.claim.wanted() && self.retry_at.is_none() {
+            self.held
+        } else {
+            self.binding
+        }
+    }
+
     /// Whether the claim waits for more than the answer to a binding.
     pub fn waits(&self) -> bool {
-        self.refused || self.needs() > 0
+        self.is_rejected || self.needs() > 0
     }
 
     /// The same claim with the defaults of `pool`.
@@ -184,6 +273,16 @@ pub struct ClaimSnapshot {
     pub sandboxes: Vec<Arc<Sandbox>>,
     /// A binding of the claim is in flight.
     pub binding: bool,
+    /// The write on the claim that is not known to be done.
+    pub write: Option<ObjectWrite>,
+    /// The claim was bound to its sandboxes without having waited for one, since this process began.
+    pub bound_at_once: bool,
+    /// When sandboxes of its pool count as available; `None` while the pool is unknown.
+    pub availability_rule: Option<AvailabilityRule>,
+    /// Why no sandbox can have the claim's metadata, in the API server's words.
+    pub invalid_metadata: Option<String>,
+    /// What live reads said of sandboxes, by UID.
+    pub reads: BTreeMap<String, SandboxRead>,
     /// Whether a pool exists that serves the claim.
     pub pool_presence: PoolPresence,
     /// The pool that serves the claim; empty when none is known.
@@ -192,6 +291,21 @@ pub struct ClaimSnapshot {
     pub resolved_spec: ResolvedClaimSpec,
     /// Why the last plan of its pool left the claim waiting.
     pub wait_reason: Option<WaitReason>,
+}
+
+/// What a live read says of a sandbox that its claim may have lost, or may not keep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SandboxRead {
+    /// The pod is being read.
+    PodSent,
+    /// The claim is being read.
+    ClaimSent,
+    /// The claim has lost the sandbox.
+    Lost,
+    /// The claim does not list the sandbox; it was read at this resource version.
+    Unlisted(String),
+    /// The watch is right so far, or nobody knows. The next read is due at this moment.
+    Again(Timestamp),
 }
 
 /// Whether a pool exists that serves a claim: the pool whose sandboxes it holds, or else any pool that it accepts.

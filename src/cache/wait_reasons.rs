@@ -2,10 +2,12 @@
 
 use crate::api::conditions::claim as reasons;
 use crate::cache::index::Index;
+use crate::cache::memory::Rejection;
 use crate::cache::reconcile_request::ReconcileRequest;
 use crate::cache::snapshot::{PoolSnapshot, WaitReason};
 use crate::model::Key;
 use crate::model::claim::Claim;
+use jiff::Timestamp;
 use std::collections::HashMap;
 
 impl Index {
@@ -14,11 +16,17 @@ impl Index {
         self.memory.claim(uid)?.wait_reason.as_ref()
     }
 
-    /// The API server rejects the binding of `claim`, which therefore waits. Returns the pools that have one more waiting
-    /// claim to count.
+    /// The API server rejects the binding of `claim`, or does not make it. The next one is not tried before `until`. Returns
+    /// what has to say so: the claim, and the pools that have one more waiting claim to count.
     #[must_use]
-    pub fn note_rejection(&mut self, claim: &Claim, message: &str) -> Vec<ReconcileRequest> {
-        if !self.exists(claim) {
+    pub fn note_rejection(
+        &mut self,
+        claim: &Claim,
+        message: &str,
+        until: Timestamp,
+    ) -> Vec<ReconcileRequest> {
+        let known = self.claims.get(&claim.key);
+        if !known.is_some_and(|known| known.uid == claim.uid && known.waiting()) {
             return Vec::new();
         }
         let wait_reason = WaitReason {
@@ -28,17 +36,16 @@ impl Index {
         };
         let memory = self.memory.claim_mut(&claim.uid);
         memory.wait_reason = Some(wait_reason);
-        if std::mem::replace(&mut memory.is_rejected, true) {
-            Vec::new()
-        } else {
-            self.pools_for(claim)
-        }
+        memory.rejection = Some(Rejection { until });
+        let mut to_reconcile = self.pools_for(claim);
+        to_reconcile.push(ReconcileRequest::Claim(claim.key.clone()));
+        to_reconcile
     }
 
     /// The last binding of `claim` was not rejected.
     pub fn end_rejection(&mut self, claim: &Claim) {
-        if self.exists(claim) {
-            self.memory.claim_mut(&claim.uid).is_rejected = false;
+        if let Some(memory) = self.claim_memory_mut(claim) {
+            memory.rejection = None;
         }
     }
 
@@ -64,8 +71,8 @@ impl Index {
             let claim = self.claims.get(*key);
             let still = claim.is_some_and(|c| c.uid == wait_reason.uid && c.waiting());
             let said = self.wait_reason(&wait_reason.uid);
-            let refused = claim.is_some_and(|claim| self.is_rejected(claim));
-            if still && said.is_none_or(|said| says_more(&wait_reason, said, refused)) {
+            let is_rejected = claim.is_some_and(|claim| self.is_rejected(claim));
+            if still && said.is_none_or(|said| says_more(&wait_reason, said, is_rejected)) {
                 to_reconcile.push(ReconcileRequest::Claim((*key).clone()));
                 let uid = wait_reason.uid.clone();
                 self.memory.claim_mut(&uid).wait_reason = Some(wait_reason);
@@ -75,10 +82,10 @@ impl Index {
     }
 }
 
-/// Whether `wait_reason` is news to a claim that says `said`. A `refused` claim with nothing to try for a moment would
+/// Whether `wait_reason` is news to a claim that says `said`. A rejected claim with nothing to try for a moment would
 /// otherwise alternate between the two reasons.
-fn says_more(wait_reason: &WaitReason, said: &WaitReason, refused: bool) -> bool {
+fn says_more(wait_reason: &WaitReason, said: &WaitReason, is_rejected: bool) -> bool {
     let nothing_there = [reasons::NONE_AVAILABLE, reasons::EXHAUSTED].contains(&wait_reason.reason);
-    let says_so = refused && said.reason == reasons::BINDING_REFUSED;
+    let says_so = is_rejected && said.reason == reasons::BINDING_REFUSED;
     wait_reason.reason != said.reason && !(says_so && nothing_there)
 }

@@ -87,7 +87,10 @@ pub trait Indexed:
 }
 
 impl Indexed for StoredPool {
-    fn apply(&self, index: &mut Index, _live: bool) -> Vec<ReconcileRequest> {
+    fn apply(&self, index: &mut Index, live: bool) -> Vec<ReconcileRequest> {
+        if live && index.knows_pool(self) {
+            return Vec::new();
+        }
         index.apply_pool(self)
     }
     fn delete(&self, index: &mut Index) -> Vec<ReconcileRequest> {
@@ -100,6 +103,9 @@ impl Indexed for StoredPool {
 
 impl Indexed for StoredClaim {
     fn apply(&self, index: &mut Index, live: bool) -> Vec<ReconcileRequest> {
+        if live && index.knows_claim(self) {
+            return Vec::new();
+        }
         index.apply_claim(self, live, Timestamp::now())
     }
     fn delete(&self, index: &mut Index) -> Vec<ReconcileRequest> {

@@ -7,6 +7,7 @@ mod duration;
 pub mod kubectl;
 mod live_cluster;
 pub mod plan;
+mod pool_plan;
 mod runtime;
 
 use clap::{Parser, Subcommand};

@@ -7,6 +7,7 @@ use crate::cache::index::Index;
 use crate::cache::snapshot::{ClaimSnapshot, PoolSnapshot};
 use crate::cli::documents::{DocumentError, Documents};
 use crate::cli::live_cluster;
+use crate::cli::pool_plan::PoolPlan;
 use crate::cli::runtime::block_on;
 use crate::client::connect::{ClientOptions, client, config};
 use crate::client::identity::Component;
@@ -15,7 +16,7 @@ use crate::model::claim::Claim;
 use crate::model::sandbox::Sandbox;
 use crate::planner;
 use crate::planner::claim::release_reason;
-use crate::planner::{Action, Plan, PlanPhase, Step};
+use crate::planner::{Action, PlanPhase, Step, WaitsFor};
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -113,6 +114,9 @@ struct ActionReport {
     claim: Option<String>,
     revision: Option<String>,
     reason: String,
+    /// What has to happen before the operator does this. The keys of the JSON form are fixed, so only the table has it.
+    #[serde(skip)]
+    waits_for: Option<WaitsFor>,
 }
 
 /// Prints the plan.
@@ -174,20 +178,14 @@ async fn from_cluster() -> Result<Index, PlanError> {
 }
 
 fn report(index: &Index, key: &Key, now: Timestamp) -> Option<PoolReport> {
-    let snapshot = index.pool_snapshot(key, now, 0)?;
-    let (mut actions, status) = if snapshot.pool.terminating {
-        // The garbage collector deletes the sandboxes of a deleted pool.
-        (Vec::new(), snapshot.pool.status.clone())
-    } else {
-        let Plan { actions, status, .. } = planner::plan(&snapshot);
-        (actions.iter().map(action).collect(), status)
-    };
+    let PoolPlan { snapshot, plan } = PoolPlan::of(index, key, now)?;
+    let mut actions: Vec<_> = plan.actions.iter().map(action).collect();
     actions.extend(claim_actions(index, &snapshot));
     Some(PoolReport {
         namespace: key.namespace.clone(),
         name: key.name.clone(),
         actions,
-        status,
+        status: plan.status,
     })
 }
 
@@ -222,6 +220,7 @@ fn action(action: &Action) -> ActionReport {
         claim: claim.cloned(),
         revision: revision.cloned(),
         reason: action.reason.to_string(),
+        waits_for: action.waits_for,
     }
 }
 
@@ -256,6 +255,7 @@ fn actions_of(snapshot: &ClaimSnapshot) -> Vec<ActionReport> {
         claim: Some(snapshot.claim.key.name.clone()),
         revision: sandbox.map(|(_, revision)| revision.to_string()),
         reason: reason.to_string(),
+        waits_for: None,
     };
     let release = |sandbox: &Arc<Sandbox>, claim: &Claim| {
         let named = (sandbox.key.name.as_str(), sandbox.revision.as_str());
@@ -329,14 +329,11 @@ fn table(pools: &Vec<PoolReport>) -> Result<String, std::fmt::Error> {
                     or_dash(&action.claim),
                     or_dash(&action.revision),
                 );
-                written = written.and(row([
-                    phase,
-                    action.action,
-                    &pod,
-                    &claim,
-                    &revision,
-                    &action.reason,
-                ]));
+                let reason = match action.waits_for {
+                    Some(waits_for) => format!("{}, {}", action.reason, waits_for.clause()),
+                    None => action.reason.clone(),
+                };
+                written = written.and(row([phase, action.action, &pod, &claim, &revision, &reason]));
             }
             let rows = written.and(
                 rows.into_inner()

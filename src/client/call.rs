@@ -1,8 +1,8 @@
 //! Sends one request with a deadline and classifies its error.
 
 use crate::client::error_chain::chain;
-use crate::client::in_flight::InFlight;
 use crate::client::request_errors::{self, MissingRight};
+use crate::model::failure::{Class, Failure};
 use kube::core::response::StatusCause;
 use std::future::Future;
 use std::time::Duration;
@@ -34,31 +34,11 @@ pub enum CallError {
     Kube(#[from] kube::Error),
 }
 
-/// What a failed request means for its sender.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Class {
-    /// 409, 412, 422 of a failed `test`: the object has changed since it was read.
-    Conflict,
-    /// 422 that names labels or annotations: no object can have them. Holds the API server's message.
-    Invalid(String),
-    /// 404: the object is gone.
-    Gone,
-    /// The API server rejects the write. A retry helps only when something else changes. Holds the API server's message.
-    Rejected(String),
-    /// The operator's role does not allow the request. [`call`] has logged the missing right.
-    Denied,
-    /// The API server asks for a delay, at most this long. The write did not happen.
-    Throttled(Duration),
-    /// No answer, a broken connection or an error of the server: the write may or may not have happened.
-    Ambiguous,
-}
-
 /// Sends a request with the deadline.
 ///
 /// # Errors
 /// As [`CallError`] says.
 pub async fn call<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, CallError> {
-    let _in_flight = InFlight::begin();
     let answer = match tokio::time::timeout(DEADLINE, request).await {
         Ok(answer) => answer.map_err(CallError::Kube),
         Err(_) => Err(CallError::NoAnswer),
@@ -70,10 +50,18 @@ pub async fn call<T>(request: impl Future<Output = Result<T, kube::Error>>) -> R
 }
 
 impl CallError {
+    /// What the error means for a decision.
+    pub fn failure(&self) -> Failure {
+        Failure {
+            class: self.class(),
+            message: self.message(),
+        }
+    }
+
     /// Classifies the error by its status code.
-    pub fn class(&self) -> Class {
+    fn class(&self) -> Class {
         let Self::Kube(kube::Error::Api(status)) = self else {
-            return Class::Ambiguous;
+            return Class::Unknown;
         };
         let retry_after = status.details.as_ref().map_or(0, |d| d.retry_after_seconds);
         let causes = status.details.as_ref().map_or(&[][..], |d| &d.causes);
@@ -82,31 +70,16 @@ impl CallError {
             // A JSON Patch whose test fails is answered with 422, too, and without causes.
             409 | 412 => Class::Conflict,
             422 if causes.is_empty() => Class::Conflict,
-            422 if causes.iter().any(names_metadata) => Class::Invalid(status.message.clone()),
+            422 if causes.iter().any(names_metadata) => Class::Invalid,
             429 => Class::Throttled(Duration::from_secs(
                 u64::from(retry_after).clamp(1, MAX_RETRY_DELAY),
             )),
             403 if self.missing_right().is_some() => Class::Denied,
-            400..=499 => Class::Rejected(status.message.clone()),
-            _ if status.message.contains(TOO_LARGE) => Class::Rejected(status.message.clone()),
-            _ => Class::Ambiguous,
+            400..=499 => Class::Rejected,
+            _ if status.message.contains(TOO_LARGE) => Class::Rejected,
+            _ if status.message.contains(WEBHOOK_NOT_CALLED) => Class::NotAdmitted,
+            _ => Class::Unknown,
         }
-    }
-
-    /// The API server rejects the write or cannot call an admission webhook. The write did not happen; a different write may
-    /// succeed.
-    pub(crate) fn is_rejection(&self) -> bool {
-        matches!(self.class(), Class::Rejected(_) | Class::Denied) || self.is_webhook_failure()
-    }
-
-    /// An admission webhook could not be called.
-    pub(crate) fn is_webhook_failure(&self) -> bool {
-        matches!(self, Self::Kube(kube::Error::Api(status)) if status.message.contains(WEBHOOK_NOT_CALLED))
-    }
-
-    /// The error is in the log already: a missing right is logged once, not at each try.
-    pub fn is_logged(&self) -> bool {
-        self.class() == Class::Denied
     }
 
     fn missing_right(&self) -> Option<MissingRight> {

@@ -5,7 +5,6 @@ pub mod connect;
 pub mod count_requests;
 pub mod error_chain;
 pub mod identity;
-pub(crate) mod in_flight;
 pub mod object_requests;
 pub mod request_errors;
 pub mod utf8;

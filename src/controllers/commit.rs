@@ -1,211 +1,236 @@
-//! Notes the writes of a plan as expectations, under the lock that its snapshot was taken under.
+//! Notes the requests of a plan as expected and queues them, under the lock that its snapshot was taken under.
 
-use crate::api::PoolStatus;
-use crate::api::claim::Phase;
+use crate::api::{PoolStatus, SandboxClaimStatus};
 use crate::cache::index::Index;
 use crate::cache::reconcile_request::ReconcileRequest;
-use crate::cache::snapshot::{ClaimSnapshot, PoolSnapshot};
-
-use crate::executor::store_revision;
-use crate::executor::task::{BindOrder, CreateOrder, Task};
+use crate::cache::snapshot::{ClaimSnapshot, PoolSnapshot, RevisionProgress, SandboxRead};
+use crate::model::Key;
 use crate::model::claim::Claim;
+use crate::model::request::{
+    ClaimWrite, PodChange, PodCreation, PodWrite, PoolWrite, Request, RevisionRequest, RevisionStep,
+};
+use crate::model::retry::{NextWrite, ObjectWrite, Purpose, Stage};
 use crate::model::sandbox::Sandbox;
-use crate::planner::claim::{ClaimPlan, release_reason};
+use crate::planner::claim::{ClaimRequests, failure, purpose, release_reason};
 use crate::planner::{Action, Plan, Step};
 use jiff::Timestamp;
 use std::sync::Arc;
 
 /// What follows from a committed plan.
 #[derive(Default)]
-pub(crate) struct Committed {
-    /// Tasks to start, in order.
-    pub(crate) tasks: Vec<Task>,
+pub struct Committed {
     /// Objects to reconcile because of the plan.
-    pub(crate) to_reconcile: Vec<ReconcileRequest>,
+    pub to_reconcile: Vec<ReconcileRequest>,
     /// When time alone changes the plan.
-    pub(crate) next: Option<Timestamp>,
+    pub next: Option<Timestamp>,
+}
+
+impl Committed {
+    /// Time alone changes the plan at `until`, if nothing does before.
+    pub(crate) fn wait(&mut self, until: Timestamp) {
+        self.next = Some(self.next.map_or(until, |next| next.min(until)));
+    }
 }
 
 /// Commits the plan of a pool.
 pub(crate) fn pool_plan(index: &mut Index, snapshot: &PoolSnapshot, plan: Plan) -> Committed {
-    let mut committed = Committed::default();
     if let Some(memory) = index.pool_memory_mut(&snapshot.pool) {
         memory.warm_up_failures.clone_from(&plan.failures);
     }
-    bind(index, snapshot, &plan, &mut committed.tasks);
-    let mut creations = Vec::new();
-    for action in &plan.actions {
-        match &action.step {
-            Step::CreatePod { name, revision } => {
-                // A revision is stored before its first pod is created.
-                if plan.revisions.store.is_none() {
-                    let order = CreateOrder::new(snapshot, &plan, name, revision, action.reason);
-                    let pool = snapshot.key().clone();
-                    index
-                        .expectations
-                        .creating(order.pod.clone(), pool, revision.clone());
-                    creations.push(order);
-                }
-            }
-            _ => committed.tasks.extend(single(index, snapshot, action)),
-        }
+    bind(index, snapshot, &plan);
+    for action in plan.actions.iter().filter(|action| action.waits_for.is_none()) {
+        act(index, snapshot, &plan, action);
     }
-    let has_timer = index
-        .later
-        .contains(&ReconcileRequest::Pool(snapshot.key().clone()));
-    if store_revision::due(snapshot, &plan, has_timer)
-        && index.expectations.start_revising(&snapshot.pool.uid)
-    {
-        committed.tasks.push(Task::Revise {
-            pool: Arc::clone(&snapshot.pool),
-            revisions: plan.revisions.clone(),
-        });
+    if let Some(step) = &plan.revision_step {
+        send_revision_step(index, snapshot, step.clone());
     }
-    if !creations.is_empty() {
-        committed.tasks.push(Task::Create {
-            pool: Arc::clone(&snapshot.pool),
-            orders: creations,
-        });
-    }
-    committed.to_reconcile = index.record_wait_reasons(snapshot, plan.waiting);
+    let mut to_reconcile = index.record_wait_reasons(snapshot, plan.waiting);
     let mut assigned = index.assign_pools(&snapshot.selected_pools);
     assigned.retain(|other| *other != ReconcileRequest::Pool(snapshot.key().clone()));
-    committed.to_reconcile.extend(assigned);
-    let due = publish(index, snapshot, plan.status, &mut committed.tasks);
-    committed.next = [plan.next, due].into_iter().flatten().min();
-    committed
-}
-
-/// All bindings of one claim are one task. Where the limit is reached, no later claim overtakes the one that is held back.
-fn bind(index: &mut Index, snapshot: &PoolSnapshot, plan: &Plan, tasks: &mut Vec<Task>) {
-    for (claim, sandboxes) in plan.bindings() {
-        if !index.bind_limit.start(snapshot.key(), sandboxes.len()) {
-            break;
-        }
-        index.expectations.in_flight(&claim.uid);
-        for sandbox in &sandboxes {
-            index.expectations.binding(sandbox, &claim.uid);
-        }
-        if let Some(memory) = index.pool_memory_mut(&snapshot.pool) {
-            sandboxes
-                .iter()
-                .for_each(|_| memory.recent_claims.note(snapshot.now));
-        }
-        let stays = |sandbox: &Arc<Sandbox>| !index.expectations.is_deleting(&sandbox.uid);
-        let order = BindOrder {
-            warm: !index.has_waited(claim),
-            held: index.held_by(claim).filter(stays).collect(),
-            claim: index.as_written(claim),
-            pool: Arc::clone(&snapshot.pool),
-            sandboxes,
-        };
-        tasks.push(Task::Bind(Arc::new(order)));
+    to_reconcile.extend(assigned);
+    let due = publish(index, snapshot, plan.status);
+    Committed {
+        to_reconcile,
+        next: [plan.next, due].into_iter().flatten().min(),
     }
 }
 
-/// The task of an action that has one of its own.
-fn single(index: &mut Index, snapshot: &PoolSnapshot, action: &Action) -> Option<Task> {
+fn bind(index: &mut Index, snapshot: &PoolSnapshot, plan: &Plan) {
+    for (claim, sandboxes) in plan.bindings() {
+        let has_waited = index.has_waited(claim);
+        if let Some(memory) = index.claim_memory_mut(claim) {
+            memory.bound_at_once = !has_waited;
+        }
+        for sandbox in sandboxes {
+            if let Some(memory) = index.pool_memory_mut(&snapshot.pool) {
+                memory.recent_claims.note(snapshot.now);
+            }
+            let change = PodChange::Bind {
+                claim: Arc::clone(claim),
+                pool: Arc::clone(&snapshot.pool),
+            };
+            write_pod(index, sandbox, change, "Available");
+        }
+    }
+}
+
+fn act(index: &mut Index, snapshot: &PoolSnapshot, plan: &Plan, action: &Action) {
     let reason = action.reason;
     match &action.step {
-        Step::BindClaim { .. } | Step::CreatePod { .. } => None,
-        Step::FailClaim { claim, message } => {
-            index.expectations.in_flight(&claim.uid);
-            Some(Task::FailClaim {
-                claim: index.as_written(claim),
+        Step::BindClaim { .. } => {}
+        Step::CreatePod { name, revision } => {
+            let previous = plan.revisions.previous.as_ref().filter(|p| p.hash == *revision);
+            let creation = Arc::new(PodCreation {
                 pool: Arc::clone(&snapshot.pool),
+                pod: Key::new(snapshot.key().namespace.clone(), name),
+                revision: revision.clone(),
+                template: Arc::clone(&previous.unwrap_or(&plan.revisions.update).template),
                 reason,
-                message: message.clone(),
-            })
+            });
+            index.expectations.create(Arc::clone(&creation), snapshot.now);
+            index.requests.push(Request::CreatePod(creation), false);
         }
-        Step::DeletePod { sandbox } => {
-            index.expectations.deleting(sandbox);
-            let sandbox = Arc::clone(sandbox);
-            Some(Task::Delete { sandbox, reason })
-        }
-        Step::DrainPod { sandbox } => {
-            index.expectations.draining(sandbox);
-            let sandbox = Arc::clone(sandbox);
-            Some(Task::Drain { sandbox, reason })
-        }
+        Step::DeletePod { sandbox } => write_pod(index, Arc::clone(sandbox), PodChange::Delete, reason),
+        Step::DrainPod { sandbox } => write_pod(index, Arc::clone(sandbox), PodChange::Drain, reason),
         Step::RestorePod { sandbox } => {
-            index.expectations.restoring(sandbox);
-            Some(Task::Restore {
-                sandbox: Arc::clone(sandbox),
-                hook: snapshot.pool.spec.pre_delete.clone(),
-                reason,
-            })
+            let hook = snapshot.pool.spec.pre_delete.clone();
+            write_pod(index, Arc::clone(sandbox), PodChange::Restore(hook), reason);
+        }
+        Step::FailClaim { claim, message } => {
+            let resolved_spec = claim.resolved_spec(Some(&snapshot.pool.claim_defaults));
+            let pool = &snapshot.key().name;
+            let status = failure(claim, pool, &resolved_spec, reason, message, snapshot.now);
+            write_claim(index, claim, Box::new(status));
         }
     }
+}
+
+/// Notes a write on a pod and queues it.
+fn write_pod(index: &mut Index, sandbox: Arc<Sandbox>, change: PodChange, reason: &'static str) {
+    let write = Arc::new(PodWrite {
+        sandbox,
+        change,
+        reason,
+    });
+    index.expectations.write(Arc::clone(&write));
+    index.requests.push(Request::WritePod(write), false);
+}
+
+/// Notes the write of a claim's status and queues it.
+fn write_claim(index: &mut Index, claim: &Arc<Claim>, status: Box<SandboxClaimStatus>) {
+    let is_retry = note_claim_write(index, claim, purpose(claim, Some(&status)));
+    let write = ClaimWrite {
+        claim: Arc::clone(claim),
+        status,
+    };
+    index
+        .requests
+        .push(Request::WriteClaim(Arc::new(write)), is_retry);
+}
+
+/// Returns whether the write follows one that failed.
+fn note_claim_write(index: &mut Index, claim: &Claim, purpose: Purpose) -> bool {
+    let Some(memory) = index.claim_memory_mut(claim) else {
+        return false;
+    };
+    let write = ObjectWrite::sent(memory.write.as_ref(), &claim.resource_version, purpose);
+    let is_retry = write.tries.is_some();
+    memory.write = Some(write);
+    // A read before the write does not show what the write lists.
+    let is_older = |read: &SandboxRead| matches!(read, SandboxRead::ClaimSent | SandboxRead::Unlisted(_));
+    memory.reads.retain(|_, read| !is_older(read));
+    is_retry
+}
+
+fn send_revision_step(index: &mut Index, snapshot: &PoolSnapshot, step: RevisionStep) {
+    let Some(memory) = index.pool_memory_mut(&snapshot.pool) else {
+        return;
+    };
+    let tries = match std::mem::take(&mut memory.revision_request) {
+        RevisionProgress::Failed(_, tries) => Some(tries),
+        _ => None,
+    };
+    memory.revision_request = RevisionProgress::Sent(tries);
+    let pool = Arc::clone(&snapshot.pool);
+    let request = Request::Revision(Arc::new(RevisionRequest { pool, step }));
+    index.requests.push(request, false);
 }
 
 /// Writes the status if it says something new and the last write is long enough ago. Returns when to try again.
-fn publish(
-    index: &mut Index,
-    snapshot: &PoolSnapshot,
-    status: PoolStatus,
-    tasks: &mut Vec<Task>,
-) -> Option<Timestamp> {
-    let pool = &snapshot.pool;
-    if status == pool.status || index.awaits(&pool.uid) {
+fn publish(index: &mut Index, snapshot: &PoolSnapshot, status: PoolStatus) -> Option<Timestamp> {
+    let (pool, now) = (&snapshot.pool, snapshot.now);
+    if status == pool.status {
         return None;
     }
     let memory = index.pool_memory_mut(pool)?;
-    let due = memory.status_due(snapshot.now);
+    let next = memory.status_write.as_ref();
+    let next = next.map_or(NextWrite::Write, |write| {
+        write.next(Purpose::Report, &pool.resource_version, now)
+    });
+    match next {
+        NextWrite::Await => return None,
+        NextWrite::Wait(at) => return Some(at),
+        NextWrite::Read | NextWrite::Write => {}
+    }
+    let due = memory.status_due(now);
     if due.is_none() {
-        memory.note_status_write(snapshot.now);
-        tasks.push(Task::PublishPool {
-            pool: Arc::clone(pool),
-            status: Box::new(status),
-        });
+        memory.note_status_write(&pool.resource_version, now);
+        let pool = Arc::clone(pool);
+        let write = PoolWrite { pool, status };
+        index.requests.push(Request::WritePool(Arc::new(write)), false);
     }
     due
 }
 
-/// Commits the plan of a claim. The second part is the task after which the claim is reconciled again.
-pub(crate) fn claim_plan(
+/// Commits what may be sent of the plan of a claim.
+pub(crate) fn claim_requests(
     index: &mut Index,
-    snapshot: ClaimSnapshot,
-    plan: ClaimPlan,
-) -> (Committed, Option<Task>) {
-    let claim = snapshot.claim;
-    let reason = release_reason(&claim);
-    let release = plan.release.into_iter();
-    let tasks = release.filter_map(|sandbox| release_task(index, &claim, sandbox, reason));
-    let mut committed = Committed {
-        tasks: tasks.collect(),
-        next: plan.next,
-        ..Committed::default()
-    };
-    if plan.delete {
-        committed.next = None;
-        return (committed, Some(Task::DeleteClaim { claim }));
+    snapshot: &ClaimSnapshot,
+    requests: ClaimRequests,
+) -> Committed {
+    let claim = &snapshot.claim;
+    let reason = release_reason(claim);
+    for sandbox in requests.release {
+        if index.expectations.on(&sandbox.uid).is_none() {
+            // The read decided on this one deletion.
+            if let Some(memory) = index.claim_memory_mut(claim) {
+                memory.reads.remove(&sandbox.uid);
+            }
+            write_pod(index, sandbox, PodChange::Delete, reason);
+        }
     }
-    let update = plan.status.map(|status| Task::UpdateClaim {
-        claim,
-        status,
-        confirm_loss: plan.confirm_loss,
-    });
-    (committed, update)
-}
-
-/// Deletes a pod that `claim` owns and may not keep, unless a write on the pod is expected. A claim that has not ended may
-/// list more sandboxes than the watch has shown, so it is read first.
-fn release_task(
-    index: &mut Index,
-    claim: &Arc<Claim>,
-    sandbox: Arc<Sandbox>,
-    reason: &'static str,
-) -> Option<Task> {
-    if index.expectations.on(&sandbox.uid).is_some() {
-        return None;
+    if let Some(memory) = index.claim_memory_mut(claim) {
+        for uid in requests.to_release {
+            memory.reads.insert(uid, SandboxRead::ClaimSent);
+        }
+        for sandbox in &requests.read_pods {
+            memory.reads.insert(sandbox.uid.clone(), SandboxRead::PodSent);
+        }
+        let conflicted = memory.write.as_mut().filter(|write| {
+            requests.read_claim
+                && write.next(write.purpose, &claim.resource_version, snapshot.now) == NextWrite::Read
+        });
+        if let Some(write) = conflicted {
+            write.stage = Stage::Reading;
+        }
     }
-    index.expectations.deleting(&sandbox);
-    Some(match claim.status.phase {
-        Some(Phase::Failed | Phase::Expired) => Task::Delete { sandbox, reason },
-        Some(Phase::Pending | Phase::Bound) | None => Task::Release {
-            claim: Arc::clone(claim),
-            sandbox,
-            reason,
-        },
-    })
+    let reads = requests.read_pods.into_iter();
+    for request in reads.map(|sandbox| Request::ReadLostPod(Arc::clone(claim), sandbox)) {
+        index.requests.push(request, false);
+    }
+    if requests.read_claim {
+        index.requests.push(Request::ReadClaim(Arc::clone(claim)), false);
+    }
+    if requests.delete {
+        note_claim_write(index, claim, Purpose::End);
+        index
+            .requests
+            .push(Request::DeleteClaim(Arc::clone(claim)), false);
+    } else if let Some(status) = requests.status {
+        write_claim(index, claim, status);
+    }
+    Committed {
+        to_reconcile: Vec::new(),
+        next: requests.next,
+    }
 }

@@ -18,13 +18,10 @@ pub struct Context {
 }
 
 impl Context {
-    /// Starts what follows from a committed plan. Returns when time alone changes the plan.
+    /// Sends what follows from a committed plan. Returns when time alone changes the plan.
     pub(crate) fn follow(&self, committed: Committed) -> Option<Timestamp> {
-        self.executor.trigger(committed.to_reconcile);
-        committed
-            .tasks
-            .into_iter()
-            .for_each(|task| self.executor.start(task));
+        self.executor.reconcile(committed.to_reconcile);
+        self.executor.send_queued();
         committed.next
     }
 }

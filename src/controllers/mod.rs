@@ -1,8 +1,9 @@
 //! The two controllers and what they need to run: leader election, resync and startup checks.
 
 pub mod claim;
-mod commit;
+pub mod commit;
 pub mod context;
+pub mod failed_writes;
 pub mod leader_election;
 pub mod operator;
 pub mod pool;

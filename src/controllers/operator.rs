@@ -6,7 +6,7 @@ use crate::cache::watch::{self, WatchContext, reflect_names};
 use crate::controllers::context::Context;
 use crate::controllers::leader_election::election::Lost;
 use crate::controllers::leader_election::{self, Elector, Term};
-use crate::controllers::{claim, pool, resync, schema_check};
+use crate::controllers::{claim, failed_writes, pool, resync, schema_check};
 use crate::executor::Executor;
 use crate::model::Key;
 use crate::model::stored::{StoredClaim, StoredPod, StoredPodTemplate, StoredPool, StoredRevision};
@@ -20,6 +20,7 @@ use kube::runtime::reflector::{ObjectRef, store};
 use kube::{Client, Resource};
 use std::convert::Infallible;
 use std::future::{Future, ready};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
@@ -29,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Concurrent reconciles of pools.
 const POOL_RECONCILES: u16 = 16;
-/// Concurrent reconciles of claims; each may wait for one status write.
+/// Concurrent reconciles of claims.
 const CLAIM_RECONCILES: u16 = 32;
 /// Delay of a reconcile that was due while the term was over.
 const TERM_RENEWAL: Duration = Duration::from_secs(1);
@@ -71,7 +72,12 @@ pub async fn run(
 ) -> Result<(), RunError> {
     let (pools, pool_triggers) = unbounded();
     let (claims, claim_triggers) = unbounded();
-    let to_reconcile = ReconcileSender { pools, claims };
+    let (failed_writes, failures) = unbounded();
+    let to_reconcile = ReconcileSender {
+        pools,
+        claims,
+        failed_writes,
+    };
     let executor = Executor::new(
         client.clone(),
         shared.clone(),
@@ -134,6 +140,7 @@ pub async fn run(
         claim_config,
     );
 
+    let failed_writes = failed_writes::run(Arc::clone(&context), failures, term.subscribe());
     let end_term = CancellationToken::new();
     tokio::spawn(schema_check::check(client.clone(), shared.clone()));
     tokio::spawn(take_over(
@@ -143,22 +150,33 @@ pub async fn run(
         term.subscribe(),
     ));
     let mut election = tokio::spawn(elect(client, settings.election, shared, term, end_term.clone()));
+    let mut claim_controller = pin!(claim_controller.for_each(async |outcome| forget_gone(
+        &metrics,
+        outcome,
+        ReconcileRequest::Claim
+    )));
+    let mut watches = tokio::spawn(watches);
     let broken = tokio::select! {
-        ended = tokio::spawn(watches) => ended.err(),
+        ended = &mut watches => ended.err(),
         ended = tokio::spawn(resync::run(context)) => ended.err(),
+        ended = tokio::spawn(failed_writes) => ended.err(),
         () = pool_controller.for_each(async |outcome| forget_gone(&metrics, outcome, ReconcileRequest::Pool)) => None,
-        () = claim_controller.for_each(async |outcome| forget_gone(&metrics, outcome, ReconcileRequest::Claim)) => None,
+        () = &mut claim_controller => None,
         ended = &mut election => return Ok(ended??),
         () = stop => None,
     };
     tracing::info!("stopping; waiting for the writes in flight");
-    tokio::select! {
+    let finish = tokio::time::timeout(SHUTDOWN_GRACE, executor.finish());
+    let finished = tokio::select! {
         ended = &mut election => return Ok(ended??),
-        finished = tokio::time::timeout(SHUTDOWN_GRACE, executor.finish()) => if finished.is_err() {
-            tracing::warn!("some writes were not answered in time; the next operator confirms them");
-            // They may still take effect, so the lease is not released and no other operator starts at once.
-            return Ok(());
-        }
+        // It publishes the claims whose bindings have begun.
+        () = &mut claim_controller => Ok(()),
+        finished = finish => finished,
+    };
+    if finished.is_err() {
+        tracing::warn!("some writes were not answered in time; the next operator confirms them");
+        // They may still take effect, so the lease is not released and no other operator starts at once.
+        return Ok(());
     }
     end_term.cancel();
     election.await??;

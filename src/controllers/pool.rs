@@ -1,12 +1,14 @@
-//! Reconciles a pool: snapshot, plan and commit under one lock, then start what follows.
+//! Reconciles a pool: snapshot, plan and commit under one lock, then send what follows.
 
+use crate::cache::index::Index;
 use crate::cache::reconcile_request::ReconcileRequest;
 use crate::cache::snapshot::PoolSnapshot;
-use crate::controllers::commit;
+use crate::controllers::commit::{self, Committed};
 use crate::controllers::context::{Context, requeue_at};
 use crate::model::Key;
 use crate::model::stored::{self, StoredPool};
 use crate::planner::{self, Plan};
+use crate::telemetry::metrics::Metrics;
 use jiff::Timestamp;
 use kube::runtime::controller::Action;
 use std::convert::Infallible;
@@ -27,19 +29,25 @@ pub async fn reconcile(pool: Arc<StoredPool>, context: Arc<Context>) -> Result<A
     Ok(requeue_at(now, next))
 }
 
-/// Decides on one pool and starts what follows. Returns when time alone changes the plan.
+/// Decides on one pool and sends what follows. Returns when time alone changes the plan.
 pub fn step(context: &Context, key: &Key, now: Timestamp) -> Option<Timestamp> {
     if !context.shared.synced() {
         return None;
     }
-    let mut index = context.shared.lock();
-    let pool = index.pool(key).filter(|pool| !pool.terminating)?;
-    let snapshot = index.pool_snapshot(&pool.key, now, (context.shared.inputs.seed)())?;
-    let plan = context.executor.metrics.planning(|| planner::plan(&snapshot));
-    log_warm_up_failures(&snapshot, &plan);
-    let committed = commit::pool_plan(&mut index, &snapshot, plan);
-    drop(index);
+    let seed = (context.shared.inputs.seed)();
+    let metrics = &context.executor.metrics;
+    let committed = decide(&mut context.shared.lock(), key, now, seed, metrics);
     context.follow(committed)
+}
+
+/// Decides on one pool: snapshot, plan, commit. The requests that follow are queued.
+pub fn decide(index: &mut Index, key: &Key, now: Timestamp, seed: u64, metrics: &Metrics) -> Committed {
+    let Some(snapshot) = planner::pool_snapshot(index, key, now, seed) else {
+        return Committed::default();
+    };
+    let plan = metrics.planning(|| planner::plan(&snapshot));
+    log_warm_up_failures(&snapshot, &plan);
+    commit::pool_plan(index, &snapshot, plan)
 }
 
 fn log_warm_up_failures(snapshot: &PoolSnapshot, plan: &Plan) {

@@ -2,18 +2,15 @@
 //!
 //! A write that the watch does not show in time is confirmed by a live read.
 
+use crate::cache::reconcile_request::ReconcileRequest;
 use crate::controllers::context::Context;
-use crate::executor::task::Task;
-use futures::{StreamExt, stream};
+use crate::model::request::Request;
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Period of the resync. It sends no request when nothing is overdue.
 const INTERVAL: Duration = Duration::from_secs(5);
-
-/// Concurrent live reads.
-const LIVE_READS: usize = 8;
 
 /// Least difference between wall clock and elapsed time that counts as a change of the clock.
 const MIN_CLOCK_STEP: SignedDuration = SignedDuration::from_secs(1);
@@ -30,13 +27,19 @@ pub async fn run(context: Arc<Context>) {
         }
         let pools = context.shared.lock().pool_keys();
         context.executor.metrics.meters.keep(&pools);
-        let overdue = context.shared.lock().expectations.overdue(Instant::now());
-        stream::iter(overdue)
-            .for_each_concurrent(LIVE_READS, |pod| {
-                Task::LiveRead { pod }.run(context.executor.clone())
-            })
-            .await;
+        read_overdue(&context, Instant::now());
     }
+}
+
+/// Reads the pods with a write that the watch has not shown in time.
+pub fn read_overdue(context: &Context, now: Instant) {
+    let mut index = context.shared.lock();
+    for pod in index.expectations.overdue(now) {
+        tracing::warn!(%pod, "the watch did not show a write in time; the pod is read");
+        index.requests.push(Request::ReadPod(pod), true);
+    }
+    drop(index);
+    context.executor.send_queued();
 }
 
 /// Requeues all objects. After a step back, remembered failures and claims lie in the future: they are forgotten, or plans would
@@ -46,9 +49,10 @@ pub fn clock_was_set(context: &Context, step: SignedDuration) {
     if step.is_negative() {
         index.forget_moments();
     }
-    let all = index.all();
+    let mut all = index.all();
     drop(index);
-    context.executor.trigger(all);
+    all.push(ReconcileRequest::FailedWrites);
+    context.executor.reconcile(all);
 }
 
 /// The change of the clock, if it went from `before` to `after` while `passed` elapsed.

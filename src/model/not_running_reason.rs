@@ -20,6 +20,6 @@ fn waits(container: &StoredContainerStatus) -> Option<String> {
 
 fn unscheduled(pod: &StoredPod) -> Option<String> {
     let conditions = pod.status.conditions.iter().flatten();
-    let mut refused = conditions.filter(|c| c.type_ == "PodScheduled" && c.status == "False");
-    refused.next()?.reason.clone()
+    let mut unscheduled = conditions.filter(|c| c.type_ == "PodScheduled" && c.status == "False");
+    unscheduled.next()?.reason.clone()
 }

@@ -127,7 +127,7 @@ impl ResolvedPoolSpec {
 
     /// `maxUnavailable` and `maxSurge` as they count beside `claimed` sandboxes. Nothing could ever be replaced with both
     /// at 0, so they count as a surge of 1, which keeps even a pool of one available throughout. Where `maxTotal` leaves
-    /// no place for the extra sandbox, `maxUnavailable` counts as 1.
+    /// no capacity for the extra sandbox, `maxUnavailable` counts as 1.
     pub fn rollout_budget(&self, claimed: usize) -> RolloutBudget {
         let (max_unavailable, max_surge) = match (self.max_unavailable, self.max_surge) {
             (0, 0) if self.total_capacity_left(claimed) > self.replicas => (0, 1),
@@ -140,7 +140,7 @@ impl ResolvedPoolSpec {
         }
     }
 
-    /// The budget is not as written: a pool with no place for a surge replaces one sandbox at a time.
+    /// The budget is not as written: a pool with no capacity for a surge replaces one sandbox at a time.
     pub fn replaces_without_surge(&self, claimed: usize) -> bool {
         self.rollout_budget(claimed).max_unavailable > self.max_unavailable
     }

@@ -7,7 +7,7 @@ use crate::model::revision::letter;
 use crate::model::sandbox::{Owner, Sandbox};
 use crate::model::sandbox_state::SandboxState;
 use crate::planner::budget::Budget;
-use crate::planner::plan::{Action, PlanPhase, Shortfall, Step};
+use crate::planner::plan::{Action, PlanPhase, Shortfall, Step, WaitsFor};
 use crate::planner::removal_order;
 use crate::planner::revise::Revisions;
 use crate::planner::unclaimed::UnclaimedSandbox;
@@ -214,7 +214,23 @@ impl<'a> Draft<'a> {
     }
 
     pub(crate) fn act(&mut self, phase: PlanPhase, reason: &'static str, step: Step) {
-        self.actions.push(Action { phase, step, reason });
+        self.act_once(phase, reason, step, None);
+    }
+
+    /// As [`Draft::act`], once what the write waits for has happened.
+    pub(crate) fn act_once(
+        &mut self,
+        phase: PlanPhase,
+        reason: &'static str,
+        step: Step,
+        waits_for: Option<WaitsFor>,
+    ) {
+        self.actions.push(Action {
+            phase,
+            step,
+            reason,
+            waits_for,
+        });
     }
 
     /// The rollout is paused, and what is missing is made from the old revision.

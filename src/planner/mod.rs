@@ -17,18 +17,37 @@ mod removal_order;
 pub mod revise;
 mod scale;
 mod schedule;
+pub mod select_pool;
 mod status;
 mod unclaimed;
 mod wait_reasons;
 pub mod warm_up;
 
+use crate::cache::index::Index;
 use crate::cache::snapshot::PoolSnapshot;
+use crate::model::Key;
 use draft::Draft;
-pub use plan::{Action, Plan, PlanPhase, Shortfall, Step};
+use jiff::Timestamp;
+pub use plan::{Action, Plan, PlanPhase, Shortfall, Step, WaitsFor};
+use revise::NextStep;
 pub use scale::BURST_REPLICAS;
 
-/// Plans the next writes for a pool.
+/// The snapshot of a pool, with the selector claims that it serves; `None` when the pool is gone.
+pub fn pool_snapshot(index: &Index, key: &Key, now: Timestamp, seed: u64) -> Option<PoolSnapshot> {
+    let selected_pools = select_pool::select_pools(&index.selector_snapshot(&key.namespace, now));
+    index.pool_snapshot(key, now, seed, selected_pools)
+}
+
+/// Plans the next writes for a pool. The garbage collector deletes the sandboxes of a deleted pool, so nothing is planned for
+/// it.
 pub fn plan(snapshot: &PoolSnapshot) -> Plan {
+    if snapshot.pool.terminating {
+        return Plan {
+            status: snapshot.pool.status.clone(),
+            failures: snapshot.failures.clone(),
+            ..Plan::default()
+        };
+    }
     // The update revision is found first, because every phase asks which sandboxes run it.
     let revisions = revise::resolve(snapshot);
     let mut draft = Draft::new(snapshot, &revisions);
@@ -44,6 +63,14 @@ pub fn plan(snapshot: &PoolSnapshot) -> Plan {
     }
     let status = status::run(&mut draft);
     let waiting = wait_reasons::of(&draft);
+    let revision_step = match revise::next_step(snapshot, &revisions) {
+        NextStep::None => None,
+        NextStep::Wait(until) => {
+            draft.wake(until);
+            None
+        }
+        NextStep::Send(step) => Some(step),
+    };
     let Draft {
         actions,
         failures,
@@ -54,6 +81,7 @@ pub fn plan(snapshot: &PoolSnapshot) -> Plan {
     Plan {
         actions,
         revisions,
+        revision_step,
         status,
         waiting,
         shortfall,

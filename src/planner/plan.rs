@@ -3,6 +3,7 @@
 use crate::api::PoolStatus;
 use crate::cache::snapshot::{WaitReason, WarmUpFailures};
 use crate::model::claim::Claim;
+use crate::model::request::RevisionStep;
 use crate::model::sandbox::Sandbox;
 use crate::planner::revise::Revisions;
 use jiff::Timestamp;
@@ -11,12 +12,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What to do about a pool now.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// Writes on pods and claims, in the order of the phases.
     pub actions: Vec<Action>,
     /// The revision of the present template, and what to do about the stored ones.
     pub revisions: Revisions,
+    /// The request about a stored revision that is to be sent now.
+    pub revision_step: Option<RevisionStep>,
     /// The status that the pool should have.
     pub status: PoolStatus,
     /// Claims left waiting, in order of service, each with the reason.
@@ -30,14 +33,28 @@ pub struct Plan {
     pub next: Option<Timestamp>,
 }
 
+impl WaitsFor {
+    /// As a clause that follows the write.
+    pub fn clause(self) -> &'static str {
+        match self {
+            Self::RevisionStored => "once the revision is stored",
+            Self::FirstPodCreated => "once the API server has created the first",
+            Self::BindingsInFlight => "once fewer bindings are in flight",
+        }
+    }
+}
+
 impl Plan {
-    /// The bindings, by claim, in order of service.
+    /// The bindings to be sent now, by claim, in order of service.
     pub fn bindings(&self) -> Vec<(&Arc<Claim>, Vec<Arc<Sandbox>>)> {
         let mut bindings: Vec<(&Arc<Claim>, Vec<Arc<Sandbox>>)> = Vec::new();
         for action in &self.actions {
             let Step::BindClaim { claim, sandbox } = &action.step else {
                 continue;
             };
+            if action.waits_for.is_some() {
+                continue;
+            }
             match bindings.last_mut() {
                 Some((last, sandboxes)) if last.uid == claim.uid => sandboxes.push(Arc::clone(sandbox)),
                 _ => bindings.push((claim, vec![Arc::clone(sandbox)])),
@@ -70,6 +87,20 @@ pub struct Action {
     pub step: Step,
     /// CamelCase reason.
     pub reason: &'static str,
+    /// What has to happen before the write is sent. The next plan decides on it anew.
+    pub waits_for: Option<WaitsFor>,
+}
+
+/// What a write waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitsFor {
+    /// The revision of the pod is stored before its first pod is created.
+    RevisionStored,
+    /// The API server has accepted one pod of the pool before others are created. A template that it rejects then costs one
+    /// request, not hundreds.
+    FirstPodCreated,
+    /// Fewer bindings of the pool are in flight.
+    BindingsInFlight,
 }
 
 /// A write on a pod or claim.

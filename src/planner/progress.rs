@@ -104,7 +104,7 @@ impl Progress {
         if spec.replaces_without_surge(draft.claimed + draft.set_aside) {
             remarks.push(format!(
                 "maxUnavailable and maxSurge both come to 0 of {replicas}, and maxUnavailable counts as 1 because \
-                 capacity.maxTotal leaves no place for a surge"
+                 capacity.maxTotal forbids a surge"
             ));
         }
         if capacity < needed {

@@ -1,7 +1,9 @@
 //! Phase *revise*: which revision the template is, and which revisions to store or delete.
 
-use crate::cache::snapshot::PoolSnapshot;
+use crate::cache::snapshot::{Creation, PoolSnapshot, RevisionProgress};
+use crate::model::request::RevisionStep;
 use crate::model::revision::{Revision, Template, hash};
+use jiff::Timestamp;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -91,6 +93,64 @@ pub fn resolve(snapshot: &PoolSnapshot) -> Revisions {
         store,
         trim,
         collision_count,
+    }
+}
+
+/// The next request about a stored revision.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NextStep {
+    /// None is needed, or one is under way.
+    None,
+    /// The last one failed, and the next may be sent at this moment.
+    Wait(Timestamp),
+    /// It is to be sent now.
+    Send(RevisionStep),
+}
+
+/// What follows for the stored revisions. A pool sends one request about them at a time, and none while its pods are rejected.
+pub fn next_step(snapshot: &PoolSnapshot, revisions: &Revisions) -> NextStep {
+    if matches!(&snapshot.creation, Creation::BackOff { until, .. } if *until > snapshot.now) {
+        return NextStep::None;
+    }
+    match (&snapshot.revision_request, &revisions.store) {
+        (RevisionProgress::Sent(_), _) => NextStep::None,
+        (RevisionProgress::Failed(_, tries), _) if tries.next_at() > snapshot.now => {
+            NextStep::Wait(tries.next_at())
+        }
+        (progress, Some(Store::Create(number))) => {
+            NextStep::Send(create_step(progress, *number, &revisions.update))
+        }
+        (_, Some(Store::Renumber(revision, number))) => {
+            NextStep::Send(RevisionStep::Renumber(Arc::clone(revision), *number))
+        }
+        (progress, None) => trim_step(progress, &revisions.trim, snapshot.now),
+    }
+}
+
+/// The step by which the update revision comes to be stored under its name.
+fn create_step(progress: &RevisionProgress, number: i64, update: &Known) -> RevisionStep {
+    let hash = update.hash.clone();
+    match progress {
+        RevisionProgress::Failed(step, _) if step.is_about(&hash) => step.clone(),
+        RevisionProgress::NameTaken => RevisionStep::Read { hash },
+        RevisionProgress::Unlabeled(uid) => RevisionStep::Label {
+            hash,
+            uid: uid.clone(),
+        },
+        _ => RevisionStep::Create {
+            hash,
+            template: Arc::clone(&update.template),
+            number,
+        },
+    }
+}
+
+/// The deletion of the oldest revision over the history limit.
+fn trim_step(progress: &RevisionProgress, over_limit: &[Arc<Revision>], now: Timestamp) -> NextStep {
+    match (over_limit.first(), progress) {
+        (None, _) => NextStep::None,
+        (Some(_), RevisionProgress::TrimFailed(again)) if *again > now => NextStep::Wait(*again),
+        (Some(oldest), _) => NextStep::Send(RevisionStep::Delete(Arc::clone(oldest))),
     }
 }
 

@@ -4,7 +4,7 @@ use crate::cache::snapshot::Creation;
 use crate::model::sandbox::Sandbox;
 use crate::planner::counts::Counts;
 use crate::planner::draft::{Draft, Limit};
-use crate::planner::plan::{PlanPhase, Shortfall, Step};
+use crate::planner::plan::{PlanPhase, Shortfall, Step, WaitsFor};
 use crate::planner::warm_up;
 
 /// Most creations of one pool in flight, as for a ReplicaSet (`BurstReplicas`). However many are wanted, one pool takes no
@@ -106,6 +106,7 @@ fn create(draft: &mut Draft, counts: &Counts) {
     let previous = draft.revisions.previous.as_ref();
     let previous = previous.map_or(update.clone(), |previous| previous.hash.clone());
     let mut fresh_name = draft.fresh_names();
+    let mut sent = draft.snapshot.creating.iter().filter(|c| !c.is_answered).count();
     for (share, revision) in [(updated, update), (old, previous)] {
         // If a revision fails to come up, its share is not made from the other revision: the rollout would only delete
         // those sandboxes again.
@@ -114,7 +115,15 @@ fn create(draft: &mut Draft, counts: &Counts) {
                 name: fresh_name(&revision),
                 revision: revision.clone(),
             };
-            draft.act(PlanPhase::Scale, reason, step);
+            let waits_for = if draft.revisions.store.is_some() {
+                Some(WaitsFor::RevisionStored)
+            } else if sent > 0 && !draft.snapshot.creation_proven {
+                Some(WaitsFor::FirstPodCreated)
+            } else {
+                None
+            };
+            sent += 1;
+            draft.act_once(PlanPhase::Scale, reason, step, waits_for);
         }
     }
 }

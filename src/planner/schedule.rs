@@ -6,9 +6,13 @@ use crate::cache::snapshot::Waiting;
 use crate::model::claim::Claim;
 use crate::planner::claim;
 use crate::planner::draft::Draft;
-use crate::planner::plan::{PlanPhase, Step};
+use crate::planner::plan::{PlanPhase, Step, WaitsFor};
 use crate::planner::unclaimed::UnclaimedSandbox;
 use std::sync::Arc;
+
+/// Most bindings of one pool in flight, from the first request to the published status. A binding already decided cannot serve
+/// a higher-priority claim that arrives later. A claim for several gets all its sandboxes together, however many.
+const BIND_LIMIT: usize = 32;
 
 /// Serves waiting claims strictly in order of priority, then age, each with the best available sandboxes that its
 /// revision policy allows. A claim for several gets them all together. While there are too few, those available are kept
@@ -24,10 +28,25 @@ pub(crate) fn run(draft: &mut Draft) {
         .filter(|waiting| waiting.needs() > 0 && waiting.claim.spec.is_ok() && !is_over(waiting))
         .collect();
     queue.sort_by_cached_key(|waiting| waiting.service_order());
+    for waiting in &draft.snapshot.claims {
+        // A claim whose last write failed is served again after a delay, and ends at its deadline all the same.
+        if let Some(retry_at) = waiting.retry_at {
+            draft.wake(retry_at);
+            waiting
+                .deadline()
+                .into_iter()
+                .for_each(|deadline| draft.wake(deadline));
+        }
+    }
+    let mut in_flight: usize = draft.snapshot.claims.iter().map(Waiting::unpublished).sum();
     let mut claimable = Claimable::of(&draft.unclaimed);
     let mut bound = Vec::new();
     for waiting in queue {
         if waiting.deadline().is_some_and(|deadline| deadline <= now) {
+            if waiting.binding > 0 {
+                // The answers come first.
+                continue;
+            }
             let message = match claim::rejection(&waiting.claim) {
                 Some(rejection) => format!("not bound within waitTimeoutSeconds: {rejection}"),
                 None => format!("{} became available within waitTimeoutSeconds", nothing(waiting)),
@@ -37,9 +56,11 @@ pub(crate) fn run(draft: &mut Draft) {
         }
         let policy = waiting.resolved_spec.revision_policy;
         if claimable.has(waiting.needs(), policy) {
+            let waits_for = (in_flight >= BIND_LIMIT).then_some(WaitsFor::BindingsInFlight);
+            in_flight += waiting.needs();
             for index in claimable.take(waiting, &draft.unclaimed) {
                 bound.push(index);
-                bind(draft, &waiting.claim, index);
+                bind(draft, &waiting.claim, index, waits_for);
             }
         } else if waiting.resolved_spec.on_empty == OnEmpty::Fail && !may_be_back(draft, policy) {
             let message = format!(
@@ -74,7 +95,7 @@ fn nothing(waiting: &Waiting) -> String {
     }
 }
 
-fn bind(draft: &mut Draft, claim: &Arc<Claim>, index: usize) {
+fn bind(draft: &mut Draft, claim: &Arc<Claim>, index: usize, waits_for: Option<WaitsFor>) {
     let Some(unclaimed) = draft.unclaimed.get(index) else {
         return;
     };
@@ -82,11 +103,8 @@ fn bind(draft: &mut Draft, claim: &Arc<Claim>, index: usize) {
     draft.budget.claim();
     draft.unconfirmed += 1;
     let claim = Arc::clone(claim);
-    draft.act(
-        PlanPhase::Scheduling,
-        "Available",
-        Step::BindClaim { claim, sandbox },
-    );
+    let step = Step::BindClaim { claim, sandbox };
+    draft.act_once(PlanPhase::Scheduling, "Available", step, waits_for);
 }
 
 /// A claim waits, and adds to the demand unless nothing that may be created now would do.

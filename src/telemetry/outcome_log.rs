@@ -1,4 +1,4 @@
-//! Logs and counts what becomes of claims: one line per status written.
+//! Logs and counts what became of each request: one line per write that happened or that the API server rejects.
 
 use crate::api::SandboxClaimStatus;
 use crate::api::claim::{BoundSandbox, Phase};
@@ -6,16 +6,133 @@ use crate::api::conditions;
 use crate::cache::shared::SharedCache;
 use crate::model::Key;
 use crate::model::claim::Claim;
+use crate::model::failure::{Class, Failure};
+use crate::model::request::{ClaimWrite, Outcome, PodChange, PodWrite, Request, RevisionStep};
 use crate::telemetry::metrics::Metrics;
 use tracing::field::display;
 
+/// Logs and counts the outcome of `request`.
+pub(crate) fn log(metrics: &Metrics, shared: &SharedCache, request: &Request, outcome: &Outcome) {
+    let failure = outcome.as_ref().err();
+    match request {
+        Request::WritePod(write) => log_pod_write(metrics, write, failure),
+        Request::CreatePod(creation) => match failure {
+            None => {
+                let (pool, pod, reason) = (&creation.pool.key, &creation.pod, creation.reason);
+                tracing::info!(%pool, %pod, revision = creation.revision, reason, "sandbox created");
+                metrics.created(pool, reason);
+            }
+            Some(failure) => {
+                let (pool, pod) = (&creation.pool.key, &creation.pod);
+                tracing::debug!(%pool, %pod, error = failure.message, "the sandbox was not created");
+            }
+        },
+        Request::ReadPod(pod) => log_read(pod, failure),
+        Request::ReadLostPod(claim, published) => {
+            log_read(&Key::new(&claim.key.namespace, &published.name), failure);
+        }
+        Request::WriteClaim(write) => log_claim_write(metrics, shared, write, failure),
+        Request::DeleteClaim(claim) => match failure {
+            None => tracing::info!(claim = %claim.key, "claim deleted: ttlSecondsAfterFinished has passed"),
+            Some(failure) if is_expected(failure) => {}
+            Some(failure) => {
+                tracing::warn!(claim = %claim.key, error = failure.message, "the claim could not be deleted");
+            }
+        },
+        Request::ReadClaim(claim) => {
+            if let Some(failure) = failure.filter(|failure| !is_expected(failure)) {
+                tracing::warn!(claim = %claim.key, error = failure.message, "the claim could not be read");
+            }
+        }
+        Request::WritePool(write) => {
+            if let Some(failure) = failure.filter(|failure| !is_expected(failure)) {
+                let (pool, error) = (&write.pool.key, &failure.message);
+                tracing::warn!(%pool, error, "the status could not be written");
+            }
+        }
+        Request::Revision(request) => log_revision(&request.pool.key, &request.step, failure),
+    }
+}
+
+/// The object has changed or is gone, which the watch shows, or the failure is in the log already.
+fn is_expected(failure: &Failure) -> bool {
+    matches!(failure.class, Class::Conflict | Class::Gone) || failure.is_logged()
+}
+
+fn log_read(pod: &Key, failure: Option<&Failure>) {
+    if let Some(failure) = failure.filter(|failure| !is_expected(failure)) {
+        tracing::warn!(%pod, error = failure.message, "the pod could not be read");
+    }
+}
+
+fn log_pod_write(metrics: &Metrics, write: &PodWrite, failure: Option<&Failure>) {
+    let (pool, pod, reason) = (write.sandbox.pool_key(), &write.sandbox.key, write.reason);
+    if let Some(failure) = failure {
+        let error = &failure.message;
+        match (&write.change, failure.class) {
+            (PodChange::Delete, Class::Gone) => {}
+            (PodChange::Delete, Class::Rejected) => {
+                tracing::error!(%pod, error, "the API server rejects the deletion");
+            }
+            (PodChange::Drain | PodChange::Restore(_), Class::Rejected) => {
+                tracing::error!(%pod, error, "the API server rejects the change of the pod's state");
+            }
+            (_, class) => tracing::debug!(%pod, ?class, error, "the pod was not written"),
+        }
+        if !matches!((&write.change, failure.class), (PodChange::Delete, Class::Gone)) {
+            return;
+        }
+    }
+    match &write.change {
+        PodChange::Bind { .. } => {}
+        PodChange::Delete => {
+            tracing::info!(%pool, %pod, reason, "sandbox deleted");
+            metrics.deleted(&pool, reason);
+        }
+        PodChange::Drain => {
+            tracing::info!(%pool, %pod, reason, "sandbox draining");
+            metrics.drained(&pool, reason);
+        }
+        PodChange::Restore(_) => tracing::info!(%pool, %pod, reason, "sandbox warm again"),
+    }
+}
+
+fn log_claim_write(metrics: &Metrics, shared: &SharedCache, write: &ClaimWrite, failure: Option<&Failure>) {
+    let claim = &write.claim;
+    let binds = write.status.phase == Some(Phase::Bound) && claim.waiting();
+    match failure {
+        None => log_status(metrics, shared, claim, &write.status),
+        Some(failure) if failure.class == Class::Gone && binds => {
+            let pods = names(&write.status.sandboxes);
+            tracing::info!(claim = %claim.key, pods, "the claim was deleted while it was bound; its sandboxes are deleted with it");
+        }
+        Some(failure) if is_expected(failure) => {}
+        Some(failure) if binds => {
+            tracing::warn!(claim = %claim.key, error = failure.message, "the claim is bound, but its status could not be written yet");
+        }
+        Some(failure) => {
+            tracing::warn!(claim = %claim.key, error = failure.message, "the status could not be written");
+        }
+    }
+}
+
+fn log_revision(pool: &Key, step: &RevisionStep, failure: Option<&Failure>) {
+    match (step, failure) {
+        (RevisionStep::Create { hash, number, .. }, None) => {
+            tracing::debug!(%pool, revision = hash, number, "revision stored");
+        }
+        (RevisionStep::Delete(revision), Some(failure)) if !is_expected(failure) => {
+            tracing::debug!(revision = %revision.key, error = failure.message, "an old revision could not be deleted");
+        }
+        (_, Some(failure)) if !is_expected(failure) => {
+            tracing::warn!(%pool, error = failure.message, "the revision could not be stored");
+        }
+        _ => {}
+    }
+}
+
 /// Logs and counts that `status` has been written for `claim`.
-pub(crate) fn log_outcome(
-    metrics: &Metrics,
-    shared: &SharedCache,
-    claim: &Claim,
-    status: &SandboxClaimStatus,
-) {
+fn log_status(metrics: &Metrics, shared: &SharedCache, claim: &Claim, status: &SandboxClaimStatus) {
     let key = Key::new(&claim.key.namespace, &status.pool);
     let known = shared.lock().pool(&key).map(|_| &key);
     metrics.meters.decided(known, claim, status);
@@ -40,7 +157,7 @@ pub(crate) fn log_outcome(
 }
 
 /// The names of the pods, separated by commas.
-pub(crate) fn names(sandboxes: &[BoundSandbox]) -> String {
+fn names(sandboxes: &[BoundSandbox]) -> String {
     let names: Vec<_> = sandboxes.iter().map(|s| s.name.as_str()).collect();
     names.join(",")
 }

@@ -258,7 +258,6 @@ const BEHIND_FAULTS: &[Named] = named![
         writes_whose_outcome_is_unknown_are_not_made_twice,
         a_creation_that_conflicts_is_told_of_in_the_api_servers_words,
     },
-    stories::rejected_bindings::{ a_binding_is_made_although_a_later_try_is_refused },
     stories::watches::{ watches_that_break_expire_and_have_no_bookmarks_miss_nothing },
 ];
 
@@ -317,6 +316,7 @@ const ALONE: &[Named] = named![
         watches_refused_as_expired_list_anew,
     },
     stories::faults::{ a_creation_is_made_although_a_later_try_is_refused },
+    stories::rejected_bindings::{ a_binding_is_made_although_a_later_try_is_refused },
     stories::queue::{ those_that_came_while_nobody_was_at_work_are_served_oldest_first },
     stories::lifetimes::{
         lifetimes_survive_a_restart_of_the_operator,

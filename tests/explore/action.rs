@@ -1,7 +1,7 @@
 //! What may happen in a world.
 
+use crate::api_server::Kind;
 use crate::operator::Due;
-use crate::server::Kind;
 use serde::{Deserialize, Serialize};
 
 /// One thing that happens. A list of them is a story, and is written down as JSON.
@@ -11,21 +11,19 @@ pub enum Action {
     Deliver(usize, Kind),
     /// An operator that has just started lists a kind.
     List(usize, Kind),
-    /// A watch was broken: its kind is listed anew, and what was on its way is never told.
+    /// A watch was broken: its kind is listed anew, and events on their way never arrive.
     Relist(usize, Kind),
-    /// An operator looks at an object.
+    /// An operator reconciles an object.
     Reconcile(usize, Due),
-    /// The API server carries out a request: operator, task, request.
-    Serve(usize, usize, usize),
-    /// Its answer arrives.
-    Answer(usize, usize, usize),
+    /// The API server serves a request: operator, request in flight.
+    Serve(usize, usize),
+    /// The answer arrives.
+    Answer(usize, usize),
     /// The connection breaks: the request or its answer is lost.
-    Lose(usize, usize, usize),
-    /// A request that was given up long ago is carried out after all.
+    Lose(usize, usize),
+    /// A request that was given up long ago is served after all.
     ServeLate(usize),
-    /// The pause of a task is over.
-    Wake(usize, usize),
-    /// The watches of an operator have been silent for so long that own writes are settled by live reads.
+    /// The watches of an operator have been silent for so long that live reads confirm its writes.
     Settle(usize),
     /// An operator is killed; another one starts in its place.
     Crash(usize),
@@ -69,31 +67,4 @@ pub enum Action {
     Allow,
     /// So much time passes that something becomes due.
     Pass,
-}
-
-impl Action {
-    /// It needs no fault and no user: it happens in the end, whatever else happens.
-    pub fn is_course(&self) -> bool {
-        !matches!(
-            self,
-            Self::Relist(..)
-                | Self::Lose(..)
-                | Self::ServeLate(_)
-                | Self::Settle(_)
-                | Self::Crash(_)
-                | Self::Retire
-                | Self::Unready(_)
-                | Self::Revoke(_)
-                | Self::Hang(_)
-                | Self::Die(_)
-                | Self::Claim
-                | Self::Unclaim(_)
-                | Self::Edit
-                | Self::Evict(_)
-                | Self::Remove(_)
-                | Self::Prune(_)
-                | Self::Forbid
-                | Self::Pass
-        )
-    }
 }

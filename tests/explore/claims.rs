@@ -1,8 +1,8 @@
 //! What an operator may write about a claim: which sandboxes it lists, and how it ends.
 
+use crate::api_server::Kind;
 use crate::laws::{Breach, Ghost, breach};
 use crate::object::Object;
-use crate::server::Kind;
 use crate::state::State;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -70,7 +70,7 @@ fn ends_rightly(state: &State, before: &Object, claim: &Object) -> Result<(), Br
 
 /// A sandbox that it lists is gone, has ended or is being deleted.
 fn has_lost(state: &State, claim: &Object) -> bool {
-    let pod = |uid| state.server.uid(Kind::Pods, uid);
+    let pod = |uid| state.api_server.uid(Kind::Pods, uid);
     let is_lost = |uid| pod(uid).is_none_or(|pod| pod.ended() || pod.terminating());
     claim.listed().into_iter().any(is_lost)
 }
@@ -92,15 +92,18 @@ fn has_expired(state: &State, claim: &Object) -> bool {
     lived || over(state, moment(&claim.value["spec"]["shutdownTime"]), 0)
 }
 
-/// A claim at rest has been told what it waits for, and nothing ends it with time.
+/// At rest the status of a claim says what the claim waits for, and nothing ends the claim with time.
 pub fn rests(claim: &Object) -> Result<(), Breach> {
     let name = claim.name();
     let conditions = claim.value["status"]["conditions"].as_array();
     let mut conditions = conditions.into_iter().flatten();
-    let told =
+    let has_reason =
         conditions.any(|c| c["type"] == "Bound" && c["reason"].as_str().is_some_and(|r| !r.is_empty()));
-    if !told || claim.phase().is_empty() {
-        return breach("I8", format!("at rest claim {name} is not told how it stands"));
+    if !has_reason || claim.phase().is_empty() {
+        return breach(
+            "I8",
+            format!("at rest claim {name} has no status that says how it stands"),
+        );
     }
     let live = matches!(claim.phase(), "Bound" | "Pending");
     let limited = |field: &str| claim.number(&format!("/spec/{field}")) > 0;
@@ -131,7 +134,7 @@ fn lists(state: &mut State, before: &Object, claim: &Object) -> Result<(), Breac
     }
     if before.phase() == "Bound" && before.listed() != listed {
         let replaces = claim.at("/spec/onSandboxLost") == "Replace";
-        let pod = |uid: &str| state.server.uid(Kind::Pods, uid);
+        let pod = |uid: &str| state.api_server.uid(Kind::Pods, uid);
         let lost = |uid: &&str| pod(uid).is_none_or(|pod| pod.ended() || pod.terminating());
         let mut dropped = before.listed().into_iter().filter(|uid| !listed.contains(uid));
         if !replaces || !dropped.all(|uid| lost(&uid)) {
@@ -147,7 +150,7 @@ fn lists(state: &mut State, before: &Object, claim: &Object) -> Result<(), Breac
             );
         }
         if known.is_none() {
-            let pod = state.server.uid(Kind::Pods, uid);
+            let pod = state.api_server.uid(Kind::Pods, uid);
             if pod.is_some_and(|pod| pod.owner() != ("SandboxClaim", claim.uid())) {
                 return breach("I1", format!("claim {name} lists a pod that it does not hold"));
             }

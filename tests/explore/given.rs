@@ -1,35 +1,35 @@
 //! What a claim may be given: judged as it is given, by what there is then and by what the operator knew as it decided.
 
+use crate::api_server::Kind;
 use crate::claims::moment;
 use crate::goal::{accepts, image};
 use crate::laws::{Breach, alone, breach, held};
 use crate::object::Object;
-use crate::server::Kind;
+use crate::operator::Decision;
 use crate::state::State;
 use jiff::Timestamp;
 use warmpool::api::claim::RevisionPolicy;
-use warmpool::cache::index::Index;
 use warmpool::cache::snapshot::Waiting;
 use warmpool::model::Key;
 use warmpool::model::claim::Claim;
+use warmpool::planner::pool_snapshot;
 
-/// I3, I7, and that a claim holds no more than it wants. `known` is what the operator had been told when it decided;
-/// of a request that its sender has given up nobody knows that any more.
-pub fn record_wait_reasons(
+/// I3, I7, and that a claim holds no more than it wants. Without a `decision` its sender has given the request up.
+pub fn judge_binding(
     state: &State,
     before: &Object,
     pod: &Object,
-    known: Option<&Index>,
+    decision: Option<&Decision>,
 ) -> Result<(), Breach> {
     is_fit(before)?;
-    let Some(claim) = state.server.uid(Kind::Claims, pod.owner().1) else {
+    let Some(claim) = state.api_server.uid(Kind::Claims, pod.owner().1) else {
         return Ok(());
     };
-    let (name, count) = (claim.name(), held(&state.server, claim.uid()).count());
+    let (name, count) = (claim.name(), held(&state.api_server, claim.uid()).count());
     if alone(state) && count > claim.wanted() {
         return breach("I1", format!("claim {name} holds {count} sandboxes"));
     }
-    let pool = state.server.uid(Kind::Pools, before.owner().1);
+    let pool = state.api_server.uid(Kind::Pools, before.owner().1);
     if pool.is_some_and(|pool| !accepts(claim, pool)) {
         return breach(
             "I3",
@@ -39,7 +39,7 @@ pub fn record_wait_reasons(
             ),
         );
     }
-    known.map_or(Ok(()), |known| is_due(state, before, claim, known))
+    decision.map_or(Ok(()), |decision| is_due(before, claim, decision))
 }
 
 fn is_fit(before: &Object) -> Result<(), Breach> {
@@ -61,13 +61,14 @@ fn is_fit(before: &Object) -> Result<(), Breach> {
 }
 
 /// By what the operator knew, the claim is the next that the pod would do for, and the pod does for it.
-fn is_due(state: &State, before: &Object, claim: &Object, known: &Index) -> Result<(), Breach> {
+fn is_due(before: &Object, claim: &Object, decision: &Decision) -> Result<(), Breach> {
+    let (known, at) = (&decision.known, decision.at);
     let (name, given) = (before.name(), claim.name());
     let key = Key::new("default", before.pool());
-    let Some(view) = known.pool_snapshot(&key, state.now(), 0) else {
+    let Some(view) = pool_snapshot(known, &key, at, 0) else {
         return breach(
             "I3",
-            format!("pod {name} is given away for a pool that nobody knows of"),
+            format!("pod {name} is given away for a pool that the operator does not know"),
         );
     };
     let template = &view.pool.template.value;
@@ -82,9 +83,9 @@ fn is_due(state: &State, before: &Object, claim: &Object, known: &Index) -> Resu
     let since = known
         .pod(&Key::new("default", name))
         .and_then(|pod| pod.ready_since);
-    let settled = |since| state.now().duration_since(since) >= view.pool.spec.availability_rule.min_ready;
+    let is_up = |since| at.duration_since(since) >= view.pool.spec.availability_rule.min_ready;
     let falters = since != ready_since(before);
-    if !falters && !since.is_some_and(settled) {
+    if !falters && !since.is_some_and(is_up) {
         return breach("I3", format!("claim {given} is given pod {name} too early"));
     }
     let Some(claim) = known.claim(&Key::new("default", given)) else {
@@ -99,7 +100,7 @@ fn is_due(state: &State, before: &Object, claim: &Object, known: &Index) -> Resu
     let resolved_spec = claim.resolved_spec(Some(&view.pool.claim_defaults));
     let own = place(resolved_spec.priority, &claim);
     let would_do = |one: &&Waiting| {
-        let over = one.claim.shutdown().is_some_and(|time| time <= state.now());
+        let over = one.claim.shutdown().is_some_and(|time| time <= at);
         let takes = updated || one.resolved_spec.revision_policy != RevisionPolicy::Latest;
         one.needs() > 0 && !over && takes && one.may_ever_be_served_by(&view.pool.spec)
     };

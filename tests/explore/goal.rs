@@ -1,16 +1,17 @@
-//! What a world at rest has to look like (I7, I8 and I9).
+//! What holds in a world at rest (I7, I8 and I9).
 
+use crate::api_server::Kind;
 use crate::bounds::Bounds;
 use crate::claims;
 use crate::laws::{Breach, available, breach, claimed, held, pods_of};
 use crate::object::Object;
 use crate::operator::Due;
-use crate::server::Kind;
 use crate::state::State;
 use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
 use warmpool::cache::index::Index;
 use warmpool::model::Key;
+use warmpool::planner::pool_snapshot;
 
 pub fn reached(state: &State) -> Result<(), Breach> {
     nothing_is_planned(state)?;
@@ -19,10 +20,10 @@ pub fn reached(state: &State) -> Result<(), Breach> {
         .iter()
         .try_for_each(|operator| knows_what_is(state, &operator.index))?;
     state
-        .server
+        .api_server
         .list(Kind::Claims)
-        .try_for_each(|claim| claim_is_told(state, claim))?;
-    for pool in state.server.list(Kind::Pools) {
+        .try_for_each(|claim| claim_is_served(state, claim))?;
+    for pool in state.api_server.list(Kind::Pools) {
         pool_is_full(state, pool)?;
         status_is_true(state, pool)?;
     }
@@ -40,17 +41,20 @@ fn nothing_is_planned(state: &State) -> Result<(), Breach> {
                 ),
             );
         }
-        let keys = operator.index.all().into_iter().map(Due::from);
-        for due in keys {
+        let all = operator.index.all().into_iter().map(Due::from);
+        for due in all.chain([Due::FailedWrites]) {
             if let Due::Claim(name) = &due {
-                let known = state.server.get(Kind::Claims, name).is_some();
+                let known = state.api_server.get(Kind::Claims, name).is_some();
                 if !known {
                     return breach("I8", format!("at rest the operator still knows claim {name}"));
                 }
             }
-            let started = operator.clone().reconcile(&due, state.moment());
-            if let Some(task) = started.first() {
-                return breach("I9", format!("at rest there is still something to do: {task:?}"));
+            let sent = operator.clone().reconcile(&due, state.moment());
+            if let Some(request) = sent.first() {
+                return breach(
+                    "I9",
+                    format!("at rest there is still something to do: {request:?}"),
+                );
             }
         }
     }
@@ -59,19 +63,19 @@ fn nothing_is_planned(state: &State) -> Result<(), Breach> {
 
 /// What an operator knows of pods and revisions is what there is.
 fn knows_what_is(state: &State, index: &Index) -> Result<(), Breach> {
-    let server = &state.server;
-    let is = |kind, key: &Key, uid: &str| server.get(kind, &key.name).is_some_and(|o| o.uid() == uid);
+    let api_server = &state.api_server;
+    let is = |kind, key: &Key, uid: &str| api_server.get(kind, &key.name).is_some_and(|o| o.uid() == uid);
     let pods: Vec<_> = index.pod_keys().iter().filter_map(|key| index.pod(key)).collect();
     if let Some(pod) = pods.iter().find(|pod| !is(Kind::Pods, &pod.key, &pod.uid)) {
         return breach("I8", format!("at rest the operator still knows pod {}", pod.key));
     }
-    let missing = server.list(Kind::Pods).count() - pods.len();
+    let missing = api_server.list(Kind::Pods).count() - pods.len();
     if missing > 0 {
         return breach("I8", format!("at rest the operator does not know {missing} pods"));
     }
-    for pool in server.list(Kind::Pools) {
+    for pool in api_server.list(Kind::Pools) {
         let key = Key::new("default", pool.name());
-        let view = index.pool_snapshot(&key, state.now(), 0);
+        let view = pool_snapshot(index, &key, state.now(), 0);
         let mut revisions = view.into_iter().flat_map(|view| view.revisions);
         if let Some(gone) = revisions.find(|r| !is(Kind::Revisions, &r.key, &r.uid)) {
             return breach(
@@ -83,9 +87,9 @@ fn knows_what_is(state: &State, index: &Index) -> Result<(), Breach> {
     Ok(())
 }
 
-fn claim_is_told(state: &State, claim: &Object) -> Result<(), Breach> {
+fn claim_is_served(state: &State, claim: &Object) -> Result<(), Breach> {
     let (name, listed) = (claim.name(), claim.listed());
-    let held: Vec<_> = held(&state.server, claim.uid()).collect();
+    let held: Vec<_> = held(&state.api_server, claim.uid()).collect();
     // A claim for several that an operator has left half served keeps its place, and what it holds.
     let half_served = claim.waits() && held.len() < claim.wanted();
     if !half_served && held.iter().any(|pod| !listed.contains(&pod.uid())) {
@@ -118,8 +122,8 @@ fn claim_is_told(state: &State, claim: &Object) -> Result<(), Breach> {
 
 /// The pools that will do for a claim: one that holds some sandboxes already gets the others from the same pool.
 fn pools_for<'a>(state: &'a State, claim: &'a Object) -> impl Iterator<Item = &'a Arc<Object>> {
-    let holds_of = held(&state.server, claim.uid()).map(|pod| pod.pool()).next();
-    let pools = state.server.list(Kind::Pools);
+    let holds_of = held(&state.api_server, claim.uid()).map(|pod| pod.pool()).next();
+    let pools = state.api_server.list(Kind::Pools);
     pools.filter(move |pool| accepts(claim, pool) && holds_of.is_none_or(|name| name == pool.name()))
 }
 
@@ -140,7 +144,7 @@ fn may_make_one(state: &State, pool: &Object, claim: &Object) -> bool {
 
 /// The pool has all the pods that it may have.
 fn is_at(state: &State, pool: &Object, most: usize) -> bool {
-    pods_of(&state.server, pool).count() >= most
+    pods_of(&state.api_server, pool).count() >= most
 }
 
 fn max_total(pool: &Object) -> Option<usize> {
@@ -153,7 +157,7 @@ fn is_paused(pool: &Object) -> bool {
 
 /// The claims that wait, and that `pool` would do for.
 fn waiting_for<'a>(state: &'a State, pool: &'a Object) -> impl Iterator<Item = &'a Arc<Object>> {
-    let claims = state.server.list(Kind::Claims);
+    let claims = state.api_server.list(Kind::Claims);
     claims.filter(|claim| claim.waits() && accepts(claim, pool))
 }
 
@@ -179,8 +183,8 @@ fn has_enough(state: &State, pool: &Object, claim: &Object) -> bool {
     let suits = |pod: &&Arc<Object>| {
         available(pod) && !pod.is_to_be_evicted() && (!latest || image(pod, "/spec") == update)
     };
-    let missing = claim.wanted() - held(&state.server, claim.uid()).count().min(claim.wanted());
-    pods_of(&state.server, pool).filter(suits).count() >= missing
+    let missing = claim.wanted() - held(&state.api_server, claim.uid()).count().min(claim.wanted());
+    pods_of(&state.api_server, pool).filter(suits).count() >= missing
 }
 
 /// Where a claim stands in the order of service. Claims of one second stand as an operator came to know of them, and one
@@ -196,7 +200,8 @@ pub fn image(object: &Object, path: &str) -> String {
 }
 
 fn pool_is_full(state: &State, pool: &Object) -> Result<(), Breach> {
-    let (with_claims, idle): (Vec<_>, Vec<_>) = pods_of(&state.server, pool).partition(|pod| claimed(pod));
+    let (with_claims, idle): (Vec<_>, Vec<_>) =
+        pods_of(&state.api_server, pool).partition(|pod| claimed(pod));
     let for_total = pool
         .number("/spec/capacity/minTotal")
         .saturating_sub(with_claims.len());
@@ -254,7 +259,7 @@ fn nothing_is_left_over(pool: &Object, idle: &[&Arc<Object>]) -> Result<(), Brea
 
 /// The counts of the pool's status, counted again.
 fn status_is_true(state: &State, pool: &Object) -> Result<(), Breach> {
-    let pods = || pods_of(&state.server, pool).filter(|pod| !pod.terminating());
+    let pods = || pods_of(&state.api_server, pool).filter(|pod| !pod.terminating());
     let counts = [
         ("available", pods().filter(|pod| available(pod)).count()),
         ("claimed", pods().filter(|pod| claimed(pod)).count()),

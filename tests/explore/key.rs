@@ -1,12 +1,13 @@
 //! When two worlds are the same: everything that decides what may happen next, written down with versions, UIDs and
 //! names of pods replaced by their ranks, since nothing but their order matters.
 
-use crate::operator::{Operator, Running};
+use crate::operator::{InFlight, Operator};
 use crate::state::State;
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use warmpool::executor::task::Task;
 use warmpool::model::Key;
+use warmpool::model::request::Request;
+use warmpool::planner::pool_snapshot;
 
 pub fn of(state: &State) -> u128 {
     let mut text = String::with_capacity(32 * 1024);
@@ -15,7 +16,7 @@ pub fn of(state: &State) -> u128 {
 }
 
 fn write(text: &mut String, state: &State) -> std::fmt::Result {
-    for (kind, object) in state.server.all() {
+    for (kind, object) in state.api_server.all() {
         writeln!(text, "{kind:?} {}", object.text)?;
     }
     for request in &state.late {
@@ -26,8 +27,8 @@ fn write(text: &mut String, state: &State) -> std::fmt::Result {
         text,
         "{:?} {} {} {:?}",
         state.left,
-        state.seconds,
-        state.server.quota,
+        state.milliseconds,
+        state.api_server.quota,
         (ghost.late, &ghost.published, &ghost.bound)
     )?;
     state
@@ -37,7 +38,8 @@ fn write(text: &mut String, state: &State) -> std::fmt::Result {
 }
 
 fn write_operator(text: &mut String, state: &State, operator: &Operator) -> std::fmt::Result {
-    writeln!(text, "operator {:?} {:?}", operator.due, operator.wakes)?;
+    let wakes: Vec<_> = operator.wakes().collect();
+    writeln!(text, "operator {:?} {wakes:?}", operator.due)?;
     for (kind, events) in &operator.inbox {
         writeln!(text, "to come {kind:?}")?;
         for event in events {
@@ -45,76 +47,65 @@ fn write_operator(text: &mut String, state: &State, operator: &Operator) -> std:
         }
     }
     write_index(text, state, operator)?;
-    let mut tasks: Vec<_> = operator.running.iter().map(|t| told(state, t)).collect();
-    tasks.sort();
-    tasks.iter().try_for_each(|task| writeln!(text, "task {task}"))
+    let in_flight = operator
+        .in_flight
+        .iter()
+        .map(|in_flight| describe(state, in_flight));
+    let mut in_flight: Vec<_> = in_flight.collect();
+    in_flight.sort();
+    writeln!(text, "in flight {}", in_flight.join("\n"))?;
+    if state.scene.strict {
+        let bindings = operator.failed.iter().map(|failed| bindings_since(state, failed));
+        writeln!(text, "failed {:?}", bindings.collect::<Vec<_>>())?;
+    }
+    Ok(())
 }
 
-fn told(state: &State, running: &Running) -> String {
-    let open = running
-        .open
-        .iter()
-        .map(|open| (open.number, &open.request, &open.answer));
-    let taken = if state.scene.strict {
-        state.ghost.bindings - running.bindings_before
+fn describe(state: &State, in_flight: &InFlight) -> String {
+    let request = without("sequence: ", &format!("{:?}", in_flight.request()));
+    let bindings = if state.scene.strict {
+        bindings_since(state, in_flight)
     } else {
         0
     };
-    let answers: Vec<_> = running
-        .answers
-        .iter()
-        .map(|a| (a.number, a.answer.code, &a.answer.body.text))
-        .collect();
-    let task = without_sequence(&format!("{:?}", running.task));
-    // What is read is taken over by how far the watches had told when it was asked for.
-    let reads = match &running.task {
-        Task::Revise { .. } | Task::LiveRead { .. } => true,
-        Task::UpdateClaim { confirm_loss, .. } => !confirm_loss.is_empty(),
-        _ => false,
+    // Only where a pod is missing it matters which versions the watch had shown.
+    let before = format!("{:?}", in_flight.before);
+    let before = match in_flight.request() {
+        Request::ReadPod(_) => before,
+        _ => without("version: ", &before),
     };
-    let before = reads.then(|| running.begun.index.watch_progress());
-    format!(
-        "{task} {answers:?} {:?} {:?} {taken} {before:?}",
-        open.collect::<Vec<_>>(),
-        running.holds
-    )
+    format!("{request} {bindings} {before} {:?}", in_flight.outcome)
+}
+
+/// Bindings since the request was decided on.
+fn bindings_since(state: &State, in_flight: &InFlight) -> usize {
+    state.ghost.bindings - in_flight.decision.bindings
 }
 
 fn write_index(text: &mut String, state: &State, operator: &Operator) -> std::fmt::Result {
     let index = &operator.index;
-    let mut claims: Vec<_> = index
-        .claim_keys()
-        .iter()
-        .filter_map(|key| index.claim(key))
-        .collect();
+    let keys = index.claim_keys();
+    let mut claims: Vec<_> = keys.iter().filter_map(|key| index.claim(key)).collect();
     claims.sort_by_key(|claim| claim.sequence);
     for claim in claims {
-        let told = without_sequence(&format!("{claim:?}"));
-        let written = &index.as_written(&claim).resource_version;
-        let noted = (
-            index.awaits(&claim.uid),
-            index.is_busy(&claim),
-            index.has_waited(&claim),
-            index.assigned_pool(&claim.uid),
-        );
-        writeln!(text, "{told} {written} {noted:?}")?;
-        let wait_reason = index
-            .claim_snapshot(&claim.key, state.now())
-            .and_then(|view| view.wait_reason);
-        writeln!(text, "{:?}", wait_reason.map(|wait_reason| wait_reason.reason))?;
+        let memory = index.claim_memory(&claim).cloned().unwrap_or_default();
+        let claim = without("sequence: ", &format!("{claim:?}"));
+        writeln!(text, "{claim} {memory:?}")?;
     }
     for (pool, _) in &state.scene.pools {
         let key = Key::new("default", *pool);
-        let Some(view) = index.pool_snapshot(&key, state.now(), 0) else {
+        let Some(snapshot) = pool_snapshot(index, &key, state.now(), 0) else {
             continue;
         };
-        writeln!(text, "{:?} {:?}", view.pool, index.awaits(&view.pool.uid))?;
-        writeln!(text, "{:?} {:?}", view.failures, view.recent_claims)?;
-        if let Some(memory) = index.pool_memory(&view.pool) {
+        writeln!(text, "{:?}", snapshot.pool)?;
+        writeln!(text, "{:?} {:?}", snapshot.failures, snapshot.recent_claims)?;
+        if let Some(memory) = index.pool_memory(&snapshot.pool) {
             let due = memory.status_due(state.now());
-            writeln!(text, "{due:?} {:?}", memory.creation_backoff)?;
+            let accepted = memory.accepted.filter(|_| snapshot.creation_proven);
+            writeln!(text, "{due:?} {accepted:?} {:?}", memory.creation_backoff)?;
+            writeln!(text, "{:?} {:?}", memory.status_write, memory.revision_request)?;
         }
-        for revision in &view.revisions {
+        for revision in &snapshot.revisions {
             let stored = (
                 &revision.key.name,
                 &revision.uid,
@@ -124,23 +115,23 @@ fn write_index(text: &mut String, state: &State, operator: &Operator) -> std::fm
             writeln!(text, "{stored:?}")?;
         }
     }
-    for key in operator.index.pod_keys() {
+    for key in index.pod_keys() {
         writeln!(text, "{:?}", index.pod(&key))?;
     }
-    writeln!(
-        text,
-        "{:?} {:?}",
-        index.watch_progress(),
-        index.expectations.describe()
-    )
+    let expectations = &index.expectations;
+    let failed = expectations.failed_creations().into_iter();
+    let decided: Vec<_> = failed.map(|creation| creation.decided).collect();
+    let progress = index.watch_progress();
+    writeln!(text, "{progress:?} {:?} {decided:?}", expectations.describe())
 }
 
-/// Claims are told apart by the order in which they came, not by a number that a restart changes.
-fn without_sequence(text: &str) -> String {
-    let mut parts = text.split("sequence: ");
+/// `text` without the numbers after `field`. The order of claims tells them apart, and not their sequence numbers, which a
+/// restart changes.
+fn without(field: &str, text: &str) -> String {
+    let mut parts = text.split(field);
     let first = parts.next().unwrap_or_default().to_string();
-    parts.fold(first, |told, part| {
-        told + part.trim_start_matches(|c: char| c.is_ascii_digit())
+    parts.fold(first, |text, part| {
+        text + part.trim_start_matches(|c: char| c.is_ascii_digit())
     })
 }
 

@@ -1,22 +1,23 @@
 //! The invariants of the design, judged on what the API server holds and on what each write has changed there.
 
+use crate::api_server::{ApiServer, Event, Kind};
 use crate::bounds::Bounds;
 use crate::claims;
 use crate::given;
 use crate::object::Object;
-use crate::operator::Operator;
+use crate::operator::{Decision, Operator};
 use crate::scene::Scene;
-use crate::server::{Event, Kind, Server};
 use crate::state::State;
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
+use warmpool::api::claim::Phase;
 use warmpool::api::claim::RevisionPolicy;
-use warmpool::cache::index::Index;
-use warmpool::executor::task::Task;
 use warmpool::model::Key;
 use warmpool::model::claim::Claim;
+use warmpool::model::request::{PodChange, Request};
+use warmpool::model::retry::{NextWrite, Purpose};
 
 /// A law that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,9 +40,9 @@ pub fn breach(law: &'static str, what: impl Into<String>) -> Result<(), Breach> 
 /// What has happened, as far as the laws ask for it and the objects do not tell it any more.
 #[derive(Clone, Debug, Default)]
 pub struct Ghost {
-    /// Bindings carried out.
+    /// Bindings that the API server made.
     pub bindings: usize,
-    /// A request was carried out after its sender had given it up, or a creation once more after its pod had gone.
+    /// A request was served after its sender had given it up, or a creation once more after its pod had gone.
     pub late: bool,
     /// Names of the pods created.
     made: Arc<BTreeSet<String>>,
@@ -62,9 +63,9 @@ pub fn available(pod: &Object) -> bool {
 }
 
 /// The sandboxes that a claim holds and may keep.
-pub fn held<'a>(server: &'a Server, claim: &str) -> impl Iterator<Item = &'a Arc<Object>> {
+pub fn held<'a>(api_server: &'a ApiServer, claim: &str) -> impl Iterator<Item = &'a Arc<Object>> {
     let of_claim = move |pod: &&Arc<Object>| pod.owner() == ("SandboxClaim", claim);
-    server
+    api_server
         .list(Kind::Pods)
         .filter(of_claim)
         .filter(|pod| !pod.terminating() && !pod.ended())
@@ -72,37 +73,46 @@ pub fn held<'a>(server: &'a Server, claim: &str) -> impl Iterator<Item = &'a Arc
         .into_iter()
 }
 
-/// Judges what an operator has just decided: no claim is passed over in favour of a younger one (I7).
-pub fn planned(scene: &Scene, operator: &Operator, started: &[Task], now: Timestamp) -> Result<(), Breach> {
+/// Judges what an operator has just decided on a pool: no claim is passed over in favor of a younger one (I7).
+pub fn planned(scene: &Scene, operator: &Operator, sent: &[Request], now: Timestamp) -> Result<(), Breach> {
     let index = &operator.index;
     let place = |claim: &Claim| (-claim.resolved_spec(None).priority, claim.created, claim.sequence);
     let waits = |claim: &Claim| {
         let picky = claim.resolved_spec(None).revision_policy == RevisionPolicy::Latest;
-        let coming = index
-            .expectations
-            .bound_to()
-            .filter(|uid| *uid == claim.uid)
-            .count();
+        let coming = index.expectations.bound_to(&claim.uid);
         let needs = !picky && claim.waiting() && index.held_by(claim).count() + coming < claim.wanted();
         let over = claim.shutdown().is_some_and(|time| time <= now);
-        needs && !over && !index.is_busy(claim) && claim.wanted() <= scene.most()
+        let write = index.claim_memory(claim).and_then(|memory| memory.write.as_ref());
+        let decides = write.filter(|write| write.purpose != Purpose::Report);
+        let next = decides.map(|write| write.next(write.purpose, &claim.resource_version, now));
+        let pauses = matches!(next, Some(NextWrite::Wait(_)));
+        needs && !over && !pauses && !index.is_busy(claim, now) && claim.wanted() <= scene.most()
     };
     let fails = |claim: &Claim| {
-        let fails =
-            |task: &Task| matches!(task, Task::FailClaim { claim: failed, .. } if failed.uid == claim.uid);
-        started.iter().any(fails)
+        let fails = |request: &Request| match request {
+            Request::WriteClaim(write) => {
+                write.claim.uid == claim.uid && write.status.phase == Some(Phase::Failed)
+            }
+            _ => false,
+        };
+        sent.iter().any(fails)
     };
-    for task in started {
-        let Task::Bind(order) = task else { continue };
+    for request in sent {
+        let Request::WritePod(write) = request else {
+            continue;
+        };
+        let PodChange::Bind { claim: bound, pool } = &write.change else {
+            continue;
+        };
         let keys = index.claim_keys();
         let claims = keys.iter().filter_map(|key| index.claim(key));
         // One that leaves the choice may have been another pool's to serve.
-        let pool = Some(order.pool.key.clone());
+        let pool = Some(pool.key.clone());
         let passed = claims
             .filter(|c| waits(c) && !fails(c) && c.named_pool() == pool)
-            .find(|c| place(c) < place(&order.claim));
+            .find(|c| place(c) < place(bound));
         if let Some(passed) = passed {
-            let (older, younger) = (&passed.key.name, &order.claim.key.name);
+            let (older, younger) = (&passed.key.name, &bound.key.name);
             return breach(
                 "I7",
                 format!("{younger} is served before {older}, which waits for longer"),
@@ -112,26 +122,20 @@ pub fn planned(scene: &Scene, operator: &Operator, started: &[Task], now: Timest
     Ok(())
 }
 
-/// Judges what a request of an operator has just changed. `taken_since` counts the bindings since it was decided on, and
-/// `known` is what the operator had been told then.
-pub fn served(
-    state: &mut State,
-    before: &Server,
-    taken_since: usize,
-    known: Option<&Index>,
-) -> Result<(), Breach> {
-    let news = state.server.news.clone();
+/// Judges what a request of an operator has just changed. Without a `decision` its sender has given the request up.
+pub fn served(state: &mut State, before: &ApiServer, decision: Option<&Decision>) -> Result<(), Breach> {
+    let news = state.api_server.news.clone();
     for event in news {
         let earlier = before.get(event.kind, event.object.name());
         match (event.kind, earlier) {
             (Kind::Pods, None) => {
                 let name = event.object.name().to_string();
                 state.ghost.late |= !Arc::make_mut(&mut state.ghost.made).insert(name);
-                creation(state, &event.object, known)?;
+                creation(state, &event.object, decision)?;
             }
             (Kind::Pods, Some(earlier)) => {
                 let earlier = Arc::clone(earlier);
-                pod_write(state, &earlier, &event, taken_since, known)?;
+                pod_write(state, &earlier, &event, decision)?;
             }
             (Kind::Claims, Some(earlier)) if !event.gone => claims::written(state, earlier, &event.object)?,
             _ => {}
@@ -141,9 +145,11 @@ pub fn served(
 }
 
 /// The sandboxes of a pool, those that claims hold among them.
-pub fn pods_of<'a>(server: &'a Server, pool: &'a Object) -> impl Iterator<Item = &'a Arc<Object>> {
+pub fn pods_of<'a>(api_server: &'a ApiServer, pool: &'a Object) -> impl Iterator<Item = &'a Arc<Object>> {
     let owned = |pod: &&Arc<Object>| claimed(pod) || pod.owner().1 == pool.uid();
-    let pods = server.list(Kind::Pods).filter(|pod| pod.pool() == pool.name());
+    let pods = api_server
+        .list(Kind::Pods)
+        .filter(|pod| pod.pool() == pool.name());
     pods.filter(owned)
 }
 
@@ -152,10 +158,10 @@ pub fn alone(state: &State) -> bool {
     state.scene.operators == 1 && !state.ghost.late
 }
 
-fn creation(state: &State, made: &Object, known: Option<&Index>) -> Result<(), Breach> {
+fn creation(state: &State, made: &Object, decision: Option<&Decision>) -> Result<(), Breach> {
     let key = Key::new("default", made.pool());
-    if known
-        .and_then(|known| known.pool(&key))
+    if decision
+        .and_then(|decision| decision.known.pool(&key))
         .is_some_and(|pool| pool.terminating)
     {
         let (name, pool) = (made.name(), made.pool());
@@ -164,12 +170,12 @@ fn creation(state: &State, made: &Object, known: Option<&Index>) -> Result<(), B
             format!("pod {name} is made for pool {pool}, which is being deleted"),
         );
     }
-    let (scene, server) = (state.scene, &state.server);
-    let Some(pool) = server.uid(Kind::Pools, made.owner().1) else {
+    let (scene, api_server) = (state.scene, &state.api_server);
+    let Some(pool) = api_server.uid(Kind::Pools, made.owner().1) else {
         return Ok(());
     };
     let bounds = Bounds::of(pool);
-    let all = pods_of(server, pool).count();
+    let all = pods_of(api_server, pool).count();
     if alone(state) && bounds.total.is_some_and(|most| all > most) {
         return breach("I4", format!("{all} pods exist, more than maxTotal"));
     }
@@ -177,7 +183,7 @@ fn creation(state: &State, made: &Object, known: Option<&Index>) -> Result<(), B
         return Ok(());
     }
     let stays = |pod: &&Arc<Object>| !claimed(pod) && !pod.terminating() && pod.state() == "warm";
-    let idle: Vec<_> = pods_of(server, pool).filter(stays).collect();
+    let idle: Vec<_> = pods_of(api_server, pool).filter(stays).collect();
     if scene.left.claims.is_empty() && idle.len() > bounds.most {
         let (all, most) = (idle.len(), bounds.most);
         return breach("I4", format!("{all} unclaimed sandboxes exist, more than {most}"));
@@ -197,8 +203,7 @@ fn pod_write(
     state: &mut State,
     before: &Object,
     event: &Event,
-    taken_since: usize,
-    known: Option<&Index>,
+    decision: Option<&Decision>,
 ) -> Result<(), Breach> {
     let (pod, name) = (&event.object, event.object.name());
     let (was, is) = (before.owner(), pod.owner());
@@ -207,13 +212,13 @@ fn pod_write(
             return breach("I1", format!("pod {name} is taken from its claim"));
         }
         state.ghost.bindings += 1;
-        return given::record_wait_reasons(state, before, pod, known);
+        return given::judge_binding(state, before, pod, decision);
     }
     let goes = !before.terminating() && (event.gone || pod.terminating());
     // Of two leaders one may publish what the other has just found dead, and so may what a killed one had sent.
     let dead = (state.scene.operators > 1 || state.ghost.late) && before.ended();
     if goes && claimed(before) && !dead {
-        let claim = state.server.uid(Kind::Claims, was.1);
+        let claim = state.api_server.uid(Kind::Claims, was.1);
         let keeps = claim.is_some_and(|claim| {
             // One that has failed keeps what its tenant knows of.
             let given_back = claim.phase() == "Expired" && claim.at("/spec/releasePolicy") != "Retain";
@@ -232,17 +237,18 @@ fn pod_write(
     let leaves = (goes || before.state() != pod.state()) && available(before);
     // One that was made anew under its name has none of the pods of the one before.
     let pool = state
-        .server
+        .api_server
         .get(Kind::Pools, pod.pool())
         .filter(|pool| was.1 == pool.uid());
     // Who asks for all at once has them replaced so.
     let at_once = |pool: &&Arc<Object>| pool.at("/spec/updateStrategy/type") == "Recreate";
     if let Some(pool) = pool.filter(|pool| state.scene.strict && leaves && !at_once(pool)) {
         let (with_claims, idle): (Vec<_>, Vec<_>) =
-            pods_of(&state.server, pool).partition(|pod| claimed(pod));
+            pods_of(&state.api_server, pool).partition(|pod| claimed(pod));
         let left = idle.iter().filter(|pod| available(pod)).count();
         let least = Bounds::of(pool).least_beside(with_claims.len());
-        if left.saturating_add(taken_since) < least {
+        let bindings_since = decision.map_or(usize::MAX, |decision| state.ghost.bindings - decision.bindings);
+        if left.saturating_add(bindings_since) < least {
             return breach(
                 "I4",
                 format!("without pod {name} only {left} are available, fewer than {least}"),

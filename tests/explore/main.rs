@@ -1,4 +1,4 @@
-//! The operator's own planner, index and tasks, against a model of the API server in which everything that can go wrong
+//! The operator's own index, planner, controllers and requests, against a model of the API server in which everything that can go wrong
 //! does: every order of events, lost answers, crashes and other operators. Small worlds are searched through; larger
 //! ones are walked at random.
 
@@ -11,12 +11,12 @@
 )]
 
 mod action;
+mod api_server;
 mod bounds;
 mod claims;
 mod given;
 mod goal;
 mod key;
-mod lab;
 mod laws;
 mod object;
 mod operator;
@@ -25,7 +25,7 @@ mod request;
 mod scene;
 mod scenes;
 mod search;
-mod server;
+mod send;
 mod state;
 mod story;
 mod suites;

@@ -83,7 +83,7 @@ impl Object {
         &self.phase
     }
 
-    /// Somebody wants the pod replaced.
+    /// A user wants the pod replaced.
     pub fn is_to_be_evicted(&self) -> bool {
         !label(&self.value, "evict").is_empty()
     }

@@ -1,9 +1,7 @@
-//! One operator: its index, the events on their way to it, what it has to look at, and its tasks.
+//! One operator: its index, the events on their way to it, what it has to reconcile, and its requests in flight.
 
-use crate::lab::{self, Answered, Bench, Met, Outcome};
+use crate::api_server::{ApiServer, Event, Kind};
 use crate::object::Object;
-use crate::request::{Answer, Request};
-use crate::server::{Event, Kind, Server};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -13,57 +11,73 @@ use std::time::Instant;
 use warmpool::cache::expectations::EXPECTATION_TIMEOUT;
 use warmpool::cache::index::Index;
 use warmpool::cache::reconcile_request::ReconcileRequest;
-use warmpool::cache::shared::KINDS;
+use warmpool::cache::request_queue::Sent;
+use warmpool::cache::snapshot::{RevisionProgress, SandboxRead};
 use warmpool::cache::watch::{Indexed, take_over_list};
-use warmpool::executor::task::Task;
+use warmpool::cache::watch_progress::WatchProgress;
+use warmpool::controllers::commit::Committed;
+use warmpool::controllers::{claim, failed_writes, pool};
 use warmpool::model::Key;
+use warmpool::model::request::{Outcome, Request, RevisionStep};
+use warmpool::model::retry::ObjectWrite;
 use warmpool::model::stored::{StoredClaim, StoredPod, StoredPool, StoredRevision};
+use warmpool::telemetry::metrics::Metrics;
 
-/// An object that is to be looked at again.
+thread_local! {
+    static METRICS: Metrics = Metrics::default();
+}
+
+/// What is to be reconciled.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Due {
     Pool(String),
     Claim(String),
-}
-
-impl Due {
-    fn trigger(&self) -> ReconcileRequest {
-        match self {
-            Self::Pool(name) => ReconcileRequest::Pool(Key::new("default", name)),
-            Self::Claim(name) => ReconcileRequest::Claim(Key::new("default", name)),
-        }
-    }
+    FailedWrites,
 }
 
 impl From<ReconcileRequest> for Due {
-    fn from(trigger: ReconcileRequest) -> Self {
-        match trigger {
+    fn from(request: ReconcileRequest) -> Self {
+        match request {
             ReconcileRequest::Pool(key) => Self::Pool(key.name),
             ReconcileRequest::Claim(key) => Self::Claim(key.name),
+            ReconcileRequest::FailedWrites => Self::FailedWrites,
         }
     }
 }
 
-/// A request under way, with its answer once the API server has carried it out.
+/// What a request was decided on.
 #[derive(Clone, Debug)]
-pub struct Open {
-    pub number: usize,
-    pub request: Request,
-    pub answer: Option<Answer>,
+pub struct Decision {
+    pub at: Timestamp,
+    /// The index after the decision.
+    pub known: Arc<Index>,
+    /// Bindings that the API server had made by then.
+    pub bindings: usize,
 }
 
-/// A task under way.
+/// A request that was sent, and its outcome once the API server has served it.
 #[derive(Clone, Debug)]
-pub struct Running {
-    pub task: Task,
-    /// What the task met at its start.
-    pub begun: Met,
-    pub answers: Vec<Answered>,
-    pub open: Vec<Open>,
-    /// The claim that is not looked at again before the end of the task.
-    pub holds: Option<String>,
-    /// Bindings that the API server had carried out when the task was started.
-    pub bindings_before: usize,
+pub struct InFlight {
+    pub sent: Sent,
+    /// How far the watches had got when it was sent.
+    pub before: WatchProgress,
+    pub decision: Decision,
+    pub outcome: Option<Outcome>,
+}
+
+impl InFlight {
+    pub fn request(&self) -> &Request {
+        &self.sent.request
+    }
+}
+
+/// The request changes nothing.
+pub fn is_read(request: &Request) -> bool {
+    match request {
+        Request::ReadPod(_) | Request::ReadLostPod(..) | Request::ReadClaim(_) => true,
+        Request::Revision(request) => matches!(request.step, RevisionStep::Read { .. }),
+        _ => false,
+    }
 }
 
 /// What the operator's steps need to know of the world.
@@ -74,42 +88,35 @@ pub struct Moment {
     pub bindings: usize,
 }
 
+/// The operator after a decision, and what follows.
+struct Decided {
+    index: Index,
+    committed: Committed,
+    sent: Vec<Sent>,
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct Operator {
     pub index: Arc<Index>,
     /// Events not delivered yet, of each kind that has been listed.
     pub inbox: BTreeMap<Kind, VecDeque<Event>>,
     pub due: BTreeSet<Due>,
-    pub wakes: BTreeMap<Due, Timestamp>,
-    pub running: Vec<Arc<Running>>,
-    /// How often own writes have been unseen for too long: each time is that much later than the one before.
-    settled: u32,
-    /// What a look at it would start something for, as far as that is known and nothing has changed since.
+    wakes: BTreeMap<Due, Timestamp>,
+    pub in_flight: Vec<Arc<InFlight>>,
+    /// Writes on pods that failed and may be sent again. The decision stays the same.
+    pub failed: Vec<Arc<InFlight>>,
+    /// What a reconcile sends a request for, as far as that is known and nothing has changed since.
     busy: BTreeSet<Due>,
 }
 
 impl Operator {
-    fn synced(&self) -> usize {
-        // PodTemplates, of which there are none, are listed at once.
-        self.inbox.len() + (KINDS - Kind::ALL.len())
-    }
-
     /// The index, to be changed.
     fn index_mut(&mut self) -> &mut Index {
         self.busy.clear();
         Arc::make_mut(&mut self.index)
     }
 
-    fn bench(&mut self, moment: Moment) -> Bench<'_> {
-        self.busy.clear();
-        Bench {
-            synced: self.synced(),
-            index: Arc::make_mut(&mut self.index),
-            now: moment.now,
-            seed: moment.seed,
-        }
-    }
-
+    /// Every watch has listed. PodTemplates, of which there are none, are listed at once.
     pub fn is_up(&self) -> bool {
         self.inbox.len() == Kind::ALL.len()
     }
@@ -118,14 +125,52 @@ impl Operator {
         self.due.extend(to_reconcile.into_iter().map(Due::from));
     }
 
-    /// A complete list of a kind. What was on its way is never told.
-    pub fn list(&mut self, kind: Kind, server: &Server) {
+    /// When time alone has something to be reconciled.
+    pub fn wakes(&self) -> impl Iterator<Item = (&Due, Timestamp)> {
+        let expectations = &self.index.expectations;
+        let none_failed =
+            expectations.failed_writes().is_empty() && expectations.failed_creations().is_empty();
+        let wakes = self.wakes.iter().map(|(due, at)| (due, *at));
+        wakes.filter(move |(due, _)| **due != Due::FailedWrites || !none_failed)
+    }
+
+    /// A request for this object failed and is due again.
+    pub fn retries(&self, due: &Due) -> bool {
+        let index = &self.index;
+        let key = |name: &String| Key::new("default", name);
+        let failed = |write: &ObjectWrite| write.tries.is_some();
+        match due {
+            Due::Pool(name) => index
+                .pool(&key(name))
+                .and_then(|pool| index.pool_memory(&pool))
+                .is_some_and(|memory| {
+                    let revision = &memory.revision_request;
+                    memory.status_write.as_ref().is_some_and(failed)
+                        || matches!(
+                            revision,
+                            RevisionProgress::Failed(..) | RevisionProgress::TrimFailed(_)
+                        )
+                }),
+            Due::Claim(name) => index
+                .claim(&key(name))
+                .and_then(|claim| index.claim_memory(&claim))
+                .is_some_and(|memory| {
+                    let mut reads = memory.reads.values();
+                    memory.write.as_ref().is_some_and(failed)
+                        || reads.any(|read| matches!(read, SandboxRead::Again(_)))
+                }),
+            Due::FailedWrites => true,
+        }
+    }
+
+    /// A complete list of a kind. Events that were on their way never arrive.
+    pub fn list(&mut self, kind: Kind, api_server: &ApiServer) {
         let index = self.index_mut();
         match kind {
-            Kind::Pools => take_over_list(index, listed::<StoredPool>(server, kind)),
-            Kind::Claims => take_over_list(index, listed::<StoredClaim>(server, kind)),
-            Kind::Pods => take_over_list(index, listed::<StoredPod>(server, kind)),
-            Kind::Revisions => take_over_list(index, listed::<StoredRevision>(server, kind)),
+            Kind::Pools => take_over_list(index, listed::<StoredPool>(api_server, kind)),
+            Kind::Claims => take_over_list(index, listed::<StoredClaim>(api_server, kind)),
+            Kind::Pods => take_over_list(index, listed::<StoredPod>(api_server, kind)),
+            Kind::Revisions => take_over_list(index, listed::<StoredRevision>(api_server, kind)),
         }
         self.inbox.insert(kind, VecDeque::new());
         if self.is_up() {
@@ -141,41 +186,18 @@ impl Operator {
         };
         let index = self.index_mut();
         let to_reconcile = match kind {
-            Kind::Pools => told(index, &event, StoredPool::apply),
-            Kind::Claims => told(index, &event, |claim: &StoredClaim, index, _| {
-                index.apply_claim(claim, true, now)
+            Kind::Pools => show(index, &event, StoredPool::apply),
+            // The watch takes the time from the clock.
+            Kind::Claims => show(index, &event, |claim: &StoredClaim, index, live| {
+                if index.knows_claim(claim) {
+                    return Vec::new();
+                }
+                index.apply_claim(claim, live, now)
             }),
-            Kind::Pods => told(index, &event, StoredPod::apply),
-            Kind::Revisions => told(index, &event, StoredRevision::apply),
+            Kind::Pods => show(index, &event, StoredPod::apply),
+            Kind::Revisions => show(index, &event, StoredRevision::apply),
         };
         self.note(to_reconcile);
-    }
-
-    /// Looks at one object, unless that starts any task but those `left_out`. Answers the tasks that it started.
-    pub fn look_if_idle(
-        &mut self,
-        due: &Due,
-        moment: Moment,
-        left_out: impl Fn(&Task) -> bool,
-    ) -> Option<Vec<Task>> {
-        if self.busy.contains(due) {
-            return None;
-        }
-        let mut index = Index::clone(&self.index);
-        let bench = Bench {
-            index: &mut index,
-            synced: self.synced(),
-            now: moment.now,
-            seed: moment.seed,
-        };
-        let outcome = lab::reconcile(bench, &due.trigger());
-        if !outcome.started.iter().chain(&outcome.awaited).all(left_out) {
-            self.busy.insert(due.clone());
-            return None;
-        }
-        self.busy.clear();
-        self.index = Arc::new(index);
-        Some(self.follow(due, outcome, moment))
     }
 
     /// Time has passed: what was waited for may be due.
@@ -188,106 +210,145 @@ impl Operator {
         self.wakes = asleep;
     }
 
-    /// Looks at one object. Answers the tasks that it started.
-    pub fn reconcile(&mut self, due: &Due, moment: Moment) -> Vec<Task> {
-        let outcome = lab::reconcile(self.bench(moment), &due.trigger());
-        self.follow(due, outcome, moment)
+    fn decide(&self, due: &Due, moment: Moment) -> Decided {
+        let mut index = Index::clone(&self.index);
+        let key = |name: &String| Key::new("default", name);
+        let committed = match due {
+            _ if !self.is_up() => Committed::default(),
+            Due::Pool(name) => {
+                METRICS.with(|metrics| pool::decide(&mut index, &key(name), moment.now, moment.seed, metrics))
+            }
+            Due::Claim(name) => claim::decide(&mut index, &key(name), moment.now),
+            Due::FailedWrites => failed_writes::decide(&mut index, moment.now),
+        };
+        let sent = next_requests(&mut index);
+        Decided {
+            index,
+            committed,
+            sent,
+        }
     }
 
-    /// What follows from a look at an object.
-    fn follow(&mut self, due: &Due, mut outcome: Outcome, moment: Moment) -> Vec<Task> {
+    /// Reconciles one object. Returns the requests that it sent.
+    pub fn reconcile(&mut self, due: &Due, moment: Moment) -> Vec<Request> {
+        let decided = self.decide(due, moment);
+        self.commit(due, decided, moment)
+    }
+
+    /// Reconciles one object, unless that sends any request but those `left_out`. Returns whether it did.
+    pub fn reconcile_if_idle(
+        &mut self,
+        due: &Due,
+        moment: Moment,
+        left_out: impl Fn(&Request) -> bool,
+    ) -> bool {
+        if self.busy.contains(due) {
+            return false;
+        }
+        let decided = self.decide(due, moment);
+        let is_idle = decided.sent.iter().all(|sent| left_out(&sent.request));
+        if is_idle {
+            self.commit(due, decided, moment);
+        } else {
+            self.busy.insert(due.clone());
+        }
+        is_idle
+    }
+
+    fn commit(&mut self, due: &Due, decided: Decided, moment: Moment) -> Vec<Request> {
+        self.busy.clear();
+        self.index = Arc::new(decided.index);
         self.due.remove(due);
         self.wakes.remove(due);
-        if let Some(next) = outcome.next {
+        if let Some(next) = decided.committed.next {
             self.wakes.insert(due.clone(), next);
         }
-        let mut started = outcome.started.clone();
-        if let (Some(task), Due::Claim(name)) = (outcome.awaited.take(), due) {
-            started.push(task.clone());
-            self.begin(task, Some(name.clone()), moment);
-        }
-        self.take_over(outcome, moment);
-        started
+        self.note(decided.committed.to_reconcile);
+        let requests = decided.sent.iter().map(|sent| sent.request.clone()).collect();
+        self.send(decided.sent, moment);
+        requests
     }
 
-    fn take_over(&mut self, outcome: Outcome, moment: Moment) {
-        self.note(outcome.to_reconcile);
-        for task in outcome.started {
-            self.begin(task, None, moment);
-        }
-    }
-
-    fn met(&self, moment: Moment) -> Met {
-        Met {
-            index: Arc::clone(&self.index),
-            now: moment.now,
-        }
-    }
-
-    fn begin(&mut self, task: Task, holds: Option<String>, moment: Moment) {
-        let running = Running {
-            task,
-            begun: self.met(moment),
-            answers: Vec::new(),
-            open: Vec::new(),
-            holds,
-            bindings_before: moment.bindings,
-        };
-        if running.task.waits() {
-            self.running.push(Arc::new(running));
-        } else {
-            self.go_on(running, moment);
+    fn send(&mut self, sent: Vec<Sent>, moment: Moment) {
+        for sent in sent {
+            let failed = self
+                .failed
+                .iter()
+                .position(|failed| is_same(failed.request(), &sent.request));
+            let decision = match failed {
+                Some(position) => self.failed.remove(position).decision.clone(),
+                None => Decision {
+                    at: moment.now,
+                    known: Arc::clone(&self.index),
+                    bindings: moment.bindings,
+                },
+            };
+            self.in_flight.push(Arc::new(InFlight {
+                before: self.index.watch_progress(),
+                sent,
+                decision,
+                outcome: None,
+            }));
         }
     }
 
-    /// Leads a task to its next requests, or to its end.
-    fn go_on(&mut self, mut running: Running, moment: Moment) {
-        let progress = lab::run(
-            self.bench(moment),
-            &running.begun,
-            &running.task,
-            &running.answers,
-        );
-        let mut known = std::mem::take(&mut running.open).into_iter().peekable();
-        for (number, request) in progress.open {
-            let open = known.next_if(|open| open.number == number).unwrap_or(Open {
-                number,
-                request,
-                answer: None,
-            });
-            running.open.push(open);
+    /// The outcome of a request in flight arrives.
+    pub fn take_over(&mut self, number: usize, outcome: Outcome, moment: Moment) {
+        let in_flight = self.in_flight.remove(number);
+        let may_follow = outcome.is_err();
+        let index = self.index_mut();
+        index.requests.answered(&in_flight.sent);
+        let to_reconcile = index.take_over(in_flight.request(), outcome, in_flight.before, moment.now);
+        let sent = next_requests(index);
+        self.note(to_reconcile);
+        if may_follow {
+            self.failed.push(in_flight);
         }
-        if !progress.done {
-            self.running.push(Arc::new(running));
-        }
-        self.take_over(progress.outcome, moment);
+        let index = Arc::make_mut(&mut self.index);
+        self.failed.retain(|failed| is_expected(index, failed.request()));
+        self.send(sent, moment);
     }
 
-    /// The answer to a request of a task arrives.
-    pub fn answer(&mut self, task: usize, open: usize, answer: Answer, moment: Moment) {
-        let mut running = Running::clone(&self.running.remove(task));
-        let open = running.open.remove(open);
-        running.answers.push(Answered {
-            number: open.number,
-            answer,
-            met: self.met(moment),
-        });
-        self.go_on(running, moment);
+    /// A write was answered long ago and the watch has not shown it.
+    pub fn has_overdue(&self) -> bool {
+        !self.index.expectations.clone().overdue(late()).is_empty()
     }
 
-    /// The wait of a task is over.
-    pub fn wake(&mut self, task: usize, moment: Moment) {
-        let running = Running::clone(&self.running.remove(task));
-        self.go_on(running, moment);
-    }
-
-    /// Own writes have been unseen for too long.
-    pub fn settle(&mut self, moment: Moment) {
-        self.settled += 1;
-        let late = Instant::now() + self.settled * EXPECTATION_TIMEOUT;
-        for pod in self.index_mut().expectations.overdue(late) {
-            self.begin(Task::LiveRead { pod }, None, moment);
+    /// Reads the pods with a write that the watch has not shown in time.
+    pub fn read_overdue(&mut self, moment: Moment) {
+        let index = self.index_mut();
+        for pod in index.expectations.overdue(late()) {
+            index.requests.push(Request::ReadPod(pod), true);
         }
+        let sent = next_requests(index);
+        self.send(sent, moment);
+    }
+}
+
+/// When every write that was answered by now is overdue.
+fn late() -> Instant {
+    Instant::now() + EXPECTATION_TIMEOUT
+}
+
+fn next_requests(index: &mut Index) -> Vec<Sent> {
+    std::iter::from_fn(|| index.requests.take_next()).collect()
+}
+
+/// The second request sends the write of the first again.
+fn is_same(first: &Request, second: &Request) -> bool {
+    match (first, second) {
+        (Request::WritePod(first), Request::WritePod(second)) => Arc::ptr_eq(first, second),
+        (Request::CreatePod(first), Request::CreatePod(second)) => Arc::ptr_eq(first, second),
+        _ => false,
+    }
+}
+
+/// The index still expects the write of a request.
+fn is_expected(index: &mut Index, request: &Request) -> bool {
+    match request {
+        Request::WritePod(write) => index.expectations.of(write).is_some(),
+        Request::CreatePod(creation) => index.expectations.creation(&creation.pod).is_some(),
+        _ => false,
     }
 }
 
@@ -295,11 +356,11 @@ fn decoded<K: DeserializeOwned>(object: &Object) -> K {
     serde_json::from_str(&object.text).unwrap()
 }
 
-fn listed<K: DeserializeOwned>(server: &Server, kind: Kind) -> Vec<K> {
-    server.list(kind).map(|object| decoded(object)).collect()
+fn listed<K: DeserializeOwned>(api_server: &ApiServer, kind: Kind) -> Vec<K> {
+    api_server.list(kind).map(|object| decoded(object)).collect()
 }
 
-fn told<K: Indexed>(
+fn show<K: Indexed>(
     index: &mut Index,
     event: &Event,
     apply: impl Fn(&K, &mut Index, bool) -> Vec<ReconcileRequest>,

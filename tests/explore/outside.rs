@@ -1,69 +1,71 @@
 //! What others do: kubelets, the garbage collector and users.
 
 use crate::action::Action;
-use crate::server::Kind;
+use crate::api_server::Kind;
 use crate::state::State;
 use serde_json::{Value, json};
 
 impl State {
     /// What others than operators do; `None` when `action` is none of that, or cannot happen now.
     pub fn outside(&mut self, action: &Action, now: &str) -> Option<()> {
-        let server = &mut self.server;
+        let api_server = &mut self.api_server;
         let condition =
             |status: &str| json!([{"type": "Ready", "status": status, "lastTransitionTime": now}]);
         match action {
-            Action::Ready(name) => server.edit(Kind::Pods, name, |pod| {
+            Action::Ready(name) => api_server.edit(Kind::Pods, name, |pod| {
                 pod["spec"]["nodeName"] = json!("node");
                 let ready = condition("True");
                 pod["status"] = json!({"phase": "Running", "podIP": "10.0.0.1", "conditions": ready});
             }),
             Action::Unready(name) => {
                 self.left.unready = self.left.unready.checked_sub(1)?;
-                server.edit(Kind::Pods, name, |pod| {
+                api_server.edit(Kind::Pods, name, |pod| {
                     pod["status"]["conditions"] = condition("False")
                 });
             }
             Action::Hang(name) => {
                 self.left.hangs = self.left.hangs.checked_sub(1)?;
-                server.edit(Kind::Pods, name, |pod| {
+                api_server.edit(Kind::Pods, name, |pod| {
                     pod["metadata"]["labels"]["hangs"] = json!("yes");
                 });
             }
             Action::Die(name) => {
                 self.left.deaths = self.left.deaths.checked_sub(1)?;
                 // Ready stays as it was, as on what the pod garbage collector marks so.
-                server.edit(Kind::Pods, name, |pod| pod["status"]["phase"] = json!("Failed"));
+                api_server.edit(Kind::Pods, name, |pod| pod["status"]["phase"] = json!("Failed"));
             }
-            Action::Admit(name) => server.edit(Kind::Pods, name, |pod| {
+            Action::Admit(name) => api_server.edit(Kind::Pods, name, |pod| {
                 pod["metadata"]["labels"]["admitted"] = json!("yes");
             }),
             Action::Revoke(name) => {
                 self.left.unready = self.left.unready.checked_sub(1)?;
-                server.edit(Kind::Pods, name, |pod| {
+                api_server.edit(Kind::Pods, name, |pod| {
                     pod["metadata"]["labels"]["admitted"] = json!("no");
                 });
             }
-            Action::Release(name) => server.edit(Kind::Pods, name, |pod| {
+            Action::Release(name) => api_server.edit(Kind::Pods, name, |pod| {
                 pod["metadata"]["labels"]["hold"] = json!("no");
             }),
             Action::End(name) => {
-                server.get(Kind::Pods, name).filter(|pod| pod.terminating())?;
-                server.end(Kind::Pods, name.clone());
+                api_server.get(Kind::Pods, name).filter(|pod| pod.terminating())?;
+                api_server.end(Kind::Pods, name.clone());
             }
             Action::Finish(kind, name) => {
-                server.get(*kind, name).filter(|object| object.terminating())?;
-                server.end(*kind, name.clone());
+                api_server
+                    .get(*kind, name)
+                    .filter(|object| object.terminating())?;
+                api_server.end(*kind, name.clone());
             }
             Action::Collect(name) => {
-                let pod = server.get(Kind::Pods, name)?;
-                server.is_orphan(pod).then_some(())?;
-                server.delete(Kind::Pods, name.clone(), now);
+                let pod = api_server.get(Kind::Pods, name)?;
+                api_server.is_orphan(pod).then_some(())?;
+                api_server.delete(Kind::Pods, name.clone(), now);
             }
             Action::Claim => {
                 let (name, spec) = self.left.claims.first()?.clone();
-                server.get(Kind::Claims, &name).is_none().then_some(())?;
+                api_server.get(Kind::Claims, &name).is_none().then_some(())?;
                 self.left.claims = &self.left.claims[1..];
-                server.create(
+                api_server.create(
                     Kind::Claims,
                     json!({"metadata": {"name": name}, "spec": spec}),
                     now,
@@ -71,41 +73,41 @@ impl State {
             }
             Action::Unclaim(name) => {
                 self.left.unclaims = self.left.unclaims.checked_sub(1)?;
-                server.delete(Kind::Claims, name.clone(), now);
+                api_server.delete(Kind::Claims, name.clone(), now);
             }
             Action::Edit => {
                 let (pool, edit) = self.left.edits.first()?;
                 self.left.edits = &self.left.edits[1..];
                 match edit {
-                    Value::Null => server.delete(Kind::Pools, pool.to_string(), now),
-                    Value::Bool(_) if server.get(Kind::Pools, pool).is_none() => {
-                        server.create(Kind::Pools, self.scene.object(pool), now);
+                    Value::Null => api_server.delete(Kind::Pools, pool.to_string(), now),
+                    Value::Bool(_) if api_server.get(Kind::Pools, pool).is_none() => {
+                        api_server.create(Kind::Pools, self.scene.object(pool), now);
                     }
                     Value::Bool(_) => {}
-                    change => server.edit(Kind::Pools, pool, |pool| {
+                    change => api_server.edit(Kind::Pools, pool, |pool| {
                         json_patch::merge(&mut pool["spec"], change);
                     }),
                 }
             }
             Action::Evict(name) => {
                 self.left.evictions = self.left.evictions.checked_sub(1)?;
-                server.edit(Kind::Pods, name, |pod| {
+                api_server.edit(Kind::Pods, name, |pod| {
                     pod["metadata"]["labels"]["warmpool.dev/evict"] = json!("true");
                 });
             }
             Action::Remove(name) => {
                 self.left.removals = self.left.removals.checked_sub(1)?;
-                server.delete(Kind::Pods, name.clone(), now);
+                api_server.delete(Kind::Pods, name.clone(), now);
             }
             Action::Prune(name) => {
                 self.left.prunes = self.left.prunes.checked_sub(1)?;
-                server.delete(Kind::Revisions, name.clone(), now);
+                api_server.delete(Kind::Revisions, name.clone(), now);
             }
             Action::Forbid => {
                 self.left.quotas = self.left.quotas.checked_sub(1)?;
-                server.quota = true;
+                api_server.quota = true;
             }
-            Action::Allow => server.quota = false,
+            Action::Allow => api_server.quota = false,
             _ => return None,
         }
         Some(())

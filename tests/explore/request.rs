@@ -1,7 +1,7 @@
-//! Requests and answers, between the HTTP that the operator speaks and what the model of the API server decides on.
+//! HTTP requests and answers, as far as the model of the API server decides on them.
 
+use crate::api_server::Kind;
 use crate::object::Object;
-use crate::server::Kind;
 use http::Method;
 use serde_json::{Value, json};
 use std::fmt;
@@ -18,7 +18,7 @@ pub enum Verb {
 
 /// A request of the operator.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Request {
+pub struct HttpRequest {
     pub verb: Verb,
     pub kind: Kind,
     pub name: String,
@@ -27,14 +27,13 @@ pub struct Request {
     pub body: Value,
 }
 
-impl Request {
-    /// `None` for what the model leaves out: events.
-    pub fn read(method: &Method, path: &str, content_type: &str, body: &[u8]) -> Option<Self> {
+impl HttpRequest {
+    pub fn read(method: &Method, path: &str, content_type: &str, body: &[u8]) -> Self {
         let mut parts = path.split('/').skip_while(|part| *part != "namespaces").skip(2);
-        let kind = Kind::of(parts.next()?)?;
+        let kind = parts.next().and_then(Kind::of).expect("the model knows the kind");
         let body: Value = serde_json::from_slice(body).unwrap_or_default();
-        let name = parts.next().map(ToString::to_string);
-        let name = name.or_else(|| Some(body["metadata"]["name"].as_str()?.to_string()))?;
+        let name = parts.next().or_else(|| body["metadata"]["name"].as_str());
+        let name = name.expect("the object has a name").to_string();
         let verb = match (method.as_str(), content_type) {
             ("GET", _) => Verb::Get,
             ("POST", _) => Verb::Create,
@@ -43,17 +42,17 @@ impl Request {
             ("PATCH", "application/merge-patch+json") => Verb::MergePatch,
             _ => panic!("the model knows no {method} of {content_type}"),
         };
-        Some(Self {
+        Self {
             verb,
             kind,
             name,
             status: parts.next() == Some("status"),
             body,
-        })
+        }
     }
 }
 
-impl fmt::Display for Request {
+impl fmt::Display for HttpRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match (self.verb, self.kind, self.status) {
             (Verb::Get, ..) => "read",
@@ -91,13 +90,13 @@ pub fn one_of(kind: Kind) -> &'static str {
 
 /// What the API server answers.
 #[derive(Clone, Debug)]
-pub struct Answer {
-    /// HTTP status; 0 when the connection broke instead.
+pub struct HttpAnswer {
+    /// HTTP status.
     pub code: u16,
     pub body: Arc<Object>,
 }
 
-impl Answer {
+impl HttpAnswer {
     pub fn object(object: &Arc<Object>) -> Self {
         Self {
             code: 200,
@@ -113,14 +112,6 @@ impl Answer {
         Self {
             code,
             body: Object::new(status),
-        }
-    }
-
-    /// The answer, or perhaps the request, was lost.
-    pub fn lost() -> Self {
-        Self {
-            code: 0,
-            ..Self::refusal(0, "")
         }
     }
 }

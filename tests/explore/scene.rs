@@ -1,11 +1,11 @@
 //! Small worlds: the pool they begin with, and how many disturbances of each kind may come.
 
+use crate::api_server::{ApiServer, Kind};
 use crate::operator::Operator;
 use crate::search::RESTLESS;
-use crate::server::{Kind, Server};
 use crate::state::State;
 use serde_json::{Value, json};
-use warmpool::executor::task::Task;
+use warmpool::model::request::Request;
 
 /// What may still come from outside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub struct Scene {
     /// Pools and their specs. The first is `pl`.
     pub pools: Vec<(&'static str, Value)>,
     pub left: Left,
-    /// A request that was given up may be carried out at any later time.
+    /// A request that was given up may be served at any later time.
     pub late: bool,
     /// Time passes also while something else can still happen.
     pub hasty: bool,
@@ -61,22 +61,22 @@ pub struct Scene {
     pub lingering: bool,
     /// The second pool has not the label of the first.
     pub apart: bool,
-    /// Kinds of whose events an operator is told at any later time, and not at once.
+    /// Kinds whose events reach an operator at any later time, and not at once.
     pub lagging: &'static [Kind],
-    /// The status of the pool is written at the moment it is planned: it decides nothing here.
+    /// The status of a pool is written at the moment it is planned: it decides nothing here.
     pub quiet: bool,
-    /// Nothing happens between the carrying out of a request and its answer.
+    /// Nothing happens between the serving of a request and its answer.
     pub prompt: bool,
-    /// What is read may have changed before its reader is told.
+    /// What is read may change before the answer arrives.
     pub slow_reads: bool,
     /// One operator, and nothing but that and claims takes sandboxes away: budgets hold at every moment.
     pub strict: bool,
 }
 
 impl Scene {
-    /// The task is none of what happens later: what it would write is written as it is planned.
-    pub fn has_written(&self, task: &Task) -> bool {
-        self.quiet && matches!(task, Task::PublishPool { .. })
+    /// The request is served at the moment it is sent.
+    pub fn has_written(&self, request: &Request) -> bool {
+        self.quiet && matches!(request, Request::WritePool(_))
     }
 
     /// A pool `pl` with the label `lang: any` that keeps `replicas` warm, one operator, and nothing that disturbs.
@@ -154,21 +154,21 @@ impl Scene {
     pub fn begin(&'static self) -> State {
         let mut state = State {
             scene: self,
-            server: Server::default(),
+            api_server: ApiServer::default(),
             operators: vec![Operator::default()],
             late: Vec::new(),
             left: Left::default(),
-            seconds: 0,
+            milliseconds: 0,
             ghost: crate::laws::Ghost::default(),
         };
-        state.server.nodeless = self.nodeless;
-        state.server.lingering = self.lingering;
+        state.api_server.nodeless = self.nodeless;
+        state.api_server.lingering = self.lingering;
         for (name, _) in &self.pools {
             state
-                .server
+                .api_server
                 .create(Kind::Pools, self.object(name), &state.now().to_string());
         }
-        state.server.news.clear();
+        state.api_server.news.clear();
         state = rest(state);
         state.operators.resize_with(self.operators, Operator::default);
         state = rest(state);

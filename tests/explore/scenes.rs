@@ -1,7 +1,7 @@
 //! The small worlds that are searched through. Each is there for what may happen in it.
 
+use crate::api_server::Kind;
 use crate::scene::Scene;
-use crate::server::Kind;
 use serde_json::{Value, json};
 
 const PODS_AND_CLAIMS: &[Kind] = &[Kind::Pods, Kind::Claims];
@@ -29,7 +29,7 @@ pub fn image(image: &str) -> Value {
     json!({"template": {"spec": {"containers": [{"name": "sandbox", "image": image}]}}})
 }
 
-/// The handler of preDelete is a label that the template gives and that somebody changes later.
+/// The handler of preDelete is a label that the template gives and that a user changes later.
 pub fn pre_delete() -> Value {
     json!({
         "lifecycle": {"preDelete": {"labelsHandler": {"hold": "yes"}}},
@@ -147,7 +147,7 @@ pub fn two_claims_that_fill_a_pool() -> &'static Scene {
     })
 }
 
-/// The pool is the first that the new operator is told of.
+/// The pool is the first that the new operator lists.
 pub fn an_edit_and_a_crash() -> &'static Scene {
     binding("an edit and a crash", 2, |scene| {
         scene.pool(json!({"capacity": {"maxTotal": 2}}));
@@ -169,7 +169,7 @@ pub fn a_claim_and_a_quota() -> &'static Scene {
     })
 }
 
-/// What is told last of a revision may be that it was stored.
+/// The last event of a revision may be that it was stored.
 pub fn two_edits_and_a_deleted_revision() -> &'static Scene {
     Scene::new("two edits and a deleted revision", 0).with(|scene| {
         scene.pool(json!({"revisionHistoryLimit": 0}));

@@ -120,9 +120,9 @@ fn restless<'a>(courses: &HashMap<u128, u128>, ways: &'a HashMap<u128, Way>) -> 
 }
 
 /// These actions, and the undisturbed course after them once around.
-fn circle(begin: &State, mut told: Vec<Action>) -> Story {
+fn circle(begin: &State, mut actions: Vec<Action>) -> Story {
     let mut state = begin.clone();
-    for action in &told {
+    for action in &actions {
         state
             .happen(action)
             .expect("it is enabled")
@@ -135,10 +135,10 @@ fn circle(begin: &State, mut told: Vec<Action>) -> Story {
             .happen(&action)
             .expect("it is enabled")
             .expect("no law is broken");
-        told.push(action);
+        actions.push(action);
     }
     let (law, what) = ("I8", "a course comes to no rest".to_string());
-    Story::new(begin, told, Breach { law, what })
+    Story::new(begin, actions, Breach { law, what })
 }
 
 fn steps(way: &Way) -> impl Iterator<Item = &Arc<Step>> {
@@ -146,9 +146,9 @@ fn steps(way: &Way) -> impl Iterator<Item = &Arc<Step>> {
 }
 
 fn actions(way: &Way) -> Vec<Action> {
-    let mut actions: Vec<_> = steps(way).map(|step| step.action.clone()).collect();
-    actions.reverse();
-    actions
+    let mut found: Vec<_> = steps(way).map(|step| step.action.clone()).collect();
+    found.reverse();
+    found
 }
 
 fn expand_all(layer: &[Open], threads: usize) -> Vec<Found> {
@@ -185,11 +185,7 @@ fn expand(open: &Open) -> Vec<Found> {
     let undisturbed = state.undisturbed();
     let mut all: Vec<_> = state.enabled();
     // What happens by itself only when nothing else does is no disturbance there.
-    all.extend(
-        undisturbed
-            .clone()
-            .filter(|action| !action.is_course() && !all.contains(action)),
-    );
+    all.extend(undisturbed.clone().filter(|action| !all.contains(action)));
     let mut next: Vec<_> = all
         .iter()
         .filter_map(|action| {

@@ -1,44 +1,51 @@
 //! A world at one moment, and what may happen next.
 
 use crate::action::Action;
+use crate::api_server::{ApiServer, Kind};
 use crate::laws::{self, Breach, Ghost, breach};
-use crate::operator::{Due, Moment, Open, Operator, Running};
-use crate::request::{Answer, Request, Verb};
+use crate::operator::{Due, InFlight, Moment, Operator, is_read};
+use crate::request::HttpRequest;
 use crate::scene::{Left, Scene};
 use crate::search::RESTLESS;
-use crate::server::{Kind, Server};
+use crate::send;
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
-use warmpool::executor::task::Task;
+use warmpool::model::request::{Outcome, Request};
+use warmpool::model::retry::RETRY_DELAY;
 
 #[derive(Clone, Debug)]
 pub struct State {
     pub scene: &'static Scene,
-    pub server: Server,
+    pub api_server: ApiServer,
     pub operators: Vec<Operator>,
-    /// Requests whose sender has given them up, and that may still be carried out.
-    pub late: Vec<Request>,
+    /// Requests whose sender has given them up, and that may still be served.
+    pub late: Vec<HttpRequest>,
     pub left: Left,
-    pub seconds: i64,
+    pub milliseconds: i64,
     pub ghost: Ghost,
 }
 
 /// When every world begins: with the year 2026.
 const BEGIN: Timestamp = Timestamp::constant(1_767_225_600, 0);
 /// Moments later than this are not waited for.
-const SOON: i64 = 3600;
+const SOON: SignedDuration = SignedDuration::from_hours(1);
 
 impl State {
     pub fn now(&self) -> Timestamp {
         BEGIN
-            .checked_add(SignedDuration::from_secs(self.seconds))
+            .checked_add(SignedDuration::from_millis(self.milliseconds))
             .unwrap()
+    }
+
+    /// The time as the API server writes it.
+    fn api_server_time(&self) -> String {
+        Timestamp::new(self.now().as_second(), 0).unwrap().to_string()
     }
 
     pub fn moment(&self) -> Moment {
         Moment {
             now: self.now(),
-            seed: self.server.seed(),
+            seed: self.api_server.seed(),
             bindings: self.ghost.bindings,
         }
     }
@@ -47,31 +54,25 @@ impl State {
     pub fn course(&self) -> Vec<Action> {
         let mut actions = Vec::new();
         for (o, operator) in self.operators.iter().enumerate() {
-            for (t, task) in operator.running.iter().enumerate() {
-                for (r, open) in task.open.iter().enumerate() {
-                    actions.push(match open.answer {
-                        Some(_) => Action::Answer(o, t, r),
-                        None => Action::Serve(o, t, r),
-                    });
-                }
-            }
+            let in_flight = operator.in_flight.iter().enumerate();
+            actions.extend(in_flight.map(|(r, in_flight)| match in_flight.outcome {
+                Some(_) => Action::Answer(o, r),
+                None => Action::Serve(o, r),
+            }));
             let inboxes = operator.inbox.iter().filter(|(_, events)| !events.is_empty());
             actions.extend(inboxes.map(|(kind, _)| Action::Deliver(o, *kind)));
             let unlisted = Kind::ALL
                 .into_iter()
                 .filter(|kind| !operator.inbox.contains_key(kind));
             actions.extend(unlisted.map(|kind| Action::List(o, kind)));
-            actions.extend(
-                self.reconcilable(o)
-                    .into_iter()
-                    .map(|due| Action::Reconcile(o, due)),
-            );
+            let due = operator.due.iter().cloned();
+            actions.extend(due.map(|due| Action::Reconcile(o, due)));
         }
-        for pod in self.server.list(Kind::Pods) {
+        for pod in self.api_server.list(Kind::Pods) {
             let name = pod.name().to_string();
             if pod.terminating() {
                 actions.push(Action::End(name));
-            } else if self.server.is_orphan(pod) {
+            } else if self.api_server.is_orphan(pod) {
                 actions.push(Action::Collect(name));
             } else if !pod.ended() && !pod.ready() && !pod.is_broken() {
                 actions.push(Action::Ready(name));
@@ -82,18 +83,11 @@ impl State {
             }
         }
         for kind in [Kind::Pools, Kind::Claims] {
-            let going = self.server.list(kind).filter(|object| object.terminating());
+            let going = self.api_server.list(kind).filter(|object| object.terminating());
             actions.extend(going.map(|object| Action::Finish(kind, object.name().to_string())));
         }
-        for (o, operator) in self.operators.iter().enumerate() {
-            let waiting = operator
-                .running
-                .iter()
-                .enumerate()
-                .filter(|(_, t)| t.task.waits());
-            actions.extend(waiting.map(|(t, _)| Action::Wake(o, t)));
-        }
-        actions.extend(self.server.quota.then_some(Action::Allow));
+        actions.extend(self.is_retry_near().then_some(Action::Pass));
+        actions.extend(self.api_server.quota.then_some(Action::Allow));
         actions
     }
 
@@ -108,19 +102,17 @@ impl State {
                 actions.extend(behind.map(|(kind, _)| Action::Relist(o, *kind)));
             }
             if left.losses > 0 {
-                for (t, task) in operator.running.iter().enumerate() {
-                    actions.extend((0..task.open.len()).map(|r| Action::Lose(o, t, r)));
-                }
+                actions.extend((0..operator.in_flight.len()).map(|r| Action::Lose(o, r)));
             }
-            if left.stalls > 0 && !operator.index.expectations.is_empty() {
+            if left.stalls > 0 && operator.has_overdue() {
                 actions.push(Action::Settle(o));
             }
-            if left.crashes > 0 && (!operator.running.is_empty() || !operator.due.is_empty()) {
+            if left.crashes > 0 && (!operator.in_flight.is_empty() || !operator.due.is_empty()) {
                 actions.push(Action::Crash(o));
             }
         }
         actions.extend((0..self.late.len()).map(Action::ServeLate));
-        for pod in self.server.list(Kind::Pods).filter(|pod| !pod.terminating()) {
+        for pod in self.api_server.list(Kind::Pods).filter(|pod| !pod.terminating()) {
             let may = |count: u8, action: fn(String) -> Action| {
                 (count > 0 && !pod.ended()).then(|| action(pod.name().to_string()))
             };
@@ -137,35 +129,42 @@ impl State {
         }
         let next = left.claims.first();
         actions.extend(
-            next.filter(|(name, _)| self.server.get(Kind::Claims, name).is_none())
+            next.filter(|(name, _)| self.api_server.get(Kind::Claims, name).is_none())
                 .map(|_| Action::Claim),
         );
         if left.unclaims > 0 {
-            let claims = self.server.list(Kind::Claims);
+            let claims = self.api_server.list(Kind::Claims);
             actions.extend(claims.map(|claim| Action::Unclaim(claim.name().to_string())));
         }
-        if left.quotas > 0 && !self.server.quota {
+        if left.quotas > 0 && !self.api_server.quota {
             actions.push(Action::Forbid);
         }
         if left.prunes > 0 {
-            let revisions = self.server.list(Kind::Revisions);
+            let revisions = self.api_server.list(Kind::Revisions);
             actions.extend(revisions.map(|revision| Action::Prune(revision.name().to_string())));
         }
         if !left.edits.is_empty() {
             actions.push(Action::Edit);
         }
-        if (still || self.scene.hasty) && left.passes > 0 && self.wake_at().is_some() {
-            actions.push(Action::Pass);
-        }
+        let may_pass = (still || self.scene.hasty) && left.passes > 0 && !self.is_retry_near();
+        actions.extend((may_pass && self.next_wake().is_some()).then_some(Action::Pass));
         actions
     }
 
-    /// The next moment at which an operator wants to look at something.
-    fn wake_at(&self) -> Option<i64> {
-        let wakes = self.operators.iter().flat_map(|o| o.wakes.values());
-        let at = wakes.map(|at| at.duration_since(self.now()).as_secs() + 1).min();
-        at.filter(|seconds| *seconds < SOON)
-            .map(|seconds| self.seconds + seconds.max(1))
+    /// The next moment at which an operator has something to reconcile.
+    fn next_wake(&self) -> Option<Timestamp> {
+        let wakes = self.operators.iter().flat_map(Operator::wakes);
+        let at = wakes.map(|(_, at)| at).min();
+        at.filter(|at| at.duration_since(self.now()) < SOON)
+    }
+
+    /// The retry of a request is due in a moment. Other things may take longer than that.
+    fn is_retry_near(&self) -> bool {
+        let near = |at: Timestamp| at.duration_since(self.now()) <= RETRY_DELAY;
+        self.operators.iter().any(|operator| {
+            let mut wakes = operator.wakes();
+            wakes.any(|(due, at)| near(at) && operator.retries(due))
+        })
     }
 
     /// What happens when nobody disturbs and nothing fails. `None` at rest.
@@ -173,7 +172,7 @@ impl State {
         let first = self.course().into_iter().next();
         first
             .or_else(|| self.unseen())
-            .or_else(|| self.wake_at().map(|_| Action::Pass))
+            .or_else(|| self.next_wake().map(|_| Action::Pass))
     }
 
     /// What happens in the end although the operators are busy.
@@ -181,10 +180,10 @@ impl State {
         self.unseen().or_else(|| self.course().pop())
     }
 
-    /// Own writes of an operator are unseen, and half a minute later it reads live.
+    /// The watch has not shown the writes of an operator, and half a minute later it reads the pods.
     fn unseen(&self) -> Option<Action> {
-        let waits = |operator: &Operator| !operator.index.expectations.is_empty();
-        self.operators.iter().position(waits).map(Action::Settle)
+        let overdue = self.operators.iter().position(Operator::has_overdue);
+        overdue.map(Action::Settle)
     }
 
     /// The world after `action`; `None` when it cannot happen now.
@@ -197,86 +196,87 @@ impl State {
         Some(judged.map(|()| next))
     }
 
-    /// Lets `action` happen in this world, which is of no use any more when it cannot.
+    /// Lets `action` happen in this world, which is useless when it cannot.
     ///
     /// # Errors
     /// The law that it breaks.
     pub fn happen(&mut self, action: &Action) -> Option<Result<(), Breach>> {
-        let before = self.server.clone();
+        let before = self.api_server.clone();
         let moment = self.moment();
-        let now = moment.now.to_string();
+        let now = self.api_server_time();
         let mut judged = Ok(());
         match action {
             Action::Deliver(o, kind) => self.operators.get_mut(*o)?.deliver(*kind, moment.now),
-            Action::List(o, kind) => self.operators.get_mut(*o)?.list(*kind, &self.server),
+            Action::List(o, kind) => self.operators.get_mut(*o)?.list(*kind, &self.api_server),
             Action::Relist(o, kind) => {
                 self.left.relists = self.left.relists.checked_sub(1)?;
-                self.operators.get_mut(*o)?.list(*kind, &self.server);
+                self.operators.get_mut(*o)?.list(*kind, &self.api_server);
             }
             Action::Reconcile(o, due) => {
                 self.operators.get(*o)?.due.contains(due).then_some(())?;
-                let started = self.reconcile(*o, due);
-                judged = laws::planned(self.scene, &self.operators[*o], &started, moment.now);
-            }
-            Action::Serve(o, t, r) => {
-                let running = self.operators.get_mut(*o)?.running.get_mut(*t)?;
-                let running = Arc::make_mut(running);
-                let taken_since = self.ghost.bindings - running.bindings_before;
-                let known = Arc::clone(&running.begun.index);
-                let open = running.open.get_mut(*r).filter(|open| open.answer.is_none())?;
-                let request = open.request.clone();
-                let answer = self.server.serve(&request, &now);
-                open.answer = Some(answer.clone());
-                let prompt = self.scene.prompt || matches!(running.task, Task::PublishPool { .. });
-                judged = laws::served(self, &before, taken_since, Some(&known));
-                self.spread();
-                if prompt || request.verb == Verb::Get && !self.scene.slow_reads {
-                    let moment = self.moment();
-                    self.operators[*o].answer(*t, *r, answer, moment);
+                let sent = self.operators[*o].reconcile(due, moment);
+                self.write_statuses(*o);
+                if matches!(due, Due::Pool(_)) {
+                    judged = laws::planned(self.scene, &self.operators[*o], &sent, moment.now);
                 }
             }
-            Action::Answer(o, t, r) => {
-                let operator = self.operators.get_mut(*o)?;
-                let answer = operator.running.get(*t)?.open.get(*r)?.answer.clone()?;
-                operator.answer(*t, *r, answer, moment);
+            Action::Serve(o, r) => {
+                let in_flight = self.operators.get(*o)?.in_flight.get(*r)?;
+                let in_flight = Arc::clone(in_flight);
+                in_flight.outcome.is_none().then_some(())?;
+                let request = in_flight.request();
+                let outcome = send::serve(&mut self.api_server, request, &now);
+                judged = laws::served(self, &before, Some(&in_flight.decision));
+                self.spread();
+                let is_prompt = self.scene.prompt || matches!(request, Request::WritePool(_));
+                let moment = self.moment();
+                let operator = &mut self.operators[*o];
+                if is_prompt || is_read(request) && !self.scene.slow_reads {
+                    operator.take_over(*r, outcome, moment);
+                } else {
+                    Arc::make_mut(&mut operator.in_flight[*r]).outcome = Some(outcome);
+                }
             }
-            Action::Lose(o, t, r) => {
+            Action::Answer(o, r) => {
+                let operator = self.operators.get_mut(*o)?;
+                let outcome = operator.in_flight.get(*r)?.outcome.clone()?;
+                operator.take_over(*r, outcome, moment);
+            }
+            Action::Lose(o, r) => {
                 self.left.losses = self.left.losses.checked_sub(1)?;
-                let open = self.operators.get(*o)?.running.get(*t)?.open.get(*r)?.clone();
-                self.give_up([&open]);
-                self.operators[*o].answer(*t, *r, Answer::lost(), moment);
+                let in_flight = Arc::clone(self.operators.get(*o)?.in_flight.get(*r)?);
+                let outcome = self.give_up(&in_flight);
+                self.operators[*o].take_over(*r, outcome, moment);
             }
             Action::ServeLate(n) => {
                 if *n >= self.late.len() {
                     return None;
                 }
                 let request = self.late.remove(*n);
-                self.server.serve(&request, &now);
-                self.ghost.late |= !self.server.news.is_empty();
-                judged = laws::served(self, &before, usize::MAX, None);
-            }
-            Action::Wake(o, t) => {
-                let operator = self.operators.get_mut(*o)?;
-                operator.running.get(*t).filter(|t| t.task.waits())?;
-                operator.wake(*t, moment);
+                self.api_server.serve(&request, &now);
+                self.ghost.late |= !self.api_server.news.is_empty();
+                judged = laws::served(self, &before, None);
             }
             Action::Settle(o) => {
                 self.left.stalls = self.left.stalls.saturating_sub(1);
-                self.operators.get_mut(*o)?.settle(moment);
+                self.operators.get_mut(*o)?.read_overdue(moment);
             }
             Action::Crash(o) => {
                 self.left.crashes = self.left.crashes.checked_sub(1)?;
                 let operator = std::mem::take(self.operators.get_mut(*o)?);
-                self.give_up(operator.running.iter().flat_map(|task| &task.open));
+                self.give_up_all(&operator);
             }
             Action::Retire => {
                 let operator = self.operators.pop()?;
-                self.give_up(operator.running.iter().flat_map(|task| &task.open));
+                self.give_up_all(&operator);
             }
             Action::Pass => {
-                self.seconds = self.wake_at()?;
-                self.left.passes = self.left.passes.saturating_sub(1);
-                let now = self.now();
+                let next = self.next_wake()?;
+                if !self.is_retry_near() {
+                    self.left.passes = self.left.passes.saturating_sub(1);
+                }
+                let now = next.max(moment.now);
+                self.milliseconds = now.duration_since(BEGIN).as_millis().try_into().unwrap();
                 self.operators
                     .iter_mut()
                     .for_each(|operator| operator.wake_up(now));
@@ -284,92 +284,72 @@ impl State {
             _ => self.outside(action, &now)?,
         }
         self.spread();
-        let looked = self.look_at_the_idle();
-        Some(judged.and(looked))
+        let reconciled = self.reconcile_the_idle();
+        Some(judged.and(reconciled))
     }
 
-    /// What nobody waits for any more may still be carried out.
-    fn give_up<'a>(&mut self, open: impl IntoIterator<Item = &'a Open>) {
-        let unserved = open
-            .into_iter()
-            .filter(|o| o.answer.is_none() && o.request.verb != Verb::Get);
-        if self.scene.late {
-            self.late.extend(unserved.map(|open| open.request.clone()));
+    /// The connection of a request breaks. The API server may still serve it. Returns its outcome.
+    fn give_up(&mut self, in_flight: &InFlight) -> Outcome {
+        let (lost, outcome) = send::lose(in_flight.request());
+        let is_unserved = in_flight.outcome.is_none() && !is_read(in_flight.request());
+        if self.scene.late && is_unserved {
+            self.late.extend(lost);
+        }
+        outcome
+    }
+
+    /// The requests of an operator have no sender any more.
+    fn give_up_all(&mut self, operator: &Operator) {
+        for in_flight in &operator.in_flight {
+            let _without_receiver = self.give_up(in_flight);
         }
     }
 
-    /// Looks at one object. Answers the tasks that were started.
-    fn reconcile(&mut self, o: usize, due: &Due) -> Vec<Task> {
-        let moment = self.moment();
-        let started = self.operators[o].reconcile(due, moment);
-        self.looked(o, started)
-    }
-
-    /// Looks at every object that needs nothing now. To do so later is the same, or there is an event that has it done
+    /// Reconciles every object for which no request follows now. Later it would be the same, or an event has it reconciled
     /// again.
     ///
     /// # Errors
     /// I8 when there is no end to that.
-    fn look_at_the_idle(&mut self) -> Result<(), Breach> {
+    fn reconcile_the_idle(&mut self) -> Result<(), Breach> {
         for o in 0..self.operators.len() {
-            if (0..RESTLESS).all(|_| self.look_at_an_idle(o)) {
+            if (0..RESTLESS).all(|_| self.reconcile_an_idle(o)) {
                 let due = format!("{:?}", self.operators[o].due);
-                return breach("I8", format!("an operator looks at {due} again and again"));
+                return breach("I8", format!("an operator reconciles {due} again and again"));
             }
         }
         Ok(())
     }
 
-    /// Looks at one object that needs nothing, if there is one.
-    fn look_at_an_idle(&mut self, o: usize) -> bool {
-        let (moment, scene, due) = (self.moment(), self.scene, self.reconcilable(o));
+    /// Reconciles one object for which no request follows, if there is one.
+    fn reconcile_an_idle(&mut self, o: usize) -> bool {
+        let (moment, scene) = (self.moment(), self.scene);
         let operator = &mut self.operators[o];
-        let mut looks = due
-            .iter()
-            .map(|due| operator.look_if_idle(due, moment, |task| scene.has_written(task)));
-        let Some(started) = looks.find_map(|started| started) else {
-            return false;
-        };
-        self.looked(o, started);
-        true
-    }
-
-    /// What a look at an object has started, but for what is written at once.
-    fn looked(&mut self, o: usize, mut started: Vec<Task>) -> Vec<Task> {
-        started.retain(|task| !self.scene.has_written(task));
-        if self.scene.quiet {
+        let due = operator.due.clone();
+        let is_idle = |due| operator.reconcile_if_idle(due, moment, |request| scene.has_written(request));
+        let found = due.iter().any(is_idle);
+        if found {
             self.write_statuses(o);
         }
-        started
+        found
     }
 
-    /// What an operator may look at now.
-    fn reconcilable(&self, o: usize) -> Vec<Due> {
-        let operator = &self.operators[o];
-        let held = |due: &&Due| match due {
-            Due::Claim(name) => operator.running.iter().any(|t| t.holds.as_ref() == Some(name)),
-            Due::Pool(_) => false,
-        };
-        operator.due.iter().filter(|due| !held(due)).cloned().collect()
-    }
-
-    /// Writes the statuses of pools that an operator has just planned.
+    /// Writes the statuses of pools that an operator has just sent, where they are written at once.
     fn write_statuses(&mut self, o: usize) {
-        let now = self.now().to_string();
-        let publishes = |running: &Arc<Running>| matches!(running.task, Task::PublishPool { .. });
-        while let Some(t) = self.operators[o].running.iter().position(publishes) {
-            let request = self.operators[o].running[t].open[0].request.clone();
-            let answer = self.server.serve(&request, &now);
+        let (scene, now) = (self.scene, self.api_server_time());
+        let writes_status = |in_flight: &Arc<InFlight>| scene.has_written(in_flight.request());
+        while let Some(r) = self.operators[o].in_flight.iter().position(writes_status) {
+            let in_flight = Arc::clone(&self.operators[o].in_flight[r]);
+            let outcome = send::serve(&mut self.api_server, in_flight.request(), &now);
             self.spread();
             let moment = self.moment();
-            self.operators[o].answer(t, 0, answer, moment);
+            self.operators[o].take_over(r, outcome, moment);
         }
     }
 
-    /// Every watch is told of what is new: it is on its way, or, when its kind does not lag, there.
+    /// Every watch gets what is new: it is on its way, or, when its kind does not lag, there.
     fn spread(&mut self) {
         let now = self.now();
-        for event in std::mem::take(&mut self.server.news) {
+        for event in std::mem::take(&mut self.api_server.news) {
             for operator in &mut self.operators {
                 let Some(inbox) = operator.inbox.get_mut(&event.kind) else {
                     continue;

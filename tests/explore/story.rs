@@ -1,11 +1,11 @@
 //! A breach and the way to it, for a person to read and for a test to repeat.
 
 use crate::action::Action;
+use crate::api_server::{Event, Kind};
 use crate::goal;
 use crate::laws::{Breach, breach};
-use crate::request::Answer;
 use crate::search::RESTLESS;
-use crate::server::{Event, Kind};
+use crate::send;
 use crate::state::State;
 use serde_json::Value;
 use std::fmt;
@@ -31,27 +31,27 @@ impl Story {
 }
 
 /// The breach that these actions, and then the undisturbed course, lead to. Actions that cannot happen are left out.
-pub fn tell(begin: &State, actions: &[Action]) -> Option<Story> {
-    let (mut state, mut told) = (begin.clone(), Vec::new());
+pub fn replay(begin: &State, actions: &[Action]) -> Option<Story> {
+    let (mut state, mut happened) = (begin.clone(), Vec::new());
     for action in actions {
         let Some(after) = state.after(action) else {
             continue;
         };
-        told.push(action.clone());
+        happened.push(action.clone());
         match after {
             Ok(next) => state = next,
-            Err(breach) => return Some(Story::new(begin, told, breach)),
+            Err(breach) => return Some(Story::new(begin, happened, breach)),
         }
     }
-    let breach = settle(state, &mut told).err()?;
-    Some(Story::new(begin, told, breach))
+    let breach = come_to_rest(state, &mut happened).err()?;
+    Some(Story::new(begin, happened, breach))
 }
 
 /// Ends what disturbs, a second leader among it, and follows the undisturbed course to its end. However busy the operator
 /// is, what takes time happens, too.
-pub fn settle(mut state: State, told: &mut Vec<Action>) -> Result<(), Breach> {
+pub fn come_to_rest(mut state: State, happened: &mut Vec<Action>) -> Result<(), Breach> {
     while state.operators.len() > 1 {
-        told.push(Action::Retire);
+        happened.push(Action::Retire);
         state.happen(&Action::Retire).expect("there are several")?;
     }
     for step in 1..=RESTLESS {
@@ -60,7 +60,7 @@ pub fn settle(mut state: State, told: &mut Vec<Action>) -> Result<(), Breach> {
         };
         let meanwhile = (step % BUSY == 0).then(|| state.slowest()).flatten();
         let action = meanwhile.unwrap_or(next);
-        told.push(action.clone());
+        happened.push(action.clone());
         state.happen(&action).expect("it is enabled")?;
     }
     breach("I8", format!("no rest after {RESTLESS} undisturbed steps"))
@@ -90,10 +90,6 @@ pub fn sentence(state: &State, action: &Action) -> String {
         1 => "the operator".to_string(),
         _ => format!("operator {}", o + 1),
     };
-    let open = |o: &usize, t: &usize, r: &usize| {
-        let task = state.operators.get(*o)?.running.get(*t)?;
-        task.open.get(*r)
-    };
     match action {
         Action::Deliver(o, kind) => {
             let inbox = state
@@ -101,32 +97,34 @@ pub fn sentence(state: &State, action: &Action) -> String {
                 .get(*o)
                 .and_then(|operator| operator.inbox.get(kind));
             let event = inbox.and_then(|inbox| inbox.front());
-            format!("{} is told that {}", who(o), event.map_or("nothing".into(), news))
+            format!("{} sees that {}", who(o), event.map_or("nothing".into(), news))
         }
         Action::List(o, kind) => format!("{} lists {kind:?}", who(o)),
-        Action::Relist(o, kind) => format!("{} lists {kind:?} anew and misses what came between", who(o)),
-        Action::Reconcile(o, due) => format!("{} looks at {due:?}", who(o)),
-        Action::Serve(o, t, r) | Action::Lose(o, t, r) | Action::Answer(o, t, r) => {
-            let open = open(o, t, r);
-            let request = open.map_or("nothing".into(), |open| open.request.to_string());
-            let answer = open.and_then(|open| open.answer.as_ref());
-            match (action, answer) {
-                (Action::Serve(..), _) => {
-                    format!("{} has asked to {request}, and the API server does it", who(o))
-                }
-                (Action::Answer(..), Some(Answer { code, .. })) => {
-                    format!("{} is answered {code} to: {request}", who(o))
-                }
-                (_, Some(_)) => format!("{} never gets the answer to: {request}", who(o)),
-                (_, None) => format!("{} has asked to {request}, and the connection breaks", who(o)),
-            }
-        }
+        Action::Relist(o, kind) => format!("{} lists {kind:?} again and misses what came between", who(o)),
+        Action::Reconcile(o, due) => format!("{} reconciles {due:?}", who(o)),
+        Action::Serve(o, r) => format!(
+            "the API server serves the request of {} to {}",
+            who(o),
+            request(state, *o, *r)
+        ),
+        Action::Answer(o, r) => format!(
+            "{} gets the answer to its request to {}",
+            who(o),
+            request(state, *o, *r)
+        ),
+        Action::Lose(o, r) => format!(
+            "the connection of {} breaks on its request to {}",
+            who(o),
+            request(state, *o, *r)
+        ),
         Action::ServeLate(n) => {
             let request = state.late.get(*n).map_or("nothing".into(), ToString::to_string);
-            format!("a request given up before is carried out: {request}")
+            format!("a request given up before is served: {request}")
         }
-        Action::Wake(o, _) => format!("{} has waited for 5 s and tries again", who(o)),
-        Action::Settle(o) => format!("{} has waited for 30 s for its own writes and reads live", who(o)),
+        Action::Settle(o) => format!(
+            "{} has not seen its own writes for 30 s and reads the pods",
+            who(o)
+        ),
         Action::Crash(o) => format!("{} is killed", who(o)),
         Action::Retire => format!("operator {} ends, it leads no more", state.operators.len()),
         Action::Ready(pod) => format!("pod {pod} becomes Ready"),
@@ -157,6 +155,27 @@ pub fn sentence(state: &State, action: &Action) -> String {
         Action::Allow => "the quota has room again".to_string(),
         Action::Pass => "time passes".to_string(),
     }
+}
+
+/// A request in flight in words, with its outcome once it is served.
+fn request(state: &State, o: usize, r: usize) -> String {
+    let in_flight = state
+        .operators
+        .get(o)
+        .and_then(|operator| operator.in_flight.get(r));
+    let Some(in_flight) = in_flight else {
+        return "nothing".to_string();
+    };
+    let outcome = match &in_flight.outcome {
+        None => String::new(),
+        Some(Ok(_)) => ": done".to_string(),
+        Some(Err(failure)) => format!(": {:?}", failure.class),
+    };
+    let (request, _) = send::lose(in_flight.request());
+    let request = request.map_or("do what cannot be done".to_string(), |request| {
+        request.to_string()
+    });
+    request + &outcome
 }
 
 fn news(event: &Event) -> String {

@@ -13,7 +13,7 @@ fn exhaust(scene: &'static Scene) {
     assert!(coverage.complete, "I8: no end after {} states", coverage.states);
 }
 
-/// Searches through the nearest worlds of a scene, and tells whether that was all.
+/// Searches through the nearest worlds of a scene, and returns what it covered.
 fn search(scene: &'static Scene, states: usize, threads: usize) -> Coverage {
     match explore(scene, Bounds { states, threads }) {
         Ok(coverage) => {

@@ -1,10 +1,10 @@
 //! Random walks through larger worlds. A seed gives the world and the walk; a breach is cut down to the actions that it
-//! needs before it is told.
+//! needs.
 
 use crate::action::Action;
 use crate::laws::Breach;
 use crate::state::State;
-use crate::story::{Story, settle, tell};
+use crate::story::{Story, come_to_rest, replay};
 use crate::worlds;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -18,18 +18,19 @@ use std::time::{Duration, Instant};
 const SCENES: u64 = 256;
 /// Steps after which nothing disturbs any more.
 const STEPS: usize = 160;
-/// Walks after each of which it is told how far they are.
-const TOLD: u64 = 10_000;
+/// Walks between two reports.
+const REPORTED: u64 = 10_000;
 /// Longest time in which a story is cut down.
 const CUTTING: Duration = Duration::from_secs(60);
 
-/// Walks from `begin` on as `seed` has it. Tells what has happened, and the law that the last of it breaks.
+/// Walks from `begin` on as `seed` has it. Returns what has happened, and the law that the last of it breaks.
 fn walk(seed: u64, begin: &State) -> (Vec<Action>, Result<(), Breach>) {
     let mut random = StdRng::seed_from_u64(seed);
     let (mut state, mut actions) = (begin.clone(), Vec::new());
     for _ in 0..STEPS {
-        let enabled = state.enabled();
-        let (course, rest): (Vec<_>, Vec<_>) = enabled.into_iter().partition(|action| action.is_course());
+        let course = state.course();
+        let mut rest = state.enabled();
+        rest.retain(|action| !course.contains(action));
         let disturbs = random.random_bool(0.1) || course.is_empty();
         let from = if disturbs && !rest.is_empty() {
             &rest
@@ -44,8 +45,8 @@ fn walk(seed: u64, begin: &State) -> (Vec<Action>, Result<(), Breach>) {
             return (actions, Err(breach));
         }
     }
-    let settled = settle(state, &mut actions);
-    (actions, settled)
+    let rested = come_to_rest(state, &mut actions);
+    (actions, rested)
 }
 
 /// Where the walk of a seed begins: in the world number `seed % SCENES`.
@@ -80,7 +81,7 @@ fn shorter(begin: &State, mut story: Story) -> Story {
         while start < story.actions.len() && begun.elapsed() < CUTTING {
             let mut actions = story.actions.clone();
             actions.drain(start..actions.len().min(start + size));
-            match tell(begin, &actions) {
+            match replay(begin, &actions) {
                 Some(same)
                     if same.breach.law == story.breach.law && same.actions.len() < story.actions.len() =>
                 {
@@ -104,7 +105,7 @@ pub fn walks(first: u64, count: u64, threads: usize) {
             if seed >= first + count {
                 return None;
             }
-            if seed > first && (seed - first).is_multiple_of(TOLD) {
+            if seed > first && (seed - first).is_multiple_of(REPORTED) {
                 let seconds = start.elapsed().as_secs_f64();
                 eprintln!("{} of {count} walks, {seconds:.0} s", seed - first);
             }

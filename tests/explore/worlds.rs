@@ -52,7 +52,7 @@ pub fn scene(seed: u64) -> &'static Scene {
                 scene.pool(field);
             }
         }
-        // The handlers are labels that the template gives and that somebody changes later.
+        // The handlers are labels that the template gives and that a user changes later.
         if random.random_bool(0.2) {
             scene.pool(json!({
                 "lifecycle": {"preNormal": {"labelsHandler": {"admitted": "yes"}}},
@@ -170,7 +170,7 @@ fn claim(random: &mut StdRng, operators: usize, pools: usize) -> Value {
     // What two leaders at once may do to a claim that has lost sandboxes replaced is in docs/guarantees.md.
     let replaces = operators == 1 && random.random_bool(0.3);
     let lost = if replaces { "Replace" } else { "Fail" };
-    // For several that wait for more than the pool keeps nobody else waits, which the laws do not know.
+    // No other claim waits for a claim for more sandboxes than the pool keeps, which the laws do not know.
     let on_empty = if replicas == 1 {
         ["Create", "Create", "Create", "Wait", "Fail"]
     } else {

@@ -2,6 +2,7 @@
 
 use crate::world::World;
 use jiff::SignedDuration;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use warmpool::api::labels;
 use warmpool::cache::snapshot::{ClaimSnapshot, PoolPresence};
@@ -90,6 +91,11 @@ impl World {
             now: self.now,
             sandboxes: owned.map(|s| Arc::new(s.clone())).collect(),
             binding: false,
+            write: None,
+            bound_at_once: false,
+            availability_rule: Some(self.pool().spec.availability_rule),
+            invalid_metadata: None,
+            reads: BTreeMap::new(),
             pool_presence: PoolPresence::Present,
             pool: self.pool().key.name,
             resolved_spec: claim.resolved_spec(Some(&self.pool().claim_defaults)),

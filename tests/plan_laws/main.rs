@@ -10,6 +10,7 @@
 
 mod batches;
 mod busy;
+mod claim_requests;
 mod claims;
 mod conflicts;
 mod deadlines;
@@ -23,6 +24,7 @@ mod life;
 mod lifetimes;
 mod phases;
 mod revision_policy;
+mod revision_steps;
 mod revisions;
 mod rollout_budget;
 mod rollouts;
@@ -30,4 +32,5 @@ mod sandbox_states;
 mod templates;
 mod times;
 mod undone;
+mod waits;
 mod world;

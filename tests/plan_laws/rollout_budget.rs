@@ -246,7 +246,7 @@ fn the_status_says_that_max_unavailable_counts_as_one_only_while_it_does() {
         let progressing = conditions.iter().find(|c| c.type_ == "Progressing").unwrap();
         progressing
             .message
-            .contains("maxUnavailable counts as 1 because capacity.maxTotal leaves no place")
+            .contains("maxUnavailable counts as 1 because capacity.maxTotal forbids a surge")
     };
     for strategy in both_zero() {
         for (max_total, counts_as_one) in [(None, false), (Some(4), false), (Some(3), true)] {

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use warmpool::api::{PoolStatus, labels};
 use warmpool::cache::recent_claims::LATELY;
-use warmpool::cache::snapshot::{Creation, PoolSnapshot, SandboxEntry, Waiting, WarmUpFailures};
+use warmpool::cache::snapshot::{
+    Creation, PoolSnapshot, RevisionProgress, SandboxEntry, Waiting, WarmUpFailures,
+};
 use warmpool::model::Key;
 use warmpool::model::claim::Claim;
 use warmpool::model::pool::Pool;
@@ -188,14 +190,18 @@ impl World {
                     claim: Arc::new(c.clone()),
                     resolved_spec: c.resolved_spec(Some(&pool.claim_defaults)),
                     held: held(c),
+                    binding: 0,
                     busy: false,
-                    refused: false,
+                    retry_at: None,
+                    is_rejected: false,
                     rejected_sandboxes: Arc::default(),
                 })
                 .collect(),
             revisions: self.revisions.clone(),
             pool: Arc::new(pool),
             creation: self.creation.clone(),
+            creation_proven: false,
+            revision_request: RevisionProgress::default(),
             failures: self.failures.clone(),
             recent_claims: self
                 .recent_claims

@@ -7,12 +7,18 @@ mod supply;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use warmpool::cache::index::Index;
 use warmpool::cache::reconcile_request::ReconcileRequest;
 use warmpool::cache::snapshot::{PoolPresence, PoolSnapshot};
+use warmpool::controllers::claim::decide;
 use warmpool::model::Key;
+use warmpool::model::claim::Claim;
+use warmpool::model::request::{PodChange, PodWrite};
 use warmpool::model::stored::{StoredClaim, StoredPod, StoredPool};
 use warmpool::planner::claim::plan;
+use warmpool::planner::pool_snapshot;
+use warmpool::planner::select_pool::select_all_pools;
 
 fn now() -> Timestamp {
     "2026-01-31T12:00:00Z".parse().unwrap()
@@ -69,8 +75,37 @@ fn claim(index: &mut Index, more: Value) -> Vec<ReconcileRequest> {
     )
 }
 
+/// Notes a write on the pod `name` and returns it.
+fn expect_write(index: &mut Index, name: &str, change: PodChange) -> Arc<PodWrite> {
+    let write = Arc::new(PodWrite {
+        sandbox: index.pod(&Key::new("default", name)).unwrap(),
+        change,
+        reason: "",
+    });
+    index.expectations.write(Arc::clone(&write));
+    write
+}
+
+/// The binding of a pod of `pool` to the claim `run`, or to a claim with another UID.
+fn binding(index: &Index, pool: &str, uid: &str) -> PodChange {
+    let claim = index.claim(&Key::new("default", "run")).unwrap();
+    let uid = uid.to_string();
+    PodChange::Bind {
+        claim: Arc::new(Claim {
+            uid,
+            ..(*claim).clone()
+        }),
+        pool: index.pool(&Key::new("default", pool)).unwrap(),
+    }
+}
+
+/// The pools to reconcile because the claim's reconcile selects another pool.
+fn reassign_pool(index: &mut Index, claim: &Claim) -> Vec<ReconcileRequest> {
+    decide(index, &claim.key, now()).to_reconcile
+}
+
 fn snapshot(index: &Index, pool: &str) -> PoolSnapshot {
-    index.pool_snapshot(&Key::new("default", pool), now(), 1).unwrap()
+    pool_snapshot(index, &Key::new("default", pool), now(), 1).unwrap()
 }
 
 /// The pools whose snapshot holds the claim.
@@ -142,8 +177,8 @@ fn a_claim_stays_with_the_pool_of_a_sandbox_whose_binding_the_watch_has_not_show
         &mut index,
         json!({"metadata": {"resourceVersion": "2"}, "spec": {"replicas": 2}}),
     );
-    let assigned = index.pod(&Key::new("default", "a-0")).unwrap();
-    index.expectations.binding(&assigned, "run");
+    let bind = binding(&index, "a", "run");
+    expect_write(&mut index, "a-0", bind);
     assert_eq!(serving_pools(&index), ["a"]);
 }
 
@@ -184,12 +219,12 @@ fn another_pool_is_selected_when_the_assigned_pool_is_being_deleted_or_gone() {
     let a = [ReconcileRequest::Pool(Key::new("default", "a"))];
     let selected_pools = snapshot(&index, "a").selected_pools;
     assert_eq!(index.assign_pools(&selected_pools), a);
-    assert_eq!(index.reassign_pool(&waiting, now()), []);
+    assert_eq!(reassign_pool(&mut index, &waiting), []);
     let deleted = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
     let to_reconcile = pool(&mut index, "a", deleted);
     assert!(to_reconcile.contains(&ReconcileRequest::Claim(waiting.key.clone())));
     let both = ["a", "b"].map(|pool| ReconcileRequest::Pool(Key::new("default", pool)));
-    assert_eq!(index.reassign_pool(&waiting, now()), both);
+    assert_eq!(reassign_pool(&mut index, &waiting), both);
 }
 
 #[test]
@@ -232,16 +267,18 @@ fn a_claim_whose_binding_is_rejected_counts_where_it_is_tried_again() {
     let selected_pools = snapshot(&index, "b").selected_pools;
     index.assign_pools(&selected_pools);
     let waiting = index.claim(&Key::new("default", "run")).unwrap();
-    index.expectations.in_flight("run");
-    assert!(serving_pools(&index).is_empty(), "the first binding is in flight");
-    let again = index.note_rejection(&waiting, "not so");
+    let bind = binding(&index, "b", "run");
+    expect_write(&mut index, "b-0", bind);
+    let waiting_in = |index: &Index, pool: &str| {
+        index.stats(now(), &select_all_pools(index, now()))[&Key::new("default", pool)].waiting
+    };
+    assert_eq!(waiting_in(&index, "b"), 0, "the first binding is in flight");
+    assert!(!snapshot(&index, "b").claims[0].waits());
+    let again = index.note_rejection(&waiting, "not so", now());
     assert!(again.contains(&ReconcileRequest::Pool(Key::new("default", "b"))));
-    assert_eq!(index.note_rejection(&waiting, "still not"), []);
     let claims = snapshot(&index, "b").claims;
     assert!(claims[0].waits() && claims[0].needs() == 0);
-    let stats = index.stats(now());
-    let waiting_in = |pool: &str| stats[&Key::new("default", pool)].waiting;
-    assert_eq!([waiting_in("a"), waiting_in("b"), waiting_in("c")], [0, 1, 0]);
+    assert_eq!(["a", "b", "c"].map(|pool| waiting_in(&index, pool)), [0, 1, 0]);
 }
 
 #[test]
@@ -305,7 +342,7 @@ fn another_pool_is_selected_when_the_labels_of_the_assigned_pool_change() {
     let to_reconcile = pool(&mut index, "a", json!({"metadata": {"labels": {"lang": "ruby"}}}));
     assert!(to_reconcile.contains(&ReconcileRequest::Claim(waiting.key.clone())));
     let both = ["a", "b"].map(|pool| ReconcileRequest::Pool(Key::new("default", pool)));
-    assert_eq!(index.reassign_pool(&waiting, now()), both);
+    assert_eq!(reassign_pool(&mut index, &waiting), both);
     assert_eq!(serving_pools(&index), ["b"]);
 }
 

@@ -1,10 +1,11 @@
 //! Checks which available and future sandboxes of a pool count for a selector claim.
 
-use super::{claim, now, pod, pool, pools_with, serving_pools, stored_pod};
+use super::{binding, claim, expect_write, now, pod, pool, pools_with, serving_pools, stored_pod};
 use serde_json::json;
 use warmpool::cache::index::Index;
 use warmpool::cache::reconcile_request::ReconcileRequest;
 use warmpool::model::Key;
+use warmpool::model::request::PodChange;
 
 #[test]
 fn a_pool_that_keeps_none_and_creates_none_for_the_claim_is_selected_last() {
@@ -44,13 +45,13 @@ fn a_sandbox_that_is_being_bound_to_another_claim_or_deleted_does_not_count() {
     };
     assert_eq!(serving_pools(&full()), ["a"]);
     let mut index = full();
-    let sandbox = index.pod(&Key::new("default", "a-0")).unwrap();
-    index.expectations.binding(&sandbox, "another");
+    let bind = binding(&index, "a", "another");
+    expect_write(&mut index, "a-0", bind);
     assert_eq!(serving_pools(&index), ["b"], "while one is being bound");
     let mut index = full();
-    index.expectations.deleting(&sandbox);
+    let deletion = expect_write(&mut index, "a-0", PodChange::Delete);
     assert_eq!(serving_pools(&index), ["b"], "while one is being deleted");
-    index.expectations.deleted(&sandbox);
+    index.expectations.deleted(&deletion);
     assert_eq!(serving_pools(&index), ["b"], "once the deletion is answered");
 }
 

@@ -45,7 +45,7 @@ async fn failures_and_recent_claims_are_forgotten_only_when_the_clock_is_set_bac
     drop(index);
     let known = |seconds| {
         let now = BEGIN + SignedDuration::from_secs(seconds);
-        let view = world.context.shared.lock().pool_snapshot(&key, now, 0);
+        let view = warmpool::planner::pool_snapshot(&world.context.shared.lock(), &key, now, 0);
         let view = view.unwrap();
         (view.failures.len(), view.recent_claims.len())
     };

@@ -21,8 +21,8 @@ async fn a_sandbox_that_was_gone_when_it_was_to_be_bound_counts_for_nothing() {
     world.run_for(A_WHILE).await;
     assert_eq!(world.bound("default"), ["run"]);
     assert_eq!(world.asked("default", "PATCH", "pods").len(), 2);
-    // That of the claim is not seen to be the claim's yet.
-    assert_eq!(world.asked("default", "POST", "pods").len(), 1);
+    // One for the sandbox that is gone, one for the claim's.
+    assert_eq!(world.asked("default", "POST", "pods").len(), 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,6 +2,7 @@
 
 use crate::world::{Asked, BEGIN, NOT_ADMITTED, Reply, World, warm};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use warmpool::model::Key;
@@ -92,7 +93,7 @@ async fn a_rejected_claim_always_counts_as_waiting() {
     for _ in 0..60 {
         world.run_for(Duration::from_millis(990)).await;
         let index = world.context.shared.lock();
-        let view = index.pool_snapshot(&key, BEGIN, 0).unwrap();
+        let view = warmpool::planner::pool_snapshot(&index, &key, BEGIN, 0).unwrap();
         drop(index);
         assert_eq!(plan(&view).status.pending_claims, 1);
     }
@@ -228,7 +229,7 @@ async fn a_paused_claim_counts_as_waiting_and_a_claim_in_flight_does_not() {
         world.pool("default", "python", 1);
         world.claim("default", "run", "python", &json!({}));
         world.run_for(Duration::from_secs(1)).await;
-        let census = world.context.shared.lock().stats(BEGIN);
+        let census = world.context.shared.lock().stats(BEGIN, &BTreeMap::new());
         assert_eq!(census[&Key::new("default", "python")].waiting, count);
     }
 }

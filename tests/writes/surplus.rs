@@ -4,25 +4,16 @@ use crate::world::{BEGIN, Reply, World, owner, warm};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// A world with a claim for so many sandboxes. A write on the claim is in flight, so that nothing is decided about it.
+/// A world with a claim for so many sandboxes that has not been reconciled yet.
 fn a_claim_for(replicas: usize) -> World {
     let mut world = World::new(|_| Reply::Done);
     world.pool("default", "python", 2);
-    let in_flight =
-        |index: &mut warmpool::cache::index::Index| index.expectations.in_flight("uid-default-run");
-    in_flight(&mut world.context.shared.lock());
-    world.claim("default", "run", "python", &json!({"replicas": replicas}));
+    _ = world.claim_arrives("default", "run", "python", &json!({"replicas": replicas}));
     world
 }
 
-/// The write on the claim is done, and everything is reconciled.
+/// Everything is reconciled.
 async fn is_decided_on(world: &mut World) {
-    world
-        .context
-        .shared
-        .lock()
-        .expectations
-        .end_in_flight("uid-default-run");
     world.reconcile_all();
     world.run_for(Duration::from_secs(1)).await;
 }

@@ -1,7 +1,6 @@
 //! The operator's own cache, planner and executor against an API server that a test scripts, on a paused clock.
 
 use futures::channel::mpsc::{UnboundedReceiver, unbounded};
-use http::Method;
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use kube::client::Body;
@@ -18,13 +17,12 @@ use warmpool::cache::shared::{Inputs, KINDS, SharedCache};
 use warmpool::client::identity::{Component, Identify};
 use warmpool::controllers::context::Context;
 use warmpool::controllers::resync::clock_was_set;
-use warmpool::controllers::{claim, pool};
+use warmpool::controllers::{claim, failed_writes, pool};
 use warmpool::executor::Executor;
 use warmpool::model::Key;
-use warmpool::model::stored::StoredPool;
 use warmpool::telemetry::metrics::Metrics;
 
-/// The moment at which every world begins, and at which its wall clock stands unless it is set.
+/// The moment at which every world begins.
 pub const BEGIN: Timestamp = Timestamp::constant(1_767_225_600, 0);
 const BORN: &str = "2025-12-31T23:00:00Z";
 
@@ -63,8 +61,13 @@ pub enum Reply {
     Never,
 }
 
+/// The step in which time passes.
+const TICK: Duration = Duration::from_millis(10);
+
 thread_local! {
     static NOW: Cell<Timestamp> = const { Cell::new(BEGIN) };
+    /// The newest resource version of an object.
+    static VERSION: Cell<u64> = const { Cell::new(100) };
 }
 
 fn now() -> Timestamp {
@@ -73,13 +76,20 @@ fn now() -> Timestamp {
 
 type Rule = Arc<Mutex<dyn FnMut(&Asked) -> Reply + Send>>;
 
+/// Namespace, resource and name of an object.
+type Id = (String, String, String);
+/// What the API server stores.
+type Objects = Arc<Mutex<BTreeMap<Id, Value>>>;
+
 pub struct World {
     pub context: Context,
     log: Arc<Mutex<Vec<Asked>>>,
+    objects: Objects,
     pools: UnboundedReceiver<Key>,
     claims: UnboundedReceiver<Key>,
-    /// The claims as they were seen last.
-    seen: BTreeMap<(String, String), Value>,
+    failed_writes: UnboundedReceiver<()>,
+    /// When time alone changes a plan.
+    wakes: Vec<(ReconcileRequest, Timestamp)>,
 }
 
 impl World {
@@ -87,28 +97,37 @@ impl World {
     pub fn new(rule: impl FnMut(&Asked) -> Reply + Send + 'static) -> Self {
         NOW.set(BEGIN);
         let log: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let objects = Objects::default();
         let (rule, kept): (Rule, _) = (Arc::new(Mutex::new(rule)), Arc::clone(&log));
+        let stored = Arc::clone(&objects);
         let service = tower::service_fn(move |request: http::Request<Body>| {
-            let (rule, log) = (Arc::clone(&rule), Arc::clone(&kept));
+            let (rule, log, objects) = (Arc::clone(&rule), Arc::clone(&kept), Arc::clone(&stored));
             async move {
                 let asked = read(request).await;
                 log.lock().unwrap().push(asked.clone());
                 let reply = (rule.lock().unwrap())(&asked);
-                answer(&asked, reply).await
+                answer(&asked, reply, &objects).await
             }
         });
         let shared = SharedCache::new(Inputs { now, seed: || 1 });
         (0..KINDS).for_each(|_| shared.watch_synced());
         let ((pools, pool_receiver), (claims, claim_receiver)) = (unbounded(), unbounded());
+        let (failed_writes, failure_receiver) = unbounded();
         let client = Client::new(Identify(Component::Controller).layer(service), "default");
-        let to_reconcile = ReconcileSender { pools, claims };
+        let to_reconcile = ReconcileSender {
+            pools,
+            claims,
+            failed_writes,
+        };
         let executor = Executor::new(client, shared.clone(), to_reconcile, Metrics::default());
         Self {
             context: Context { shared, executor },
             log,
+            objects,
             pools: pool_receiver,
             claims: claim_receiver,
-            seen: BTreeMap::new(),
+            failed_writes: failure_receiver,
+            wakes: Vec::new(),
         }
     }
 
@@ -132,18 +151,16 @@ impl World {
     }
 
     fn reconcile(&mut self, trigger: &ReconcileRequest) {
-        match trigger {
-            ReconcileRequest::Pool(key) => drop(pool::step(&self.context, key, now())),
-            ReconcileRequest::Claim(key) => {
-                let (task, _) = claim::step(&self.context, key, now());
-                if let Some(task) = task {
-                    tokio::spawn(task.run(self.context.executor.clone()));
-                }
-            }
-        }
+        let next = match trigger {
+            ReconcileRequest::Pool(key) => pool::step(&self.context, key, now()),
+            ReconcileRequest::Claim(key) => claim::step(&self.context, key, now()),
+            ReconcileRequest::FailedWrites => failed_writes::step(&self.context, now()),
+        };
+        self.wakes.retain(|(other, _)| other != trigger);
+        self.wakes.extend(next.map(|next| (trigger.clone(), next)));
     }
 
-    /// Lets time pass and reconciles what is requested meanwhile.
+    /// Lets time pass and reconciles what is requested or due meanwhile.
     pub async fn run_for(&mut self, time: Duration) {
         let end = Instant::now() + time;
         while Instant::now() < end {
@@ -151,27 +168,40 @@ impl World {
             while let Ok(key) = self.claims.try_recv() {
                 self.reconcile(&ReconcileRequest::Claim(key));
             }
+            while let Ok(()) = self.failed_writes.try_recv() {
+                self.reconcile(&ReconcileRequest::FailedWrites);
+            }
             while let Ok(key) = self.pools.try_recv() {
                 self.reconcile(&ReconcileRequest::Pool(key));
             }
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            let due = self.wakes.iter().filter(|(_, at)| *at <= now());
+            let due: Vec<_> = due.map(|(request, _)| request.clone()).collect();
+            self.trigger(due);
+            tokio::time::sleep(TICK).await;
+            NOW.set(now() + SignedDuration::try_from(TICK).unwrap());
         }
     }
 
-    /// The same for whole seconds, which the wall clock shows as well.
+    /// Lets whole seconds pass.
     pub async fn pass(&mut self, seconds: u64) {
-        for _ in 0..seconds {
-            self.run_for(Duration::from_secs(1)).await;
-            NOW.set(now() + SignedDuration::from_secs(1));
-        }
+        self.run_for(Duration::from_secs(seconds)).await;
+    }
+
+    /// The API server stores an object.
+    fn store(&self, resource: &str, object: &Value) {
+        let id = id_of(resource, object);
+        self.objects.lock().unwrap().insert(id, object.clone());
     }
 
     /// A pool is seen, with that many warm sandboxes `NAME-0`, `NAME-1`, ...
     pub fn pool(&self, namespace: &str, name: &str, sandboxes: usize) {
         let mut index = self.context.shared.lock();
-        index.apply_pool(&pool_of(namespace, name, sandboxes));
+        let pool = pool_of(namespace, name, sandboxes);
+        self.store("pools", &pool);
+        index.apply_pool(&serde_json::from_value(pool).unwrap());
         for n in 0..sandboxes {
             let stored = warm(namespace, name, &format!("{name}-{n}"));
+            self.store("pods", &stored);
             index.apply_pod(&serde_json::from_value(stored).unwrap());
         }
     }
@@ -185,6 +215,7 @@ impl World {
         stored["metadata"]["labels"] =
             json!({"warmpool.dev/pool": pool, "warmpool.dev/revision": number.to_string()});
         stored["metadata"]["ownerReferences"] = owner("Pool", pool, &format!("uid-{namespace}-{pool}"));
+        self.store("controllerrevisions", &stored);
         let stored = serde_json::from_value(stored).unwrap();
         self.context.shared.lock().apply_revision(&stored);
     }
@@ -192,36 +223,47 @@ impl World {
     /// A pool is seen to want that many sandboxes.
     pub fn pool_is_scaled(&mut self, namespace: &str, name: &str, replicas: usize) {
         let stored = pool_of(namespace, name, replicas);
+        self.store("pools", &stored);
+        let stored = serde_json::from_value(stored).unwrap();
         let to_reconcile = self.context.shared.lock().apply_pool(&stored);
         self.trigger(to_reconcile);
     }
 
-    /// A claim is seen, with more of its spec.
+    /// A claim is seen, with more of its spec, and reconciled.
     pub fn claim(&mut self, namespace: &str, name: &str, pool: &str, more: &Value) {
+        let to_reconcile = self.claim_arrives(namespace, name, pool, more);
+        self.trigger(to_reconcile);
+    }
+
+    /// A claim is seen, with more of its spec. Returns what to reconcile.
+    pub fn claim_arrives(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        pool: &str,
+        more: &Value,
+    ) -> Vec<ReconcileRequest> {
         let mut stored = json!({"metadata": metadata(namespace, name), "spec": {"poolRef": {"name": pool}}});
         stored["metadata"]["creationTimestamp"] = json!(BEGIN);
         let spec = stored["spec"].as_object_mut().unwrap();
         spec.extend(more.as_object().unwrap().clone());
-        self.claim_is_seen(stored);
+        self.apply_claim(stored)
     }
 
-    fn claim_is_seen(&mut self, stored: Value) {
-        let key = [&stored["metadata"]["namespace"], &stored["metadata"]["name"]];
-        let [namespace, name] = key.map(|part| part.as_str().unwrap().to_string());
-        self.seen.insert((namespace, name), stored.clone());
+    fn apply_claim(&mut self, stored: Value) -> Vec<ReconcileRequest> {
+        self.store("sandboxclaims", &stored);
         let stored = serde_json::from_value(stored).unwrap();
-        let to_reconcile = self.context.shared.lock().apply_claim(&stored, true, BEGIN);
-        self.trigger(to_reconcile);
+        self.context.shared.lock().apply_claim(&stored, true, BEGIN)
     }
 
     /// A claim is seen with the status that was written last.
     pub fn claim_is_seen_as_written(&mut self, namespace: &str, name: &str) {
-        let mut written = self.asked(namespace, "PATCH", "sandboxclaims/status");
-        written.retain(|asked| asked.name == name);
-        let mut stored = self.seen[&(namespace.to_string(), name.to_string())].clone();
-        stored["metadata"]["resourceVersion"] = json!("2");
-        stored["status"] = written.last().unwrap().body["status"].clone();
-        self.claim_is_seen(stored);
+        let id = ["sandboxclaims", name].map(ToString::to_string);
+        let [resource, name] = id;
+        let stored = self.objects.lock().unwrap()[&(namespace.to_string(), resource, name)].clone();
+        assert!(stored["status"].is_object(), "no status was written: {stored}");
+        let to_reconcile = self.apply_claim(stored);
+        self.trigger(to_reconcile);
     }
 
     /// The phases and reasons written for a claim, in their order.
@@ -246,6 +288,7 @@ impl World {
 
     /// A pod is seen.
     pub fn pod_comes(&mut self, stored: Value) {
+        self.store("pods", &stored);
         let stored = serde_json::from_value(stored).unwrap();
         let to_reconcile = self.context.shared.lock().apply_pod(&stored);
         self.trigger(to_reconcile);
@@ -300,14 +343,13 @@ fn metadata(namespace: &str, name: &str) -> Value {
     })
 }
 
-fn pool_of(namespace: &str, name: &str, replicas: usize) -> StoredPool {
-    let stored = json!({
+fn pool_of(namespace: &str, name: &str, replicas: usize) -> Value {
+    json!({
         "metadata": metadata(namespace, name),
         "spec": {
             "replicas": replicas, "updateStrategy": {"paused": true}, "template": {"spec": {"containers": []}},
         },
-    });
-    serde_json::from_value(stored).unwrap()
+    })
 }
 
 /// A warm sandbox as it is stored.
@@ -363,25 +405,65 @@ async fn read(request: http::Request<Body>) -> Asked {
     }
 }
 
-async fn answer(asked: &Asked, reply: Reply) -> io::Result<http::Response<Body>> {
+fn id_of(resource: &str, object: &Value) -> Id {
+    let part = |field: &str| object["metadata"][field].as_str().unwrap().to_string();
+    (part("namespace"), resource.to_string(), part("name"))
+}
+
+/// Carries out a request on what is stored.
+fn carry_out(asked: &Asked, objects: &mut BTreeMap<Id, Value>) -> (u16, Value) {
+    let resource = asked.resource.split('/').next().unwrap_or_default().to_string();
+    let id = (asked.namespace.clone(), resource, asked.name.clone());
+    let new = || json!({"metadata": metadata(&asked.namespace, &asked.name)});
+    match asked.verb.as_str() {
+        "DELETE" => {
+            objects.remove(&id);
+            return (
+                200,
+                json!({"kind": "Status", "status": "Success", "metadata": {}}),
+            );
+        }
+        "GET" => return (200, objects.get(&id).cloned().unwrap_or_else(new)),
+        "POST" => {
+            let mut made = asked.body.clone();
+            let metadata = made["metadata"].as_object_mut().unwrap();
+            metadata.extend(new()["metadata"].as_object().unwrap().clone());
+            metadata.insert("creationTimestamp".to_string(), json!(now()));
+            objects.insert(id.clone(), made);
+        }
+        _ => {}
+    }
+    let mut stored = objects.get(&id).cloned().unwrap_or_else(new);
+    if asked.body.is_array() {
+        // To the API server, null is also where nothing is.
+        for field in ["deletionTimestamp", "annotations"] {
+            let metadata = stored["metadata"].as_object_mut().unwrap();
+            metadata.entry(field).or_insert(Value::Null);
+        }
+        let patch: json_patch::Patch = serde_json::from_value(asked.body.clone()).unwrap();
+        if json_patch::patch(&mut stored, &patch).is_err() {
+            return refusal(422, &json!({}));
+        }
+    } else if asked.verb == "PATCH" {
+        let mut patch = asked.body.clone();
+        patch["metadata"]
+            .as_object_mut()
+            .unwrap()
+            .remove("resourceVersion");
+        json_patch::merge(&mut stored, &patch);
+    }
+    let version = VERSION.get() + 1;
+    VERSION.set(version);
+    stored["metadata"]["resourceVersion"] = json!(version.to_string());
+    objects.insert(id, stored.clone());
+    (200, stored)
+}
+
+async fn answer(asked: &Asked, reply: Reply, objects: &Objects) -> io::Result<http::Response<Body>> {
     let (code, body) = match reply {
         Reply::Object(object) => (200, object),
         Reply::Never => return std::future::pending().await,
-        Reply::Done if asked.verb == Method::DELETE.as_str() => (
-            200,
-            json!({"kind": "Status", "status": "Success", "metadata": {}}),
-        ),
-        Reply::Done => {
-            let mut stored = json!({"metadata": metadata(&asked.namespace, &asked.name)});
-            stored["metadata"]["resourceVersion"] = json!("2");
-            if asked.verb == Method::POST.as_str() {
-                let made = stored;
-                stored = asked.body.clone();
-                let metadata = stored["metadata"].as_object_mut().unwrap();
-                metadata.extend(made["metadata"].as_object().unwrap().clone());
-            }
-            (200, stored)
-        }
+        Reply::Done => carry_out(asked, &mut objects.lock().unwrap()),
         Reply::Fails(words) => (
             500,
             json!({"kind": "Status", "status": "Failure", "code": 500, "message": words}),

@@ -2,9 +2,11 @@
 
 use crate::api::SandboxClaimStatus;
 use crate::api::claim::{BoundSandbox, Phase};
+use crate::cache::snapshot::ClaimSnapshot;
 use crate::model::claim::Claim;
 use crate::model::sandbox::Sandbox;
 use jiff::Timestamp;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// What to do about a claim now.
@@ -40,4 +42,18 @@ pub fn release_reason(claim: &Claim) -> &'static str {
         Some(Phase::Expired) => "ClaimExpired",
         _ => "NotPublished",
     }
+}
+
+/// Pods of the claim that its status does not name.
+pub(crate) fn unpublished(snapshot: &ClaimSnapshot) -> Vec<Arc<Sandbox>> {
+    let published: HashSet<&str> = snapshot
+        .claim
+        .status
+        .sandboxes
+        .iter()
+        .map(|sandbox| sandbox.uid.as_str())
+        .collect();
+    let unlisted =
+        |sandbox: &&Arc<Sandbox>| !sandbox.terminating && !published.contains(sandbox.uid.as_str());
+    snapshot.sandboxes.iter().filter(unlisted).cloned().collect()
 }

@@ -1,9 +1,36 @@
-//! A claim that has ended: which sandboxes it releases, and when it is deleted.
+//! How a claim ends, Failed or Expired, which sandboxes it releases then, and when it is deleted.
 
-use crate::api::claim::ReleasePolicy;
+use crate::api::claim::{Phase, ReleasePolicy};
+use crate::api::conditions::claim as reasons;
 use crate::cache::snapshot::ClaimSnapshot;
-use crate::planner::claim::claim_plan::ClaimPlan;
-use crate::planner::claim::unpublished::unpublished;
+use crate::planner::claim::claim_plan::{ClaimPlan, unpublished};
+use crate::planner::claim::{conditions, status};
+
+pub(crate) fn fail(snapshot: &ClaimSnapshot, reason: &'static str, message: &str) -> ClaimPlan {
+    let claim = &snapshot.claim;
+    let status = status::failure(
+        claim,
+        &snapshot.pool,
+        &snapshot.resolved_spec,
+        reason,
+        message,
+        snapshot.now,
+    );
+    ClaimPlan::write(claim, status)
+}
+
+pub(crate) fn expire(snapshot: &ClaimSnapshot, message: &str) -> ClaimPlan {
+    let (claim, now) = (&snapshot.claim, snapshot.now);
+    let status = status::ended(
+        claim,
+        &snapshot.pool,
+        &snapshot.resolved_spec,
+        Phase::Expired,
+        now,
+    );
+    let statements = conditions::unbound(reasons::EXPIRED, message);
+    ClaimPlan::write(claim, conditions::with_conditions(claim, status, statements, now))
+}
 
 /// A Failed claim keeps the sandboxes that its tenant knows of until it is deleted.
 pub(crate) fn failed(snapshot: &ClaimSnapshot) -> ClaimPlan {
@@ -36,7 +63,7 @@ fn gone_in_time(snapshot: &ClaimSnapshot) -> ClaimPlan {
         .and_then(|(at, ttl)| at.checked_add(ttl).ok());
     ClaimPlan {
         delete: due.is_some_and(|due| due <= snapshot.now),
-        next: due,
+        next: due.filter(|due| *due > snapshot.now),
         ..Default::default()
     }
 }

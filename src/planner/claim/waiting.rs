@@ -4,19 +4,21 @@ use crate::api::claim::OnEmpty;
 use crate::api::conditions as api_conditions;
 use crate::api::conditions::claim as reasons;
 use crate::cache::snapshot::{ClaimSnapshot, PoolPresence};
-use crate::model::claim::{Claim, Target};
+use crate::model::claim::Target;
 use crate::model::sandbox::Sandbox;
 use crate::planner::claim::bound;
-use crate::planner::claim::claim_plan::ClaimPlan;
-use crate::planner::claim::end::{expire, fail};
+use crate::planner::claim::claim_plan::{ClaimPlan, unpublished};
+use crate::planner::claim::finished::{expire, fail};
 use crate::planner::claim::status::{binding, pending};
-use crate::planner::claim::unpublished::unpublished;
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 
 /// How long a claim waits before its status says so. Most claims wait less, and a write that is saved lets another claim be
 /// bound sooner.
 const PATIENCE: SignedDuration = SignedDuration::from_millis(500);
+
+/// How soon a claim that has ended is planned again while a binding is in flight, or was and nobody knows what became of it.
+const REQUEUE_AFTER: SignedDuration = SignedDuration::from_secs(5);
 
 pub(crate) fn plan(snapshot: &ClaimSnapshot) -> ClaimPlan {
     let claim = &snapshot.claim;
@@ -30,11 +32,14 @@ pub(crate) fn plan(snapshot: &ClaimSnapshot) -> ClaimPlan {
     let usable = usable(snapshot);
     let wanted = claim.wanted();
     let (kept, lost) = bound::kept_and_lost(snapshot);
-    let mut plan = if !lost.is_empty() {
+    let mut plan = if let Some(message) = &snapshot.invalid_metadata {
+        let message = format!("podMetadata cannot be added to a sandbox: {message}");
+        fail(snapshot, reasons::INVALID_SPEC, &message)
+    } else if !lost.is_empty() {
         // The claim waits for the replacement of a lost sandbox and has lost another.
         bound::lose(snapshot, &kept, &lost)
     } else if let Some(whole) = usable.get(..wanted) {
-        let warm = |sandbox: &Sandbox| ready_before(sandbox, claim);
+        let warm = |sandbox: &Sandbox| was_warm(snapshot, sandbox);
         ClaimPlan::write(
             claim,
             binding(claim, &snapshot.resolved_spec, whole, warm, snapshot.now),
@@ -51,9 +56,22 @@ pub(crate) fn plan(snapshot: &ClaimSnapshot) -> ClaimPlan {
     plan
 }
 
+/// The plan while bindings are in flight: their answers decide. What keeps a binding from happening is said meanwhile.
+pub(crate) fn being_bound(snapshot: &ClaimSnapshot) -> ClaimPlan {
+    let reason = snapshot.wait_reason.as_ref().map(|why| why.reason);
+    let plan = match reason {
+        Some(reasons::BINDING_REFUSED) => wait(snapshot),
+        _ => ClaimPlan::default(),
+    };
+    ClaimPlan {
+        next: end(snapshot).map(|end| end.max(snapshot.now + REQUEUE_AFTER)),
+        ..plan
+    }
+}
+
 /// When the claim's own plan ends it. A pool that is present fails its waiting claims itself, and a claim that is not
 /// understood never times out.
-pub(crate) fn end(snapshot: &ClaimSnapshot) -> Option<Timestamp> {
+fn end(snapshot: &ClaimSnapshot) -> Option<Timestamp> {
     let deadline = snapshot.claim.deadline(&snapshot.resolved_spec);
     let own =
         deadline.filter(|_| snapshot.claim.spec.is_ok() && snapshot.pool_presence != PoolPresence::Present);
@@ -74,13 +92,20 @@ fn usable(snapshot: &ClaimSnapshot) -> Vec<Arc<Sandbox>> {
     usable
 }
 
-/// Whether the sandbox was Ready before the claim came, for a binding that began before this process did. The API writes
-/// readiness in whole seconds, so a sandbox of the same second counts as Ready later.
-fn ready_before(sandbox: &Sandbox, claim: &Claim) -> bool {
-    let second = claim.arrived.as_second();
-    sandbox
-        .ready_since
-        .is_some_and(|since| since.as_second() < second)
+/// Whether the sandbox was available when the claim came. The API has readiness in whole seconds. A claim that waited, or of
+/// which nobody knows whether it did, found no sandbox that became available in the second of its arrival.
+fn was_warm(snapshot: &ClaimSnapshot, sandbox: &Sandbox) -> bool {
+    let arrived = snapshot.claim.arrived.as_second();
+    let latest = if snapshot.bound_at_once {
+        arrived
+    } else {
+        arrived - 1
+    };
+    let available = match &snapshot.availability_rule {
+        Some(rule) => sandbox.up_at(rule),
+        None => sandbox.ready_since,
+    };
+    available.is_some_and(|at| at.as_second() <= latest)
 }
 
 /// Says why an unbound claim waits. The status is written when the reason changes, not as the queue moves: a write per claim
@@ -105,7 +130,11 @@ fn wait(snapshot: &ClaimSnapshot) -> ClaimPlan {
         (Ok(_), Some(wait_reason)) => (wait_reason.reason, wait_reason.message.clone()),
         (Ok(_), None) => return ClaimPlan::default(),
     };
-    let patience = claim.arrived.checked_add(PATIENCE).unwrap_or(now);
+    // What somebody has to mend is said at once.
+    let patience = match reason {
+        reasons::BINDING_REFUSED => now,
+        _ => claim.arrived.checked_add(PATIENCE).unwrap_or(now),
+    };
     if claim.status.phase.is_none() && now < patience {
         return ClaimPlan {
             next: Some(patience),

@@ -5,6 +5,7 @@
 use crate::cache::pool_stats::{PoolStats, SANDBOX_STATES};
 use crate::cache::shared::SharedCache;
 use crate::model::Key;
+use crate::planner::select_pool::select_all_pools;
 use crate::telemetry::metrics::meters::{Meters, labels};
 use jiff::Timestamp;
 use prometheus_client::collector::Collector;
@@ -31,7 +32,9 @@ impl PoolGauges {
 impl Collector for PoolGauges {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
         let now = Timestamp::now();
-        let all = self.shared.lock().stats(now);
+        let index = self.shared.lock();
+        let all = index.stats(now, &select_all_pools(&index, now));
+        drop(index);
         let pools = || all.iter().filter(|(key, _)| !key.name.is_empty());
         self.meters.keep(pools().map(|(key, _)| key));
         self.meters.encode(&mut encoder)?;

@@ -31,7 +31,7 @@ pub struct Metrics {
     leader: Gauge,
 }
 
-/// The label of the two controllers.
+/// The label of a controller.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Controller {
     controller: &'static str,
@@ -42,6 +42,7 @@ impl Controller {
         let controller = match object {
             ReconcileRequest::Pool(_) => "pool",
             ReconcileRequest::Claim(_) => "claim",
+            ReconcileRequest::FailedWrites => "failed_write",
         };
         Self { controller }
     }

@@ -151,7 +151,7 @@ pub struct Pool {
     /// How many may be unavailable in a rollout; with strategy Recreate all.
     pub max_unavailable: i64,
     pub max_surge: i64,
-    /// Both come to 0: a surge of 1 or, where `maxTotal` leaves no place for it, one missing.
+    /// Both come to 0: a surge of 1 or, where `maxTotal` forbids it, one missing.
     pub both_zero: bool,
     pub min_total: i64,
     pub max_total: Option<i64>,

@@ -19,16 +19,8 @@ const AGENT: &str = concat!("warmpool/", env!("CARGO_PKG_VERSION"), " (controlle
 
 /// Rights that only something rare asks for, and the file that does.
 const IN_TROUBLE: &[(&str, &str, &str)] = &[
-    (
-        "get",
-        "sandboxclaims.warmpool.dev",
-        "src/executor/publish_status.rs",
-    ),
-    (
-        "get",
-        "controllerrevisions.apps",
-        "src/executor/store_revision.rs",
-    ),
+    ("get", "sandboxclaims.warmpool.dev", "src/executor/send.rs"),
+    ("get", "controllerrevisions.apps", "src/executor/send.rs"),
 ];
 
 pub fn the_role_allows_what_it_does_and_nothing_that_it_never_does(scene: &Scene) -> Result<(), String> {

@@ -130,9 +130,11 @@ fn bindings_meet(fault: Fault, scene: &Scene) -> [Rule; 1] {
         .within(&scene.namespace)]
 }
 
-/// A policy that comes into force between two tries rejects the second, although the first has bound the pod.
+/// A policy that comes into force between two tries rejects the second, although the first has bound the pod. The second try
+/// needs a late watch, because the operator does not bind a pod again that the watch has shown bound.
 pub fn a_binding_is_made_although_a_later_try_is_refused(scene: &Scene) -> Result<(), String> {
     expect_faults(scene);
+    let operator = scene.lab.start_operator_behind_faults(&[])?;
     scene.create_pool(&pool("python", 4, &json!({})))?;
     wait_until_at_rest(scene, 30)?;
     let faults = &scene.lab.proxy()?.faults;
@@ -140,6 +142,8 @@ pub fn a_binding_is_made_although_a_later_try_is_refused(scene: &Scene) -> Resul
     let unread = Rule::of(Fault::Refused(403), 1.0, &["get"])
         .on("pods")
         .within(&scene.namespace);
+    let late = Fault::EventLate(Duration::from_secs(2));
+    faults.add([Rule::of(late, 1.0, &["watch"]).on("pods")]);
     faults.add(bindings_meet(Fault::ReplyLost, scene));
     let claims = burst(scene, "run", 2, "python", &json!({}))?;
     let lost = wait::until("a reply was lost", 10, || struck(Fault::ReplyLost));
@@ -149,12 +153,13 @@ pub fn a_binding_is_made_although_a_later_try_is_refused(scene: &Scene) -> Resul
     faults.replace(Some(&scene.namespace), rejections);
     let refused = lost.and_then(|()| wait::until("a try was refused", 10, || struck(Fault::Refused(403))));
     std::thread::sleep(Duration::from_secs(3));
-    faults.stop(Some(&scene.namespace));
+    faults.stop(None);
     refused?;
     for name in &claims {
         bound(scene, name)?;
         let held = scene.count(Kind::Pod, |pod| label(pod, "claim") == *name);
         wait::ensure(held == 1, || format!("{name} holds {held} sandboxes"))?;
     }
-    wait_until_at_rest(scene, 60)
+    wait_until_at_rest(scene, 60)?;
+    operator.stop()
 }

@@ -235,7 +235,7 @@ pub fn why_tells_what_a_claim_waits_for_and_what_it_got(scene: &Scene) -> Result
     why_says(
         scene,
         "second",
-        &["capacity.maxTotal is 1, claimed and terminating ones included, and has room for 0 more."],
+        &["capacity.maxTotal is 1, claimed and terminating ones included, and allows 0 more."],
     )?;
     let said = call(scene, &["why", "claim/first"])?;
     let start = format!(

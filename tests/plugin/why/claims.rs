@@ -70,7 +70,7 @@ fn a_limit_on_creations_is_named_with_its_field() {
     let limits = [
         (
             json!({"capacity": {"maxTotal": 1}}),
-            "capacity.maxTotal is 1, claimed and terminating ones included, and has room for 0 more.",
+            "capacity.maxTotal is 1, claimed and terminating ones included, and allows 0 more.",
         ),
         (
             json!({"scaleStrategy": {"maxUnavailable": 1}}),

@@ -23,7 +23,7 @@ fn a_full_pool_has_nothing_to_do() {
 fn a_pool_that_warms_up_shows_its_counts_and_creations() {
     let world = plain(3).pod("p1", "image:2", &json!({})).warming("p2");
     let next = format!(
-        "Next the operator would create a sandbox of revision {} to fill the pool up.",
+        "Next the operator would create a sandbox of revision {} to fill the pool up, once the revision is stored.",
         revision_of("image:2")
     );
     world.explains(

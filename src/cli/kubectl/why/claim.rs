@@ -6,10 +6,10 @@ use crate::api::conditions;
 use crate::cache::index::Index;
 use crate::cli::kubectl::why::format::{between, since, timestamp};
 use crate::cli::kubectl::why::pool;
-use crate::cli::kubectl::why::pool_plan::PoolPlan;
+use crate::cli::pool_plan::PoolPlan;
 use crate::model::Key;
 use crate::model::claim::Claim;
-use crate::planner::{self, Step};
+use crate::planner::{self, Step, select_pool};
 use jiff::Timestamp;
 
 /// Explains a claim, one sentence per item; `None` when it does not exist.
@@ -104,7 +104,7 @@ fn waiting(index: &Index, claim: &Claim, status: &SandboxClaimStatus, now: Times
             message(status, conditions::BOUND)
         )];
     }
-    let assigned_pool = index.serving_pool(claim, now);
+    let assigned_pool = select_pool::serving_pool(index, claim, now);
     let Some(pool_plan) = assigned_pool.and_then(|pool| PoolPlan::of(index, &pool, now)) else {
         let why = message(status, conditions::BOUND);
         let mut sentences = vec![format!("Claim {name} has waited {age}: {why}.")];

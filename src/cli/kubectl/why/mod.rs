@@ -6,7 +6,6 @@ mod claim;
 mod format;
 mod pod;
 mod pool;
-mod pool_plan;
 pub mod target;
 
 use crate::cache::index::Index;

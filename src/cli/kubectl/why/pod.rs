@@ -5,7 +5,7 @@ use crate::api::labels;
 use crate::cache::index::Index;
 use crate::cli::kubectl::why::format::{because, between, rank, since, timestamp};
 use crate::cli::kubectl::why::pool;
-use crate::cli::kubectl::why::pool_plan::PoolPlan;
+use crate::cli::pool_plan::PoolPlan;
 use crate::model::Key;
 use crate::model::lifecycle_hook::Hook;
 use crate::model::pool_spec::ResolvedPoolSpec;

@@ -4,9 +4,9 @@ use crate::api::conditions::{self, progressing};
 use crate::api::pool::UpdateStrategyType;
 use crate::cache::index::Index;
 use crate::cli::kubectl::why::format::{are, because, claims, sandboxes};
-use crate::cli::kubectl::why::pool_plan::PoolPlan;
+use crate::cli::pool_plan::PoolPlan;
 use crate::model::Key;
-use crate::planner::{BURST_REPLICAS, Step};
+use crate::planner::{BURST_REPLICAS, Step, WaitsFor};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use std::collections::BTreeMap;
@@ -100,7 +100,7 @@ pub(super) fn shortage(pool_plan: &PoolPlan) -> Vec<String> {
     if shortfall.total_headroom < shortfall.missing {
         let max = spec.max_total.unwrap_or_default();
         sentences.push(format!(
-            "capacity.maxTotal is {max}, claimed and terminating ones included, and has room for {} more.",
+            "capacity.maxTotal is {max}, claimed and terminating ones included, and allows {} more.",
             shortfall.total_headroom
         ));
     }
@@ -194,7 +194,7 @@ fn blocker(pool_plan: &PoolPlan, reason: &str) -> Option<String> {
 
 /// The planned actions, grouped by verb and reason.
 fn next(pool_plan: &PoolPlan) -> String {
-    let mut planned: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    let mut planned: BTreeMap<(&str, &str, &str), Vec<&str>> = BTreeMap::new();
     for action in &pool_plan.plan.actions {
         let (verb, name) = match &action.step {
             Step::CreatePod { revision, .. } => ("create a sandbox of revision", revision.as_str()),
@@ -204,12 +204,14 @@ fn next(pool_plan: &PoolPlan) -> String {
             Step::BindClaim { claim, .. } => ("bind a sandbox to claim", claim.key.name.as_str()),
             Step::FailClaim { claim, .. } => ("fail claim", claim.key.name.as_str()),
         };
-        planned.entry((verb, action.reason)).or_default().push(name);
+        let waits_for = action.waits_for.map_or("", WaitsFor::clause);
+        let group = (verb, action.reason, waits_for);
+        planned.entry(group).or_default().push(name);
     }
     if planned.is_empty() {
         return "There is nothing to do now.".into();
     }
-    let clause = |((verb, reason), names): (&(&str, &str), &Vec<&str>)| {
+    let clause = |((verb, reason, waits_for), names): (&(&str, &str, &str), &Vec<&str>)| {
         let mut distinct = names.clone();
         distinct.dedup();
         let times = match (distinct.len(), names.len()) {
@@ -217,7 +219,9 @@ fn next(pool_plan: &PoolPlan) -> String {
             _ => String::new(),
         };
         let because = because(reason);
-        format!("{verb} {}{times} {because}", distinct.join(", "))
+        let names = distinct.join(", ");
+        let after = if waits_for.is_empty() { "" } else { ", " };
+        format!("{verb} {names}{times} {because}{after}{waits_for}")
     };
     let clauses: Vec<_> = planned.iter().map(clause).collect();
     format!("Next the operator would {}.", clauses.join("; "))

@@ -2,7 +2,7 @@
 //! only as JSON, and shares no code with the operator.
 
 use crate::object::Object;
-use crate::request::{Answer, Request, Verb};
+use crate::request::{HttpAnswer, HttpRequest, Verb};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ impl Kind {
     }
 }
 
-/// What a watch is told: that an object is now this, or that it was last this and is gone.
+/// An event of a watch: an object is now this, or was last this and is gone.
 #[derive(Clone, Debug)]
 pub struct Event {
     pub kind: Kind,
@@ -42,7 +42,7 @@ pub struct Event {
 }
 
 #[derive(Clone, Debug)]
-pub struct Server {
+pub struct ApiServer {
     /// By kind and name.
     objects: [Arc<BTreeMap<String, Arc<Object>>>; Kind::ALL.len()],
     version: u64,
@@ -53,11 +53,11 @@ pub struct Server {
     pub nodeless: bool,
     /// Pools and claims stay for a while when they are deleted.
     pub lingering: bool,
-    /// Events that no watch has taken over yet.
+    /// Events that are not on their way to a watch yet.
     pub news: Vec<Event>,
 }
 
-impl Default for Server {
+impl Default for ApiServer {
     fn default() -> Self {
         Self {
             objects: Default::default(),
@@ -71,7 +71,7 @@ impl Default for Server {
     }
 }
 
-impl Server {
+impl ApiServer {
     pub fn all(&self) -> impl Iterator<Item = (Kind, &Arc<Object>)> {
         let kinds = Kind::ALL.into_iter();
         kinds.flat_map(|kind| self.list(kind).map(move |object| (kind, object)))
@@ -105,29 +105,29 @@ impl Server {
         self.uids
     }
 
-    /// Carries out a request.
-    pub fn serve(&mut self, request: &Request, now: &str) -> Answer {
+    /// Serves a request.
+    pub fn serve(&mut self, request: &HttpRequest, now: &str) -> HttpAnswer {
         let stored = self.get(request.kind, &request.name).cloned();
         match (request.verb, stored) {
-            // A quota is asked before the name is looked at.
+            // A quota decides before the name does.
             (Verb::Create, _) if request.kind == Kind::Pods && self.quota => {
-                Answer::refusal(403, "Forbidden")
+                HttpAnswer::refusal(403, "Forbidden")
             }
-            (Verb::Create, Some(_)) => Answer::refusal(409, "AlreadyExists"),
+            (Verb::Create, Some(_)) => HttpAnswer::refusal(409, "AlreadyExists"),
             (Verb::Create, None) => {
                 let created = self.create(request.kind, request.body.clone(), now);
-                Answer::object(&created)
+                HttpAnswer::object(&created)
             }
-            (_, None) => Answer::refusal(404, "NotFound"),
-            (Verb::Get, Some(stored)) => Answer::object(&stored),
+            (_, None) => HttpAnswer::refusal(404, "NotFound"),
+            (Verb::Get, Some(stored)) => HttpAnswer::object(&stored),
             (Verb::Delete, Some(stored)) => self.conditional_delete(request, &stored, now),
             (Verb::JsonPatch, Some(stored)) => match json_patched(&stored.value, &request.body) {
-                Some(value) => Answer::object(&self.put(request.kind, value)),
-                None => Answer::refusal(422, "Invalid"),
+                Some(value) => HttpAnswer::object(&self.put(request.kind, value)),
+                None => HttpAnswer::refusal(422, "Invalid"),
             },
             (Verb::MergePatch, Some(stored)) => {
                 if !is_as_in(&request.body["metadata"], &stored) {
-                    return Answer::refusal(409, "Conflict");
+                    return HttpAnswer::refusal(409, "Conflict");
                 }
                 let mut value = stored.value.clone();
                 let change = if request.status {
@@ -136,17 +136,17 @@ impl Server {
                     request.body.clone()
                 };
                 json_patch::merge(&mut value, &change);
-                Answer::object(&self.put(request.kind, value))
+                HttpAnswer::object(&self.put(request.kind, value))
             }
         }
     }
 
-    fn conditional_delete(&mut self, request: &Request, stored: &Arc<Object>, now: &str) -> Answer {
+    fn conditional_delete(&mut self, request: &HttpRequest, stored: &Arc<Object>, now: &str) -> HttpAnswer {
         if !is_as_in(&request.body["preconditions"], stored) {
-            return Answer::refusal(409, "Conflict");
+            return HttpAnswer::refusal(409, "Conflict");
         }
         self.delete(request.kind, request.name.clone(), now);
-        Answer::object(stored)
+        HttpAnswer::object(stored)
     }
 
     pub fn create(&mut self, kind: Kind, mut value: Value, now: &str) -> Arc<Object> {
@@ -172,16 +172,16 @@ impl Server {
         value["metadata"]["resourceVersion"] = json!(self.version.to_string());
         let object = Object::new(value);
         self.objects_mut(kind).insert(name, Arc::clone(&object));
-        self.tell(kind, false, &object);
+        self.announce(kind, false, &object);
         object
     }
 
-    fn tell(&mut self, kind: Kind, gone: bool, object: &Arc<Object>) {
+    fn announce(&mut self, kind: Kind, gone: bool, object: &Arc<Object>) {
         let object = Arc::clone(object);
         self.news.push(Event { kind, gone, object });
     }
 
-    /// A change by somebody other than the operator.
+    /// A change by another than the operator.
     pub fn edit(&mut self, kind: Kind, name: &str, change: impl FnOnce(&mut Value)) {
         if let Some(stored) = self.get(kind, name) {
             let mut value = stored.value.clone();
@@ -194,7 +194,7 @@ impl Server {
         }
     }
 
-    /// A pod is told to end, and stays for a while, if a node has it; so do pools and claims in some worlds. All else goes
+    /// A pod stays for a while when it is deleted, if a node has it; so do pools and claims in some worlds. All else goes
     /// at once.
     pub fn delete(&mut self, kind: Kind, name: String, now: &str) {
         let stays = |object: &Arc<Object>| match kind {
@@ -233,7 +233,7 @@ impl Server {
             self.version += 1;
             let mut value = stored.value.clone();
             value["metadata"]["resourceVersion"] = json!(self.version.to_string());
-            self.tell(kind, true, &Object::new(value));
+            self.announce(kind, true, &Object::new(value));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Plans one pool as the operator does.
+//! Plans one pool as the operator does, from what the cluster stores.
 
 use crate::api::conditions;
 use crate::cache::index::Index;
@@ -18,15 +18,11 @@ impl PoolPlan {
     /// Plans the pool `key`; `None` when it does not exist. Only the operator remembers that creations fail, so the
     /// condition ReplicaFailure stands in for that memory.
     pub(super) fn of(index: &Index, key: &Key, now: Timestamp) -> Option<Self> {
-        let mut snapshot = index.pool_snapshot(key, now, 0)?;
+        let mut snapshot = planner::pool_snapshot(index, key, now, 0)?;
         if let Some(message) = creation_rejection(&snapshot.pool) {
             snapshot.creation = Creation::BackOff { until: now, message };
         }
-        let mut plan = planner::plan(&snapshot);
-        if snapshot.pool.terminating {
-            // The garbage collector deletes the sandboxes of a deleted pool.
-            plan.actions.clear();
-        }
+        let plan = planner::plan(&snapshot);
         Some(Self { snapshot, plan })
     }
 

@@ -1,0 +1,178 @@
+//! Limits the requests in flight: those above a limit wait here, in the order in which they were decided.
+
+use crate::api::claim::Phase;
+use crate::model::request::{PodChange, Request};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+/// Most bindings in flight, W1 and W2 together. More requests only make the API server answer slower.
+pub const BINDINGS: usize = 32;
+/// Most W1 of one claim in flight. A claim for many sandboxes leaves requests to other claims.
+const BINDINGS_PER_CLAIM: usize = BINDINGS / 4;
+/// Most creations, deletions and drains in flight. Their limit is separate, so that no binding waits for them.
+const CHANGES: usize = 32;
+/// Most statuses of claims in flight, beside those that bind.
+const STATUSES: usize = 32;
+
+/// Requests that share a limit, in the order in which they are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Lane {
+    /// Bindings.
+    Bindings,
+    /// Bindings that failed before. A request that is never answered counts until its deadline; with a limit of their own,
+    /// retries of such requests cannot delay first tries.
+    RetriedBindings,
+    /// Other writes on pods.
+    Changes,
+    /// Other writes on pods that failed before.
+    RetriedChanges,
+    /// Statuses of claims that wait or have ended.
+    Statuses,
+    /// Everything else. No limit holds.
+    Others,
+}
+
+impl Lane {
+    fn of(request: &Request, is_retry: bool) -> Self {
+        match request {
+            Request::WriteClaim(write) if write.status.phase == Some(Phase::Bound) => {
+                if is_retry {
+                    Self::RetriedBindings
+                } else {
+                    Self::Bindings
+                }
+            }
+            Request::WriteClaim(_) | Request::DeleteClaim(_) => Self::Statuses,
+            Request::WritePod(_) | Request::CreatePod(_) => match (claim_of(request).is_some(), is_retry) {
+                (true, false) => Self::Bindings,
+                (true, true) => Self::RetriedBindings,
+                (false, false) => Self::Changes,
+                (false, true) => Self::RetriedChanges,
+            },
+            _ => Self::Others,
+        }
+    }
+
+    fn limit(self) -> usize {
+        match self {
+            Self::Bindings | Self::RetriedBindings => BINDINGS,
+            Self::Changes | Self::RetriedChanges => CHANGES,
+            Self::Statuses => STATUSES,
+            Self::Others => usize::MAX,
+        }
+    }
+}
+
+/// A request to be sent now.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    /// The request.
+    pub request: Request,
+    lane: Lane,
+}
+
+/// The requests of one lane.
+#[derive(Clone, Debug, Default)]
+struct Requests {
+    waiting: VecDeque<Request>,
+    in_flight: usize,
+}
+
+/// Requests that wait to be sent, and how many are in flight.
+#[derive(Clone, Debug, Default)]
+pub struct RequestQueue {
+    lanes: BTreeMap<Lane, Requests>,
+    /// W1 in flight by UID of the claim.
+    of_claims: HashMap<String, usize>,
+}
+
+impl RequestQueue {
+    /// Adds a request, which waits while its limit is reached. W2 goes before any W1: a claim that holds its sandboxes is served
+    /// before another claim begins.
+    pub fn push(&mut self, request: Request, is_retry: bool) {
+        let lane = Lane::of(&request, is_retry);
+        let waiting = &mut self.lanes.entry(lane).or_default().waiting;
+        let of_bindings = matches!(lane, Lane::Bindings | Lane::RetriedBindings);
+        let is_w2 = of_bindings && claim_of(&request).is_none();
+        let first_w1 = waiting.iter().position(|waiting| claim_of(waiting).is_some());
+        match first_w1.filter(|_| is_w2) {
+            Some(first_w1) => waiting.insert(first_w1, request),
+            None => waiting.push_back(request),
+        }
+    }
+
+    /// Drops every waiting request but those that publish bound claims.
+    pub fn keep_publications(&mut self) {
+        for (lane, requests) in &mut self.lanes {
+            let binds = matches!(lane, Lane::Bindings | Lane::RetriedBindings);
+            requests
+                .waiting
+                .retain(|request| binds && claim_of(request).is_none());
+        }
+    }
+
+    /// Takes the next request that no limit holds back. It counts as in flight until [`RequestQueue::answered`].
+    pub fn take_next(&mut self) -> Option<Sent> {
+        let of_claims = &self.of_claims;
+        let may_go = |request: &Request| {
+            let in_flight = claim_of(request).and_then(|claim| of_claims.get(claim));
+            in_flight.is_none_or(|count| *count < BINDINGS_PER_CLAIM)
+        };
+        let mut open = self
+            .lanes
+            .iter_mut()
+            .filter(|(lane, requests)| requests.in_flight < lane.limit());
+        let sent = open.find_map(|(lane, requests)| {
+            let position = requests.waiting.iter().position(may_go)?;
+            let request = requests.waiting.remove(position)?;
+            requests.in_flight += 1;
+            Some(Sent { request, lane: *lane })
+        })?;
+        if let Some(claim) = claim_of(&sent.request) {
+            *self.of_claims.entry(claim.to_string()).or_default() += 1;
+        }
+        Some(sent)
+    }
+
+    /// The request has its answer, or is not sent after all.
+    pub fn answered(&mut self, sent: &Sent) {
+        if let Some(requests) = self.lanes.get_mut(&sent.lane) {
+            requests.in_flight = requests.in_flight.saturating_sub(1);
+        }
+        if let Some(claim) = claim_of(&sent.request) {
+            let left = self
+                .of_claims
+                .get(claim)
+                .map_or(0, |count| count.saturating_sub(1));
+            if left == 0 {
+                self.of_claims.remove(claim);
+            } else {
+                self.of_claims.insert(claim.to_string(), left);
+            }
+        }
+    }
+
+    /// Drops the waiting requests that `is_obsolete` selects and returns them.
+    pub fn cancel(&mut self, is_obsolete: impl Fn(&Request) -> bool) -> Vec<Request> {
+        let mut cancelled = Vec::new();
+        for requests in self.lanes.values_mut() {
+            if requests.waiting.iter().any(&is_obsolete) {
+                let all = requests.waiting.drain(..);
+                let (gone, stay): (Vec<_>, Vec<_>) = all.partition(&is_obsolete);
+                cancelled.extend(gone);
+                requests.waiting = stay.into();
+            }
+        }
+        cancelled
+    }
+}
+
+/// UID of the claim of a W1.
+fn claim_of(request: &Request) -> Option<&str> {
+    match request {
+        Request::WritePod(write) => match &write.change {
+            PodChange::Bind { claim, .. } => Some(&claim.uid),
+            _ => None,
+        },
+        _ => None,
+    }
+}

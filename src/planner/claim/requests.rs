@@ -1,0 +1,134 @@
+//! Which requests of a claim's plan may be sent now: one write on the claim at a time, and a live read before anything is
+//! done on the word of the watch alone.
+
+use crate::api::SandboxClaimStatus;
+use crate::api::claim::{BoundSandbox, Phase};
+use crate::cache::snapshot::{ClaimSnapshot, SandboxRead};
+use crate::model::claim::Claim;
+use crate::model::retry::{NextWrite, Purpose, Stage};
+use crate::model::sandbox::Sandbox;
+use crate::planner::claim::claim_plan::ClaimPlan;
+use jiff::Timestamp;
+use std::sync::Arc;
+
+/// The requests to be sent now.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClaimRequests {
+    /// The status to write.
+    pub status: Option<Box<SandboxClaimStatus>>,
+    /// The claim is to be deleted.
+    pub delete: bool,
+    /// Sandboxes to delete.
+    pub release: Vec<Arc<Sandbox>>,
+    /// The claim is to be read.
+    pub read_claim: bool,
+    /// UIDs of the sandboxes that the read of the claim is to decide on.
+    pub to_release: Vec<String>,
+    /// Pods to read, because they seem to be lost.
+    pub read_pods: Vec<BoundSandbox>,
+    /// When time alone changes what may be sent.
+    pub next: Option<Timestamp>,
+}
+
+/// The requests of `plan` that may be sent now.
+pub fn requests(snapshot: &ClaimSnapshot, plan: ClaimPlan) -> ClaimRequests {
+    let mut requests = ClaimRequests {
+        next: plan.next,
+        ..ClaimRequests::default()
+    };
+    release(snapshot, plan.release, &mut requests);
+    if plan.status.is_none() && !plan.delete {
+        return requests;
+    }
+    let purpose = purpose(&snapshot.claim, plan.status.as_deref());
+    let next = snapshot.write.as_ref().map_or(NextWrite::Write, |write| {
+        write.next(purpose, &snapshot.claim.resource_version, snapshot.now)
+    });
+    match next {
+        NextWrite::Await => {}
+        NextWrite::Wait(at) => requests.wait(at),
+        // A read that is under way was sent before the conflict.
+        NextWrite::Read => requests.read_claim |= !is_being_read(snapshot),
+        NextWrite::Write if plan.delete => requests.delete = true,
+        NextWrite::Write if confirm_loss(snapshot, plan.confirm_loss, &mut requests) => {
+            requests.status = plan.status;
+            // A read beside the write decides nothing. The outcome of the write comes first.
+            requests.read_claim = false;
+            requests.to_release.clear();
+        }
+        NextWrite::Write => {}
+    }
+    requests
+}
+
+/// What writing `status` on `claim` is for; `None`: the claim is deleted.
+pub fn purpose(claim: &Claim, status: Option<&SandboxClaimStatus>) -> Purpose {
+    match status.map(|status| status.phase) {
+        Some(Some(Phase::Bound)) if claim.waiting() => Purpose::Publish,
+        None | Some(Some(Phase::Failed | Phase::Expired)) => Purpose::End,
+        Some(None | Some(Phase::Pending | Phase::Bound)) => Purpose::Report,
+    }
+}
+
+impl ClaimRequests {
+    fn wait(&mut self, until: Timestamp) {
+        self.next = Some(self.next.map_or(until, |next| next.min(until)));
+    }
+}
+
+/// Releases sandboxes that the claim may not keep. A claim that has not ended may list more sandboxes than the watch has shown,
+/// because another leader may have just published one: it is read first.
+fn release(snapshot: &ClaimSnapshot, release: Vec<Arc<Sandbox>>, requests: &mut ClaimRequests) {
+    let claim = &snapshot.claim;
+    if matches!(claim.status.phase, Some(Phase::Failed | Phase::Expired)) {
+        requests.release = release;
+        return;
+    }
+    let mut write = snapshot.write.iter();
+    if write.any(|write| write.stage == Stage::Sent) {
+        // The status that is being written may list these sandboxes.
+        return;
+    }
+    // A read that is under way was sent before the sandbox was known, so it does not decide on it.
+    let is_being_read = is_being_read(snapshot);
+    for sandbox in release {
+        match snapshot.reads.get(&sandbox.uid) {
+            Some(SandboxRead::Again(at)) if *at > snapshot.now => requests.wait(*at),
+            Some(SandboxRead::Unlisted(version)) if *version == claim.resource_version => {
+                requests.release.push(sandbox);
+            }
+            _ if is_being_read => {}
+            _ => requests.to_release.push(sandbox.uid.clone()),
+        }
+    }
+    requests.read_claim |= !requests.to_release.is_empty();
+}
+
+/// A live read of the claim is under way.
+fn is_being_read(snapshot: &ClaimSnapshot) -> bool {
+    let for_write = snapshot.write.as_ref().map(|write| write.stage) == Some(Stage::Reading);
+    for_write
+        || snapshot
+            .reads
+            .values()
+            .any(|read| *read == SandboxRead::ClaimSent)
+}
+
+/// Whether live reads show all `published` sandboxes lost. Those that nobody has read are read.
+fn confirm_loss(
+    snapshot: &ClaimSnapshot,
+    published: Vec<BoundSandbox>,
+    requests: &mut ClaimRequests,
+) -> bool {
+    let mut all_lost = true;
+    for sandbox in published {
+        let read = snapshot.reads.get(&sandbox.uid);
+        all_lost &= read == Some(&SandboxRead::Lost);
+        match read {
+            Some(SandboxRead::Lost | SandboxRead::PodSent) => {}
+            Some(SandboxRead::Again(at)) if *at > snapshot.now => requests.wait(*at),
+            _ => requests.read_pods.push(sandbox),
+        }
+    }
+    all_lost
+}

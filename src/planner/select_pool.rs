@@ -1,0 +1,232 @@
+//! Which of several pools serves a selector claim.
+
+use crate::api::claim::{OnEmpty, RevisionPolicy};
+use crate::api::conditions;
+use crate::cache::index::Index;
+use crate::cache::snapshot::{
+    ExpectedWrite, SandboxEntry, SelectablePool, SelectorClaim, SelectorSnapshot, Waiting,
+};
+use crate::model::Key;
+use crate::model::claim::Claim;
+use crate::model::pool::Pool;
+use crate::model::sandbox_state::SandboxState;
+use jiff::Timestamp;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The pool that serves a claim; `None` while no pool would do.
+pub fn serving_pool(index: &Index, claim: &Claim, now: Timestamp) -> Option<Key> {
+    let select = || {
+        let snapshot = index.selector_snapshot(&claim.key.namespace, now);
+        select_pools(&snapshot).remove(&claim.key)
+    };
+    claim.named_pool().or_else(select)
+}
+
+/// For each waiting selector claim of all namespaces, the pool that serves it.
+pub fn select_all_pools(index: &Index, now: Timestamp) -> BTreeMap<Key, Key> {
+    let pools = index.pool_keys();
+    let namespaces: BTreeSet<_> = pools.iter().map(|pool| &pool.namespace).collect();
+    let of_namespace = |namespace| select_pools(&index.selector_snapshot(namespace, now));
+    namespaces
+        .into_iter()
+        .flat_map(|namespace| of_namespace(namespace))
+        .collect()
+}
+
+/// For each selector claim of a namespace, the pool that serves it: the pool whose sandboxes it holds already, or else,
+/// of the pools that may come to have as many as it needs, the one with the most available. Among equals it stays
+/// where it was, or else goes by name. Pools are selected in the order of service, and what an earlier claim waits for
+/// is not available to a later one.
+pub fn select_pools(snapshot: &SelectorSnapshot) -> BTreeMap<Key, Key> {
+    let mut candidates: BTreeMap<&Key, Candidate> = snapshot
+        .pools
+        .iter()
+        .map(|pool| (&pool.pool.key, Candidate::of(pool, snapshot.now)))
+        .collect();
+    let mut selected_pools = BTreeMap::new();
+    for (waiting, claim) in queue(snapshot) {
+        let fixed_pool = match claim {
+            Some(claim) => claim.fixed_pool.clone(),
+            None => waiting.claim.named_pool(),
+        };
+        let best = || {
+            let assigned = claim.and_then(|claim| claim.assigned_pool.as_ref());
+            let fit = candidates.values().filter(|c| waiting.claim.accepts(c.pool));
+            fit.min_by_key(|c| c.rank_for(waiting, assigned))
+                .map(|c| c.pool.key.clone())
+        };
+        let Some(pool) = fixed_pool.or_else(best) else {
+            continue;
+        };
+        if let Some(candidate) = candidates.get_mut(&pool) {
+            candidate.reserve(waiting);
+        }
+        if claim.is_some() {
+            selected_pools.insert(waiting.claim.key.clone(), pool);
+        }
+    }
+    selected_pools
+}
+
+/// The claims that wait for one of the pools, in the order of service; with each selector claim, what is known of it.
+fn queue(snapshot: &SelectorSnapshot) -> Vec<(&Waiting, Option<&SelectorClaim>)> {
+    let named = snapshot.pools.iter().flat_map(|pool| &pool.claims);
+    let selecting = snapshot.claims.iter();
+    let mut queue: Vec<_> = named
+        .map(|waiting| (waiting, None))
+        .chain(selecting.map(|claim| (&claim.waiting, Some(claim))))
+        .collect();
+    queue.sort_by_cached_key(|(waiting, _)| waiting.service_order());
+    queue
+}
+
+fn may_be_bound(entry: &SandboxEntry, state: SandboxState) -> bool {
+    state == SandboxState::Available && entry.expected.is_none()
+}
+
+/// A pool and what it has for claims that no pool is selected for yet.
+struct Candidate<'a> {
+    pool: &'a Pool,
+    sandboxes: &'a [SandboxEntry],
+    now: Timestamp,
+    any: Supply,
+    /// Of the update revision.
+    updated: Supply,
+}
+
+/// Unclaimed sandboxes that a claim could have.
+#[derive(Clone, Copy, Default)]
+struct Supply {
+    /// Sandboxes that could be bound now.
+    available: usize,
+    /// Available and warming sandboxes.
+    warm: usize,
+    /// The most that there may be, once warming sandboxes are available and those that may be created are created.
+    most: usize,
+}
+
+impl Supply {
+    fn add(&mut self, other: Self) {
+        self.available += other.available;
+        self.warm += other.warm;
+        self.most += other.most;
+    }
+
+    fn less(self, taken: Self) -> Self {
+        Self {
+            available: self.available.saturating_sub(taken.available),
+            warm: self.warm.saturating_sub(taken.warm),
+            most: self.most.saturating_sub(taken.most),
+        }
+    }
+
+    fn up_to(self, count: usize) -> Self {
+        Self {
+            available: self.available.min(count),
+            warm: self.warm.min(count),
+            most: self.most.min(count),
+        }
+    }
+}
+
+impl<'a> Candidate<'a> {
+    fn of(candidate: &'a SelectablePool, now: Timestamp) -> Self {
+        let (pool, sandboxes) = (&*candidate.pool, &candidate.sandboxes);
+        let (mut any, mut updated) = (Supply::default(), Supply::default());
+        for entry in sandboxes {
+            let sandbox = &entry.sandbox;
+            let state = sandbox.state_at(&pool.uid, &pool.spec.availability_rule, now);
+            let unclaimed = !matches!(
+                state,
+                SandboxState::Claimed | SandboxState::Terminating | SandboxState::Foreign
+            );
+            let is_assigned = matches!(
+                entry.expected,
+                Some(ExpectedWrite::Bind | ExpectedWrite::Delete | ExpectedWrite::Deleted)
+            );
+            if !unclaimed || sandbox.evict || is_assigned {
+                continue;
+            }
+            let supply = Supply {
+                available: usize::from(may_be_bound(entry, state)),
+                warm: usize::from(matches!(state, SandboxState::Warming | SandboxState::Available)),
+                most: 1,
+            };
+            any.add(supply);
+            if sandbox.revision == pool.status.update_revision {
+                updated.add(supply);
+            }
+        }
+        let rejected = conditions::find(&pool.status.conditions, conditions::REPLICA_FAILURE).is_some();
+        if !rejected && pool.error.is_none() {
+            let headroom = pool.spec.total_capacity_left(sandboxes.len());
+            any.most = any.most.saturating_add(headroom);
+        }
+        let rolls = pool.status.current_revision != pool.status.update_revision;
+        // A paused rollout makes no sandbox of the update revision.
+        if !(pool.spec.paused && rolls) {
+            updated.most = any.most;
+        }
+        Candidate {
+            pool,
+            sandboxes,
+            now,
+            any,
+            updated,
+        }
+    }
+
+    /// How many of the sandboxes that could be bound now were rejected for the claim.
+    fn rejected_for(&self, waiting: &Waiting) -> usize {
+        if waiting.rejected_sandboxes.is_empty() {
+            return 0;
+        }
+        let rule = &self.pool.spec.availability_rule;
+        let rejected = self
+            .sandboxes
+            .iter()
+            .filter(|entry| waiting.rejected_sandboxes.contains(&entry.sandbox.uid));
+        rejected
+            .filter(|entry| {
+                let state = entry.sandbox.state_at(&self.pool.uid, rule, self.now);
+                !entry.sandbox.evict && may_be_bound(entry, state)
+            })
+            .count()
+    }
+
+    /// The rank of the pool for a claim that `assigned` served so far; the lowest is the best.
+    fn rank_for(&self, waiting: &Waiting, assigned: Option<&Key>) -> (bool, Reverse<usize>, bool, &'a str) {
+        let rejected = self.rejected_for(waiting);
+        let waiting = waiting.on(self.pool);
+        let supply = match waiting.resolved_spec.revision_policy {
+            RevisionPolicy::Latest => self.updated,
+            RevisionPolicy::PreferLatest | RevisionPolicy::Any => self.any,
+        };
+        // Where a pool keeps no sandbox and makes none for a claim, what is there now is all that there ever will be.
+        let makes_none = waiting.resolved_spec.on_empty != OnEmpty::Create && self.pool.spec.most_warm() == 0;
+        let most = if makes_none { supply.warm } else { supply.most };
+        let too_few = most < waiting.needs() || !waiting.may_ever_be_served_by(&self.pool.spec);
+        let elsewhere = assigned != Some(&self.pool.key);
+        let untried = supply.available.saturating_sub(rejected);
+        (too_few, Reverse(untried), elsewhere, &self.pool.key.name)
+    }
+
+    /// What a claim takes or waits for is not available to a later claim.
+    fn reserve(&mut self, waiting: &Waiting) {
+        let waiting = waiting.on(self.pool);
+        if !waiting.may_ever_be_served_by(&self.pool.spec) {
+            return;
+        }
+        let of_updated = self.updated.up_to(waiting.needs());
+        self.any = self.any.less(match waiting.resolved_spec.revision_policy {
+            // It takes no old sandbox, and none is kept for it.
+            RevisionPolicy::Latest => of_updated,
+            RevisionPolicy::PreferLatest | RevisionPolicy::Any => self.any.up_to(waiting.needs()),
+        });
+        if waiting.resolved_spec.revision_policy != RevisionPolicy::Any {
+            self.updated = self.updated.less(of_updated);
+        }
+        self.updated.available = self.updated.available.min(self.any.available);
+    }
+}

@@ -159,6 +159,8 @@ fn at_rest(size: usize, complete: &str) -> Outcome<PoolSnapshot> {
         claims: Vec::new(),
         selected_pools: BTreeMap::new(),
         revisions: revisions.into(),
+        status_write: None,
+        status_written_at: None,
         revision_request: RevisionProgress::Idle,
         creation: Creation::Open,
         creation_proven: true,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use warmpool::api::SandboxClaimStatus;
 use warmpool::api::claim::Phase;
 use warmpool::cache::index::Index;
-use warmpool::cache::request_queue::{BINDINGS, RequestQueue, Sent};
+use warmpool::cache::request_limits::{BINDINGS, RequestQueue, Sent};
 use warmpool::cache::watch_progress::WatchProgress;
 use warmpool::controllers::claim::decide;
 use warmpool::model::Key;
@@ -328,6 +328,23 @@ fn w2_goes_before_w1_that_wait_and_after_w2_that_wait() {
         lines(&send(&mut queue)),
         ["publish first", "publish second", "publish third", "bind pod-32"]
     );
+}
+
+#[test]
+fn a_status_that_follows_a_bound_claim_delays_no_binding() {
+    let mut bound = Claim::clone(&claim("bound"));
+    bound.status.phase = Some(Phase::Bound);
+    let follow = |_| {
+        Request::WriteClaim(Arc::new(ClaimWrite {
+            claim: Arc::new(bound.clone()),
+            status: Box::new(bound.status.clone()),
+        }))
+    };
+    let mut queue = RequestQueue::default();
+    push(&mut queue, FIRST, 100, follow);
+    send(&mut queue);
+    push_bindings(&mut queue, FIRST, 100);
+    assert_eq!(send(&mut queue).len(), 32);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use prometheus_client::encoding::text::encode;
 use serde_json::{Value, json};
 use warmpool::api::SandboxClaimStatus;
 use warmpool::cache::reconcile_request::ReconcileRequest;
-use warmpool::cache::shared::SharedCache;
+use warmpool::cache::synced_cache::SharedCache;
 use warmpool::model::Key;
 use warmpool::model::claim::Claim;
 use warmpool::model::stored::{StoredClaim, StoredPod};

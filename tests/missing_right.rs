@@ -7,7 +7,7 @@
     reason = "a panic is how a test fails"
 )]
 
-use warmpool::client::request_errors::MissingRight;
+use warmpool::client::missing_rights::MissingRight;
 
 fn right(verb: &str, resource: &str, group: &str, namespace: Option<&str>) -> Option<MissingRight> {
     Some(MissingRight {

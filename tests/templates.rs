@@ -6,9 +6,9 @@
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use warmpool::cache::creation_backoff::CreationBackoff;
 use warmpool::cache::index::Index;
 use warmpool::cache::reconcile_request::ReconcileRequest;
+use warmpool::cache::rejected_creations::CreationBackoff;
 use warmpool::cache::snapshot::Creation;
 use warmpool::cache::watch::take_over_list;
 use warmpool::model::Key;

@@ -1,10 +1,14 @@
-//! Which pool serves each selector claim, as the planner decided last.
+//! Which pool serves each selector claim, as the planner decided last, and when a claim can change it no more.
 
+use crate::api::ClaimDefaults;
 use crate::cache::index::Index;
 use crate::cache::reconcile_request::ReconcileRequest;
+use crate::cache::snapshot::{SelectablePool, SelectorClaim, SelectorSnapshot};
+use crate::cache::waiting_claims::selector_queue;
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::pool::Pool;
+use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -38,5 +42,47 @@ impl Index {
             }
         }
         to_reconcile.into_iter().map(ReconcileRequest::Pool).collect()
+    }
+
+    /// The waiting selector claims of a namespace, and the pools that they accept.
+    pub fn selector_snapshot(&self, namespace: &str, now: Timestamp) -> SelectorSnapshot {
+        let claims: Vec<_> = self.queued(&selector_queue(namespace)).collect();
+        let would_do =
+            |pool: &&Arc<Pool>| !pool.terminating && claims.iter().any(|claim| claim.accepts(pool));
+        let selectable = |pool: &Arc<Pool>| SelectablePool {
+            pool: Arc::clone(pool),
+            sandboxes: self.entries_of(&pool.key),
+            claims: self
+                .queued(&pool.key)
+                .map(|claim| self.waiting(claim, &pool.claim_defaults, now))
+                .collect(),
+        };
+        let pools = if claims.is_empty() {
+            Vec::new()
+        } else {
+            self.pools.values().filter(would_do).map(selectable).collect()
+        };
+        SelectorSnapshot {
+            now,
+            pools,
+            claims: claims
+                .iter()
+                .map(|claim| self.selector_claim(claim, now))
+                .collect(),
+        }
+    }
+
+    fn selector_claim(&self, claim: &Arc<Claim>, now: Timestamp) -> SelectorClaim {
+        // The defaults of a pool hold only once it is selected.
+        let waiting = self.waiting(claim, &ClaimDefaults::default(), now);
+        let assigned_pool = self.assigned_pool(&claim.uid).cloned();
+        let bound_from = || Some(self.pod(self.expectations.binding_of(&claim.uid)?)?.pool_key());
+        let assigned = || assigned_pool.clone().filter(|_| !waiting.may_move());
+        let fixed_pool = self.pool_held_of(claim).or_else(bound_from).or_else(assigned);
+        SelectorClaim {
+            waiting,
+            fixed_pool,
+            assigned_pool,
+        }
     }
 }

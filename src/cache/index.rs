@@ -1,17 +1,16 @@
 //! The state of the cluster, indexed as the planner needs it. An event returns what to reconcile.
 
-use crate::cache::expectations::{Expectations, Stage};
+use crate::cache::expectations::Expectations;
 use crate::cache::grouped::remove_from;
 use crate::cache::memory::Memory;
 use crate::cache::pod_templates::Templates;
 use crate::cache::reconcile_request::ReconcileRequest;
-use crate::cache::request_queue::{RequestQueue, Sent};
+use crate::cache::request_limits::RequestQueue;
 use crate::cache::waiting_claims::WaitingClaims;
 use crate::cache::watch_progress::{WatchProgress, newer};
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::pool::Pool;
-use crate::model::request::{PodChange, Request};
 use crate::model::revision::Revision;
 use crate::model::sandbox::{Owner, Sandbox};
 use crate::model::stored::{self, StoredClaim, StoredPod, StoredPodTemplate, StoredPool, StoredRevision};
@@ -164,71 +163,6 @@ impl Index {
             self.cancel_bindings(&claim.uid);
         }
         to_reconcile
-    }
-
-    /// The next request to be sent, and whether failed writes have to be decided on anew because one waited too long.
-    pub fn next_request(&mut self, now: Timestamp) -> (Option<Sent>, bool) {
-        let mut has_waited_too_long = false;
-        while let Some(sent) = self.requests.take_next() {
-            let progress = match &sent.request {
-                Request::CreatePod(creation) => {
-                    let known = self.expectations.creation(&creation.pod);
-                    known.map(|known| (&mut known.progress, Some(known.decided)))
-                }
-                Request::WritePod(write) => {
-                    let known = self.expectations.of(write);
-                    known.map(|known| (&mut known.progress, None))
-                }
-                _ => return (Some(sent), has_waited_too_long),
-            };
-            match progress {
-                // The watch has shown the write, or nobody wants it any more.
-                None => {}
-                Some((progress, Some(decided))) if progress.is_outdated(decided, now) => {
-                    progress.enter(Stage::Failed);
-                    has_waited_too_long = true;
-                }
-                Some(_) => return (Some(sent), has_waited_too_long),
-            }
-            self.requests.answered(&sent);
-        }
-        (None, has_waited_too_long)
-    }
-
-    /// Drops the creations of a pool that has changed or is gone, as far as they wait to be sent. The next plan decides anew.
-    pub(crate) fn cancel_creations(&mut self, pool: &Pool) {
-        let of_pool = |request: &Request| match request {
-            Request::CreatePod(creation) => creation.pool.uid == pool.uid,
-            _ => false,
-        };
-        for request in self.requests.cancel(of_pool) {
-            let Request::CreatePod(creation) = request else {
-                continue;
-            };
-            match self.expectations.creation(&creation.pod) {
-                Some(known) if known.progress.is_in_doubt() => known.progress.enter(Stage::Answered),
-                _ => self.expectations.forget_creation(&creation.pod),
-            }
-        }
-    }
-
-    /// Drops the bindings of a claim that waits no more, as far as they wait to be sent.
-    fn cancel_bindings(&mut self, claim: &str) {
-        let of_claim = |request: &Request| match request {
-            Request::WritePod(write) => {
-                matches!(&write.change, PodChange::Bind { claim: bound, .. } if bound.uid == claim)
-            }
-            _ => false,
-        };
-        for request in self.requests.cancel(of_claim) {
-            let Request::WritePod(write) = request else {
-                continue;
-            };
-            match self.expectations.of(&write) {
-                Some(known) if known.progress.is_in_doubt() => known.progress.enter(Stage::Answered),
-                _ => self.expectations.forget(&write),
-            }
-        }
     }
 
     /// Takes a claim out of its queue. Returns the pools that it waited for.

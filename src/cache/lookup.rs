@@ -4,10 +4,7 @@ use crate::api::ClaimDefaults;
 use crate::cache::index::Index;
 use crate::cache::memory::{ClaimMemory, PoolMemory};
 use crate::cache::reconcile_request::ReconcileRequest;
-use crate::cache::snapshot::{
-    ClaimSnapshot, PoolPresence, PoolSnapshot, SandboxEntry, SelectablePool, SelectorClaim, SelectorSnapshot,
-    Waiting,
-};
+use crate::cache::snapshot::{ClaimSnapshot, PoolPresence, PoolSnapshot, SandboxEntry, Waiting};
 use crate::cache::waiting_claims::selector_queue;
 use crate::model::Key;
 use crate::model::claim::Claim;
@@ -66,6 +63,8 @@ impl Index {
             recent_claims: memory
                 .map(|memory| memory.recent_claims.lately(now))
                 .unwrap_or_default(),
+            status_write: memory.and_then(|memory| memory.status_write.clone()),
+            status_written_at: memory.and_then(|memory| memory.status_written_at),
             revision_request: memory
                 .map(|memory| memory.revision_request.clone())
                 .unwrap_or_default(),
@@ -77,50 +76,8 @@ impl Index {
         })
     }
 
-    /// The waiting selector claims of a namespace, and the pools that they accept.
-    pub fn selector_snapshot(&self, namespace: &str, now: Timestamp) -> SelectorSnapshot {
-        let claims: Vec<_> = self.queued(&selector_queue(namespace)).collect();
-        let would_do =
-            |pool: &&Arc<Pool>| !pool.terminating && claims.iter().any(|claim| claim.accepts(pool));
-        let selectable = |pool: &Arc<Pool>| SelectablePool {
-            pool: Arc::clone(pool),
-            sandboxes: self.entries_of(&pool.key),
-            claims: self
-                .queued(&pool.key)
-                .map(|claim| self.waiting(claim, &pool.claim_defaults, now))
-                .collect(),
-        };
-        let pools = if claims.is_empty() {
-            Vec::new()
-        } else {
-            self.pools.values().filter(would_do).map(selectable).collect()
-        };
-        SelectorSnapshot {
-            now,
-            pools,
-            claims: claims
-                .iter()
-                .map(|claim| self.selector_claim(claim, now))
-                .collect(),
-        }
-    }
-
-    fn selector_claim(&self, claim: &Arc<Claim>, now: Timestamp) -> SelectorClaim {
-        // The defaults of a pool hold only once it is selected.
-        let waiting = self.waiting(claim, &ClaimDefaults::default(), now);
-        let assigned_pool = self.assigned_pool(&claim.uid).cloned();
-        let bound_from = || Some(self.pod(self.expectations.binding_of(&claim.uid)?)?.pool_key());
-        let assigned = || assigned_pool.clone().filter(|_| !waiting.may_move());
-        let fixed_pool = self.pool_held_of(claim).or_else(bound_from).or_else(assigned);
-        SelectorClaim {
-            waiting,
-            fixed_pool,
-            assigned_pool,
-        }
-    }
-
     /// The pods with the label of a pool, each with the write on it that the watch has not shown.
-    fn entries_of(&self, pool: &Key) -> Vec<SandboxEntry> {
+    pub(crate) fn entries_of(&self, pool: &Key) -> Vec<SandboxEntry> {
         let entry = |sandbox: &Arc<Sandbox>| SandboxEntry {
             sandbox: Arc::clone(sandbox),
             expected: self.expectations.on(&sandbox.uid),

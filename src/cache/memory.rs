@@ -1,17 +1,13 @@
 //! What the operator remembers of each pool and each claim: one record by UID, forgotten in one place.
 
-use crate::cache::creation_backoff::CreationBackoff;
 use crate::cache::recent_claims::RecentClaims;
+use crate::cache::rejected_creations::CreationBackoff;
 use crate::cache::snapshot::{RevisionProgress, SandboxRead, WaitReason, WarmUpFailures};
 use crate::model::Key;
 use crate::model::retry::{ObjectWrite, Purpose};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
-
-/// Least time between two writes of one pool's status. Claims and rollouts change the status many times a second;
-/// nobody reads it as fast, and each write takes the API server as long as a binding.
-const STATUS_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
 
 /// How long the API server's acceptance of one pod says that it accepts another of the same pool.
 const ACCEPTANCE_LIFETIME: SignedDuration = SignedDuration::from_secs(2);
@@ -22,7 +18,7 @@ pub struct PoolMemory {
     /// The status write that is not known to be done.
     pub status_write: Option<ObjectWrite>,
     /// When the status was written last.
-    status_written_at: Option<Timestamp>,
+    pub status_written_at: Option<Timestamp>,
     /// What is known of the last request about the stored revisions.
     pub revision_request: RevisionProgress,
     /// The generation of the pool of which the API server accepted a pod last, and when.
@@ -36,13 +32,6 @@ pub struct PoolMemory {
 }
 
 impl PoolMemory {
-    /// When the status may be written next; `None` when it may be written at `now`. A clock that was set back does not
-    /// silence the status.
-    pub fn status_due(&self, now: Timestamp) -> Option<Timestamp> {
-        let due = self.status_written_at?.checked_add(STATUS_INTERVAL).ok()?;
-        (due > now && due.duration_since(now) <= STATUS_INTERVAL).then_some(due)
-    }
-
     /// Notes that the status of a pool at resource version `version` is being written at `now`.
     pub fn note_status_write(&mut self, version: &str, now: Timestamp) {
         self.status_written_at = Some(now);

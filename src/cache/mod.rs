@@ -1,7 +1,7 @@
 //! What the watches said, the operator's own writes that they have not shown, and what is remembered of each object.
 
 mod assigned_pools;
-pub mod creation_backoff;
+mod cancel_requests;
 pub mod expectations;
 mod grouped;
 pub mod index;
@@ -12,10 +12,11 @@ mod pod_templates;
 pub mod pool_stats;
 pub mod recent_claims;
 pub mod reconcile_request;
-pub mod request_queue;
-pub mod shared;
+mod recorded_wait_reasons;
+pub mod rejected_creations;
+pub mod request_limits;
 pub mod snapshot;
-mod wait_reasons;
+pub mod synced_cache;
 mod waiting_claims;
 pub mod watch;
 pub mod watch_health;

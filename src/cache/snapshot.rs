@@ -4,15 +4,14 @@ use crate::api::claim::OnEmpty;
 use crate::model::Key;
 use crate::model::availability::AvailabilityRule;
 use crate::model::claim::Claim;
-use crate::model::claim_spec::ResolvedClaimSpec;
 use crate::model::pool::Pool;
-use crate::model::pool_spec::ResolvedPoolSpec;
 use crate::model::request::RevisionStep;
+use crate::model::resolved_claim_spec::ResolvedClaimSpec;
+use crate::model::resolved_pool_spec::ResolvedPoolSpec;
 use crate::model::retry::{ObjectWrite, Tries};
 use crate::model::revision::Revision;
 use crate::model::sandbox::Sandbox;
 use jiff::Timestamp;
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
@@ -35,6 +34,10 @@ pub struct PoolSnapshot {
     pub selected_pools: BTreeMap<Key, Key>,
     /// The pool's stored revisions.
     pub revisions: Vec<Arc<Revision>>,
+    /// The write of the pool's status that is not known to be done.
+    pub status_write: Option<ObjectWrite>,
+    /// When the pool's status was written last.
+    pub status_written_at: Option<Timestamp>,
     /// What is known of the last request about the pool's stored revisions.
     pub revision_request: RevisionProgress,
     /// Whether pods may be created now.
@@ -228,17 +231,6 @@ impl Waiting {
         };
         let total = spec.max_total.unwrap_or(usize::MAX);
         self.needs() <= unclaimed && self.claim.wanted() <= total
-    }
-
-    /// Order of service: higher priority first, then older first.
-    pub fn service_order(&self) -> impl Ord + use<> {
-        let claim = &self.claim;
-        (
-            Reverse(self.resolved_spec.priority),
-            claim.created,
-            claim.sequence,
-            claim.key.name.clone(),
-        )
     }
 
     /// When the claim fails with reason WaitTimeout.

@@ -3,9 +3,9 @@
 use crate::api::labels;
 use crate::cache::index::Index;
 use crate::cache::reconcile_request::{ReconcileRequest, ReconcileSender};
-use crate::cache::shared::SharedCache;
+use crate::cache::synced_cache::SharedCache;
 use crate::client::error_chain::chain;
-use crate::client::request_errors;
+use crate::client::error_log;
 use crate::model::Key;
 use crate::model::stored::{self, StoredClaim, StoredPod, StoredPodTemplate, StoredPool, StoredRevision};
 use futures::StreamExt;
@@ -183,8 +183,8 @@ pub async fn run<K: Indexed>(context: WatchContext, mut reflect: impl FnMut(&Eve
             Ok(event) => event,
             Err(error) => {
                 context.shared.watches.failed(&kind, chain(&error));
-                request_errors::log_watch_error(&resource, &error);
-                if request_errors::has_expired(&error) {
+                error_log::log_watch_error(&resource, &error);
+                if error_log::has_expired(&error) {
                     // The watcher would request the same version for ever.
                     tokio::time::sleep(LONGEST_PAUSE).await;
                     events = watch();

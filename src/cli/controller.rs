@@ -1,6 +1,6 @@
 //! `warmpool controller`: sets up logs, endpoints and the client, and runs the operator.
 
-use crate::cache::shared::SharedCache;
+use crate::cache::synced_cache::SharedCache;
 use crate::cache::watch::SILENCE;
 use crate::cli::duration;
 use crate::cli::runtime::block_on;

@@ -2,7 +2,8 @@
 
 use crate::cache::index::Index;
 use crate::cache::watch::{Indexed, take_over_list};
-use crate::client::call::{CallError, call};
+use crate::client::call::call;
+use crate::client::request_errors::CallError;
 use crate::model::stored::{StoredClaim, StoredPod, StoredPodTemplate, StoredPool, StoredRevision};
 use k8s_openapi::NamespaceResourceScope;
 use kube::api::ListParams;

@@ -3,11 +3,11 @@
 pub mod controller;
 pub mod crds;
 pub mod documents;
+mod dry_run;
 mod duration;
 pub mod kubectl;
 mod live_cluster;
 pub mod plan;
-mod pool_plan;
 mod runtime;
 
 use clap::{Parser, Subcommand};

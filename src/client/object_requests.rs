@@ -1,6 +1,7 @@
 //! Requests that kube-rs has no function for: raw creation and conditional deletion.
 
-use crate::client::call::{CallError, call};
+use crate::client::call::call;
+use crate::client::request_errors::CallError;
 use kube::api::{DeleteParams, PostParams, Preconditions};
 use kube::core::Request;
 use kube::{Api, Client, Resource};

@@ -12,7 +12,7 @@ use crate::model::request::{
 use crate::model::retry::{NextWrite, ObjectWrite, Purpose, Stage};
 use crate::model::sandbox::Sandbox;
 use crate::planner::claim::{ClaimRequests, failure, purpose, release_reason};
-use crate::planner::{Action, Plan, Step};
+use crate::planner::{Action, Plan, Step, WriteStatus};
 use jiff::Timestamp;
 use std::sync::Arc;
 
@@ -48,10 +48,12 @@ pub(crate) fn pool_plan(index: &mut Index, snapshot: &PoolSnapshot, plan: Plan) 
     let mut assigned = index.assign_pools(&snapshot.selected_pools);
     assigned.retain(|other| *other != ReconcileRequest::Pool(snapshot.key().clone()));
     to_reconcile.extend(assigned);
-    let due = publish(index, snapshot, plan.status);
+    if plan.write_status == WriteStatus::Now {
+        write_pool(index, snapshot, plan.status);
+    }
     Committed {
         to_reconcile,
-        next: [plan.next, due].into_iter().flatten().min(),
+        next: plan.next,
     }
 }
 
@@ -156,30 +158,13 @@ fn send_revision_step(index: &mut Index, snapshot: &PoolSnapshot, step: Revision
     index.requests.push(request, false);
 }
 
-/// Writes the status if it says something new and the last write is long enough ago. Returns when to try again.
-fn publish(index: &mut Index, snapshot: &PoolSnapshot, status: PoolStatus) -> Option<Timestamp> {
-    let (pool, now) = (&snapshot.pool, snapshot.now);
-    if status == pool.status {
-        return None;
+fn write_pool(index: &mut Index, snapshot: &PoolSnapshot, status: PoolStatus) {
+    let pool = Arc::clone(&snapshot.pool);
+    if let Some(memory) = index.pool_memory_mut(&pool) {
+        memory.note_status_write(&pool.resource_version, snapshot.now);
+        let write = Arc::new(PoolWrite { pool, status });
+        index.requests.push(Request::WritePool(write), false);
     }
-    let memory = index.pool_memory_mut(pool)?;
-    let next = memory.status_write.as_ref();
-    let next = next.map_or(NextWrite::Write, |write| {
-        write.next(Purpose::Report, &pool.resource_version, now)
-    });
-    match next {
-        NextWrite::Await => return None,
-        NextWrite::Wait(at) => return Some(at),
-        NextWrite::Read | NextWrite::Write => {}
-    }
-    let due = memory.status_due(now);
-    if due.is_none() {
-        memory.note_status_write(&pool.resource_version, now);
-        let pool = Arc::clone(pool);
-        let write = PoolWrite { pool, status };
-        index.requests.push(Request::WritePool(Arc::new(write)), false);
-    }
-    due
 }
 
 /// Commits what may be sent of the plan of a claim.

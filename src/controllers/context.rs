@@ -1,6 +1,6 @@
 //! What a reconcile needs, and when the object is reconciled again.
 
-use crate::cache::shared::SharedCache;
+use crate::cache::synced_cache::SharedCache;
 use crate::controllers::commit::Committed;
 use crate::executor::Executor;
 use jiff::{SignedDuration, Timestamp};

@@ -3,6 +3,8 @@
 pub mod claim;
 pub mod commit;
 pub mod context;
+mod failed_bindings;
+mod failed_creations;
 pub mod failed_writes;
 pub mod leader_election;
 pub mod operator;

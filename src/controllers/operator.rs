@@ -1,7 +1,7 @@
 //! Runs the operator: watches from the start, controllers while this process leads.
 
 use crate::cache::reconcile_request::{ReconcileRequest, ReconcileSender};
-use crate::cache::shared::SharedCache;
+use crate::cache::synced_cache::SharedCache;
 use crate::cache::watch::{self, WatchContext, reflect_names};
 use crate::controllers::context::Context;
 use crate::controllers::leader_election::election::Lost;

@@ -4,8 +4,9 @@
 //! CustomResourceDefinitions.
 
 use crate::api::crd;
-use crate::cache::shared::SharedCache;
-use crate::client::call::{CallError, call};
+use crate::cache::synced_cache::SharedCache;
+use crate::client::call::call;
+use crate::client::request_errors::CallError;
 use kube::Client;
 use kube::api::ListParams;
 use kube::core::Request;

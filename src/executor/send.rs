@@ -1,7 +1,8 @@
 //! One request, one call, one outcome.
 
-use crate::client::call::{CallError, call};
+use crate::client::call::call;
 use crate::client::object_requests::{create, only};
+use crate::client::request_errors::CallError;
 use crate::executor::pod_body::pod_body;
 use crate::executor::pod_patch::{PodPatchError, claiming_patch, draining_patch, restoring_patch};
 use crate::executor::revision_body::{labels_patch, number_patch, revision_body};

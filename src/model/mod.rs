@@ -2,7 +2,7 @@
 
 pub mod availability;
 pub mod claim;
-pub mod claim_spec;
+mod claim_deadlines;
 pub mod failure;
 pub mod int_or_percent;
 mod key;
@@ -10,12 +10,14 @@ pub mod lifecycle_hook;
 pub mod not_running_reason;
 pub mod pool;
 pub mod pool_error;
-pub mod pool_spec;
 pub mod request;
+pub mod resolved_claim_spec;
+pub mod resolved_pool_spec;
 pub mod retry;
 pub mod revision;
 pub mod sandbox;
 pub mod sandbox_state;
 pub mod stored;
+mod warm_up_deadline;
 
 pub use key::Key;

@@ -4,7 +4,7 @@ use crate::api::{ClaimDefaults, PoolSpec, PoolStatus, labels};
 use crate::model::Key;
 use crate::model::availability::AvailabilityRule;
 use crate::model::pool_error::PoolError;
-use crate::model::pool_spec::ResolvedPoolSpec;
+use crate::model::resolved_pool_spec::ResolvedPoolSpec;
 use crate::model::revision::Template;
 use crate::model::stored::{self, StoredPool};
 use jiff::Timestamp;

@@ -3,7 +3,7 @@
 use crate::api::{API_VERSION, labels};
 use crate::model::stored::{self, StoredPod, StoredPodCondition};
 use crate::model::{Key, not_running_reason};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use std::collections::BTreeMap;
 
 /// The controller owner reference of a pod. Labels alone never give a pod to a claim.
@@ -160,26 +160,6 @@ impl Sandbox {
     /// The phase is final: Succeeded or Failed.
     pub fn finished(&self) -> bool {
         matches!(self.phase, PodPhase::Succeeded | PodPhase::Failed)
-    }
-
-    /// The pod ended before its time to become available was over. A kubelet sets Ready to False on a pod that ends; a pod
-    /// that ended Ready was ended from outside, as on a node that is gone.
-    pub fn came_to_nothing(&self, warm_up: SignedDuration) -> bool {
-        let ended = self.ready_changed.unwrap_or(self.created);
-        self.finished() && self.ready_since.is_none() && ended.duration_since(self.created) <= warm_up
-    }
-
-    /// When an unclaimed sandbox that is not available is given up: `warm_up` after its creation, or after it last became
-    /// unready if it was ready then. Never for a pod without a creation time.
-    pub fn overdue_at(&self, warm_up: SignedDuration) -> Timestamp {
-        if self.created == Timestamp::UNIX_EPOCH {
-            return Timestamp::MAX;
-        }
-        let after = |start: Timestamp| start.checked_add(warm_up).unwrap_or(Timestamp::MAX);
-        let due = after(self.created);
-        self.ready_changed
-            .filter(|changed| *changed > due)
-            .map_or(due, after)
     }
 }
 

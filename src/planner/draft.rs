@@ -6,11 +6,12 @@ use crate::cache::snapshot::{ExpectedWrite, PoolSnapshot, SandboxEntry, Waiting,
 use crate::model::revision::letter;
 use crate::model::sandbox::{Owner, Sandbox};
 use crate::model::sandbox_state::SandboxState;
-use crate::planner::budget::Budget;
-use crate::planner::plan::{Action, PlanPhase, Shortfall, Step, WaitsFor};
+use crate::planner::actions::{Action, PlanPhase, Shortfall, Step, WaitsFor};
+use crate::planner::delete_or_drain;
 use crate::planner::removal_order;
 use crate::planner::revise::Revisions;
-use crate::planner::unclaimed::UnclaimedSandbox;
+use crate::planner::unavailability_budget::Budget;
+use crate::planner::unclaimed_sandbox::UnclaimedSandbox;
 use jiff::Timestamp;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -238,13 +239,9 @@ impl<'a> Draft<'a> {
         self.snapshot.pool.spec.paused && self.revisions.previous.is_some()
     }
 
-    /// Has an unclaimed sandbox deleted, or drained first if one of its hooks asks for that.
+    /// Has an unclaimed sandbox removed.
     pub(crate) fn discard(&mut self, phase: PlanPhase, reason: &'static str, sandbox: Arc<Sandbox>) {
-        let step = if self.snapshot.pool.spec.pre_delete.any_on(&sandbox) {
-            Step::DrainPod { sandbox }
-        } else {
-            Step::DeletePod { sandbox }
-        };
+        let step = delete_or_drain::removal(&self.snapshot.pool.spec.pre_delete, sandbox);
         self.act(phase, reason, step);
     }
 

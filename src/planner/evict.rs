@@ -1,6 +1,13 @@
-//! Phase *evict*: marks the unclaimed sandboxes that are leaving.
+//! Phase *evict*: which unclaimed sandboxes are leaving, and how many of them may go now.
 
-use crate::planner::draft::Draft;
+use crate::cache::snapshot::Creation;
+use crate::model::sandbox::PodPhase;
+use crate::planner::actions::{PlanPhase, Step};
+use crate::planner::desired_counts::Counts;
+use crate::planner::draft::{Draft, Limit};
+use crate::planner::unclaimed_sandbox::UnclaimedSandbox;
+use crate::planner::warm_up_backoff;
+use std::collections::BTreeSet;
 
 /// Marks sandboxes whose replacement a user asked for with the label `warmpool.dev/evict`, sandboxes that did not become
 /// available in their time, and draining sandboxes that no preDelete hook holds any more. Nothing is removed here, so that
@@ -24,4 +31,66 @@ pub(crate) fn mark(draft: &mut Draft) {
     (draft.draining, draft.drained) = std::mem::take(&mut draft.draining)
         .into_iter()
         .partition(|sandbox| spec.pre_delete.any_on(sandbox));
+}
+
+/// Removes what [`mark`] has marked, once claims are served: at once what is no use to a claim, within the budget what a user asked for.
+pub(crate) fn remove_leaving(draft: &mut Draft) {
+    remove_finished(draft);
+    for sandbox in std::mem::take(&mut draft.drained) {
+        draft.act(PlanPhase::Eviction, "Drained", Step::DeletePod { sandbox });
+    }
+    give_up_overdue(draft);
+    draft.remove(
+        PlanPhase::Eviction,
+        "EvictRequested",
+        usize::MAX,
+        Limit::Budget,
+        |unclaimed| unclaimed.evict_requested,
+    );
+}
+
+/// Deletes sandboxes that have ended. They would fill the pool for ever.
+fn remove_finished(draft: &mut Draft) {
+    for sandbox in std::mem::take(&mut draft.finished) {
+        let reason = if sandbox.phase == PodPhase::Failed {
+            "PodFailed"
+        } else {
+            "PodSucceeded"
+        };
+        if sandbox.came_to_nothing(draft.snapshot.pool.spec.warm_up) {
+            warm_up_backoff::note_warm_up_failure(
+                draft,
+                &sandbox.revision,
+                sandbox.not_running_reason.clone(),
+            );
+        }
+        draft.discard(PlanPhase::Eviction, reason, sandbox);
+    }
+}
+
+/// Gives up the sandboxes that are overdue: of each revision as many as may be created anew now.
+fn give_up_overdue(draft: &mut Draft) {
+    let overdue = draft.unclaimed.iter().filter(|u| u.overdue);
+    let revisions: BTreeSet<String> = overdue.map(|u| u.sandbox.revision.clone()).collect();
+    for revision in revisions {
+        let rest = warm_up_backoff::width(draft, &revision).saturating_sub(to_be_replaced(draft));
+        let count = warm_up_backoff::max_creatable(draft, &revision).min(rest);
+        let of = |unclaimed: &UnclaimedSandbox| unclaimed.overdue && unclaimed.sandbox.revision == revision;
+        let mut overdue = draft.unclaimed.iter().filter(|unclaimed| of(unclaimed));
+        let not_running_reason = overdue.find_map(|unclaimed| unclaimed.sandbox.not_running_reason.clone());
+        if draft.remove(PlanPhase::Eviction, "WarmUpDeadline", count, Limit::Budget, of) > 0 {
+            warm_up_backoff::note_warm_up_failure(draft, &revision, not_running_reason);
+        }
+    }
+}
+
+/// Sandboxes given up before, which are replaced first. Where nothing may be created, an overdue sandbox is not kept for
+/// that reason: it may be what takes up the capacity.
+fn to_be_replaced(draft: &Draft) -> usize {
+    if draft.snapshot.creation != Creation::Open {
+        return 0;
+    }
+    let counts = Counts::of(draft);
+    let missing = counts.within_total(counts.desired).saturating_sub(counts.present);
+    missing.min(counts.warming_headroom).min(counts.max_creatable())
 }

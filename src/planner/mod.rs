@@ -1,91 +1,35 @@
 //! The planner: one pure function from the snapshot of a pool to a plan.
 //!
-//! It knows no client, clock, randomness or log. Each phase adds to the same [`Draft`], so a later phase sees what an
-//! earlier one decided.
+//! It knows no client, clock, randomness or log.
 
-pub mod budget;
+mod actions;
+mod bind_limit;
+mod choose_sandbox;
 pub mod claim;
-mod counts;
+mod create;
+mod delete_or_drain;
+mod desired_counts;
 mod draft;
 mod evict;
-mod observed;
+pub mod explain_order;
+mod observed_counts;
 mod plan;
-mod progress;
-pub mod queues;
+mod pool_status;
 mod recreate;
 mod removal_order;
+mod restore_draining;
 pub mod revise;
+mod rollout_progress;
 mod scale;
-mod schedule;
+mod schedule_claims;
 pub mod select_pool;
-mod status;
-mod unclaimed;
+mod service_order;
+pub mod unavailability_budget;
+mod unclaimed_sandbox;
 mod wait_reasons;
-pub mod warm_up;
+pub mod warm_up_backoff;
 
-use crate::cache::index::Index;
-use crate::cache::snapshot::PoolSnapshot;
-use crate::model::Key;
-use draft::Draft;
-use jiff::Timestamp;
-pub use plan::{Action, Plan, PlanPhase, Shortfall, Step, WaitsFor};
-use revise::NextStep;
-pub use scale::BURST_REPLICAS;
-
-/// The snapshot of a pool, with the selector claims that it serves; `None` when the pool is gone.
-pub fn pool_snapshot(index: &Index, key: &Key, now: Timestamp, seed: u64) -> Option<PoolSnapshot> {
-    let selected_pools = select_pool::select_pools(&index.selector_snapshot(&key.namespace, now));
-    index.pool_snapshot(key, now, seed, selected_pools)
-}
-
-/// Plans the next writes for a pool. The garbage collector deletes the sandboxes of a deleted pool, so nothing is planned for
-/// it.
-pub fn plan(snapshot: &PoolSnapshot) -> Plan {
-    if snapshot.pool.terminating {
-        return Plan {
-            status: snapshot.pool.status.clone(),
-            failures: snapshot.failures.clone(),
-            ..Plan::default()
-        };
-    }
-    // The update revision is found first, because every phase asks which sandboxes run it.
-    let revisions = revise::resolve(snapshot);
-    let mut draft = Draft::new(snapshot, &revisions);
-    warm_up::recall(&mut draft);
-    evict::mark(&mut draft);
-    // Claims are served before anything is removed: an eviction that was within the budget before a claim took its
-    // sandbox may not be after.
-    schedule::run(&mut draft);
-    // While its spec or template is not understood, a pool creates and deletes nothing.
-    if snapshot.pool.error.is_none() {
-        let surge = recreate::run(&mut draft);
-        scale::run(&mut draft, surge);
-    }
-    let status = status::run(&mut draft);
-    let waiting = wait_reasons::of(&draft);
-    let revision_step = match revise::next_step(snapshot, &revisions) {
-        NextStep::None => None,
-        NextStep::Wait(until) => {
-            draft.wake(until);
-            None
-        }
-        NextStep::Send(step) => Some(step),
-    };
-    let Draft {
-        actions,
-        failures,
-        shortfall,
-        next,
-        ..
-    } = draft;
-    Plan {
-        actions,
-        revisions,
-        revision_step,
-        status,
-        waiting,
-        shortfall,
-        failures,
-        next,
-    }
-}
+pub use actions::{Action, Plan, PlanPhase, Shortfall, Step, WaitsFor, WriteStatus};
+pub use create::BURST_REPLICAS;
+pub use plan::{plan, pool_snapshot};
+pub use pool_status::status_due;

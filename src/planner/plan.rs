@@ -1,156 +1,76 @@
-//! What a plan is: the writes, the status, and why claims wait.
+//! The plan of a pool: its phases, in their order. Each adds to the same [`Draft`], so a later phase sees what an earlier one
+//! decided.
 
-use crate::api::PoolStatus;
-use crate::cache::snapshot::{WaitReason, WarmUpFailures};
-use crate::model::claim::Claim;
-use crate::model::request::RevisionStep;
-use crate::model::sandbox::Sandbox;
-use crate::planner::revise::Revisions;
+use crate::cache::index::Index;
+use crate::cache::snapshot::PoolSnapshot;
+use crate::model::Key;
+use crate::planner::actions::{Plan, WriteStatus};
+use crate::planner::draft::Draft;
+use crate::planner::revise::NextStep;
+use crate::planner::{
+    evict, pool_status, recreate, revise, scale, schedule_claims, select_pool, wait_reasons, warm_up_backoff,
+};
 use jiff::Timestamp;
-use serde::Serialize;
-use std::collections::BTreeMap;
-use std::sync::Arc;
 
-/// What to do about a pool now.
-#[derive(Clone, Debug, Default)]
-pub struct Plan {
-    /// Writes on pods and claims, in the order of the phases.
-    pub actions: Vec<Action>,
-    /// The revision of the present template, and what to do about the stored ones.
-    pub revisions: Revisions,
-    /// The request about a stored revision that is to be sent now.
-    pub revision_step: Option<RevisionStep>,
-    /// The status that the pool should have.
-    pub status: PoolStatus,
-    /// Claims left waiting, in order of service, each with the reason.
-    pub waiting: Vec<WaitReason>,
-    /// Unclaimed sandboxes that are missing, and how many may be made now.
-    pub shortfall: Shortfall,
-    /// Failures in a row to bring up a sandbox, by revision: those of the snapshot without the rows that are over, and the
-    /// new ones.
-    pub failures: BTreeMap<String, WarmUpFailures>,
-    /// When time alone will change the plan: a sandbox becomes available, a claim times out, a backoff ends.
-    pub next: Option<Timestamp>,
+/// The snapshot of a pool, with the selector claims that it serves; `None` when the pool is gone.
+pub fn pool_snapshot(index: &Index, key: &Key, now: Timestamp, seed: u64) -> Option<PoolSnapshot> {
+    let selected_pools = select_pool::select_pools(&index.selector_snapshot(&key.namespace, now));
+    index.pool_snapshot(key, now, seed, selected_pools)
 }
 
-impl WaitsFor {
-    /// As a clause that follows the write.
-    pub fn clause(self) -> &'static str {
-        match self {
-            Self::RevisionStored => "once the revision is stored",
-            Self::FirstPodCreated => "once the API server has created the first",
-            Self::BindingsInFlight => "once fewer bindings are in flight",
-        }
+/// Plans the next writes for a pool. The garbage collector deletes the sandboxes of a deleted pool, so nothing is planned for
+/// it.
+pub fn plan(snapshot: &PoolSnapshot) -> Plan {
+    if snapshot.pool.terminating {
+        return Plan {
+            status: snapshot.pool.status.clone(),
+            failures: snapshot.failures.clone(),
+            ..Plan::default()
+        };
     }
-}
-
-impl Plan {
-    /// The bindings to be sent now, by claim, in order of service.
-    pub fn bindings(&self) -> Vec<(&Arc<Claim>, Vec<Arc<Sandbox>>)> {
-        let mut bindings: Vec<(&Arc<Claim>, Vec<Arc<Sandbox>>)> = Vec::new();
-        for action in &self.actions {
-            let Step::BindClaim { claim, sandbox } = &action.step else {
-                continue;
-            };
-            if action.waits_for.is_some() {
-                continue;
-            }
-            match bindings.last_mut() {
-                Some((last, sandboxes)) if last.uid == claim.uid => sandboxes.push(Arc::clone(sandbox)),
-                _ => bindings.push((claim, vec![Arc::clone(sandbox)])),
-            }
-        }
-        bindings
+    // The update revision is found first, because every phase asks which sandboxes run it.
+    let revisions = revise::resolve(snapshot);
+    let mut draft = Draft::new(snapshot, &revisions);
+    warm_up_backoff::recall(&mut draft);
+    evict::mark(&mut draft);
+    // Claims are served before anything is removed: an eviction that was within the budget before a claim took its
+    // sandbox may not be after.
+    schedule_claims::run(&mut draft);
+    // While its spec or template is not understood, a pool creates and deletes nothing.
+    if snapshot.pool.error.is_none() {
+        let surge = recreate::run(&mut draft);
+        scale::run(&mut draft, surge);
     }
-}
-
-/// The phase that decided an action.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PlanPhase {
-    /// A sandbox that is leaving is removed.
-    Eviction,
-    /// A claim is bound or ends.
-    Scheduling,
-    /// A sandbox of an old revision is removed.
-    Recreate,
-    /// A sandbox too many is removed, or a missing sandbox is made.
-    Scale,
-}
-
-/// One write.
-#[derive(Clone, Debug)]
-pub struct Action {
-    /// The phase that decided it.
-    pub phase: PlanPhase,
-    /// The write.
-    pub step: Step,
-    /// CamelCase reason.
-    pub reason: &'static str,
-    /// What has to happen before the write is sent. The next plan decides on it anew.
-    pub waits_for: Option<WaitsFor>,
-}
-
-/// What a write waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WaitsFor {
-    /// The revision of the pod is stored before its first pod is created.
-    RevisionStored,
-    /// The API server has accepted one pod of the pool before others are created. A template that it rejects then costs one
-    /// request, not hundreds.
-    FirstPodCreated,
-    /// Fewer bindings of the pool are in flight.
-    BindingsInFlight,
-}
-
-/// A write on a pod or claim.
-#[derive(Clone, Debug)]
-pub enum Step {
-    /// Create a pod of a revision.
-    CreatePod {
-        /// Name of the pod.
-        name: String,
-        /// Its revision.
-        revision: String,
-    },
-    /// Delete an unclaimed pod.
-    DeletePod {
-        /// The pod as last seen.
-        sandbox: Arc<Sandbox>,
-    },
-    /// Mark an unclaimed pod as draining: its deletion waits for its preDelete hooks.
-    DrainPod {
-        /// The pod as last seen.
-        sandbox: Arc<Sandbox>,
-    },
-    /// Mark a draining pod as warm again.
-    RestorePod {
-        /// The pod as last seen.
-        sandbox: Arc<Sandbox>,
-    },
-    /// Bind a pod to a claim.
-    BindClaim {
-        /// The claim as last seen.
-        claim: Arc<Claim>,
-        /// The pod as last seen.
-        sandbox: Arc<Sandbox>,
-    },
-    /// End a claim without a sandbox.
-    FailClaim {
-        /// The claim as last seen.
-        claim: Arc<Claim>,
-        /// Why, for a person.
-        message: String,
-    },
-}
-
-/// Unclaimed sandboxes that are missing, and how many the pool lets be made now.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Shortfall {
-    /// Missing sandboxes, those for waiting claims and for the surge of a rollout included.
-    pub missing: usize,
-    /// How many more `capacity.maxTotal` allows to exist; `usize::MAX` without one.
-    pub total_headroom: usize,
-    /// How many more may start to warm up under `scaleStrategy.maxUnavailable`.
-    pub warming_headroom: usize,
+    let status = pool_status::run(&mut draft);
+    let write_status = pool_status::when_written(snapshot, &status);
+    if let WriteStatus::At(at) = write_status {
+        draft.wake(at);
+    }
+    let waiting = wait_reasons::of(&draft);
+    let revision_step = match revise::next_step(snapshot, &revisions) {
+        NextStep::None => None,
+        NextStep::Wait(until) => {
+            draft.wake(until);
+            None
+        }
+        NextStep::Send(step) => Some(step),
+    };
+    let Draft {
+        actions,
+        failures,
+        shortfall,
+        next,
+        ..
+    } = draft;
+    Plan {
+        actions,
+        revisions,
+        revision_step,
+        status,
+        write_status,
+        waiting,
+        shortfall,
+        failures,
+        next,
+    }
 }

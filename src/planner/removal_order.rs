@@ -1,6 +1,6 @@
 //! The order in which unclaimed sandboxes are removed. Claims take from the other end.
 
-use crate::planner::unclaimed::UnclaimedSandbox;
+use crate::planner::unclaimed_sandbox::UnclaimedSandbox;
 use jiff::Timestamp;
 use std::cmp::Reverse;
 use std::collections::HashMap;

@@ -10,6 +10,7 @@ use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::pool::Pool;
 use crate::model::sandbox_state::SandboxState;
+use crate::planner::service_order::service_order;
 use jiff::Timestamp;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -77,7 +78,7 @@ fn queue(snapshot: &SelectorSnapshot) -> Vec<(&Waiting, Option<&SelectorClaim>)>
         .map(|waiting| (waiting, None))
         .chain(selecting.map(|claim| (&claim.waiting, Some(claim))))
         .collect();
-    queue.sort_by_cached_key(|(waiting, _)| waiting.service_order());
+    queue.sort_by_cached_key(|(waiting, _)| service_order(waiting));
     queue
 }
 

@@ -3,7 +3,7 @@
 use crate::api::SandboxClaimStatus;
 use crate::api::claim::{BoundSandbox, Phase};
 use crate::api::conditions;
-use crate::cache::shared::SharedCache;
+use crate::cache::synced_cache::SharedCache;
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::failure::{Class, Failure};

@@ -8,6 +8,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use warmpool::model::Key;
 use warmpool::model::request::Request;
 use warmpool::planner::pool_snapshot;
+use warmpool::planner::status_due;
 
 pub fn of(state: &State) -> u128 {
     let mut text = String::with_capacity(32 * 1024);
@@ -100,7 +101,7 @@ fn write_index(text: &mut String, state: &State, operator: &Operator) -> std::fm
         writeln!(text, "{:?}", snapshot.pool)?;
         writeln!(text, "{:?} {:?}", snapshot.failures, snapshot.recent_claims)?;
         if let Some(memory) = index.pool_memory(&snapshot.pool) {
-            let due = memory.status_due(state.now());
+            let due = status_due(memory.status_written_at, state.now());
             let accepted = memory.accepted.filter(|_| snapshot.creation_proven);
             writeln!(text, "{due:?} {accepted:?} {:?}", memory.creation_backoff)?;
             writeln!(text, "{:?} {:?}", memory.status_write, memory.revision_request)?;

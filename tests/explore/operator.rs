@@ -11,7 +11,7 @@ use std::time::Instant;
 use warmpool::cache::expectations::EXPECTATION_TIMEOUT;
 use warmpool::cache::index::Index;
 use warmpool::cache::reconcile_request::ReconcileRequest;
-use warmpool::cache::request_queue::Sent;
+use warmpool::cache::request_limits::Sent;
 use warmpool::cache::snapshot::{RevisionProgress, SandboxRead};
 use warmpool::cache::watch::{Indexed, take_over_list};
 use warmpool::cache::watch_progress::WatchProgress;

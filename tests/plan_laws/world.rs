@@ -198,6 +198,8 @@ impl World {
                 })
                 .collect(),
             revisions: self.revisions.clone(),
+            status_write: None,
+            status_written_at: None,
             pool: Arc::new(pool),
             creation: self.creation.clone(),
             creation_proven: false,

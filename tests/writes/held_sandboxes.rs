@@ -4,7 +4,7 @@ use crate::world::{Asked, NOT_ADMITTED, Reply, World, warm};
 use serde_json::json;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use warmpool::cache::shared::SharedCache;
+use warmpool::cache::synced_cache::SharedCache;
 use warmpool::model::stored::StoredPod;
 
 /// The only sandbox of the pool, as changed `version - 1` times.

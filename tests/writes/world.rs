@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tower::Layer;
 use warmpool::cache::reconcile_request::{ReconcileRequest, ReconcileSender};
-use warmpool::cache::shared::{Inputs, KINDS, SharedCache};
+use warmpool::cache::synced_cache::{Inputs, KINDS, SharedCache};
 use warmpool::client::identity::{Component, Identify};
 use warmpool::controllers::context::Context;
 use warmpool::controllers::resync::clock_was_set;

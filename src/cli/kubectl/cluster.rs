@@ -3,10 +3,11 @@
 use crate::cache::index::Index;
 use crate::cli::kubectl::connection::Connection;
 use crate::cli::live_cluster;
-use crate::client::call::{CallError, call};
+use crate::client::call::call;
 use crate::client::connect::{self, ClientOptions, ConfigError};
 use crate::client::error_chain::chain;
 use crate::client::identity::Component;
+use crate::client::request_errors::CallError;
 use kube::Client;
 use kube::config::{InferConfigError, KubeconfigError};
 use kube::core::Status;

@@ -4,7 +4,7 @@
 //! sent. A candidate that sees the lease change or expire tries at once.
 
 use crate::cache::watch::Pauses;
-use crate::client::request_errors;
+use crate::client::error_log;
 use crate::controllers::leader_election::election::{Election, Lost, Step};
 use crate::controllers::leader_election::timing::Timing;
 use futures::{Stream, StreamExt};
@@ -78,7 +78,7 @@ impl AskError {
     fn log(&self) {
         match self {
             Self::Kube(kube::Error::Api(status)) if status.code == 409 => {}
-            error => request_errors::log(error),
+            error => error_log::log(error),
         }
     }
 }
@@ -274,6 +274,6 @@ async fn ask<T>(
 fn changes(leases: Api<Lease>, name: &str) -> impl Stream<Item = ()> + use<> {
     watch_object(leases, name)
         .backoff(Pauses::default())
-        .filter_map(async |event| event.inspect_err(|error| request_errors::log(error)).ok())
+        .filter_map(async |event| event.inspect_err(|error| error_log::log(error)).ok())
         .map(drop)
 }

@@ -4,15 +4,17 @@ mod bound;
 mod claim_plan;
 mod conditions;
 mod finished;
+mod release;
 mod requests;
 mod status;
 mod waiting;
 
 use crate::api::claim::Phase;
 use crate::cache::snapshot::ClaimSnapshot;
+pub use bound::binding;
 pub use claim_plan::{ClaimPlan, release_reason};
 pub use requests::{ClaimRequests, purpose, requests};
-pub use status::{binding, failure, pending, rejection};
+pub use status::{failure, pending, rejection};
 
 /// Plans the next writes for a claim, beyond the binding itself.
 pub fn plan(snapshot: &ClaimSnapshot) -> ClaimPlan {

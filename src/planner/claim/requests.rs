@@ -5,9 +5,10 @@ use crate::api::SandboxClaimStatus;
 use crate::api::claim::{BoundSandbox, Phase};
 use crate::cache::snapshot::{ClaimSnapshot, SandboxRead};
 use crate::model::claim::Claim;
-use crate::model::retry::{NextWrite, Purpose, Stage};
+use crate::model::retry::{NextWrite, Purpose};
 use crate::model::sandbox::Sandbox;
 use crate::planner::claim::claim_plan::ClaimPlan;
+use crate::planner::claim::release::{Release, is_being_read, release};
 use jiff::Timestamp;
 use std::sync::Arc;
 
@@ -36,7 +37,15 @@ pub fn requests(snapshot: &ClaimSnapshot, plan: ClaimPlan) -> ClaimRequests {
         next: plan.next,
         ..ClaimRequests::default()
     };
-    release(snapshot, plan.release, &mut requests);
+    for sandbox in plan.release {
+        match release(snapshot, &sandbox) {
+            Release::Now => requests.release.push(sandbox),
+            Release::AfterRead => requests.to_release.push(sandbox.uid.clone()),
+            Release::At(at) => requests.wait(at),
+            Release::AfterOutcome => {}
+        }
+    }
+    requests.read_claim = !requests.to_release.is_empty();
     if plan.status.is_none() && !plan.delete {
         return requests;
     }
@@ -74,44 +83,6 @@ impl ClaimRequests {
     fn wait(&mut self, until: Timestamp) {
         self.next = Some(self.next.map_or(until, |next| next.min(until)));
     }
-}
-
-/// Releases sandboxes that the claim may not keep. A claim that has not ended may list more sandboxes than the watch has shown,
-/// because another leader may have just published one: it is read first.
-fn release(snapshot: &ClaimSnapshot, release: Vec<Arc<Sandbox>>, requests: &mut ClaimRequests) {
-    let claim = &snapshot.claim;
-    if matches!(claim.status.phase, Some(Phase::Failed | Phase::Expired)) {
-        requests.release = release;
-        return;
-    }
-    let mut write = snapshot.write.iter();
-    if write.any(|write| write.stage == Stage::Sent) {
-        // The status that is being written may list these sandboxes.
-        return;
-    }
-    // A read that is under way was sent before the sandbox was known, so it does not decide on it.
-    let is_being_read = is_being_read(snapshot);
-    for sandbox in release {
-        match snapshot.reads.get(&sandbox.uid) {
-            Some(SandboxRead::Again(at)) if *at > snapshot.now => requests.wait(*at),
-            Some(SandboxRead::Unlisted(version)) if *version == claim.resource_version => {
-                requests.release.push(sandbox);
-            }
-            _ if is_being_read => {}
-            _ => requests.to_release.push(sandbox.uid.clone()),
-        }
-    }
-    requests.read_claim |= !requests.to_release.is_empty();
-}
-
-/// A live read of the claim is under way.
-fn is_being_read(snapshot: &ClaimSnapshot) -> bool {
-    let for_write = snapshot.write.as_ref().map(|write| write.stage) == Some(Stage::Reading);
-    for_write
-        || snapshot
-            .reads
-            .values()
-            .any(|read| *read == SandboxRead::ClaimSent)
 }
 
 /// Whether live reads show all `published` sandboxes lost. Those that nobody has read are read.

@@ -7,9 +7,10 @@ use crate::cache::snapshot::{ClaimSnapshot, PoolPresence};
 use crate::model::claim::Target;
 use crate::model::sandbox::Sandbox;
 use crate::planner::claim::bound;
+use crate::planner::claim::bound::binding;
 use crate::planner::claim::claim_plan::{ClaimPlan, unpublished};
 use crate::planner::claim::finished::{expire, fail};
-use crate::planner::claim::status::{binding, pending};
+use crate::planner::claim::status::pending;
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 

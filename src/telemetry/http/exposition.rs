@@ -1,6 +1,6 @@
 //! Serves `/metrics` in the OpenMetrics text format.
 
-use crate::cache::shared::SharedCache;
+use crate::cache::synced_cache::SharedCache;
 use crate::telemetry::http::pool_gauges::PoolGauges;
 use crate::telemetry::metrics::Metrics;
 use axum::Router;

@@ -1,6 +1,6 @@
 //! Serves `/livez` and `/readyz` in the format of kube-apiserver.
 
-use crate::cache::shared::SharedCache;
+use crate::cache::synced_cache::SharedCache;
 use axum::Router;
 use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;

@@ -3,10 +3,10 @@
 //! They cost nothing between scrapes, and the series of a deleted pool end with it.
 
 use crate::cache::pool_stats::{PoolStats, SANDBOX_STATES};
-use crate::cache::shared::SharedCache;
+use crate::cache::synced_cache::SharedCache;
 use crate::model::Key;
 use crate::planner::select_pool::select_all_pools;
-use crate::telemetry::metrics::meters::{Meters, labels};
+use crate::telemetry::metrics::pool_counters::{Meters, labels};
 use jiff::Timestamp;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeGaugeValue, EncodeMetric, MetricEncoder};

@@ -1,12 +1,12 @@
 //! Counts and times the operator's work. [`crate::telemetry::http::pool_gauges`] has the gauges that the cache supplies.
 
-pub mod meters;
+pub mod pool_counters;
 mod reconcile_queue;
 pub mod requests;
 
 use crate::cache::reconcile_request::ReconcileRequest;
 use crate::model::Key;
-use meters::Meters;
+use pool_counters::Meters;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;

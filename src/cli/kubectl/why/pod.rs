@@ -3,15 +3,15 @@
 use crate::api::claim::ReleasePolicy;
 use crate::api::labels;
 use crate::cache::index::Index;
+use crate::cli::dry_run::PoolPlan;
 use crate::cli::kubectl::why::format::{because, between, rank, since, timestamp};
 use crate::cli::kubectl::why::pool;
-use crate::cli::pool_plan::PoolPlan;
 use crate::model::Key;
 use crate::model::lifecycle_hook::Hook;
-use crate::model::pool_spec::ResolvedPoolSpec;
+use crate::model::resolved_pool_spec::ResolvedPoolSpec;
 use crate::model::sandbox::{Owner, PodPhase, Sandbox};
 use crate::planner::Step;
-use crate::planner::queues::SandboxQueues;
+use crate::planner::explain_order::SandboxQueues;
 use jiff::Timestamp;
 use std::sync::Arc;
 

@@ -3,8 +3,8 @@
 use crate::api::conditions::{self, progressing};
 use crate::api::pool::UpdateStrategyType;
 use crate::cache::index::Index;
+use crate::cli::dry_run::PoolPlan;
 use crate::cli::kubectl::why::format::{are, because, claims, sandboxes};
-use crate::cli::pool_plan::PoolPlan;
 use crate::model::Key;
 use crate::planner::{BURST_REPLICAS, Step, WaitsFor};
 use jiff::Timestamp;

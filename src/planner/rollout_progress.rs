@@ -4,10 +4,10 @@ use crate::api::conditions::{self, Statement, Truth, progressing};
 use crate::api::pool::UpdateStrategyType;
 use crate::cache::snapshot::WarmUpFailures;
 use crate::model::pool_error::PoolError;
-use crate::planner::counts::Counts;
+use crate::planner::desired_counts::Counts;
 use crate::planner::draft::Draft;
-use crate::planner::observed::{ObservedCounts, number};
-use crate::planner::warm_up;
+use crate::planner::observed_counts::{ObservedCounts, number};
+use crate::planner::warm_up_backoff;
 use jiff::Timestamp;
 
 /// How far a rollout is.
@@ -164,7 +164,7 @@ fn last_progress(draft: &Draft, counts: &Counts, complete: bool, at_partition: b
 /// A sentence on revisions whose sandboxes fail to come up.
 fn warm_up_failures(draft: &Draft) -> Option<String> {
     let sentence = |(revision, failures): (&String, &WarmUpFailures)| {
-        let next = conditions::time_of_day(warm_up::resumes_at(failures));
+        let next = conditions::time_of_day(warm_up_backoff::resumes_at(failures));
         let times = match failures.count {
             1 => "once".to_string(),
             count => format!("{count} times in a row"),

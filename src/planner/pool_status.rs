@@ -1,14 +1,46 @@
-//! Phase *status*: the status of the pool, from what is seen and not what is planned.
+//! Phase *status*: the status of the pool, from what is seen and not what is planned, and when it is written.
 
 use crate::api::conditions::{self, Statement, Truth, available, exhausted, replica_failure};
 use crate::api::{PoolStatus, labels};
-use crate::cache::snapshot::Creation;
+use crate::cache::snapshot::{Creation, PoolSnapshot};
 use crate::model::pool_error::PoolError;
-use crate::planner::counts::Counts;
+use crate::model::retry::{NextWrite, Purpose};
+use crate::planner::actions::WriteStatus;
+use crate::planner::desired_counts::Counts;
 use crate::planner::draft::Draft;
-use crate::planner::observed::{ObservedCounts, number};
-use crate::planner::progress::Progress;
+use crate::planner::observed_counts::{ObservedCounts, number};
+use crate::planner::rollout_progress::Progress;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+/// Least time between two writes of one pool's status. Claims and rollouts change the status many times a second;
+/// nobody reads it as fast, and each write takes the API server as long as a binding.
+const STATUS_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
+
+/// When `status` is written: if it says something new, and the last write is long enough ago.
+pub(crate) fn when_written(snapshot: &PoolSnapshot, status: &PoolStatus) -> WriteStatus {
+    let (pool, now) = (&snapshot.pool, snapshot.now);
+    if *status == pool.status {
+        return WriteStatus::No;
+    }
+    let next = snapshot.status_write.as_ref().map_or(NextWrite::Write, |write| {
+        write.next(Purpose::Report, &pool.resource_version, now)
+    });
+    match next {
+        NextWrite::Await => WriteStatus::No,
+        NextWrite::Wait(at) => WriteStatus::At(at),
+        NextWrite::Read | NextWrite::Write => {
+            status_due(snapshot.status_written_at, now).map_or(WriteStatus::Now, WriteStatus::At)
+        }
+    }
+}
+
+/// When a status may be written again that was written at `written_at`; `None` when it may be at `now`. A clock that was set
+/// back does not silence the status.
+pub fn status_due(written_at: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
+    let due = written_at?.checked_add(STATUS_INTERVAL).ok()?;
+    (due > now && due.duration_since(now) <= STATUS_INTERVAL).then_some(due)
+}
 
 pub(crate) fn run(draft: &mut Draft) -> PoolStatus {
     let pool = &draft.snapshot.pool;

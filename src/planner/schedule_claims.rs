@@ -4,15 +4,14 @@ use crate::api::claim::{OnEmpty, RevisionPolicy};
 use crate::api::conditions::claim as reasons;
 use crate::cache::snapshot::Waiting;
 use crate::model::claim::Claim;
+use crate::planner::actions::{PlanPhase, Step, WaitsFor};
+use crate::planner::bind_limit::BindLimit;
+use crate::planner::choose_sandbox::Claimable;
 use crate::planner::claim;
 use crate::planner::draft::Draft;
-use crate::planner::plan::{PlanPhase, Step, WaitsFor};
-use crate::planner::unclaimed::UnclaimedSandbox;
+use crate::planner::service_order::service_order;
+use crate::planner::unclaimed_sandbox::UnclaimedSandbox;
 use std::sync::Arc;
-
-/// Most bindings of one pool in flight, from the first request to the published status. A binding already decided cannot serve
-/// a higher-priority claim that arrives later. A claim for several gets all its sandboxes together, however many.
-const BIND_LIMIT: usize = 32;
 
 /// Serves waiting claims strictly in order of priority, then age, each with the best available sandboxes that its
 /// revision policy allows. A claim for several gets them all together. While there are too few, those available are kept
@@ -27,7 +26,7 @@ pub(crate) fn run(draft: &mut Draft) {
         .iter()
         .filter(|waiting| waiting.needs() > 0 && waiting.claim.spec.is_ok() && !is_over(waiting))
         .collect();
-    queue.sort_by_cached_key(|waiting| waiting.service_order());
+    queue.sort_by_cached_key(|waiting| service_order(waiting));
     for waiting in &draft.snapshot.claims {
         // A claim whose last write failed is served again after a delay, and ends at its deadline all the same.
         if let Some(retry_at) = waiting.retry_at {
@@ -38,7 +37,7 @@ pub(crate) fn run(draft: &mut Draft) {
                 .for_each(|deadline| draft.wake(deadline));
         }
     }
-    let mut in_flight: usize = draft.snapshot.claims.iter().map(Waiting::unpublished).sum();
+    let mut limit = BindLimit::of(&draft.snapshot.claims);
     let mut claimable = Claimable::of(&draft.unclaimed);
     let mut bound = Vec::new();
     for waiting in queue {
@@ -56,8 +55,7 @@ pub(crate) fn run(draft: &mut Draft) {
         }
         let policy = waiting.resolved_spec.revision_policy;
         if claimable.has(waiting.needs(), policy) {
-            let waits_for = (in_flight >= BIND_LIMIT).then_some(WaitsFor::BindingsInFlight);
-            in_flight += waiting.needs();
+            let waits_for = limit.bind(waiting.needs());
             for index in claimable.take(waiting, &draft.unclaimed) {
                 bound.push(index);
                 bind(draft, &waiting.claim, index, waits_for);
@@ -120,64 +118,6 @@ fn wait(draft: &mut Draft, waiting: &Waiting) {
         draft.wake(deadline);
     }
     draft.unserved.push(waiting.clone());
-}
-
-/// Positions in the removal order of the sandboxes that claims may take, ascending: claims take from the end.
-struct Claimable {
-    updated: Vec<usize>,
-    old: Vec<usize>,
-}
-
-impl Claimable {
-    fn of(unclaimed: &[UnclaimedSandbox]) -> Self {
-        let (updated, old) = unclaimed
-            .iter()
-            .enumerate()
-            .filter(|(_, u)| u.may_be_claimed())
-            .map(|(index, _)| index)
-            .partition(|index| unclaimed.get(*index).is_some_and(|u| u.updated));
-        Self { updated, old }
-    }
-
-    /// Whether `count` sandboxes would do.
-    fn has(&self, count: usize, policy: RevisionPolicy) -> bool {
-        let old = match policy {
-            RevisionPolicy::Latest => 0,
-            RevisionPolicy::PreferLatest | RevisionPolicy::Any => self.old.len(),
-        };
-        self.updated.len() + old >= count
-    }
-
-    /// Takes as many as the claim needs, or as there are. Sandboxes that were rejected for it come last.
-    fn take(&mut self, waiting: &Waiting, unclaimed: &[UnclaimedSandbox]) -> Vec<usize> {
-        let policy = waiting.resolved_spec.revision_policy;
-        let rejected = |index: usize| {
-            let unclaimed = unclaimed.get(index);
-            unclaimed.is_some_and(|u| waiting.rejected_sandboxes.contains(&u.sandbox.uid))
-        };
-        let next = |_| {
-            let other = self.take_last(policy, |index| !rejected(index));
-            other.or_else(|| self.take_last(policy, |_| true))
-        };
-        (0..waiting.needs()).map_while(next).collect()
-    }
-
-    /// Takes the sandbox of the preferred revision that would be removed last, of those that `of` selects.
-    fn take_last(&mut self, policy: RevisionPolicy, of: impl Fn(usize) -> bool) -> Option<usize> {
-        let last = |indexes: &[usize]| indexes.iter().copied().rfind(|index| of(*index));
-        let (updated, old) = (last(&self.updated), last(&self.old));
-        let index = match policy {
-            RevisionPolicy::Latest => updated,
-            RevisionPolicy::PreferLatest => updated.or(old),
-            RevisionPolicy::Any => updated.max(old),
-        }?;
-        for indexes in [&mut self.updated, &mut self.old] {
-            if let Ok(at) = indexes.binary_search(&index) {
-                indexes.remove(at);
-            }
-        }
-        Some(index)
-    }
 }
 
 fn fail(draft: &mut Draft, waiting: &Waiting, reason: &'static str, message: String) {

@@ -3,7 +3,7 @@
 use crate::cache::snapshot::PoolSnapshot;
 use crate::model::sandbox::Sandbox;
 use crate::planner::draft::Draft;
-use crate::planner::unclaimed::UnclaimedSandbox;
+use crate::planner::unclaimed_sandbox::UnclaimedSandbox;
 use crate::planner::{evict, revise};
 use std::sync::Arc;
 

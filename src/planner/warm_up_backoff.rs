@@ -1,13 +1,9 @@
-//! When a sandbox that does not become available is given up, and when another is tried.
+//! How long nothing is created of a revision whose sandboxes fail to come up, and how many are tried then.
 
-use crate::cache::snapshot::{Creation, WarmUpFailures};
+use crate::cache::snapshot::WarmUpFailures;
 use crate::model::sandbox::Sandbox;
-use crate::planner::counts::Counts;
-use crate::planner::draft::{Draft, Limit};
-use crate::planner::plan::PlanPhase;
-use crate::planner::unclaimed::UnclaimedSandbox;
+use crate::planner::draft::Draft;
 use jiff::{SignedDuration, Timestamp};
-use std::collections::BTreeSet;
 
 /// Pause after the first failure; each further one in a row doubles it.
 const FIRST: SignedDuration = SignedDuration::from_secs(1);
@@ -68,33 +64,6 @@ fn is_used(draft: &Draft, revision: &str) -> bool {
             .any(|unclaimed| unclaimed.sandbox.revision == revision)
 }
 
-/// Gives up the sandboxes that are overdue: of each revision as many as may be created anew now.
-pub(crate) fn give_up_overdue(draft: &mut Draft) {
-    let overdue = draft.unclaimed.iter().filter(|u| u.overdue);
-    let revisions: BTreeSet<String> = overdue.map(|u| u.sandbox.revision.clone()).collect();
-    for revision in revisions {
-        let rest = width(draft, &revision).saturating_sub(to_be_replaced(draft));
-        let count = max_creatable(draft, &revision).min(rest);
-        let of = |unclaimed: &UnclaimedSandbox| unclaimed.overdue && unclaimed.sandbox.revision == revision;
-        let mut overdue = draft.unclaimed.iter().filter(|unclaimed| of(unclaimed));
-        let not_running_reason = overdue.find_map(|unclaimed| unclaimed.sandbox.not_running_reason.clone());
-        if draft.remove(PlanPhase::Eviction, "WarmUpDeadline", count, Limit::Budget, of) > 0 {
-            note_warm_up_failure(draft, &revision, not_running_reason);
-        }
-    }
-}
-
-/// Sandboxes given up before, which are replaced first. Where nothing may be created, an overdue sandbox is not kept for
-/// that reason: it may be what takes up the capacity.
-fn to_be_replaced(draft: &Draft) -> usize {
-    if draft.snapshot.creation != Creation::Open {
-        return 0;
-    }
-    let counts = Counts::of(draft);
-    let missing = counts.within_total(counts.desired).saturating_sub(counts.present);
-    missing.min(counts.warming_headroom).min(counts.max_creatable())
-}
-
 /// A sandbox of `revision` has failed or was given up. Failures within one pause count once.
 pub(crate) fn note_warm_up_failure(draft: &mut Draft, revision: &str, not_running_reason: Option<String>) {
     let before = draft.failures.get(revision);
@@ -124,7 +93,7 @@ pub(crate) fn max_creatable(draft: &mut Draft, revision: &str) -> usize {
 
 /// `maxUnavailable + maxSurge` less the sandboxes of `revision` whose outcome is open: those that are warming, and
 /// after a failure also those made since.
-fn width(draft: &Draft, revision: &str) -> usize {
+pub(crate) fn width(draft: &Draft, revision: &str) -> usize {
     let failed = draft.failures.get(revision).map(|f| f.last.as_second());
     let since = |sandbox: &Sandbox| failed.is_some_and(|at| sandbox.created.as_second() >= at);
     let open = draft

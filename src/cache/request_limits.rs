@@ -1,7 +1,7 @@
 //! Limits the requests in flight: those above a limit wait here, in the order in which they were decided.
 
 use crate::api::claim::Phase;
-use crate::model::request::{PodChange, Request};
+use crate::model::request::{ClaimWrite, PodChange, Request};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// Most bindings in flight, W1 and W2 together. More requests only make the API server answer slower.
@@ -25,7 +25,7 @@ enum Lane {
     Changes,
     /// Other writes on pods that failed before.
     RetriedChanges,
-    /// Statuses of claims that wait or have ended.
+    /// Other statuses of claims. No claim waits for one.
     Statuses,
     /// Everything else. No limit holds.
     Others,
@@ -34,13 +34,8 @@ enum Lane {
 impl Lane {
     fn of(request: &Request, is_retry: bool) -> Self {
         match request {
-            Request::WriteClaim(write) if write.status.phase == Some(Phase::Bound) => {
-                if is_retry {
-                    Self::RetriedBindings
-                } else {
-                    Self::Bindings
-                }
-            }
+            Request::WriteClaim(write) if is_publication(write) && is_retry => Self::RetriedBindings,
+            Request::WriteClaim(write) if is_publication(write) => Self::Bindings,
             Request::WriteClaim(_) | Request::DeleteClaim(_) => Self::Statuses,
             Request::WritePod(_) | Request::CreatePod(_) => match (claim_of(request).is_some(), is_retry) {
                 (true, false) => Self::Bindings,
@@ -164,6 +159,11 @@ impl RequestQueue {
         }
         cancelled
     }
+}
+
+/// W2: the write publishes the sandboxes of a claim that waits for it.
+fn is_publication(write: &ClaimWrite) -> bool {
+    write.status.phase == Some(Phase::Bound) && write.claim.waiting()
 }
 
 /// UID of the claim of a W1.

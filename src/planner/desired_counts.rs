@@ -1,7 +1,7 @@
 //! The numbers that decide how far a plan may go.
 
 use crate::api::pool::UpdateStrategyType;
-use crate::model::pool_spec::RolloutBudget;
+use crate::model::resolved_pool_spec::RolloutBudget;
 use crate::planner::draft::Draft;
 
 /// Numbers of unclaimed sandboxes as the draft stands. A phase counts again after it has removed or restored some.

@@ -1,0 +1,83 @@
+//! Logs request errors, each text once a minute.
+
+use crate::client::error_chain::chain;
+use crate::client::log_once::log_once;
+use crate::client::missing_rights::{MissingRight, log_missing_right};
+use kube::core::Status;
+use kube::runtime::watcher;
+use std::error::Error;
+use std::time::Duration;
+
+/// How long the same text is not logged again.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// Status code for a watch from a resource version that the API server no longer keeps.
+const EXPIRED: u16 = 410;
+/// Status code for a list of a type that does not exist.
+const NOT_FOUND: u16 = 404;
+
+/// Logs that a request fails, unless the same text was logged within a minute. While the API server cannot be reached, all
+/// requests fail alike and share a line.
+pub fn log(error: &(dyn Error + 'static)) {
+    let text = description(error);
+    if let Some(right) = MissingRight::read(&text) {
+        log_missing_right(&right);
+        return;
+    }
+    log_once(&text, SILENCE, || {
+        tracing::warn!(
+            error = text,
+            "a request fails and is tried again; the log says so once a minute"
+        );
+    });
+}
+
+/// Logs that the watch of a resource fails. When the type does not exist, the line says how to install it.
+pub fn log_watch_error(resource: &str, error: &watcher::Error) {
+    let code = status_in(error).map_or(0, |status| status.code);
+    if code == EXPIRED {
+        tracing::debug!(
+            resource,
+            "the watch lists again: its resource version has expired"
+        );
+        return;
+    }
+    if code != NOT_FOUND {
+        return log(error);
+    }
+    log_once(resource, SILENCE, || {
+        tracing::error!(
+            "the API server does not serve {resource} in version v1alpha1; install it: \
+             warmpool crds | kubectl apply -f -"
+        );
+    });
+}
+
+/// Whether a watch failed because its resource version has expired.
+pub fn has_expired(error: &watcher::Error) -> bool {
+    let is_answer = matches!(error, watcher::Error::WatchStartFailed(_));
+    is_answer && status_in(error).is_some_and(|status| status.code == EXPIRED)
+}
+
+/// The status in the API server's answer, if there was an answer.
+fn status_in<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Status> {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(watcher::Error::WatchError(status)) = error.downcast_ref() {
+            return Some(status);
+        }
+        if let Some(kube::Error::Api(status)) = error.downcast_ref() {
+            return Some(status);
+        }
+        cause = error.source();
+    }
+    None
+}
+
+/// The API server's message, or why there was no answer.
+fn description(error: &(dyn Error + 'static)) -> String {
+    status_in(error).map_or_else(
+        || chain(error),
+        |status| format!("{} {}", status.code, status.message),
+    )
+}

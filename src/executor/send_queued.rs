@@ -1,0 +1,104 @@
+//! Sends the queued requests as far as their limits allow, and the next ones when an answer comes.
+
+use crate::cache::reconcile_request::{ReconcileRequest, ReconcileSender};
+use crate::cache::request_limits::Sent;
+use crate::cache::synced_cache::SharedCache;
+use crate::cache::watch_progress::WatchProgress;
+use crate::executor::send;
+use crate::model::request::{Outcome, Request};
+use crate::telemetry::events::Events;
+use crate::telemetry::metrics::Metrics;
+use crate::telemetry::outcome_log;
+use kube::Client;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// How often a shutdown checks whether claims are published.
+const PUBLICATION_POLL: Duration = Duration::from_millis(5);
+
+/// Sends requests through one client. Cheap to clone.
+#[derive(Clone)]
+pub struct Executor {
+    client: Client,
+    shared: SharedCache,
+    to_reconcile: ReconcileSender,
+    events: Events,
+    /// Counts what is written.
+    pub metrics: Metrics,
+    in_flight: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl Executor {
+    /// An executor that writes through `client`, reports to `shared` and `to_reconcile` and counts in `metrics`.
+    pub fn new(client: Client, shared: SharedCache, to_reconcile: ReconcileSender, metrics: Metrics) -> Self {
+        Self {
+            events: Events::new(client.clone()),
+            client,
+            shared,
+            to_reconcile,
+            metrics,
+            in_flight: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        }
+    }
+
+    /// Has objects reconciled.
+    pub(crate) fn reconcile(&self, to_reconcile: Vec<ReconcileRequest>) {
+        self.to_reconcile.send(to_reconcile);
+    }
+
+    /// Sends every request in the queue that no limit holds back.
+    pub fn send_queued(&self) {
+        loop {
+            let mut index = self.shared.lock();
+            if self.stop.is_cancelled() {
+                index.requests.keep_publications();
+            }
+            let (next, has_waited_too_long) = index.next_request(self.shared.now());
+            drop(index);
+            if has_waited_too_long {
+                self.to_reconcile.send([ReconcileRequest::FailedWrites]);
+            }
+            let Some(sent) = next else {
+                return;
+            };
+            drop(self.in_flight.spawn(self.clone().carry_out(sent)));
+        }
+    }
+
+    /// Sends one request and takes over its outcome.
+    async fn carry_out(self, sent: Sent) {
+        let before = self.shared.lock().watch_progress();
+        let outcome = send::send(&self.client, &sent.request).await;
+        outcome_log::log(&self.metrics, &self.shared, &sent.request, &outcome);
+        let is_done = outcome.is_ok();
+        self.to_reconcile.send(self.take_over(&sent, outcome, before));
+        self.send_queued();
+        if let (Request::WritePool(write), true) = (&sent.request, is_done) {
+            self.events.send(&write.pool, &write.status).await;
+        }
+    }
+
+    fn take_over(&self, sent: &Sent, outcome: Outcome, before: WatchProgress) -> Vec<ReconcileRequest> {
+        let now = self.shared.now();
+        let mut index = self.shared.lock();
+        index.requests.answered(sent);
+        index.take_over(&sent.request, outcome, before, now)
+    }
+
+    /// Begins nothing more, and waits until every request in flight is answered and every claim that holds its sandboxes is
+    /// published. The controller of claims has to run meanwhile.
+    pub async fn finish(&self) {
+        self.stop.cancel();
+        self.in_flight.close();
+        loop {
+            self.in_flight.wait().await;
+            if !self.shared.lock().has_unpublished_claims(self.shared.now()) {
+                return;
+            }
+            tokio::time::sleep(PUBLICATION_POLL).await;
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Limits the bindings of one pool in flight.
+
+use crate::cache::snapshot::Waiting;
+use crate::planner::actions::WaitsFor;
+
+/// Most bindings of one pool in flight, from the first request to the published status. A binding already decided cannot serve
+/// a higher-priority claim that arrives later.
+const AT_ONCE: usize = 32;
+
+/// The bindings of one pool in flight, with those that the plan adds.
+pub(crate) struct BindLimit {
+    in_flight: usize,
+}
+
+impl BindLimit {
+    /// The bindings in flight of these claims.
+    pub(crate) fn of(claims: &[Waiting]) -> Self {
+        Self {
+            in_flight: claims.iter().map(Waiting::unpublished).sum(),
+        }
+    }
+
+    /// Adds the bindings of one claim, which gets all its sandboxes together, however many. Returns what they wait for.
+    pub(crate) fn bind(&mut self, sandboxes: usize) -> Option<WaitsFor> {
+        let waits_for = (self.in_flight >= AT_ONCE).then_some(WaitsFor::BindingsInFlight);
+        self.in_flight += sandboxes;
+        waits_for
+    }
+}

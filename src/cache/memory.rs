@@ -23,6 +23,8 @@ pub struct PoolMemory {
     pub revision_request: RevisionProgress,
     /// The generation of the pool of which the API server accepted a pod last, and when.
     pub accepted: Option<(i64, Timestamp)>,
+    /// The last plan held creations back until the API server accepts the first.
+    pub waits_for_first_pod: bool,
     /// Failures in a row to bring up a sandbox, by revision.
     pub warm_up_failures: BTreeMap<String, WarmUpFailures>,
     /// When claims took sandboxes of the pool.

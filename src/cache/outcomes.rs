@@ -37,9 +37,22 @@ impl Index {
         before: WatchProgress,
         now: Timestamp,
     ) -> Vec<ReconcileRequest> {
+        let mut to_reconcile = self.changed_by(request, outcome, before, now);
+        let mut seen = HashSet::new();
+        to_reconcile.retain(|object| seen.insert(object.clone()));
+        to_reconcile
+    }
+
+    fn changed_by(
+        &mut self,
+        request: &Request,
+        outcome: Outcome,
+        before: WatchProgress,
+        now: Timestamp,
+    ) -> Vec<ReconcileRequest> {
         match request {
             Request::WritePod(write) => self.pod_written(write, outcome, before, now),
-            Request::CreatePod(creation) => self.pod_created(creation, outcome, before, now),
+            Request::CreatePod(creation) => self.pod_created(creation, outcome, now),
             Request::ReadPod(key) => self.pod_read(key, outcome, before, now),
             Request::ReadLostPod(claim, published) => {
                 let read = self.lost_pod_read(claim, &published.uid, outcome, before, now);
@@ -84,46 +97,54 @@ impl Index {
                 return vec![ReconcileRequest::FailedWrites];
             }
         }
-        let mut to_reconcile = self.of_sandbox(&write.sandbox);
-        if let PodChange::Bind { claim, .. } = &write.change {
-            self.end_rejection(claim);
-            to_reconcile.extend(self.of_claim(claim));
+        let PodChange::Bind { claim, .. } = &write.change else {
+            return self.of_sandbox(&write.sandbox);
+        };
+        self.end_rejection(claim);
+        if self.is_complete(claim) {
+            // The pool is planned once the claim is published, so that its refill does not delay the publication.
+            return vec![ReconcileRequest::Claim(claim.key.clone())];
         }
+        let mut to_reconcile = self.of_sandbox(&write.sandbox);
+        to_reconcile.extend(self.of_claim(claim));
         to_reconcile
     }
 
+    /// Whether a waiting claim holds all its sandboxes.
+    fn is_complete(&self, claim: &Claim) -> bool {
+        let known = self.claims.get(&claim.key).filter(|known| known.uid == claim.uid);
+        known.is_some_and(|known| known.waiting() && self.held_by(known).count() >= known.wanted())
+    }
+
+    /// The watch shows the pod soon, and then the pool is planned. Only what waited for the answer is decided on at once.
     fn pod_created(
         &mut self,
         creation: &Arc<PodCreation>,
         outcome: Outcome,
-        before: WatchProgress,
         now: Timestamp,
     ) -> Vec<ReconcileRequest> {
-        match outcome {
-            Err(failure) => {
-                self.expectations.creation_failed(&creation.pod, failure, now);
-                vec![ReconcileRequest::FailedWrites]
-            }
-            Ok(answer) => {
-                if let Some(known) = self.expectations.creation(&creation.pod) {
-                    known.progress.enter(expectations::Stage::Answered);
-                }
-                self.creation_accepted(&creation.pool, now);
-                let mut to_reconcile = vec![ReconcileRequest::Pool(creation.pool.key.clone())];
-                if let Answer::Pod(pod) = answer {
-                    to_reconcile.extend(self.learn_pod(&pod, before));
-                }
-                to_reconcile
-            }
+        if let Err(failure) = outcome {
+            self.expectations.creation_failed(&creation.pod, failure, now);
+            return vec![ReconcileRequest::FailedWrites];
+        }
+        if let Some(known) = self.expectations.creation(&creation.pod) {
+            known.progress.enter(expectations::Stage::Answered);
+        }
+        if self.creation_accepted(&creation.pool, now) {
+            vec![ReconcileRequest::Pool(creation.pool.key.clone())]
+        } else {
+            Vec::new()
         }
     }
 
-    /// The API server created a pod of `pool`.
-    fn creation_accepted(&mut self, pool: &Pool, now: Timestamp) {
-        if let Some(memory) = self.pool_memory_mut(pool) {
-            memory.creation_backoff.succeeded(pool);
-            memory.accepted = Some((pool.generation, now));
-        }
+    /// The API server created a pod of `pool`. Returns whether other creations waited for that.
+    fn creation_accepted(&mut self, pool: &Pool, now: Timestamp) -> bool {
+        let Some(memory) = self.pool_memory_mut(pool) else {
+            return false;
+        };
+        memory.accepted = Some((pool.generation, now));
+        let was_rejected = memory.creation_backoff.succeeded(pool);
+        std::mem::take(&mut memory.waits_for_first_pod) || was_rejected
     }
 
     /// A live read of pod `key`, sent at `before`, shows whether a write on the pod happened.
@@ -204,17 +225,18 @@ impl Index {
         now: Timestamp,
     ) -> Vec<ReconcileRequest> {
         let claim = &write.claim;
-        let mut to_reconcile = self.of_claim(claim);
         match outcome {
-            Ok(answer) => {
+            Ok(Answer::Claim(stored)) => {
                 self.end_claim_write(claim, None, now);
-                if let Answer::Claim(stored) = answer {
-                    to_reconcile.extend(self.learn_claim(&stored, now));
+                let to_reconcile = self.learn_claim(&stored, now);
+                if !to_reconcile.is_empty() {
+                    return to_reconcile;
                 }
             }
+            Ok(_) => self.end_claim_write(claim, None, now),
             Err(failure) => self.end_claim_write(claim, Some(failure), now),
         }
-        to_reconcile
+        self.of_claim(claim)
     }
 
     /// The write on the claim is done, or failed. A claim that is gone needs no further write; the watch will show that.

@@ -57,9 +57,9 @@ impl CreationBackoff {
         pause
     }
 
-    /// The API server created a pod of `pool`.
-    pub fn succeeded(&mut self, pool: &Pool) {
-        self.0.take_if(|r| r.generation == pool.generation);
+    /// The API server created a pod of `pool`. Returns whether it had rejected one before.
+    pub fn succeeded(&mut self, pool: &Pool) -> bool {
+        self.0.take_if(|r| r.generation == pool.generation).is_some()
     }
 
     /// Whether pods of `pool` may be created at `now`.

@@ -12,7 +12,7 @@ use crate::model::request::{
 use crate::model::retry::{NextWrite, ObjectWrite, Purpose, Stage};
 use crate::model::sandbox::Sandbox;
 use crate::planner::claim::{ClaimRequests, failure, purpose, release_reason};
-use crate::planner::{Action, Plan, Step, WriteStatus};
+use crate::planner::{Action, Plan, Step, WaitsFor, WriteStatus};
 use jiff::Timestamp;
 use std::sync::Arc;
 
@@ -34,8 +34,10 @@ impl Committed {
 
 /// Commits the plan of a pool.
 pub(crate) fn pool_plan(index: &mut Index, snapshot: &PoolSnapshot, plan: Plan) -> Committed {
+    let waits_for_first_pod = |action: &Action| action.waits_for == Some(WaitsFor::FirstPodCreated);
     if let Some(memory) = index.pool_memory_mut(&snapshot.pool) {
         memory.warm_up_failures.clone_from(&plan.failures);
+        memory.waits_for_first_pod = plan.actions.iter().any(waits_for_first_pod);
     }
     bind(index, snapshot, &plan);
     for action in plan.actions.iter().filter(|action| action.waits_for.is_none()) {

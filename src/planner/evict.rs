@@ -33,7 +33,8 @@ pub(crate) fn mark(draft: &mut Draft) {
         .partition(|sandbox| spec.pre_delete.any_on(sandbox));
 }
 
-/// Removes what [`mark`] has marked, once claims are served: at once what is no use to a claim, within the budget what a user asked for.
+/// Removes what [`mark`] has marked, once claims are served: at once what is no use to a claim, within the budget what a user
+/// asked for.
 pub(crate) fn remove_leaving(draft: &mut Draft) {
     remove_finished(draft);
     for sandbox in std::mem::take(&mut draft.drained) {

@@ -67,4 +67,6 @@ pub enum Action {
     Allow,
     /// So much time passes that something becomes due.
     Pass,
+    /// The rest of that second passes, too: what becomes due in it is due together.
+    PassSecond,
 }

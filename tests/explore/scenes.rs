@@ -60,6 +60,15 @@ pub fn two_claims_on_one_sandbox() -> &'static Scene {
     })
 }
 
+/// The watch may lag when a claim seems to have lost its sandbox, so the pod is read first.
+pub fn a_claim_that_loses_its_sandbox() -> &'static Scene {
+    binding("a claim that loses its sandbox", 1, |scene| {
+        scene.claims([json!({"onSandboxLost": "Replace"})]);
+        scene.left.removals = 1;
+        scene.prompt = true;
+    })
+}
+
 pub fn a_claim_on_either_of_two_pools() -> &'static Scene {
     binding("a claim on either of two pools", 0, |scene| {
         scene.another_pool(json!({"replicas": 1}));

@@ -107,7 +107,8 @@ impl State {
             if left.stalls > 0 && operator.has_overdue() {
                 actions.push(Action::Settle(o));
             }
-            if left.crashes > 0 && (!operator.in_flight.is_empty() || !operator.due.is_empty()) {
+            let is_at_work = !operator.in_flight.is_empty() || !operator.due.is_empty();
+            if left.crashes > 0 && (is_at_work || operator.wakes().next().is_some()) {
                 actions.push(Action::Crash(o));
             }
         }
@@ -148,6 +149,10 @@ impl State {
         }
         let may_pass = (still || self.scene.hasty) && left.passes > 0 && !self.is_retry_near();
         actions.extend((may_pass && self.next_wake().is_some()).then_some(Action::Pass));
+        // At rest time passes by itself; that an operator is late for it is one more way.
+        let is_within = |wake: Timestamp| end_of_second(wake) != wake;
+        let may_be_late = (still || may_pass) && self.next_wake().is_some_and(is_within);
+        actions.extend(may_be_late.then_some(Action::PassSecond));
         actions
     }
 
@@ -156,6 +161,13 @@ impl State {
         let wakes = self.operators.iter().flat_map(Operator::wakes);
         let at = wakes.map(|(_, at)| at).min();
         at.filter(|at| at.duration_since(self.now()) < SOON)
+    }
+
+    fn pass_until(&mut self, now: Timestamp) {
+        self.milliseconds = now.duration_since(BEGIN).as_millis().try_into().unwrap();
+        self.operators
+            .iter_mut()
+            .for_each(|operator| operator.wake_up(now));
     }
 
     /// The retry of a request is due in a moment. Other things may take longer than that.
@@ -275,11 +287,12 @@ impl State {
                 if !self.is_retry_near() {
                     self.left.passes = self.left.passes.saturating_sub(1);
                 }
-                let now = next.max(moment.now);
-                self.milliseconds = now.duration_since(BEGIN).as_millis().try_into().unwrap();
-                self.operators
-                    .iter_mut()
-                    .for_each(|operator| operator.wake_up(now));
+                self.pass_until(next.max(moment.now));
+            }
+            Action::PassSecond => {
+                let next = self.next_wake()?;
+                self.left.passes = self.left.passes.saturating_sub(1);
+                self.pass_until(end_of_second(next.max(moment.now)));
             }
             _ => self.outside(action, &now)?,
         }
@@ -361,4 +374,10 @@ impl State {
             }
         }
     }
+}
+
+/// The end of the second that `at` lies in.
+fn end_of_second(at: Timestamp) -> Timestamp {
+    let seconds = at.as_second() + i64::from(at.subsec_nanosecond() > 0);
+    Timestamp::from_second(seconds).unwrap()
 }

@@ -154,6 +154,7 @@ pub fn sentence(state: &State, action: &Action) -> String {
         Action::Forbid => "a quota has no room for another pod".to_string(),
         Action::Allow => "the quota has room again".to_string(),
         Action::Pass => "time passes".to_string(),
+        Action::PassSecond => "time passes, to the end of the second".to_string(),
     }
 }
 

@@ -16,6 +16,7 @@ use warmpool::cache::snapshot::{PoolSnapshot, WaitReason, WarmUpFailures};
 use warmpool::cache::watch::Indexed;
 use warmpool::cache::watch_progress::WatchProgress;
 use warmpool::controllers::claim::decide;
+use warmpool::controllers::failed_writes;
 use warmpool::model::Key;
 use warmpool::model::claim::Claim;
 use warmpool::model::failure::{Class, Failure};
@@ -309,6 +310,50 @@ fn a_pool_is_reconciled_on_any_change_of_a_sandbox_with_a_version_conflict() {
     index.expectations.conflicted(&write);
     let pool = ReconcileRequest::Pool(Key::new("default", "python"));
     assert_eq!(index.apply_pod(&pod(3)), [pool]);
+}
+
+#[test]
+fn a_claim_is_reconciled_when_a_binding_of_it_is_over_however_that_shows() {
+    let run = ReconcileRequest::Claim(Key::new("default", "run"));
+    let key = Key::new("default", "python-1");
+    let fails = |class| Failure {
+        class,
+        message: String::new(),
+    };
+    type Ends<'a> = &'a dyn Fn(&mut Index) -> Vec<ReconcileRequest>;
+    let rows: [(&str, Ends); 4] = [
+        ("the watch shows the pod gone", &|index| index.delete_pod(&pod(2))),
+        ("a live read finds no pod", &|index| {
+            let gone = Err(fails(Class::Gone));
+            index.take_over(
+                &Request::ReadPod(key.clone()),
+                gone,
+                WatchProgress::default(),
+                NOW,
+            )
+        }),
+        ("the API server says that it is gone", &|index| {
+            let write = Request::WritePod(pod_write(&pod(1), binding()));
+            index.take_over(&write, Err(fails(Class::Gone)), WatchProgress::default(), NOW)
+        }),
+        ("a live read after a conflict shows no binding", &|index| {
+            let write = pod_write(&pod(1), binding());
+            index.expectations.failed(&write, fails(Class::Conflict), NOW);
+            index
+                .expectations
+                .of(&write)
+                .unwrap()
+                .progress
+                .enter(Stage::Missed);
+            failed_writes::decide(index, NOW).to_reconcile
+        }),
+    ];
+    for (how, ends) in rows {
+        let mut index = index();
+        index.apply_pod(&pod(1));
+        index.expectations.write(pod_write(&pod(1), binding()));
+        assert!(ends(&mut index).contains(&run), "{how}");
+    }
 }
 
 #[test]

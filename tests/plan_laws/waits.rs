@@ -1,6 +1,7 @@
 //! Checks what a planned write waits for before it is sent.
 
 use crate::world::World;
+use jiff::SignedDuration;
 use serde_json::json;
 use warmpool::cache::snapshot::CreationInFlight;
 use warmpool::planner::{Plan, Step, WaitsFor, plan};
@@ -55,6 +56,18 @@ fn a_pool_has_32_bindings_in_flight_from_w1_to_the_published_status() {
         snapshot.claims.truncate(in_flight + claims);
         assert_eq!(bindings(&plan(&snapshot)), expected, "{binding:?} {in_flight}");
     }
+}
+
+#[test]
+fn a_claim_whose_end_could_not_be_written_is_planned_again_when_that_is_due() {
+    let mut world = World::new(0, json!({}));
+    world.claim("run", json!({"waitTimeoutSeconds": 1}));
+    let retry_at = world.now + SignedDuration::from_secs(60);
+    let mut snapshot = world.snapshot();
+    snapshot.now = world.now + SignedDuration::from_secs(30);
+    assert!(snapshot.claims[0].deadline().unwrap() < snapshot.now);
+    snapshot.claims[0].retry_at = Some(retry_at);
+    assert_eq!(plan(&snapshot).next, Some(retry_at));
 }
 
 #[test]

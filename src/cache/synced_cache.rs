@@ -9,6 +9,11 @@ use tokio::sync::watch;
 /// Number of watches that have to deliver a first list before anything is planned.
 pub const KINDS: usize = 5;
 
+/// Whether so many watches with a first list are enough to plan. An earlier plan would take unlisted objects for gone.
+pub fn is_complete(watches: usize) -> bool {
+    watches >= KINDS
+}
+
 /// Inputs of a plan that no watch delivers. A replay passes its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs {
@@ -60,14 +65,14 @@ impl SharedCache {
 
     /// Every watch has delivered its first list. An earlier plan would take unlisted objects for gone.
     pub fn synced(&self) -> bool {
-        *self.complete.borrow() >= KINDS
+        is_complete(*self.complete.borrow())
     }
 
     /// Waits until [`SharedCache::synced`].
     pub async fn until_synced(&self) {
         let mut complete = self.complete.subscribe();
         // This fails only without a sender, and `self` is one.
-        let _ = complete.wait_for(|complete| *complete >= KINDS).await;
+        let _ = complete.wait_for(|complete| is_complete(*complete)).await;
     }
 
     /// One more watch has delivered its first list.

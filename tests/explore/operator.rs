@@ -13,6 +13,7 @@ use warmpool::cache::index::Index;
 use warmpool::cache::reconcile_request::ReconcileRequest;
 use warmpool::cache::request_limits::Sent;
 use warmpool::cache::snapshot::{RevisionProgress, SandboxRead};
+use warmpool::cache::synced_cache::{KINDS, is_complete};
 use warmpool::cache::watch::{Indexed, take_over_list};
 use warmpool::cache::watch_progress::WatchProgress;
 use warmpool::controllers::commit::Committed;
@@ -116,9 +117,9 @@ impl Operator {
         Arc::make_mut(&mut self.index)
     }
 
-    /// Every watch has listed. PodTemplates, of which there are none, are listed at once.
+    /// So many watches have listed that the operator plans. PodTemplates, of which there are none, are listed at once.
     pub fn is_up(&self) -> bool {
-        self.inbox.len() == Kind::ALL.len()
+        is_complete(self.inbox.len() + (KINDS - Kind::ALL.len()))
     }
 
     fn note(&mut self, to_reconcile: impl IntoIterator<Item = ReconcileRequest>) {

@@ -378,6 +378,11 @@ fn is_known(uid: &str, version: &str, metadata: &ObjectMeta) -> bool {
     uid == stored::uid(metadata) && (version == shown || newer(version, &shown))
 }
 
+/// Whether `metadata` shows the object with UID `uid`, known at resource version `version`, at a later version.
+pub(crate) fn is_news(uid: &str, version: &str, metadata: &ObjectMeta) -> bool {
+    uid == stored::uid(metadata) && newer(&stored::resource_version(metadata), version)
+}
+
 /// Reconciles the claim of a binding that is over: while a binding is in flight the claim's plan writes nothing.
 pub(crate) fn of_binding(claim: &Arc<Claim>) -> ReconcileRequest {
     ReconcileRequest::Claim(claim.key.clone())

@@ -3,10 +3,10 @@
 
 use crate::cache::expectations;
 use crate::cache::grouped::remove_from;
-use crate::cache::index::{Index, of_binding};
+use crate::cache::index::{Index, is_news, of_binding};
 use crate::cache::reconcile_request::ReconcileRequest;
 use crate::cache::snapshot::{RevisionProgress, SandboxRead};
-use crate::cache::watch_progress::{WatchProgress, newer};
+use crate::cache::watch_progress::WatchProgress;
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::failure::{Class, Failure};
@@ -410,13 +410,8 @@ impl Index {
     /// A claim as an answer showed it, if the watch has shown that claim and nothing newer of it.
     pub fn learn_claim(&mut self, stored: &StoredClaim, now: Timestamp) -> Vec<ReconcileRequest> {
         let known = self.claims.get(&stored::key(&stored.metadata));
-        let is_news = known.is_some_and(|known| {
-            known.uid == stored::uid(&stored.metadata)
-                && newer(
-                    &stored::resource_version(&stored.metadata),
-                    &known.resource_version,
-                )
-        });
+        let is_news =
+            known.is_some_and(|known| is_news(&known.uid, &known.resource_version, &stored.metadata));
         if is_news {
             self.apply_claim(stored, true, now)
         } else {
@@ -427,13 +422,8 @@ impl Index {
     /// A pool as an answer showed it, if the watch has shown that pool and nothing newer of it.
     pub fn learn_pool(&mut self, stored: &StoredPool) -> Vec<ReconcileRequest> {
         let known = self.pools.get(&stored::key(&stored.metadata));
-        let is_news = known.is_some_and(|known| {
-            known.uid == stored::uid(&stored.metadata)
-                && newer(
-                    &stored::resource_version(&stored.metadata),
-                    &known.resource_version,
-                )
-        });
+        let is_news =
+            known.is_some_and(|known| is_news(&known.uid, &known.resource_version, &stored.metadata));
         if is_news {
             self.apply_pool(stored)
         } else {

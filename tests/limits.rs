@@ -1,14 +1,16 @@
 //! Checks which requests wait while others are in flight, and in which order they go.
 
 // A test may panic: that is how it fails.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use warmpool::api::SandboxClaimStatus;
 use warmpool::api::claim::Phase;
 use warmpool::cache::index::Index;
+use warmpool::cache::reconcile_request::ReconcileRequest;
 use warmpool::cache::request_limits::{BINDINGS, RequestQueue, Sent};
 use warmpool::cache::watch_progress::WatchProgress;
 use warmpool::controllers::claim::decide;
@@ -16,7 +18,7 @@ use warmpool::model::Key;
 use warmpool::model::claim::Claim;
 use warmpool::model::failure::{Class, Failure};
 use warmpool::model::pool::Pool;
-use warmpool::model::request::{ClaimWrite, PodChange, PodCreation, PodWrite, Request};
+use warmpool::model::request::{Answer, ClaimWrite, PodChange, PodCreation, PodWrite, Request};
 use warmpool::model::sandbox::Sandbox;
 use warmpool::model::stored::{StoredClaim, StoredPod, StoredPool};
 
@@ -437,6 +439,91 @@ fn a_publication_that_failed_does_not_keep_a_binding_from_its_first_try() {
     let sent = lines(&send(&mut index.requests));
     assert!(sent.contains(&"publish run".into()), "{sent:?}");
     assert_eq!(sent.len(), BINDINGS + 1);
+}
+
+/// A world in which so many claims name a pool that does not exist.
+fn claims_without_a_pool(count: usize) -> (Index, Vec<Key>) {
+    let mut index = Index::default();
+    let names = (0..count).map(|n| format!("run-{n:03}"));
+    let claims = names.map(|name| {
+        index.apply_claim(&stored_claim(&name), true, NOW);
+        Key::new("default", name)
+    });
+    let claims = claims.collect();
+    (index, claims)
+}
+
+/// The moment at which a claim that waits says so.
+const LATER: SignedDuration = SignedDuration::from_secs(1);
+
+/// Reconciles every claim of `due`, and those that follow from it.
+fn reconcile_claims(index: &mut Index, due: Vec<ReconcileRequest>) {
+    let mut due = VecDeque::from(due);
+    while let Some(object) = due.pop_front() {
+        if let ReconcileRequest::Claim(claim) = object {
+            due.extend(decide(index, &claim, NOW + LATER).to_reconcile);
+        }
+    }
+}
+
+/// Sends what may be sent, answers the first and reconciles what follows, until nothing is left. Returns what was sent.
+fn send_and_answer_all(index: &mut Index) -> Vec<String> {
+    let (mut in_flight, mut went) = (VecDeque::new(), Vec::new());
+    loop {
+        in_flight.extend(send(&mut index.requests));
+        let Some(sent) = in_flight.pop_front() else {
+            return went;
+        };
+        went.push(line(&sent.request));
+        index.requests.answered(&sent);
+        let answer = Answer::Claim(Box::new(written(&sent.request)));
+        let due = index.take_over(&sent.request, Ok(answer), WatchProgress::default(), NOW + LATER);
+        reconcile_claims(index, due);
+    }
+}
+
+/// The claim that a write of its status leaves behind.
+fn written(request: &Request) -> StoredClaim {
+    let Request::WriteClaim(write) = request else {
+        panic!("not a status: {request:?}");
+    };
+    let mut stored = stored_claim(&write.claim.key.name);
+    stored.metadata.resource_version = Some("2".into());
+    stored.status = serde_json::from_value(json!(write.status)).unwrap();
+    stored
+}
+
+#[test]
+fn a_thousand_claims_that_begin_to_wait_have_64_statuses_in_memory_and_all_are_written_in_order() {
+    let (mut index, claims) = claims_without_a_pool(1000);
+    let due = claims.iter().cloned().map(ReconcileRequest::Claim);
+    reconcile_claims(&mut index, due.collect());
+    let mut queued = index.requests.clone();
+    let mut count = 0;
+    while let Some(sent) = queued.take_next() {
+        queued.answered(&sent);
+        count += 1;
+    }
+    assert_eq!(count, 64);
+    let expected: Vec<_> = claims
+        .iter()
+        .map(|claim| format!("publish {}", claim.name))
+        .collect();
+    assert_eq!(send_and_answer_all(&mut index), expected);
+}
+
+#[test]
+fn a_postponed_claim_that_goes_holds_up_no_other() {
+    let (mut index, claims) = claims_without_a_pool(200);
+    let due = claims.iter().cloned().map(ReconcileRequest::Claim);
+    reconcile_claims(&mut index, due.collect());
+    for claim in claims.iter().skip(64).step_by(2) {
+        let due = index.delete_claim(&stored_claim(&claim.name));
+        reconcile_claims(&mut index, due);
+    }
+    let went = send_and_answer_all(&mut index);
+    assert_eq!(went.len(), 64 + 136 / 2);
+    assert!(went.contains(&"publish run-199".into()), "{went:?}");
 }
 
 #[test]

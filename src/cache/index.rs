@@ -4,6 +4,7 @@ use crate::cache::expectations::Expectations;
 use crate::cache::grouped::remove_from;
 use crate::cache::memory::Memory;
 use crate::cache::pod_templates::Templates;
+use crate::cache::postponed_reports::PostponedReports;
 use crate::cache::reconcile_request::ReconcileRequest;
 use crate::cache::request_limits::RequestQueue;
 use crate::cache::waiting_claims::WaitingClaims;
@@ -44,6 +45,8 @@ pub struct Index {
     pub expectations: Expectations,
     /// Requests that wait to be sent.
     pub requests: RequestQueue,
+    /// Claims whose report waits for others to be sent.
+    pub(crate) postponed_reports: PostponedReports,
     /// What is remembered of each pool and claim.
     pub(crate) memory: Memory,
 }
@@ -161,6 +164,7 @@ impl Index {
         if let Some(claim) = self.claims.remove(key) {
             self.memory.forget(&claim.uid);
             self.cancel_bindings(&claim.uid);
+            self.drop_report(&claim);
         }
         to_reconcile
     }

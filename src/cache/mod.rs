@@ -10,6 +10,7 @@ pub mod memory;
 mod outcomes;
 mod pod_templates;
 pub mod pool_stats;
+mod postponed_reports;
 pub mod recent_claims;
 pub mod reconcile_request;
 mod recorded_wait_reasons;

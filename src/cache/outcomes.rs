@@ -38,6 +38,7 @@ impl Index {
         now: Timestamp,
     ) -> Vec<ReconcileRequest> {
         let mut to_reconcile = self.changed_by(request, outcome, before, now);
+        to_reconcile.extend(self.next_report());
         let mut seen = HashSet::new();
         to_reconcile.retain(|object| seen.insert(object.clone()));
         to_reconcile

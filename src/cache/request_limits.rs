@@ -13,6 +13,9 @@ const CHANGES: usize = 32;
 /// Most statuses of claims in flight, beside those that bind.
 const STATUSES: usize = 32;
 
+/// Most statuses of claims queued or in flight before reports wait unplanned: enough that one follows each answer at once.
+const QUEUED_STATUSES: usize = 2 * STATUSES;
+
 /// Requests that share a limit, in the order in which they are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Lane {
@@ -93,6 +96,12 @@ impl RequestQueue {
             Some(first_w1) => waiting.insert(first_w1, request),
             None => waiting.push_back(request),
         }
+    }
+
+    /// Whether another status of a claim may be queued.
+    pub(crate) fn takes_statuses(&self) -> bool {
+        let statuses = self.lanes.get(&Lane::Statuses);
+        statuses.is_none_or(|statuses| statuses.waiting.len() + statuses.in_flight < QUEUED_STATUSES)
     }
 
     /// Drops every waiting request but those that publish bound claims.

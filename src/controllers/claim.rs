@@ -43,13 +43,14 @@ pub fn step(context: &Context, key: &Key, now: Timestamp) -> Option<Timestamp> {
 
 /// Decides on one claim: snapshot, plan, commit. The requests that follow are queued.
 pub fn decide(index: &mut Index, key: &Key, now: Timestamp) -> Committed {
-    let Some(snapshot) = index.claim_snapshot(key, now) else {
-        return Committed::default();
-    };
-    let reassigned = reassign_pool(index, &snapshot.claim, now);
-    let requests = requests(&snapshot, plan(&snapshot));
-    let mut committed = commit::claim_requests(index, &snapshot, requests);
-    committed.to_reconcile.extend(reassigned);
+    let mut committed = Committed::default();
+    if let Some(snapshot) = index.claim_snapshot(key, now) {
+        let reassigned = reassign_pool(index, &snapshot.claim, now);
+        let requests = requests(&snapshot, plan(&snapshot));
+        committed = commit::claim_requests(index, &snapshot, requests);
+        committed.to_reconcile.extend(reassigned);
+    }
+    committed.to_reconcile.extend(index.next_report());
     committed
 }
 

@@ -213,7 +213,9 @@ pub(crate) fn claim_requests(
         index
             .requests
             .push(Request::DeleteClaim(Arc::clone(claim)), false);
-    } else if let Some(status) = requests.status {
+    } else if let Some(status) = requests.status
+        && (purpose(claim, Some(&status)) != Purpose::Report || index.may_report(claim))
+    {
         write_claim(index, claim, status);
     }
     Committed {

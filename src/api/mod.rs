@@ -7,6 +7,7 @@ pub mod conditions;
 pub mod crd;
 pub mod labels;
 pub mod pool;
+mod pool_defaults;
 
 pub use claim::{SandboxClaim, SandboxClaimSpec, SandboxClaimStatus};
 pub use claim_defaults::ClaimDefaults;

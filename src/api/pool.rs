@@ -2,6 +2,7 @@
 
 use crate::api::ClaimDefaults;
 use crate::api::conditions::{self, progressing};
+use crate::api::pool_defaults;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -58,7 +59,7 @@ use std::collections::BTreeMap;
 pub struct PoolSpec {
     /// Number of unclaimed sandboxes to keep warm. Claimed sandboxes are not counted. `kubectl scale`, a
     /// HorizontalPodAutoscaler and KEDA can change it.
-    #[serde(default = "one")]
+    #[serde(default = "pool_defaults::replicas")]
     #[x_kube(validation = kube::core::Rule::new("self >= 0").message("replicas must be 0 or more"))]
     pub replicas: i32,
 
@@ -103,20 +104,20 @@ pub struct PoolSpec {
 
     /// Seconds that a rollout can take until the next sandbox of the new revision becomes available. After that, the
     /// condition Progressing becomes False with reason ProgressDeadlineExceeded. The rollout continues.
-    #[serde(default = "ten_minutes")]
+    #[serde(default = "pool_defaults::progress_deadline_seconds")]
     #[x_kube(validation = kube::core::Rule::new("self >= 1").message("progressDeadlineSeconds must be 1 or more"))]
     pub progress_deadline_seconds: i32,
 
     /// Seconds that an unclaimed sandbox can take to become available before it is replaced. While replacements fail,
     /// too, the delay between them doubles from 1 s to 5 min, and at most `maxUnavailable` and `maxSurge` together
     /// warm up at once.
-    #[serde(default = "five_minutes")]
+    #[serde(default = "pool_defaults::warm_up_deadline_seconds")]
     #[x_kube(validation = kube::core::Rule::new("self >= 1").message("warmUpDeadlineSeconds must be 1 or more"))]
     pub warm_up_deadline_seconds: i32,
 
     /// Number of old revisions (ControllerRevision objects) to keep. Revisions that sandboxes still run are kept in
     /// addition.
-    #[serde(default = "ten")]
+    #[serde(default = "pool_defaults::revision_history_limit")]
     #[x_kube(validation = kube::core::Rule::new("self >= 0").message("revisionHistoryLimit must be 0 or more"))]
     pub revision_history_limit: i32,
 }
@@ -154,7 +155,7 @@ pub struct UpdateStrategy {
     /// How many of `replicas` can be unavailable during a rollout: a number, or a percentage of `replicas` rounded
     /// down, as in a Deployment. If this and `maxSurge` both result in 0, sandboxes are replaced with a surge of 1;
     /// where `capacity.maxTotal` forbids the extra sandbox, this counts as 1.
-    #[serde(default = "quarter")]
+    #[serde(default = "pool_defaults::max_unavailable")]
     #[x_kube(
         validation = kube::core::Rule::new("type(self) == string ? self.matches('^(100|[0-9]{1,2})%$') : self >= 0")
             .message("maxUnavailable must be a number of 0 or more, or a percentage from \"0%\" to \"100%\""),
@@ -165,7 +166,7 @@ pub struct UpdateStrategy {
     /// How many sandboxes above `replicas` a rollout can create: a number, or a percentage of `replicas` rounded up.
     /// With maxUnavailable 0, no available sandbox is deleted before its replacement is available. If this and
     /// `maxUnavailable` both result in 0, this counts as 1.
-    #[serde(default = "zero")]
+    #[serde(default = "pool_defaults::max_surge")]
     #[x_kube(
         validation = kube::core::Rule::new("type(self) == string ? self.matches('^[0-9]{1,4}%$') : self >= 0")
             .message("maxSurge must be a number of 0 or more, or a percentage like \"25%\""),
@@ -175,7 +176,7 @@ pub struct UpdateStrategy {
     pub max_surge: IntOrString,
     /// How many unclaimed sandboxes stay on the old revision, for a canary: a number, or a percentage of `replicas`
     /// rounded up. A percentage below "100%" updates at least one sandbox.
-    #[serde(default = "zero")]
+    #[serde(default = "pool_defaults::partition")]
     #[x_kube(
         validation = kube::core::Rule::new("type(self) == string ? self.matches('^(100|[0-9]{1,2})%$') : self >= 0")
             .message("partition must be a number of 0 or more, or a percentage from \"0%\" to \"100%\""),
@@ -192,9 +193,9 @@ impl Default for UpdateStrategy {
     fn default() -> Self {
         Self {
             type_: UpdateStrategyType::default(),
-            max_unavailable: quarter(),
-            max_surge: zero(),
-            partition: zero(),
+            max_unavailable: pool_defaults::max_unavailable(),
+            max_surge: pool_defaults::max_surge(),
+            partition: pool_defaults::partition(),
             paused: false,
         }
     }
@@ -219,7 +220,7 @@ pub struct ScaleStrategy {
     /// Maximum number of sandboxes that warm up (created, not yet available) at once: a number, or a percentage of
     /// `replicas` rounded up. At least 1. In a pool with 0 replicas, the percentage is of the sandboxes that claims
     /// want.
-    #[serde(default = "all")]
+    #[serde(default = "pool_defaults::max_warming")]
     #[x_kube(
         validation = kube::core::Rule::new("type(self) == string ? self.matches('^[0-9]{1,4}%$') : self >= 0")
             .message("maxUnavailable must be a number of 0 or more, or a percentage like \"100%\""),
@@ -232,7 +233,7 @@ pub struct ScaleStrategy {
 impl Default for ScaleStrategy {
     fn default() -> Self {
         Self {
-            max_unavailable: all(),
+            max_unavailable: pool_defaults::max_warming(),
         }
     }
 }
@@ -364,32 +365,4 @@ impl PoolStatus {
         let same = self.current_revision == self.update_revision;
         Some(self.update_revision.as_str()).filter(|_| was_complete && same)
     }
-}
-
-fn one() -> i32 {
-    1
-}
-
-fn ten() -> i32 {
-    10
-}
-
-fn five_minutes() -> i32 {
-    300
-}
-
-fn ten_minutes() -> i32 {
-    600
-}
-
-fn zero() -> IntOrString {
-    IntOrString::Int(0)
-}
-
-fn quarter() -> IntOrString {
-    IntOrString::String("25%".into())
-}
-
-fn all() -> IntOrString {
-    IntOrString::String("100%".into())
 }

@@ -12,6 +12,7 @@ mod desired_counts;
 mod draft;
 mod evict;
 pub mod explain_order;
+mod fail_claims;
 mod observed_counts;
 mod plan;
 mod pool_status;

@@ -1,16 +1,14 @@
-//! Phase *schedule*: which claim gets which sandbox, and which claims fail.
+//! Phase *schedule*: which claim gets which sandbox.
 
 use crate::api::claim::{OnEmpty, RevisionPolicy};
-use crate::api::conditions::claim as reasons;
 use crate::cache::snapshot::Waiting;
 use crate::model::claim::Claim;
 use crate::planner::actions::{PlanPhase, Step, WaitsFor};
 use crate::planner::bind_limit::BindLimit;
 use crate::planner::choose_sandbox::Claimable;
-use crate::planner::claim;
 use crate::planner::draft::Draft;
+use crate::planner::fail_claims;
 use crate::planner::service_order::service_order;
-use crate::planner::unclaimed_sandbox::UnclaimedSandbox;
 use std::sync::Arc;
 
 /// Serves waiting claims strictly in order of priority, then age, each with the best available sandboxes that its
@@ -41,16 +39,7 @@ pub(crate) fn run(draft: &mut Draft) {
     let mut claimable = Claimable::of(&draft.unclaimed);
     let mut bound = Vec::new();
     for waiting in queue {
-        if waiting.deadline().is_some_and(|deadline| deadline <= now) {
-            if waiting.binding > 0 {
-                // The answers come first.
-                continue;
-            }
-            let message = match claim::rejection(&waiting.claim) {
-                Some(rejection) => format!("not bound within waitTimeoutSeconds: {rejection}"),
-                None => format!("{} became available within waitTimeoutSeconds", nothing(waiting)),
-            };
-            fail(draft, waiting, reasons::WAIT_TIMEOUT, message);
+        if fail_claims::is_overdue(draft, waiting) {
             continue;
         }
         let policy = waiting.resolved_spec.revision_policy;
@@ -60,13 +49,7 @@ pub(crate) fn run(draft: &mut Draft) {
                 bound.push(index);
                 bind(draft, &waiting.claim, index, waits_for);
             }
-        } else if waiting.resolved_spec.on_empty == OnEmpty::Fail && !may_be_back(draft, policy) {
-            let message = format!(
-                "{} that would do could be had, and onEmpty is Fail",
-                nothing(waiting)
-            );
-            fail(draft, waiting, reasons::POOL_EMPTY, message);
-        } else {
+        } else if !fail_claims::does_not_wait(draft, waiting) {
             wait(draft, waiting);
             if waiting.may_ever_be_served_by(spec) {
                 claimable.take(waiting, &draft.unclaimed);
@@ -76,20 +59,6 @@ pub(crate) fn run(draft: &mut Draft) {
     bound.sort_unstable_by(|a, b| b.cmp(a));
     for index in bound {
         draft.unclaimed.remove(index);
-    }
-}
-
-/// A sandbox that would do is kept from claims only until the watch shows why a write on it met a conflict.
-fn may_be_back(draft: &Draft, policy: RevisionPolicy) -> bool {
-    let would_do = |unclaimed: &UnclaimedSandbox| unclaimed.updated || policy != RevisionPolicy::Latest;
-    let mut unclaimed = draft.unclaimed.iter();
-    unclaimed.any(|u| u.available && u.conflicted && !u.evict_requested && would_do(u))
-}
-
-fn nothing(waiting: &Waiting) -> String {
-    match waiting.claim.wanted() {
-        1 => "no sandbox".to_string(),
-        wanted => format!("no {wanted} sandboxes together"),
     }
 }
 
@@ -118,12 +87,4 @@ fn wait(draft: &mut Draft, waiting: &Waiting) {
         draft.wake(deadline);
     }
     draft.unserved.push(waiting.clone());
-}
-
-fn fail(draft: &mut Draft, waiting: &Waiting, reason: &'static str, message: String) {
-    let step = Step::FailClaim {
-        claim: Arc::clone(&waiting.claim),
-        message,
-    };
-    draft.act(PlanPhase::Scheduling, reason, step);
 }

@@ -3,11 +3,11 @@
 //! Specs and statuses of pools and claims stay JSON here; `pool.rs` and `claim.rs` decode them once. Of other objects only
 //! fields are decoded that the API server writes or checks.
 
-mod parts;
+mod lenient_decoding;
 
 use crate::api::{Pool, SandboxClaim};
 use crate::model::Key;
-use crate::model::stored::parts::{data, metadata, template, time};
+use crate::model::stored::lenient_decoding::{data, metadata, template, time};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::{Pod, PodTemplate};

@@ -1,7 +1,7 @@
 //! `kubectl warmpool claim`: creates a claim, waits for its sandbox, runs a command.
 
+mod catch_signals;
 mod exec;
-mod signals;
 pub mod state;
 mod wait;
 
@@ -15,12 +15,12 @@ use crate::cli::kubectl::print::{self, Format, PrintError};
 use crate::cli::runtime::block_on;
 use crate::client::object_requests::only;
 use crate::model::revision::letter;
+use catch_signals::Signals;
 use exec::ExecError;
 use kube::Api;
 use kube::api::PostParams;
 use kube::core::{ApiResource, DynamicObject};
 use serde_json::json;
-use signals::Signals;
 use state::ReadySandbox;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -226,7 +226,7 @@ impl<'a> Call<'a> {
                 if !self.arguments.rm {
                     print::note(&format!("{} remains{}", self.title(), self.advice()));
                 }
-                return Ok(ExitCode::from(signals::exit_code(signal.as_raw())));
+                return Ok(ExitCode::from(catch_signals::exit_code(signal.as_raw())));
             }
         };
         self.print_outcome(&now, &sandbox)?;

@@ -2,10 +2,10 @@
 
 pub mod edit;
 pub mod history;
+pub mod outcome;
 pub mod pause;
 pub mod restart;
 pub mod resume;
-pub mod state;
 mod status;
 pub mod undo;
 

@@ -7,7 +7,7 @@ use crate::cli::kubectl::pool_client::PoolClient;
 use crate::cli::kubectl::pool_name::PoolArgument;
 use crate::cli::kubectl::print::{self, PrintError};
 use crate::cli::kubectl::rollout::history::History;
-use crate::cli::kubectl::rollout::state::{self, RolloutState, StatusError};
+use crate::cli::kubectl::rollout::outcome::{self, RolloutState, StatusError};
 use futures::StreamExt;
 use kube::core::DynamicObject;
 use kube::runtime::{WatchStreamExt, watcher};
@@ -139,12 +139,12 @@ impl Follower<'_> {
     /// Prints the state of the rollout, unless it is the last line printed.
     async fn print_state(&mut self) -> Result<Observation, FollowError> {
         let (observation, line) = if self.is_pinned().await? {
-            match state::rollout_state(&self.pool)? {
+            match outcome::rollout_state(&self.pool)? {
                 RolloutState::Waiting(line) => (Observation::Waiting, line),
                 RolloutState::Done(line) => (Observation::Done, line),
             }
         } else {
-            (Observation::Unstored, state::UNOBSERVED.into())
+            (Observation::Unstored, outcome::UNOBSERVED.into())
         };
         if line != self.last_line {
             print::out(&format!("{line}\n"))?;
@@ -158,8 +158,8 @@ impl Follower<'_> {
     /// # Errors
     /// [`StatusError::OtherRevision`] when the update revision has another number.
     async fn is_pinned(&mut self) -> Result<bool, FollowError> {
-        let status = state::status(&self.pool);
-        let Some(desired) = self.pinned.filter(|_| state::is_observed(&self.pool, &status)) else {
+        let status = outcome::status(&self.pool);
+        let Some(desired) = self.pinned.filter(|_| outcome::is_observed(&self.pool, &status)) else {
             return Ok(true);
         };
         let now = (status.observed_generation, status.update_revision);
@@ -178,7 +178,7 @@ impl Follower<'_> {
 
 /// Message of the condition Progressing; `None` when it is about an earlier spec.
 fn progress_message(pool: &DynamicObject) -> Option<String> {
-    let status = state::status(pool);
+    let status = outcome::status(pool);
     let progress = conditions::find(&status.conditions, conditions::PROGRESSING)?;
-    Some(progress.message.clone()).filter(|_| state::is_observed(pool, &status))
+    Some(progress.message.clone()).filter(|_| outcome::is_observed(pool, &status))
 }

@@ -1,0 +1,59 @@
+//! Which waiting claims fail: those whose `waitTimeoutSeconds` are over, and those with `onEmpty: Fail` that find nothing.
+
+use crate::api::claim::{OnEmpty, RevisionPolicy};
+use crate::api::conditions::claim as reasons;
+use crate::cache::snapshot::Waiting;
+use crate::planner::actions::{PlanPhase, Step};
+use crate::planner::claim;
+use crate::planner::draft::Draft;
+use crate::planner::unclaimed_sandbox::UnclaimedSandbox;
+use std::sync::Arc;
+
+/// Whether the time of a claim is over. It fails then, unless bindings are in flight: their answers come first.
+pub(crate) fn is_overdue(draft: &mut Draft, waiting: &Waiting) -> bool {
+    let now = draft.snapshot.now;
+    let is_overdue = waiting.deadline().is_some_and(|deadline| deadline <= now);
+    if is_overdue && waiting.binding == 0 {
+        let message = match claim::rejection(&waiting.claim) {
+            Some(rejection) => format!("not bound within waitTimeoutSeconds: {rejection}"),
+            None => format!("{} became available within waitTimeoutSeconds", nothing(waiting)),
+        };
+        fail(draft, waiting, reasons::WAIT_TIMEOUT, message);
+    }
+    is_overdue
+}
+
+/// Whether a claim that finds too few sandboxes fails at once. A sandbox whose write met a conflict may be back in a moment,
+/// and the claim waits for that.
+pub(crate) fn does_not_wait(draft: &mut Draft, waiting: &Waiting) -> bool {
+    let spec = &waiting.resolved_spec;
+    let fails = spec.on_empty == OnEmpty::Fail && !may_be_back(draft, spec.revision_policy);
+    if fails {
+        let nothing = nothing(waiting);
+        let message = format!("{nothing} that would do could be had, and onEmpty is Fail");
+        fail(draft, waiting, reasons::POOL_EMPTY, message);
+    }
+    fails
+}
+
+/// A sandbox that would do is kept from claims only until the watch shows why a write on it met a conflict.
+fn may_be_back(draft: &Draft, policy: RevisionPolicy) -> bool {
+    let would_do = |unclaimed: &UnclaimedSandbox| unclaimed.updated || policy != RevisionPolicy::Latest;
+    let mut unclaimed = draft.unclaimed.iter();
+    unclaimed.any(|u| u.available && u.conflicted && !u.evict_requested && would_do(u))
+}
+
+fn nothing(waiting: &Waiting) -> String {
+    match waiting.claim.wanted() {
+        1 => "no sandbox".to_string(),
+        wanted => format!("no {wanted} sandboxes together"),
+    }
+}
+
+fn fail(draft: &mut Draft, waiting: &Waiting, reason: &'static str, message: String) {
+    let step = Step::FailClaim {
+        claim: Arc::clone(&waiting.claim),
+        message,
+    };
+    draft.act(PlanPhase::Scheduling, reason, step);
+}

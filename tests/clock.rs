@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use std::time::Duration;
-use warmpool::controllers::resync::clock_step;
+use warmpool::controllers::clock_step::clock_step;
 
 /// The step detected when the clock advances `seconds` while five seconds pass.
 fn step(seconds: i64) -> Option<SignedDuration> {

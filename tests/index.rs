@@ -13,8 +13,8 @@ use warmpool::cache::expectations::{EXPECTATION_TIMEOUT, Expectations, Stage};
 use warmpool::cache::index::Index;
 use warmpool::cache::reconcile_request::ReconcileRequest;
 use warmpool::cache::snapshot::{PoolSnapshot, WaitReason, WarmUpFailures};
+use warmpool::cache::stale_answers::WatchProgress;
 use warmpool::cache::watch::Indexed;
-use warmpool::cache::watch_progress::WatchProgress;
 use warmpool::controllers::claim::decide;
 use warmpool::controllers::failed_writes;
 use warmpool::model::Key;
@@ -63,7 +63,7 @@ fn snapshot(index: &Index) -> PoolSnapshot {
 /// Notes a write of the claim's status and returns its request.
 fn write_status(index: &mut Index, claim: &Arc<Claim>) -> Request {
     let write = ObjectWrite::sent(None, &claim.resource_version, Purpose::Publish);
-    index.claim_memory_mut(claim).unwrap().write = Some(write);
+    index.claim_memory_mut(claim).unwrap().write = Some(Box::new(write));
     Request::WriteClaim(Arc::new(ClaimWrite {
         claim: Arc::clone(claim),
         status: Box::new(SandboxClaimStatus::default()),

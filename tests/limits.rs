@@ -12,13 +12,13 @@ use warmpool::api::claim::Phase;
 use warmpool::cache::index::Index;
 use warmpool::cache::reconcile_request::ReconcileRequest;
 use warmpool::cache::request_limits::{BINDINGS, RequestQueue, Sent};
-use warmpool::cache::watch_progress::WatchProgress;
+use warmpool::cache::stale_answers::WatchProgress;
 use warmpool::controllers::claim::decide;
 use warmpool::model::Key;
 use warmpool::model::claim::Claim;
 use warmpool::model::failure::{Class, Failure};
 use warmpool::model::pool::Pool;
-use warmpool::model::request::{Answer, ClaimWrite, PodChange, PodCreation, PodWrite, Request};
+use warmpool::model::request::{Answer, ClaimWrite, Outcome, PodChange, PodCreation, PodWrite, Request};
 use warmpool::model::sandbox::Sandbox;
 use warmpool::model::stored::{StoredClaim, StoredPod, StoredPool};
 
@@ -428,12 +428,9 @@ fn a_publication_that_failed_does_not_keep_a_binding_from_its_first_try() {
     decide(&mut index, &run, NOW);
     let [first] = send(&mut index.requests).try_into().unwrap();
     assert_eq!(line(&first.request), "publish run");
-    let lost = Failure {
-        class: Class::Unknown,
-        message: String::new(),
-    };
+    let lost = Err(failure(Class::Unknown));
     index.requests.answered(&first);
-    index.take_over(&first.request, Err(lost), WatchProgress::default(), NOW);
+    index.take_over(&first.request, lost, WatchProgress::default(), NOW);
     decide(&mut index, &run, NOW + SignedDuration::from_millis(100));
     push_bindings(&mut index.requests, FIRST, BINDINGS + 1);
     let sent = lines(&send(&mut index.requests));
@@ -460,7 +457,10 @@ const LATER: SignedDuration = SignedDuration::from_secs(1);
 fn reconcile_claims(index: &mut Index, due: Vec<ReconcileRequest>) {
     let mut due = VecDeque::from(due);
     while let Some(object) = due.pop_front() {
-        if let ReconcileRequest::Claim(claim) = object {
+        if let ReconcileRequest::Claim(claim) = object
+            // The controller reconciles no claim that is gone.
+            && index.knows_claim(&stored_claim(&claim.name))
+        {
             due.extend(decide(index, &claim, NOW + LATER).to_reconcile);
         }
     }
@@ -475,10 +475,21 @@ fn send_and_answer_all(index: &mut Index) -> Vec<String> {
             return went;
         };
         went.push(line(&sent.request));
-        index.requests.answered(&sent);
-        let answer = Answer::Claim(Box::new(written(&sent.request)));
-        let due = index.take_over(&sent.request, Ok(answer), WatchProgress::default(), NOW + LATER);
-        reconcile_claims(index, due);
+        let written = Answer::Claim(Box::new(written(&sent.request)));
+        answer(index, &sent, Ok(written));
+    }
+}
+
+fn answer(index: &mut Index, sent: &Sent, outcome: Outcome) {
+    index.requests.answered(sent);
+    let due = index.take_over(&sent.request, outcome, WatchProgress::default(), NOW + LATER);
+    reconcile_claims(index, due);
+}
+
+fn failure(class: Class) -> Failure {
+    Failure {
+        class,
+        message: String::new(),
     }
 }
 
@@ -513,17 +524,22 @@ fn a_thousand_claims_that_begin_to_wait_have_64_statuses_in_memory_and_all_are_w
 }
 
 #[test]
-fn a_postponed_claim_that_goes_holds_up_no_other() {
+fn claims_that_go_before_or_while_their_status_is_written_hold_up_no_other() {
     let (mut index, claims) = claims_without_a_pool(200);
     let due = claims.iter().cloned().map(ReconcileRequest::Claim);
     reconcile_claims(&mut index, due.collect());
-    for claim in claims.iter().skip(64).step_by(2) {
+    let in_flight = send(&mut index.requests);
+    for claim in claims.iter().take(128) {
         let due = index.delete_claim(&stored_claim(&claim.name));
         reconcile_claims(&mut index, due);
     }
+    for sent in in_flight {
+        answer(&mut index, &sent, Err(failure(Class::Gone)));
+    }
     let went = send_and_answer_all(&mut index);
-    assert_eq!(went.len(), 64 + 136 / 2);
-    assert!(went.contains(&"publish run-199".into()), "{went:?}");
+    for claim in claims.iter().skip(128) {
+        assert!(went.contains(&format!("publish {}", claim.name)), "{went:?}");
+    }
 }
 
 #[test]

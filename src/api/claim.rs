@@ -1,7 +1,7 @@
 //! The kind `SandboxClaim`: its spec, status and validation rules.
 
+pub use crate::api::claim_choices::{OnEmpty, OnSandboxLost, PodMetadata, ReleasePolicy, RevisionPolicy};
 use crate::api::claim_defaults::BoundDefaults;
-pub use crate::api::claim_policy::{OnEmpty, OnSandboxLost, PodMetadata, ReleasePolicy, RevisionPolicy};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;

@@ -1,6 +1,6 @@
 //! Defaults for claims: as a pool sets them, and as a claim keeps them.
 
-use crate::api::claim_policy::{OnEmpty, OnSandboxLost, PodMetadata, ReleasePolicy, RevisionPolicy};
+use crate::api::claim_choices::{OnEmpty, OnSandboxLost, PodMetadata, ReleasePolicy, RevisionPolicy};
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

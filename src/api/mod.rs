@@ -1,8 +1,8 @@
 //! The kinds `Pool` and `SandboxClaim`, their conditions, labels and CustomResourceDefinitions.
 
 pub mod claim;
+pub mod claim_choices;
 pub mod claim_defaults;
-pub mod claim_policy;
 pub mod conditions;
 pub mod crd;
 pub mod labels;

@@ -4,11 +4,11 @@ use crate::cache::expectations::Expectations;
 use crate::cache::grouped::remove_from;
 use crate::cache::memory::Memory;
 use crate::cache::pod_templates::Templates;
-use crate::cache::postponed_reports::PostponedReports;
 use crate::cache::reconcile_request::ReconcileRequest;
+use crate::cache::reports_over_limit::ReportsOverLimit;
 use crate::cache::request_limits::RequestQueue;
+use crate::cache::stale_answers::{WatchProgress, newer};
 use crate::cache::waiting_claims::WaitingClaims;
-use crate::cache::watch_progress::{WatchProgress, newer};
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::pool::Pool;
@@ -46,7 +46,7 @@ pub struct Index {
     /// Requests that wait to be sent.
     pub requests: RequestQueue,
     /// Claims whose report waits for others to be sent.
-    pub(crate) postponed_reports: PostponedReports,
+    pub(crate) reports_over_limit: ReportsOverLimit,
     /// What is remembered of each pool and claim.
     pub(crate) memory: Memory,
 }
@@ -164,7 +164,7 @@ impl Index {
         if let Some(claim) = self.claims.remove(key) {
             self.memory.forget(&claim.uid);
             self.cancel_bindings(&claim.uid);
-            self.drop_report(&claim);
+            self.reports_over_limit.remove(&claim);
         }
         to_reconcile
     }

@@ -103,7 +103,7 @@ impl Index {
             claim: Arc::clone(claim),
             sandboxes: self.owned_by(claim).filter(|pod| !going(pod)).collect(),
             binding: self.expectations.bound_to(&claim.uid) > 0,
-            write: memory.and_then(|memory| memory.write.clone()),
+            write: memory.and_then(|memory| memory.write.as_deref().cloned()),
             bound_at_once: memory.is_some_and(|memory| memory.bound_at_once),
             availability_rule: pool.map(|pool| pool.spec.availability_rule.clone()),
             invalid_metadata: memory.and_then(|memory| memory.invalid_metadata.clone()),
@@ -262,7 +262,7 @@ impl Index {
         let write = self
             .memory
             .claim(&claim.uid)
-            .and_then(|memory| memory.write.as_ref());
+            .and_then(|memory| memory.write.as_deref());
         // A claim whose status is about to say why it waits may be bound all the same, or younger claims would overtake it.
         let write = write.filter(|write| write.purpose != Purpose::Report);
         match write.map(|write| write.next(write.purpose, &claim.resource_version, now)) {

@@ -61,8 +61,8 @@ pub struct Rejection {
 /// What the operator remembers of one claim. A restart loses it.
 #[derive(Clone, Debug, Default)]
 pub struct ClaimMemory {
-    /// The write on the claim that is not known to be done.
-    pub write: Option<ObjectWrite>,
+    /// The write on the claim that is not known to be done. Boxed, because most claims have none.
+    pub write: Option<Box<ObjectWrite>>,
     /// Why the claim waits, as the last plan of its pool had it.
     pub(crate) wait_reason: Option<WaitReason>,
     /// The API server rejected the claim's last binding, or failed to make it.
@@ -95,7 +95,8 @@ impl ClaimMemory {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memory {
     pools: HashMap<String, PoolMemory>,
-    claims: HashMap<String, ClaimMemory>,
+    /// Boxed: a table with room for many records keeps that of the absent ones small.
+    claims: HashMap<String, Box<ClaimMemory>>,
 }
 
 impl Memory {
@@ -111,7 +112,7 @@ impl Memory {
 
     /// The record of the claim with UID `uid`.
     pub(crate) fn claim(&self, uid: &str) -> Option<&ClaimMemory> {
-        self.claims.get(uid)
+        self.claims.get(uid).map(AsRef::as_ref)
     }
 
     /// The record of a claim that exists, to be changed.
@@ -143,7 +144,7 @@ impl Memory {
             pool.revision_request.forget_moments();
         }
         for claim in self.claims.values_mut() {
-            claim.write.iter_mut().for_each(ObjectWrite::forget_moments);
+            claim.write.iter_mut().for_each(|write| write.forget_moments());
             claim.rejection = None;
             claim
                 .reads

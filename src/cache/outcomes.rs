@@ -6,7 +6,7 @@ use crate::cache::grouped::remove_from;
 use crate::cache::index::{Index, is_news, of_binding};
 use crate::cache::reconcile_request::ReconcileRequest;
 use crate::cache::snapshot::{RevisionProgress, SandboxRead};
-use crate::cache::watch_progress::WatchProgress;
+use crate::cache::stale_answers::WatchProgress;
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::failure::{Class, Failure};
@@ -38,7 +38,7 @@ impl Index {
         now: Timestamp,
     ) -> Vec<ReconcileRequest> {
         let mut to_reconcile = self.changed_by(request, outcome, before, now);
-        to_reconcile.extend(self.next_report());
+        to_reconcile.extend(self.reports_over_limit.next(&self.requests));
         let mut seen = HashSet::new();
         to_reconcile.retain(|object| seen.insert(object.clone()));
         to_reconcile

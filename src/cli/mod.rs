@@ -9,6 +9,7 @@ pub mod kubectl;
 mod live_cluster;
 pub mod plan;
 mod runtime;
+mod unix_signals;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

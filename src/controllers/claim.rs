@@ -50,7 +50,9 @@ pub fn decide(index: &mut Index, key: &Key, now: Timestamp) -> Committed {
         committed = commit::claim_requests(index, &snapshot, requests);
         committed.to_reconcile.extend(reassigned);
     }
-    committed.to_reconcile.extend(index.next_report());
+    committed
+        .to_reconcile
+        .extend(index.reports_over_limit.next(&index.requests));
     committed
 }
 

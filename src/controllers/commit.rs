@@ -137,9 +137,9 @@ fn note_claim_write(index: &mut Index, claim: &Claim, purpose: Purpose) -> bool 
     let Some(memory) = index.claim_memory_mut(claim) else {
         return false;
     };
-    let write = ObjectWrite::sent(memory.write.as_ref(), &claim.resource_version, purpose);
+    let write = ObjectWrite::sent(memory.write.as_deref(), &claim.resource_version, purpose);
     let is_retry = write.tries.is_some();
-    memory.write = Some(write);
+    memory.write = Some(Box::new(write));
     // A read before the write does not show what the write lists.
     let is_older = |read: &SandboxRead| matches!(read, SandboxRead::ClaimSent | SandboxRead::Unlisted(_));
     memory.reads.retain(|_, read| !is_older(read));
@@ -214,7 +214,8 @@ pub(crate) fn claim_requests(
             .requests
             .push(Request::DeleteClaim(Arc::clone(claim)), false);
     } else if let Some(status) = requests.status
-        && (purpose(claim, Some(&status)) != Purpose::Report || index.may_report(claim))
+        && (purpose(claim, Some(&status)) != Purpose::Report
+            || index.reports_over_limit.may_report(claim, &index.requests))
     {
         write_claim(index, claim, status);
     }

@@ -1,6 +1,7 @@
 //! The two controllers and what they need to run: leader election, resync and startup checks.
 
 pub mod claim;
+pub mod clock_step;
 pub mod commit;
 pub mod context;
 mod failed_bindings;

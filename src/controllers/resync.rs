@@ -2,18 +2,15 @@
 //!
 //! A write that the watch does not show in time is confirmed by a live read.
 
-use crate::cache::reconcile_request::ReconcileRequest;
+use crate::controllers::clock_step::{clock_step, clock_was_set};
 use crate::controllers::context::Context;
 use crate::model::request::Request;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Period of the resync. It sends no request when nothing is overdue.
 const INTERVAL: Duration = Duration::from_secs(5);
-
-/// Least difference between wall clock and elapsed time that counts as a change of the clock.
-const MIN_CLOCK_STEP: SignedDuration = SignedDuration::from_secs(1);
 
 /// Confirms overdue writes, notices a changed clock and drops the counters of deleted pools, forever.
 pub async fn run(context: Arc<Context>) {
@@ -40,24 +37,4 @@ pub fn read_overdue(context: &Context, now: Instant) {
     }
     drop(index);
     context.executor.send_queued();
-}
-
-/// Requeues all objects. After a step back, remembered failures and claims lie in the future: they are forgotten, or plans would
-/// wait for as long as the step.
-pub fn clock_was_set(context: &Context, step: SignedDuration) {
-    let mut index = context.shared.lock();
-    if step.is_negative() {
-        index.forget_moments();
-    }
-    let mut all = index.all();
-    drop(index);
-    all.push(ReconcileRequest::FailedWrites);
-    context.executor.reconcile(all);
-}
-
-/// The change of the clock, if it went from `before` to `after` while `passed` elapsed.
-pub fn clock_step(before: Timestamp, after: Timestamp, passed: Duration) -> Option<SignedDuration> {
-    let passed = SignedDuration::try_from(passed).unwrap_or(SignedDuration::MAX);
-    let step = after.duration_since(before).saturating_sub(passed);
-    (step.abs() > MIN_CLOCK_STEP).then_some(step)
 }

@@ -2,8 +2,8 @@
 
 use crate::cache::reconcile_request::{ReconcileRequest, ReconcileSender};
 use crate::cache::request_limits::Sent;
+use crate::cache::stale_answers::WatchProgress;
 use crate::cache::synced_cache::SharedCache;
-use crate::cache::watch_progress::WatchProgress;
 use crate::executor::send;
 use crate::model::request::{Outcome, Request};
 use crate::telemetry::events::Events;

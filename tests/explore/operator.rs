@@ -13,9 +13,9 @@ use warmpool::cache::index::Index;
 use warmpool::cache::reconcile_request::ReconcileRequest;
 use warmpool::cache::request_limits::Sent;
 use warmpool::cache::snapshot::{RevisionProgress, SandboxRead};
+use warmpool::cache::stale_answers::WatchProgress;
 use warmpool::cache::synced_cache::{KINDS, is_complete};
 use warmpool::cache::watch::{Indexed, take_over_list};
-use warmpool::cache::watch_progress::WatchProgress;
 use warmpool::controllers::commit::Committed;
 use warmpool::controllers::{claim, failed_writes, pool};
 use warmpool::model::Key;
@@ -157,7 +157,7 @@ impl Operator {
                 .and_then(|claim| index.claim_memory(&claim))
                 .is_some_and(|memory| {
                     let mut reads = memory.reads.values();
-                    memory.write.as_ref().is_some_and(failed)
+                    memory.write.as_deref().is_some_and(failed)
                         || reads.any(|read| matches!(read, SandboxRead::Again(_)))
                 }),
             Due::FailedWrites => true,

@@ -2,8 +2,8 @@
 //!
 //! Terminals, streams and exit codes then behave exactly as in kubectl.
 
-use crate::cli::kubectl::claim::catch_signals::{Signals, exit_code};
 use crate::cli::kubectl::connection::Connection;
+use crate::cli::unix_signals::{Signals, exit_code};
 use rustix::process::{Pid, kill_process};
 use std::ffi::{OsStr, OsString};
 use std::io;

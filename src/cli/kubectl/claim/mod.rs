@@ -1,6 +1,6 @@
 //! `kubectl warmpool claim`: creates a claim, waits for its sandbox, runs a command.
 
-mod catch_signals;
+mod delete_at_end;
 mod exec;
 pub mod state;
 mod wait;
@@ -13,9 +13,9 @@ use crate::cli::kubectl::pool_client::PoolClient;
 use crate::cli::kubectl::pool_name::PoolArgument;
 use crate::cli::kubectl::print::{self, Format, PrintError};
 use crate::cli::runtime::block_on;
-use crate::client::object_requests::only;
+use crate::cli::unix_signals::{self, Signals};
 use crate::model::revision::letter;
-use catch_signals::Signals;
+use delete_at_end::NotDeleted;
 use exec::ExecError;
 use kube::Api;
 use kube::api::PostParams;
@@ -107,13 +107,8 @@ pub enum ClaimError {
     #[error(transparent)]
     Exec(#[from] ExecError),
     /// `--rm` could not delete the claim.
-    #[error("{source}; the claim was not deleted, '{deletion}' deletes it")]
-    NotRemoved {
-        /// The command that deletes the claim.
-        deletion: String,
-        /// Cause.
-        source: ClusterError,
-    },
+    #[error(transparent)]
+    NotDeleted(#[from] NotDeleted),
     /// A request failed.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
@@ -183,7 +178,7 @@ impl<'a> Call<'a> {
         let answer = cluster.ask(claims.create(&parameters, &claim)).await;
         let claim = answer.map_err(|error| match error {
             source @ ClusterError::NoAnswer { .. } => {
-                let deletion = delete_command(&name, &cluster.namespace);
+                let deletion = delete_at_end::command(&name, &cluster.namespace);
                 ClaimError::Unsure { deletion, source }
             }
             other => other.into(),
@@ -205,13 +200,16 @@ impl<'a> Call<'a> {
         }
         print::note(&format!("{} created", self.title()));
         let used = self.wait_and_use(&mut signals).await;
+        let cluster = &self.client.cluster;
         if self.arguments.rm {
-            self.remove().await.inspect_err(|_| {
-                // The error of the deletion is returned, so the earlier error is printed here.
-                if let Err(error) = &used {
-                    print::note(&format!("error: {error}"));
-                }
-            })?;
+            delete_at_end::delete(cluster, &self.claims, &self.claim)
+                .await
+                .inspect_err(|_| {
+                    // The error of the deletion is returned, so the earlier error is printed here.
+                    if let Err(error) = &used {
+                        print::note(&format!("error: {error}"));
+                    }
+                })?;
         }
         used
     }
@@ -226,7 +224,7 @@ impl<'a> Call<'a> {
                 if !self.arguments.rm {
                     print::note(&format!("{} remains{}", self.title(), self.advice()));
                 }
-                return Ok(ExitCode::from(catch_signals::exit_code(signal.as_raw())));
+                return Ok(ExitCode::from(unix_signals::exit_code(signal.as_raw())));
             }
         };
         self.print_outcome(&now, &sandbox)?;
@@ -272,24 +270,6 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Deletes the claim. Ignores a claim that is already deleted, and a new claim of the same name.
-    async fn remove(&self) -> Result<(), ClaimError> {
-        let name = pool::name(&self.claim);
-        let parameters = only(pool::uid(&self.claim), None);
-        let cluster = &self.client.cluster;
-        match cluster.ask(self.claims.delete(name, &parameters)).await {
-            Ok(_) => {
-                print::note(&format!("sandboxclaim.warmpool.dev {name:?} deleted"));
-                Ok(())
-            }
-            Err(ClusterError::Rejected(status)) if matches!(status.code, 404 | 409) => Ok(()),
-            Err(source) => Err(ClaimError::NotRemoved {
-                deletion: delete_command(name, &cluster.namespace),
-                source,
-            }),
-        }
-    }
-
     fn title(&self) -> String {
         state::title(&self.claim)
     }
@@ -299,13 +279,9 @@ impl<'a> Call<'a> {
         if self.arguments.rm {
             return String::new();
         }
-        let deletion = delete_command(pool::name(&self.claim), &self.client.cluster.namespace);
-        format!("; '{deletion}' deletes it")
+        let command = delete_at_end::command(pool::name(&self.claim), &self.client.cluster.namespace);
+        format!("; '{command}' deletes it")
     }
-}
-
-fn delete_command(claim: &str, namespace: &str) -> String {
-    format!("kubectl delete sandboxclaim {claim} -n {namespace}")
 }
 
 /// The name of the pool, shortened if it is too long, and a random suffix, as generateName builds it.

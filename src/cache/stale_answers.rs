@@ -1,4 +1,4 @@
-//! How far the watch of each kind has got, told from the resource versions that it showed.
+//! Which answers are stale: older than what a watch has shown. The resource versions that a watch showed tell how far it has got.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 

@@ -1,11 +1,11 @@
-//! Catches the signals that end a process, so that it can delete its claim.
+//! Catches the signals that end a process, so that it can clean up first.
 
 use rustix::process::Signal as Number;
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Handlers for SIGINT, SIGTERM and SIGHUP.
-pub(super) struct Signals {
+pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
@@ -16,7 +16,7 @@ impl Signals {
     ///
     /// # Errors
     /// A handler could not be installed.
-    pub(super) fn catch() -> io::Result<Self> {
+    pub(crate) fn catch() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
@@ -25,7 +25,7 @@ impl Signals {
     }
 
     /// Waits for the next signal.
-    pub(super) async fn next(&mut self) -> Number {
+    pub(crate) async fn next(&mut self) -> Number {
         tokio::select! {
             _ = self.interrupt.recv() => Number::INT,
             _ = self.terminate.recv() => Number::TERM,
@@ -35,6 +35,6 @@ impl Signals {
 }
 
 /// The exit code of a process that a signal ended: 128 plus the number of the signal, as in a shell.
-pub(super) fn exit_code(number: i32) -> u8 {
+pub(crate) fn exit_code(number: i32) -> u8 {
     u8::try_from(number).map_or(u8::MAX, |n| n.saturating_add(128))
 }

@@ -1,43 +1,41 @@
 //! Which claims wait until their status may be written, because many statuses are queued. Only their keys are kept:
 //! thousands of claims may begin to wait at once, and a status takes a kilobyte.
 
-use crate::cache::index::Index;
 use crate::cache::reconcile_request::ReconcileRequest;
+use crate::cache::request_limits::RequestQueue;
 use crate::model::Key;
 use crate::model::claim::Claim;
 use std::collections::BTreeMap;
 
 /// Keys of the claims, in the order in which they arrived.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct PostponedReports(BTreeMap<u64, Key>);
+pub(crate) struct ReportsOverLimit(BTreeMap<u64, Key>);
 
-impl Index {
+impl ReportsOverLimit {
     /// Whether a report on this claim may be queued now. If not, the claim is reconciled again when it may, oldest first.
-    pub(crate) fn may_report(&mut self, claim: &Claim) -> bool {
-        let reports = &mut self.postponed_reports.0;
-        let is_first = reports
-            .first_key_value()
-            .is_none_or(|(oldest, _)| claim.sequence <= *oldest);
-        let may = is_first && self.requests.takes_statuses();
+    pub(crate) fn may_report(&mut self, claim: &Claim, requests: &RequestQueue) -> bool {
+        let oldest = self.0.first_key_value();
+        let is_first = oldest.is_none_or(|(oldest, _)| claim.sequence <= *oldest);
+        let may = is_first && requests.takes_statuses();
         if may {
-            reports.remove(&claim.sequence);
+            self.0.remove(&claim.sequence);
         } else {
-            reports.insert(claim.sequence, claim.key.clone());
+            self.0.insert(claim.sequence, claim.key.clone());
         }
         may
     }
 
     /// The next claim whose report may be queued now.
-    pub(crate) fn next_report(&mut self) -> Option<ReconcileRequest> {
-        if !self.requests.takes_statuses() {
+    pub(crate) fn next(&mut self, requests: &RequestQueue) -> Option<ReconcileRequest> {
+        if !requests.takes_statuses() {
             return None;
         }
-        let (_, claim) = self.postponed_reports.0.pop_first()?;
+        let (_, claim) = self.0.pop_first()?;
         Some(ReconcileRequest::Claim(claim))
     }
 
     /// The claim is gone and needs no report.
-    pub(crate) fn drop_report(&mut self, claim: &Claim) {
-        self.postponed_reports.0.remove(&claim.sequence);
+    pub(crate) fn remove(&mut self, claim: &Claim) {
+        self.0.remove(&claim.sequence);
     }
 }

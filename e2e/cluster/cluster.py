@@ -72,9 +72,11 @@ def start_cluster(cluster: Cluster, running: list[str], args: argparse.Namespace
             choose_ports(cluster, args.port)
             access.prepare_keys(cluster)
         say(f"starting {cluster.dir.name} in {cluster.dir}")
-        parts.launch_all(cluster, started)
+        parts.launch_store(cluster, started)
         workload.add_nodes(cluster, args.nodes)
+        parts.launch_clients(cluster, started)
         if args.nodes:
+            workload.await_nodes(cluster, args.nodes)
             workload.check_pod_runs(cluster)
     except BaseException:
         parts.end_parts(cluster, started)

@@ -112,9 +112,7 @@ def client_flags(cluster: Cluster, name: str) -> list[str]:
 
 def kcm_flags(cluster: Cluster) -> list[str]:
     """The request limits are raised: with the defaults, under load, the control plane
-    would be what a test measures. And no node is given up because nobody could say for a
-    while that it lives: its pods would cease to be Ready, and what simulates them never
-    says again that they are."""
+    would be what a test measures."""
     return [
         *client_flags(cluster, "kcm"),
         f"--service-account-private-key-file={cluster.dir / 'sa.key'}",
@@ -124,8 +122,16 @@ def kcm_flags(cluster: Cluster) -> list[str]:
         "--kube-api-burst=1000",
         "--concurrent-gc-syncs=20",
         "--concurrent-namespace-syncs=10",
-        "--node-monitor-grace-period=1h",
+        *node_grace(cluster),
     ]
+
+
+def node_grace(cluster: Cluster) -> list[str]:
+    """Keeps simulated nodes Ready while API servers crash and no heartbeat arrives. The
+    controller manager takes the readiness from the pods of a node that it gives up. A
+    kubelet restores it, and KWOK never does. Without simulated nodes the default of
+    Kubernetes holds, so that a test with a real node sees what users see."""
+    return ["--node-monitor-grace-period=1h"] if fake_nodes(cluster) else []
 
 
 def scheduler_flags(cluster: Cluster) -> list[str]:
@@ -229,18 +235,29 @@ def await_ready(cluster: Cluster, name: str) -> None:
         time.sleep(POLL_SECONDS)
 
 
-def launch_all(cluster: Cluster, started: list[str]) -> None:
-    """Starts the parts that do not run and waits for them; tells the caller which, also
-    when it fails half-way. The last three need the API server but not each other."""
-    for batch in (["etcd"], ["apiserver"], ["kcm", "scheduler", "kwok"]):
-        todo = [name for name in batch if not processes.running(cluster.record(name))]
-        for name in todo:
-            started.append(name)
-            launch(cluster, name)
-        for name in todo:
-            await_ready(cluster, name)
-        if "apiserver" in todo:
-            write_kubeconfigs(cluster)
+def launch_store(cluster: Cluster, started: list[str]) -> None:
+    """Starts etcd and the API server if they do not run; see `launch_missing`."""
+    launch_missing(cluster, ["etcd"], started)
+    if launch_missing(cluster, ["apiserver"], started):
+        write_kubeconfigs(cluster)
+
+
+def launch_clients(cluster: Cluster, started: list[str]) -> None:
+    """Starts the parts that need the API server but not each other; see `launch_missing`.
+    The nodes exist by then: the controller manager is started for their kind."""
+    launch_missing(cluster, ["kcm", "scheduler", "kwok"], started)
+
+
+def launch_missing(cluster: Cluster, names: list[str], started: list[str]) -> list[str]:
+    """Starts those of the parts that do not run, waits for them, and returns them; tells
+    the caller which in `started`, also when it fails half-way."""
+    missing = [name for name in names if not processes.running(cluster.record(name))]
+    for name in missing:
+        started.append(name)
+        launch(cluster, name)
+    for name in missing:
+        await_ready(cluster, name)
+    return missing
 
 
 def end_parts(cluster: Cluster, names: list[str]) -> None:

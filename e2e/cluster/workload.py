@@ -51,6 +51,10 @@ def add_nodes(cluster: Cluster, count: int) -> None:
     nodes = [node(number) for number in range(count)]
     run(cluster, "apply", "--server-side", "-f", "-",
         given={"apiVersion": "v1", "kind": "List", "items": nodes})
+
+
+def await_nodes(cluster: Cluster, count: int) -> None:
+    """Waits until KWOK has made that many nodes Ready."""
     deadline = time.monotonic() + NODES_SECONDS
     while ready_nodes(cluster) < count:
         if time.monotonic() > deadline:

@@ -257,7 +257,7 @@ def call(action: Callable[[], None]) -> None:
 def main() -> None:
     args = make_parser().parse_args()
     if hasattr(args, "name"):
-        args.cluster = Cluster((args.dir or STATE / args.name).absolute())
+        args.cluster = Cluster((args.dir or STATE / args.name).resolve())
     call(lambda: args.action(args))
 
 

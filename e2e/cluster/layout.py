@@ -16,7 +16,8 @@ from typing import Iterator
 
 HERE = Path(__file__).resolve().parent
 REPO = HERE.parents[1]
-STATE = REPO / ".cluster"
+# Resolved, because a kubelet and the table of mounts know only the place behind a link.
+STATE = (REPO / ".cluster").resolve()
 LOOPBACK = "127.0.0.1"
 
 # With `--port BASE` these take BASE, BASE+1, ... in this order.

@@ -40,7 +40,8 @@ STORY = (
     rollout.the_rest_of_the_pool_is_served_meanwhile_and_the_mended_template_rolls_out,
     latency.a_claim_is_usable_sooner_than_a_cold_start,
     crash.claimed_sandboxes_survive_a_stopped_kubelet_and_the_numbers_follow,
-    operate.a_helm_upgrade_touches_nothing_of_the_tenants_and_its_successor_goes_on,
+    operate.a_helm_upgrade_under_claims_serves_each_and_harms_no_sandbox,
+    operate.a_helm_rollback_under_claims_serves_each_and_harms_no_sandbox,
 )
 
 

@@ -121,22 +121,15 @@ impl Index {
             Some(known) if known.uid != uid => self.remove_claim(&key),
             _ => Vec::new(),
         };
-        let known = self.claims.get(&key);
-        let (sequence, arrived) = known.map_or_else(
-            || {
-                self.sequence += 1;
-                (
-                    self.sequence,
-                    if live {
-                        now
-                    } else {
-                        stored::created(&stored.metadata)
-                    },
-                )
-            },
-            |c| (c.sequence, c.arrived),
-        );
-        let claim = Arc::new(Claim::read(stored, sequence, arrived));
+        let seen = live.then_some(now);
+        let claim = if let Some(known) = self.claims.get(&key) {
+            Claim::read(stored, known.sequence, known.arrived).seen_after(known, seen)
+        } else {
+            self.sequence += 1;
+            let arrived = seen.unwrap_or_else(|| stored::created(&stored.metadata));
+            Claim::read(stored, self.sequence, arrived)
+        };
+        let claim = Arc::new(claim);
         to_reconcile.extend(self.dequeue(&key));
         if !claim.waiting() {
             self.cancel_bindings(&claim.uid);

@@ -335,6 +335,9 @@ impl Index {
 
     /// Drops every remembered moment. After the clock was set back they lie in the future, and plans would wait for them.
     pub fn forget_moments(&mut self) {
+        self.claims
+            .values_mut()
+            .for_each(|claim| Arc::make_mut(claim).forget_moments());
         self.memory.forget_moments();
         self.expectations.forget_moments();
     }

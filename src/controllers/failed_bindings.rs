@@ -24,7 +24,7 @@ pub(crate) fn waits_until(index: &Index, write: &PodWrite) -> Timestamp {
         return Timestamp::MIN;
     };
     let deadline = claim.deadline(&claim.resolved_spec(Some(&pool.claim_defaults)));
-    let ends = [deadline, claim.expiration()];
+    let ends = [deadline, claim.expires_at()];
     ends.into_iter().flatten().min().unwrap_or(Timestamp::MAX)
 }
 

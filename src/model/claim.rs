@@ -29,6 +29,10 @@ pub struct Claim {
     /// When the claim arrived: when this process saw its creation or, for a claim older than the process, its creation
     /// time.
     pub arrived: Timestamp,
+    /// When this process saw the claim bound for the first time; `None` if it did not see that happen.
+    pub binding_seen: Option<Timestamp>,
+    /// When this process saw the claim enter its phase; `None` if it did not see that happen.
+    pub phase_seen: Option<Timestamp>,
     /// Has a deletion timestamp.
     pub terminating: bool,
     /// Which pools may serve the claim.
@@ -75,12 +79,34 @@ impl Claim {
             created: stored::created(&claim.metadata),
             sequence,
             arrived,
+            binding_seen: None,
+            phase_seen: None,
             terminating: claim.metadata.deletion_timestamp.is_some(),
             spec: target.as_ref().map_err(Clone::clone).and(spec),
             // No pool has the name "", so an invalid claim gets nothing.
             target: target.unwrap_or(Target::Pool(String::new())),
             status: stored::decode("status", &claim.status).unwrap_or_default(),
         }
+    }
+
+    /// The claim with the moments that were `known` of it before an event at `seen`; `None`: a list showed it, which does not
+    /// show when something happened.
+    #[must_use]
+    pub fn seen_after(self, known: &Self, seen: Option<Timestamp>) -> Self {
+        let same_binding = known.status.bound_time == self.status.bound_time;
+        let same_phase = known.status.phase.unwrap_or_default() == self.status.phase.unwrap_or_default();
+        Self {
+            binding_seen: if same_binding { known.binding_seen } else { seen },
+            phase_seen: if same_phase { known.phase_seen } else { seen },
+            ..self
+        }
+    }
+
+    /// Forgets when this process saw what happened to the claim. After the clock was set back these moments lie in the future.
+    pub(crate) fn forget_moments(&mut self) {
+        self.arrived = self.created;
+        self.binding_seen = None;
+        self.phase_seen = None;
     }
 
     /// The pool that serves the claim or that the claim names; empty while a selector claim has none.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub(crate) fn run(draft: &mut Draft) {
     let (now, spec) = (draft.snapshot.now, &draft.snapshot.pool.spec);
     // A claim whose lifetime is over is about to expire, and a sandbox given to it would go with it.
-    let is_over = |waiting: &Waiting| waiting.claim.expiration().is_some_and(|time| time <= now);
+    let is_over = |waiting: &Waiting| waiting.claim.expires_at().is_some_and(|time| time <= now);
     let mut queue: Vec<_> = draft
         .snapshot
         .claims

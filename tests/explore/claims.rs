@@ -44,9 +44,10 @@ pub fn moment(value: &Value) -> Option<Timestamp> {
     value.as_str()?.parse().ok()
 }
 
-/// Whether `seconds` are over since `start`.
+/// Whether `seconds` are over for certain since what is stored as `start`. The API stores whole seconds, so it may have happened
+/// up to a second later.
 fn over(state: &State, start: Option<Timestamp>, seconds: usize) -> bool {
-    let seconds = SignedDuration::from_secs(i64::try_from(seconds).unwrap());
+    let seconds = SignedDuration::from_secs(i64::try_from(seconds + 1).unwrap());
     start.is_some_and(|start| state.now().duration_since(start) >= seconds)
 }
 
@@ -89,7 +90,7 @@ fn has_expired(state: &State, claim: &Object) -> bool {
     let lifetime = claim.number("/spec/lifetimeSeconds");
     let bound = state.ghost.bound.get(claim.uid()).copied();
     let lived = lifetime > 0 && over(state, bound, lifetime);
-    lived || over(state, moment(&claim.value["spec"]["shutdownTime"]), 0)
+    lived || moment(&claim.value["spec"]["shutdownTime"]).is_some_and(|end| end <= state.now())
 }
 
 /// At rest the status of a claim says what the claim waits for, and nothing ends the claim with time.

@@ -40,7 +40,8 @@ fn claim_actions(plan: &Value) -> Vec<String> {
 #[test]
 fn an_ending_claim_shows_each_released_sandbox_and_the_reason() {
     let failed = held().replace("phase: Running", "phase: Failed");
-    let expires = "phase: Bound, boundTime: '2026-01-31T11:59:58Z', defaults: {lifetimeSeconds: 2}";
+    let expires = "phase: Bound, boundTime: '2026-01-31T11:59:57Z', defaults: {lifetimeSeconds: 2}";
+    let lives = expires.replace(":57Z", ":58Z");
     for (spec, status, pod, expected) in [
         ("", "phase: Bound", held(), vec![]),
         (
@@ -52,6 +53,7 @@ fn an_ending_claim_shows_each_released_sandbox_and_the_reason() {
         ("", "phase: Bound", String::new(), vec!["FailClaim - SandboxLost"]),
         ("onSandboxLost: Replace", "phase: Bound", failed, vec![]),
         ("", expires, held(), vec!["ReleaseClaim held ClaimExpired"]),
+        ("", &lives, held(), vec![]),
         ("releasePolicy: Retain", expires, held(), vec![]),
         (
             "",

@@ -115,7 +115,7 @@ fn a_half_bound_batch_fails_as_a_whole_at_its_wait_timeout() {
     bind_one(&mut world);
     let other = world.unclaimed().next().unwrap().key.name.clone();
     world.sandboxes.remove(&other);
-    world.now += SignedDuration::from_secs(5);
+    world.now += SignedDuration::from_secs(6);
     assert_eq!(
         lines(&world.step(), PlanPhase::Scheduling),
         ["FailClaim batch WaitTimeout"]

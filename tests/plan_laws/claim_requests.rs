@@ -278,6 +278,6 @@ fn a_claim_is_deleted_when_no_other_write_on_it_is_under_way() {
     world.claim("one", json!({"ttlSecondsAfterFinished": 1}));
     let claim = world.claims.get_mut("one").unwrap();
     claim.status.phase = Some(Phase::Failed);
-    claim.status.finish_time = Some(Time(world.now - SignedDuration::from_secs(1)));
+    claim.status.finish_time = Some(Time(world.now - SignedDuration::from_secs(2)));
     check_one_write_at_a_time(&world, "delete the claim");
 }

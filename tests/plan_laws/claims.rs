@@ -189,19 +189,6 @@ fn a_waiting_claim_shows_why_and_how_many_are_ahead() {
 }
 
 #[test]
-fn a_claim_fails_at_its_wait_timeout_and_not_before() {
-    let mut world = World::new(0, json!({}));
-    world.claim("one", json!({"waitTimeoutSeconds": 30, "onEmpty": "Wait"}));
-    let due = world.now.checked_add(SignedDuration::from_secs(30)).unwrap();
-    assert_eq!(world.plan().next, Some(due));
-    world.now = due;
-    assert_eq!(
-        lines(&world.plan(), PlanPhase::Scheduling),
-        ["FailClaim one WaitTimeout"]
-    );
-}
-
-#[test]
 fn a_half_bound_claim_is_published_and_served_nothing_else() {
     let mut world = World::full(2, json!({}));
     world.claim("one", json!({}));

@@ -70,7 +70,7 @@ fn a_claim_waits_for_a_replacement_with_the_defaults_of_its_binding() {
     world.reconcile_claim("run");
     later(&mut world, 900);
     assert!(world.plan().actions.is_empty(), "the claim still waits");
-    later(&mut world, 100);
+    later(&mut world, 101);
     world.step();
     assert_eq!(phase(&world), Phase::Failed);
 }
@@ -80,13 +80,13 @@ fn a_claim_that_waits_for_its_first_binding_uses_the_current_defaults() {
     let mut world = World::new(0, json!({"claimDefaults": {"waitTimeoutSeconds": 1000}}));
     world.claim("run", json!({"onEmpty": "Wait"}));
     world.set(json!({"claimDefaults": {"waitTimeoutSeconds": 5, "ttlSecondsAfterFinished": 7}}));
-    later(&mut world, 5);
+    later(&mut world, 6);
     world.step();
     assert_eq!(phase(&world), Phase::Failed);
     assert_eq!(stored_defaults(&world)["ttlSecondsAfterFinished"], 7);
     world.set(json!({"claimDefaults": {"ttlSecondsAfterFinished": 0}}));
     let next = plan(&world.claim_snapshot("run")).next;
-    assert_eq!(next, Some(world.now + SignedDuration::from_secs(7)));
+    assert_eq!(next, Some(world.now + SignedDuration::from_secs(8)));
 }
 
 #[test]

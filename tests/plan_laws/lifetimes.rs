@@ -168,7 +168,7 @@ fn an_ended_claim_is_deleted_after_its_time_and_not_before() {
     later(&mut world, 60);
     world.reconcile_claim("run");
     assert_eq!(phase(&world), Phase::Expired);
-    later(&mut world, 9);
+    later(&mut world, 10);
     world.reconcile_claim("run");
     assert!(world.claims.contains_key("run"));
     later(&mut world, 1);
@@ -238,7 +238,7 @@ fn a_claim_without_a_replacement_fails_at_its_wait_timeout() {
     world.set(json!({"replicas": 0, "capacity": {"maxTotal": 0}}));
     world.sandboxes.clear();
     world.reconcile_claim("run");
-    later(&mut world, 29);
+    later(&mut world, 30);
     world.step();
     assert_eq!(phase(&world), Phase::Pending);
     later(&mut world, 1);
@@ -370,7 +370,7 @@ fn a_sandbox_that_the_pool_had_retained_survives_the_pool() {
     assert_eq!(phase(&world), Phase::Expired);
     let plan = plan(&without_pool(&world));
     assert!(plan.release.is_empty());
-    assert_eq!(plan.next, Some(world.now + SignedDuration::from_secs(600)));
+    assert_eq!(plan.next, Some(world.now + SignedDuration::from_secs(601)));
 }
 
 #[test]

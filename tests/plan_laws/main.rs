@@ -10,6 +10,7 @@
 
 mod batches;
 mod busy;
+mod claim_deadlines;
 mod claim_requests;
 mod claims;
 mod conflicts;

@@ -23,7 +23,7 @@ fn a_status_reads_back_as_it_was_written() {
     let status = world.claims["run"].status.clone();
     assert_eq!(status.phase, Some(Phase::Bound));
     assert_eq!(stored(&status), status);
-    later(&mut world, 60);
+    later(&mut world, 61);
     world.reconcile_claim("run");
     let status = &world.claims["run"].status;
     assert_eq!(status.phase, Some(Phase::Expired));
@@ -76,6 +76,6 @@ fn a_claim_with_a_binding_in_flight_is_requeued_at_its_deadline_once_its_pool_is
     snapshot.pool_presence = PoolPresence::Absent;
     assert_eq!(
         plan(&snapshot).next,
-        Some(world.now + SignedDuration::from_secs(30))
+        Some(world.now + SignedDuration::from_secs(31))
     );
 }

@@ -106,7 +106,7 @@ impl World {
         let stored = json!({
             "metadata": {
                 "namespace": "default", "name": name, "uid": format!("{name}-{}", self.counter),
-                "resourceVersion": "1", "creationTimestamp": self.now.to_string(),
+                "resourceVersion": "1", "creationTimestamp": whole_seconds(self.now).to_string(),
             },
             "spec": spec,
         });
@@ -296,6 +296,11 @@ impl World {
     pub fn update(&self) -> String {
         self.plan().revisions.update.hash
     }
+}
+
+/// A time as the API server stores it.
+pub fn whole_seconds(at: Timestamp) -> Timestamp {
+    Timestamp::from_second(at.as_second()).unwrap()
 }
 
 /// Merges `fields` into `value`. Replaces lists as a whole.

@@ -412,7 +412,7 @@ fn a_half_bound_claim_is_published_with_the_defaults_of_the_pool_whose_sandboxes
     let snapshot = index.claim_snapshot(&Key::new("default", "run"), now()).unwrap();
     let status = plan(&snapshot).status.unwrap();
     let end = status.expiration_time.map(|time| time.0);
-    assert_eq!(end, Some(now() + SignedDuration::from_secs(60)));
+    assert_eq!(end, Some(now() + SignedDuration::from_secs(61)));
 }
 
 #[test]

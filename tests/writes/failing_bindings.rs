@@ -114,7 +114,16 @@ async fn a_claim_whose_binding_fails_ends_at_its_deadline() {
         });
         world.pool("sick", "python", 1);
         world.claim("sick", "run", "python", &json!({"waitTimeoutSeconds": 20}));
-        world.pass(20 + late).await;
+        world.pass(20).await;
+        let ended = world
+            .phases("sick", "run")
+            .iter()
+            .any(|phase| phase.starts_with("Failed"));
+        assert!(
+            !ended,
+            "{case}: the stored creation time lacks a fraction of a second"
+        );
+        world.pass(1 + late).await;
         let last = world.phases("sick", "run").pop();
         assert_eq!(last.as_deref(), Some("Failed WaitTimeout"), "{case}");
         assert_eq!(world.pending().len(), 0, "{case}: {:?}", world.pending());
@@ -136,7 +145,7 @@ async fn a_binding_that_a_live_read_confirms_at_the_deadline_is_published() {
     });
     world.pool("sick", "python", 1);
     world.claim("sick", "run", "python", &json!({"waitTimeoutSeconds": 20}));
-    world.pass(21).await;
+    world.pass(22).await;
     let last = world.phases("sick", "run").pop();
     assert_eq!(last.as_deref(), Some("Bound Bound"));
 }

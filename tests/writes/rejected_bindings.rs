@@ -191,7 +191,7 @@ async fn a_rejected_claim_reports_it_once_and_fails_with_the_message_of_the_api_
         "default",
         "bad",
         "python",
-        &forbidden(json!({"waitTimeoutSeconds": 28})),
+        &forbidden(json!({"waitTimeoutSeconds": 27})),
     );
     world.pass(1).await;
     world.reconcile_all();

@@ -18,18 +18,18 @@ use std::sync::Arc;
 
 pub(crate) fn plan(snapshot: &ClaimSnapshot) -> ClaimPlan {
     let claim = &snapshot.claim;
-    let expiration = claim.expiration();
-    if let Some(end) = expiration.filter(|at| *at <= snapshot.now) {
-        return expire(snapshot, &lifetime_ended(end));
+    let expires_at = claim.expires_at();
+    if expires_at.is_some_and(|at| at <= snapshot.now) {
+        return expire(snapshot, &lifetime_ended(claim));
     }
     let (kept, lost) = kept_and_lost(snapshot);
     let mut plan = if lost.is_empty() && !kept.is_empty() {
-        ClaimPlan::write(claim, following(snapshot, &kept, expiration))
+        ClaimPlan::write(claim, following(snapshot, &kept))
     } else {
         lose(snapshot, &kept, &lost)
     };
     plan.release = unpublished(snapshot);
-    plan.next = expiration;
+    plan.next = expires_at;
     plan
 }
 
@@ -58,15 +58,12 @@ fn is_lost(snapshot: &ClaimSnapshot, sandbox: &Sandbox) -> bool {
     sandbox.phase == PodPhase::Failed || (sandbox.terminating && replaced)
 }
 
-pub(crate) fn lifetime_ended(end: Timestamp) -> String {
-    format!("the lifetime of the claim ended at {end}")
+pub(crate) fn lifetime_ended(claim: &Claim) -> String {
+    let end = claim.expiration().map(|end| format!(" at {end}"));
+    format!("the lifetime of the claim ended{}", end.unwrap_or_default())
 }
 
-fn following(
-    snapshot: &ClaimSnapshot,
-    kept: &[Kept<'_>],
-    expiration: Option<Timestamp>,
-) -> SandboxClaimStatus {
+fn following(snapshot: &ClaimSnapshot, kept: &[Kept<'_>]) -> SandboxClaimStatus {
     let claim = &snapshot.claim;
     let sandboxes: Vec<_> = kept.iter().map(|(_, sandbox)| Arc::clone(sandbox)).collect();
     let status = SandboxClaimStatus {
@@ -75,7 +72,7 @@ fn following(
             .iter()
             .map(|(entry, sandbox)| with_ip(entry, sandbox))
             .collect(),
-        expiration_time: expiration.map(Time),
+        expiration_time: claim.expiration().map(Time),
         ..claim.status.clone()
     };
     let statements = vec![conditions::bound(&sandboxes), conditions::readiness(&sandboxes)];
@@ -162,9 +159,7 @@ pub fn binding(
         observed_generation: claim.generation,
         pool: sandboxes.first().map(|s| s.pool.clone()).unwrap_or_default(),
         sandboxes: sandboxes.iter().map(entry).collect(),
-        wait_seconds: before
-            .wait_seconds
-            .or(Some(waited.as_millis_f64().round() / 1000.0)),
+        wait_seconds: before.wait_seconds.or(Some(waited.as_millis_f64().round() / 1000.0)),
         wait: if first {
             conditions::waited(waited.as_millis())
         } else {

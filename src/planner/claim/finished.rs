@@ -57,10 +57,7 @@ pub(crate) fn expired(snapshot: &ClaimSnapshot) -> ClaimPlan {
 }
 
 fn gone_in_time(snapshot: &ClaimSnapshot) -> ClaimPlan {
-    let finished = snapshot.claim.status.finish_time.as_ref().map(|time| time.0);
-    let due = finished
-        .zip(snapshot.resolved_spec.ttl)
-        .and_then(|(at, ttl)| at.checked_add(ttl).ok());
+    let due = snapshot.claim.deletion(&snapshot.resolved_spec);
     ClaimPlan {
         delete: due.is_some_and(|due| due <= snapshot.now),
         next: due.filter(|due| *due > snapshot.now),

@@ -23,10 +23,10 @@ const REQUEUE_AFTER: SignedDuration = SignedDuration::from_secs(5);
 
 pub(crate) fn plan(snapshot: &ClaimSnapshot) -> ClaimPlan {
     let claim = &snapshot.claim;
-    if let Some(end) = claim.expiration().filter(|time| *time <= snapshot.now) {
+    if let Some(end) = claim.expires_at().filter(|time| *time <= snapshot.now) {
         let message = match claim.status.wait_seconds {
             None => format!("shutdownTime {end} came before the claim was bound"),
-            Some(_) => bound::lifetime_ended(end),
+            Some(_) => bound::lifetime_ended(claim),
         };
         return expire(snapshot, &message);
     }
@@ -76,7 +76,7 @@ fn end(snapshot: &ClaimSnapshot) -> Option<Timestamp> {
     let deadline = snapshot.claim.deadline(&snapshot.resolved_spec);
     let own =
         deadline.filter(|_| snapshot.claim.spec.is_ok() && snapshot.pool_presence != PoolPresence::Present);
-    [snapshot.claim.expiration(), own].into_iter().flatten().min()
+    [snapshot.claim.expires_at(), own].into_iter().flatten().min()
 }
 
 /// The pods that the claim holds and may keep: those that its status names first, then Ready ones, then by name.

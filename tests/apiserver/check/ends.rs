@@ -6,8 +6,8 @@ use super::{Finding, Scene};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 
-/// A binding is seen this much later than it was decided on, whole seconds of the stored times included.
-const SEEN_LATE: SignedDuration = SignedDuration::from_secs(2);
+/// A binding is seen this much later than it was decided on.
+const SEEN_LATE: SignedDuration = SignedDuration::from_secs(1);
 
 /// The shortest `lifetimeSeconds` that the `claimDefaults` of each pool have had. Which of them a claim was bound under its
 /// status says, and that is the word of the operator that is judged.

@@ -1,8 +1,8 @@
 //! Checks when claims expire, and what happens to their sandboxes.
 
-use super::{bound, in_phase};
+use super::{bound, entered, in_phase, lasted, late_in_a_second};
 use crate::api::CLAIMS;
-use crate::check::event::{items, text};
+use crate::check::event::{Change, Kind, items, text};
 use crate::cluster_state::{ClusterState, label, wait_until_at_rest};
 use crate::objects::pool;
 use crate::scene::Scene;
@@ -27,6 +27,7 @@ fn patch(scene: &Scene, claim: &str, spec: &Value) -> Result<(), String> {
 
 pub fn a_claim_expires_and_its_sandbox_goes_unless_it_is_retained(scene: &Scene) -> Result<(), String> {
     full(scene, 2)?;
+    late_in_a_second();
     scene.create_claim("short", "python", &json!({"lifetimeSeconds": 2}))?;
     let kept = json!({"lifetimeSeconds": 2, "releasePolicy": "Retain"});
     scene.create_claim("kept", "python", &kept)?;
@@ -34,6 +35,11 @@ pub fn a_claim_expires_and_its_sandbox_goes_unless_it_is_retained(scene: &Scene)
     bound(scene, "kept")?;
     in_phase(scene, "short", "Expired", 30)?;
     in_phase(scene, "kept", "Expired", 30)?;
+    let events = scene.history_up_to_now()?;
+    for name in ["short", "kept"] {
+        let bound = entered(&events, name, "Bound");
+        lasted(name, bound, entered(&events, name, "Expired"), 2.0)?;
+    }
     wait::until("only the retained sandbox was left", 30, || {
         let left = claimed(scene)?;
         wait::ensure(left == 1, || format!("{left} are claimed"))
@@ -100,12 +106,23 @@ pub fn new_defaults_of_a_pool_touch_no_claim_that_was_bound(scene: &Scene) -> Re
 pub fn an_ended_claim_is_deleted_in_its_time(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 0, &json!({})))?;
     let fails = json!({"onEmpty": "Fail", "ttlSecondsAfterFinished": 2});
+    late_in_a_second();
     scene.create_claim("failed", "python", &fails)?;
     in_phase(scene, "failed", "Failed", 30)?;
     wait::until("the claim was gone", 30, || {
         let left = scene.claims()?;
         wait::ensure(left.is_empty(), || format!("{left:?}"))
-    })
+    })?;
+    let events = scene.history_up_to_now()?;
+    let gone = events
+        .iter()
+        .find(|e| e.kind == Kind::Claim && e.change == Change::Deleted);
+    lasted(
+        "its end",
+        entered(&events, "failed", "Failed"),
+        gone.map(|e| e.at),
+        2.0,
+    )
 }
 
 pub fn a_lost_sandbox_is_replaced_where_the_claim_asks_for_it(scene: &Scene) -> Result<(), String> {
@@ -149,10 +166,11 @@ pub fn a_claim_whose_end_is_past_gets_nothing(scene: &Scene) -> Result<(), Strin
 
 /// A restart in the middle neither shortens a time nor lets it begin anew.
 pub fn waiting_and_finished_claims_keep_their_time_over_a_restart(scene: &Scene) -> Result<(), String> {
-    const SECONDS: i64 = 10;
+    const SECONDS: i32 = 10;
     let operator = scene.lab.start_operator()?;
     scene.create_pool(&pool("python", 0, &json!({})))?;
     let waits = json!({"onEmpty": "Wait", "waitTimeoutSeconds": SECONDS});
+    late_in_a_second();
     scene.create_claim("waits", "python", &waits)?;
     let ended = json!({"onEmpty": "Fail", "ttlSecondsAfterFinished": SECONDS});
     scene.create_claim("ended", "python", &ended)?;
@@ -168,20 +186,11 @@ pub fn waiting_and_finished_claims_keep_their_time_over_a_restart(scene: &Scene)
     let events = scene.history_up_to_now()?;
     let of = |name: &'static str| events.iter().filter(move |e| e.name() == name);
     let came = |name| of(name).next().map(|e| e.at);
-    let failed = |name| {
-        of(name)
-            .find(|e| text(&e.object, "/status/phase") == "Failed")
-            .map(|e| e.at)
-    };
+    let failed = |name| entered(&events, name, "Failed");
     let gone = of("ended").next_back().map(|e| e.at);
-    let times = [(came("waits"), failed("waits")), (failed("ended"), gone)];
-    for (from, to) in times {
-        let took = from.zip(to).map(|(from, to)| to.duration_since(from));
-        // Times count from stored times, which have whole seconds, and the history sees each change a moment late. A
-        // timer that starts again would take six seconds more.
-        let right = |took: SignedDuration| (SECONDS - 2..SECONDS + 5).contains(&took.as_secs());
-        wait::ensure(took.is_some_and(right), || format!("{SECONDS} s were {took:?}"))?;
-    }
+    // A timer that starts again would take six seconds more.
+    lasted("its wait", came("waits"), failed("waits"), SECONDS.into())?;
+    lasted("its end", failed("ended"), gone, SECONDS.into())?;
     operator.stop()
 }
 

@@ -47,7 +47,43 @@ use crate::check::event::{Change, Event, Kind, condition, text};
 use crate::check::world::{Owner, Step};
 use crate::scene::Scene;
 use crate::{check, objects, wait};
+use jiff::Timestamp;
 use serde_json::Value;
+use std::time::Duration;
+
+/// Waits until a second is almost over. A time that is counted from the whole second would end almost a second early.
+pub fn late_in_a_second() {
+    let into_second = Timestamp::now().subsec_millisecond();
+    let left = (1_850 - into_second) % 1_000;
+    std::thread::sleep(Duration::from_millis(u64::try_from(left).unwrap_or_default()));
+}
+
+/// Checks that at least `promised` passed between two moments, and not much more than the second that stored times lack. The
+/// history sees each moment a little late.
+pub fn lasted(
+    what: &str,
+    from: Option<Timestamp>,
+    to: Option<Timestamp>,
+    promised: f64,
+) -> Result<(), String> {
+    let lasted = from
+        .zip(to)
+        .map(|(from, to)| to.duration_since(from).as_secs_f64());
+    wait::ensure(
+        lasted.is_some_and(|seconds| (promised - 0.1..promised + 4.0).contains(&seconds)),
+        || format!("{what} lasted {lasted:?} s of {promised}"),
+    )
+}
+
+/// When the history saw the claim enter a phase.
+pub fn entered(events: &[Event], claim: &str, phase: &str) -> Option<Timestamp> {
+    let mut of_claim = events
+        .iter()
+        .filter(|e| e.kind == Kind::Claim && e.name() == claim);
+    of_claim
+        .find(|e| text(&e.object, "/status/phase") == phase)
+        .map(|e| e.at)
+}
 
 /// Waits until the claim is Bound, and returns it.
 pub fn bound(scene: &Scene, claim: &str) -> Result<Value, String> {

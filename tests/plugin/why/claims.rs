@@ -60,7 +60,7 @@ fn a_waiting_claim_shows_its_position_the_creations_and_its_deadline() {
             "Pool python keeps no sandbox warm: its spec.replicas is 0.",
             "2 claims wait for this pool.",
             "2 sandboxes are missing, and the operator creates 2 now.",
-            "It fails at 2026-01-31T12:04:30Z, in 4m30s, unless it is bound before (waitTimeoutSeconds).",
+            "It fails at 2026-01-31T12:04:31Z, in 4m31s, unless it is bound before (waitTimeoutSeconds).",
         ],
     );
 }
@@ -112,7 +112,7 @@ fn a_claim_on_a_missing_pool_names_the_pool_and_the_deadline() {
     assert_eq!(
         world.why("run"),
         "Claim run has waited 30s: pool node does not exist in namespace ns.\n\
-         It fails at 2026-01-31T12:04:30Z, in 4m30s, unless it is bound before (waitTimeoutSeconds)."
+         It fails at 2026-01-31T12:04:31Z, in 4m31s, unless it is bound before (waitTimeoutSeconds)."
     );
 }
 
@@ -160,7 +160,7 @@ fn a_claim_whose_binding_is_rejected_quotes_the_api_server() {
         world.why("run"),
         "Claim run is next: the operator would bind it to sandbox p1 now, but the API server refuses the binding: this \
          team may not have a sandbox.\n\
-         It fails at 2026-01-31T12:04:30Z, in 4m30s, unless it is bound before (waitTimeoutSeconds)."
+         It fails at 2026-01-31T12:04:31Z, in 4m31s, unless it is bound before (waitTimeoutSeconds)."
     );
 }
 
@@ -188,7 +188,7 @@ fn a_claim_on_a_pool_that_is_being_deleted_gets_no_sandbox() {
         world.sentences("run").unwrap(),
         [
             "Claim run has waited 30s. Pool python is being deleted: it creates no sandbox and serves no claim.",
-            "It fails at 2026-01-31T12:04:30Z, in 4m30s, unless it is bound before (waitTimeoutSeconds).",
+            "It fails at 2026-01-31T12:04:31Z, in 4m31s, unless it is bound before (waitTimeoutSeconds).",
         ]
     );
     assert_eq!(

@@ -51,10 +51,11 @@ use jiff::Timestamp;
 use serde_json::Value;
 use std::time::Duration;
 
-/// Waits until a second is almost over. A time that is counted from the whole second would end almost a second early.
+/// Waits until more than half of a second is over, so that a time that is counted from the whole second ends early. The rest is
+/// left for a slow request.
 pub fn late_in_a_second() {
     let into_second = Timestamp::now().subsec_millisecond();
-    let left = (1_850 - into_second) % 1_000;
+    let left = (1_600 - into_second) % 1_000;
     std::thread::sleep(Duration::from_millis(u64::try_from(left).unwrap_or_default()));
 }
 

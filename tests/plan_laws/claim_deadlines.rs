@@ -295,3 +295,24 @@ fn a_clock_that_is_set_back_lengthens_no_time() {
         assert_eq!(ends(&index)[row], Some(rounded), "{phase}");
     }
 }
+
+#[test]
+fn the_waiting_time_of_a_bound_claim_is_one_number() {
+    for (microseconds, seconds, short) in [
+        (400, 0.0, "0ms"),
+        (600, 0.001, "1ms"),
+        (12_499, 0.012, "12ms"),
+        (12_500, 0.013, "13ms"),
+        (999_600, 1.0, "1.0s"),
+        (3_456_000, 3.456, "3.4s"),
+    ] {
+        let mut world = claimed(1, json!({}));
+        world.now += SignedDuration::from_micros(microseconds);
+        world.step();
+        let status = &world.claims["run"].status;
+        assert_eq!(
+            (status.wait_seconds, status.wait.as_str()),
+            (Some(seconds), short)
+        );
+    }
+}

@@ -11,7 +11,7 @@ use crate::model::sandbox::{PodPhase, Sandbox};
 use crate::planner::claim::claim_plan::{ClaimPlan, unpublished};
 use crate::planner::claim::conditions;
 use crate::planner::claim::finished::{expire, fail};
-use jiff::{SignedDuration, Timestamp};
+use jiff::{SignedDuration, Timestamp, Unit};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -129,6 +129,12 @@ pub(crate) fn lose(snapshot: &ClaimSnapshot, kept: &[Kept<'_>], lost: &[Lost<'_>
     ClaimPlan { confirm_loss, ..plan }
 }
 
+/// How long the claim waited until `now`, to the millisecond.
+fn waited(claim: &Claim, now: Timestamp) -> SignedDuration {
+    let waited = now.duration_since(claim.arrived).max(SignedDuration::ZERO);
+    waited.round(Unit::Millisecond).unwrap_or(waited)
+}
+
 /// The status that publishes `sandboxes`, all that the claim wants. `warm` says which of them were available when the claim
 /// came.
 pub fn binding(
@@ -138,7 +144,7 @@ pub fn binding(
     warm: impl Fn(&Sandbox) -> bool,
     now: Timestamp,
 ) -> SandboxClaimStatus {
-    let waited = now.duration_since(claim.arrived).max(SignedDuration::ZERO);
+    let waited = waited(claim, now);
     let before = &claim.status;
     let published = |sandbox: &Arc<Sandbox>| BoundSandbox {
         name: sandbox.key.name.clone(),
@@ -159,9 +165,9 @@ pub fn binding(
         observed_generation: claim.generation,
         pool: sandboxes.first().map(|s| s.pool.clone()).unwrap_or_default(),
         sandboxes: sandboxes.iter().map(entry).collect(),
-        wait_seconds: before.wait_seconds.or(Some(waited.as_millis_f64().round() / 1000.0)),
+        wait_seconds: before.wait_seconds.or(Some(waited.as_millis_f64() / 1000.0)),
         wait: if first {
-            conditions::waited(waited.as_millis())
+            conditions::duration(waited)
         } else {
             before.wait.clone()
         },

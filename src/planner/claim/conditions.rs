@@ -5,7 +5,7 @@ use crate::api::conditions as api_conditions;
 use crate::api::conditions::{Statement, Truth, claim as reasons};
 use crate::model::claim::Claim;
 use crate::model::sandbox::{PodPhase, Sandbox};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 
 pub(crate) fn with_conditions(
@@ -92,8 +92,9 @@ fn not_ready(sandbox: &Sandbox) -> Option<(&'static str, String)> {
     }
 }
 
-/// A waiting time for the column WAIT: `12ms`, `3.4s`, `2m5s`.
-pub(crate) fn waited(milliseconds: i128) -> String {
+/// A time for the column WAIT: `12ms`, `3.4s`, `2m5s`.
+pub(crate) fn duration(waited: SignedDuration) -> String {
+    let milliseconds = waited.as_millis();
     match milliseconds {
         ..1_000 => format!("{milliseconds}ms"),
         1_000..60_000 => format!("{}.{}s", milliseconds / 1_000, milliseconds % 1_000 / 100),

@@ -22,6 +22,7 @@ use warmpool::model::claim::Claim;
 use warmpool::model::failure::{Class, Failure};
 use warmpool::model::lifecycle_hook::Hook;
 use warmpool::model::pool::Pool;
+use warmpool::model::queue_position::QueuePosition;
 use warmpool::model::request::{Answer, ClaimWrite, Outcome, PodChange, PodCreation, PodWrite, Request};
 use warmpool::model::retry::{ObjectWrite, Purpose};
 use warmpool::model::sandbox::Sandbox;
@@ -391,6 +392,7 @@ fn an_object_recreated_under_its_name_leaves_nothing_behind() {
         uid: claim.uid.clone(),
         reason: "NoneAvailable",
         message: String::new(),
+        position: None,
     };
     index.record_wait_reasons(&snapshot(&index), vec![wait_reason]);
     assert!(index.has_waited(&claim) && awaits(&index, &claim));
@@ -416,6 +418,7 @@ fn a_rejected_claim_shows_the_rejection_until_there_is_another_reason() {
             uid: claim.uid.clone(),
             reason,
             message: String::new(),
+            position: None,
         };
         let snapshot = snapshot(index);
         !index.record_wait_reasons(&snapshot, vec![wait_reason]).is_empty()
@@ -430,6 +433,23 @@ fn a_rejected_claim_shows_the_rejection_until_there_is_another_reason() {
     _ = index.note_rejection(&claim, "not so", NOW);
     index.end_rejection(&claim);
     assert!(records(&mut index, "NoneAvailable"));
+}
+
+#[test]
+fn a_claim_is_reconciled_when_its_message_changes_and_not_when_the_queue_moves() {
+    let mut index = index();
+    let claim = snapshot(&index).claims[0].claim.clone();
+    for (message, ahead, is_news) in [("a", 2, true), ("a", 1, false), ("b", 1, true), ("b", 0, false)] {
+        let wait_reason = WaitReason {
+            uid: claim.uid.clone(),
+            reason: "NoneAvailable",
+            message: message.into(),
+            position: Some(QueuePosition { ahead, at: NOW }),
+        };
+        let snapshot = snapshot(&index);
+        let to_reconcile = index.record_wait_reasons(&snapshot, vec![wait_reason]);
+        assert_eq!(!to_reconcile.is_empty(), is_news, "{message} {ahead}");
+    }
 }
 
 #[test]

@@ -71,7 +71,7 @@ pub mod claim {
     pub const TEMPLATE_NOT_FOUND: &str = "TemplateNotFound";
     /// The PodTemplate of the pool is invalid, so nothing is created for the claim.
     pub const TEMPLATE_INVALID: &str = "TemplateInvalid";
-    /// No sandbox is available yet.
+    /// No sandbox is available. The message says so where none will come, because the pool keeps none and `onEmpty` is Wait.
     pub const NONE_AVAILABLE: &str = "NoneAvailable";
     /// The API server rejects the binding, or fails to make it several times: because of a policy, a webhook or the
     /// role of the operator. The message is the API server's. The operator retries every few seconds.

@@ -33,6 +33,7 @@ impl Index {
             uid: claim.uid.clone(),
             reason: reasons::BINDING_REFUSED,
             message: message.to_string(),
+            position: None,
         };
         let memory = self.memory.claim_mut(&claim.uid);
         memory.wait_reason = Some(wait_reason);
@@ -49,7 +50,7 @@ impl Index {
         }
     }
 
-    /// Records why the claims of a snapshot wait. Returns the claims whose reason is new.
+    /// Records why the claims of a snapshot wait. Returns the claims that have something new to say.
     pub fn record_wait_reasons(
         &mut self,
         snapshot: &PoolSnapshot,
@@ -82,10 +83,11 @@ impl Index {
     }
 }
 
-/// Whether `wait_reason` is news to a claim that says `said`. A rejected claim with nothing to try for a moment would
-/// otherwise alternate between the two reasons.
+/// Whether `wait_reason` is news to a claim that says `said`. That the queue has moved is none. A rejected claim with nothing to
+/// try for a moment would otherwise alternate between the two reasons.
 fn says_more(wait_reason: &WaitReason, said: &WaitReason, is_rejected: bool) -> bool {
     let nothing_there = [reasons::NONE_AVAILABLE, reasons::EXHAUSTED].contains(&wait_reason.reason);
     let says_so = is_rejected && said.reason == reasons::BINDING_REFUSED;
-    wait_reason.reason != said.reason && !(says_so && nothing_there)
+    let differs = (wait_reason.reason, &wait_reason.message) != (said.reason, &said.message);
+    differs && !(says_so && nothing_there)
 }

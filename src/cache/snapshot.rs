@@ -5,6 +5,7 @@ use crate::model::Key;
 use crate::model::availability::AvailabilityRule;
 use crate::model::claim::Claim;
 use crate::model::pool::Pool;
+use crate::model::queue_position::QueuePosition;
 use crate::model::request::RevisionStep;
 use crate::model::resolved_claim_spec::ResolvedClaimSpec;
 use crate::model::resolved_pool_spec::ResolvedPoolSpec;
@@ -318,8 +319,10 @@ pub struct WaitReason {
     pub uid: String,
     /// Reason for the condition `Bound`.
     pub reason: &'static str,
-    /// Sentence for the condition `Bound`.
+    /// Sentence for the condition `Bound`, without the claim's position.
     pub message: String,
+    /// The claim's position in the queue of its pool; `None` where the claim does not wait for others.
+    pub position: Option<QueuePosition>,
 }
 
 impl PoolSnapshot {

@@ -10,6 +10,7 @@ pub mod lifecycle_hook;
 pub mod not_running_reason;
 pub mod pool;
 pub mod pool_error;
+pub mod queue_position;
 pub mod request;
 pub mod resolved_claim_spec;
 pub mod resolved_pool_spec;

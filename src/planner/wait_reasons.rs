@@ -1,14 +1,16 @@
 //! Why each claim that is left waiting waits, in words.
 
-use crate::api::claim::RevisionPolicy;
-use crate::api::conditions::{claim as reasons, time_of_day};
+use crate::api::claim::{OnEmpty, RevisionPolicy};
+use crate::api::conditions::claim as reasons;
 use crate::cache::snapshot::{WaitReason, Waiting};
 use crate::model::pool_error::PoolError;
+use crate::model::queue_position::QueuePosition;
 use crate::planner::draft::Draft;
 
 /// Why each unserved claim waits. Read after the phase *scale*, which knows what `maxTotal` forbade.
 pub(crate) fn of(draft: &Draft) -> Vec<WaitReason> {
     let (pool, update) = (&draft.snapshot.pool, &draft.revisions.update.hash);
+    let is_dry = is_dry(draft);
     let wait_reason = |(ahead, waiting): (usize, &Waiting)| {
         let (reason, why) = if let Some(error) = &pool.error {
             let reason = match error {
@@ -19,6 +21,8 @@ pub(crate) fn of(draft: &Draft) -> Vec<WaitReason> {
             (reason, format!("the pool's {}", error.message()))
         } else if !waiting.may_ever_be_served_by(&draft.snapshot.pool.spec) {
             (reasons::EXHAUSTED, never_enough(draft, waiting))
+        } else if is_dry && waiting.resolved_spec.on_empty == OnEmpty::Wait {
+            (reasons::NONE_AVAILABLE, none_will_come(draft))
         } else if draft.forbidden > 0 {
             let why = format!(
                 "{} and the pool's capacity.maxTotal forbids more",
@@ -39,19 +43,35 @@ pub(crate) fn of(draft: &Draft) -> Vec<WaitReason> {
                 format!("{} yet", too_few(waiting, &of_update)),
             )
         };
-        let queue = match ahead {
-            0 => "first in line".to_string(),
-            1 => "1 claim ahead".to_string(),
-            n => format!("{n} claims ahead"),
-        };
-        let at = time_of_day(draft.snapshot.now);
         WaitReason {
             uid: waiting.claim.uid.clone(),
             reason,
-            message: format!("{why}; {queue} at {at}"),
+            message: why,
+            position: Some(QueuePosition {
+                ahead,
+                at: draft.snapshot.now,
+            }),
         }
     };
     draft.unserved.iter().enumerate().map(wait_reason).collect()
+}
+
+/// Whether the pool has no sandbox for a waiting claim and gets none by itself: it keeps none, none is on its way or may come
+/// back from a write in flight, and no claim has any made. A draining sandbox becomes warm again only if the pool wants more.
+fn is_dry(draft: &Draft) -> bool {
+    let keeps_none = draft.snapshot.pool.spec.most_warm() == 0;
+    let none_there = draft.unclaimed.is_empty() && draft.unconfirmed == 0;
+    let none_on_its_way = draft.snapshot.creating.is_empty() && draft.returning == 0;
+    keeps_none && none_there && none_on_its_way && draft.demand == 0
+}
+
+/// A claim with a selector may still come to another pool, so the message says which pool has none.
+fn none_will_come(draft: &Draft) -> String {
+    let pool = &draft.snapshot.pool.key.name;
+    format!(
+        "no sandbox is available, and none will come from pool {pool} while its spec.replicas is 0 and onEmpty is Wait: \
+         raise replicas, or set onEmpty to Create"
+    )
 }
 
 /// What a claim misses; `which` narrows down the sandboxes that would do.

@@ -33,5 +33,6 @@ mod sandbox_states;
 mod templates;
 mod times;
 mod undone;
+mod wait_reasons;
 mod waits;
 mod world;

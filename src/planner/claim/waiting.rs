@@ -5,6 +5,7 @@ use crate::api::conditions as api_conditions;
 use crate::api::conditions::claim as reasons;
 use crate::cache::snapshot::{ClaimSnapshot, PoolPresence};
 use crate::model::claim::Target;
+use crate::model::queue_position::without_position;
 use crate::model::sandbox::Sandbox;
 use crate::planner::claim::bound;
 use crate::planner::claim::bound::binding;
@@ -109,13 +110,13 @@ fn was_warm(snapshot: &ClaimSnapshot, sandbox: &Sandbox) -> bool {
     available.is_some_and(|at| at.as_second() <= latest)
 }
 
-/// Says why an unbound claim waits. The status is written when the reason changes, not as the queue moves: a write per claim
-/// and per step of the queue would cost more than all bindings together.
+/// Says why an unbound claim waits. The status is written when that changes, not as the queue moves: a write per claim and per
+/// step of the queue would cost more than all bindings together.
 fn wait(snapshot: &ClaimSnapshot) -> ClaimPlan {
     let (claim, now) = (&snapshot.claim, snapshot.now);
     let deadline = claim.deadline(&snapshot.resolved_spec);
-    let (reason, message) = match (&claim.spec, &snapshot.wait_reason) {
-        (Err(error), _) => (reasons::INVALID_SPEC, error.clone()),
+    let (reason, message, position) = match (&claim.spec, &snapshot.wait_reason) {
+        (Err(error), _) => (reasons::INVALID_SPEC, error.clone(), None),
         (Ok(_), _) if snapshot.pool_presence != PoolPresence::Present => {
             let missing = missing(snapshot);
             if deadline.is_some_and(|deadline| deadline <= now) {
@@ -126,9 +127,9 @@ fn wait(snapshot: &ClaimSnapshot) -> ClaimPlan {
                 let message = format!("{missing}, and onEmpty is Fail");
                 return fail(snapshot, reasons::POOL_NOT_FOUND, &message);
             }
-            (reasons::POOL_NOT_FOUND, missing)
+            (reasons::POOL_NOT_FOUND, missing, None)
         }
-        (Ok(_), Some(wait_reason)) => (wait_reason.reason, wait_reason.message.clone()),
+        (Ok(_), Some(why)) => (why.reason, why.message.clone(), why.position),
         (Ok(_), None) => return ClaimPlan::default(),
     };
     // What somebody has to mend is said at once.
@@ -142,11 +143,14 @@ fn wait(snapshot: &ClaimSnapshot) -> ClaimPlan {
             ..Default::default()
         };
     }
+    // The API server may say the same of each try in other words.
+    let is_same = |stored: &str| reason == reasons::BINDING_REFUSED || without_position(stored) == message;
     let said = api_conditions::find(&claim.status.conditions, api_conditions::BOUND)
-        .is_some_and(|c| c.reason == reason);
+        .is_some_and(|c| c.reason == reason && is_same(&c.message));
     if said && claim.status.observed_generation == claim.generation {
         return ClaimPlan::default();
     }
+    let message = position.map_or(message.clone(), |position| position.append_to(&message));
     ClaimPlan::write(claim, pending(claim, reason, &message, now))
 }
 

@@ -64,7 +64,10 @@ pub fn a_claim_says_why_it_waits_and_which_sandbox_it_got(scene: &Scene) -> Resu
     let [created, why] = lines[..] else {
         return Err(format!("{said:?}"));
     };
-    let start = format!("{}: no sandbox is available yet; first in line at ", title("run"));
+    let start = format!(
+        "{}: no sandbox is available yet; the claim was first in line at ",
+        title("run")
+    );
     let matches = created == format!("{} created", title("run")) && why.starts_with(&start);
     wait::ensure(matches, || format!("{said:?}"))?;
     wait_until_at_rest(scene, 60)
@@ -229,7 +232,7 @@ pub fn why_tells_what_a_claim_waits_for_and_what_it_got(scene: &Scene) -> Result
     let sandbox = text(&first, "/status/sandboxes/0/name");
     let said = call(scene, &["why", "second"])?;
     let start = "Claim second has waited ";
-    let why = " for a sandbox of pool python: no sandbox is available and the pool's capacity.maxTotal forbids more; first in line at ";
+    let why = " for a sandbox of pool python: no sandbox is available and the pool's capacity.maxTotal forbids more; the claim is first in line";
     let matches = said.out.starts_with(start) && said.out.contains(why);
     wait::ensure(matches, || format!("{said:?}"))?;
     why_says(

@@ -55,13 +55,31 @@ fn a_waiting_claim_shows_its_position_the_creations_and_its_deadline() {
     world.explains(
         "second",
         &[
-            "Claim second has waited 30s for a sandbox of pool python: no sandbox is available yet; 1 claim ahead at \
-             12:00:00Z.",
+            "Claim second has waited 30s for a sandbox of pool python: no sandbox is available yet; 1 claim is ahead.",
             "Pool python keeps no sandbox warm: its spec.replicas is 0.",
             "2 claims wait for this pool.",
             "2 sandboxes are missing, and the operator creates 2 now.",
             "It fails at 2026-01-31T12:04:31Z, in 4m31s, unless it is bound before (waitTimeoutSeconds).",
         ],
+    );
+}
+
+#[test]
+fn a_claim_that_only_waits_on_a_pool_of_none_shows_that_no_sandbox_will_come() {
+    let world = plain(0).claim("run", &json!({"onEmpty": "Wait"}), &json!({}));
+    world.explains(
+        "run",
+        &[
+            "Claim run has waited 30s for a sandbox of pool python: no sandbox is available, and none will come from pool \
+             python while its spec.replicas is 0 and onEmpty is Wait: raise replicas, or set onEmpty to Create; the claim is \
+             first in line.",
+            "1 claim waits for this pool.",
+        ],
+    );
+    let answer = world.warming("p1").why("run");
+    assert!(
+        answer.contains(": no sandbox is available yet; the claim is first in line."),
+        "{answer}"
     );
 }
 

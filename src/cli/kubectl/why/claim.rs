@@ -1,7 +1,7 @@
 //! Explains why a claim waits, which sandbox it has, or why it ended.
 
 use crate::api::SandboxClaimStatus;
-use crate::api::claim::Phase;
+use crate::api::claim::{OnEmpty, Phase};
 use crate::api::conditions;
 use crate::cache::index::Index;
 use crate::cli::dry_run::PoolPlan;
@@ -126,9 +126,13 @@ fn waiting(index: &Index, claim: &Claim, status: &SandboxClaimStatus, now: Times
         sentences.extend(fails_at);
         return sentences;
     };
+    let position = wait_reason
+        .position
+        .map(|position| format!("; {}", position.present()));
     let mut sentences = vec![format!(
-        "Claim {name} has waited {age} for a sandbox of pool {pool}: {}.",
-        wait_reason.message
+        "Claim {name} has waited {age} for a sandbox of pool {pool}: {}{}.",
+        wait_reason.message,
+        position.unwrap_or_default()
     )];
     let others = index.pools_for(claim).len().saturating_sub(1);
     if others > 0 {
@@ -138,7 +142,9 @@ fn waiting(index: &Index, claim: &Claim, status: &SandboxClaimStatus, now: Times
         ));
     }
     if pool_plan.snapshot.pool.error.is_none() {
-        if pool_plan.snapshot.pool.spec.replicas == 0 {
+        let spec = claim.resolved_spec(Some(&pool_plan.snapshot.pool.claim_defaults));
+        // Of a claim that only waits the reason says so, unless a sandbox may still come.
+        if pool_plan.snapshot.pool.spec.replicas == 0 && spec.on_empty == OnEmpty::Create {
             sentences.push(format!(
                 "Pool {pool} keeps no sandbox warm: its spec.replicas is 0."
             ));

@@ -19,6 +19,6 @@ pub mod request_limits;
 pub mod snapshot;
 pub mod stale_answers;
 pub mod synced_cache;
-mod waiting_claims;
+pub(crate) mod waiting_claims;
 pub mod watch;
 pub mod watch_health;

@@ -9,6 +9,7 @@ use crate::model::Key;
 use crate::model::claim::Claim;
 use jiff::Timestamp;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 impl Index {
     /// Why the claim with UID `uid` waits.
@@ -41,6 +42,12 @@ impl Index {
         let mut to_reconcile = self.pools_for(claim);
         to_reconcile.push(ReconcileRequest::Claim(claim.key.clone()));
         to_reconcile
+    }
+
+    /// The claim of a queue that came first.
+    pub(crate) fn oldest_of(&self, queue: &Key) -> Option<&Arc<Claim>> {
+        self.queued(queue)
+            .min_by_key(|claim| (claim.created, claim.sequence))
     }
 
     /// The last binding of `claim` was not rejected.

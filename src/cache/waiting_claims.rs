@@ -11,7 +11,7 @@ pub(crate) struct WaitingClaims(HashMap<Key, BTreeSet<Key>>);
 
 /// The queue that a claim waits in: the queue of the pool that it names, or the one that all selector claims of its namespace
 /// share.
-fn queue_of(claim: &Claim) -> Key {
+pub(crate) fn queue_of(claim: &Claim) -> Key {
     claim
         .named_pool()
         .unwrap_or_else(|| selector_queue(&claim.key.namespace))
@@ -34,6 +34,11 @@ impl WaitingClaims {
     /// Takes a claim out of its queue. Returns whether the claim waited.
     pub(crate) fn remove(&mut self, claim: &Claim) -> bool {
         remove_from(&mut self.0, &queue_of(claim), |keys| keys.remove(&claim.key))
+    }
+
+    /// How many claims wait in one queue.
+    pub(crate) fn len(&self, queue: &Key) -> usize {
+        self.0.get(queue).map_or(0, BTreeSet::len)
     }
 
     /// The claims of one queue.

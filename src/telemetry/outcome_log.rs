@@ -1,15 +1,24 @@
-//! Logs and counts what became of each request: one line per write that happened or that the API server rejects.
+//! Logs and counts what became of each request: one line per write that happened or that the API server rejects, and one for
+//! many claims that begin to wait.
 
 use crate::api::SandboxClaimStatus;
 use crate::api::claim::{BoundSandbox, Phase};
 use crate::api::conditions;
+use crate::api::conditions::claim as claim_reasons;
 use crate::cache::synced_cache::SharedCache;
+use crate::cache::waiting_claims::queue_of;
+use crate::client::log_once::log_once;
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::failure::{Class, Failure};
+use crate::model::queue_position::without_position;
 use crate::model::request::{ClaimWrite, Outcome, PodChange, PodWrite, Request, RevisionStep};
 use crate::telemetry::metrics::Metrics;
-use tracing::field::display;
+use std::time::Duration;
+use tracing::field::{DisplayValue, display};
+
+/// For how long the log is silent on claims that wait for the same reason in a queue of the same size.
+const QUEUE_SILENCE: Duration = Duration::from_secs(60);
 
 /// Logs and counts the outcome of `request`.
 pub(crate) fn log(metrics: &Metrics, shared: &SharedCache, request: &Request, outcome: &Outcome) {
@@ -146,7 +155,13 @@ fn log_status(metrics: &Metrics, shared: &SharedCache, claim: &Claim, status: &S
     };
     let condition = conditions::find(&status.conditions, type_);
     let (reason, message) = condition.map_or(("", ""), |c| (c.reason.as_str(), c.message.as_str()));
-    let (claim, pool) = (&claim.key, known.map(display));
+    let pool = known.map(display);
+    if outcome == "waits" && ![claim_reasons::SANDBOX_LOST, claim_reasons::INVALID_SPEC].contains(&reason) {
+        tracing::debug!(claim = %claim.key, pool, reason, "claim waits: {message}");
+        log_queue(shared, claim, pool, reason, without_position(message));
+        return;
+    }
+    let claim = &claim.key;
     if outcome == "bound" {
         let (pods, wait) = (names(&status.sandboxes), status.wait_seconds);
         let warm = status.sandboxes.iter().all(|sandbox| sandbox.warm);
@@ -154,6 +169,34 @@ fn log_status(metrics: &Metrics, shared: &SharedCache, claim: &Claim, status: &S
     } else {
         tracing::info!(%claim, pool, reason, "claim {outcome}: {message}");
     }
+}
+
+/// Logs that claims wait, of which `claim` is one: one line a minute for a pool and a reason, and another each time that the queue
+/// has doubled.
+fn log_queue(
+    shared: &SharedCache,
+    claim: &Claim,
+    pool: Option<DisplayValue<&Key>>,
+    reason: &str,
+    message: &str,
+) {
+    let queue = queue_of(claim);
+    let waiting = shared.lock().waiting_claims.len(&queue);
+    let key = format!("{queue} {reason} {:?}", waiting.checked_ilog2());
+    log_once(&key, QUEUE_SILENCE, || {
+        let oldest = shared.lock().oldest_of(&queue).cloned();
+        let since = oldest.as_ref().map(|oldest| oldest.waits_from(oldest.arrived));
+        let waited = since.map(|since| shared.now().duration_since(since).as_secs());
+        let oldest = oldest.as_ref().map(|oldest| display(&oldest.key));
+        tracing::info!(
+            pool,
+            reason,
+            waiting,
+            oldest,
+            oldest_waits_seconds = waited,
+            "claims wait: {message}"
+        );
+    });
 }
 
 /// The names of the pods, separated by commas.

@@ -291,7 +291,9 @@ const ALONE: &[Named] = named![
     },
     stories::metrics::{ every_query_of_the_dashboard_and_every_alert_has_data_under_load },
     stories::selectors::{ pools_with_a_claim_for_each_other_are_looked_at_no_more_than_need_be },
-    stories::logs::{ the_log_has_a_line_for_each_change_and_none_at_rest },
+    stories::logs::{
+        the_log_has_a_line_for_each_change_and_none_at_rest, a_burst_of_claims_that_wait_is_logged_in_few_lines,
+    },
     stories::tenants::{ metadata_that_cannot_be_read_stops_no_operator_that_runs_or_starts },
     stories::half::{
         a_batch_whose_operator_dies_half_way_is_finished,

@@ -14,4 +14,5 @@ mod shutdown;
 mod signed;
 mod surplus;
 mod throttled;
+mod waiting_log;
 mod world;

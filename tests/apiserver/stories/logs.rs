@@ -92,6 +92,43 @@ pub fn the_log_has_a_line_for_each_change_and_none_at_rest(scene: &Scene) -> Res
     operator.stop()
 }
 
+/// Three hundred claims come to a pool that is empty: the log says once that they wait, and then names each that is bound.
+pub fn a_burst_of_claims_that_wait_is_logged_in_few_lines(scene: &Scene) -> Result<(), String> {
+    const CLAIMS: usize = 300;
+    let operator = scene.lab.start_operator_with(&[
+        "--metrics-bind-address=0",
+        "--health-probe-bind-address=0",
+        "--log-format=json",
+    ])?;
+    scene.create_pool(&pool("python", 0, &sim(&[("ready-after", "2s")])))?;
+    wait_until_at_rest(scene, 60)?;
+    all_bound(scene, &burst(scene, "run", CLAIMS, "python", &json!({}))?)?;
+    let lines = not_of_others(scene, lines(&operator.text())?);
+    let said = |start: &'static str| {
+        lines
+            .iter()
+            .filter(move |line| text(line, "/message").starts_with(start))
+    };
+    let waits: Vec<_> = said("claims wait: no sandbox is available yet").collect();
+    // One more each time that the queue has doubled: it grows while the first claims begin to wait.
+    wait::ensure((1..=9).contains(&waits.len()), || format!("{waits:#?}"))?;
+    let named = waits.iter().all(|line| {
+        line["pool"] == format!("{}/python", scene.namespace)
+            && line["waiting"].is_u64()
+            && line["oldest"].is_string()
+    });
+    wait::ensure(named, || format!("{waits:#?}"))?;
+    let each = said("claim waits").count();
+    wait::ensure(each == 0, || format!("{each} lines for single claims"))?;
+    let bound = said("claim bound").count();
+    wait::ensure(bound == CLAIMS, || {
+        format!("{bound} lines for {CLAIMS} bound claims")
+    })?;
+    let warnings: Vec<_> = lines.iter().filter(|line| line["level"] != "INFO").collect();
+    wait::ensure(warnings.is_empty(), || format!("{warnings:#?}"))?;
+    operator.stop()
+}
+
 /// A line for it, with what the API server says of it.
 fn rejection_is_logged(scene: &Scene, operator: &Operator) -> Result<(), String> {
     scene.create_pod_quota(0)?;

@@ -15,6 +15,9 @@ pub struct ResolvedClaimSpec {
     pub on_empty: OnEmpty,
     /// Which revisions the claim takes.
     pub revision_policy: RevisionPolicy,
+    /// The claim or the pool's `claimDefaults` set `revisionPolicy`. Without it the pool's strategy may have claims take old
+    /// sandboxes first.
+    pub has_revision_policy: bool,
     /// Higher first.
     pub priority: i32,
     /// Longest wait before the claim fails.
@@ -42,6 +45,7 @@ impl ResolvedClaimSpec {
                 .revision_policy
                 .or(defaults.revision_policy)
                 .unwrap_or_default(),
+            has_revision_policy: spec.revision_policy.or(defaults.revision_policy).is_some(),
             priority: spec.priority.or(defaults.priority).unwrap_or_default(),
             wait_timeout: seconds(spec.wait_timeout_seconds, defaults.wait_timeout_seconds)
                 .unwrap_or(SignedDuration::from_secs(WAIT_TIMEOUT.into())),

@@ -2,6 +2,7 @@
 
 use crate::cache::snapshot::PoolSnapshot;
 use crate::model::sandbox::Sandbox;
+use crate::planner::choose_sandbox::Claimable;
 use crate::planner::draft::Draft;
 use crate::planner::unclaimed_sandbox::UnclaimedSandbox;
 use crate::planner::{evict, revise};
@@ -22,13 +23,12 @@ impl SandboxQueues {
         let revisions = revise::resolve(snapshot);
         let mut draft = Draft::new(snapshot, &revisions);
         evict::mark(&mut draft);
-        let unclaimed = draft.unclaimed;
         let sandbox = |unclaimed: &UnclaimedSandbox| Arc::clone(&unclaimed.sandbox);
-        let claimable = unclaimed.iter().rev().filter(|u| u.may_be_claimed());
-        let (updated, old): (Vec<_>, Vec<_>) = claimable.partition(|u| u.updated);
+        let claimable = Claimable::of(&draft).in_order();
+        let in_claiming_order = claimable.iter().filter_map(|index| draft.unclaimed.get(*index));
         Self {
-            claiming: updated.into_iter().chain(old).map(sandbox).collect(),
-            removal: unclaimed.iter().map(sandbox).collect(),
+            claiming: in_claiming_order.map(sandbox).collect(),
+            removal: draft.unclaimed.iter().map(sandbox).collect(),
         }
     }
 }

@@ -36,7 +36,7 @@ pub(crate) fn run(draft: &mut Draft) {
         }
     }
     let mut limit = BindLimit::of(&draft.snapshot.claims);
-    let mut claimable = Claimable::of(&draft.unclaimed);
+    let mut claimable = Claimable::of(draft);
     let mut bound = Vec::new();
     for waiting in queue {
         if fail_claims::is_overdue(draft, waiting) {

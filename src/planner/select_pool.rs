@@ -2,6 +2,7 @@
 
 use crate::api::claim::{OnEmpty, RevisionPolicy};
 use crate::api::conditions;
+use crate::api::pool::UpdateStrategyType;
 use crate::cache::index::Index;
 use crate::cache::snapshot::{
     ExpectedWrite, SandboxEntry, SelectablePool, SelectorClaim, SelectorSnapshot, Waiting,
@@ -219,7 +220,9 @@ impl<'a> Candidate<'a> {
         if !waiting.may_ever_be_served_by(&self.pool.spec) {
             return;
         }
-        let of_updated = self.updated.up_to(waiting.needs());
+        let of_updated = self
+            .updated
+            .up_to(waiting.needs().saturating_sub(self.old_first(&waiting)));
         self.any = self.any.less(match waiting.resolved_spec.revision_policy {
             // It takes no old sandbox, and none is kept for it.
             RevisionPolicy::Latest => of_updated,
@@ -229,5 +232,18 @@ impl<'a> Candidate<'a> {
             self.updated = self.updated.less(of_updated);
         }
         self.updated.available = self.updated.available.min(self.any.available);
+    }
+
+    /// How many available old sandboxes the claim takes before any of the update revision, as
+    /// [`crate::planner::choose_sandbox`] serves it.
+    fn old_first(&self, waiting: &Waiting) -> usize {
+        let spec = &self.pool.spec;
+        let takes_old = spec.strategy == UpdateStrategyType::OnReplenish && !spec.paused;
+        if !takes_old || waiting.resolved_spec.has_revision_policy {
+            return 0;
+        }
+        let old = self.any.warm.saturating_sub(self.updated.warm);
+        let available = self.any.available.saturating_sub(self.updated.available);
+        available.min(old.saturating_sub(spec.partition))
     }
 }

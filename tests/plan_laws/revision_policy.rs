@@ -167,3 +167,54 @@ fn latest_has_a_sandbox_created_for_it_in_a_paused_rollout_whose_old_template_is
     assert_eq!(created.len(), 1);
     assert!(created[0].contains(&update), "{created:?}");
 }
+
+/// Serves claims one after the other, each of which ends, until no old sandbox is left. Returns how many.
+fn claims_to_the_end(world: &mut World, fields: &Value) -> usize {
+    for count in 0..30 {
+        let update = world.update();
+        if world.unclaimed().all(|s| s.revision == update) {
+            return count;
+        }
+        world.claim("run", fields.clone()).converge();
+        assert!(world.bound_to("run").is_some());
+        world.delete_claim("run");
+    }
+    panic!("claims leave old sandboxes for ever");
+}
+
+#[test]
+fn on_replenish_is_complete_after_as_many_claims_without_a_policy_as_there_are_old_sandboxes() {
+    let mut world = World::full(6, json!({"updateStrategy": {"type": "OnReplenish"}}));
+    world.set_image("image:2").converge();
+    assert_eq!(claims_to_the_end(&mut world, &json!({})), 6);
+    world.converge();
+    assert_eq!(world.progressing().0, "RolloutComplete");
+}
+
+#[test]
+fn with_on_replenish_a_policy_of_the_claim_or_of_the_pools_defaults_holds() {
+    let policy = json!({"revisionPolicy": "PreferLatest"});
+    for (own, defaults) in [(policy.clone(), json!({})), (json!({}), policy)] {
+        let mut world = mixed(json!({"updateStrategy": {"type": "OnReplenish"}, "claimDefaults": defaults}));
+        world.claim("a", own.clone());
+        assert_eq!(
+            served_from_update(&mut world),
+            [("a".into(), true)],
+            "{own} {defaults}"
+        );
+    }
+    let mut world = mixed(json!({"updateStrategy": {"type": "OnReplenish"}}));
+    world.claim("a", json!({}));
+    assert_eq!(served_from_update(&mut world), [("a".into(), false)]);
+}
+
+#[test]
+fn with_on_replenish_claims_take_only_as_many_old_sandboxes_first_as_the_partition_lets_go() {
+    let mut world = mixed(json!({"updateStrategy": {"type": "OnReplenish", "partition": 1}}));
+    world.claim("a", json!({})).claim("b", json!({}));
+    assert_eq!(
+        served_from_update(&mut world),
+        [("a".into(), false), ("b".into(), true)],
+        "one of the two old sandboxes stays"
+    );
+}

@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-/// Pool: `True` while at least `replicas - maxUnavailable` sandboxes are available.
+/// Pool: `True` while at least `replicas - maxUnavailable` sandboxes are available. The message names a pod with a state label
+/// that the operator does not understand.
 pub const AVAILABLE: &str = "Available";
 /// Pool: state of the rollout of the current template.
 pub const PROGRESSING: &str = "Progressing";
@@ -30,7 +31,7 @@ pub mod progressing {
     pub const NEW_REVISION: &str = "NewRevision";
     /// Sandboxes of the update revision are warming up.
     pub const PROGRESSING: &str = "Progressing";
-    /// Every unclaimed sandbox runs the update revision and is available.
+    /// Every unclaimed sandbox runs the update revision, and as many as are wanted were available at one moment.
     pub const COMPLETE: &str = "RolloutComplete";
     /// Every sandbox outside `updateStrategy.partition` runs the update revision and is available.
     pub const PARTITION_COMPLETE: &str = "PartitionComplete";

@@ -3,6 +3,7 @@
 use crate::api::pool::UpdateStrategyType;
 use crate::model::resolved_pool_spec::RolloutBudget;
 use crate::planner::draft::Draft;
+use crate::planner::paused_split::{self, Staying};
 
 /// Numbers of unclaimed sandboxes as the draft stands. A phase counts again after it has removed or restored some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub(crate) struct Counts {
     pub(crate) max_present: usize,
     /// Sandboxes that stay on an old revision: the partition, and what a paused rollout has not replaced.
     pub(crate) kept: usize,
+    /// Sandboxes of the update revision that a paused rollout keeps; `None` while none is paused.
+    pub(crate) updated_to_keep: Option<usize>,
     /// Old sandboxes above `kept`, without those to be evicted, which go by themselves.
     pub(crate) surplus_old: usize,
     /// Old sandboxes to be replaced in the end.
@@ -57,7 +60,7 @@ impl Counts {
         let creating = draft.snapshot.creating.len();
         let creating_updated = draft.creating_updated();
         let unclaimed = || draft.unclaimed.iter();
-        let budget = spec.rollout_budget(draft.claimed + draft.set_aside);
+        let budget = spec.rollout_budget(draft.claimed + draft.set_aside.len());
         let total_capacity_left = spec.total_capacity_left(draft.claimed);
 
         let present = draft.unclaimed.len() + creating + draft.returning;
@@ -80,11 +83,19 @@ impl Counts {
 
         let fitting = desired.min(total_capacity_left);
         let wanted = present.clamp(fitting, max_present.max(fitting));
-        let kept = match (old > 0 || draft.revisions.previous.is_some(), spec.paused) {
+        let rolling = old > 0 || draft.revisions.previous.is_some();
+        let updated_to_keep = (rolling && spec.paused).then(|| {
+            let staying = Staying {
+                present: present - unclaimed().filter(|u| u.evict_requested).count(),
+                updated: updated - unclaimed().filter(|u| u.updated && u.evict_requested).count(),
+            };
+            paused_split::updated_to_keep(draft, &staying, max_present)
+        });
+        let kept = match (rolling, updated_to_keep) {
             (false, _) => 0,
             // A claim for the update revision gets a sandbox of it even here, and no old sandbox is made for it.
-            (true, true) => spec.partition.max(wanted.saturating_sub(updated).min(max_old)),
-            (true, false) => spec.partition,
+            (true, Some(updated)) => spec.partition.max(wanted.saturating_sub(updated).min(max_old)),
+            (true, None) => spec.partition,
         };
         // Beside the sandboxes that stay, an evicted sandbox goes by itself. Replacing another would remove what was made
         // in its place.
@@ -127,6 +138,7 @@ impl Counts {
             max_old,
             max_present,
             kept,
+            updated_to_keep,
             surplus_old,
             to_replace,
             missing_old: kept.saturating_sub(old - old_evicting),

@@ -50,8 +50,9 @@ pub(crate) struct Draft<'a> {
     pub(crate) claimed: usize,
     /// Of `claimed`, the sandboxes of the update revision that were made since the rollout to it began.
     pub(crate) claimed_updated: usize,
-    /// Sandboxes of the pool whose state is not understood. Nobody removes them, so they take up `maxTotal` for good.
-    pub(crate) set_aside: usize,
+    /// Sandboxes of the pool whose state is not understood, by name. Nobody removes them, so they take up `maxTotal` for
+    /// good.
+    pub(crate) set_aside: Vec<&'a Sandbox>,
     /// When the rollout to the update revision began; `None` when that is not known any more.
     pub(crate) rollout_start: Option<Timestamp>,
     /// A sandbox of the update revision has become available, and may have been claimed since.
@@ -93,7 +94,7 @@ impl<'a> Draft<'a> {
             unconfirmed_unproven: 0,
             claimed: 0,
             claimed_updated: 0,
-            set_aside: 0,
+            set_aside: Vec::new(),
             rollout_start: rollout_start(snapshot, revisions),
             proven: false,
             came_up: Vec::new(),
@@ -120,6 +121,7 @@ impl<'a> Draft<'a> {
         }
         removal_order::by_removal(&mut draft.unclaimed);
         draft.finished.sort_by(|a, b| a.key.cmp(&b.key));
+        draft.set_aside.sort_by(|a, b| a.key.cmp(&b.key));
         draft
             .draining
             .sort_by(|a, b| (a.ready_since.is_none(), &a.key).cmp(&(b.ready_since.is_none(), &b.key)));
@@ -134,7 +136,7 @@ impl<'a> Draft<'a> {
         let min_available = snapshot
             .pool
             .spec
-            .min_available_beside(draft.claimed + draft.set_aside);
+            .min_available_beside(draft.claimed + draft.set_aside.len());
         draft.budget = Budget::new(available, min_available);
         draft
     }
@@ -158,21 +160,26 @@ impl<'a> Draft<'a> {
             (Finished, None) => self.finished.push(Arc::clone(sandbox)),
             (Draining, None) => self.draining.push(Arc::clone(sandbox)),
             (Draining, Some(Restore)) => self.expect_to_return(sandbox),
-            (SetAside, _) => self.set_aside += 1,
+            (SetAside, _) => self.set_aside.push(sandbox),
             _ => {}
         }
     }
 
     fn sort_in_claimed(&mut self, sandbox: &'a Sandbox, state: SandboxState) {
-        // What was claimed before the rollout says nothing of it, whenever its tenant makes it Ready again.
-        let since = |start: Timestamp| sandbox.created.as_second() >= start.as_second();
-        let new = self.rollout_start.is_none_or(since);
+        let new = self.is_of_rollout(sandbox);
         let up = sandbox.ready_since.filter(|_| new);
         self.came_up.extend(up.map(|at| (sandbox.revision.as_str(), at)));
         if state == SandboxState::Claimed {
             self.claimed += 1;
             self.claimed_updated += usize::from(new && sandbox.revision == self.revisions.update.hash);
         }
+    }
+
+    /// A claimed sandbox was made since the rollout began. What was claimed before says nothing of the rollout, whenever its
+    /// tenant makes it Ready again.
+    pub(crate) fn is_of_rollout(&self, sandbox: &Sandbox) -> bool {
+        let since = |start: Timestamp| sandbox.created.as_second() >= start.as_second();
+        self.rollout_start.is_none_or(since)
     }
 
     fn sort_in_warm(&mut self, entry: &'a SandboxEntry, available: bool) {

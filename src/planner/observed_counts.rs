@@ -56,6 +56,11 @@ impl ObservedCounts {
         }
         counts
     }
+
+    /// Of `replicas`, the sandboxes of old revisions.
+    pub(crate) fn old(&self) -> usize {
+        self.replicas - self.updated
+    }
 }
 
 /// A count as the API writes it.

@@ -4,6 +4,7 @@ use crate::api::conditions::{self, Statement, Truth, progressing};
 use crate::api::pool::UpdateStrategyType;
 use crate::cache::snapshot::WarmUpFailures;
 use crate::model::pool_error::PoolError;
+use crate::planner::claim_load;
 use crate::planner::desired_counts::Counts;
 use crate::planner::draft::Draft;
 use crate::planner::observed_counts::{ObservedCounts, number};
@@ -14,7 +15,7 @@ use jiff::Timestamp;
 pub(crate) struct Progress {
     /// It has come to its end, or none is under way.
     pub(crate) complete: bool,
-    /// Unclaimed sandboxes that the partition keeps on the old revision.
+    /// Unclaimed sandboxes that the partition or the pause keeps on the old revision.
     pub(crate) kept: usize,
     at_partition: bool,
     /// When it made progress last, while its clock runs.
@@ -26,7 +27,7 @@ pub(crate) struct Progress {
 impl Progress {
     pub(crate) fn of(draft: &Draft, counts: &Counts, observed: &ObservedCounts) -> Self {
         let complete = complete(draft, counts, observed);
-        let kept = kept(draft, observed, complete);
+        let kept = kept(draft, counts, observed, complete);
         let at_partition = at_partition(draft, counts, observed, kept);
         let last = last_progress(draft, counts, complete, at_partition);
         let progress_deadline = draft.snapshot.pool.spec.progress;
@@ -44,7 +45,7 @@ impl Progress {
         if let Some(error) = &draft.snapshot.pool.error {
             return stopped(error);
         }
-        let (status, reason, mut message) = self.headline(draft, observed);
+        let (status, reason, mut message) = self.headline(draft, counts, observed);
         for remark in [self.held_back(draft, counts), warm_up_failures(draft)] {
             message.extend(remark.map(|remark| format!("; {remark}")));
         }
@@ -56,7 +57,12 @@ impl Progress {
         }
     }
 
-    fn headline(&self, draft: &Draft, observed: &ObservedCounts) -> (Truth, &'static str, String) {
+    fn headline(
+        &self,
+        draft: &Draft,
+        counts: &Counts,
+        observed: &ObservedCounts,
+    ) -> (Truth, &'static str, String) {
         let spec = &draft.snapshot.pool.spec;
         let update = &draft.revisions.update.hash;
         let so_far = format!(
@@ -81,7 +87,13 @@ impl Progress {
         } else if observed.updated == 0 {
             (Truth::True, progressing::NEW_REVISION, so_far)
         } else {
-            (Truth::True, progressing::PROGRESSING, so_far)
+            let missing = missing(draft, counts, self.kept);
+            let message = if observed.old() <= self.kept && missing > 0 {
+                format!("{so_far}; {missing} more must become available")
+            } else {
+                so_far
+            };
+            (Truth::True, progressing::PROGRESSING, message)
         }
     }
 
@@ -101,7 +113,7 @@ impl Progress {
         };
         let capacity = counts.within_total(needed);
         let mut remarks = Vec::new();
-        if spec.replaces_without_surge(draft.claimed + draft.set_aside) {
+        if spec.replaces_without_surge(draft.claimed + draft.set_aside.len()) {
             remarks.push(format!(
                 "maxUnavailable and maxSurge both come to 0 of {replicas}, and maxUnavailable counts as 1 because \
                  capacity.maxTotal forbids a surge"
@@ -116,27 +128,38 @@ impl Progress {
     }
 }
 
-/// A rollout is complete when no unclaimed sandbox of an old revision is left, and the update revision has brought up
-/// `replicas` sandboxes, or as many as `maxTotal` allows, those that claims took meanwhile included. It stays complete while
-/// claims take sandboxes and the pool refills. A paused rollout does not complete, whatever claims and scaling take of the
-/// old sandboxes: those are made again.
+/// A rollout is complete when no unclaimed sandbox of an old revision is left and the pool is full of the update revision.
+/// Once said, it stays complete while claims take sandboxes and the pool refills, as a Deployment does. A paused rollout does
+/// not complete, whatever claims and scaling take of the old sandboxes: those are made again.
 fn complete(draft: &Draft, counts: &Counts, observed: &ObservedCounts) -> bool {
     let pool = &draft.snapshot.pool;
-    let none_is_old =
-        observed.updated == observed.replicas && draft.snapshot.creating.len() == draft.creating_updated();
-    let came_up = observed.updated_available + draft.claimed_updated;
-    let enough = came_up >= counts.within_total(pool.spec.replicas)
-        && has_begun(draft, observed, 0)
-        && !draft.rollout_is_paused();
+    let none_is_old = observed.old() == 0 && draft.snapshot.creating.len() == draft.creating_updated();
     // That it was complete once is not enough: a rollout to another revision that was undone has to be made good.
     let was_complete = pool.status.completed() == Some(&draft.revisions.update.hash);
-    none_is_old && (was_complete || (pool.error.is_none() && enough))
+    let may_complete = pool.error.is_none() && !draft.rollout_is_paused();
+    none_is_old && (was_complete || (may_complete && is_full(draft, counts, observed, 0)))
 }
 
-/// A sandbox of the update revision has come up, or none is to because `kept` of them, all, stay on the old revision. Where
-/// claims leave no capacity for any, no sandbox has shown that the revision works.
-fn has_begun(draft: &Draft, observed: &ObservedCounts, kept: usize) -> bool {
-    observed.updated_available + draft.claimed_updated > 0 || kept >= draft.snapshot.pool.spec.replicas
+/// Beside the `kept` old sandboxes, as many sandboxes of the update revision are available as are wanted and `maxTotal`
+/// allows; or only those are missing that a steady load of claims takes. At least one has to be available, unless all stay on
+/// the old revision: until then nothing shows that the update revision works.
+fn is_full(draft: &Draft, counts: &Counts, observed: &ObservedCounts, kept: usize) -> bool {
+    let spec = &draft.snapshot.pool.spec;
+    let missing = missing(draft, counts, kept);
+    let works = observed.updated_available > 0 || kept >= spec.replicas;
+    works && (missing == 0 || claim_load::explains(draft, missing))
+}
+
+/// Sandboxes of the update revision that have yet to become available, beside the `kept` old sandboxes. A sandbox that this
+/// plan gives to a claim is missing, too.
+fn missing(draft: &Draft, counts: &Counts, kept: usize) -> usize {
+    let wanted = counts.within_total(draft.snapshot.pool.spec.replicas);
+    let available = draft
+        .unclaimed
+        .iter()
+        .filter(|u| u.updated && u.available)
+        .count();
+    wanted.saturating_sub(kept + available)
 }
 
 /// When the rollout made progress last. `None` while none is under way, and while it waits for something other than its
@@ -179,11 +202,10 @@ fn warm_up_failures(draft: &Draft) -> Option<String> {
     (!sentences.is_empty()).then(|| sentences.join("; "))
 }
 
-/// All but the `kept` sandboxes run the update revision, now or as the status has said.
+/// No more than the `kept` sandboxes are old and all others run the update revision, now or as the status has said.
 fn at_partition(draft: &Draft, counts: &Counts, observed: &ObservedCounts, kept: usize) -> bool {
-    let wanted = counts.within_total(draft.snapshot.pool.spec.replicas);
-    let enough = has_begun(draft, observed, kept) && observed.updated_available + kept >= wanted;
-    kept > 0 && (enough || reached_partition(draft, kept))
+    let is_split = || observed.old() <= kept && is_full(draft, counts, observed, kept);
+    kept > 0 && (reached_partition(draft, kept) || is_split())
 }
 
 /// The status says that all but the `kept` sandboxes run this revision. That stays so while claims take sandboxes and the
@@ -210,12 +232,12 @@ fn stopped(error: &PoolError) -> Statement {
     }
 }
 
-/// Unclaimed sandboxes that the partition keeps on the old revision.
-fn kept(draft: &Draft, observed: &ObservedCounts, complete: bool) -> usize {
-    let rolling = observed.updated < observed.replicas || draft.revisions.previous.is_some();
-    if rolling && !complete {
-        draft.snapshot.pool.spec.partition
-    } else {
-        0
+/// Unclaimed sandboxes that the partition or the pause keeps on the old revision.
+fn kept(draft: &Draft, counts: &Counts, observed: &ObservedCounts, complete: bool) -> usize {
+    let spec = &draft.snapshot.pool.spec;
+    if complete || (observed.old() == 0 && draft.revisions.previous.is_none()) {
+        return 0;
     }
+    let paused = counts.updated_to_keep.unwrap_or(spec.replicas);
+    spec.partition.max(spec.replicas.saturating_sub(paused))
 }

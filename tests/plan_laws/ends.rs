@@ -80,6 +80,37 @@ fn capacity_that_claims_release_is_filled_from_the_old_revision_while_the_new_on
 }
 
 #[test]
+fn a_rollout_is_not_complete_while_sandboxes_that_claims_took_are_missing() {
+    for (replicas, taken) in [(10, 1), (40, 10), (4, 4)] {
+        let mut world = World::full(replicas, strategy(json!({"type": "Recreate"})));
+        world.set_image("image:2").step();
+        world.step();
+        // The claims take the first that come up.
+        for n in 0..taken {
+            world.claim(&format!("run-{n}"), json!({}));
+        }
+        let first: Vec<_> = world.sandboxes.keys().take(taken).cloned().collect();
+        world.pass_second(|s| first.contains(&s.key.name));
+        world.step();
+        world.pass_second(|s| !first.contains(&s.key.name));
+        world.step();
+        world.step();
+        let status = world.written();
+        assert_eq!(status.updated, status.replicas, "none is old");
+        let (reason, message) = world.progressing();
+        assert_eq!(reason, "Progressing", "{taken} of {replicas} are claimed");
+        let missing = format!("; {taken} more must become available");
+        assert!(message.ends_with(&missing), "{message}");
+        world.converge();
+        assert_eq!(world.progressing().0, "RolloutComplete");
+        // Claims do not take that back.
+        world.claim("later", json!({})).step();
+        world.step();
+        assert_eq!(world.progressing().0, "RolloutComplete");
+    }
+}
+
+#[test]
 fn a_paused_rollout_is_not_completed_by_scaling_or_claims() {
     for by_claims in [true, false] {
         let fields = json!({"updateStrategy": {"maxUnavailable": 2}, "capacity": {"maxTotal": 6}});

@@ -23,6 +23,8 @@ mod hooks;
 mod laws;
 mod life;
 mod lifetimes;
+mod load;
+mod pauses;
 mod phases;
 mod revision_policy;
 mod revision_steps;

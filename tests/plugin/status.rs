@@ -86,8 +86,10 @@ fn a_rollout_with_a_partition_completes_without_the_partition() {
 
 #[test]
 fn a_paused_rollout_waits_and_shows_the_command_that_resumes_it() {
+    let mut paused = counts(10, 2, 2);
+    paused["status"]["expectedUpdated"] = json!(2);
     assert_eq!(
-        state("Unknown", "Paused", &counts(10, 2, 2)),
+        state("Unknown", "Paused", &paused),
         waiting(
             "Waiting for pool \"python\" rollout to finish: 2 out of 10 new sandboxes have been updated... \
              It is paused; resume it with 'kubectl warmpool rollout resume python -n sandboxes'"

@@ -81,7 +81,7 @@ pub fn rollout_state(pool: &DynamicObject) -> Result<RolloutState, StatusError> 
         }),
         progressing::PAUSED => Ok(RolloutState::Waiting(format!(
             "{} It is paused; resume it with '{}'",
-            progress_line(pool, &status),
+            paused_line(pool, &status),
             pool::rollout_command("resume", pool)
         ))),
         _ if pool::at(pool, "/spec/updateStrategy/type").is_some_and(|t| t == "OnReplenish") => {
@@ -92,6 +92,17 @@ pub fn rollout_state(pool: &DynamicObject) -> Result<RolloutState, StatusError> 
         }
         _ => Ok(RolloutState::Waiting(progress_line(pool, &status))),
     }
+}
+
+/// How far a paused rollout is. What the pause keeps on the old revision is still to be updated.
+fn paused_line(pool: &DynamicObject, status: &PoolStatus) -> String {
+    let replicas = pool::at(pool, "/spec/replicas").and_then(serde_json::Value::as_i64);
+    let wanted = replicas.unwrap_or_else(|| status.replicas.into());
+    format!(
+        "Waiting for pool {:?} rollout to finish: {} out of {wanted} new sandboxes have been updated...",
+        pool::name(pool),
+        status.updated
+    )
 }
 
 /// The first step that is not done, with its numbers of unclaimed sandboxes.

@@ -100,7 +100,7 @@ pub(crate) fn run(draft: &mut Draft) -> PoolStatus {
         updated_available: number(observed.updated_available),
         expected_updated: number(pool.spec.replicas - progress.kept),
         claimed: number(draft.claimed),
-        total: number(observed.replicas + draft.claimed),
+        total: number(observed.replicas + draft.claimed + draft.set_aside.len()),
         draining: number(observed.draining),
         pending_claims: number(draft.snapshot.claims.iter().filter(|w| w.waits()).count()),
         current_revision: current,
@@ -149,8 +149,27 @@ fn availability(draft: &Draft, counts: &Counts, observed: &ObservedCounts) -> St
             available::BELOW_MINIMUM
         },
         message: format!(
-            "{} of {replicas} unclaimed sandboxes are available, at least {min_available} are wanted",
+            "{} of {replicas} unclaimed sandboxes are available, at least {min_available} are wanted{}",
             observed.available,
+            set_aside(draft)
         ),
     }
+}
+
+/// A clause on the pods of the pool with a state label that the operator does not understand; empty without any.
+fn set_aside(draft: &Draft) -> String {
+    let Some(first) = draft.set_aside.first() else {
+        return String::new();
+    };
+    let (name, label) = (&first.key.name, labels::STATE);
+    let which = match draft.set_aside.len() {
+        1 => format!("pod {name} is neither claimed nor deleted"),
+        count => format!("{count} pods are neither claimed nor deleted, pod {name} among them"),
+    };
+    let value = match first.state.as_str() {
+        "" => "is missing".to_string(),
+        state => format!("is {state:?}"),
+    };
+    let warm = labels::WARM;
+    format!("; {which}: its label {label} {value}; set the label to {warm:?} or delete the pod")
 }

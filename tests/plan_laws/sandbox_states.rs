@@ -60,3 +60,36 @@ fn a_sandbox_is_in_exactly_one_state() {
         assert_eq!(state_after(change), expected, "row {index}");
     }
 }
+
+#[test]
+fn pods_with_a_foreign_or_missing_state_label_count_in_the_total_and_the_status_names_one() {
+    let mut world = World::full(8, json!({"capacity": {"maxTotal": 8}}));
+    let names: Vec<_> = world.sandboxes.keys().take(2).cloned().collect();
+    let message = |world: &World| {
+        let conditions = world.written().conditions;
+        let available = conditions.into_iter().find(|c| c.type_ == "Available");
+        available.unwrap().message
+    };
+    world.step();
+    assert!(!message(&world).contains("pod"), "{}", message(&world));
+    for (name, state, value, who) in [
+        (&names[1], "", "is missing", "pod"),
+        (&names[0], "debug", "is \"debug\"", "2 pods"),
+    ] {
+        world.sandboxes.get_mut(name).unwrap().state = state.into();
+        world.converge();
+        let status = world.written();
+        assert_eq!((status.total, status.replicas + status.claimed < 8), (8, true));
+        let message = message(&world);
+        assert!(message.contains(&format!("; {who} ")), "{message}");
+        let about = format!("pod {name}");
+        let what =
+            format!("its label warmpool.dev/state {value}; set the label to \"warm\" or delete the pod");
+        assert!(message.contains(&about) && message.ends_with(&what), "{message}");
+        assert_eq!(
+            world.plan().status,
+            status,
+            "nothing is written while nothing changes"
+        );
+    }
+}

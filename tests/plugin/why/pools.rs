@@ -98,6 +98,25 @@ fn a_rollout_without_budget_shows_how_many_sandboxes_must_stay() {
 }
 
 #[test]
+fn a_pod_with_a_foreign_state_label_shows_how_it_comes_back() {
+    let foreign = json!({"metadata": {"labels": {"warmpool.dev/state": "debug"}}});
+    let missing = json!({"metadata": {"labels": {"warmpool.dev/state": null}}});
+    let world = plain(1)
+        .pod("p1", "image:2", &json!({}))
+        .pod("p3", "image:2", &foreign);
+    let sentence = |pods: &str, pod: &str| {
+        format!(
+            "{pods} no label warmpool.dev/state that the operator writes for an unclaimed sandbox: it neither claims nor \
+             deletes such a pod, and the pod counts toward capacity.maxTotal. Give {pod} back to the pool with 'kubectl label \
+             pod {pod} -n ns --overwrite warmpool.dev/state=warm', or delete it."
+        )
+    };
+    world.explains("python", &[&sentence("Pod p3 has", "p3")]);
+    let world = world.pod("p2", "image:2", &missing);
+    world.explains("python", &[&sentence("2 pods have", "p2")]);
+}
+
+#[test]
 fn a_missing_template_is_the_only_explanation_of_a_stopped_pool() {
     let spec = json!({"template": null, "templateRef": {"name": "shared"}});
     let world = World::new(2, &spec, &json!({}));

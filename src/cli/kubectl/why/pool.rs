@@ -1,11 +1,13 @@
 //! Explains how full a pool is, its rollout and the next actions.
 
 use crate::api::conditions::{self, progressing};
+use crate::api::labels;
 use crate::api::pool::UpdateStrategyType;
 use crate::cache::index::Index;
 use crate::cli::dry_run::PoolPlan;
 use crate::cli::kubectl::why::format::{are, because, claims, sandboxes};
 use crate::model::Key;
+use crate::model::sandbox_state::SandboxState;
 use crate::planner::{BURST_REPLICAS, Step, WaitsFor};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -34,6 +36,7 @@ pub fn explain(index: &Index, key: &Key, now: Timestamp) -> Option<Vec<String>> 
         sentences.extend(rollout(&pool_plan));
     }
     sentences.extend(error(&pool_plan));
+    sentences.extend(set_aside(&pool_plan));
     sentences.push(next(&pool_plan));
     Some(sentences)
 }
@@ -190,6 +193,27 @@ fn blocker(pool_plan: &PoolPlan, reason: &str) -> Option<String> {
                 .into(),
         ),
     }
+}
+
+/// Pods with a state label that the operator does not understand, and what to do about them.
+fn set_aside(pool_plan: &PoolPlan) -> Option<String> {
+    let (pool, now) = (&pool_plan.snapshot.pool, pool_plan.snapshot.now);
+    let rule = &pool.spec.availability_rule;
+    let sandboxes = pool_plan.snapshot.sandboxes.iter().map(|entry| &entry.sandbox);
+    let of_state = sandboxes.filter(|s| s.state_at(&pool.uid, rule, now) == SandboxState::SetAside);
+    let mut names: Vec<&str> = of_state.map(|sandbox| sandbox.key.name.as_str()).collect();
+    names.sort_unstable();
+    let first = names.first()?;
+    let pods = match names.len() {
+        1 => format!("Pod {first} has"),
+        count => format!("{count} pods have"),
+    };
+    let (label, warm, namespace) = (labels::STATE, labels::WARM, &pool.key.namespace);
+    Some(format!(
+        "{pods} no label {label} that the operator writes for an unclaimed sandbox: it neither claims nor deletes such a pod, \
+         and the pod counts toward capacity.maxTotal. Give {first} back to the pool with 'kubectl label pod {first} -n \
+         {namespace} --overwrite {label}={warm}', or delete it."
+    ))
 }
 
 /// The planned actions, grouped by verb and reason.

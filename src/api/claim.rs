@@ -60,7 +60,7 @@ pub struct SandboxClaimSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_empty: Option<OnEmpty>,
     /// Which revisions of the pool's template are acceptable during a rollout: PreferLatest, Latest or Any. Default:
-    /// the pool's `claimDefaults`, else PreferLatest; with the update strategy OnReplenish an old sandbox is taken first.
+    /// the pool's `claimDefaults`, else PreferLatest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision_policy: Option<RevisionPolicy>,
     /// Claims with a higher priority are served first; claims with equal priority by age, oldest first. Default: the

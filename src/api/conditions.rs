@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-/// Pool: `True` while at least `replicas - maxUnavailable` sandboxes are available. The message names a pod with a state label
-/// that the operator does not understand.
+/// Pool: `True` while at least `replicas - maxUnavailable` sandboxes are available. The message names a pod with a state
+/// label that the operator does not understand.
 pub const AVAILABLE: &str = "Available";
 /// Pool: state of the rollout of the current template.
 pub const PROGRESSING: &str = "Progressing";

@@ -102,10 +102,13 @@ struct End {
     seconds: i64,
     /// Sandboxes that were missing then.
     missing: usize,
+    /// Old sandboxes that were left.
+    old: usize,
 }
 
-/// Rolls a pool under load for up to two minutes; `None` if the rollout is not complete then. Nobody is told that it is late.
-fn roll(load: &mut Load) -> Option<End> {
+/// Rolls a pool under load until `Progressing` has the reason `end`; `None` if that takes more than two minutes. The rollout
+/// is never late.
+fn roll(load: &mut Load, end: &str) -> Option<End> {
     (0..50).for_each(|_| load.tick());
     load.world.set_image("image:2");
     let begin = load.world.now;
@@ -115,12 +118,12 @@ fn roll(load: &mut Load) -> Option<End> {
         let (reason, message) = load.world.progressing();
         assert_ne!(reason, "ProgressDeadlineExceeded", "{message}");
         let status = load.world.written();
-        if reason == "RolloutComplete" {
-            assert_eq!(status.updated, status.replicas, "an old sandbox is left");
-            let available = usize::try_from(status.updated_available).unwrap();
+        if reason == end {
+            let number = |count: i32| usize::try_from(count).unwrap();
             return Some(End {
                 seconds: load.world.now.duration_since(begin).as_secs(),
-                missing: replicas.saturating_sub(available),
+                missing: replicas.saturating_sub(number(status.available)),
+                old: number(status.replicas - status.updated),
             });
         }
     }
@@ -135,8 +138,8 @@ fn quarter() -> Value {
 fn a_rollout_without_claims_or_under_a_light_load_is_complete_when_the_pool_is_full() {
     for (replicas, rate) in [(40, 0.0), (40, 2.0), (10, 0.0), (10, 2.0), (4, 1.0), (1, 0.3)] {
         let mut load = Load::new(replicas, &quarter(), SignedDuration::from_secs(1), rate);
-        let end = roll(&mut load).unwrap_or_else(|| panic!("{replicas} at {rate}/s"));
-        assert_eq!(end.missing, 0, "{replicas} at {rate}/s: {end:?}");
+        let end = roll(&mut load, "RolloutComplete").unwrap_or_else(|| panic!("{replicas} at {rate}/s"));
+        assert_eq!((end.missing, end.old), (0, 0), "{replicas} at {rate}/s: {end:?}");
     }
 }
 
@@ -149,9 +152,12 @@ fn under_a_load_that_never_leaves_the_pool_full_a_rollout_is_complete_after_half
             SignedDuration::from_secs(warm_up),
             f64::from(rate),
         );
-        let end = roll(&mut load).unwrap_or_else(|| panic!("{rate}/s"));
+        let end = roll(&mut load, "RolloutComplete").unwrap_or_else(|| panic!("{rate}/s"));
         assert!((30..60).contains(&end.seconds), "{rate}/s: {end:?}");
-        assert!((1..=10).contains(&end.missing), "{rate}/s: {end:?}");
+        assert!(
+            (1..=10).contains(&end.missing) && end.old == 0,
+            "{rate}/s: {end:?}"
+        );
         for _ in 0..100 {
             load.tick();
             assert_eq!(load.world.progressing().0, "RolloutComplete", "it is said once");
@@ -162,9 +168,19 @@ fn under_a_load_that_never_leaves_the_pool_full_a_rollout_is_complete_after_half
 #[test]
 fn a_pool_that_has_too_few_for_its_load_says_how_many_are_missing_and_its_rollout_is_not_late() {
     let mut load = Load::new(4, &json!({"type": "Recreate"}), SignedDuration::from_secs(2), 6.0);
-    let end = roll(&mut load);
+    let end = roll(&mut load, "RolloutComplete");
     let (reason, message) = load.world.progressing();
     assert!(end.is_none(), "{end:?}");
     assert_eq!(reason, "Progressing");
     assert!(message.ends_with("more must become available"), "{message}");
+}
+
+#[test]
+fn under_a_load_that_takes_the_new_sandboxes_at_once_a_partition_is_complete_when_its_split_is_there() {
+    let strategy = json!({"maxUnavailable": "25%", "partition": 15});
+    for rate in [0.0, 6.0] {
+        let mut load = Load::new(20, &strategy, SignedDuration::from_secs(1), rate);
+        let end = roll(&mut load, "PartitionComplete").unwrap_or_else(|| panic!("{rate}/s"));
+        assert!(end.old <= 15 && end.missing <= 5, "{rate}/s: {end:?}");
+    }
 }

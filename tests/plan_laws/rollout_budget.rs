@@ -62,6 +62,27 @@ fn evict_all(world: &mut World) {
 }
 
 #[test]
+fn max_unavailable_0_written_by_hand_counts_as_0_with_a_surge_of_1_while_max_total_has_room() {
+    // maxSurge, maxTotal, claimed sandboxes, and what maxUnavailable and maxSurge come to.
+    for (max_surge, max_total, claimed, expected) in [
+        (0, None, 0, (0, 1)),
+        (0, Some(5), 1, (0, 1)),
+        (0, Some(5), 2, (1, 0)),
+        (0, Some(3), 0, (1, 0)),
+        (2, None, 0, (0, 2)),
+        (2, Some(3), 0, (0, 2)),
+    ] {
+        let strategy = json!({"maxUnavailable": 0, "maxSurge": max_surge});
+        let budget = pool(3, &strategy, max_total).pool().spec.rollout_budget(claimed);
+        assert_eq!(
+            (budget.max_unavailable, budget.max_surge),
+            expected,
+            "maxSurge {max_surge}, maxTotal {max_total:?}, {claimed} claimed"
+        );
+    }
+}
+
+#[test]
 fn a_default_pool_of_one_never_drops_to_zero_available_in_a_rollout() {
     for strategy in both_zero() {
         for replicas in 1..=3 {

@@ -168,6 +168,6 @@ fn the_status_of_an_operator_that_did_not_hold_the_split_does_not_let_a_paused_r
     let mut world = paused_at_five(json!({}));
     world.status["expectedUpdated"] = json!(20);
     world.step();
-    serve(&mut world, 10, &json!({}));
+    serve(&mut world, 10, &json!({"revisionPolicy": "Any"}));
     assert_eq!(split(&world), (5, 15));
 }

@@ -9,6 +9,17 @@ CLUSTER := e2e/cluster/cluster.py
 NAME ?= dev
 NODES ?= 4
 
+# Another Kubernetes than the usual one: VERSION=1.30.14. Not read from the environment, where VERSION may mean anything.
+VERSION :=
+ifneq ($(VERSION),)
+export WARMPOOL_KUBERNETES := $(VERSION)
+export WARMPOOL_CLUSTER_BIN := $(CURDIR)/.cluster/$(VERSION)/bin
+endif
+
+# The major version of Helm in the tests of the chart: 3 or 4.
+HELM := 4
+export WARMPOOL_HELM := helm$(filter-out 4,$(HELM))
+
 ##@ See it
 
 .PHONY: demo
@@ -50,7 +61,7 @@ crds: ## Generate crds/ from the types in src/api
 .PHONY: config
 config: ## Generate the manifests of config/ from the chart
 	@e2e/need.sh go python3
-	@$(CLUSTER) build helm
+	@$(CLUSTER) build $(WARMPOOL_HELM)
 	config/generate.sh
 
 .PHONY: fmt
@@ -81,7 +92,7 @@ test: lint unit e2e ## Run everything that a change has to pass: lint, unit and 
 
 .PHONY: unit
 unit: ## Run unit and property tests; they need no cluster
-	@e2e/need.sh cargo cc
+	@e2e/need.sh cargo cc python3
 	cargo test --locked
 	$(EXPLORE)
 
@@ -106,19 +117,19 @@ mutants: ## Remove the operator's safeguards one by one, and check that a test c
 	e2e/mutants/mutants.py
 
 .PHONY: e2e
-e2e: ## Run the tests against real control planes; the first run builds Kubernetes
+e2e: ## Run the tests against real control planes; the first run builds Kubernetes (VERSION=1.30.14 for another)
 	@e2e/need.sh cargo cc go python3 openssl
 	@e2e/prometheus.sh >/dev/null
 	$(CLUSTER) build
-	$(CLUSTER) build helm
+	$(CLUSTER) build $(WARMPOOL_HELM)
 	cargo test --locked --test apiserver -- --ignored
 	cargo test --locked --test chart -- --ignored
 
 .PHONY: chart-test
-chart-test: ## Run only the e2e tests of the chart and config/, with Helm and kubectl on a real control plane
+chart-test: ## Run only the e2e tests of the chart and config/, with Helm and kubectl on a real control plane (HELM=4)
 	@e2e/need.sh cargo cc go python3 openssl
 	$(CLUSTER) build
-	$(CLUSTER) build helm
+	$(CLUSTER) build $(WARMPOOL_HELM)
 	cargo test --locked --test chart -- --include-ignored
 
 .PHONY: storm
@@ -155,6 +166,15 @@ e2e-node: ## Run the tests with real containers on a kubelet on this machine, as
 	@e2e/need.sh cargo cc go python3 openssl git
 	@e2e/node/packages.sh buildah
 	@e2e/node/story/run.py $(if $(KEEP),--keep)
+
+# The oldest Kubernetes that README and the chart promise, one in the middle, and the newest. Each takes a build of some
+# minutes and some 400 MB in .cluster/VERSION.
+VERSIONS ?= 1.30.14 1.33.13 1.37.2
+
+.PHONY: versions
+versions: ## Run e2e on the oldest promised Kubernetes, one in the middle and the newest, with Helm 4 and 3 (VERSIONS="1.30.14")
+	@e2e/each.py .cluster/versions \
+	  $(foreach version,$(VERSIONS),"e2e VERSION=$(version)" "chart-test VERSION=$(version) HELM=3")
 
 .PHONY: bench
 bench: ## Measure the planner alone, then the operator on a control plane that the benchmark starts

@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 out=${1:-config}
-helm=${WARMPOOL_CLUSTER_BIN:-.cluster/bin}/helm
+helm=${WARMPOOL_CLUSTER_BIN:-.cluster/bin}/${WARMPOOL_HELM:-helm}
 # The chart's templates in each folder of config/.
 declare -A templates=(
   [rbac]="serviceaccount rbac/clusterrole rbac/clusterrolebinding rbac/role rbac/rolebinding rbac/users"

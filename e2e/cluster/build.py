@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import versions
 from layout import HERE, ClusterError, bin_dir, lock, say
 
 HEARTBEAT_SECONDS = 20
@@ -39,8 +40,9 @@ TOOLS = {
     "kwok": Tool("kwok", "sigs.k8s.io/kwok/cmd/kwok", 57),
     "kubelet": Tool("kubernetes", "k8s.io/kubernetes/cmd/kubelet", 18),
     "helm": Tool("helm", "helm.sh/helm/v4/cmd/helm", 103),
+    "helm3": Tool("helm3", "helm.sh/helm/v3/cmd/helm", 103),
 }
-ON_REQUEST = ("kubelet", "helm")
+ON_REQUEST = ("kubelet", "helm", "helm3")
 DEFAULT = tuple(name for name in TOOLS if name not in ON_REQUEST)
 
 
@@ -48,32 +50,60 @@ def binary(tool: str) -> Path:
     return bin_dir() / tool
 
 
+def packages(module: str) -> tuple[str, ...]:
+    """The programs of a module."""
+    return tuple(tool.package for tool in TOOLS.values() if tool.module == module)
+
+
+def is_derived(tool: str) -> bool:
+    """Whether a tool is of a version of Kubernetes that has no module in tools/."""
+    return TOOLS[tool].module == "kubernetes" and not versions.is_usual()
+
+
 def module_dir(tool: str) -> Path:
+    """The module a tool is built from; a derived one is beside the binaries."""
+    if is_derived(tool):
+        return bin_dir() / f"kubernetes-{versions.version()}.module"
     return HERE / "tools" / TOOLS[tool].module
 
 
 def ldflags(tool: str) -> str:
-    """Linker flags. Kubernetes' programs get their version this way; without it they
-    call themselves v0.0.0-master, and version checks of their clients go wrong. The
-    second package is where the user agents in the audit log have theirs from."""
-    if TOOLS[tool].module != "kubernetes":
-        return "-s -w"
-    found = re.search(r"k8s\.io/kubernetes (v(\d+)\.(\d+)\.\S+)",
-                      (module_dir(tool) / "go.mod").read_text())
-    if not found:
-        raise ClusterError("tools/kubernetes/go.mod does not require k8s.io/kubernetes")
-    values = dict(zip(("gitVersion", "gitMajor", "gitMinor"), found.groups()))
-    return "-s -w " + " ".join(
-        f"-X {package}.{key}={value}"
-        for package in ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
-        for key, value in values.items())
+    """Linker flags. Some programs learn from them which version of Kubernetes they are of."""
+    known = {"kubernetes": kubernetes_values, "helm3": helm3_values}.get(TOOLS[tool].module)
+    values = known() if known else {}
+    return " ".join(["-s -w", *(f"-X {name}={value}" for name, value in values.items())])
+
+
+def kubernetes_values() -> dict[str, str]:
+    """Without these, Kubernetes' programs call themselves v0.0.0-master, and version checks of
+    their clients go wrong. The second package is where the user agents in the audit log have
+    theirs from."""
+    version = versions.version()
+    major, minor, _ = version.split(".")
+    values = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor}
+    return {f"{package}.{key}": value
+            for package in ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
+            for key, value in values.items()}
+
+
+def helm3_values() -> dict[str, str]:
+    """Without these, Helm 3 renders and lints for Kubernetes 1.20; with them, for the version of
+    its client, as its own Makefile does."""
+    client = re.search(r"k8s\.io/client-go v0\.(\d+)\.", (module_dir("helm3") / "go.mod").read_text())
+    if not client:
+        raise ClusterError("tools/helm3/go.mod does not require k8s.io/client-go")
+    return {f"helm.sh/helm/v3/pkg/{package}.k8sVersion{part}": value
+            for package in ("chartutil", "lint/rules")
+            for part, value in (("Major", "1"), ("Minor", client[1]))}
 
 
 def stamp(tool: str) -> str:
-    """What a binary was built from. A binary with another stamp is stale."""
+    """What a binary was built from. A binary with another stamp is stale. A derived module
+    follows from its version, which is among the flags."""
     digest = hashlib.sha256(ldflags(tool).encode())
-    for name in ("go.mod", "go.sum"):
-        digest.update((module_dir(tool) / name).read_bytes())
+    if not is_derived(tool):
+        for name in ("go.mod", "go.sum"):
+            digest.update((module_dir(tool) / name).read_bytes())
     return digest.hexdigest()
 
 
@@ -120,6 +150,8 @@ def build(tool: str, place: str) -> None:
     fresh = bin_dir() / f".{tool}.new"
     log = bin_dir() / f"{tool}.build.log"
     wanted = stamp(tool)
+    if is_derived(tool):
+        versions.write_module(module_dir(tool), packages("kubernetes"))
     command = ["go", "build", "-trimpath", "-ldflags", ldflags(tool), "-o", str(fresh),
                TOOLS[tool].package]
     began = time.monotonic()

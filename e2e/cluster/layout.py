@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import random
+import re
 import shutil
 import socket
 import sys
@@ -39,9 +40,19 @@ def say(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 
+def asked_version() -> str:
+    """The version of Kubernetes that the environment asks for; empty for the usual one."""
+    version = os.environ.get("WARMPOOL_KUBERNETES", "")
+    if not re.fullmatch(r"(1\.\d+\.\d+)?", version):
+        raise ClusterError(f"WARMPOOL_KUBERNETES={version} is not a version such as 1.30.14")
+    return version
+
+
 def bin_dir() -> Path:
-    """The folder of the binaries. A second checkout can share one: a build takes minutes."""
-    return Path(os.environ.get("WARMPOOL_CLUSTER_BIN") or STATE / "bin").absolute()
+    """The folder of the binaries, one for each version of Kubernetes. A second checkout can
+    share one: a build takes minutes."""
+    return Path(os.environ.get("WARMPOOL_CLUSTER_BIN")
+                or STATE / asked_version() / "bin").absolute()
 
 
 @dataclass(frozen=True)

@@ -49,9 +49,10 @@ pub fn close() {
     }
 }
 
-/// Runs Helm without a cluster.
+/// Runs Helm without a cluster: Helm 4, or the program that the environment names.
 pub fn helm(arguments: &[&str]) -> Result<String, String> {
-    let mut command = Command::new(binaries().join("helm"));
+    let program = std::env::var("WARMPOOL_HELM").unwrap_or_else(|_| "helm".into());
+    let mut command = Command::new(binaries().join(program));
     command.current_dir(repository()).args(arguments);
     output_of(command, None)
 }

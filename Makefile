@@ -182,6 +182,11 @@ bench: ## Measure the planner alone, then the operator on a control plane that t
 	$(CLUSTER) build
 	cargo bench --locked --bench planner --bench cluster
 
+.PHONY: everything
+everything: ## Run each target that README and docs name, as root (hours); go on after a failure, and fail at the end
+	@e2e/each.py .cluster/everything lint unit e2e chart-test audit "plugin BIN=.cluster/everything" demo demo-down \
+	  "demo NODE=real" demo-down image-test e2e-node storm churn chaos mutants explore soak versions bench
+
 .PHONY: help
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } \

@@ -137,6 +137,8 @@ def ensure(tools: tuple[str, ...] = DEFAULT) -> None:
     bin_dir().mkdir(parents=True, exist_ok=True)
     with lock(bin_dir() / ".lock", "builds"):
         todo = missing(tools)
+        if derived := [tool for tool in todo if is_derived(tool)]:
+            versions.write_module(module_dir(derived[0]), packages("kubernetes"))
         for number, tool in enumerate(todo, start=1):
             build(tool, f"[{number}/{len(todo)}]")
 
@@ -150,8 +152,6 @@ def build(tool: str, place: str) -> None:
     fresh = bin_dir() / f".{tool}.new"
     log = bin_dir() / f"{tool}.build.log"
     wanted = stamp(tool)
-    if is_derived(tool):
-        versions.write_module(module_dir(tool), packages("kubernetes"))
     command = ["go", "build", "-trimpath", "-ldflags", ldflags(tool), "-o", str(fresh),
                TOOLS[tool].package]
     began = time.monotonic()

@@ -51,8 +51,8 @@ def asked_version() -> str:
 def bin_dir() -> Path:
     """The folder of the binaries, one for each version of Kubernetes. A second checkout can
     share one: a build takes minutes."""
-    return Path(os.environ.get("WARMPOOL_CLUSTER_BIN")
-                or STATE / asked_version() / "bin").absolute()
+    usual = STATE / asked_version() / "bin"
+    return Path(os.environ.get("WARMPOOL_CLUSTER_BIN") or usual).absolute()
 
 
 @dataclass(frozen=True)

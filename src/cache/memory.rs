@@ -17,7 +17,7 @@ const ACCEPTANCE_LIFETIME: SignedDuration = SignedDuration::from_secs(2);
 pub struct PoolMemory {
     /// The status write that is not known to be done.
     pub status_write: Option<ObjectWrite>,
-    /// When the status was written last.
+    /// When this process wrote the status last.
     pub status_written_at: Option<Timestamp>,
     /// What is known of the last request about the stored revisions.
     pub revision_request: RevisionProgress,
@@ -25,7 +25,7 @@ pub struct PoolMemory {
     pub accepted: Option<(i64, Timestamp)>,
     /// The last plan held creations back until the API server accepts the first.
     pub waits_for_first_pod: bool,
-    /// Failures in a row to bring up a sandbox, by revision.
+    /// Failures in a row to bring up a sandbox, by revision. A restarted operator reads them from the pool's status.
     pub warm_up_failures: BTreeMap<String, WarmUpFailures>,
     /// When claims took sandboxes of the pool.
     pub recent_claims: RecentClaims,

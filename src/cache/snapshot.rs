@@ -37,7 +37,7 @@ pub struct PoolSnapshot {
     pub revisions: Vec<Arc<Revision>>,
     /// The write of the pool's status that is not known to be done.
     pub status_write: Option<ObjectWrite>,
-    /// When the pool's status was written last.
+    /// When this process wrote the pool's status last; `None`: not yet.
     pub status_written_at: Option<Timestamp>,
     /// What is known of the last request about the pool's stored revisions.
     pub revision_request: RevisionProgress,
@@ -45,7 +45,7 @@ pub struct PoolSnapshot {
     pub creation: Creation,
     /// The API server has accepted a pod of the pool a moment ago.
     pub creation_proven: bool,
-    /// Warm-up failures in a row, by revision.
+    /// Warm-up failures in a row, by revision, as far as this process remembers them.
     pub failures: BTreeMap<String, WarmUpFailures>,
     /// When claims took sandboxes within the last seconds, oldest first.
     pub recent_claims: Vec<Timestamp>,

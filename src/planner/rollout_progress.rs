@@ -2,7 +2,6 @@
 
 use crate::api::conditions::{self, Statement, Truth, progressing};
 use crate::api::pool::UpdateStrategyType;
-use crate::cache::snapshot::WarmUpFailures;
 use crate::model::pool_error::PoolError;
 use crate::planner::claim_load;
 use crate::planner::desired_counts::Counts;
@@ -186,19 +185,10 @@ fn last_progress(draft: &Draft, counts: &Counts, complete: bool, at_partition: b
 
 /// A sentence on revisions whose sandboxes fail to come up.
 fn warm_up_failures(draft: &Draft) -> Option<String> {
-    let sentence = |(revision, failures): (&String, &WarmUpFailures)| {
-        let next = conditions::time_of_day(warm_up_backoff::resumes_at(failures));
-        let times = match failures.count {
-            1 => "once".to_string(),
-            count => format!("{count} times in a row"),
-        };
-        let reason = failures.not_running_reason.as_deref();
-        let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
-        format!(
-            "sandboxes of revision {revision} failed to become available {times}{reason}, they are tried again from {next} on"
-        )
-    };
-    let sentences: Vec<_> = draft.failures.iter().map(sentence).collect();
+    let failures = draft.failures.iter();
+    let sentences: Vec<_> = failures
+        .map(|(revision, failures)| warm_up_backoff::sentence(revision, failures))
+        .collect();
     (!sentences.is_empty()).then(|| sentences.join("; "))
 }
 

@@ -22,7 +22,7 @@ fn progressing(world: &World) -> (String, String, String) {
 
 /// Lets `seconds` pass. Sandboxes of revision `broken` never become Ready; with `dies` they fail at once.
 /// Returns the seconds at which sandboxes of `broken` were created.
-fn pass_with_broken(world: &mut World, seconds: usize, broken: &str, dies: bool) -> Vec<usize> {
+pub fn pass_with_broken(world: &mut World, seconds: usize, broken: &str, dies: bool) -> Vec<usize> {
     let mut creations = Vec::new();
     for second in 0..seconds {
         let plan = world.step();

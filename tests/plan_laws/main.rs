@@ -37,4 +37,5 @@ mod times;
 mod undone;
 mod wait_reasons;
 mod waits;
+mod warm_up_restarts;
 mod world;

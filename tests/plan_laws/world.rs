@@ -35,6 +35,8 @@ pub struct World {
     pub revisions: Vec<Arc<Revision>>,
     pub creation: Creation,
     pub failures: BTreeMap<String, WarmUpFailures>,
+    /// When this operator wrote the status last.
+    pub status_written_at: Option<Timestamp>,
     pub recent_claims: Vec<Timestamp>,
     /// The PodTemplate that the pool names, or why it cannot be used. `None` means an inline template.
     pub pod_template: Option<Result<Arc<Template>, PoolError>>,
@@ -60,6 +62,7 @@ impl World {
             revisions: Vec::new(),
             creation: Creation::Open,
             failures: BTreeMap::new(),
+            status_written_at: None,
             recent_claims: Vec::new(),
             pod_template: None,
             counter: 0,
@@ -199,7 +202,7 @@ impl World {
                 .collect(),
             revisions: self.revisions.clone(),
             status_write: None,
-            status_written_at: None,
+            status_written_at: self.status_written_at,
             pool: Arc::new(pool),
             creation: self.creation.clone(),
             creation_proven: false,
@@ -226,8 +229,19 @@ impl World {
         for action in &plan.actions {
             self.apply(action);
         }
-        self.status = serde_json::to_value(&plan.status).unwrap();
+        let status = serde_json::to_value(&plan.status).unwrap();
+        if status != self.status {
+            self.status_written_at = Some(self.now);
+        }
+        self.status = status;
         plan
+    }
+
+    /// Another operator process takes over. It knows only what is stored.
+    pub fn restart(&mut self) {
+        self.failures.clear();
+        self.recent_claims.clear();
+        self.status_written_at = None;
     }
 
     pub fn store(&mut self, plan: &Plan) {

@@ -5,6 +5,7 @@
 
 mod clock;
 mod failing_bindings;
+mod failing_sandboxes;
 mod gone;
 mod held_sandboxes;
 mod kept_defaults;

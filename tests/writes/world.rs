@@ -83,13 +83,39 @@ type Objects = Arc<Mutex<BTreeMap<Id, Value>>>;
 
 pub struct World {
     pub context: Context,
+    client: Client,
     log: Arc<Mutex<Vec<Asked>>>,
     objects: Objects,
+    queues: Queues,
+    /// When time alone changes a plan.
+    wakes: Vec<(ReconcileRequest, Timestamp)>,
+}
+
+/// What is to be reconciled.
+struct Queues {
     pools: UnboundedReceiver<Key>,
     claims: UnboundedReceiver<Key>,
     failed_writes: UnboundedReceiver<()>,
-    /// When time alone changes a plan.
-    wakes: Vec<(ReconcileRequest, Timestamp)>,
+}
+
+/// An operator that has just started, with an empty cache that counts as complete.
+fn operator(client: &Client) -> (Context, Queues) {
+    let shared = SharedCache::new(Inputs { now, seed: || 1 });
+    (0..KINDS).for_each(|_| shared.watch_synced());
+    let ((pools, pool_receiver), (claims, claim_receiver)) = (unbounded(), unbounded());
+    let (failed_writes, failure_receiver) = unbounded();
+    let to_reconcile = ReconcileSender {
+        pools,
+        claims,
+        failed_writes,
+    };
+    let executor = Executor::new(client.clone(), shared.clone(), to_reconcile, Metrics::default());
+    let queues = Queues {
+        pools: pool_receiver,
+        claims: claim_receiver,
+        failed_writes: failure_receiver,
+    };
+    (Context { shared, executor }, queues)
 }
 
 impl World {
@@ -109,26 +135,46 @@ impl World {
                 answer(&asked, reply, &objects).await
             }
         });
-        let shared = SharedCache::new(Inputs { now, seed: || 1 });
-        (0..KINDS).for_each(|_| shared.watch_synced());
-        let ((pools, pool_receiver), (claims, claim_receiver)) = (unbounded(), unbounded());
-        let (failed_writes, failure_receiver) = unbounded();
         let client = Client::new(Identify(Component::Controller).layer(service), "default");
-        let to_reconcile = ReconcileSender {
-            pools,
-            claims,
-            failed_writes,
-        };
-        let executor = Executor::new(client, shared.clone(), to_reconcile, Metrics::default());
+        let (context, queues) = operator(&client);
         Self {
-            context: Context { shared, executor },
+            context,
+            client,
             log,
             objects,
-            pools: pool_receiver,
-            claims: claim_receiver,
-            failed_writes: failure_receiver,
+            queues,
             wakes: Vec::new(),
         }
+    }
+
+    /// Another operator takes over. It lists what is stored, and reconciles it.
+    pub fn restart(&mut self) {
+        (self.context, self.queues) = operator(&self.client);
+        self.wakes.clear();
+        let objects = self.objects.lock().unwrap().clone();
+        let mut index = self.context.shared.lock();
+        for ((_, resource, _), object) in objects {
+            match resource.as_str() {
+                "pools" => drop(index.apply_pool(&serde_json::from_value(object).unwrap())),
+                "pods" => drop(index.apply_pod(&serde_json::from_value(object).unwrap())),
+                "controllerrevisions" => {
+                    index.apply_revision(&serde_json::from_value(object).unwrap());
+                }
+                "sandboxclaims" => {
+                    index.apply_claim(&serde_json::from_value(object).unwrap(), false, now());
+                }
+                _ => {}
+            }
+        }
+        drop(index);
+        self.reconcile_all();
+    }
+
+    /// The objects of a resource, as they are stored.
+    pub fn stored(&self, resource: &str) -> Vec<Value> {
+        let objects = self.objects.lock().unwrap();
+        let such = objects.iter().filter(|((_, of, _), _)| of == resource);
+        such.map(|(_, object)| object.clone()).collect()
     }
 
     /// The wall clock is set.
@@ -165,13 +211,13 @@ impl World {
         let end = Instant::now() + time;
         while Instant::now() < end {
             // Claims first: a reconcile of the pool must not hide a surplus write of the claim's reconcile.
-            while let Ok(key) = self.claims.try_recv() {
+            while let Ok(key) = self.queues.claims.try_recv() {
                 self.reconcile(&ReconcileRequest::Claim(key));
             }
-            while let Ok(()) = self.failed_writes.try_recv() {
+            while let Ok(()) = self.queues.failed_writes.try_recv() {
                 self.reconcile(&ReconcileRequest::FailedWrites);
             }
-            while let Ok(key) = self.pools.try_recv() {
+            while let Ok(key) = self.queues.pools.try_recv() {
                 self.reconcile(&ReconcileRequest::Pool(key));
             }
             let due = self.wakes.iter().filter(|(_, at)| *at <= now());

@@ -42,7 +42,7 @@ pub fn plan(snapshot: &PoolSnapshot) -> Plan {
         scale::run(&mut draft, surge);
     }
     let status = pool_status::run(&mut draft);
-    let write_status = pool_status::when_written(snapshot, &status);
+    let write_status = pool_status::when_written(&draft, &status);
     if let WriteStatus::At(at) = write_status {
         draft.wake(at);
     }

@@ -13,6 +13,7 @@ mod lost_answers;
 mod rejected_bindings;
 mod shutdown;
 mod signed;
+mod statuses;
 mod surplus;
 mod throttled;
 mod waiting_log;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Applies the mutants of mutants.toml one by one to a copy of the source and runs the suite named with each, and the random
-walks on those that survive it. Before that the same suites have to pass on the copy as it is.
+walks on those of the explorer that survive it. Before that the same suites have to pass on the copy as it is.
 
 Exit code 1 when one survives both, or is caught by another law than it is said to break. Arguments are parts of names: only
 those mutants are run. With --check nothing is built: the source only has to hold what they replace.
@@ -18,7 +18,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 COPY = ROOT / "target" / "mutants"
 PARTS = ["Cargo.toml", "Cargo.lock", "clippy.toml", "src", "tests", "benches"]
-BUILD = ["cargo", "test", "--locked", "--profile", "mutants", "--test", "explore"]
+BUILD = ["cargo", "test", "--locked", "--profile", "mutants", "--test"]
+EXPLORER = "explore"
 WALKS = "walks_through_larger_worlds"
 # The nearest worlds of a large scene. A mutant that needs more to be seen is left to the walks.
 ENVIRONMENT = {"EXPLORE_STATES": "30000", **os.environ}
@@ -60,16 +61,22 @@ def check(mutants):
     print(f"{len(mutants)} mutants can be made")
 
 
-def build(what):
-    built = subprocess.run([*BUILD, "--no-run"], cwd=COPY, capture_output=True, text=True)
+def target(mutant):
+    """The test target that is to catch the mutant."""
+    return mutant.get("test", EXPLORER)
+
+
+def build(what, test):
+    built = subprocess.run([*BUILD, test, "--no-run"], cwd=COPY, capture_output=True, text=True)
     if built.returncode != 0:
         sys.exit(f"{what} does not build:\n{built.stderr[-3000:]}")
 
 
-def breach(suite):
+def breach(test, suite):
     """The law that the suite sees broken and what it says of it, or None when it sees nothing."""
-    test = [*BUILD, "--", "--include-ignored", "--exact", f"suites::{suite}"]
-    run = subprocess.run(test, cwd=COPY, capture_output=True, text=True, env=ENVIRONMENT)
+    name = f"suites::{suite}" if test == EXPLORER else suite
+    command = [*BUILD, test, "--", "--include-ignored", "--exact", name]
+    run = subprocess.run(command, cwd=COPY, capture_output=True, text=True, env=ENVIRONMENT)
     if "running 1 test" not in run.stdout:
         sys.exit(f"there is no test {suite}:\n{run.stdout[-3000:]}{run.stderr[-3000:]}")
     if run.returncode == 0:
@@ -79,24 +86,27 @@ def breach(suite):
 
 
 def suites(mutant):
-    return dict.fromkeys([mutant["suite"], WALKS])
+    walks = [WALKS] if target(mutant) == EXPLORER else []
+    return dict.fromkeys([mutant["suite"], *walks])
 
 
 def pass_unmutated(mutants):
     """A suite that fails without any mutant would catch every one."""
     copy_source()
-    build("the operator as it is")
-    for suite in dict.fromkeys(suite for mutant in mutants for suite in suites(mutant)):
-        if said := breach(suite):
+    for test in dict.fromkeys(target(mutant) for mutant in mutants):
+        build("the operator as it is", test)
+    for test, suite in dict.fromkeys((target(mutant), suite) for mutant in mutants for suite in suites(mutant)):
+        if said := breach(test, suite):
             sys.exit(f"{suite} fails on the operator as it is, so it can judge no mutant: {': '.join(filter(None, said))}")
 
 
 def judge(mutant):
     """Whether the mutant was caught as it should be, and a sentence about it."""
-    build("the mutant")
+    test = target(mutant)
+    build("the mutant", test)
     laws = mutant["law"] if isinstance(mutant["law"], list) else [mutant["law"]]
     for suite in suites(mutant):
-        if said := breach(suite):
+        if said := breach(test, suite):
             law, what = said
             by = f"by {suite}: {law}: {what}" if law else f"by {suite}: {what}"
             if law in laws:

@@ -13,7 +13,7 @@ use warmpool::api::pool::UpdateStrategyType;
 use warmpool::model::Key;
 use warmpool::model::claim::Claim;
 use warmpool::model::pool_error::PoolError;
-use warmpool::model::sandbox::{Owner, PodPhase};
+use warmpool::model::sandbox::{Owner, PodPhase, Sandbox};
 use warmpool::planner::{Plan, PlanPhase, Step, plan};
 
 #[derive(Clone, Debug)]
@@ -90,8 +90,7 @@ fn capacity() -> impl Strategy<Value = serde_json::Value> {
 fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
     let spec = world.pool().spec;
     let mut touched = HashSet::new();
-    let (mut deleted_within_budget, mut deleted_by_recreate, mut deleted, mut created, mut restored) =
-        (0, 0, 0, 0, 0);
+    let (mut deleted_within_budget, mut deleted, mut created, mut restored) = (0, 0, 0, 0);
     let (mut served, mut bound) = (HashMap::new(), 0);
     for action in &plan.actions {
         match &action.step {
@@ -114,7 +113,6 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
                 let by_recreate =
                     spec.strategy == UpdateStrategyType::Recreate && action.phase == PlanPhase::Recreate;
                 deleted_within_budget += usize::from(available && !by_recreate);
-                deleted_by_recreate += usize::from(available && by_recreate);
             }
             Step::BindClaim { claim, sandbox } => {
                 prop_assert!(touched.insert(sandbox.uid.clone()), "I1: two writes on one pod");
@@ -206,21 +204,14 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
         world.pod_template.is_none() || deleted + created == 0,
         "a pool without its template creates and deletes nothing"
     );
-    let claimable = available
-        - plan
-            .actions
-            .iter()
-            .filter(|a| a.phase == PlanPhase::Eviction)
-            .count()
-            .min(available);
+    let is_claimable = |sandbox: &&Sandbox| {
+        let available_at = sandbox.available_at(&spec.availability_rule);
+        !sandbox.evict && available_at.is_some_and(|at| at <= world.now)
+    };
+    let left = world.unclaimed().filter(is_claimable).count() - bound;
     prop_assert!(
-        unserved == 0
-            || bound
-                + world.unclaimed().filter(|s| s.evict).count()
-                + deleted_within_budget
-                + deleted_by_recreate
-                >= claimable,
-        "I7: {unserved} claims wait and {claimable} sandboxes are available"
+        unserved == 0 || left == 0,
+        "I7: {unserved} claims wait and {left} sandboxes are available and not given to them"
     );
     Ok(())
 }
@@ -243,7 +234,7 @@ fn nth<T: Clone>(items: impl Iterator<Item = T>, n: usize) -> Option<T> {
 
 fn apply_event(world: &mut World, event: &Event, number: usize) -> Result<(), TestCaseError> {
     let unclaimed = |world: &World, n| nth(world.unclaimed().map(|s| s.key.name.clone()), n);
-    let change = |world: &mut World, n: usize, edit: fn(&mut warmpool::model::sandbox::Sandbox)| {
+    let change = |world: &mut World, n: usize, edit: fn(&mut Sandbox)| {
         if let Some(sandbox) = unclaimed(world, n).and_then(|name| world.sandboxes.get_mut(&name)) {
             edit(sandbox);
             sandbox.resource_version.push('0');

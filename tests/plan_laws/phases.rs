@@ -194,11 +194,19 @@ fn broken_old_sandboxes_are_not_all_replaced_at_once() {
     let mut world = World::new(10, json!({"updateStrategy": {"maxUnavailable": 2}}));
     world.step();
     world.set_image("image:2");
-    for _ in 0..6 {
-        world.step();
-        world.pass_second(|_| false);
-        assert!(world.unclaimed().filter(|s| s.revision == world.update()).count() <= 2);
-    }
+    let updated: Vec<_> = (0..6)
+        .map(|_| {
+            world.step();
+            world.pass_second(|_| false);
+            let update = world.update();
+            world.unclaimed().filter(|s| s.revision == update).count()
+        })
+        .collect();
+    assert_eq!(
+        updated,
+        [0, 2, 2, 2, 2, 2],
+        "as many as may be unavailable are replaced, and no more before one of them is available"
+    );
 }
 
 #[test]

@@ -85,7 +85,7 @@ impl Cluster {
     }
 
     /// The requests that match. Only lines with `word` are parsed, because the log is long.
-    fn recorded(&self, word: &str, matches: impl Fn(&Recorded) -> bool) -> Result<Vec<Recorded>, String> {
+    pub fn recorded(&self, word: &str, matches: impl Fn(&Recorded) -> bool) -> Result<Vec<Recorded>, String> {
         let log = fs::read_to_string(self.dir.join("audit.log")).map_err(|e| format!("audit.log: {e}"))?;
         let lines = log.lines().filter(|line| line.contains(word));
         let entries = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());

@@ -66,8 +66,10 @@ const FILES: &[(&str, Check)] = named![
         every_object_of_the_schema_refuses_what_it_does_not_know,
         chart_and_image_carry_the_version_of_the_binary,
         the_chart_logs_what_the_binary_logs_by_itself,
+        a_function_is_known_by_its_whole_name,
         every_right_of_the_roles_is_told_with_the_function_that_needs_it,
     },
+    plane::{ a_forbidden_request_is_found_in_any_namespace },
 ];
 
 /// They run Helm and kubectl without a cluster.

@@ -196,16 +196,9 @@ impl Plane {
         })
     }
 
-    /// Fails where the operator was refused anything.
+    /// Fails where the operator was refused any write, in whatever namespace. What it may not read is in its log.
     pub fn nothing_was_forbidden(&self) -> Result<(), String> {
-        for namespace in [SYSTEM, TEAM] {
-            let audit = self.cluster.audit(namespace)?;
-            let account = format!("system:serviceaccount:{SYSTEM}:");
-            if let Some(denied) = audit.iter().find(|w| w.user.starts_with(&account) && w.forbidden) {
-                return Err(format!("the chart's roles do not allow {denied:?}"));
-            }
-        }
-        Ok(())
+        nothing_was_forbidden_in(&self.cluster)
     }
 
     /// Takes away whatever an earlier story has left.
@@ -223,6 +216,47 @@ impl Plane {
             || "the CRDs are still there".into(),
         )
     }
+}
+
+fn nothing_was_forbidden_in(cluster: &Cluster) -> Result<(), String> {
+    let accounts = format!("system:serviceaccount:{SYSTEM}:");
+    let denied = cluster.recorded(&accounts, |request| {
+        request.user.starts_with(&accounts) && request.forbidden
+    })?;
+    ensure(denied.is_empty(), || {
+        format!("the chart's roles do not allow {denied:?}")
+    })
+}
+
+pub fn a_forbidden_request_is_found_in_any_namespace() -> Result<(), String> {
+    let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
+    let cluster = Cluster {
+        dir: folder.path().to_path_buf(),
+    };
+    let line = |account: &str, namespace: &str, decision: &str| {
+        json!({
+            "requestReceivedTimestamp": "2026-01-31T12:00:00.000000Z", "verb": "patch",
+            "user": {"username": format!("system:serviceaccount:{account}")},
+            "objectRef": {"resource": "pods", "namespace": namespace, "name": "python-1"},
+            "annotations": {"authorization.k8s.io/decision": decision},
+        })
+    };
+    for (account, namespace, decision, accepted) in [
+        ("warmpool-system:warmpool", SYSTEM, "forbid", false),
+        ("warmpool-system:warmpool", TEAM, "forbid", false),
+        ("warmpool-system:warmpool", "elsewhere", "forbid", false),
+        // A request for an object of the whole cluster.
+        ("warmpool-system:warmpool", "", "forbid", false),
+        ("warmpool-system:warmpool", "elsewhere", "allow", true),
+        ("team:warmpool", "elsewhere", "forbid", true),
+    ] {
+        let line = line(account, namespace, decision);
+        std::fs::write(cluster.dir.join("audit.log"), format!("{line}\n")).map_err(|e| e.to_string())?;
+        ensure(nothing_was_forbidden_in(&cluster).is_ok() == accepted, || {
+            format!("accepted: {}: {line}", !accepted)
+        })?;
+    }
+    Ok(())
 }
 
 fn free_port() -> Result<u16, String> {

@@ -147,7 +147,7 @@ impl Operator {
     /// Waits until its log has `words`.
     pub fn says(&self, words: &str, seconds: u64) -> Result<(), String> {
         wait::until(&format!("the operator said {words:?}"), seconds, || {
-            wait::ensure(self.text().contains(words), || self.tail())
+            wait::ensure(self.text()?.contains(words), || self.tail())
         })
     }
 
@@ -165,7 +165,7 @@ impl Operator {
 
     /// Its log must show no panic, and no request that its own role does not allow.
     pub fn is_clean(&self) -> Result<(), String> {
-        let log = self.text();
+        let log = self.text()?;
         let denied = |line: &str| line.contains("the operator may not ") && !self.server_restarts;
         let bad = |line: &&str| line.contains("panicked at") || denied(line);
         match log.lines().find(bad) {
@@ -174,13 +174,14 @@ impl Operator {
         }
     }
 
-    pub fn text(&self) -> String {
-        fs::read_to_string(&self.log).unwrap_or_default()
+    /// What it has logged so far.
+    pub fn text(&self) -> Result<String, String> {
+        fs::read_to_string(&self.log).map_err(|e| format!("{}: {e}", self.log.display()))
     }
 
-    /// The end of its log.
+    /// The end of its log, for a message.
     pub fn tail(&self) -> String {
-        tail(&self.text(), 30)
+        self.text().map_or_else(|error| error, |text| tail(&text, 30))
     }
 }
 

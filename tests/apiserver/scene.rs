@@ -237,6 +237,12 @@ impl Scene {
         self.get(PODS, name)
     }
 
+    /// The API server says that there is no such pod: no other failure counts.
+    pub fn expect_no_pod(&self, name: &str) -> Result<(), String> {
+        let pod = self.lab.api.get(PODS, &self.namespace, name)?;
+        wait::ensure(pod.is_none(), || format!("pod {name} is still there"))
+    }
+
     fn get(&self, resource: Resource, name: &str) -> Result<Value, String> {
         self.lab
             .api

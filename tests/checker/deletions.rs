@@ -1,7 +1,7 @@
 //! Checks that a deletion counts for the user whose request came first.
 
 use crate::check::Rules;
-use crate::check::deletions::{Deletion, deleted_by_others};
+use crate::check::deletions::{Deletion, deleted_by_others, not_deleted};
 use crate::history::{History, Pod, bound_once, text};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
@@ -42,6 +42,14 @@ fn a_deletion_counts_for_the_user_who_requested_it_first() {
     );
     let user = by(false, 45);
     assert_eq!(judged(&lost(), &[operator, user, kubelet]), "");
+}
+
+#[test]
+fn a_pod_that_stays_or_is_about_to_go_is_not_deleted() {
+    let names = ["w1", "w2", "w3"].map(String::from);
+    let history = lost().pod(&Pod::warm("w2")).pod(&Pod::warm("w2").terminating());
+    assert_eq!(not_deleted(&history.events, &names), ["w2", "w3"]);
+    assert_eq!(not_deleted(&history.events, &names[..1]), [""; 0]);
 }
 
 #[test]

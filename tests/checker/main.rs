@@ -24,4 +24,5 @@ mod hooks;
 mod order;
 mod revisions;
 mod wait_reason;
+mod warm_reports;
 mod work_conservation;

@@ -34,6 +34,14 @@ pub fn deleted_by_others(events: &[Event], deletions: &[Deletion]) -> BTreeSet<S
     by_others.map(|(uid, _)| uid.to_string()).collect()
 }
 
+/// The pods of these names that the history does not show going.
+pub fn not_deleted<'a>(events: &[Event], names: &'a [String]) -> Vec<&'a str> {
+    let is_pod = |event: &&Event| event.kind == Kind::Pod && event.change == Change::Deleted;
+    let gone: BTreeSet<&str> = events.iter().filter(is_pod).map(Event::name).collect();
+    let names = names.iter().map(String::as_str);
+    names.filter(|name| !gone.contains(name)).collect()
+}
+
 /// Distinguishes a pod from others of the same name.
 struct Life<'a> {
     name: &'a str,

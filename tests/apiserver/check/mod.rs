@@ -13,6 +13,7 @@ mod hooks;
 mod order;
 mod wait_reason;
 pub mod waits;
+pub mod warm_reports;
 mod work_conservation;
 pub mod world;
 

@@ -16,14 +16,17 @@ fn refused_creations(scene: &Scene) -> Result<Vec<Recorded>, String> {
     scene.writes(|w| w.verb == "create" && w.resource == "pods" && w.code >= 400)
 }
 
-/// Rejections must come at the pace of the backoff. Pauses of 1, 2, 4 and 8 s allow a few rounds, each of as many
-/// creations as were in flight together.
+/// Rejections must come at the pace of the backoff. Pauses of 1, 2, 4 and 8 s make one round at least and a few at most, each
+/// of as many creations as were in flight together.
 fn retries_patiently(scene: &Scene, together: usize) -> Result<(), String> {
     let before = refused_creations(scene)?.len();
+    let more = || Ok::<_, String>(refused_creations(scene)?.len().saturating_sub(before));
     wait::throughout("refused creations are few", 7, || {
-        let count = refused_creations(scene)?.len() - before;
+        let count = more()?;
         wait::ensure(count <= 4 * together, || format!("{count} more were refused"))
-    })
+    })?;
+    let count = more()?;
+    wait::ensure(count > 0, || "no pod was tried again within 7 s".into())
 }
 
 fn failure_is_gone(scene: &Scene, name: &str) -> Result<(), String> {

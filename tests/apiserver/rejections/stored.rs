@@ -104,7 +104,7 @@ fn others_are_served(scene: &Scene, round: &str) -> Result<(), String> {
 fn is_mentioned(scene: &Scene, operator: &Operator, name: &str) -> Result<(), String> {
     let full = format!("{}/{name}", scene.namespace);
     wait::until(&format!("the log warned of {name}"), 30, || {
-        let log = operator.text();
+        let log = operator.text()?;
         let warned = log
             .lines()
             .any(|l| l.contains(&full) && (l.contains("WARN") || l.contains("ERROR")));

@@ -2,6 +2,7 @@
 
 use super::sandbox;
 use crate::api::{Api, CLAIMS, NAMESPACES, PODS, POOLS};
+use crate::check::deletions::not_deleted;
 use crate::check::{Rules, Verdict};
 use crate::history::Watcher;
 use crate::objects::{claim, pool};
@@ -63,6 +64,11 @@ fn committed(scene: &Scene, deed: Violation) -> Result<Verdict, String> {
         wait::ensure(going.is_none(), || format!("{going:?}"))
     })?;
     let events = watcher.finish()?;
+    let all = [&[held], &warm[..]].concat();
+    let spared = not_deleted(&events, &all);
+    wait::ensure(spared.is_empty() && all.len() > 1, || {
+        format!("of {all:?}, {spared:?} were not deleted, so there is nothing to judge")
+    })?;
     let verdict = judge(cluster, elsewhere, &events, &mut Rules::default());
     api.delete(NAMESPACES, "", elsewhere)?;
     verdict

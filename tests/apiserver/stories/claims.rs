@@ -122,7 +122,7 @@ pub fn a_released_claim_takes_its_sandbox_along(scene: &Scene) -> Result<(), Str
     let (pod, _) = sandbox(&scene.claim("run-1")?);
     scene.delete_claim("run-1")?;
     wait_until_at_rest(scene, 30)?;
-    wait::ensure(scene.pod(&pod).is_err(), || format!("{pod} outlived its claim"))?;
+    scene.expect_no_pod(&pod)?;
     wait::ensure(scene.pods()?.len() == 5, || {
         "two claimed and three warm should be five".into()
     })?;

@@ -34,7 +34,7 @@ fn leader_and_standby(scene: &Scene) -> Result<(Operator, Operator), String> {
     standby.says("standing by", 30)?;
     scene.create_pool(&pool("python", 20, &json!({})))?;
     wait_until_at_rest(scene, 60)?;
-    wait::ensure(!standby.text().contains("created"), || {
+    wait::ensure(!standby.text()?.contains("created"), || {
         format!("it stands by and works:\n{}", standby.tail())
     })?;
     Ok((leader, standby))

@@ -6,13 +6,13 @@ use super::burst;
 use super::crashes::expect_two_operators;
 use super::storm::Dice;
 use crate::api::CLAIMS;
-use crate::check::event::{Event, Kind, is_ready, items, text};
+use crate::check::event::{Event, Kind, items, text};
+use crate::check::warm_reports;
 use crate::cluster_state::{ClusterState, wait_until_at_rest};
 use crate::objects::{claim, pool, sim, with};
 use crate::operator::Operator;
 use crate::scene::Scene;
 use crate::wait;
-use jiff::SignedDuration;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::thread::{scope, sleep};
@@ -81,59 +81,6 @@ fn each_served_once(events: &[Event]) -> Result<BTreeMap<String, String>, String
     Ok(claims)
 }
 
-/// A claim, as its events describe it.
-struct Service {
-    name: String,
-    /// Its sandbox was available before it came.
-    was_warm: bool,
-    /// The two watches saw the events at almost the same time, so their order is unknown.
-    is_close: bool,
-    says_warm: bool,
-}
-
-fn services(events: &[Event], pod_of_claim: &BTreeMap<String, String>) -> Vec<Service> {
-    let mut available: BTreeMap<&str, &Event> = BTreeMap::new();
-    let mut came: BTreeMap<&str, &Event> = BTreeMap::new();
-    let mut last: BTreeMap<&str, &Event> = BTreeMap::new();
-    for event in events {
-        match event.kind {
-            Kind::Pod if is_ready(&event.object) => _ = available.entry(event.uid()).or_insert(event),
-            Kind::Claim => {
-                came.entry(event.uid()).or_insert(event);
-                last.insert(event.uid(), event);
-            }
-            _ => {}
-        }
-    }
-    let service = |(uid, event): (&&str, &&Event)| {
-        let came = came.get(uid).unwrap_or(event);
-        let since = pod_of_claim.get(*uid).and_then(|pod| available.get(pod.as_str()));
-        let apart = since.map(|since| since.at.duration_since(came.at).abs());
-        Service {
-            name: event.name().into(),
-            was_warm: since.is_some_and(|since| since.rv < came.rv),
-            is_close: apart.is_some_and(|apart| apart < SignedDuration::from_secs(2)),
-            says_warm: event.object["status"]["sandboxes"][0]["warm"] == true,
-        }
-    };
-    last.iter().map(service).collect()
-}
-
-/// All warm sandboxes are claimed, and only their claims report a warm sandbox. A claim served meanwhile may get a
-/// sandbox that has warmed up since; the checker verifies the order of service.
-fn warm_sandboxes_are_claimed_and_reported(services: &[Service], warm: i64) -> Result<(), String> {
-    // A claim may be stored long after its creation time, and rightly take a sandbox that warmed up meanwhile.
-    let count = services.iter().filter(|s| s.was_warm).count();
-    wait::ensure(i64::try_from(count).is_ok_and(|count| count >= warm), || {
-        format!("{count} of {warm} warm sandboxes went to claims that came when they were there")
-    })?;
-    let wrong = services.iter().find(|s| s.was_warm != s.says_warm && !s.is_close);
-    wait::ensure(wrong.is_none(), || {
-        let name = wrong.map_or("", |s| &s.name);
-        format!("claim {name} says of its sandbox that it was warm where it was not, or the other way round")
-    })
-}
-
 pub fn a_burst_is_served_in_order_and_each_claim_once(scene: &Scene) -> Result<(), String> {
     let size = scene.sized(size(40, 120), size(300, 1000));
     let operator = scene.lab.start_operator()?;
@@ -142,7 +89,7 @@ pub fn a_burst_is_served_in_order_and_each_claim_once(scene: &Scene) -> Result<(
     end(scene, size, [operator])?;
     let events = scene.history();
     let pod_of_claim = each_served_once(&events)?;
-    warm_sandboxes_are_claimed_and_reported(&services(&events, &pod_of_claim), size.warm)
+    warm_reports::judge(&events, &pod_of_claim, size.warm)
 }
 
 pub fn a_burst_is_served_while_the_operator_is_killed_again_and_again(scene: &Scene) -> Result<(), String> {

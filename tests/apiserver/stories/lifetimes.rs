@@ -68,8 +68,13 @@ pub fn the_lifetime_of_a_bound_claim_may_be_changed_and_nothing_else(scene: &Sce
         json!({"poolRef": {"name": "other"}}),
         json!({"onSandboxLost": "Replace"}),
     ] {
-        let refused = patch(scene, "run", &forbidden);
-        wait::ensure(refused.is_err(), || format!("{forbidden} was accepted"))?;
+        let answer = scene
+            .lab
+            .api
+            .merge(CLAIMS, &scene.namespace, "run", &json!({ "spec": forbidden }));
+        let refused = answer.as_ref().err();
+        let right = refused.is_some_and(|error| error.code == 422 && error.message.contains("immutable"));
+        wait::ensure(right, || format!("{forbidden} was answered with {answer:?}"))?;
     }
     let soon = Timestamp::now() + SignedDuration::from_secs(2);
     patch(

@@ -73,8 +73,8 @@ pub fn the_log_has_a_line_for_each_change_and_none_at_rest(scene: &Scene) -> Res
     in_phase(scene, "hasty", "Failed", 30)?;
     scene.roll_to("python", NEW_IMAGE)?;
     wait_until_at_rest(scene, 60)?;
-    every_change_is_logged(scene, &lines(&operator.text())?)?;
-    let logged = || Ok::<_, String>(not_of_others(scene, lines(&operator.text())?));
+    every_change_is_logged(scene, &lines(&operator.text()?)?)?;
+    let logged = || Ok::<_, String>(not_of_others(scene, lines(&operator.text()?)?));
     wait::until("nothing was logged for three seconds", 60, || {
         let before = logged()?;
         wait::throughout("nothing is logged", 3, || {
@@ -86,7 +86,7 @@ pub fn the_log_has_a_line_for_each_change_and_none_at_rest(scene: &Scene) -> Res
         wait::ensure(logged()? == before, || operator.tail())
     })?;
     rejection_is_logged(scene, &operator)?;
-    wait::ensure(!operator.text().contains(SECRET), || {
+    wait::ensure(!operator.text()?.contains(SECRET), || {
         "the log has the value of an environment variable".to_string()
     })?;
     operator.stop()
@@ -103,7 +103,7 @@ pub fn a_burst_of_claims_that_wait_is_logged_in_few_lines(scene: &Scene) -> Resu
     scene.create_pool(&pool("python", 0, &sim(&[("ready-after", "2s")])))?;
     wait_until_at_rest(scene, 60)?;
     all_bound(scene, &burst(scene, "run", CLAIMS, "python", &json!({}))?)?;
-    let lines = not_of_others(scene, lines(&operator.text())?);
+    let lines = not_of_others(scene, lines(&operator.text()?)?);
     let said = |start: &'static str| {
         lines
             .iter()
@@ -135,7 +135,7 @@ fn rejection_is_logged(scene: &Scene, operator: &Operator) -> Result<(), String>
     scene.create_pool(&pool("refused", 1, &json!({})))?;
     let refused = json!({"message": "a pod could not be created", "level": "WARN"});
     wait::until("the refusal was logged", 60, || {
-        let lines = lines(&operator.text())?;
+        let lines = lines(&operator.text()?)?;
         let logged =
             with_values(&lines, &refused).any(|line| text(line, "/error").contains("exceeded quota"));
         wait::ensure(logged, || operator.tail())

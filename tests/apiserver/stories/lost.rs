@@ -51,10 +51,7 @@ pub fn a_claimed_sandbox_that_fails_is_lost(scene: &Scene) -> Result<(), String>
         scene.lab.api.merge(PODS, &scene.namespace, pod, &fails)?;
     }
     one_ends_and_one_goes_on(scene, &lost, 30)?;
-    let gone = scene.pod(&lost[1]);
-    wait::ensure(gone.is_err(), || {
-        format!("{} was replaced, and is still there", lost[1])
-    })
+    scene.expect_no_pod(&lost[1])
 }
 
 /// A node that takes pods of this story alone.

@@ -24,7 +24,8 @@ const RUNBOOK: &str = "docs/runbook.md";
 pub(super) fn served(operator: &Operator, flag: &str) -> Result<String, String> {
     let words = format!("serving --{flag}");
     wait::until("the operator served it", 30, || {
-        http::address_after(&operator.text(), &words).ok_or_else(|| operator.text())
+        let text = operator.text()?;
+        http::address_after(&text, &words).ok_or(text)
     })
 }
 

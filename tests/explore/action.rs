@@ -17,6 +17,8 @@ pub enum Action {
     Reconcile(usize, Due),
     /// The API server serves a request: operator, request in flight.
     Serve(usize, usize),
+    /// A policy of the API server rejects a binding: operator, request in flight.
+    Reject(usize, usize),
     /// The answer arrives.
     Answer(usize, usize),
     /// The connection breaks: the request or its answer is lost.

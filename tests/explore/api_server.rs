@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use warmpool::cache::synced_cache::KINDS;
 
 /// Versions start here, so that a number of ten digits is a version and nothing else.
 const FIRST_VERSION: u64 = 1_000_000_000;
@@ -17,10 +18,17 @@ pub enum Kind {
     Claims,
     Pods,
     Revisions,
+    Templates,
 }
 
 impl Kind {
-    pub const ALL: [Self; 4] = [Self::Pools, Self::Claims, Self::Pods, Self::Revisions];
+    pub const ALL: [Self; KINDS] = [
+        Self::Pools,
+        Self::Claims,
+        Self::Pods,
+        Self::Revisions,
+        Self::Templates,
+    ];
 
     pub fn of(plural: &str) -> Option<Self> {
         match plural {
@@ -28,6 +36,7 @@ impl Kind {
             "sandboxclaims" => Some(Self::Claims),
             "pods" => Some(Self::Pods),
             "controllerrevisions" => Some(Self::Revisions),
+            "podtemplates" => Some(Self::Templates),
             _ => None,
         }
     }
@@ -49,6 +58,8 @@ pub struct ApiServer {
     uids: u64,
     /// A quota has no room for another pod.
     pub quota: bool,
+    /// A policy forbids the request at hand.
+    pub rejects: bool,
     /// No pod has a node before it runs.
     pub nodeless: bool,
     /// Pools and claims stay for a while when they are deleted.
@@ -64,6 +75,7 @@ impl Default for ApiServer {
             version: FIRST_VERSION,
             uids: 0,
             quota: false,
+            rejects: false,
             nodeless: false,
             lingering: false,
             news: Vec::new(),
@@ -109,6 +121,7 @@ impl ApiServer {
     pub fn serve(&mut self, request: &HttpRequest, now: &str) -> HttpAnswer {
         let stored = self.get(request.kind, &request.name).cloned();
         match (request.verb, stored) {
+            (_, Some(_)) if self.rejects => HttpAnswer::refusal(403, "Forbidden"),
             // A quota decides before the name does.
             (Verb::Create, _) if request.kind == Kind::Pods && self.quota => {
                 HttpAnswer::refusal(403, "Forbidden")
@@ -200,7 +213,7 @@ impl ApiServer {
         let stays = |object: &Arc<Object>| match kind {
             Kind::Pods => !self.nodeless || object.phase() != "Pending",
             Kind::Pools | Kind::Claims => self.lingering,
-            Kind::Revisions => false,
+            Kind::Revisions | Kind::Templates => false,
         };
         match self.get(kind, &name).filter(|object| stays(object)) {
             Some(object) if object.terminating() => {}

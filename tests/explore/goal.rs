@@ -1,6 +1,6 @@
 //! What holds in a world at rest (I7, I8 and I9).
 
-use crate::api_server::Kind;
+use crate::api_server::{ApiServer, Kind};
 use crate::bounds::Bounds;
 use crate::claims;
 use crate::laws::{Breach, available, breach, claimed, held, pods_of};
@@ -138,6 +138,9 @@ pub fn accepts(claim: &Object, pool: &Object) -> bool {
 /// Nothing forbids `pool` to make what `claim` needs.
 fn may_make_one(state: &State, pool: &Object, claim: &Object) -> bool {
     let waits_for_rollout = claim.at("/spec/revisionPolicy") == "Latest" && is_paused(pool);
+    if update_image(&state.api_server, pool).is_none() {
+        return false;
+    }
     let has_room = max_total(pool).is_none_or(|most| claim.wanted() <= most && !is_at(state, pool, most));
     has_room && !waits_for_rollout
 }
@@ -179,9 +182,11 @@ fn may_be_served(state: &State, claim: &Object) -> bool {
 /// As many sandboxes of `pool` are available as `claim` misses.
 fn has_enough(state: &State, pool: &Object, claim: &Object) -> bool {
     let latest = claim.at("/spec/revisionPolicy") == "Latest";
-    let update = image(pool, "/spec/template/spec");
+    let update = update_image(&state.api_server, pool);
     let suits = |pod: &&Arc<Object>| {
-        available(pod) && !pod.is_to_be_evicted() && (!latest || image(pod, "/spec") == update)
+        available(pod)
+            && !pod.is_to_be_evicted()
+            && (!latest || update.as_ref() == Some(&image(pod, "/spec")))
     };
     let missing = claim.wanted() - held(&state.api_server, claim.uid()).count().min(claim.wanted());
     pods_of(&state.api_server, pool).filter(suits).count() >= missing
@@ -199,7 +204,36 @@ pub fn image(object: &Object, path: &str) -> String {
     object.at(&format!("{path}/containers/0/image")).to_string()
 }
 
+/// The image of a pool's template; `None` while the PodTemplate that it names is missing.
+fn update_image(api_server: &ApiServer, pool: &Object) -> Option<String> {
+    match pool.at("/spec/templateRef/name") {
+        "" => Some(image(pool, "/spec/template/spec")),
+        name => api_server
+            .get(Kind::Templates, name)
+            .map(|template| image(template, "/template/spec")),
+    }
+}
+
+/// A pool without its PodTemplate stays as it is, and says why.
+fn says_template_not_found(pool: &Object) -> Result<(), Breach> {
+    let conditions = pool.value["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    if conditions.any(|condition| condition["reason"] == "TemplateNotFound") {
+        return Ok(());
+    }
+    breach(
+        "I10",
+        format!(
+            "at rest pool {} does not say that its template is missing",
+            pool.name()
+        ),
+    )
+}
+
 fn pool_is_full(state: &State, pool: &Object) -> Result<(), Breach> {
+    let Some(update) = update_image(&state.api_server, pool) else {
+        return says_template_not_found(pool);
+    };
     let (with_claims, idle): (Vec<_>, Vec<_>) =
         pods_of(&state.api_server, pool).partition(|pod| claimed(pod));
     let for_total = pool
@@ -222,7 +256,7 @@ fn pool_is_full(state: &State, pool: &Object) -> Result<(), Breach> {
     let beside = bounds.replicas + waiting + 1 + with_claims.len();
     let surges = unavailable == 0 && !bounds.both_zero && bounds.total.is_some_and(|most| beside > most);
     if !surges {
-        nothing_is_left_over(pool, &idle)?;
+        nothing_is_left_over(pool, &update, &idle)?;
     }
     if waiting > 0 && bounds.total.is_some_and(|most| is_at(state, pool, most)) {
         return Ok(());
@@ -242,8 +276,7 @@ fn pool_is_full(state: &State, pool: &Object) -> Result<(), Breach> {
 }
 
 /// No unclaimed sandbox is there that was to be replaced.
-fn nothing_is_left_over(pool: &Object, idle: &[&Arc<Object>]) -> Result<(), Breach> {
-    let update = image(pool, "/spec/template/spec");
+fn nothing_is_left_over(pool: &Object, update: &str, idle: &[&Arc<Object>]) -> Result<(), Breach> {
     let rolls = pool.at("/spec/updateStrategy/type") != "OnReplenish" && !is_paused(pool);
     let old = idle.iter().filter(|pod| image(pod, "/spec") != update).count();
     if rolls && old > pool.number("/spec/updateStrategy/partition") {

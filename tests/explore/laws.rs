@@ -18,6 +18,7 @@ use warmpool::model::Key;
 use warmpool::model::claim::Claim;
 use warmpool::model::request::{PodChange, Request};
 use warmpool::model::retry::{NextWrite, Purpose};
+use warmpool::planner::pool_snapshot;
 
 /// A law that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +78,12 @@ pub fn held<'a>(api_server: &'a ApiServer, claim: &str) -> impl Iterator<Item = 
 pub fn planned(scene: &Scene, operator: &Operator, sent: &[Request], now: Timestamp) -> Result<(), Breach> {
     let index = &operator.index;
     let place = |claim: &Claim| (-claim.resolved_spec(None).priority, claim.created, claim.sequence);
+    let pauses_after_rejection = |claim: &Claim| {
+        let pool = claim.named_pool();
+        let view = pool.and_then(|pool| pool_snapshot(index, &pool, now, 0));
+        let mut waiting = view.into_iter().flat_map(|view| view.claims);
+        waiting.any(|waiting| waiting.claim.uid == claim.uid && waiting.retry_at.is_some())
+    };
     let waits = |claim: &Claim| {
         let picky = claim.resolved_spec(None).revision_policy == RevisionPolicy::Latest;
         let coming = index.expectations.bound_to(&claim.uid);
@@ -110,7 +117,7 @@ pub fn planned(scene: &Scene, operator: &Operator, sent: &[Request], now: Timest
         let pool = Some(pool.key.clone());
         let passed = claims
             .filter(|c| waits(c) && !fails(c) && c.named_pool() == pool)
-            .find(|c| place(c) < place(bound));
+            .find(|c| place(c) < place(bound) && !pauses_after_rejection(c));
         if let Some(passed) = passed {
             let (older, younger) = (&passed.key.name, &bound.key.name);
             return breach(
@@ -158,6 +165,12 @@ pub fn alone(state: &State) -> bool {
     state.scene.operators == 1 && !state.ghost.late
 }
 
+/// The pool had an error when the operator decided: nothing is made for it, and no unclaimed sandbox taken away.
+fn is_frozen(decision: Option<&Decision>, pool: &str) -> bool {
+    let known = decision.and_then(|decision| decision.known.pool(&Key::new("default", pool)));
+    known.is_some_and(|pool| pool.error.is_some())
+}
+
 fn creation(state: &State, made: &Object, decision: Option<&Decision>) -> Result<(), Breach> {
     let key = Key::new("default", made.pool());
     if decision
@@ -168,6 +181,13 @@ fn creation(state: &State, made: &Object, decision: Option<&Decision>) -> Result
         return breach(
             "end",
             format!("pod {name} is made for pool {pool}, which is being deleted"),
+        );
+    }
+    if is_frozen(decision, made.pool()) {
+        let (name, pool) = (made.name(), made.pool());
+        return breach(
+            "I10",
+            format!("pod {name} is made for pool {pool}, whose template is missing"),
         );
     }
     let (scene, api_server) = (state.scene, &state.api_server);
@@ -232,6 +252,12 @@ fn pod_write(
         return breach(
             "hook",
             format!("pod {name} is deleted although its preDelete handler is on it"),
+        );
+    }
+    if goes && !claimed(before) && is_frozen(decision, before.pool()) {
+        return breach(
+            "I10",
+            format!("pod {name} is deleted for a pool whose template is missing"),
         );
     }
     let leaves = (goes || before.state() != pod.state()) && available(before);

@@ -14,14 +14,14 @@ use warmpool::cache::reconcile_request::ReconcileRequest;
 use warmpool::cache::request_limits::Sent;
 use warmpool::cache::snapshot::{RevisionProgress, SandboxRead};
 use warmpool::cache::stale_answers::WatchProgress;
-use warmpool::cache::synced_cache::{KINDS, is_complete};
+use warmpool::cache::synced_cache::is_complete;
 use warmpool::cache::watch::{Indexed, take_over_list};
 use warmpool::controllers::commit::Committed;
 use warmpool::controllers::{claim, failed_writes, pool};
 use warmpool::model::Key;
-use warmpool::model::request::{Outcome, Request, RevisionStep};
+use warmpool::model::request::{Outcome, PodChange, Request, RevisionStep};
 use warmpool::model::retry::ObjectWrite;
-use warmpool::model::stored::{StoredClaim, StoredPod, StoredPool, StoredRevision};
+use warmpool::model::stored::{StoredClaim, StoredPod, StoredPodTemplate, StoredPool, StoredRevision};
 use warmpool::telemetry::metrics::Metrics;
 
 thread_local! {
@@ -81,6 +81,11 @@ pub fn is_read(request: &Request) -> bool {
     }
 }
 
+/// The request binds a pod to a claim.
+pub fn binds(request: &Request) -> bool {
+    matches!(request, Request::WritePod(write) if matches!(write.change, PodChange::Bind { .. }))
+}
+
 /// What the operator's steps need to know of the world.
 #[derive(Clone, Copy)]
 pub struct Moment {
@@ -117,9 +122,18 @@ impl Operator {
         Arc::make_mut(&mut self.index)
     }
 
-    /// So many watches have listed that the operator plans. PodTemplates, of which there are none, are listed at once.
+    /// An operator that has just started. Where there are no PodTemplates, they are listed at once.
+    pub fn started(has_templates: bool) -> Self {
+        let mut operator = Self::default();
+        if !has_templates {
+            operator.inbox.insert(Kind::Templates, VecDeque::new());
+        }
+        operator
+    }
+
+    /// So many watches have listed that the operator plans.
     pub fn is_up(&self) -> bool {
-        is_complete(self.inbox.len() + (KINDS - Kind::ALL.len()))
+        is_complete(self.inbox.len())
     }
 
     fn note(&mut self, to_reconcile: impl IntoIterator<Item = ReconcileRequest>) {
@@ -172,6 +186,7 @@ impl Operator {
             Kind::Claims => take_over_list(index, listed::<StoredClaim>(api_server, kind)),
             Kind::Pods => take_over_list(index, listed::<StoredPod>(api_server, kind)),
             Kind::Revisions => take_over_list(index, listed::<StoredRevision>(api_server, kind)),
+            Kind::Templates => take_over_list(index, listed::<StoredPodTemplate>(api_server, kind)),
         }
         self.inbox.insert(kind, VecDeque::new());
         if self.is_up() {
@@ -197,6 +212,7 @@ impl Operator {
             }),
             Kind::Pods => show(index, &event, StoredPod::apply),
             Kind::Revisions => show(index, &event, StoredRevision::apply),
+            Kind::Templates => show(index, &event, StoredPodTemplate::apply),
         };
         self.note(to_reconcile);
     }

@@ -2,6 +2,7 @@
 
 use crate::action::Action;
 use crate::api_server::Kind;
+use crate::scene::TEMPLATE;
 use crate::state::State;
 use serde_json::{Value, json};
 
@@ -76,16 +77,20 @@ impl State {
                 api_server.delete(Kind::Claims, name.clone(), now);
             }
             Action::Edit => {
-                let (pool, edit) = self.left.edits.first()?;
+                let (name, edit) = self.left.edits.first()?;
                 self.left.edits = &self.left.edits[1..];
+                let (kind, field) = match *name {
+                    TEMPLATE => (Kind::Templates, "template"),
+                    _ => (Kind::Pools, "spec"),
+                };
                 match edit {
-                    Value::Null => api_server.delete(Kind::Pools, pool.to_string(), now),
-                    Value::Bool(_) if api_server.get(Kind::Pools, pool).is_none() => {
-                        api_server.create(Kind::Pools, self.scene.object(pool), now);
+                    Value::Null => api_server.delete(kind, name.to_string(), now),
+                    Value::Bool(_) if api_server.get(kind, name).is_none() => {
+                        api_server.create(kind, self.scene.object(name), now);
                     }
                     Value::Bool(_) => {}
-                    change => api_server.edit(Kind::Pools, pool, |pool| {
-                        json_patch::merge(&mut pool["spec"], change);
+                    change => api_server.edit(kind, name, |object| {
+                        json_patch::merge(&mut object[field], change);
                     }),
                 }
             }

@@ -85,6 +85,7 @@ pub fn one_of(kind: Kind) -> &'static str {
         Kind::Claims => "claim",
         Kind::Pods => "pod",
         Kind::Revisions => "revision",
+        Kind::Templates => "PodTemplate",
     }
 }
 

@@ -12,8 +12,8 @@ use warmpool::model::request::Request;
 pub struct Left {
     /// Claims to be created, in this order: name and fields of the spec.
     pub claims: &'static [(String, Value)],
-    /// What users do to pools, in this order: the pool, and a merge patch of its spec, or null to delete it, or true to
-    /// create it anew.
+    /// What users do to pools and to the PodTemplate, in this order: its name, and a merge patch of its spec or template, or
+    /// null to delete it, or true to create it anew.
     pub edits: &'static [(&'static str, Value)],
     /// Operators to be killed.
     pub crashes: u8,
@@ -41,7 +41,12 @@ pub struct Left {
     pub prunes: u8,
     /// Times that a quota forbids pods for a while.
     pub quotas: u8,
+    /// Bindings to be rejected.
+    pub rejections: u8,
 }
+
+/// Name of the PodTemplate.
+pub const TEMPLATE: &str = "tp";
 
 /// A world and what may happen in it.
 #[derive(Debug)]
@@ -50,7 +55,11 @@ pub struct Scene {
     pub operators: usize,
     /// Pools and their specs. The first is `pl`.
     pub pools: Vec<(&'static str, Value)>,
+    /// The template of the PodTemplate, where there is one.
+    pub template: Option<Value>,
     pub left: Left,
+    /// The claims have been served before anything else happens.
+    pub served: bool,
     /// A request that was given up may be served at any later time.
     pub late: bool,
     /// Time passes also while something else can still happen.
@@ -96,7 +105,9 @@ impl Scene {
                     "template": {"spec": {"containers": [{"name": "sandbox", "image": "one"}]}},
                 }),
             )],
+            template: None,
             left: Left::default(),
+            served: false,
             late: false,
             hasty: false,
             nodeless: false,
@@ -122,6 +133,13 @@ impl Scene {
     /// Fields of the first pool's spec that differ.
     pub fn pool(&mut self, fields: Value) {
         json_patch::merge(&mut self.pools[0].1, &fields);
+    }
+
+    /// The template of the first pool moves to the PodTemplate.
+    pub fn move_template(&mut self) {
+        let spec = self.pools[0].1.as_object_mut().unwrap();
+        self.template = spec.remove("template");
+        spec.insert("templateRef".into(), json!({"name": TEMPLATE}));
     }
 
     /// A second pool, `po`, with the label of the first and a spec that differs in these fields.
@@ -150,12 +168,12 @@ impl Scene {
             .leak();
     }
 
-    /// The pool is warm and at rest, and every operator knows it.
+    /// The pool is warm and at rest, with or without its claims, and every operator knows it.
     pub fn begin(&'static self) -> State {
         let mut state = State {
             scene: self,
             api_server: ApiServer::default(),
-            operators: vec![Operator::default()],
+            operators: vec![self.operator()],
             late: Vec::new(),
             left: Left::default(),
             milliseconds: 0,
@@ -168,16 +186,38 @@ impl Scene {
                 .api_server
                 .create(Kind::Pools, self.object(name), &state.now().to_string());
         }
+        if self.template.is_some() {
+            let now = state.now().to_string();
+            state
+                .api_server
+                .create(Kind::Templates, self.object(TEMPLATE), &now);
+        }
+        let mut left = self.left.clone();
+        if self.served {
+            for (name, spec) in std::mem::take(&mut left.claims) {
+                let claim = json!({"metadata": {"name": name}, "spec": spec});
+                let now = state.now().to_string();
+                state.api_server.create(Kind::Claims, claim, &now);
+            }
+        }
         state.api_server.news.clear();
         state = rest(state);
-        state.operators.resize_with(self.operators, Operator::default);
+        state.operators.resize_with(self.operators, || self.operator());
         state = rest(state);
-        state.left = self.left.clone();
+        state.left = left;
         state
     }
 
-    /// The pool of that name as it is at the beginning.
+    /// An operator that has just started.
+    pub fn operator(&self) -> Operator {
+        Operator::started(self.template.is_some())
+    }
+
+    /// The pool of that name, or the PodTemplate, as it is at the beginning.
     pub fn object(&self, name: &str) -> Value {
+        if name == TEMPLATE {
+            return json!({"metadata": {"name": name}, "template": self.template});
+        }
         let spec = self
             .pools
             .iter()
@@ -199,7 +239,8 @@ impl Scene {
 
     /// Pools may be deleted.
     pub fn deletes_pools(&self) -> bool {
-        self.left.edits.iter().any(|(_, edit)| edit.is_null())
+        let mut edits = self.left.edits.iter();
+        edits.any(|(name, edit)| *name != TEMPLATE && edit.is_null())
     }
 
     /// An edit brings a template whose pods never become Ready.

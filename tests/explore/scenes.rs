@@ -1,7 +1,7 @@
 //! The small worlds that are searched through. Each is there for what may happen in it.
 
 use crate::api_server::Kind;
-use crate::scene::Scene;
+use crate::scene::{Scene, TEMPLATE};
 use serde_json::{Value, json};
 
 const PODS_AND_CLAIMS: &[Kind] = &[Kind::Pods, Kind::Claims];
@@ -27,6 +27,11 @@ fn rolling(name: &'static str, replicas: usize, change: impl FnOnce(&mut Scene))
 
 pub fn image(image: &str) -> Value {
     json!({"template": {"spec": {"containers": [{"name": "sandbox", "image": image}]}}})
+}
+
+/// The change of a PodTemplate to this image.
+fn template_of(image: &str) -> Value {
+    self::image(image)["template"].clone()
 }
 
 /// The handler of preDelete is a label that the template gives and that a user changes later.
@@ -66,6 +71,95 @@ pub fn a_claim_that_loses_its_sandbox() -> &'static Scene {
         scene.claims([json!({"onSandboxLost": "Replace"})]);
         scene.left.removals = 1;
         scene.prompt = true;
+    })
+}
+
+/// One leader may publish what the other takes for surplus.
+pub fn a_claim_that_loses_its_sandbox_and_two_operators() -> &'static Scene {
+    replaced("a claim that loses its sandbox, and two operators", &[])
+}
+
+pub fn a_lost_sandbox_that_two_operators_learn_of_late() -> &'static Scene {
+    replaced("a lost sandbox that two operators learn of late", PODS_AND_CLAIMS)
+}
+
+/// Two leaders, of which each may replace the sandbox that a claim loses.
+fn replaced(name: &'static str, lagging: &'static [Kind]) -> &'static Scene {
+    binding(name, 1, |scene| {
+        scene.claims([json!({"onSandboxLost": "Replace"})]);
+        scene.served = true;
+        scene.left.removals = 1;
+        scene.operators = 2;
+        scene.prompt = true;
+        scene.lagging = lagging;
+    })
+}
+
+pub fn a_claim_whose_binding_is_rejected() -> &'static Scene {
+    binding("a claim whose binding is rejected", 2, |scene| {
+        scene.claims([json!({})]);
+        scene.left.rejections = 2;
+        scene.left.crashes = 1;
+        scene.prompt = true;
+        scene.lagging = &[Kind::Pods];
+    })
+}
+
+/// The younger claim may go first while the older one pauses.
+pub fn two_claims_and_a_rejected_binding() -> &'static Scene {
+    binding("two claims and a rejected binding", 1, |scene| {
+        scene.claims([json!({}), json!({})]);
+        scene.left.rejections = 1;
+        scene.prompt = true;
+        scene.lagging = &[Kind::Claims];
+    })
+}
+
+/// A try that was lost may have bound the sandbox, although the next one is rejected.
+pub fn a_lost_answer_and_a_rejected_binding() -> &'static Scene {
+    binding("a lost answer and a rejected binding", 2, |scene| {
+        scene.claims([json!({})]);
+        scene.left.losses = 1;
+        scene.left.rejections = 1;
+        scene.late = true;
+    })
+}
+
+/// A pool whose template is a PodTemplate.
+fn templated(name: &'static str, change: impl FnOnce(&mut Scene)) -> &'static Scene {
+    Scene::new(name, 2).with(|scene| {
+        scene.move_template();
+        scene.quiet = true;
+        scene.prompt = true;
+        scene.lagging = &[Kind::Templates];
+        change(scene);
+    })
+}
+
+pub fn a_pod_template_that_changes_and_a_crash() -> &'static Scene {
+    templated("a PodTemplate that changes, and a crash", |scene| {
+        scene.left.edits = vec![(TEMPLATE, template_of("two"))].leak();
+        scene.left.crashes = 1;
+        scene.strict = true;
+        scene.lagging = &[Kind::Pods, Kind::Templates];
+    })
+}
+
+/// The pool keeps what it has until the PodTemplate is back.
+pub fn a_pod_template_deleted_in_a_rollout() -> &'static Scene {
+    templated("a PodTemplate deleted in a rollout", |scene| {
+        let edits = [template_of("two"), Value::Null, Value::Bool(true)];
+        scene.left.edits = edits.map(|edit| (TEMPLATE, edit)).to_vec().leak();
+        scene.strict = true;
+    })
+}
+
+/// The pool serves the claim with what it has.
+pub fn a_missing_pod_template_and_a_crash() -> &'static Scene {
+    templated("a missing PodTemplate and a crash", |scene| {
+        scene.left.edits = vec![(TEMPLATE, Value::Null)].leak();
+        scene.claims([json!({})]);
+        scene.left.crashes = 1;
     })
 }
 

@@ -3,7 +3,7 @@
 use crate::action::Action;
 use crate::api_server::{ApiServer, Kind};
 use crate::laws::{self, Breach, Ghost, breach};
-use crate::operator::{Due, InFlight, Moment, Operator, is_read};
+use crate::operator::{Due, InFlight, Moment, Operator, binds, is_read};
 use crate::request::HttpRequest;
 use crate::scene::{Left, Scene};
 use crate::search::RESTLESS;
@@ -103,6 +103,11 @@ impl State {
             }
             if left.losses > 0 {
                 actions.extend((0..operator.in_flight.len()).map(|r| Action::Lose(o, r)));
+            }
+            if left.rejections > 0 {
+                let in_flight = operator.in_flight.iter().enumerate();
+                let open = in_flight.filter(|(_, sent)| sent.outcome.is_none() && binds(sent.request()));
+                actions.extend(open.map(|(r, _)| Action::Reject(o, r)));
             }
             if left.stalls > 0 && operator.has_overdue() {
                 actions.push(Action::Settle(o));
@@ -232,12 +237,18 @@ impl State {
                     judged = laws::planned(self.scene, &self.operators[*o], &sent, moment.now);
                 }
             }
-            Action::Serve(o, r) => {
+            Action::Serve(o, r) | Action::Reject(o, r) => {
                 let in_flight = self.operators.get(*o)?.in_flight.get(*r)?;
                 let in_flight = Arc::clone(in_flight);
                 in_flight.outcome.is_none().then_some(())?;
                 let request = in_flight.request();
+                if matches!(action, Action::Reject(..)) {
+                    binds(request).then_some(())?;
+                    self.left.rejections = self.left.rejections.checked_sub(1)?;
+                    self.api_server.rejects = true;
+                }
                 let outcome = send::serve(&mut self.api_server, request, &now);
+                self.api_server.rejects = false;
                 judged = laws::served(self, &before, Some(&in_flight.decision));
                 self.spread();
                 let is_prompt = self.scene.prompt || matches!(request, Request::WritePool(_));
@@ -275,7 +286,8 @@ impl State {
             }
             Action::Crash(o) => {
                 self.left.crashes = self.left.crashes.checked_sub(1)?;
-                let operator = std::mem::take(self.operators.get_mut(*o)?);
+                let started = self.scene.operator();
+                let operator = std::mem::replace(self.operators.get_mut(*o)?, started);
                 self.give_up_all(&operator);
             }
             Action::Retire => {

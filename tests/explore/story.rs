@@ -4,6 +4,7 @@ use crate::action::Action;
 use crate::api_server::{Event, Kind};
 use crate::goal;
 use crate::laws::{Breach, breach};
+use crate::scene::TEMPLATE;
 use crate::search::RESTLESS;
 use crate::send;
 use crate::state::State;
@@ -107,6 +108,11 @@ pub fn sentence(state: &State, action: &Action) -> String {
             who(o),
             request(state, *o, *r)
         ),
+        Action::Reject(o, r) => format!(
+            "a policy rejects the request of {} to {}",
+            who(o),
+            request(state, *o, *r)
+        ),
         Action::Answer(o, r) => format!(
             "{} gets the answer to its request to {}",
             who(o),
@@ -143,9 +149,9 @@ pub fn sentence(state: &State, action: &Action) -> String {
         }
         Action::Unclaim(name) => format!("a user deletes claim {name}"),
         Action::Edit => match state.left.edits.first() {
-            Some((pool, Value::Null)) => format!("a user deletes pool {pool}"),
-            Some((pool, Value::Bool(_))) => format!("a user creates pool {pool} anew"),
-            Some((pool, edit)) => format!("a user edits pool {pool}: {edit}"),
+            Some((name, Value::Null)) => format!("a user deletes {}", edited(name)),
+            Some((name, Value::Bool(_))) => format!("a user creates {} anew", edited(name)),
+            Some((name, edit)) => format!("a user edits {}: {edit}", edited(name)),
             None => "a user edits nothing".to_string(),
         },
         Action::Evict(pod) => format!("a user labels pod {pod} for eviction"),
@@ -155,6 +161,14 @@ pub fn sentence(state: &State, action: &Action) -> String {
         Action::Allow => "the quota has room again".to_string(),
         Action::Pass => "time passes".to_string(),
         Action::PassSecond => "time passes, to the end of the second".to_string(),
+    }
+}
+
+/// What a user edits.
+fn edited(name: &str) -> String {
+    match name {
+        TEMPLATE => format!("PodTemplate {name}"),
+        _ => format!("pool {name}"),
     }
 }
 

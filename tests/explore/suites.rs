@@ -61,6 +61,11 @@ suite! {
     a_claim_beside_a_batch_that_waits
     an_eviction_of_the_partition
     less_room_than_replicas_and_a_crash
+    a_claim_whose_binding_is_rejected
+    two_claims_and_a_rejected_binding
+    a_pod_template_that_changes_and_a_crash
+    a_pod_template_deleted_in_a_rollout
+    a_missing_pod_template_and_a_crash
 }
 
 suite! {
@@ -80,6 +85,9 @@ suite! {
     two_claims_and_two_operators
     a_claim_two_operators_and_a_crash
     two_rollouts_a_crash_and_a_claim
+    a_lost_answer_and_a_rejected_binding
+    a_claim_that_loses_its_sandbox_and_two_operators
+    a_lost_sandbox_that_two_operators_learn_of_late
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The larger worlds that are walked through at random, each drawn by its number.
 
-use crate::scene::{Left, Scene};
+use crate::scene::{Left, Scene, TEMPLATE};
 use crate::scenes::{image, pre_delete};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -115,7 +115,41 @@ pub fn scene(seed: u64) -> &'static Scene {
         if scene.operators == 1 && random.random_bool(0.5) {
             strict(&mut random, scene);
         }
+        scene.left.rejections = random.random_range(0..=2);
+        if random.random_bool(0.3) {
+            move_template(scene);
+        }
+        if scene.operators > 1 && random.random_bool(0.5) {
+            replace_one_loss(scene);
+        }
     })
+}
+
+/// The template of the first pool, and the edits of it, move to the PodTemplate.
+fn move_template(scene: &mut Scene) {
+    scene.move_template();
+    let mut edits = scene.left.edits.to_vec();
+    for (name, edit) in edits.iter_mut().filter(|(name, _)| *name == "pl") {
+        if let Some(template) = edit.get("template").cloned() {
+            (*name, *edit) = (TEMPLATE, template);
+        }
+    }
+    scene.left.edits = edits.leak();
+}
+
+/// Lets two leaders replace the one sandbox that the claims lose. What they may do to a claim that loses another meanwhile is
+/// in docs/guarantees.md.
+fn replace_one_loss(scene: &mut Scene) {
+    let mut claims = scene.left.claims.to_vec();
+    for (_, spec) in &mut claims {
+        spec["onSandboxLost"] = json!("Replace");
+    }
+    scene.left = Left {
+        claims: claims.leak(),
+        removals: 1,
+        deaths: 0,
+        ..scene.left.clone()
+    };
 }
 
 /// Makes of a world one in which nothing but its operator and its claims takes sandboxes away.
@@ -167,7 +201,7 @@ fn claim(random: &mut StdRng, operators: usize, pools: usize) -> Value {
         .choose(random)
         .unwrap();
     let priority = random.random_range(0..=2);
-    // What two leaders at once may do to a claim that has lost sandboxes replaced is in docs/guarantees.md.
+    // Two leaders replace no more than one sandbox: see `replace_one_loss`.
     let replaces = operators == 1 && random.random_bool(0.3);
     let lost = if replaces { "Replace" } else { "Fail" };
     // No other claim waits for a claim for more sandboxes than the pool keeps, which the laws do not know.

@@ -31,8 +31,9 @@ pub mod unavailability_budget;
 mod unclaimed_sandbox;
 mod wait_reasons;
 pub mod warm_up_backoff;
+mod write_pool_status;
 
 pub use actions::{Action, Plan, PlanPhase, Shortfall, Step, WaitsFor, WriteStatus};
 pub use create::BURST_REPLICAS;
 pub use plan::{plan, pool_snapshot};
-pub use pool_status::status_due;
+pub use write_pool_status::status_due;

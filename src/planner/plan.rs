@@ -9,6 +9,7 @@ use crate::planner::draft::Draft;
 use crate::planner::revise::NextStep;
 use crate::planner::{
     evict, pool_status, recreate, revise, scale, schedule_claims, select_pool, wait_reasons, warm_up_backoff,
+    write_pool_status,
 };
 use jiff::Timestamp;
 
@@ -42,7 +43,7 @@ pub fn plan(snapshot: &PoolSnapshot) -> Plan {
         scale::run(&mut draft, surge);
     }
     let status = pool_status::run(&mut draft);
-    let write_status = pool_status::when_written(&draft, &status);
+    let write_status = write_pool_status::when(&draft, &status);
     if let WriteStatus::At(at) = write_status {
         draft.wake(at);
     }

@@ -1,61 +1,14 @@
-//! Phase *status*: the status of the pool, from what is seen and not what is planned, and when it is written.
+//! Phase *status*: what the status of the pool says, from what is seen and not what is planned.
 
 use crate::api::conditions::{self, Statement, Truth, available, exhausted, replica_failure};
 use crate::api::{PoolStatus, labels};
 use crate::cache::snapshot::Creation;
 use crate::model::pool_error::PoolError;
-use crate::model::retry::{NextWrite, Purpose};
-use crate::planner::actions::{Step, WriteStatus};
 use crate::planner::desired_counts::Counts;
 use crate::planner::draft::Draft;
 use crate::planner::observed_counts::{ObservedCounts, number};
 use crate::planner::rollout_progress::Progress;
-use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use std::collections::BTreeSet;
-
-/// Least time between two writes of one pool's status. Claims and rollouts change the status many times a second;
-/// nobody reads it as fast, and each write takes the API server as long as a binding.
-const STATUS_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
-
-/// When `status` is written: if it says something new, and the last write is long enough ago. That a claim waits which this
-/// plan binds is not new: it is over before the write, which would keep back for a second that the claim has its sandbox.
-pub(crate) fn when_written(draft: &Draft, status: &PoolStatus) -> WriteStatus {
-    let (snapshot, pool, now) = (draft.snapshot, &draft.snapshot.pool, draft.snapshot.now);
-    let in_a_moment = PoolStatus {
-        pending_claims: status.pending_claims.saturating_sub(number(bound_now(draft))),
-        ..status.clone()
-    };
-    if *status == pool.status || in_a_moment == pool.status {
-        return WriteStatus::No;
-    }
-    let next = snapshot.status_write.as_ref().map_or(NextWrite::Write, |write| {
-        write.next(Purpose::Report, &pool.resource_version, now)
-    });
-    match next {
-        NextWrite::Await => WriteStatus::No,
-        NextWrite::Wait(at) => WriteStatus::At(at),
-        NextWrite::Read | NextWrite::Write => {
-            status_due(snapshot.status_written_at, now).map_or(WriteStatus::Now, WriteStatus::At)
-        }
-    }
-}
-
-/// Claims whose bindings this plan sends.
-fn bound_now(draft: &Draft) -> usize {
-    let bound = draft.actions.iter().filter_map(|action| match &action.step {
-        Step::BindClaim { claim, .. } if action.waits_for.is_none() => Some(claim.uid.as_str()),
-        _ => None,
-    });
-    bound.collect::<BTreeSet<_>>().len()
-}
-
-/// When a status may be written again that was written at `written_at`; `None` when it may be at `now`. A clock that was set
-/// back does not silence the status.
-pub fn status_due(written_at: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
-    let due = written_at?.checked_add(STATUS_INTERVAL).ok()?;
-    (due > now && due.duration_since(now) <= STATUS_INTERVAL).then_some(due)
-}
 
 pub(crate) fn run(draft: &mut Draft) -> PoolStatus {
     let pool = &draft.snapshot.pool;

@@ -181,6 +181,14 @@ const TOGETHER: &[Named] = named![
         a_bound_claim_tells_what_becomes_of_its_sandbox,
         a_full_pool_says_exhausted_and_serves_on_as_claims_go,
     },
+    stories::columns::{
+        every_column_of_a_pool_has_its_own_value,
+        every_column_of_a_claim_has_its_own_value,
+    },
+    stories::writes::{
+        a_claim_on_a_warm_pool_costs_three_writes,
+        a_claim_that_waits_costs_four_writes,
+    },
     stories::rejected_bindings::{ a_claim_that_a_policy_refuses_stops_no_other },
     stories::harm::{
         failed_sandboxes_are_replaced,

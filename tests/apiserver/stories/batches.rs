@@ -1,7 +1,8 @@
 //! Checks claims for several sandboxes, and defaults that a pool sets for claims.
 
-use super::{all_bound, bound, burst};
+use super::{all_bound, bound, burst, says};
 use crate::check::event::{items, text};
+use crate::check::replay;
 use crate::cluster_state::{label, wait_until_at_rest};
 use crate::objects::{pool, sim, with};
 use crate::scene::Scene;
@@ -21,12 +22,48 @@ pub fn a_batch_is_bound_all_together_and_younger_claims_wait_for_it(scene: &Scen
     wait_until_at_rest(scene, 60)?;
     scene.create_claim("batch", "python", &json!({"replicas": 10}))?;
     let younger = burst(scene, "younger", 4, "python", &json!({}))?;
+    let why = says(scene, "younger-0", "Bound", "NoneAvailable")?;
+    wait::ensure(why.contains("ahead"), || {
+        format!("a claim behind the batch says: {why}")
+    })?;
     let batch = bound(scene, "batch")?;
     wait::ensure(sandboxes(&batch) == 10, || batch["status"].to_string())?;
     all_bound(scene, &younger)?;
+    younger_claims_waited_beside_available_sandboxes(scene, 4)?;
     wait_until_at_rest(scene, 60)?;
     scene.delete_claim("batch")?;
     wait_until_at_rest(scene, 60)
+}
+
+/// Until the batch got its first sandbox, all the younger claims waited, and never beside fewer than so many available ones.
+fn younger_claims_waited_beside_available_sandboxes(scene: &Scene, warm: i64) -> Result<(), String> {
+    let (mut fewest, mut waited, mut passed) = (i64::MAX, 0, false);
+    let mut batch_has_begun = false;
+    replay(&scene.history_up_to_now()?, |world, event| {
+        let holds = |prefix: &str| {
+            let mut of = world
+                .claims
+                .values()
+                .filter(|claim| claim.name.starts_with(prefix));
+            of.any(|claim| world.held_by(&claim.uid) > 0)
+        };
+        batch_has_begun |= holds("batch");
+        let waiting = world
+            .claims
+            .values()
+            .filter(|claim| claim.name.starts_with("younger"));
+        if waiting.count() == 4 && !batch_has_begun {
+            waited += 1;
+            passed |= holds("younger");
+            let pool = world.pools.get("python");
+            fewest = fewest.min(pool.map_or(0, |pool| world.available(pool, event.at)));
+        }
+    });
+    wait::ensure(!passed && waited > 0 && fewest >= warm, || {
+        format!(
+            "over {waited} events before the batch, a younger claim was served: {passed}; fewest available {fewest}"
+        )
+    })
 }
 
 pub fn two_hundred_sandboxes_in_one_claim(scene: &Scene) -> Result<(), String> {

@@ -1,6 +1,7 @@
 //! Checks lifecycle hooks that gate sandboxes and delay their deletion.
 
 use super::{bound, pool_says};
+use crate::check::event::condition;
 use crate::cluster_state::{ClusterState, label, wait_until_at_rest};
 use crate::objects::{NEW_IMAGE, pool};
 use crate::scene::Scene;
@@ -69,12 +70,13 @@ fn held(replicas: i64, more: &Value) -> Value {
     pool
 }
 
-fn let_go(scene: &Scene) -> Result<usize, String> {
+fn let_go(scene: &Scene) -> Result<(), String> {
     let draining = in_state(scene, "draining")?;
-    for pod in &draining {
-        patch(scene, pod, &json!({"metadata": {"labels": {HELD: null}}}))?;
-    }
-    Ok(draining.len())
+    draining.iter().try_for_each(|pod| let_pod_go(scene, pod))
+}
+
+fn let_pod_go(scene: &Scene, pod: &str) -> Result<(), String> {
+    patch(scene, pod, &json!({"metadata": {"labels": {HELD: null}}}))
 }
 
 pub fn a_held_sandbox_drains_until_it_is_let_go(scene: &Scene) -> Result<(), String> {
@@ -83,11 +85,7 @@ pub fn a_held_sandbox_drains_until_it_is_let_go(scene: &Scene) -> Result<(), Str
     scene.patch_pool("python", &json!({"spec": {"replicas": 1}}))?;
     counts(scene, &[("replicas", 1), ("available", 1), ("draining", 3)])?;
     let draining = in_state(scene, "draining")?;
-    patch(
-        scene,
-        &draining[0],
-        &json!({"metadata": {"labels": {HELD: null}}}),
-    )?;
+    let_pod_go(scene, &draining[0])?;
     counts(scene, &[("draining", 2)])?;
     // Wanted again before anything was released: the very same sandboxes come back, and only what is missing
     // is made anew.
@@ -100,17 +98,34 @@ pub fn a_held_sandbox_drains_until_it_is_let_go(scene: &Scene) -> Result<(), Str
     })
 }
 
+/// The drained sandboxes take up `maxTotal` until they are let go, so no more new ones fit beside them.
 pub fn a_rollout_of_held_sandboxes_goes_on_as_they_are_let_go(scene: &Scene) -> Result<(), String> {
-    let budget = json!({"updateStrategy": {"maxUnavailable": 2}});
+    let budget = json!({"updateStrategy": {"maxUnavailable": 2}, "capacity": {"maxTotal": 9}});
     scene.create_pool(&held(6, &budget))?;
     wait_until_at_rest(scene, 60)?;
     scene.create_claim("run", "python", &json!({}))?;
     bound(scene, "run")?;
     wait_until_at_rest(scene, 60)?;
     scene.roll_to("python", NEW_IMAGE)?;
+    for updated in [2, 4] {
+        // Two more were drained when the new ones were available, and their replacements do not fit.
+        let stands = [("updatedAvailable", updated), ("draining", 4), ("available", 4)];
+        counts(scene, &stands)?;
+        wait::throughout("the rollout stands still", 3, || {
+            let pool = scene.pool("python")?;
+            let status = &pool["status"];
+            let still = stands
+                .iter()
+                .all(|(field, n)| status[*field].as_i64() == Some(*n));
+            let complete = condition(&pool, "Progressing").is_some_and(|c| c["reason"] == "RolloutComplete");
+            wait::ensure(still && !complete, || status.to_string())
+        })?;
+        let first: Vec<_> = in_state(scene, "draining")?.into_iter().take(2).collect();
+        first.iter().try_for_each(|pod| let_pod_go(scene, pod))?;
+    }
+    counts(scene, &[("updatedAvailable", 6)])?;
     pool_says(scene, "python", "Progressing", "RolloutComplete")?;
-    counts(scene, &[("updatedAvailable", 6), ("draining", 6)])?;
-    wait::ensure(let_go(scene)? == 6, || "six were draining".into())?;
+    let_go(scene)?;
     wait_until_at_rest(scene, 60)?;
     wait::ensure(ClusterState::read(scene)?.claimed("python").len() == 1, || {
         "the claimed sandbox is gone".into()

@@ -8,8 +8,8 @@ use crate::wait;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-/// Longer than any period of the operator's resync.
-const WATCHED_SECONDS: u64 = 12;
+/// Longer than any period of the operator's resync, and than three of its watches.
+const WATCHED_SECONDS: u64 = 60;
 
 pub fn at_rest_nothing_is_written(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&objects::pool("python", 6, &json!({})))?;

@@ -7,6 +7,7 @@ pub mod busy;
 pub mod chaos;
 pub mod churn;
 pub mod claims;
+pub mod columns;
 pub mod crashes;
 pub mod deadlines;
 pub mod edits;
@@ -41,6 +42,7 @@ pub mod templates;
 pub mod tenants;
 pub mod verbs;
 pub mod watches;
+pub mod writes;
 
 use crate::api::CLAIMS;
 use crate::check::event::{Change, Event, Kind, condition, text};

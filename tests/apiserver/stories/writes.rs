@@ -1,0 +1,97 @@
+//! Counts the operator's writes for each claim.
+
+use super::{bound, says};
+use crate::cluster::Recorded;
+use crate::cluster_state::wait_until_at_rest;
+use crate::objects::{pool, sim};
+use crate::scene::Scene;
+use crate::wait;
+use jiff::Timestamp;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::thread::sleep;
+use std::time::Duration;
+
+const CLAIMS: usize = 12;
+
+/// The operator's writes since `from`, counted by verb and resource; those of the pool's status apart.
+fn writes_since(scene: &Scene, from: Timestamp) -> Result<(BTreeMap<String, usize>, usize), String> {
+    let all = scene.writes(|write| write.at > from)?;
+    let of_pool = |write: &&Recorded| write.resource == "pools/status";
+    let mut counts = BTreeMap::new();
+    for write in all.iter().filter(|write| !of_pool(write)) {
+        *counts
+            .entry(format!("{} {}", write.verb, write.resource))
+            .or_default() += 1;
+    }
+    Ok((counts, all.iter().filter(of_pool).count()))
+}
+
+/// Waits until everything is at rest and the operator has written nothing for two seconds: an event follows the status that it
+/// tells of.
+fn quiet(scene: &Scene) -> Result<Timestamp, String> {
+    wait_until_at_rest(scene, 30)?;
+    wait::until("the operator wrote nothing for two seconds", 30, || {
+        let from = Timestamp::now();
+        sleep(Duration::from_secs(2));
+        let writes = scene.writes(|write| write.at > from)?;
+        wait::ensure(writes.is_empty(), || format!("{writes:?}"))
+    })?;
+    Ok(Timestamp::now())
+}
+
+/// Since `from` there were exactly these writes, and the pool's status was written once a second at most.
+fn has_written(scene: &Scene, from: Timestamp, expected: &[(&str, usize)]) -> Result<(), String> {
+    quiet(scene)?;
+    let (counts, statuses) = writes_since(scene, from)?;
+    let expected: BTreeMap<String, usize> = expected
+        .iter()
+        .map(|(write, n)| ((*write).to_string(), *n))
+        .collect();
+    wait::ensure(counts == expected, || {
+        format!("{expected:?} are the writes for {CLAIMS} claims, and the operator sent {counts:?}")
+    })?;
+    let seconds = Timestamp::now().duration_since(from).as_secs();
+    let most = usize::try_from(seconds).unwrap_or(0) + 1;
+    wait::ensure(statuses <= most, || {
+        format!("the pool's status was written {statuses} times in {seconds} s")
+    })
+}
+
+pub fn a_claim_on_a_warm_pool_costs_three_writes(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&pool("python", 6, &json!({})))?;
+    let from = quiet(scene)?;
+    for n in 0..CLAIMS {
+        let name = format!("run-{n}");
+        scene.create_claim(&name, "python", &json!({}))?;
+        bound(scene, &name)?;
+    }
+    let each = [
+        ("create pods", CLAIMS),
+        ("patch pods", CLAIMS),
+        ("patch sandboxclaims/status", CLAIMS),
+    ];
+    has_written(scene, from, &each)?;
+    // The garbage collector deletes their sandboxes.
+    let from = quiet(scene)?;
+    for n in 0..CLAIMS {
+        scene.delete_claim(&format!("run-{n}"))?;
+    }
+    has_written(scene, from, &[])
+}
+
+pub fn a_claim_that_waits_costs_four_writes(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&pool("python", 0, &sim(&[("ready-after", "3s")])))?;
+    let from = quiet(scene)?;
+    let claims = super::burst(scene, "run", CLAIMS, "python", &json!({}))?;
+    claims
+        .iter()
+        .try_for_each(|claim| says(scene, claim, "Bound", "NoneAvailable").map(drop))?;
+    super::all_bound(scene, &claims)?;
+    let each = [
+        ("create pods", CLAIMS),
+        ("patch pods", CLAIMS),
+        ("patch sandboxclaims/status", 2 * CLAIMS),
+    ];
+    has_written(scene, from, &each)
+}

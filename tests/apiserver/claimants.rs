@@ -17,7 +17,7 @@ const PACE: Duration = Duration::from_millis(200);
 /// How long a claim is kept at least.
 const HELD: Duration = Duration::from_secs(2);
 /// A claim that waits longer than this says that something is wrong.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Claimants {
     stop: Arc<AtomicBool>,

@@ -109,6 +109,7 @@ impl Cluster {
 #[derive(Clone, Debug)]
 pub struct Recorded {
     pub at: Timestamp,
+    pub answered: Timestamp,
     pub user: String,
     pub agent: String,
     pub verb: String,
@@ -132,10 +133,10 @@ impl Recorded {
                 .to_string()
         };
         let (resource, subresource) = (text("/objectRef/resource"), text("/objectRef/subresource"));
+        let moment = |pointer: &str| text(pointer).parse().unwrap_or(Timestamp::MIN);
         Self {
-            at: text("/requestReceivedTimestamp")
-                .parse()
-                .unwrap_or(Timestamp::MIN),
+            at: moment("/requestReceivedTimestamp"),
+            answered: moment("/stageTimestamp"),
             user: text("/user/username"),
             agent: text("/userAgent"),
             verb: text("/verb"),

@@ -18,8 +18,16 @@ pub fn print(stories: &[(String, Figures)]) {
         && !figures.unseen.is_zero()
     {
         eprintln!(
-            "the longest that a deletion came after a loss that excuses it: {} ms, in {test}",
-            figures.unseen.as_millis()
+            "the longest that a deletion was decided on after a loss that excuses it: {} ms, {} excused, in {test}",
+            figures.unseen.as_millis(),
+            figures.excused
+        );
+    }
+    for (test, figures) in stories.iter().filter(|(_, f)| f.late > 0) {
+        eprintln!(
+            "{:>6} claims whose binding arrived up to {} ms after that of a younger claim was answered, in {test}",
+            figures.late,
+            figures.reordered.as_millis()
         );
     }
     let mut shown: Vec<_> = stories.iter().filter(|(_, f)| f.waits.count() >= MANY).collect();

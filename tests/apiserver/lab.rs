@@ -2,6 +2,7 @@
 
 use crate::api::{Api, CLAIMS, POOLS};
 use crate::check::Figures;
+use crate::check::requests::Request;
 use crate::cluster::Cluster;
 use crate::faults::proxy::Proxy;
 use crate::gate::{Gate, Group};
@@ -124,6 +125,14 @@ impl Lab {
             Proxy::start(runtime, operator.client(), &kubeconfig, seed()?)
         });
         made.as_ref().map_err(Clone::clone)
+    }
+
+    /// The writes of operators behind the proxy on objects of a namespace.
+    pub fn writes_through_proxy(&self, namespace: &str) -> Vec<Request> {
+        match self.proxy.get() {
+            Some(Ok(proxy)) => proxy.faults.writes(namespace),
+            _ => Vec::new(),
+        }
     }
 
     /// Sees to it that nothing goes wrong any more for the next operator.

@@ -91,7 +91,6 @@ fn a_second_pod_is_excused_for_a_claim_that_came_before_a_start_just_after_it_an
         let at = Timestamp::UNIX_EPOCH + SignedDuration::from_millis(at);
         history.judged_by(&Rules {
             operator_down: vec![(at, at)],
-            same_moment: SignedDuration::from_secs(60),
             ..Rules::default()
         })
     };

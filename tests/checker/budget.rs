@@ -2,7 +2,7 @@
 
 use crate::check::Rules;
 use crate::check::event::{Change, Kind};
-use crate::history::{History, Pod, claim, text};
+use crate::history::{History, Pod, claim, request, requests, text};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
@@ -127,6 +127,49 @@ fn a_loss_just_before_a_deletion_excuses_it_only_where_it_could_not_be_known() {
     .later(500)
     .pod(&Pod::warm("w3").terminating());
     late.is_guilty("I4", "left 1 available");
+}
+
+/// A pool of four of which one may be missing. Claim a comes at 60 ms, `waits_ms` later it takes w2, and then w1 is deleted.
+fn taken_and_deleted(waits_ms: i64) -> History {
+    let pool = History::default()
+        .pool(4, json!({"updateStrategy": {"maxUnavailable": 1}}))
+        .warm(4)
+        .new_claim("a", 0);
+    let taken = pool.later(waits_ms).pod(&Pod::warm("w2").held_by("a"));
+    taken.pod(&Pod::warm("w1").terminating())
+}
+
+#[test]
+fn a_claim_excuses_only_a_deletion_that_was_decided_on_before_it_could_be_known() {
+    let accused = |history: &History, sent: &[(i64, u16)]| {
+        let deletions = sent.iter().map(|(at, code)| request("delete", "w1", *at, *code));
+        let rules = Rules {
+            requests: requests(deletions),
+            ..Rules::default()
+        };
+        text(&history.judged_by(&rules))
+    };
+    // Claim a takes w2 at 2.07 s, and w1 goes at 2.08 s.
+    let late = taken_and_deleted(2000);
+    assert!(accused(&late, &[]).contains("I4: pod w1 was deleted while available, which left 2"));
+    assert!(
+        accused(&late, &[(1000, 200)]).contains("I4"),
+        "the claim had come long before"
+    );
+    assert_eq!(accused(&late, &[(50, 200)]), "");
+    // Repeated after an answer that was lost or an error, it rests on the first decision; after a conflict on a new one.
+    assert_eq!(accused(&late, &[(50, 0), (1000, 500), (2075, 200)]), "");
+    assert!(accused(&late, &[(50, 409), (2075, 200)]).contains("I4"));
+    // The watch may be as late as that.
+    let prompt = taken_and_deleted(100);
+    assert_eq!(accused(&prompt, &[]), "");
+    assert_eq!(prompt.judged().figures.excused, 1);
+}
+
+#[test]
+fn one_claim_excuses_one_deletion() {
+    let two = taken_and_deleted(100).pod(&Pod::warm("w3").terminating());
+    two.is_guilty("I4", "pod w3 was deleted while available, which left 1");
 }
 
 #[test]

@@ -2,17 +2,12 @@
 
 use crate::check::Rules;
 use crate::check::deletions::{Deletion, deleted_by_others, not_deleted};
-use crate::history::{History, Pod, bound_once, text};
-use jiff::{SignedDuration, Timestamp};
+use crate::history::{History, Pod, bound_once, moment, text};
 use serde_json::json;
-
-fn at(ms: i64) -> Timestamp {
-    Timestamp::UNIX_EPOCH + SignedDuration::from_millis(ms)
-}
 
 fn by(operator: bool, ms: i64) -> Deletion {
     Deletion {
-        at: at(ms),
+        at: moment(ms),
         pod: "w1".into(),
         by_operator: operator,
     }
@@ -76,7 +71,7 @@ fn a_deletion_of_another_pod_of_the_same_name_is_no_excuse() {
         event.object["metadata"]["creationTimestamp"] = json!("1970-01-01T00:00:00Z");
     }
     let before = Deletion {
-        at: at(-500),
+        at: moment(-500),
         ..by(false, 0)
     };
     let later = by(false, 5000);

@@ -1,6 +1,7 @@
 //! Builds histories by hand.
 
 use crate::check::event::{Change, Event, Kind};
+use crate::check::requests::{Request, Requests};
 use crate::check::{Rules, Verdict, judge};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -107,6 +108,27 @@ impl History {
         );
         assert!(text(&verdict).contains(words), "{}", text(&verdict));
     }
+}
+
+/// So many milliseconds after the beginning of every history.
+pub fn moment(ms: i64) -> Timestamp {
+    Timestamp::UNIX_EPOCH + SignedDuration::from_millis(ms)
+}
+
+/// A request about a pod that arrived at that moment.
+pub fn request(verb: &str, pod: &str, ms: i64, code: u16) -> Request {
+    Request {
+        at: moment(ms),
+        answered: moment(ms),
+        verb: verb.into(),
+        resource: "pods".into(),
+        name: pod.into(),
+        code,
+    }
+}
+
+pub fn requests(all: impl IntoIterator<Item = Request>) -> Requests {
+    Requests::new(all)
 }
 
 pub fn text(verdict: &Verdict) -> String {

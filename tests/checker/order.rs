@@ -1,8 +1,9 @@
 //! Checks rule I7 on the order of service, and gaps in histories.
 
 use crate::check::event::{Change, Kind};
+use crate::check::requests::Request;
 use crate::check::{self, Rules};
-use crate::history::{History, Pod, bound_once, claim, text};
+use crate::history::{History, Pod, bound_once, claim, moment, request, requests, text};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
@@ -73,10 +74,157 @@ fn an_operator_started_later_need_not_know_the_age_of_a_rewritten_claim_within_i
 }
 
 #[test]
-fn two_claims_served_in_one_moment_are_no_overtaking_but_are_counted() {
+fn two_claims_served_by_one_plan_are_no_overtaking_but_are_counted_and_bounded() {
     let history = served_second_first(0, 0, 100);
     history.is_innocent();
-    assert_eq!(history.judged().figures.swapped, 1);
+    let figures = history.judged().figures;
+    assert_eq!(figures.late, 1);
+    assert_eq!(figures.reordered.as_millis(), 120);
+    let none = Rules {
+        late: 0,
+        ..Rules::default()
+    };
+    let accused = text(&history.judged_by(&none));
+    assert!(
+        accused.contains("of 1 of 2 claims arrived after that of a younger claim"),
+        "{accused}"
+    );
+}
+
+/// Claims a and b wait, and one sandbox is available. Claim b gets it, and a the next one 30 ms later.
+fn served_with_the_next_one() -> History {
+    let (w1, w2) = (Pod::warm("w1"), Pod::warm("w2"));
+    let queue = History::default().pool(2, json!({})).new_claim("a", 0);
+    queue
+        .new_claim("b", 0)
+        .warm(1)
+        .pod(&w1.held_by("b"))
+        .pod(&w2)
+        .pod(&w2.held_by("a"))
+        .bound("a", "w2")
+        .bound("b", "w1")
+}
+
+#[test]
+fn an_elder_that_gets_a_sandbox_of_later_is_passed_over_however_short_the_time() {
+    served_with_the_next_one().is_guilty("I7", "was served while claim a (priority 0), which goes first");
+    let faults = Rules {
+        passed_over: SignedDuration::from_secs(1),
+        ..Rules::default()
+    };
+    let verdict = served_with_the_next_one().judged_by(&faults);
+    assert!(verdict.accusations.is_empty(), "{}", text(&verdict));
+}
+
+#[test]
+fn an_elder_that_came_just_before_is_known_by_the_order_of_versions() {
+    // Both claims come within 20 ms, and the younger is bound 20 ms later.
+    let (w1, w2) = (Pod::warm("w1"), Pod::warm("w2"));
+    let history = History::default().pool(2, json!({})).warm(2);
+    let history = history.new_claim("a", 0).new_claim("b", 0).pod(&w1.held_by("b"));
+    let history = history.later(1400).pod(&w2.held_by("a"));
+    history.is_guilty("I7", "which goes first, waited");
+}
+
+/// Pods w1 and w2 of one node have long been available. Claim b gets `younger`, and 100 ms later claim a, which is older, gets
+/// `elder`.
+fn served_from_one_node(younger: &str, elder: &str, rules: &Rules) -> String {
+    let on_node = |pod: &Pod| {
+        let mut object = pod.object();
+        object["spec"]["nodeName"] = json!("node");
+        object
+    };
+    let pod = |history: History, pod: &Pod| history.write(Change::Modified, Kind::Pod, on_node(pod));
+    let warm = ["w1", "w2"]
+        .iter()
+        .fold(History::default().pool(2, json!({})), |history, name| {
+            pod(history, &Pod::warm(name))
+        });
+    let queue = warm.later(3000).new_claim("a", 0).new_claim("b", 0);
+    let served = pod(queue, &Pod::warm(younger).held_by("b")).later(100);
+    let served = pod(served, &Pod::warm(elder).held_by("a"));
+    text(&served.judged_by(rules))
+}
+
+#[test]
+fn an_elder_that_gets_the_worse_sandbox_is_passed_over_and_with_the_better_one_it_is_not() {
+    let rules = Rules::default();
+    // Of equals, the last name is claimed first.
+    assert!(served_from_one_node("w2", "w1", &rules).contains("which goes first, waited"));
+    let strict = Rules {
+        reordered: SignedDuration::ZERO,
+        ..Rules::default()
+    };
+    assert_eq!(served_from_one_node("w1", "w2", &strict), "");
+    // Both requests are under way at once, from 3.04 s on.
+    let at_once = |pod: &str| Request {
+        answered: moment(4000),
+        ..request("patch", pod, 3040, 200)
+    };
+    let at_once = Rules {
+        requests: requests([at_once("w1"), at_once("w2")]),
+        ..Rules::default()
+    };
+    assert!(served_from_one_node("w2", "w1", &at_once).contains("which goes first, waited"));
+    assert_eq!(served_from_one_node("w1", "w2", &at_once), "");
+}
+
+#[test]
+fn requests_that_arrived_in_order_are_in_order_however_they_were_carried_out() {
+    let history = served_second_first(0, 0, 3000);
+    // The pods are w1 at 3.05 s and w2 at 6.07 s.
+    let arrived = |elder: i64, younger: i64| Rules {
+        requests: requests([
+            request("patch", "w1", younger, 200),
+            request("patch", "w2", elder, 200),
+        ]),
+        ..Rules::default()
+    };
+    let accused = |rules: &Rules| text(&history.judged_by(rules));
+    assert_eq!(accused(&arrived(3040, 3045)), "");
+    assert!(accused(&arrived(4500, 3045)).contains("which goes first, waited"));
+}
+
+#[test]
+fn an_urgent_claim_that_came_later_counts_once_the_operator_can_know_it() {
+    let (w1, w2) = (Pod::warm("w1"), Pod::warm("w2"));
+    let urgent = |before_ms: i64| {
+        let history = History::default().pool(2, json!({})).warm(2).new_claim("b", 0);
+        let history = history.later(2000).new_claim("a", 9).later(before_ms);
+        history.pod(&w1.held_by("b")).later(1400).pod(&w2.held_by("a"))
+    };
+    urgent(500).is_innocent();
+    urgent(1500).is_guilty("I7", "claim a (priority 9), which goes first");
+}
+
+#[test]
+fn an_elder_whose_binding_went_down_with_the_operator_or_failed_is_not_passed_over() {
+    let history = served_second_first(0, 0, 3000);
+    let accused = |rules: Rules| text(&history.judged_by(&rules));
+    // Claim b is bound at 3.05 s.
+    let down = |from: i64, to: i64| Rules {
+        operator_down: vec![(moment(from), moment(to))],
+        ..Rules::default()
+    };
+    assert_eq!(accused(down(3100, 4000)), "");
+    assert!(accused(down(4500, 5000)).contains("which goes first, waited"));
+    let failed = |at: i64| Rules {
+        requests: requests([request("patch", "w2", at, 422), request("patch", "w2", 6060, 200)]),
+        ..Rules::default()
+    };
+    assert_eq!(accused(failed(3060)), "");
+    assert!(accused(failed(4500)).contains("which goes first, waited"));
+}
+
+#[test]
+fn an_elder_that_is_given_up_long_after_it_was_passed_is_passed_over() {
+    let given_up = |ms: i64| {
+        let history = History::default().pool(2, json!({})).warm(1).new_claim("a", 0);
+        let history = history.new_claim("b", 0).pod(&Pod::warm("w1").held_by("b"));
+        history.later(ms).no_claim("a")
+    };
+    given_up(1000).is_innocent();
+    given_up(6000).is_guilty("I7", "which goes first, waited");
 }
 
 #[test]

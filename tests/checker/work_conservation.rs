@@ -2,16 +2,12 @@
 
 use crate::check::Rules;
 use crate::check::event::{Change, Kind};
-use crate::history::{History, Pod, latest_claim, of_revision, text};
-use jiff::{SignedDuration, Timestamp};
+use crate::history::{History, Pod, latest_claim, moment, of_revision, text};
+use jiff::SignedDuration;
 use serde_json::json;
 
 fn held(pod: usize, claim: &str) -> Pod {
     Pod::warm(&format!("w{pod}")).held_by(claim)
-}
-
-fn moment(ms: i64) -> Timestamp {
-    Timestamp::UNIX_EPOCH + SignedDuration::from_millis(ms)
 }
 
 fn waits(history: &History) -> Vec<i128> {

@@ -19,7 +19,8 @@ struct Counts {
     waiting: Recent,
     /// `i64::MAX` where there is no bound.
     max_total: Recent,
-    /// One entry for each available sandbox that a claim took, that broke, or that others deleted.
+    /// One entry for each available sandbox that a claim took, that broke, or that others deleted: when it could be known at
+    /// the earliest. A claim's sandbox is as good as taken when the claim comes.
     losses: Vec<Timestamp>,
 }
 
@@ -53,9 +54,9 @@ impl Budget {
                 let deleted = after.as_ref().is_none_or(|a| a.terminating);
                 let drained = after.as_ref().is_some_and(|a| a.state == "draining");
                 if drained || (deleted && !scene.rules.deleted_by_others.contains(&before.uid)) {
-                    counts.leaves_enough_available(scene, pool, before, out, figures);
+                    counts.leaves_enough_available(scene, pool, before, drained, out, figures);
                 } else if after.as_ref().is_none_or(|a| !a.is_available(pool, scene.now)) {
-                    counts.losses.push(scene.now);
+                    counts.losses.push(known_since(scene, after.as_ref()));
                 }
             }
             _ => {}
@@ -69,14 +70,15 @@ impl Counts {
         scene: &Scene,
         pool: &Pool,
         deleted: &Pod,
+        drained: bool,
         out: &mut Vec<Finding>,
         figures: &mut Figures,
     ) {
-        let floor = self
-            .floor
-            .since(scene.now - scene.rules.held_up)
-            .min()
-            .unwrap_or(0);
+        let verb = if drained { "patch" } else { "delete" };
+        let decided = scene.rules.requests.decided(verb, &deleted.name, scene.now);
+        // A deletion that is repeated is not decided on again.
+        let from = decided.min(scene.now) - scene.rules.held_up;
+        let floor = self.floor.since(from).min().unwrap_or(0);
         // Two that do not see each other's deletions may each take all that may be missing.
         let floor = if scene.rules.two_operators {
             floor - pool.max_unavailable.max(i64::from(pool.both_zero))
@@ -88,13 +90,15 @@ impl Counts {
         if missing <= 0 {
             return;
         }
-        // Who did not see as many losses took it for enough.
-        let others = usize::try_from(missing - 1).unwrap_or(usize::MAX);
-        let loss = self.losses.iter().rev().nth(others);
-        let age = loss.map(|at| scene.now.duration_since(*at));
+        // Who could not know of as many losses took it for enough.
         let unseen = scene.rules.unseen;
-        if let Some(age) = age.filter(|age| !unseen.is_zero() && *age <= unseen) {
-            figures.unseen = figures.unseen.max(age);
+        let ages = self.losses.iter().map(|known| decided.duration_since(*known));
+        let mut unknown: Vec<_> = ages.filter(|age| *age < unseen).collect();
+        unknown.sort_unstable();
+        let others = usize::try_from(missing - 1).unwrap_or(usize::MAX);
+        if let Some(age) = unknown.get(others) {
+            figures.excused += 1;
+            figures.unseen = figures.unseen.max(*age);
             return;
         }
         let sentence = format!(
@@ -140,4 +144,12 @@ impl Counts {
         let others = scene.world.pods.values().filter(|p| p.pool == pool.name);
         others.map(|p| p.uid.as_str()).chain([pod.uid.as_str()]).collect()
     }
+}
+
+/// Since when an operator could know that an available sandbox would be lost, which has become `after`.
+fn known_since(scene: &Scene, after: Option<&Pod>) -> Timestamp {
+    let claim = after.and_then(|pod| scene.world.claims.get(pod.claim()?));
+    // A claim that may go to any of several pools is no pool's before it takes a sandbox there.
+    let claim = claim.filter(|claim| claim.selector.is_none());
+    claim.map_or(scene.now, |claim| claim.waits_since)
 }

@@ -38,6 +38,8 @@ pub struct Claim {
     /// Its first event: when it came, in the order of all events.
     pub came_rv: u64,
     pub came_at: Timestamp,
+    /// When it came or, where it waits again for sandboxes that it lost, since when.
+    pub waits_since: Timestamp,
     /// Its latest event.
     rv: u64,
     /// When it had all its pods; none while it waits for replacements of lost pods.
@@ -55,6 +57,8 @@ pub struct Claim {
 impl Claim {
     pub fn read(event: &Event, before: Option<&Self>) -> Self {
         let o = &event.object;
+        let phase = text(o, "/status/phase");
+        let waits_again = phase == "Pending" && before.is_some_and(|b| b.phase == "Bound");
         Self {
             uid: event.uid().into(),
             name: event.name().into(),
@@ -73,8 +77,8 @@ impl Claim {
             only_waits: text(o, "/spec/onEmpty") == "Wait",
             priority: o["spec"]["priority"].as_i64().unwrap_or(0),
             latest: text(o, "/spec/revisionPolicy") == "Latest",
-            phase: text(o, "/status/phase").into(),
-            has_wait_reason: text(o, "/status/phase") == "Pending"
+            phase: phase.into(),
+            has_wait_reason: phase == "Pending"
                 && condition(o, "Bound").is_some_and(|c| {
                     c["status"] == "False"
                         && !text(c, "/reason").is_empty()
@@ -90,10 +94,10 @@ impl Claim {
             came_rv: before.map_or(event.rv, |b| b.came_rv),
             rv: event.rv,
             came_at: before.map_or(event.at, |b| b.came_at),
-            served_at: before.and_then(|b| b.served_at).filter(|_| {
-                let phase = text(o, "/status/phase");
-                !(before.is_some_and(|b| b.phase == "Bound") && phase == "Pending")
-            }),
+            waits_since: before
+                .filter(|_| !waits_again)
+                .map_or(event.at, |b| b.waits_since),
+            served_at: before.and_then(|b| b.served_at).filter(|_| !waits_again),
             first_served: before.and_then(|b| b.first_served),
             shutdown: text(o, "/spec/shutdownTime").parse().ok(),
             lifetime: o["spec"]["lifetimeSeconds"].as_i64(),

@@ -11,6 +11,7 @@ mod ends;
 pub mod event;
 mod hooks;
 mod order;
+pub mod requests;
 mod wait_reason;
 pub mod waits;
 pub mod warm_reports;
@@ -24,6 +25,7 @@ use ends::Ends;
 use event::Event;
 use jiff::{SignedDuration, Timestamp};
 use order::Order;
+use requests::Requests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use wait_reason::WaitReasons;
@@ -36,8 +38,18 @@ use world::World;
 pub struct Rules {
     /// Pods (by UID) that another user than the operator deleted.
     pub deleted_by_others: BTreeSet<String>,
-    /// A younger claim may be served this much before an older one: two writes of one moment.
-    pub same_moment: SignedDuration,
+    /// What operators asked of the API server, and when. Without it, a write counts as decided on when it was seen.
+    pub requests: Requests,
+    /// The requests that a plan sends at once have connections of their own, so one may arrive this long after a later one was
+    /// answered. It counts where the sandboxes of both claims do not show which was decided on first.
+    pub reordered: SignedDuration,
+    /// How many claims that may happen to, beside one of eight.
+    pub late: usize,
+    /// How much later than the watcher an operator may see a claim.
+    pub seen_late: SignedDuration,
+    /// A younger claim may be served this much before an older one, because requests fail and are sent again, or because two
+    /// operators do not know of each other.
+    pub passed_over: SignedDuration,
     /// While a sandbox is available for a claim, that claim or an earlier one is served at least this often. `None` skips
     /// the check, where it is unknown when an operator ran.
     pub idle: Option<SignedDuration>,
@@ -45,12 +57,12 @@ pub struct Rules {
     pub forged: BTreeSet<String>,
     /// Requests of an operator that ended may still be executed this long after the next one started.
     pub lingers: SignedDuration,
-    /// Intervals in which no operator ran.
+    /// Intervals in which no operator ran, or none reached the API server.
     pub operator_down: Vec<(Timestamp, Timestamp)>,
     /// When the watcher stopped: silence before it is judged as well.
     pub ended: Option<Timestamp>,
-    /// What claims took or others broke this shortly before a deletion could not be known to who deleted: a binding
-    /// that is sent after a deletion may be carried out before it.
+    /// A claim that came, or a sandbox that others broke, this shortly before a deletion was decided on could not be known to
+    /// who decided.
     pub unseen: SignedDuration,
     /// A creation or a deletion may arrive this long after what it rests on was true: the spec may just have changed, or a
     /// claim have come or gone.
@@ -68,7 +80,11 @@ impl Default for Rules {
     fn default() -> Self {
         Self {
             deleted_by_others: BTreeSet::new(),
-            same_moment: SignedDuration::from_secs(2),
+            requests: Requests::default(),
+            reordered: SignedDuration::from_secs(1),
+            late: 2,
+            seen_late: SignedDuration::from_secs(1),
+            passed_over: SignedDuration::ZERO,
             idle: Some(SignedDuration::from_secs(5)),
             forged: BTreeSet::new(),
             lingers: SignedDuration::from_secs(5),
@@ -88,6 +104,12 @@ impl Rules {
     fn operator_up_since(&self, since: Timestamp, now: Timestamp) -> Timestamp {
         let until_now = self.operator_down.iter().filter(|(from, _)| *from <= now);
         until_now.fold(since, |since, (_, to)| since.max(*to))
+    }
+
+    /// Whether the operator went away within `margin` of `at`, or was away.
+    fn was_away_within(&self, at: Timestamp, margin: SignedDuration) -> bool {
+        let mut away = self.operator_down.iter();
+        away.any(|(from, to)| *from <= at + margin && at <= *to + margin)
     }
 
     /// Whether a request of an ended operator, for a claim that it knew, may still be executed.
@@ -152,11 +174,14 @@ pub struct Figures {
     pub waits: Waits,
     /// The longest of these, and the claim's name.
     pub idle_wait: (SignedDuration, String),
-    /// Pairs of claims served in the wrong order within the same moment.
-    pub swapped: usize,
+    /// Claims whose binding arrived after that of a younger claim, decided on together with it, was answered.
+    pub late: usize,
+    /// How long after, at most.
+    pub reordered: SignedDuration,
     /// Second pods held for one claim.
     pub spare_holds: usize,
-    /// The longest time before a deletion of a loss that excused it.
+    /// Deletions below the budget that a loss excused, and the longest time from a loss to the decision.
+    pub excused: usize,
     pub unseen: SignedDuration,
 }
 
@@ -178,7 +203,11 @@ impl fmt::Display for Figures {
             write!(f, " ({claim})")?;
         }
         for (count, description) in [
-            (self.swapped, "served out of order within a moment"),
+            (self.late, "bindings arrived after a later one was answered"),
+            (
+                self.excused,
+                "deletions excused by losses that could not be known",
+            ),
             (self.spare_holds, "second pods held"),
             (self.gaps, "gaps in the history"),
         ] {
@@ -254,7 +283,15 @@ pub fn judge(events: &[Event], rules: &Rules) -> Verdict {
         world: &world,
     };
     let mut findings = Vec::new();
-    order.confirm(&scene, &mut findings, &mut figures);
+    order.finish(&scene, &mut findings);
+    let may_be_late = rules.late.saturating_add(figures.served / 8);
+    if figures.late > may_be_late {
+        let sentence = format!(
+            "the bindings of {} of {} claims arrived after that of a younger claim was answered, and {may_be_late} may",
+            figures.late, figures.served
+        );
+        findings.push(Finding::new("I7", &[], sentence));
+    }
     work_conservation.finish(&scene, &mut findings, &mut figures);
     wait_reasons.advance_time(&scene, &mut findings);
     accusations.extend(findings.into_iter().map(|f| trail.prove(f)));

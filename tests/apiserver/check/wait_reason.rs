@@ -8,7 +8,8 @@ use super::{Finding, Scene};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 
-/// A claim must say why it waits within this time, unless others of its pool are served meanwhile.
+/// A claim must say why it waits within this time, or within [`Rules::idle`](super::Rules::idle) where requests fail, unless
+/// others of its pool are served meanwhile.
 const SOON: SignedDuration = SignedDuration::from_secs(10);
 
 #[derive(Default)]
@@ -38,9 +39,10 @@ impl WaitReasons {
     }
 
     pub fn advance_time(&mut self, scene: &Scene, out: &mut Vec<Finding>) {
-        if scene.rules.idle.is_none() {
+        let Some(idle) = scene.rules.idle else {
             return;
-        }
+        };
+        let soon = SOON.max(idle);
         let served = &self.served;
         self.without_reason.retain(|uid, since| {
             let Some(claim) = scene.world.claims.get(uid) else {
@@ -50,18 +52,18 @@ impl WaitReasons {
             let since = scene
                 .rules
                 .operator_up_since(busy.map_or(*since, |at| at.max(*since)), scene.now);
-            let in_time = scene.now.duration_since(since) <= SOON;
+            let in_time = scene.now.duration_since(since) <= soon;
             if !in_time {
-                out.push(Finding::new("I8", &[uid], sentence(claim)));
+                out.push(Finding::new("I8", &[uid], sentence(claim, soon)));
             }
             in_time
         });
     }
 }
 
-fn sentence(claim: &Claim) -> String {
+fn sentence(claim: &Claim, soon: SignedDuration) -> String {
     format!(
-        "claim {} waited for longer than {SOON:#} and its status, in phase {:?}, does not say why",
+        "claim {} waited for longer than {soon:#} and its status, in phase {:?}, does not say why",
         claim.name, claim.phase
     )
 }

@@ -5,7 +5,8 @@ use super::event::{Event, condition, is_ready, items, strings, text};
 use super::hooks::all_on;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
-use std::collections::{BTreeMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// Who holds a pod, by its controller owner reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,8 +17,33 @@ pub enum Owner {
     Other,
 }
 
+/// Claims take the sandbox with the greatest of these, of the sandboxes of one revision on one node: deletion cost, longest
+/// Ready, fewest restarts, oldest, then name.
+pub type Preference = (
+    i64,
+    Reverse<Option<Timestamp>>,
+    Reverse<u64>,
+    Reverse<String>,
+    String,
+);
+
+fn preference(event: &Event) -> Preference {
+    let o = &event.object;
+    let cost = o["metadata"]["annotations"]["controller.kubernetes.io/pod-deletion-cost"].as_str();
+    let restarts = items(o, "/status/containerStatuses").iter();
+    (
+        cost.and_then(|cost| cost.parse().ok()).unwrap_or(0),
+        Reverse(is_ready(o).then(|| since(o, event.at))),
+        Reverse(restarts.filter_map(|c| c["restartCount"].as_u64()).sum()),
+        Reverse(text(o, "/metadata/creationTimestamp").into()),
+        event.name().into(),
+    )
+}
+
 #[derive(Clone, Debug)]
 pub struct Pod {
+    pub node: String,
+    pub preference: Preference,
     pub uid: String,
     pub name: String,
     pub owner: Owner,
@@ -43,6 +69,8 @@ impl Pod {
                 .to_string()
         };
         Self {
+            node: text(o, "/spec/nodeName").into(),
+            preference: preference(event),
             uid: event.uid().into(),
             name: event.name().into(),
             owner: owner(o),
@@ -87,12 +115,18 @@ impl Pod {
     /// A sandbox that a claim could take at this moment.
     pub fn is_available(&self, pool: &Pool, now: Timestamp) -> bool {
         let ready_for = self.ready_since.map(|since| now.duration_since(since));
+        self.is_fit(pool)
+            && ready_for
+                .is_some_and(|age| pool.min_ready == 0 || age >= SignedDuration::from_secs(pool.min_ready))
+    }
+
+    /// Available as soon as it has been Ready for long enough.
+    pub fn is_fit(&self, pool: &Pool) -> bool {
         self.is_unclaimed(&pool.name)
             && !self.terminating
             && self.phase == "Running"
+            && self.ready_since.is_some()
             && all_on(&pool.pre_normal, self)
-            && ready_for
-                .is_some_and(|age| pool.min_ready == 0 || age >= SignedDuration::from_secs(pool.min_ready))
     }
 
     /// When it has been Ready for long enough.
@@ -222,23 +256,22 @@ fn resolved(value: &Value, of: i64, up: i64) -> i64 {
         .unwrap_or(0)
 }
 
-/// The values that a count had of late, the one in force at the start of the window included.
+/// The values that a count had, the one in force at the start of the window included.
 #[derive(Clone, Debug, Default)]
-pub struct Recent(VecDeque<(Timestamp, i64)>);
+pub struct Recent(Vec<(Timestamp, i64)>);
 
 impl Recent {
     pub fn push(&mut self, at: Timestamp, value: i64) {
-        if self.0.back().is_none_or(|(_, last)| *last != value) {
-            self.0.push_back((at, value));
+        if self.0.last().is_none_or(|(_, last)| *last != value) {
+            self.0.push((at, value));
         }
     }
 
-    /// Drops values that ended before `from`, and returns the values since.
-    pub fn since(&mut self, from: Timestamp) -> impl Iterator<Item = i64> {
-        while self.0.get(1).is_some_and(|(at, _)| *at <= from) {
-            self.0.pop_front();
-        }
-        self.0.iter().map(|(_, value)| *value)
+    /// The values since `from`.
+    pub fn since(&self, from: Timestamp) -> impl Iterator<Item = i64> {
+        let begun = self.0.partition_point(|(at, _)| *at <= from);
+        let values = self.0.iter().skip(begun.saturating_sub(1));
+        values.map(|(_, value)| *value)
     }
 }
 
@@ -292,7 +325,7 @@ impl World {
             }
             Step::Pod(_, None) => {
                 if let Some(pod) = self.pods.remove(event.uid()) {
-                    self.lost(&pod);
+                    self.lost(&pod, event.at);
                 }
             }
             Step::Claim(_, Some(claim)) => _ = self.claims.insert(event.uid().into(), claim),
@@ -303,11 +336,13 @@ impl World {
     }
 
     /// A claim that lost a pod before its status named all of them is as good as never served.
-    fn lost(&mut self, pod: &Pod) {
+    fn lost(&mut self, pod: &Pod, now: Timestamp) {
         let Some(uid) = pod.claim() else { return };
         let held = self.held_by(uid);
-        if let Some(claim) = self.claims.get_mut(uid).filter(|claim| held < claim.wanted) {
-            claim.served_at = None;
+        if let Some(claim) = self.claims.get_mut(uid).filter(|claim| held < claim.wanted)
+            && claim.served_at.take().is_some()
+        {
+            claim.waits_since = now;
         }
     }
 

@@ -10,6 +10,8 @@ pub struct Call {
     pub namespace: String,
     /// With its subresource: `pods`, `sandboxclaims/status`.
     pub resource: String,
+    /// Empty for a request that names no object.
+    pub name: String,
 }
 
 impl Call {
@@ -38,6 +40,7 @@ impl Call {
             verb,
             namespace: namespace.unwrap_or_default().into(),
             resource,
+            name: name.unwrap_or_default().into(),
         }
     }
 }

@@ -6,9 +6,11 @@ mod call;
 pub mod proxy;
 mod stream;
 
+use crate::check::requests::Request;
 use crate::lock::lock;
 use crate::wait;
 use call::Call;
+use jiff::Timestamp;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::collections::BTreeMap;
@@ -77,7 +79,17 @@ pub struct Rule {
     pub verbs: &'static [&'static str],
     /// Only this resource, with its subresource as in `sandboxclaims/status`; empty: all.
     pub resource: &'static str,
+    /// The first call of each of these kinds meets it, whatever the chance: `patch pods`.
+    pub first: &'static [&'static str],
 }
+
+/// The writes of a claim's life: its sandbox is created, bound and published, and a rollout deletes others.
+pub const WRITES_THAT_MATTER: &[&str] = &[
+    "create pods",
+    "patch pods",
+    "patch sandboxclaims/status",
+    "delete pods",
+];
 
 /// The verbs that change something.
 pub const WRITES: &[&str] = &["create", "patch", "delete"];
@@ -86,10 +98,15 @@ pub const WRITES: &[&str] = &["create", "patch", "delete"];
 #[derive(Clone)]
 pub struct Faults(Arc<Inner>);
 
+/// A kind of call that a fault has struck: the namespace, the fault, the verb and the resource.
+type Target = (String, String, String);
+
 struct Inner {
     rules: Mutex<Vec<Rule>>,
     dice: Mutex<StdRng>,
-    struck: Mutex<BTreeMap<(String, String), usize>>,
+    struck: Mutex<BTreeMap<Target, usize>>,
+    /// The writes that have arrived, each with its namespace.
+    writes: Mutex<Vec<(String, Request)>>,
     /// Watches opened before this count of [`Faults::silence`] have gone silent.
     silences: AtomicU64,
 }
@@ -101,6 +118,7 @@ impl Faults {
             rules: Mutex::default(),
             dice: Mutex::new(StdRng::seed_from_u64(seed)),
             struck: Mutex::default(),
+            writes: Mutex::default(),
             silences: AtomicU64::new(0),
         }))
     }
@@ -130,8 +148,11 @@ impl Faults {
     /// How often each fault has struck the calls of one namespace; an empty one has the calls of all of them.
     pub fn struck(&self, namespace: &str) -> BTreeMap<String, usize> {
         let struck = lock(&self.0.struck);
-        let here = struck.iter().filter(|((of, _), _)| of == namespace);
-        here.map(|((_, fault), times)| (fault.clone(), *times)).collect()
+        let mut times = BTreeMap::new();
+        for ((_, fault, _), more) in struck.iter().filter(|((of, _, _), _)| of == namespace) {
+            *times.entry(fault.clone()).or_default() += more;
+        }
+        times
     }
 
     /// Complains as long as `fault` has not struck a call of one namespace.
@@ -142,27 +163,80 @@ impl Faults {
         })
     }
 
-    /// The fault that strikes this call, by the first rule whose dice fall so.
+    /// Complains as long as `fault` has not struck each of these kinds of calls of one namespace: `patch pods`.
+    pub fn has_struck_each(&self, namespace: &str, fault: Fault, calls: &[&str]) -> Result<(), String> {
+        let struck = lock(&self.0.struck);
+        let key = |call: &str| (namespace.to_string(), fault.to_string(), call.to_string());
+        let spared = calls.iter().find(|call| !struck.contains_key(&key(call)));
+        wait::ensure(spared.is_none(), || {
+            format!("{fault} has not struck {spared:?}; so far {struck:?}")
+        })
+    }
+
+    /// The writes of one namespace that have arrived, whatever became of them.
+    pub fn writes(&self, namespace: &str) -> Vec<Request> {
+        let writes = lock(&self.0.writes);
+        let here = writes.iter().filter(|(of, _)| of == namespace);
+        here.map(|(_, request)| request.clone()).collect()
+    }
+
+    /// Notes a write that has arrived. Its number is for [`Faults::answered`].
+    fn arrived(&self, call: &Call) -> Option<usize> {
+        if !WRITES.contains(&call.verb) {
+            return None;
+        }
+        let request = Request {
+            at: Timestamp::now(),
+            answered: Timestamp::MAX,
+            verb: call.verb.into(),
+            resource: call.resource.clone(),
+            name: call.name.clone(),
+            code: 0,
+        };
+        let mut writes = lock(&self.0.writes);
+        writes.push((call.namespace.clone(), request));
+        Some(writes.len() - 1)
+    }
+
+    /// The write with this number was answered, or would have been.
+    fn answered(&self, write: Option<usize>, code: u16) {
+        let mut writes = lock(&self.0.writes);
+        if let Some((_, request)) = write.and_then(|number| writes.get_mut(number)) {
+            (request.code, request.answered) = (code, Timestamp::now());
+        }
+    }
+
+    /// The fault that strikes this call, by the first rule that strikes for sure or whose dice fall so.
     fn on(&self, call: &Call, about: fn(&Fault) -> bool) -> Option<Fault> {
         let rules = lock(&self.0.rules);
         let here = rules.iter().filter(|r| about(&r.fault) && r.is_about(call));
         let fault = here
             .into_iter()
-            .find(|rule| lock(&self.0.dice).random_bool(rule.chance))?
+            .find(|rule| self.must_strike(rule, call) || lock(&self.0.dice).random_bool(rule.chance))?
             .fault;
         drop(rules);
         self.count(call, &fault.to_string());
         Some(fault)
     }
 
+    fn must_strike(&self, rule: &Rule, call: &Call) -> bool {
+        let target = target(call, &rule.fault.to_string());
+        rule.first.contains(&target.2.as_str()) && !lock(&self.0.struck).contains_key(&target)
+    }
+
     fn count(&self, call: &Call, fault: &str) {
-        let key = (call.namespace.clone(), fault.to_string());
+        let key = target(call, fault);
         *lock(&self.0.struck).entry(key).or_default() += 1;
     }
 
     fn silences(&self) -> u64 {
         self.0.silences.load(Ordering::SeqCst)
     }
+}
+
+fn target(call: &Call, fault: &str) -> Target {
+    let kind = format!("{} {}", call.verb, call.resource);
+    (call.namespace.clone(), fault.to_string(), kind)
 }
 
 impl Rule {
@@ -174,7 +248,13 @@ impl Rule {
             namespace: None,
             verbs,
             resource: "",
+            first: &[],
         }
+    }
+
+    /// The same, and the first call of each of these kinds meets it for sure: `patch pods`.
+    pub fn and_first(self, first: &'static [&'static str]) -> Self {
+        Self { first, ..self }
     }
 
     /// The same in one namespace only.

@@ -80,9 +80,13 @@ async fn serve(listener: TcpListener, client: Client, faults: Faults) {
 /// The answer to one request. An error closes the connection without any.
 async fn answer(client: Client, faults: Faults, request: Request<Incoming>) -> Result<Reply, io::Error> {
     let call = Call::read(request.method(), request.uri());
+    let write = faults.arrived(&call);
     let fault = faults.on(&call, Fault::is_of_a_call);
     match fault {
-        Some(Fault::Refused(code)) => return Ok(error_reply(code)),
+        Some(Fault::Refused(code)) => {
+            faults.answered(write, code);
+            return Ok(error_reply(code));
+        }
         Some(Fault::Gone) => return Ok(error_reply(410)),
         Some(Fault::Dropped) => return Err(io::ErrorKind::ConnectionReset.into()),
         Some(Fault::Hangs) => return pending().await,
@@ -101,6 +105,7 @@ async fn answer(client: Client, faults: Faults, request: Request<Incoming>) -> R
         .await
         .map_err(io::Error::other)?
         .map_err(io::Error::other)?;
+    faults.answered(write, reply.status().as_u16());
     match fault {
         Some(Fault::AnsweredWith(code)) => Ok(error_reply(code)),
         Some(Fault::ReplyLost) => Err(io::ErrorKind::ConnectionReset.into()),

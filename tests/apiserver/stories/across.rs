@@ -3,7 +3,6 @@
 use crate::api::POOLS;
 use crate::claimants::Claimants;
 use crate::cluster_state::wait_until_at_rest;
-use crate::extremes::AT_ONCE;
 use crate::objects::{pool, sim, with};
 use crate::scene::Scene;
 use crate::wait;
@@ -41,8 +40,6 @@ pub fn claims_keep_coming_through_a_rollout_a_scale_to_zero_and_a_pool_made_anew
 ) -> Result<(), String> {
     let (rounds, stay) = scene.sized((1, 1), (4, 10));
     let stay = || sleep(Duration::from_secs(stay));
-    // Claims take sandboxes at the moment at which they are deleted.
-    scene.declare(|rules| rules.unseen = AT_ONCE);
     let operator = scene.lab.start_operator()?;
     scene.create_pool(&python(1))?;
     wait_until_at_rest(scene, PATIENCE)?;

@@ -69,7 +69,7 @@ fn committed(scene: &Scene, deed: Violation) -> Result<Verdict, String> {
     wait::ensure(spared.is_empty() && all.len() > 1, || {
         format!("of {all:?}, {spared:?} were not deleted, so there is nothing to judge")
     })?;
-    let verdict = judge(cluster, elsewhere, &events, &mut Rules::default());
+    let verdict = judge(lab, elsewhere, &events, &mut Rules::default());
     api.delete(NAMESPACES, "", elsewhere)?;
     verdict
 }

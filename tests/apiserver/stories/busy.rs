@@ -7,7 +7,7 @@ use super::pool_says;
 use super::rollouts::everything_unclaimed_runs;
 use crate::claimants::Claimants;
 use crate::cluster_state::{ClusterState, label, wait_until_at_rest};
-use crate::extremes::{self, AT_ONCE, Extremes};
+use crate::extremes::{self, Extremes};
 use crate::objects::{NEW_IMAGE, pool, sim, with};
 use crate::scene::Scene;
 use crate::wait;
@@ -23,7 +23,6 @@ pub fn full_pool(scene: &Scene, strategy: &Value) -> Result<(), String> {
         sim(&[("ready-after", "1s")]),
         &json!({"updateStrategy": strategy}),
     );
-    scene.declare(|rules| rules.unseen = AT_ONCE);
     scene.create_pool(&pool("python", REPLICAS, &spec))?;
     wait_until_at_rest(scene, 60)
 }

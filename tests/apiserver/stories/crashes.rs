@@ -8,14 +8,18 @@ use super::{all_bound, bound, burst, pool_says};
 use crate::api::TEMPLATES;
 use crate::cluster_state::{ClusterState, wait_until_at_rest};
 use crate::objects::{NEW_IMAGE, pool, pool_of, sim, template, with};
+use crate::operator::Operator;
 use crate::scene::Scene;
 use crate::wait;
 use jiff::SignedDuration;
 use serde_json::json;
 
-/// Claims may wait while no operator runs.
-fn allow_idle_time(scene: &Scene) {
-    scene.declare(|rules| rules.idle = None);
+/// Kills the operator and starts the next one.
+fn replaced(scene: &Scene, operator: Operator) -> Result<Operator, String> {
+    scene.while_operator_is_down(|| {
+        operator.kill()?;
+        scene.lab.start_operator()
+    })
 }
 
 fn pods_made(scene: &Scene) -> usize {
@@ -29,8 +33,7 @@ pub fn killed_while_it_fills_a_pool(scene: &Scene) -> Result<(), String> {
         wait::until(&format!("{some} pods were made"), 30, || {
             wait::ensure(pods_made(scene) >= some, || format!("{}", pods_made(scene)))
         })?;
-        operator.kill()?;
-        operator = scene.lab.start_operator()?;
+        operator = replaced(scene, operator)?;
     }
     wait_until_at_rest(scene, 60)?;
     wait::ensure(pods_made(scene) == 30, || {
@@ -40,7 +43,6 @@ pub fn killed_while_it_fills_a_pool(scene: &Scene) -> Result<(), String> {
 }
 
 pub fn killed_in_a_burst_of_claims(scene: &Scene) -> Result<(), String> {
-    allow_idle_time(scene);
     let mut operator = scene.lab.start_operator()?;
     scene.create_pool(&pool("python", 20, &json!({})))?;
     wait_until_at_rest(scene, 60)?;
@@ -50,8 +52,7 @@ pub fn killed_in_a_burst_of_claims(scene: &Scene) -> Result<(), String> {
             let served = ClusterState::read(scene)?.claimed("python").len();
             wait::ensure(served >= 3, || format!("{served} were"))
         })?;
-        operator.kill()?;
-        operator = scene.lab.start_operator()?;
+        operator = replaced(scene, operator)?;
         all_bound(scene, &claims)?;
         wait_until_at_rest(scene, 60)?;
         claims.iter().try_for_each(|claim| scene.delete_claim(claim))?;
@@ -61,7 +62,6 @@ pub fn killed_in_a_burst_of_claims(scene: &Scene) -> Result<(), String> {
 }
 
 pub fn killed_in_the_middle_of_a_rollout(scene: &Scene) -> Result<(), String> {
-    allow_idle_time(scene);
     let mut operator = scene.lab.start_operator()?;
     let spec = with(
         sim(&[("ready-after", "300ms")]),
@@ -83,8 +83,7 @@ pub fn killed_in_the_middle_of_a_rollout(scene: &Scene) -> Result<(), String> {
                 .count();
             wait::ensure(new >= updated, || format!("{new} are"))
         })?;
-        operator.kill()?;
-        operator = scene.lab.start_operator()?;
+        operator = replaced(scene, operator)?;
     }
     wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)?;
@@ -96,9 +95,6 @@ pub fn killed_in_the_middle_of_a_rollout(scene: &Scene) -> Result<(), String> {
 }
 
 pub fn told_to_end_in_a_burst_of_claims(scene: &Scene) -> Result<(), String> {
-    allow_idle_time(scene);
-    // Claims of one second have no order that is stored, so the next operator may take them in another.
-    scene.declare(|rules| rules.same_moment = SignedDuration::from_secs(60));
     let operator = scene.lab.start_operator()?;
     scene.create_pool(&pool("python", 60, &json!({})))?;
     wait_until_at_rest(scene, 60)?;
@@ -107,51 +103,54 @@ pub fn told_to_end_in_a_burst_of_claims(scene: &Scene) -> Result<(), String> {
         let served = ClusterState::read(scene)?.claimed("python").len();
         wait::ensure(served >= 5, || format!("{served} were"))
     })?;
-    operator.stop()?;
-    // The operator finished the bindings it had begun: every claim that holds a sandbox lists it in its status.
-    let state = ClusterState::read(scene)?;
-    let half_done = state
-        .claims
-        .iter()
-        .filter(|c| c["status"]["phase"] != "Bound")
-        .count();
-    scene.lab.print_at_end(format!(
-        "claims left to the next operator by SIGTERM in a burst of 100: {half_done}"
-    ));
-    state.nothing_leaked()?;
-    let operator = scene.lab.start_operator()?;
+    let operator = scene.while_operator_is_down(|| {
+        operator.stop()?;
+        // The operator finished the bindings it had begun: every claim that holds a sandbox lists it in its status.
+        let state = ClusterState::read(scene)?;
+        let half_done = state
+            .claims
+            .iter()
+            .filter(|c| c["status"]["phase"] != "Bound")
+            .count();
+        scene.lab.print_at_end(format!(
+            "claims left to the next operator by SIGTERM in a burst of 100: {half_done}"
+        ));
+        state.nothing_leaked()?;
+        scene.lab.start_operator()
+    })?;
     all_bound(scene, &claims)?;
     wait_until_at_rest(scene, 90)?;
     operator.stop()
 }
 
 pub fn changes_made_while_it_was_down_are_caught_up_with(scene: &Scene) -> Result<(), String> {
-    allow_idle_time(scene);
     let operator = scene.lab.start_operator()?;
     scene.create_pool(&pool("python", 6, &json!({})))?;
     wait_until_at_rest(scene, 60)?;
     let claims = burst(scene, "gone", 2, "python", &json!({}))?;
     all_bound(scene, &claims)?;
     wait_until_at_rest(scene, 60)?;
-    operator.stop()?;
-    claims.iter().try_for_each(|claim| scene.delete_claim(claim))?;
-    burst(scene, "new", 3, "python", &json!({}))?;
-    let warm = ClusterState::read(scene)?
-        .unclaimed("python")
-        .iter()
-        .map(|p| p["metadata"]["name"].clone())
-        .next();
-    scene.kubectl(
-        &[
-            "delete",
-            "pod",
-            warm.as_ref().and_then(|n| n.as_str()).unwrap_or_default(),
-        ],
-        None,
-    )?;
-    scene.patch_pool("python", &json!({"spec": {"replicas": 4}}))?;
-    scene.roll_to("python", NEW_IMAGE)?;
-    let operator = scene.lab.start_operator()?;
+    let operator = scene.while_operator_is_down(|| {
+        operator.stop()?;
+        claims.iter().try_for_each(|claim| scene.delete_claim(claim))?;
+        burst(scene, "new", 3, "python", &json!({}))?;
+        let warm = ClusterState::read(scene)?
+            .unclaimed("python")
+            .iter()
+            .map(|p| p["metadata"]["name"].clone())
+            .next();
+        scene.kubectl(
+            &[
+                "delete",
+                "pod",
+                warm.as_ref().and_then(|n| n.as_str()).unwrap_or_default(),
+            ],
+            None,
+        )?;
+        scene.patch_pool("python", &json!({"spec": {"replicas": 4}}))?;
+        scene.roll_to("python", NEW_IMAGE)?;
+        scene.lab.start_operator()
+    })?;
     wait_until_at_rest(scene, 60)?;
     operator.stop()
 }
@@ -197,7 +196,8 @@ pub fn expect_two_operators(scene: &Scene) {
         // Neither operator knows what the other did a moment ago. Where both bind the last sandboxes, a claim may
         // wait for the next one, so two operators keep no order.
         rules.unseen = SignedDuration::from_secs(1);
-        rules.same_moment = SignedDuration::from_secs(60);
+        rules.passed_over = SignedDuration::from_secs(60);
+        rules.late = usize::MAX;
     });
 }
 
@@ -229,15 +229,16 @@ pub fn a_second_operator_takes_over_from_a_killed_one(scene: &Scene) -> Result<(
 }
 
 fn api_server_goes_away(scene: &Scene, how: &str) -> Result<(), String> {
-    allow_idle_time(scene);
     scene.declare(|rules| rules.gaps = true);
     let mut operator = scene.lab.start_operator()?;
     operator.server_restarts = true;
     scene.create_pool(&pool("python", 12, &sim(&[("ready-after", "100ms")])))?;
     wait_until_at_rest(scene, 60)?;
     let mut claims = burst(scene, "before", 20, "python", &json!({}))?;
-    scene.lab.cluster.tool(&[how, "apiserver"])?;
-    scene.lab.cluster.tool(&["start", "apiserver"])?;
+    scene.while_operator_is_down(|| {
+        scene.lab.cluster.tool(&[how, "apiserver"])?;
+        scene.lab.cluster.tool(&["start", "apiserver"])
+    })?;
     claims.extend(burst(scene, "after", 5, "python", &json!({}))?);
     all_bound(scene, &claims)?;
     wait_until_at_rest(scene, 60)?;

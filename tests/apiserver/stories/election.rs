@@ -8,6 +8,7 @@ use crate::objects::pool;
 use crate::operator::Operator;
 use crate::scene::Scene;
 use crate::wait;
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -40,6 +41,12 @@ fn leader_and_standby(scene: &Scene) -> Result<(Operator, Operator), String> {
     Ok((leader, standby))
 }
 
+/// Claims may wait until the lease of a leader that went without a word has run out.
+fn expect_a_takeover(scene: &Scene) {
+    let lease_time = SignedDuration::from_secs(LEASE_TIME.as_secs().cast_signed());
+    scene.declare(|rules| rules.idle = rules.idle.map(|idle| idle + lease_time));
+}
+
 /// How long after `since` a new claim was bound.
 fn first_binding(scene: &Scene, claim: &str, since: Instant) -> Result<Duration, String> {
     scene.create_claim(claim, "python", &json!({}))?;
@@ -56,7 +63,7 @@ fn took_at_most(action: &str, took: Duration, limit: Duration) -> Result<(), Str
 pub fn after_a_kill_the_standby_binds_within_the_lease_time_and_a_second(
     scene: &Scene,
 ) -> Result<(), String> {
-    scene.declare(|rules| rules.idle = None);
+    expect_a_takeover(scene);
     let (leader, standby) = leader_and_standby(scene)?;
     let before = lease(scene)?;
     let killed = Instant::now();
@@ -105,7 +112,7 @@ pub fn after_sigterm_in_a_burst_the_standby_binds_within_two_seconds(scene: &Sce
 pub fn a_leader_that_stood_still_past_its_deadline_ends_and_harms_nothing(
     scene: &Scene,
 ) -> Result<(), String> {
-    scene.declare(|rules| rules.idle = None);
+    expect_a_takeover(scene);
     let (mut leader, standby) = leader_and_standby(scene)?;
     // It stands still in the middle of its work.
     let mut claims = burst(scene, "before", 10, "python", &json!({}))?;

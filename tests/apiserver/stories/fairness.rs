@@ -32,7 +32,9 @@ const fn size(warm: i64, claims: usize) -> Size {
     Size { warm, claims }
 }
 
-fn warm_pool(scene: &Scene, warm: i64, more: &Value) -> Result<(), String> {
+/// A pool for a burst of claims. Up to 32 bindings are sent at once, so those of a few more claims may be late.
+fn warm_pool(scene: &Scene, Size { warm, claims }: Size, more: &Value) -> Result<(), String> {
+    scene.declare(|rules| rules.late = rules.late.max(claims / 4));
     let spec = with(sim(&[("ready-after", "500ms")]), more);
     scene.create_pool(&pool("python", warm, &spec))?;
     wait_until_at_rest(scene, PATIENCE)
@@ -84,7 +86,7 @@ fn each_served_once(events: &[Event]) -> Result<BTreeMap<String, String>, String
 pub fn a_burst_is_served_in_order_and_each_claim_once(scene: &Scene) -> Result<(), String> {
     let size = scene.sized(size(40, 120), size(300, 1000));
     let operator = scene.lab.start_operator()?;
-    warm_pool(scene, size.warm, &json!({}))?;
+    warm_pool(scene, size, &json!({}))?;
     burst(scene, "run", size.claims, "python", &json!({}))?;
     end(scene, size, [operator])?;
     let events = scene.history();
@@ -99,7 +101,7 @@ pub fn a_burst_is_served_while_the_operator_is_killed_again_and_again(scene: &Sc
     let mut operator = scene.lab.start_operator()?;
     warm_pool(
         scene,
-        size.warm,
+        size,
         &json!({"scaleStrategy": {"maxUnavailable": ceiling}}),
     )?;
     burst(scene, "run", size.claims, "python", &json!({}))?;
@@ -120,6 +122,8 @@ pub fn a_burst_is_served_while_the_operator_is_killed_again_and_again(scene: &Sc
 
 pub fn an_urgent_claim_passes_those_of_a_burst_that_are_not_bound_yet(scene: &Scene) -> Result<(), String> {
     let operator = scene.lab.start_operator()?;
+    // A new operator opens the connections for its first 32 bindings.
+    scene.declare(|rules| rules.late = 32);
     let slow = sim(&[("ready-after", "4s")]);
     scene.create_pool(&pool("python", 150, &slow))?;
     wait_until_at_rest(scene, PATIENCE)?;
@@ -145,7 +149,7 @@ pub fn two_operators_share_a_burst(scene: &Scene) -> Result<(), String> {
     let size = scene.sized(size(20, 60), size(100, 300));
     expect_two_operators(scene);
     let operators = [scene.lab.start_operator()?, scene.lab.start_operator()?];
-    warm_pool(scene, size.warm, &json!({}))?;
+    warm_pool(scene, size, &json!({}))?;
     burst(scene, "run", size.claims, "python", &json!({}))?;
     end(scene, size, operators)
 }
@@ -153,7 +157,8 @@ pub fn two_operators_share_a_burst(scene: &Scene) -> Result<(), String> {
 pub fn claims_given_up_at_once_leave_nothing(scene: &Scene) -> Result<(), String> {
     let (clients, each) = scene.sized((8, 25), (16, 125));
     let operator = scene.lab.start_operator()?;
-    warm_pool(scene, 20, &json!({}))?;
+    let size = size(20, clients * (each / 10));
+    warm_pool(scene, size, &json!({}))?;
     let (api, namespace) = (&scene.lab.api, scene.namespace.as_str());
     side_by_side(clients, |client| {
         let mut dice = Dice(0x5eed_0001 + client as u64);
@@ -173,13 +178,13 @@ pub fn claims_given_up_at_once_leave_nothing(scene: &Scene) -> Result<(), String
         }
         Ok(())
     })?;
-    end(scene, size(20, clients * (each / 10)), [operator])
+    end(scene, size, [operator])
 }
 
 pub fn a_steady_stream_is_served_as_it_comes(scene: &Scene) -> Result<(), String> {
     let size = scene.sized(size(30, 100), size(30, 400));
     let operator = scene.lab.start_operator()?;
-    warm_pool(scene, size.warm, &json!({}))?;
+    warm_pool(scene, size, &json!({}))?;
     let (api, namespace) = (&scene.lab.api, scene.namespace.as_str());
     let (start, between) = (Instant::now(), Duration::from_millis(50));
     // Several clients send the claims, so that one slow answer does not delay the rest.

@@ -107,7 +107,6 @@ pub fn a_busy_rollout_that_never_gets_ready_is_taken_back(scene: &Scene) -> Resu
 }
 
 pub fn killed_in_the_middle_of_a_busy_rollout(scene: &Scene) -> Result<(), String> {
-    scene.declare(|rules| rules.idle = None);
     let mut operator = Some(scene.lab.start_operator()?);
     full_pool(scene, &quarter())?;
     let claimants = Claimants::start(scene, "python");
@@ -118,8 +117,10 @@ pub fn killed_in_the_middle_of_a_busy_rollout(scene: &Scene) -> Result<(), Strin
                 let new = running(scene, NEW_IMAGE)?;
                 wait::ensure(new >= updated, || format!("{new} are"))
             })?;
-            operator.take().map_or(Ok(()), Operator::kill)?;
-            operator = Some(scene.lab.start_operator()?);
+            operator = Some(scene.while_operator_is_down(|| {
+                operator.take().map_or(Ok(()), Operator::kill)?;
+                scene.lab.start_operator()
+            })?);
         }
         complete(scene)
     });

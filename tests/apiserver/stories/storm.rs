@@ -82,7 +82,6 @@ fn step(scene: &Scene, dice: &mut Dice, number: usize, live: &mut Vec<String>) -
 }
 
 pub fn whatever_happens_it_comes_to_rest(scene: &Scene) -> Result<(), String> {
-    scene.declare(|rules| rules.idle = None);
     let mut operator = scene.lab.start_operator()?;
     scene.create_pool(&pool("python", 8, &sim(&[("ready-after", "200ms")])))?;
     let narrow = json!({"capacity": {"maxTotal": 12}, "updateStrategy": {"maxUnavailable": 2}});
@@ -91,8 +90,10 @@ pub fn whatever_happens_it_comes_to_rest(scene: &Scene) -> Result<(), String> {
     for number in 0..STEPS {
         step(scene, &mut dice, number, &mut live)?;
         if number % 55 == 54 {
-            operator.kill()?;
-            operator = scene.lab.start_operator()?;
+            operator = scene.while_operator_is_down(|| {
+                operator.kill()?;
+                scene.lab.start_operator()
+            })?;
         }
         sleep(PACE);
     }

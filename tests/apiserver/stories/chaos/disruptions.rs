@@ -1,12 +1,13 @@
 //! Injects one disruption at a time, and restores what it took away.
 
+use super::POOLS;
 use crate::api::CLAIMS;
 use crate::check::event::{items, text};
-use crate::faults::{Fault, Rule};
+use crate::faults::{Fault, Rule, WRITES_THAT_MATTER};
 use crate::operator::Operator;
 use crate::scene::Scene;
 use crate::wait;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -186,30 +187,52 @@ impl<'a> Target<'a> {
     }
 
     fn bad_network(&mut self) -> Result<(), String> {
-        self.while_faults(
-            8,
-            vec![
-                Rule::of(Fault::Dropped, 0.1, EVERY_VERB),
-                Rule::of(Fault::ReplyLost, 0.1, EVERY_VERB),
-                Rule::of(Fault::ReplyHangs, 0.02, EVERY_VERB),
-                Rule::of(Fault::Late(Duration::from_millis(300)), 0.3, EVERY_VERB),
-                Rule::of(Fault::Late(Duration::from_secs(2)), 0.1, EVERY_VERB),
-                Rule::of(Fault::Broken, 0.02, WATCH),
-            ],
-        )
+        let writes = [
+            (Fault::Dropped, 0.1),
+            (Fault::ReplyLost, 0.1),
+            (Fault::ReplyHangs, 0.02),
+            (Fault::Late(Duration::from_millis(300)), 0.3),
+            (Fault::Late(Duration::from_secs(2)), 0.1),
+        ];
+        let rule = |(fault, chance)| Rule::of(fault, chance, EVERY_VERB).and_first(WRITES_THAT_MATTER);
+        let mut rules = writes.map(rule).to_vec();
+        rules.push(Rule::of(Fault::Broken, 0.02, WATCH));
+        self.while_faults(8, rules)?;
+        let faults = &self.scene.lab.proxy()?.faults;
+        faults.has_struck("", Fault::Broken)?;
+        let serving = &["create pods", "patch pods", "patch sandboxclaims/status"];
+        let mut each = writes.into_iter();
+        each.try_for_each(|(fault, _)| faults.has_struck_each(&self.scene.namespace, fault, serving))
     }
 
     fn no_network(&mut self) -> Result<(), String> {
-        self.scene.lab.proxy()?.faults.silence();
-        self.while_faults(10, vec![Rule::of(Fault::Hangs, 1.0, EVERY_VERB)])
+        let faults = &self.scene.lab.proxy()?.faults;
+        faults.silence();
+        self.while_faults(10, vec![Rule::of(Fault::Hangs, 1.0, EVERY_VERB)])?;
+        faults.has_struck("", Fault::Hangs)
     }
 
+    /// Whatever the clock says, an edit is followed at once: no moment that the operator remembers is waited for.
     fn set_clock(&mut self) -> Result<(), String> {
         for offset in ["+90", "-90", "+0"] {
             self.clock.set(offset)?;
             sleep(Duration::from_secs(6));
+            for pool in POOLS {
+                self.follows_edits(pool)?;
+            }
         }
         Ok(())
+    }
+
+    fn follows_edits(&self, pool: &str) -> Result<(), String> {
+        let history =
+            json!({"spec": {"revisionHistoryLimit": self.scene.pool(pool)?["metadata"]["generation"]}});
+        self.scene.patch_pool(pool, &history)?;
+        wait::until("the status was about the latest spec", 20, || {
+            let pool = self.scene.pool(pool)?;
+            let seen = pool["status"]["observedGeneration"] == pool["metadata"]["generation"];
+            wait::ensure(seen, || pool["status"].to_string())
+        })
     }
 
     fn while_faults(&self, seconds: u64, rules: Vec<Rule>) -> Result<(), String> {

@@ -113,7 +113,8 @@ soak: ## Run random schedules full of faults against the invariants (WALKS=10000
 
 .PHONY: mutants
 mutants: ## Remove the operator's safeguards one by one, and check that a test catches each removal
-	@e2e/need.sh cargo cc python3
+	@e2e/need.sh cargo cc go python3 openssl faketime
+	$(CLUSTER) build
 	e2e/mutants/mutants.py
 
 .PHONY: e2e

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Applies the mutants of mutants.toml one by one to a copy of the source and runs the suite named with each, and the random
-walks on those of the explorer that survive it. Before that the same suites have to pass on the copy as it is.
+walks on those of the explorer that survive it. A mutant with a story is run against that story on a real control plane
+instead. Before that the same suites and stories have to pass on the copy as it is.
 
-Exit code 1 when one survives both, or is caught by another law than it is said to break. Arguments are parts of names: only
-those mutants are run. With --check nothing is built: the source only has to hold what they replace.
+Exit code 1 when one survives, or is caught by another law or with other words than it is said to break. Arguments are parts of
+names: only those mutants are run. With --check nothing is built: the source only has to hold what they replace.
 """
 
 import os
@@ -17,12 +18,13 @@ import tomllib
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 COPY = ROOT / "target" / "mutants"
-PARTS = ["Cargo.toml", "Cargo.lock", "clippy.toml", "src", "tests", "benches"]
+PARTS = ["Cargo.toml", "Cargo.lock", "clippy.toml", "src", "tests", "benches", "e2e/cluster", "crds", "config"]
 BUILD = ["cargo", "test", "--locked", "--profile", "mutants", "--test"]
+STORIES = ["cargo", "test", "--locked", "--test", "apiserver"]
 EXPLORER = "explore"
 WALKS = "walks_through_larger_worlds"
 # The nearest worlds of a large scene. A mutant that needs more to be seen is left to the walks.
-ENVIRONMENT = {"EXPLORE_STATES": "30000", **os.environ}
+ENVIRONMENT = {"EXPLORE_STATES": "30000", "WARMPOOL_CLUSTER_BIN": str(ROOT / ".cluster" / "bin"), **os.environ}
 
 
 def copy_source():
@@ -31,6 +33,7 @@ def copy_source():
     COPY.mkdir(parents=True, exist_ok=True)
     for part in PARTS:
         source, copy = ROOT / part, COPY / part
+        copy.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
             shutil.rmtree(copy, ignore_errors=True)
             shutil.copytree(source, copy, copy_function=shutil.copy)
@@ -66,8 +69,8 @@ def target(mutant):
     return mutant.get("test", EXPLORER)
 
 
-def build(what, test):
-    built = subprocess.run([*BUILD, test, "--no-run"], cwd=COPY, capture_output=True, text=True)
+def build(what, command):
+    built = subprocess.run([*command, "--no-run"], cwd=COPY, capture_output=True, text=True)
     if built.returncode != 0:
         sys.exit(f"{what} does not build:\n{built.stderr[-3000:]}")
 
@@ -85,6 +88,19 @@ def breach(test, suite):
     return said.groups() if said else (None, "a panic of the operator")
 
 
+def fault(mutant):
+    """What the story of the mutant says of the operator, or None when it finds no fault."""
+    environment = {**ENVIRONMENT, **mutant.get("environment", {})}
+    test = [*STORIES, "--", mutant["story"]]
+    run = subprocess.run(test, cwd=COPY, capture_output=True, text=True, env=environment)
+    if f"test {mutant['story']} " not in run.stdout:
+        sys.exit(f"there is no story {mutant['story']}:\n{run.stdout[-3000:]}{run.stderr[-3000:]}")
+    if run.returncode == 0:
+        return None
+    said = run.stdout.split(f"---- {mutant['story']} ----\n", 1)
+    return said[-1].split("\n\nhistory: ", 1)[0]
+
+
 def suites(mutant):
     walks = [WALKS] if target(mutant) == EXPLORER else []
     return dict.fromkeys([mutant["suite"], *walks])
@@ -93,17 +109,26 @@ def suites(mutant):
 def pass_unmutated(mutants):
     """A suite that fails without any mutant would catch every one."""
     copy_source()
-    for test in dict.fromkeys(target(mutant) for mutant in mutants):
-        build("the operator as it is", test)
-    for test, suite in dict.fromkeys((target(mutant), suite) for mutant in mutants for suite in suites(mutant)):
+    of_suites = [mutant for mutant in mutants if "suite" in mutant]
+    for test in dict.fromkeys(target(mutant) for mutant in of_suites):
+        build("the operator as it is", [*BUILD, test])
+    for test, suite in dict.fromkeys((target(mutant), suite) for mutant in of_suites for suite in suites(mutant)):
         if said := breach(test, suite):
             sys.exit(f"{suite} fails on the operator as it is, so it can judge no mutant: {': '.join(filter(None, said))}")
+    of_stories = [mutant for mutant in mutants if "story" in mutant]
+    if of_stories:
+        build("the operator as it is", STORIES)
+    for mutant in of_stories:
+        if said := fault(mutant):
+            sys.exit(f"{mutant['story']} fails on the operator as it is, so it can judge no mutant: {said}")
 
 
 def judge(mutant):
     """Whether the mutant was caught as it should be, and a sentence about it."""
+    if "story" in mutant:
+        return judge_by_story(mutant)
     test = target(mutant)
-    build("the mutant", test)
+    build("the mutant", [*BUILD, test])
     laws = mutant["law"] if isinstance(mutant["law"], list) else [mutant["law"]]
     for suite in suites(mutant):
         if said := breach(test, suite):
@@ -113,6 +138,17 @@ def judge(mutant):
                 return True, f"caught {by}"
             return False, f"CAUGHT BY ANOTHER LAW than {' or '.join(laws)}, {by}"
     return False, "SURVIVED"
+
+
+def judge_by_story(mutant):
+    build("the mutant", STORIES)
+    said = fault(mutant)
+    if said is None:
+        return False, "SURVIVED"
+    line = next((line for line in said.splitlines() if mutant["words"] in line), None)
+    if line is None:
+        return False, f"CAUGHT WITH OTHER WORDS than {mutant['words']!r} by {mutant['story']}: {said.splitlines()[:3]}"
+    return True, f"caught by {mutant['story']}: {line[:200]}"
 
 
 def main():

@@ -250,6 +250,9 @@ impl State {
                 let outcome = send::serve(&mut self.api_server, request, &now);
                 self.api_server.rejects = false;
                 judged = laws::served(self, &before, Some(&in_flight.decision));
+                if judged.is_err() {
+                    return Some(judged);
+                }
                 self.spread();
                 let is_prompt = self.scene.prompt || matches!(request, Request::WritePool(_));
                 let moment = self.moment();

@@ -48,6 +48,9 @@ pub fn run_story(lab: &'static Lab, name: &str, story: Story) -> Result<(), Stri
     ))
 }
 
+/// The bindings that a new operator sends at once, each over a connection that it has to open.
+pub const NEW_CONNECTIONS: usize = 32;
+
 /// What holds unless a story declares otherwise. On a machine that has many times more to do than it can, a new operator took
 /// 2.9 s to open a connection to the API server.
 fn rules() -> Rules {
@@ -90,7 +93,10 @@ impl Scene {
     ) -> Result<T, String> {
         let from = Timestamp::now();
         let outcome = meanwhile();
-        self.declare(|rules| rules.operator_down.push((from, Timestamp::now())));
+        self.declare(|rules| {
+            rules.operator_down.push((from, Timestamp::now()));
+            rules.late = rules.late.saturating_add(NEW_CONNECTIONS);
+        });
         outcome
     }
 

@@ -6,7 +6,7 @@ use crate::check::event::text;
 use crate::cluster_state::wait_until_at_rest;
 use crate::objects::pool;
 use crate::operator::Operator;
-use crate::scene::Scene;
+use crate::scene::{NEW_CONNECTIONS, Scene};
 use crate::wait;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
@@ -44,7 +44,10 @@ fn leader_and_standby(scene: &Scene) -> Result<(Operator, Operator), String> {
 /// Claims may wait until the lease of a leader that went without a word has run out.
 fn expect_a_takeover(scene: &Scene) {
     let lease_time = SignedDuration::from_secs(LEASE_TIME.as_secs().cast_signed());
-    scene.declare(|rules| rules.idle = rules.idle.map(|idle| idle + lease_time));
+    scene.declare(|rules| {
+        rules.idle = rules.idle.map(|idle| idle + lease_time);
+        rules.late = rules.late.saturating_add(NEW_CONNECTIONS);
+    });
 }
 
 /// How long after `since` a new claim was bound.

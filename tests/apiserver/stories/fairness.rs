@@ -122,8 +122,6 @@ pub fn a_burst_is_served_while_the_operator_is_killed_again_and_again(scene: &Sc
 
 pub fn an_urgent_claim_passes_those_of_a_burst_that_are_not_bound_yet(scene: &Scene) -> Result<(), String> {
     let operator = scene.lab.start_operator()?;
-    // A new operator opens the connections for its first 32 bindings.
-    scene.declare(|rules| rules.late = 32);
     let slow = sim(&[("ready-after", "4s")]);
     scene.create_pool(&pool("python", 150, &slow))?;
     wait_until_at_rest(scene, PATIENCE)?;

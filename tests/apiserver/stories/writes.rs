@@ -30,7 +30,7 @@ fn writes_since(scene: &Scene, from: Timestamp) -> Result<(BTreeMap<String, usiz
 /// Waits until everything is at rest and the operator has written nothing for two seconds: an event follows the status that it
 /// tells of.
 fn quiet(scene: &Scene) -> Result<Timestamp, String> {
-    wait_until_at_rest(scene, 30)?;
+    wait_until_at_rest(scene, 60)?;
     wait::until("the operator wrote nothing for two seconds", 30, || {
         let from = Timestamp::now();
         sleep(Duration::from_secs(2));

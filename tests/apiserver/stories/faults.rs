@@ -67,8 +67,10 @@ fn nothing_is_broken_by(scene: &Scene, faults: &[Fault], chance: f64) -> Result<
     };
     proxy.faults.add(faults.iter().map(here));
     // Once claims wait, they take what would be deleted.
-    scene.patch_pool("python", &json!({"spec": {"replicas": 4}}))?;
-    sleep(Duration::from_secs(1));
+    for replicas in [4, 10] {
+        scene.patch_pool("python", &json!({"spec": {"replicas": replicas}}))?;
+        sleep(Duration::from_secs(2));
+    }
     let loaded = under_load(scene, || {
         let struck = |fault: &Fault| {
             let faults = &proxy.faults;

@@ -13,18 +13,28 @@ use std::thread::sleep;
 use std::time::Duration;
 
 const CLAIMS: usize = 12;
+/// Requests that may meet an object that has gone or changed on its way: a watch may show a pod that is being deleted before it
+/// shows that its claim is gone.
+const LATE: usize = 2;
 
-/// The operator's writes since `from`, counted by verb and resource; those of the pool's status apart.
+/// The operator's writes since `from` that the API server carried out, counted by verb and resource; those of the pool's status
+/// apart.
 fn writes_since(scene: &Scene, from: Timestamp) -> Result<(BTreeMap<String, usize>, usize), String> {
     let all = scene.writes(|write| write.at > from)?;
-    let of_pool = |write: &&Recorded| write.resource == "pools/status";
+    let (done, late): (Vec<_>, Vec<_>) = all.iter().partition(|write| (200..300).contains(&write.code));
+    let is_late = |write: &&&Recorded| [404, 409, 422].contains(&write.code);
+    wait::ensure(
+        late.len() <= LATE && late.iter().all(|write| is_late(&write)),
+        || format!("the API server did not carry out {late:?}"),
+    )?;
+    let of_pool = |write: &&&Recorded| write.resource == "pools/status";
     let mut counts = BTreeMap::new();
-    for write in all.iter().filter(|write| !of_pool(write)) {
+    for write in done.iter().filter(|write| !of_pool(write)) {
         *counts
             .entry(format!("{} {}", write.verb, write.resource))
             .or_default() += 1;
     }
-    Ok((counts, all.iter().filter(of_pool).count()))
+    Ok((counts, done.iter().filter(of_pool).count()))
 }
 
 /// Waits until everything is at rest and the operator has written nothing for two seconds: an event follows the status that it

@@ -49,21 +49,26 @@ impl WaitsFor {
 impl Plan {
     /// The bindings to be sent now, by claim, in order of service.
     pub fn bindings(&self) -> Vec<(&Arc<Claim>, Vec<Arc<Sandbox>>)> {
-        let mut bindings: Vec<(&Arc<Claim>, Vec<Arc<Sandbox>>)> = Vec::new();
-        for action in &self.actions {
-            let Step::BindClaim { claim, sandbox } = &action.step else {
-                continue;
-            };
-            if action.waits_for.is_some() {
-                continue;
-            }
-            match bindings.last_mut() {
-                Some((last, sandboxes)) if last.uid == claim.uid => sandboxes.push(Arc::clone(sandbox)),
-                _ => bindings.push((claim, vec![Arc::clone(sandbox)])),
-            }
-        }
-        bindings
+        bindings(&self.actions)
     }
+}
+
+/// The bindings among `actions` that are sent now, by claim, in order of service.
+pub(crate) fn bindings(actions: &[Action]) -> Vec<(&Arc<Claim>, Vec<Arc<Sandbox>>)> {
+    let mut bindings: Vec<(&Arc<Claim>, Vec<Arc<Sandbox>>)> = Vec::new();
+    for action in actions {
+        let Step::BindClaim { claim, sandbox } = &action.step else {
+            continue;
+        };
+        if action.waits_for.is_some() {
+            continue;
+        }
+        match bindings.last_mut() {
+            Some((last, sandboxes)) if last.uid == claim.uid => sandboxes.push(Arc::clone(sandbox)),
+            _ => bindings.push((claim, vec![Arc::clone(sandbox)])),
+        }
+    }
+    bindings
 }
 
 /// When the status of a pool is written.

@@ -2,11 +2,10 @@
 
 use crate::api::PoolStatus;
 use crate::model::retry::{NextWrite, Purpose};
-use crate::planner::actions::{Step, WriteStatus};
+use crate::planner::actions::{WriteStatus, bindings};
 use crate::planner::draft::Draft;
 use crate::planner::observed_counts::number;
 use jiff::{SignedDuration, Timestamp};
-use std::collections::BTreeSet;
 
 /// Least time between two writes of one pool's status. Claims and rollouts change the status many times a second;
 /// nobody reads it as fast, and each write takes the API server as long as a binding.
@@ -16,11 +15,7 @@ const STATUS_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
 /// plan binds is not new: it is over before the write, which would keep back for a second that the claim has its sandbox.
 pub(crate) fn when(draft: &Draft, status: &PoolStatus) -> WriteStatus {
     let (snapshot, pool, now) = (draft.snapshot, &draft.snapshot.pool, draft.snapshot.now);
-    let in_a_moment = PoolStatus {
-        pending_claims: status.pending_claims.saturating_sub(number(bound_now(draft))),
-        ..status.clone()
-    };
-    if *status == pool.status || in_a_moment == pool.status {
+    if *status == pool.status || in_a_moment(draft, status) == pool.status {
         return WriteStatus::No;
     }
     let next = snapshot.status_write.as_ref().map_or(NextWrite::Write, |write| {
@@ -35,13 +30,13 @@ pub(crate) fn when(draft: &Draft, status: &PoolStatus) -> WriteStatus {
     }
 }
 
-/// Claims whose bindings this plan sends.
-fn bound_now(draft: &Draft) -> usize {
-    let bound = draft.actions.iter().filter_map(|action| match &action.step {
-        Step::BindClaim { claim, .. } if action.waits_for.is_none() => Some(claim.uid.as_str()),
-        _ => None,
-    });
-    bound.collect::<BTreeSet<_>>().len()
+/// `status` without the waiting claims that this plan binds.
+fn in_a_moment(draft: &Draft, status: &PoolStatus) -> PoolStatus {
+    let bound = number(bindings(&draft.actions).len());
+    PoolStatus {
+        pending_claims: status.pending_claims.saturating_sub(bound),
+        ..status.clone()
+    }
 }
 
 /// When a status may be written again that was written at `written_at`; `None` when it may be at `now`. A clock that was set

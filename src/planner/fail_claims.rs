@@ -9,8 +9,8 @@ use crate::planner::draft::Draft;
 use crate::planner::unclaimed_sandbox::UnclaimedSandbox;
 use std::sync::Arc;
 
-/// Whether the time of a claim is over. It fails then, unless bindings are in flight: their answers come first.
-pub(crate) fn is_overdue(draft: &mut Draft, waiting: &Waiting) -> bool {
+/// Fails a claim whose time is over, unless bindings are in flight: their answers come first. Returns whether its time is over.
+pub(crate) fn fail_overdue(draft: &mut Draft, waiting: &Waiting) -> bool {
     let now = draft.snapshot.now;
     let is_overdue = waiting.deadline().is_some_and(|deadline| deadline <= now);
     if is_overdue && waiting.binding == 0 {
@@ -23,9 +23,9 @@ pub(crate) fn is_overdue(draft: &mut Draft, waiting: &Waiting) -> bool {
     is_overdue
 }
 
-/// Whether a claim that finds too few sandboxes fails at once. A sandbox whose write met a conflict may be back in a moment,
-/// and the claim waits for that.
-pub(crate) fn does_not_wait(draft: &mut Draft, waiting: &Waiting) -> bool {
+/// Fails a claim with `onEmpty: Fail` that finds too few sandboxes. A sandbox whose write met a conflict may be back in a
+/// moment, and the claim waits for that. Returns whether it fails.
+pub(crate) fn fail_unwilling_to_wait(draft: &mut Draft, waiting: &Waiting) -> bool {
     let spec = &waiting.resolved_spec;
     let fails = spec.on_empty == OnEmpty::Fail && !may_be_back(draft, spec.revision_policy);
     if fails {

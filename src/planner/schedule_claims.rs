@@ -39,7 +39,7 @@ pub(crate) fn run(draft: &mut Draft) {
     let mut claimable = Claimable::of(draft);
     let mut bound = Vec::new();
     for waiting in queue {
-        if fail_claims::is_overdue(draft, waiting) {
+        if fail_claims::fail_overdue(draft, waiting) {
             continue;
         }
         let policy = waiting.resolved_spec.revision_policy;
@@ -49,7 +49,7 @@ pub(crate) fn run(draft: &mut Draft) {
                 bound.push(index);
                 bind(draft, &waiting.claim, index, waits_for);
             }
-        } else if !fail_claims::does_not_wait(draft, waiting) {
+        } else if !fail_claims::fail_unwilling_to_wait(draft, waiting) {
             wait(draft, waiting);
             if waiting.may_ever_be_served_by(spec) {
                 claimable.take(waiting, &draft.unclaimed);

@@ -98,11 +98,7 @@ pub fn rollout_state(pool: &DynamicObject) -> Result<RolloutState, StatusError> 
 fn paused_line(pool: &DynamicObject, status: &PoolStatus) -> String {
     let replicas = pool::at(pool, "/spec/replicas").and_then(serde_json::Value::as_i64);
     let wanted = replicas.unwrap_or_else(|| status.replicas.into());
-    format!(
-        "Waiting for pool {:?} rollout to finish: {} out of {wanted} new sandboxes have been updated...",
-        pool::name(pool),
-        status.updated
-    )
+    waiting_line(pool, &updated_step(status.updated.into(), wanted))
 }
 
 /// The first step that is not done, with its numbers of unclaimed sandboxes.
@@ -113,16 +109,23 @@ fn progress_line(pool: &DynamicObject, status: &PoolStatus) -> String {
     let (updated, available) = (i64::from(status.updated), status.updated_available);
     let old = i64::from(status.replicas) - updated - kept;
     let step = if updated < wanted && kept > 0 {
-        return format!(
-            "Waiting for partitioned roll out to finish: {updated} out of {wanted} new sandboxes have been updated..."
-        );
+        let step = updated_step(updated, wanted);
+        return format!("Waiting for partitioned roll out to finish: {step}");
     } else if updated < wanted {
-        format!("{updated} out of {wanted} new sandboxes have been updated...")
+        updated_step(updated, wanted)
     } else if old > 0 {
         format!("{old} old sandboxes are pending termination...")
     } else {
         format!("{available} of {wanted} updated sandboxes are available...")
     };
+    waiting_line(pool, &step)
+}
+
+fn updated_step(updated: i64, wanted: i64) -> String {
+    format!("{updated} out of {wanted} new sandboxes have been updated...")
+}
+
+fn waiting_line(pool: &DynamicObject, step: &str) -> String {
     format!(
         "Waiting for pool {:?} rollout to finish: {step}",
         pool::name(pool)

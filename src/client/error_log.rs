@@ -1,8 +1,8 @@
 //! Logs request errors, each text once a minute.
 
 use crate::client::error_chain::chain;
-use crate::client::log_once::log_once;
 use crate::client::missing_rights::{MissingRight, log_missing_right};
+use crate::telemetry::log_once::log_once;
 use kube::core::Status;
 use kube::runtime::watcher;
 use std::error::Error;

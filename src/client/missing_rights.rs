@@ -1,6 +1,6 @@
 //! Rights that the operator's role lacks: how they are recognised, and how often each is logged.
 
-use crate::client::log_once::log_once;
+use crate::telemetry::log_once::log_once;
 use std::fmt;
 use std::time::Duration;
 

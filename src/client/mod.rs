@@ -6,7 +6,6 @@ pub mod count_requests;
 pub mod error_chain;
 pub mod error_log;
 pub mod identity;
-pub mod log_once;
 pub mod missing_rights;
 pub mod object_requests;
 pub mod request_errors;

@@ -2,5 +2,6 @@
 
 pub mod events;
 pub mod http;
+pub mod log_once;
 pub mod metrics;
 pub(crate) mod outcome_log;

@@ -22,19 +22,20 @@ const LATE: usize = 2;
 fn writes_since(scene: &Scene, from: Timestamp) -> Result<(BTreeMap<String, usize>, usize), String> {
     let all = scene.writes(|write| write.at > from)?;
     let (done, late): (Vec<_>, Vec<_>) = all.iter().partition(|write| (200..300).contains(&write.code));
-    let is_late = |write: &&&Recorded| [404, 409, 422].contains(&write.code);
-    wait::ensure(
-        late.len() <= LATE && late.iter().all(|write| is_late(&write)),
-        || format!("the API server did not carry out {late:?}"),
-    )?;
-    let of_pool = |write: &&&Recorded| write.resource == "pools/status";
+    let are_late = late.iter().all(|write| [404, 409, 422].contains(&write.code));
+    wait::ensure(late.len() <= LATE && are_late, || {
+        format!("the API server did not carry out {late:?}")
+    })?;
+    let (of_pool, others): (Vec<&Recorded>, Vec<_>) = done
+        .into_iter()
+        .partition(|write| write.resource == "pools/status");
     let mut counts = BTreeMap::new();
-    for write in done.iter().filter(|write| !of_pool(write)) {
+    for write in others {
         *counts
             .entry(format!("{} {}", write.verb, write.resource))
             .or_default() += 1;
     }
-    Ok((counts, done.iter().filter(of_pool).count()))
+    Ok((counts, of_pool.len()))
 }
 
 /// Waits until everything is at rest and the operator has written nothing for two seconds: an event follows the status that it

@@ -319,7 +319,7 @@ fn a_claim_is_reconciled_when_a_binding_of_it_is_over_however_that_shows() {
     let key = Key::new("default", "python-1");
     let fails = |class| Failure {
         class,
-        message: String::new(),
+        message: "".into(),
     };
     type Ends<'a> = &'a dyn Fn(&mut Index) -> Vec<ReconcileRequest>;
     let rows: [(&str, Ends); 4] = [
@@ -389,12 +389,11 @@ fn an_object_recreated_under_its_name_leaves_nothing_behind() {
     memory.recent_claims.note(NOW);
     write_status(&mut index, &claim);
     let wait_reason = WaitReason {
-        uid: claim.uid.clone(),
         reason: "NoneAvailable",
-        message: String::new(),
+        message: "".into(),
         position: None,
     };
-    index.record_wait_reasons(&snapshot(&index), vec![wait_reason]);
+    index.record_wait_reasons(vec![(Arc::clone(&claim), wait_reason)]);
     assert!(index.has_waited(&claim) && awaits(&index, &claim));
     let mut another: StoredClaim = self::claim(12, "");
     another.metadata.uid = Some("another".into());
@@ -415,13 +414,12 @@ fn a_rejected_claim_shows_the_rejection_until_there_is_another_reason() {
     let claim = snapshot(&index).claims[0].claim.clone();
     let records = |index: &mut Index, reason| {
         let wait_reason = WaitReason {
-            uid: claim.uid.clone(),
             reason,
-            message: String::new(),
+            message: "".into(),
             position: None,
         };
-        let snapshot = snapshot(index);
-        !index.record_wait_reasons(&snapshot, vec![wait_reason]).is_empty()
+        let waiting = vec![(Arc::clone(&claim), wait_reason)];
+        !index.record_wait_reasons(waiting).is_empty()
     };
     _ = index.note_rejection(&claim, "not so", NOW);
     assert!(
@@ -441,13 +439,11 @@ fn a_claim_is_reconciled_when_its_message_changes_and_not_when_the_queue_moves()
     let claim = snapshot(&index).claims[0].claim.clone();
     for (message, ahead, is_news) in [("a", 2, true), ("a", 1, false), ("b", 1, true), ("b", 0, false)] {
         let wait_reason = WaitReason {
-            uid: claim.uid.clone(),
             reason: "NoneAvailable",
             message: message.into(),
             position: Some(QueuePosition { ahead, at: NOW }),
         };
-        let snapshot = snapshot(&index);
-        let to_reconcile = index.record_wait_reasons(&snapshot, vec![wait_reason]);
+        let to_reconcile = index.record_wait_reasons(vec![(Arc::clone(&claim), wait_reason)]);
         assert_eq!(!to_reconcile.is_empty(), is_news, "{message} {ahead}");
     }
 }

@@ -6,7 +6,7 @@ use crate::cache::snapshot::{RevisionProgress, SandboxRead, WaitReason, WarmUpFa
 use crate::model::Key;
 use crate::model::retry::{ObjectWrite, Purpose};
 use jiff::{SignedDuration, Timestamp};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// How long the API server's acceptance of one pod says that it accepts another of the same pool.
@@ -77,7 +77,7 @@ pub struct ClaimMemory {
     pub(crate) assigned_pool: Option<Key>,
     /// UIDs of the sandboxes that the API server did not bind to the claim. Nobody says whether the claim or the sandbox is
     /// at fault: the claim tries another one, and other claims may still take these.
-    pub(crate) rejected_sandboxes: Arc<HashSet<String>>,
+    pub(crate) rejected_sandboxes: Arc<[String]>,
 }
 
 impl ClaimMemory {

@@ -20,7 +20,7 @@ use crate::model::revision::Revision;
 use crate::model::sandbox::{Owner, Sandbox};
 use crate::model::stored::{self, StoredClaim, StoredPod, StoredPool, StoredRevision};
 use jiff::Timestamp;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 impl Index {
@@ -454,9 +454,9 @@ impl Index {
         let sandboxes = pools.flat_map(|pool| self.sandboxes_of(&pool.key));
         // A sandbox that is gone is not remembered.
         let present = sandboxes.filter(|s| !again && known.contains(&s.uid));
-        let mut rejected: HashSet<_> = present.map(|s| s.uid.clone()).collect();
+        let mut rejected: BTreeSet<_> = present.map(|s| s.uid.clone()).collect();
         rejected.insert(sandbox.uid.clone());
-        self.memory.claim_mut(&claim.uid).rejected_sandboxes = Arc::new(rejected);
+        self.memory.claim_mut(&claim.uid).rejected_sandboxes = rejected.into_iter().collect();
     }
 
     /// The pool of `sandbox`, and the claim that now owns it.

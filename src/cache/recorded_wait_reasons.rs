@@ -4,11 +4,10 @@ use crate::api::conditions::claim as reasons;
 use crate::cache::index::Index;
 use crate::cache::memory::Rejection;
 use crate::cache::reconcile_request::ReconcileRequest;
-use crate::cache::snapshot::{PoolSnapshot, WaitReason};
+use crate::cache::snapshot::WaitReason;
 use crate::model::Key;
 use crate::model::claim::Claim;
 use jiff::Timestamp;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 impl Index {
@@ -31,9 +30,8 @@ impl Index {
             return Vec::new();
         }
         let wait_reason = WaitReason {
-            uid: claim.uid.clone(),
             reason: reasons::BINDING_REFUSED,
-            message: message.to_string(),
+            message: message.into(),
             position: None,
         };
         let memory = self.memory.claim_mut(&claim.uid);
@@ -57,33 +55,20 @@ impl Index {
         }
     }
 
-    /// Records why the claims of a snapshot wait. Returns the claims that have something new to say.
+    /// Records why claims wait, as a plan has it. Returns the claims that have something new to say.
     pub fn record_wait_reasons(
         &mut self,
-        snapshot: &PoolSnapshot,
-        wait_reasons: Vec<WaitReason>,
+        wait_reasons: Vec<(Arc<Claim>, WaitReason)>,
     ) -> Vec<ReconcileRequest> {
-        if wait_reasons.is_empty() {
-            return Vec::new();
-        }
         let mut to_reconcile = Vec::new();
-        let keys: HashMap<&str, &Key> = snapshot
-            .claims
-            .iter()
-            .map(|w| (w.claim.uid.as_str(), &w.claim.key))
-            .collect();
-        for wait_reason in wait_reasons {
-            let Some(key) = keys.get(wait_reason.uid.as_str()) else {
-                continue;
-            };
-            let claim = self.claims.get(*key);
-            let still = claim.is_some_and(|c| c.uid == wait_reason.uid && c.waiting());
-            let said = self.wait_reason(&wait_reason.uid);
-            let is_rejected = claim.is_some_and(|claim| self.is_rejected(claim));
+        for (claim, wait_reason) in wait_reasons {
+            let known = self.claims.get(&claim.key);
+            let still = known.is_some_and(|known| known.uid == claim.uid && known.waiting());
+            let said = self.wait_reason(&claim.uid);
+            let is_rejected = self.is_rejected(&claim);
             if still && said.is_none_or(|said| says_more(&wait_reason, said, is_rejected)) {
-                to_reconcile.push(ReconcileRequest::Claim((*key).clone()));
-                let uid = wait_reason.uid.clone();
-                self.memory.claim_mut(&uid).wait_reason = Some(wait_reason);
+                to_reconcile.push(ReconcileRequest::Claim(claim.key.clone()));
+                self.memory.claim_mut(&claim.uid).wait_reason = Some(wait_reason);
             }
         }
         to_reconcile

@@ -13,7 +13,7 @@ use crate::model::retry::{ObjectWrite, Tries};
 use crate::model::revision::Revision;
 use crate::model::sandbox::Sandbox;
 use jiff::Timestamp;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// One pool and everything that belongs to it, at one moment.
@@ -179,7 +179,7 @@ pub struct Waiting {
     /// The API server rejected its last binding, or failed to make it.
     pub is_rejected: bool,
     /// UIDs of sandboxes that the API server did not bind to the claim, which tries others first.
-    pub rejected_sandboxes: Arc<HashSet<String>>,
+    pub rejected_sandboxes: Arc<[String]>,
 }
 
 impl Waiting {
@@ -315,12 +315,10 @@ pub enum PoolPresence {
 /// Why a claim waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitReason {
-    /// UID of the claim.
-    pub uid: String,
     /// Reason for the condition `Bound`.
     pub reason: &'static str,
-    /// Sentence for the condition `Bound`, without the claim's position.
-    pub message: String,
+    /// Sentence for the condition `Bound`, without the claim's position. Claims that wait for the same share it.
+    pub message: Arc<str>,
     /// The claim's position in the queue of its pool; `None` where the claim does not wait for others.
     pub position: Option<QueuePosition>,
 }

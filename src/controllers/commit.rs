@@ -46,7 +46,7 @@ pub(crate) fn pool_plan(index: &mut Index, snapshot: &PoolSnapshot, plan: Plan) 
     if let Some(step) = &plan.revision_step {
         send_revision_step(index, snapshot, step.clone());
     }
-    let mut to_reconcile = index.record_wait_reasons(snapshot, plan.waiting);
+    let mut to_reconcile = index.record_wait_reasons(plan.waiting);
     let mut assigned = index.assign_pools(&snapshot.selected_pools);
     assigned.retain(|other| *other != ReconcileRequest::Pool(snapshot.key().clone()));
     to_reconcile.extend(assigned);

@@ -25,7 +25,7 @@ pub struct Plan {
     /// When it is written.
     pub write_status: WriteStatus,
     /// Claims left waiting, in order of service, each with the reason.
-    pub waiting: Vec<WaitReason>,
+    pub waiting: Vec<(Arc<Claim>, WaitReason)>,
     /// Unclaimed sandboxes that are missing, and how many may be made now.
     pub shortfall: Shortfall,
     /// Failures in a row to bring up a sandbox, by revision: those of the snapshot without the rows that are over, and the

@@ -64,7 +64,7 @@ pub(crate) struct Draft<'a> {
     /// Every pod that exists or is being created, terminating pods included: what `maxTotal` bounds.
     pub(crate) existing: usize,
     /// Waiting claims that no available sandbox was left for, in order of service.
-    pub(crate) unserved: Vec<Waiting>,
+    pub(crate) unserved: Vec<&'a Waiting>,
     /// Sandboxes that `unserved` claims need and that creation may serve.
     pub(crate) demand: usize,
     /// Of `demand`, the sandboxes that only the update revision can serve.

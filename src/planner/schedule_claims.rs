@@ -75,7 +75,7 @@ fn bind(draft: &mut Draft, claim: &Arc<Claim>, index: usize, waits_for: Option<W
 }
 
 /// A claim waits, and adds to the demand unless nothing that may be created now would do.
-fn wait(draft: &mut Draft, waiting: &Waiting) {
+fn wait<'a>(draft: &mut Draft<'a>, waiting: &'a Waiting) {
     let latest = waiting.resolved_spec.revision_policy == RevisionPolicy::Latest;
     let creates = waiting.resolved_spec.on_empty == OnEmpty::Create
         && waiting.may_ever_be_served_by(&draft.snapshot.pool.spec);
@@ -86,5 +86,5 @@ fn wait(draft: &mut Draft, waiting: &Waiting) {
     if let Some(deadline) = waiting.deadline() {
         draft.wake(deadline);
     }
-    draft.unserved.push(waiting.clone());
+    draft.unserved.push(waiting);
 }

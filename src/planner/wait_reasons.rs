@@ -3,16 +3,19 @@
 use crate::api::claim::{OnEmpty, RevisionPolicy};
 use crate::api::conditions::claim as reasons;
 use crate::cache::snapshot::{WaitReason, Waiting};
+use crate::model::claim::Claim;
 use crate::model::pool_error::PoolError;
 use crate::model::queue_position::QueuePosition;
 use crate::planner::draft::Draft;
+use std::sync::Arc;
 
 /// Why each unserved claim waits. Read after the phase *scale*, which knows what `maxTotal` forbade.
-pub(crate) fn of(draft: &Draft) -> Vec<WaitReason> {
+pub(crate) fn of(draft: &Draft) -> Vec<(Arc<Claim>, WaitReason)> {
     let (pool, update) = (&draft.snapshot.pool, &draft.revisions.update.hash);
     let is_dry = is_dry(draft);
-    let wait_reason = |(ahead, waiting): (usize, &Waiting)| {
-        let (reason, why) = if let Some(error) = &pool.error {
+    let mut last: Arc<str> = Arc::default();
+    let wait_reason = |(ahead, waiting): (usize, &&Waiting)| {
+        let (reason, message) = if let Some(error) = &pool.error {
             let reason = match error {
                 PoolError::Spec(_) => reasons::POOL_INVALID,
                 PoolError::TemplateNotFound(_) => reasons::TEMPLATE_NOT_FOUND,
@@ -24,11 +27,11 @@ pub(crate) fn of(draft: &Draft) -> Vec<WaitReason> {
         } else if is_dry && waiting.resolved_spec.on_empty == OnEmpty::Wait {
             (reasons::NONE_AVAILABLE, none_will_come(draft))
         } else if draft.forbidden > 0 {
-            let why = format!(
+            let message = format!(
                 "{} and the pool's capacity.maxTotal forbids more",
                 too_few(waiting, "")
             );
-            (reasons::EXHAUSTED, why)
+            (reasons::EXHAUSTED, message)
         } else if waiting.resolved_spec.revision_policy != RevisionPolicy::Latest {
             (reasons::NONE_AVAILABLE, format!("{} yet", too_few(waiting, "")))
         } else if draft.rollout_is_paused() {
@@ -43,15 +46,18 @@ pub(crate) fn of(draft: &Draft) -> Vec<WaitReason> {
                 format!("{} yet", too_few(waiting, &of_update)),
             )
         };
-        WaitReason {
-            uid: waiting.claim.uid.clone(),
+        if *last != *message {
+            last = message.into();
+        }
+        let wait_reason = WaitReason {
             reason,
-            message: why,
+            message: Arc::clone(&last),
             position: Some(QueuePosition {
                 ahead,
                 at: draft.snapshot.now,
             }),
-        }
+        };
+        (Arc::clone(&waiting.claim), wait_reason)
     };
     draft.unserved.iter().enumerate().map(wait_reason).collect()
 }

@@ -91,8 +91,7 @@ fn write_index(text: &mut String, state: &State, operator: &Operator) -> std::fm
     for claim in claims {
         let memory = index.claim_memory(&claim).cloned().unwrap_or_default();
         let claim = without("sequence: ", &format!("{claim:?}"));
-        let memory = sorted("rejected_sandboxes: {", &format!("{memory:?}"));
-        writeln!(text, "{claim} {memory}")?;
+        writeln!(text, "{claim} {memory:?}")?;
     }
     for (pool, _) in &state.scene.pools {
         let key = Key::new("default", *pool);
@@ -126,17 +125,6 @@ fn write_index(text: &mut String, state: &State, operator: &Operator) -> std::fm
     let decided: Vec<_> = failed.map(|creation| creation.decided).collect();
     let progress = index.watch_progress();
     writeln!(text, "{progress:?} {:?} {decided:?}", expectations.describe())
-}
-
-/// `text` with the members of the set after `field` in their order. A set shows them in any.
-fn sorted(field: &str, text: &str) -> String {
-    let parts = text.split_once(field);
-    let Some((before, (set, after))) = parts.and_then(|(b, rest)| Some((b, rest.split_once('}')?))) else {
-        return text.to_string();
-    };
-    let mut members: Vec<_> = set.split(", ").collect();
-    members.sort_unstable();
-    format!("{before}{field}{}}}{after}", members.join(", "))
 }
 
 /// `text` without the numbers after `field`. The order of claims tells them apart, and not their sequence numbers, which a

@@ -25,8 +25,8 @@ fn phase(world: &World, claim: &str) -> Option<ClaimPhase> {
 fn reason(world: &World, claim: &str) -> (&'static str, String) {
     let uid = &world.claims[claim].uid;
     let waiting = world.plan().waiting;
-    let wait_reason = waiting.iter().find(|v| v.uid == *uid).unwrap();
-    (wait_reason.reason, wait_reason.message.clone())
+    let (_, wait_reason) = waiting.iter().find(|(claim, _)| claim.uid == *uid).unwrap();
+    (wait_reason.reason, wait_reason.message.to_string())
 }
 
 /// Applies only the first binding of the plan, like an operator that crashes after it.

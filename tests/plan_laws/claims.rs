@@ -24,8 +24,9 @@ fn reason(world: &World, claim: &str) -> &'static str {
         .plan()
         .waiting
         .iter()
-        .find(|v| v.uid == *uid)
+        .find(|(claim, _)| claim.uid == *uid)
         .unwrap()
+        .1
         .reason
 }
 
@@ -179,7 +180,7 @@ fn a_waiting_claim_shows_why_and_how_many_are_ahead() {
     let ahead: Vec<_> = plan
         .waiting
         .iter()
-        .map(|why| why.position.unwrap().ahead)
+        .map(|(_, why)| why.position.unwrap().ahead)
         .collect();
     assert_eq!(ahead, [0, 1]);
     assert!(

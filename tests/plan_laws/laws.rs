@@ -150,7 +150,7 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
     }
     let (available, total) = (world.available(), world.sandboxes.len());
     let claim_of = |uid: &String| world.claims.values().find(|c| c.uid == *uid);
-    let waiting_replicas = plan.waiting.iter().filter_map(|v| claim_of(&v.uid));
+    let waiting_replicas = plan.waiting.iter().map(|(claim, _)| &**claim);
     let waiting_replicas: usize = waiting_replicas.map(Claim::wanted).sum();
     for (uid, bound_to_claim) in &served {
         let claim = claim_of(uid).unwrap();
@@ -178,7 +178,7 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
         let warm = world.unclaimed().filter(|s| s.state == labels::WARM).count();
         let unclaimed = warm - deleted - bound + created + restored;
         // Sandboxes for a Latest claim are created in addition to the old sandboxes that stay.
-        let latest = plan.waiting.iter().filter_map(|v| claim_of(&v.uid));
+        let latest = plan.waiting.iter().map(|(claim, _)| &**claim);
         let latest = latest.filter(|c| policy_of(c) == RevisionPolicy::Latest);
         let update = world.update();
         let beside_old = match latest.map(Claim::wanted).sum() {
@@ -197,7 +197,7 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
         );
     }
     // A claim for several sandboxes delays the claims behind it; a Latest claim delays no other claim.
-    let waiting = plan.waiting.iter().filter_map(|v| claim_of(&v.uid));
+    let waiting = plan.waiting.iter().map(|(claim, _)| &**claim);
     let first = waiting.take_while(|c| c.wanted() == 1);
     let unserved = first.filter(|c| policy_of(c) != RevisionPolicy::Latest).count();
     prop_assert!(

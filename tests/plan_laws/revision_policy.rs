@@ -28,7 +28,9 @@ fn paused() -> Value {
 
 fn reason(world: &World) -> Option<(&'static str, String)> {
     let waiting = world.plan().waiting;
-    waiting.first().map(|wait| (wait.reason, wait.message.clone()))
+    waiting
+        .first()
+        .map(|(_, why)| (why.reason, why.message.to_string()))
 }
 
 /// For each served claim, by name, whether its sandbox has the update revision.

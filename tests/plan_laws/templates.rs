@@ -115,14 +115,10 @@ fn claims_are_served_while_the_template_is_missing_and_waiting_claims_show_why()
         let plan = world.plan();
         assert!(plan.actions.is_empty(), "{:?}", plan.actions);
         assert_eq!(plan.waiting.len(), 1);
-        assert_eq!(plan.waiting[0].reason, reason);
-        assert!(
-            plan.waiting[0]
-                .message
-                .contains(&format!("the pool's {}", error.message())),
-            "{}",
-            plan.waiting[0].message
-        );
+        let (_, why) = &plan.waiting[0];
+        assert_eq!(why.reason, reason);
+        let message = format!("the pool's {}", error.message());
+        assert!(why.message.contains(&message), "{}", why.message);
         world.pod_template = Some(Ok(Arc::new(image("image:1"))));
         world.converge();
         assert!(world.bound_to("c").is_some());

@@ -15,7 +15,8 @@ const YET: &str = "no sandbox is available yet";
 fn reason_in(world: &World, snapshot: &PoolSnapshot) -> WaitReason {
     let uid = &world.claims["run"].uid;
     let waiting = planner::plan(snapshot).waiting;
-    waiting.into_iter().find(|why| why.uid == *uid).unwrap()
+    let (_, why) = waiting.into_iter().find(|(claim, _)| claim.uid == *uid).unwrap();
+    why
 }
 
 fn reason(world: &World) -> WaitReason {
@@ -98,11 +99,7 @@ fn a_claim_that_only_waits_shows_whether_a_sandbox_may_come() {
     ];
     for (row, world, expected) in rows {
         let why = reason(&world);
-        assert_eq!(
-            (why.reason, why.message.as_str()),
-            ("NoneAvailable", expected),
-            "{row}"
-        );
+        assert_eq!((why.reason, &*why.message), ("NoneAvailable", expected), "{row}");
     }
 }
 
@@ -115,7 +112,7 @@ fn a_sandbox_in_flight_may_come_to_a_claim_that_only_waits() {
         revision: world.update(),
         is_answered: true,
     }];
-    assert_eq!(reason_in(&world, &snapshot).message, YET);
+    assert_eq!(*reason_in(&world, &snapshot).message, *YET);
     let (warm, draining) = (labels::WARM, labels::DRAINING);
     for (state, write, expected) in [
         (warm, ExpectedWrite::Bind, YET),
@@ -129,7 +126,7 @@ fn a_sandbox_in_flight_may_come_to_a_claim_that_only_waits() {
         world.sandbox("written", &revision, |s| s.state = state.into());
         let mut snapshot = world.snapshot();
         snapshot.sandboxes[0].expected = Some(write);
-        assert_eq!(reason_in(&world, &snapshot).message, expected, "{write:?}");
+        assert_eq!(*reason_in(&world, &snapshot).message, *expected, "{write:?}");
     }
 }
 
@@ -137,7 +134,7 @@ fn a_sandbox_in_flight_may_come_to_a_claim_that_only_waits() {
 fn a_claim_on_an_empty_pool_that_makes_a_sandbox_for_it_is_not_told_that_none_will_come() {
     let mut world = World::new(0, json!({}));
     world.claim("run", json!({"onEmpty": "Create"}));
-    assert_eq!(reason(&world).message, YET);
+    assert_eq!(*reason(&world).message, *YET);
 }
 
 /// What the claim's plan writes as the message of `Bound`, with this reason recorded.
@@ -188,7 +185,6 @@ fn a_message_that_is_true_no_more_is_written_again_under_the_same_reason() {
 #[test]
 fn a_rejection_in_other_words_is_not_written_again() {
     let rejected = |message: &str| WaitReason {
-        uid: String::new(),
         reason: "BindingRefused",
         message: message.into(),
         position: None,

@@ -129,7 +129,7 @@ fn wait(snapshot: &ClaimSnapshot) -> ClaimPlan {
             }
             (reasons::POOL_NOT_FOUND, missing, None)
         }
-        (Ok(_), Some(why)) => (why.reason, why.message.clone(), why.position),
+        (Ok(_), Some(why)) => (why.reason, why.message.to_string(), why.position),
         (Ok(_), None) => return ClaimPlan::default(),
     };
     // What somebody has to mend is said at once.

@@ -119,8 +119,8 @@ fn waiting(index: &Index, claim: &Claim, status: &SandboxClaimStatus, now: Times
         sentences.extend(deadline(claim, Some(&pool_plan), now));
         return sentences;
     }
-    let wait_reason = pool_plan.plan.waiting.iter().find(|v| v.uid == claim.uid);
-    let Some(wait_reason) = wait_reason else {
+    let mut waiting = pool_plan.plan.waiting.iter();
+    let Some((_, wait_reason)) = waiting.find(|(waiting, _)| waiting.uid == claim.uid) else {
         let mut sentences = vec![planned_action(&pool_plan, claim)];
         let fails_at = planner::claim::rejection(claim).and_then(|_| deadline(claim, Some(&pool_plan), now));
         sentences.extend(fails_at);

@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 use std::collections::BTreeMap;
 
 /// An operator sees claims and pods by two watches, so of events nearer to each other it may see either first.
-const CLOSE: SignedDuration = SignedDuration::from_millis(300);
+pub const CLOSE: SignedDuration = SignedDuration::from_millis(300);
 
 /// A claim, as its events describe it.
 struct Service {

@@ -17,6 +17,7 @@ use crate::model::sandbox::{Owner, Sandbox};
 use crate::model::stored::{self, StoredClaim, StoredPod, StoredPodTemplate, StoredPool, StoredRevision};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use smol_str::SmolStr;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -28,13 +29,13 @@ pub struct Index {
     /// Which claims wait, by queue.
     pub(crate) waiting_claims: WaitingClaims,
     /// Pods by pool, then by name.
-    pub(crate) sandboxes: HashMap<Key, BTreeMap<String, Arc<Sandbox>>>,
+    pub(crate) sandboxes: HashMap<Key, BTreeMap<SmolStr, Arc<Sandbox>>>,
     /// The pool under which a pod is kept.
     pub(crate) pool_of: HashMap<Key, Key>,
     /// Keys of pods by the UID of the claim that owns them.
     pub(crate) owned: HashMap<String, BTreeSet<Key>>,
     /// Revisions by pool, then by name.
-    pub(crate) revisions: HashMap<Key, BTreeMap<String, Arc<Revision>>>,
+    pub(crate) revisions: HashMap<Key, BTreeMap<SmolStr, Arc<Revision>>>,
     /// PodTemplates and the pools that use them.
     pub(crate) templates: Templates,
     /// How far the watches have got.

@@ -464,7 +464,10 @@ impl Index {
         let mut to_reconcile = vec![ReconcileRequest::Pool(sandbox.pool_key())];
         let now = self.pod(&sandbox.key);
         if let Owner::Claim { name, .. } = now.as_ref().map_or(&sandbox.owner, |pod| &pod.owner) {
-            to_reconcile.push(ReconcileRequest::Claim(Key::new(&sandbox.key.namespace, name)));
+            to_reconcile.push(ReconcileRequest::Claim(Key::new(
+                sandbox.key.namespace.clone(),
+                name,
+            )));
         }
         to_reconcile
     }

@@ -13,6 +13,7 @@ use crate::model::retry::{ObjectWrite, Tries};
 use crate::model::revision::Revision;
 use crate::model::sandbox::Sandbox;
 use jiff::Timestamp;
+use smol_str::SmolStr;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -125,7 +126,7 @@ pub enum ExpectedWrite {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreationInFlight {
     /// Pod name.
-    pub name: String,
+    pub name: SmolStr,
     /// Its revision.
     pub revision: String,
     /// The API server created the pod.
@@ -279,7 +280,7 @@ pub struct ClaimSnapshot {
     /// Whether a pool exists that serves the claim.
     pub pool_presence: PoolPresence,
     /// The pool that serves the claim; empty when none is known.
-    pub pool: String,
+    pub pool: SmolStr,
     /// Its spec with the defaults of its pool.
     pub resolved_spec: ResolvedClaimSpec,
     /// Why the last plan of its pool left the claim waiting.

@@ -182,8 +182,8 @@ fn report(index: &Index, key: &Key, now: Timestamp) -> Option<PoolReport> {
     let mut actions: Vec<_> = plan.actions.iter().map(action).collect();
     actions.extend(claim_actions(index, &snapshot));
     Some(PoolReport {
-        namespace: key.namespace.clone(),
-        name: key.name.clone(),
+        namespace: key.namespace.to_string(),
+        name: key.name.to_string(),
         actions,
         status: plan.status,
     })
@@ -216,8 +216,8 @@ fn action(action: &Action) -> ActionReport {
     ActionReport {
         phase: action.phase,
         action: verb,
-        pod: pod.cloned(),
-        claim: claim.cloned(),
+        pod: pod.map(ToString::to_string),
+        claim: claim.map(ToString::to_string),
         revision: revision.cloned(),
         reason: action.reason.to_string(),
         waits_for: action.waits_for,
@@ -252,7 +252,7 @@ fn actions_of(snapshot: &ClaimSnapshot) -> Vec<ActionReport> {
         phase: PlanPhase::Scheduling,
         action,
         pod: sandbox.map(|(pod, _)| pod.to_string()),
-        claim: Some(snapshot.claim.key.name.clone()),
+        claim: Some(snapshot.claim.key.name.to_string()),
         revision: sandbox.map(|(_, revision)| revision.to_string()),
         reason: reason.to_string(),
         waits_for: None,

@@ -86,7 +86,7 @@ fn act(index: &mut Index, snapshot: &PoolSnapshot, plan: &Plan, action: &Action)
             let previous = plan.revisions.previous.as_ref().filter(|p| p.hash == *revision);
             let creation = Arc::new(PodCreation {
                 pool: Arc::clone(&snapshot.pool),
-                pod: Key::new(snapshot.key().namespace.clone(), name),
+                pod: Key::new(snapshot.key().namespace.clone(), name.clone()),
                 revision: revision.clone(),
                 template: Arc::clone(&previous.unwrap_or(&plan.revisions.update).template),
                 reason,

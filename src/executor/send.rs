@@ -27,7 +27,7 @@ pub async fn send(client: &Client, request: &Request) -> Outcome {
         }
         Request::ReadPod(key) => read_pod(client, key).await,
         Request::ReadLostPod(claim, published) => {
-            read_pod(client, &Key::new(&claim.key.namespace, &published.name)).await
+            read_pod(client, &Key::new(claim.key.namespace.clone(), &published.name)).await
         }
         Request::WriteClaim(write) => {
             let claims = api::<StoredClaim>(client, &write.claim.key.namespace);

@@ -1,19 +1,20 @@
 //! Namespace and name of an object.
 
+use smol_str::SmolStr;
 use std::fmt;
 
 /// Namespace and name of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
     /// Namespace.
-    pub namespace: String,
+    pub namespace: SmolStr,
     /// Name.
-    pub name: String,
+    pub name: SmolStr,
 }
 
 impl Key {
     /// The key of `name` in `namespace`.
-    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+    pub fn new(namespace: impl Into<SmolStr>, name: impl Into<SmolStr>) -> Self {
         Self {
             namespace: namespace.into(),
             name: name.into(),

@@ -5,6 +5,7 @@ use crate::model::Key;
 use crate::model::stored::{self, StoredRevision};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use smol_str::SmolStr;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -97,7 +98,7 @@ pub struct Revision {
     /// UID of the controlling pool; empty without one. The revision occupies its name in either case.
     pub owner: String,
     /// Name of the pool, from the label.
-    pub pool: String,
+    pub pool: SmolStr,
     /// Short hash, from the label.
     pub hash: String,
     /// Increasing number; the highest is the newest.
@@ -123,7 +124,7 @@ impl Revision {
             key: stored::key(metadata),
             uid: stored::uid(metadata),
             owner: owner.map(|o| o.uid.clone()).unwrap_or_default(),
-            pool: label(labels::POOL)?,
+            pool: label(labels::POOL)?.into(),
             hash: label(labels::REVISION)?,
             number: stored.revision,
             template: Arc::new(Template::new(template)),

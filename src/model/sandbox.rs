@@ -4,6 +4,7 @@ use crate::api::{API_VERSION, labels};
 use crate::model::stored::{self, StoredPod, StoredPodCondition};
 use crate::model::{Key, not_running_reason};
 use jiff::Timestamp;
+use smol_str::SmolStr;
 use std::collections::BTreeMap;
 
 /// The controller owner reference of a pod. Labels alone never give a pod to a claim.
@@ -50,7 +51,7 @@ pub struct Sandbox {
     /// Resource version of the decoded state.
     pub resource_version: String,
     /// Name of the pool, from the label.
-    pub pool: String,
+    pub pool: SmolStr,
     /// Template revision, from the label.
     pub revision: String,
     /// Value of the state label.
@@ -108,7 +109,7 @@ impl Sandbox {
             key: stored::key(metadata),
             uid: stored::uid(metadata),
             resource_version: stored::resource_version(metadata),
-            pool: label(labels::POOL)?,
+            pool: label(labels::POOL)?.into(),
             revision: label(labels::REVISION).unwrap_or_default(),
             state: label(labels::STATE).unwrap_or_default(),
             owner,
@@ -154,7 +155,7 @@ impl Sandbox {
 
     /// Namespace and name of the pool.
     pub fn pool_key(&self) -> Key {
-        Key::new(&self.key.namespace, &self.pool)
+        Key::new(self.key.namespace.clone(), self.pool.clone())
     }
 
     /// The phase is final: Succeeded or Failed.

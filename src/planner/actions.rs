@@ -8,6 +8,7 @@ use crate::model::sandbox::Sandbox;
 use crate::planner::revise::Revisions;
 use jiff::Timestamp;
 use serde::Serialize;
+use smol_str::SmolStr;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -128,7 +129,7 @@ pub enum Step {
     /// Create a pod of a revision.
     CreatePod {
         /// Name of the pod.
-        name: String,
+        name: SmolStr,
         /// Its revision.
         revision: String,
     },

@@ -13,6 +13,7 @@ use crate::planner::revise::Revisions;
 use crate::planner::unavailability_budget::Budget;
 use crate::planner::unclaimed_sandbox::UnclaimedSandbox;
 use jiff::Timestamp;
+use smol_str::{SmolStr, format_smolstr};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
@@ -291,9 +292,9 @@ impl<'a> Draft<'a> {
     }
 
     /// Fresh pod names `<pool>-<revision>-<suffix>`, derived from the seed of the snapshot.
-    pub(crate) fn fresh_names(&self) -> impl FnMut(&str) -> String + use<> {
+    pub(crate) fn fresh_names(&self) -> impl FnMut(&str) -> SmolStr + use<> {
         let pool = self.snapshot.pool.key.name.clone();
-        let mut taken: HashSet<String> = self
+        let mut taken: HashSet<SmolStr> = self
             .snapshot
             .sandboxes
             .iter()
@@ -303,7 +304,7 @@ impl<'a> Draft<'a> {
         let mut state = self.snapshot.seed;
         move |revision| loop {
             let suffix: String = (0..5).map(|_| letter(split_mix(&mut state))).collect();
-            let name = format!("{pool}-{revision}-{suffix}");
+            let name = format_smolstr!("{pool}-{revision}-{suffix}");
             if taken.insert(name.clone()) {
                 return name;
             }

@@ -165,8 +165,8 @@ fn related_object(pool: &Pool, status: &PoolStatus, now: &Condition) -> Option<O
             pool.template_ref.as_ref().map(|template| ObjectReference {
                 api_version: Some("v1".into()),
                 kind: Some("PodTemplate".into()),
-                name: Some(template.name.clone()),
-                namespace: Some(template.namespace.clone()),
+                name: Some(template.name.to_string()),
+                namespace: Some(template.namespace.to_string()),
                 ..Default::default()
             })
         }
@@ -178,8 +178,8 @@ fn pool_reference(pool: &Pool) -> ObjectReference {
     ObjectReference {
         api_version: Some(API_VERSION.into()),
         kind: Some("Pool".into()),
-        name: Some(pool.key.name.clone()),
-        namespace: Some(pool.key.namespace.clone()),
+        name: Some(pool.key.name.to_string()),
+        namespace: Some(pool.key.namespace.to_string()),
         uid: Some(pool.uid.clone()),
         ..Default::default()
     }
@@ -190,7 +190,7 @@ fn revision_reference(pool: &Pool, hash: &str) -> ObjectReference {
         api_version: Some("apps/v1".into()),
         kind: Some("ControllerRevision".into()),
         name: Some(format!("{}-{hash}", pool.key.name)),
-        namespace: Some(pool.key.namespace.clone()),
+        namespace: Some(pool.key.namespace.to_string()),
         ..Default::default()
     }
 }

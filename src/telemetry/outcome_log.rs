@@ -38,7 +38,7 @@ pub(crate) fn log(metrics: &Metrics, shared: &SharedCache, request: &Request, ou
         },
         Request::ReadPod(pod) => log_read(pod, failure),
         Request::ReadLostPod(claim, published) => {
-            log_read(&Key::new(&claim.key.namespace, &published.name), failure);
+            log_read(&Key::new(claim.key.namespace.clone(), &published.name), failure);
         }
         Request::WriteClaim(write) => log_claim_write(metrics, shared, write, failure),
         Request::DeleteClaim(claim) => match failure {
@@ -142,7 +142,7 @@ fn log_revision(pool: &Key, step: &RevisionStep, failure: Option<&Failure>) {
 
 /// Logs and counts that `status` has been written for `claim`.
 fn log_status(metrics: &Metrics, shared: &SharedCache, claim: &Claim, status: &SandboxClaimStatus) {
-    let key = Key::new(&claim.key.namespace, &status.pool);
+    let key = Key::new(claim.key.namespace.clone(), &status.pool);
     let known = shared.lock().pool(&key).map(|_| &key);
     metrics.meters.decided(known, claim, status);
     let was_bound = claim.status.phase == Some(Phase::Bound);

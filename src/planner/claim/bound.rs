@@ -147,7 +147,7 @@ pub fn binding(
     let waited = waited(claim, now);
     let before = &claim.status;
     let published = |sandbox: &Arc<Sandbox>| BoundSandbox {
-        name: sandbox.key.name.clone(),
+        name: sandbox.key.name.to_string(),
         uid: sandbox.uid.clone(),
         ip: sandbox.ip.clone(),
         node: sandbox.node.clone().unwrap_or_default(),
@@ -163,7 +163,7 @@ pub fn binding(
     let mut status = SandboxClaimStatus {
         phase: Some(Phase::Bound),
         observed_generation: claim.generation,
-        pool: sandboxes.first().map(|s| s.pool.clone()).unwrap_or_default(),
+        pool: sandboxes.first().map(|s| s.pool.to_string()).unwrap_or_default(),
         sandboxes: sandboxes.iter().map(entry).collect(),
         wait_seconds: before.wait_seconds.or(Some(waited.as_millis_f64() / 1000.0)),
         wait: if first {

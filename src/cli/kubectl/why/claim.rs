@@ -48,7 +48,7 @@ fn message(status: &SandboxClaimStatus, condition: &str) -> String {
 /// Which sandboxes the claim has, and whether they are Ready.
 fn bound(index: &Index, key: &Key, status: &SandboxClaimStatus, now: Timestamp) -> Vec<String> {
     let mut sentences = Vec::new();
-    let latest = PoolPlan::of(index, &Key::new(&key.namespace, &status.pool), now)
+    let latest = PoolPlan::of(index, &Key::new(key.namespace.clone(), &status.pool), now)
         .map(|pool_plan| pool_plan.plan.status.update_revision);
     for sandbox in &status.sandboxes {
         let ip = match sandbox.ip.as_str() {

@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// Explains a pod, one sentence per item; `None` when it has no label of a pool.
 pub fn explain(index: &Index, key: &Key, now: Timestamp) -> Option<Vec<String>> {
     let sandbox = index.pod(key)?;
-    let pool = Key::new(&key.namespace, &sandbox.pool);
+    let pool = sandbox.pool_key();
     let pool_plan = PoolPlan::of(index, &pool, now);
     let (name, pool) = (&key.name, &sandbox.pool);
     Some(match (&sandbox.owner, &pool_plan) {
@@ -44,7 +44,7 @@ fn claimed(
     pool_plan: Option<&PoolPlan>,
 ) -> Vec<String> {
     let (name, pool) = (&sandbox.key.name, &sandbox.pool);
-    let owner = index.claim(&Key::new(&sandbox.key.namespace, claim));
+    let owner = index.claim(&Key::new(sandbox.key.namespace.clone(), claim));
     let mut sentences = vec![format!("Sandbox {name} of pool {pool} belongs to claim {claim}.")];
     if sandbox.terminating {
         sentences.push("It is being deleted.".into());

@@ -180,8 +180,8 @@ fn sandbox(number: usize, now: Timestamp) -> Sandbox {
     let created = now.checked_sub(age).unwrap_or(now);
     Sandbox {
         key: Key::new("bench", format!("python-{mixed:016x}")),
-        uid: format!("{mixed:016x}-uid"),
-        resource_version: number.to_string(),
+        uid: format!("{mixed:016x}-uid").into(),
+        resource_version: number.to_string().into(),
         pool: "python".into(),
         revision: NEW.into(),
         state: labels::WARM.into(),

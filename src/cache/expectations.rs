@@ -9,6 +9,7 @@ use crate::model::request::{PodChange, PodCreation, PodWrite};
 use crate::model::retry::{self, FailedWrite, Next, Tries};
 use crate::model::sandbox::{Owner, Sandbox};
 use jiff::Timestamp;
+use smol_str::SmolStr;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -122,8 +123,8 @@ impl Expectation {
     }
 
     /// UID of the claim, of a binding.
-    fn claim(&self) -> Option<&str> {
-        self.bound_claim().map(|claim| claim.uid.as_str())
+    fn claim(&self) -> Option<&SmolStr> {
+        self.bound_claim().map(|claim| &claim.uid)
     }
 
     /// Whether `sandbox`, a later state of the pod, shows the write.
@@ -132,7 +133,7 @@ impl Expectation {
             ExpectedWrite::Bind => {
                 let claim = self.claim();
                 sandbox.terminating
-                    || matches!(&sandbox.owner, Owner::Claim { uid, .. } if Some(uid.as_str()) == claim)
+                    || matches!(&sandbox.owner, Owner::Claim { uid, .. } if Some(uid) == claim)
             }
             ExpectedWrite::Delete | ExpectedWrite::Deleted => sandbox.terminating,
             ExpectedWrite::Drain => sandbox.terminating || sandbox.state == labels::DRAINING,
@@ -171,9 +172,9 @@ pub struct Expectations {
     /// By name of the pod.
     creations: HashMap<Key, ExpectedCreation>,
     /// By UID of the pod.
-    writes: HashMap<String, Expectation>,
+    writes: HashMap<SmolStr, Expectation>,
     /// How many pods are being bound to each claim, by UID.
-    bindings: HashMap<String, usize>,
+    bindings: HashMap<SmolStr, usize>,
 }
 
 impl Expectations {
@@ -204,7 +205,7 @@ impl Expectations {
             progress: Progress::new(),
         };
         if let Some(claim) = expected.claim() {
-            *self.bindings.entry(claim.to_string()).or_default() += 1;
+            *self.bindings.entry(claim.clone()).or_default() += 1;
         }
         self.writes.insert(uid, expected);
     }
@@ -244,12 +245,12 @@ impl Expectations {
         let Some(known) = self.of(write) else {
             return;
         };
-        let claim = known.claim().map(ToString::to_string);
+        let claim = known.claim().cloned();
         known.what = what;
         self.end_binding(claim);
     }
 
-    fn end_binding(&mut self, claim: Option<String>) {
+    fn end_binding(&mut self, claim: Option<SmolStr>) {
         let Some(claim) = claim else {
             return;
         };
@@ -288,7 +289,7 @@ impl Expectations {
     fn remove(&mut self, uid: &str) {
         let known = self.writes.remove(uid);
         let claim = known.as_ref().and_then(Expectation::claim);
-        self.end_binding(claim.map(ToString::to_string));
+        self.end_binding(claim.cloned());
     }
 
     /// The creation did not happen.
@@ -320,7 +321,7 @@ impl Expectations {
             .writes
             .iter_mut()
             .filter(|(_, known)| known.write.sandbox.key == *key && known.progress.stage == Stage::Reading);
-        let is_over = |(uid, known): (&String, &mut Expectation)| {
+        let is_over = |(uid, known): (&SmolStr, &mut Expectation)| {
             let found = sandbox.filter(|sandbox| sandbox.uid == *uid);
             let happened = found.is_none_or(|sandbox| known.is_shown_by(sandbox));
             (happened || known.progress.miss()).then(|| uid.clone())
@@ -372,7 +373,7 @@ impl Expectations {
         }
         let mut writes = self.writes.values();
         writes
-            .find(|known| known.claim() == Some(claim))
+            .find(|known| known.claim().is_some_and(|bound| bound == claim))
             .map(|known| &known.write.sandbox.key)
     }
 

@@ -33,7 +33,7 @@ pub struct Index {
     /// The pool under which a pod is kept.
     pub(crate) pool_of: HashMap<Key, Key>,
     /// Keys of pods by the UID of the claim that owns them.
-    pub(crate) owned: HashMap<String, BTreeSet<Key>>,
+    pub(crate) owned: HashMap<SmolStr, BTreeSet<Key>>,
     /// Revisions by pool, then by name.
     pub(crate) revisions: HashMap<Key, BTreeMap<SmolStr, Arc<Revision>>>,
     /// PodTemplates and the pools that use them.

@@ -12,6 +12,7 @@ use crate::model::pool::Pool;
 use crate::model::retry::{NextWrite, Purpose};
 use crate::model::sandbox::Sandbox;
 use jiff::Timestamp;
+use smol_str::SmolStr;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -321,7 +322,7 @@ impl Index {
     }
 
     /// UIDs of the sandboxes that the API server did not bind to the claim.
-    pub(crate) fn rejected_sandboxes(&self, claim: &Claim) -> Arc<[String]> {
+    pub(crate) fn rejected_sandboxes(&self, claim: &Claim) -> Arc<[SmolStr]> {
         let memory = self.memory.claim(&claim.uid);
         memory
             .map(|memory| Arc::clone(&memory.rejected_sandboxes))

@@ -6,6 +6,7 @@ use crate::cache::snapshot::{RevisionProgress, SandboxRead, WaitReason, WarmUpFa
 use crate::model::Key;
 use crate::model::retry::{ObjectWrite, Purpose};
 use jiff::{SignedDuration, Timestamp};
+use smol_str::SmolStr;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -72,12 +73,12 @@ pub struct ClaimMemory {
     /// The claim was bound without having waited for a sandbox.
     pub(crate) bound_at_once: bool,
     /// What live reads said of sandboxes, by UID.
-    pub reads: BTreeMap<String, SandboxRead>,
+    pub reads: BTreeMap<SmolStr, SandboxRead>,
     /// The pool that serves a selector claim, as decided last.
     pub(crate) assigned_pool: Option<Key>,
     /// UIDs of the sandboxes that the API server did not bind to the claim. Nobody says whether the claim or the sandbox is
     /// at fault: the claim tries another one, and other claims may still take these.
-    pub(crate) rejected_sandboxes: Arc<[String]>,
+    pub(crate) rejected_sandboxes: Arc<[SmolStr]>,
 }
 
 impl ClaimMemory {
@@ -94,9 +95,9 @@ impl ClaimMemory {
 /// The records of all pools and claims, by UID.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memory {
-    pools: HashMap<String, PoolMemory>,
+    pools: HashMap<SmolStr, PoolMemory>,
     /// Boxed: a table with room for many records keeps that of the absent ones small.
-    claims: HashMap<String, Box<ClaimMemory>>,
+    claims: HashMap<SmolStr, Box<ClaimMemory>>,
 }
 
 impl Memory {
@@ -106,8 +107,8 @@ impl Memory {
     }
 
     /// The record of a pool that exists, to be changed.
-    pub(crate) fn pool_mut(&mut self, uid: &str) -> &mut PoolMemory {
-        self.pools.entry(uid.to_string()).or_default()
+    pub(crate) fn pool_mut(&mut self, uid: &SmolStr) -> &mut PoolMemory {
+        self.pools.entry(uid.clone()).or_default()
     }
 
     /// The record of the claim with UID `uid`.
@@ -116,8 +117,8 @@ impl Memory {
     }
 
     /// The record of a claim that exists, to be changed.
-    pub(crate) fn claim_mut(&mut self, uid: &str) -> &mut ClaimMemory {
-        self.claims.entry(uid.to_string()).or_default()
+    pub(crate) fn claim_mut(&mut self, uid: &SmolStr) -> &mut ClaimMemory {
+        self.claims.entry(uid.clone()).or_default()
     }
 
     /// The claim with UID `uid` waits no more.

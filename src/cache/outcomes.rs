@@ -58,7 +58,7 @@ impl Index {
             Request::ReadLostPod(claim, published) => {
                 let read = self.lost_pod_read(claim, &published.uid, outcome, before, now);
                 if let Some(memory) = self.claim_memory_mut(claim) {
-                    memory.reads.insert(published.uid.clone(), read);
+                    memory.reads.insert(published.uid.as_str().into(), read);
                 }
                 self.of_claim(claim)
             }

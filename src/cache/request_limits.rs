@@ -2,6 +2,7 @@
 
 use crate::api::claim::Phase;
 use crate::model::request::{ClaimWrite, PodChange, Request};
+use smol_str::SmolStr;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// Most bindings in flight, W1 and W2 together. More requests only make the API server answer slower.
@@ -80,7 +81,7 @@ struct Requests {
 pub struct RequestQueue {
     lanes: BTreeMap<Lane, Requests>,
     /// W1 in flight by UID of the claim.
-    of_claims: HashMap<String, usize>,
+    of_claims: HashMap<SmolStr, usize>,
 }
 
 impl RequestQueue {
@@ -132,7 +133,7 @@ impl RequestQueue {
             Some(Sent { request, lane: *lane })
         })?;
         if let Some(claim) = claim_of(&sent.request) {
-            *self.of_claims.entry(claim.to_string()).or_default() += 1;
+            *self.of_claims.entry(claim.clone()).or_default() += 1;
         }
         Some(sent)
     }
@@ -150,7 +151,7 @@ impl RequestQueue {
             if left == 0 {
                 self.of_claims.remove(claim);
             } else {
-                self.of_claims.insert(claim.to_string(), left);
+                self.of_claims.insert(claim.clone(), left);
             }
         }
     }
@@ -176,7 +177,7 @@ fn is_publication(write: &ClaimWrite) -> bool {
 }
 
 /// UID of the claim of a W1.
-fn claim_of(request: &Request) -> Option<&str> {
+fn claim_of(request: &Request) -> Option<&SmolStr> {
     match request {
         Request::WritePod(write) => match &write.change {
             PodChange::Bind { claim, .. } => Some(&claim.uid),

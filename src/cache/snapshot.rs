@@ -146,7 +146,7 @@ pub enum RevisionProgress {
     /// Another object has the name of the update revision.
     NameTaken,
     /// The stored update revision, with this UID, has lost its labels.
-    Unlabeled(String),
+    Unlabeled(SmolStr),
     /// An old revision could not be deleted; no other is before this moment.
     TrimFailed(Timestamp),
 }
@@ -180,7 +180,7 @@ pub struct Waiting {
     /// The API server rejected its last binding, or failed to make it.
     pub is_rejected: bool,
     /// UIDs of sandboxes that the API server did not bind to the claim, which tries others first.
-    pub rejected_sandboxes: Arc<[String]>,
+    pub rejected_sandboxes: Arc<[SmolStr]>,
 }
 
 impl Waiting {
@@ -276,7 +276,7 @@ pub struct ClaimSnapshot {
     /// Why no sandbox can have the claim's metadata, in the API server's words.
     pub invalid_metadata: Option<String>,
     /// What live reads said of sandboxes, by UID.
-    pub reads: BTreeMap<String, SandboxRead>,
+    pub reads: BTreeMap<SmolStr, SandboxRead>,
     /// Whether a pool exists that serves the claim.
     pub pool_presence: PoolPresence,
     /// The pool that serves the claim; empty when none is known.
@@ -297,7 +297,7 @@ pub enum SandboxRead {
     /// The claim has lost the sandbox.
     Lost,
     /// The claim does not list the sandbox; it was read at this resource version.
-    Unlisted(String),
+    Unlisted(SmolStr),
     /// The watch is right so far, or nobody knows. The next read is due at this moment.
     Again(Timestamp),
 }

@@ -191,7 +191,9 @@ pub(crate) fn claim_requests(
             memory.reads.insert(uid, SandboxRead::ClaimSent);
         }
         for sandbox in &requests.read_pods {
-            memory.reads.insert(sandbox.uid.clone(), SandboxRead::PodSent);
+            memory
+                .reads
+                .insert(sandbox.uid.as_str().into(), SandboxRead::PodSent);
         }
         let conflicted = memory.write.as_mut().filter(|write| {
             requests.read_claim

@@ -8,6 +8,7 @@ use crate::model::resolved_claim_spec::ResolvedClaimSpec;
 use crate::model::sandbox::{PodPhase, Sandbox};
 use crate::model::stored::{self, StoredClaim};
 use jiff::Timestamp;
+use smol_str::SmolStr;
 use std::collections::BTreeMap;
 
 /// A SandboxClaim as decisions need it.
@@ -16,9 +17,9 @@ pub struct Claim {
     /// Namespace and name.
     pub key: Key,
     /// UID.
-    pub uid: String,
+    pub uid: SmolStr,
     /// Resource version of the state these facts were read from.
-    pub resource_version: String,
+    pub resource_version: SmolStr,
     /// `metadata.generation`.
     pub generation: i64,
     /// Creation time; the API stores whole seconds.

@@ -8,6 +8,7 @@ use crate::model::resolved_pool_spec::ResolvedPoolSpec;
 use crate::model::revision::Template;
 use crate::model::stored::{self, StoredPool};
 use jiff::Timestamp;
+use smol_str::SmolStr;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -17,9 +18,9 @@ pub struct Pool {
     /// Namespace and name.
     pub key: Key,
     /// UID.
-    pub uid: String,
+    pub uid: SmolStr,
     /// Resource version of the state these facts were read from.
-    pub resource_version: String,
+    pub resource_version: SmolStr,
     /// `metadata.generation`.
     pub generation: i64,
     /// Labels, by which claims select pools.

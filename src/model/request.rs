@@ -10,6 +10,7 @@ use crate::model::pool::Pool;
 use crate::model::revision::{Revision, Template};
 use crate::model::sandbox::Sandbox;
 use crate::model::stored::{StoredClaim, StoredPod, StoredPool, StoredRevision};
+use smol_str::SmolStr;
 use std::sync::Arc;
 
 /// One request. It holds what it was decided on, so the executor decides nothing.
@@ -128,7 +129,7 @@ pub enum RevisionStep {
         /// The hash.
         hash: String,
         /// UID of the object.
-        uid: String,
+        uid: SmolStr,
     },
     /// Give a stored revision this number, and the pool's change-cause.
     Renumber(Arc<Revision>, i64),

@@ -94,7 +94,7 @@ pub struct Revision {
     /// Namespace and name of the ControllerRevision.
     pub key: Key,
     /// UID of the ControllerRevision.
-    pub uid: String,
+    pub uid: SmolStr,
     /// UID of the controlling pool; empty without one. The revision occupies its name in either case.
     pub owner: String,
     /// Name of the pool, from the label.

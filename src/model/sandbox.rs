@@ -13,14 +13,14 @@ pub enum Owner {
     /// Unclaimed: the Pool with this UID.
     Pool {
         /// UID of the Pool.
-        uid: String,
+        uid: SmolStr,
     },
     /// Claimed: the SandboxClaim with this name and UID.
     Claim {
         /// Name of the SandboxClaim.
         name: String,
         /// UID of the SandboxClaim.
-        uid: String,
+        uid: SmolStr,
     },
     /// Another controller, or none.
     Other,
@@ -47,9 +47,9 @@ pub struct Sandbox {
     /// Namespace and name.
     pub key: Key,
     /// UID.
-    pub uid: String,
+    pub uid: SmolStr,
     /// Resource version of the decoded state.
-    pub resource_version: String,
+    pub resource_version: SmolStr,
     /// Name of the pool, from the label.
     pub pool: SmolStr,
     /// Template revision, from the label.
@@ -175,11 +175,11 @@ fn owner(pod: &StoredPod) -> (usize, Owner) {
     };
     let owner = match reference.kind.as_str() {
         "Pool" => Owner::Pool {
-            uid: reference.uid.clone(),
+            uid: reference.uid.as_str().into(),
         },
         "SandboxClaim" => Owner::Claim {
             name: reference.name.clone(),
-            uid: reference.uid.clone(),
+            uid: reference.uid.as_str().into(),
         },
         _ => Owner::Other,
     };

@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Client;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use smol_str::SmolStr;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -33,7 +34,7 @@ const LONGEST_NOTE: usize = 1_000;
 pub(crate) struct Events {
     recorder: Recorder,
     /// When each pool was last warned, by UID and reason.
-    warned: Arc<Mutex<HashMap<(String, String), Instant>>>,
+    warned: Arc<Mutex<HashMap<(SmolStr, String), Instant>>>,
 }
 
 impl Events {
@@ -180,7 +181,7 @@ fn pool_reference(pool: &Pool) -> ObjectReference {
         kind: Some("Pool".into()),
         name: Some(pool.key.name.to_string()),
         namespace: Some(pool.key.namespace.to_string()),
-        uid: Some(pool.uid.clone()),
+        uid: Some(pool.uid.to_string()),
         ..Default::default()
     }
 }

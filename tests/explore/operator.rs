@@ -39,8 +39,8 @@ pub enum Due {
 impl From<ReconcileRequest> for Due {
     fn from(request: ReconcileRequest) -> Self {
         match request {
-            ReconcileRequest::Pool(key) => Self::Pool(key.name),
-            ReconcileRequest::Claim(key) => Self::Claim(key.name),
+            ReconcileRequest::Pool(key) => Self::Pool(key.name.to_string()),
+            ReconcileRequest::Claim(key) => Self::Claim(key.name.to_string()),
             ReconcileRequest::FailedWrites => Self::FailedWrites,
         }
     }

@@ -142,11 +142,11 @@ fn a_sandbox_that_ends_before_it_is_published_is_replaced() {
         .status
         .sandboxes
         .iter()
-        .map(|s| s.name.clone());
+        .map(|s| s.name.as_str());
     assert!(
         named
             .into_iter()
-            .all(|name| world.sandboxes[&name].phase == PodPhase::Running)
+            .all(|name| world.sandboxes[name].phase == PodPhase::Running)
     );
 }
 

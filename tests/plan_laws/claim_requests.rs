@@ -4,6 +4,7 @@ use crate::world::World;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
+use smol_str::SmolStr;
 use warmpool::api::claim::Phase;
 use warmpool::api::labels;
 use warmpool::cache::snapshot::{ClaimSnapshot, SandboxRead};
@@ -83,7 +84,9 @@ fn a_claim_is_read_before_a_sandbox_that_it_does_not_list_is_released() {
     for (known, expected, due) in rows {
         let mut snapshot = world.claim_snapshot("one");
         let row = format!("{known:?}");
-        snapshot.reads.extend(known.map(|read| (String::from("a"), read)));
+        snapshot
+            .reads
+            .extend(known.map(|read| (SmolStr::from("a"), read)));
         assert_eq!(sent(&snapshot), expected, "{row}");
         assert_eq!(next(&snapshot), due, "{row}");
     }
@@ -104,7 +107,7 @@ fn a_read_that_is_under_way_does_not_decide_on_a_sandbox_that_came_later() {
     for (of_a, expected) in rows {
         let mut snapshot = world.claim_snapshot("one");
         let row = format!("{of_a:?}");
-        snapshot.reads.extend(of_a.map(|read| (String::from("a"), read)));
+        snapshot.reads.extend(of_a.map(|read| (SmolStr::from("a"), read)));
         assert_eq!(sent(&snapshot), expected, "{row}");
     }
     let mut snapshot = world.claim_snapshot("one");
@@ -122,7 +125,9 @@ fn no_sandbox_is_released_while_a_status_that_may_list_it_is_being_written() {
         let mut snapshot = world.claim_snapshot("one");
         snapshot.write = Some(ObjectWrite::sent(None, VERSION, Purpose::Publish));
         let row = format!("{known:?}");
-        snapshot.reads.extend(known.map(|read| (String::from("a"), read)));
+        snapshot
+            .reads
+            .extend(known.map(|read| (SmolStr::from("a"), read)));
         assert!(sent(&snapshot).is_empty(), "{row}");
     }
 }
@@ -146,7 +151,7 @@ fn a_live_read_confirms_each_loss_before_the_status_says_so() {
         .status
         .sandboxes
         .iter()
-        .map(|sandbox| sandbox.uid.clone())
+        .map(|sandbox| SmolStr::from(&sandbox.uid))
         .collect();
     let [a, b] = &uids[..] else { panic!("{uids:?}") };
     world.sandboxes.retain(|_, sandbox| !uids.contains(&sandbox.uid));

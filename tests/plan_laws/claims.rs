@@ -3,13 +3,14 @@
 use crate::world::{World, lines};
 use jiff::SignedDuration;
 use serde_json::json;
+use smol_str::SmolStr;
 use warmpool::api::claim::Phase as ClaimPhase;
 use warmpool::api::labels;
 use warmpool::cache::snapshot::{ExpectedWrite, PoolPresence};
 use warmpool::model::sandbox::{Owner, PodPhase};
 use warmpool::planner::{self, PlanPhase, Step};
 
-fn served(world: &World) -> Vec<String> {
+fn served(world: &World) -> Vec<SmolStr> {
     let plan = world.plan();
     let bind = |a: &planner::Action| match &a.step {
         Step::BindClaim { claim, .. } => Some(claim.key.name.clone()),
@@ -31,7 +32,7 @@ fn reason(world: &World, claim: &str) -> &'static str {
 }
 
 /// Binds an existing sandbox to a claim without writing the claim's status. Returns the sandbox's name.
-fn half_bind(world: &mut World, claim: &str) -> String {
+fn half_bind(world: &mut World, claim: &str) -> SmolStr {
     let uid = world.claims[claim].uid.clone();
     let sandbox = world
         .sandboxes

@@ -100,7 +100,7 @@ fn a_claimed_sandbox_is_never_evicted_for_its_warm_up_deadline() {
     later(&mut world, 3600);
     change(&mut world, |s| s.ready_since = None);
     let name = world.bound_to("one").unwrap().key.name.clone();
-    assert!(evicted(&world).iter().all(|line| !line.contains(&name)));
+    assert!(evicted(&world).iter().all(|line| !line.contains(&*name)));
 }
 
 #[test]

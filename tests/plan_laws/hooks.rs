@@ -3,6 +3,7 @@
 use crate::world::{World, lines};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
+use smol_str::SmolStr;
 use warmpool::api::labels;
 use warmpool::cache::snapshot::ExpectedWrite;
 use warmpool::model::sandbox::Sandbox;
@@ -35,7 +36,7 @@ fn with_pre_delete_handlers(replicas: usize, fields: Value) -> World {
     world
 }
 
-fn draining(world: &World) -> Vec<String> {
+fn draining(world: &World) -> Vec<SmolStr> {
     let draining = world.sandboxes.values().filter(|s| s.state == labels::DRAINING);
     draining.map(|s| s.key.name.clone()).collect()
 }

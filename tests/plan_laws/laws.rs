@@ -6,6 +6,7 @@
 use crate::world::{POOL_UID, World};
 use proptest::prelude::*;
 use serde_json::json;
+use smol_str::{SmolStr, format_smolstr};
 use std::collections::{HashMap, HashSet};
 use warmpool::api::claim::RevisionPolicy;
 use warmpool::api::labels;
@@ -149,7 +150,7 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
         }
     }
     let (available, total) = (world.available(), world.sandboxes.len());
-    let claim_of = |uid: &String| world.claims.values().find(|c| c.uid == *uid);
+    let claim_of = |uid: &SmolStr| world.claims.values().find(|c| c.uid == *uid);
     let waiting_replicas = plan.waiting.iter().map(|(claim, _)| &**claim);
     let waiting_replicas: usize = waiting_replicas.map(Claim::wanted).sum();
     for (uid, bound_to_claim) in &served {
@@ -237,7 +238,7 @@ fn apply_event(world: &mut World, event: &Event, number: usize) -> Result<(), Te
     let change = |world: &mut World, n: usize, edit: fn(&mut Sandbox)| {
         if let Some(sandbox) = unclaimed(world, n).and_then(|name| world.sandboxes.get_mut(&name)) {
             edit(sandbox);
-            sandbox.resource_version.push('0');
+            sandbox.resource_version = format_smolstr!("{}0", sandbox.resource_version);
         }
     };
     match event {

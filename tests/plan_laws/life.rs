@@ -39,10 +39,10 @@ impl World {
                 self.recent_claims.push(self.now);
                 pod.state = labels::CLAIMED.into();
                 pod.owner = Owner::Claim {
-                    name: claim.key.name.clone(),
+                    name: claim.key.name.to_string(),
                     uid: claim.uid.clone(),
                 };
-                pod.resource_version = self.counter.to_string();
+                pod.resource_version = self.counter.to_string().into();
                 self.reconcile_claim(&claim.key.name);
             }
             Step::FailClaim { claim, message } => {
@@ -112,7 +112,7 @@ impl World {
             .filter(|p| p.state == from)
         {
             pod.state = to.into();
-            pod.resource_version = self.counter.to_string();
+            pod.resource_version = self.counter.to_string().into();
         }
     }
 
@@ -125,7 +125,7 @@ impl World {
             if sandbox.ready_since.is_none() && !sandbox.finished() && !sandbox.terminating && ready(&sandbox)
             {
                 self.make_ready(&mut sandbox);
-                sandbox.resource_version = self.counter.to_string();
+                sandbox.resource_version = self.counter.to_string().into();
                 self.sandboxes.insert(name, sandbox);
             }
         }

@@ -177,11 +177,11 @@ fn an_ended_claim_is_deleted_after_its_time_and_not_before() {
 }
 
 pub fn lose(world: &mut World, how: &str) {
-    let name = world.claims["run"].status.sandboxes[0].name.clone();
+    let name = &*world.claims["run"].status.sandboxes[0].name.clone();
     match how {
-        "failed" => world.sandboxes.get_mut(&name).unwrap().phase = PodPhase::Failed,
-        "terminating" => world.sandboxes.get_mut(&name).unwrap().terminating = true,
-        _ => drop(world.sandboxes.remove(&name)),
+        "failed" => world.sandboxes.get_mut(name).unwrap().phase = PodPhase::Failed,
+        "terminating" => world.sandboxes.get_mut(name).unwrap().terminating = true,
+        _ => drop(world.sandboxes.remove(name)),
     }
 }
 
@@ -276,7 +276,7 @@ fn a_claim_that_loses_more_while_it_waits_lists_its_remaining_sandboxes() {
 fn a_claim_keeps_a_completed_sandbox_while_another_is_replaced() {
     let mut world = bound(json!({"onSandboxLost": "Replace", "replicas": 2}), json!({}));
     let completed = world.claims["run"].status.sandboxes[1].clone();
-    world.sandboxes.get_mut(&completed.name).unwrap().phase = PodPhase::Succeeded;
+    world.sandboxes.get_mut(&*completed.name).unwrap().phase = PodPhase::Succeeded;
     lose(&mut world, "failed");
     world.reconcile_claim("run");
     assert_eq!(phase(&world), Phase::Pending);

@@ -3,6 +3,7 @@
 use crate::world::World;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
+use smol_str::{SmolStr, format_smolstr};
 use std::collections::BTreeMap;
 
 /// Time between two plans.
@@ -14,7 +15,7 @@ struct Load {
     warm_up: SignedDuration,
     /// Claims in a second.
     rate: f64,
-    created: BTreeMap<String, Timestamp>,
+    created: BTreeMap<SmolStr, Timestamp>,
     claims: BTreeMap<String, Timestamp>,
     random: u64,
 }
@@ -88,7 +89,7 @@ impl Load {
                 self.world.make_ready(&mut sandbox);
                 sandbox.ready_since = Some(whole);
                 sandbox.ready_changed = Some(whole);
-                sandbox.resource_version.push('0');
+                sandbox.resource_version = format_smolstr!("{}0", sandbox.resource_version);
             }
             self.world.sandboxes.insert(name, sandbox);
         }

@@ -2,6 +2,7 @@
 
 use crate::world::{World, lines};
 use serde_json::{Value, json};
+use smol_str::SmolStr;
 use warmpool::planner::PlanPhase;
 
 /// Two old sandboxes and one of the update revision, all available. The order of removal has the old ones last.
@@ -34,7 +35,7 @@ fn reason(world: &World) -> Option<(&'static str, String)> {
 }
 
 /// For each served claim, by name, whether its sandbox has the update revision.
-fn served_from_update(world: &mut World) -> Vec<(String, bool)> {
+fn served_from_update(world: &mut World) -> Vec<(SmolStr, bool)> {
     let update = world.update();
     world.step();
     let names: Vec<_> = world.claims.keys().cloned().collect();

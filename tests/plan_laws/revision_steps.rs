@@ -129,7 +129,7 @@ fn an_object_that_has_the_name_of_the_update_revision_is_read_and_labeled_again_
 fn a_request_about_the_update_revision_that_failed_is_repeated_as_it_was() {
     let world = not_stored();
     let hash = plan(&world.snapshot()).revisions.update.hash;
-    let uid = "uid".to_string();
+    let uid = "uid".into();
     let rows = [
         (RevisionStep::Read { hash: hash.clone() }, "read update"),
         (RevisionStep::Label { hash, uid }, "label update uid"),

@@ -151,7 +151,7 @@ fn one_pod_is_created_first_until_the_api_server_has_accepted_a_pod_of_the_pool(
         let mut snapshot = world.snapshot();
         snapshot.creation_proven = is_proven;
         let creation = |(n, is_answered): (usize, &bool)| CreationInFlight {
-            name: format!("python-{n}"),
+            name: format!("python-{n}").into(),
             revision: world.update(),
             is_answered: *is_answered,
         };

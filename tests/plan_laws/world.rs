@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use smol_str::SmolStr;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use warmpool::api::{PoolStatus, labels};
@@ -30,8 +31,8 @@ pub struct World {
     pub status: Value,
     pub generation: i64,
     pub change_cause: Option<String>,
-    pub sandboxes: BTreeMap<String, Sandbox>,
-    pub claims: BTreeMap<String, Claim>,
+    pub sandboxes: BTreeMap<SmolStr, Sandbox>,
+    pub claims: BTreeMap<SmolStr, Claim>,
     pub revisions: Vec<Arc<Revision>>,
     pub creation: Creation,
     pub failures: BTreeMap<String, WarmUpFailures>,
@@ -140,8 +141,8 @@ impl World {
         self.counter += 1;
         Sandbox {
             key: Key::new("default", name),
-            uid: format!("uid-{}", self.counter),
-            resource_version: self.counter.to_string(),
+            uid: format!("uid-{}", self.counter).into(),
+            resource_version: self.counter.to_string().into(),
             pool: "python".into(),
             revision: revision.into(),
             state: labels::WARM.into(),
@@ -261,7 +262,7 @@ impl World {
     fn add_revision(&mut self, hash: &str, number: i64, template: Template) {
         self.revisions.push(Arc::new(Revision {
             key: Key::new("default", format!("python-{hash}")),
-            uid: format!("revision-{hash}"),
+            uid: format!("revision-{hash}").into(),
             owner: POOL_UID.into(),
             pool: "python".into(),
             hash: hash.into(),

@@ -89,7 +89,7 @@ fn expect_write(index: &mut Index, name: &str, change: PodChange) -> Arc<PodWrit
 /// The binding of a pod of `pool` to the claim `run`, or to a claim with another UID.
 fn binding(index: &Index, pool: &str, uid: &str) -> PodChange {
     let claim = index.claim(&Key::new("default", "run")).unwrap();
-    let uid = uid.to_string();
+    let uid = uid.into();
     PodChange::Bind {
         claim: Arc::new(Claim {
             uid,
@@ -112,7 +112,10 @@ fn snapshot(index: &Index, pool: &str) -> PoolSnapshot {
 fn serving_pools(index: &Index) -> Vec<String> {
     let keys = index.pool_keys();
     let serves = |key: &&Key| !snapshot(index, &key.name).claims.is_empty();
-    keys.iter().filter(serves).map(|key| key.name.clone()).collect()
+    keys.iter()
+        .filter(serves)
+        .map(|key| key.name.to_string())
+        .collect()
 }
 
 /// Pools `a`, `b` and `c` with these numbers of available sandboxes, and the waiting claim `run`.

@@ -15,6 +15,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::Resource;
 use serde::Deserialize;
 use serde_json::Value;
+use smol_str::SmolStr;
 
 /// A `Pool` as stored.
 #[derive(Resource, Clone, Debug, Default, Deserialize)]
@@ -160,14 +161,14 @@ pub struct StoredContainerWaiting {
 /// Namespace and name out of metadata.
 pub fn key(metadata: &ObjectMeta) -> Key {
     Key::new(
-        metadata.namespace.clone().unwrap_or_default(),
-        metadata.name.clone().unwrap_or_default(),
+        metadata.namespace.as_deref().unwrap_or_default(),
+        metadata.name.as_deref().unwrap_or_default(),
     )
 }
 
 /// UID out of metadata.
-pub fn uid(metadata: &ObjectMeta) -> String {
-    metadata.uid.clone().unwrap_or_default()
+pub fn uid(metadata: &ObjectMeta) -> SmolStr {
+    metadata.uid.as_deref().unwrap_or_default().into()
 }
 
 /// Whether the object with UID `owner` is one of the owners.
@@ -177,8 +178,8 @@ pub fn is_owned_by(metadata: &ObjectMeta, owner: &str) -> bool {
 }
 
 /// Resource version out of metadata.
-pub fn resource_version(metadata: &ObjectMeta) -> String {
-    metadata.resource_version.clone().unwrap_or_default()
+pub fn resource_version(metadata: &ObjectMeta) -> SmolStr {
+    metadata.resource_version.as_deref().unwrap_or_default().into()
 }
 
 /// Creation time out of metadata.

@@ -148,7 +148,7 @@ pub fn binding(
     let before = &claim.status;
     let published = |sandbox: &Arc<Sandbox>| BoundSandbox {
         name: sandbox.key.name.to_string(),
-        uid: sandbox.uid.clone(),
+        uid: sandbox.uid.to_string(),
         ip: sandbox.ip.clone(),
         node: sandbox.node.clone().unwrap_or_default(),
         revision: sandbox.revision.clone(),

@@ -10,6 +10,7 @@ use crate::model::sandbox::Sandbox;
 use crate::planner::claim::claim_plan::ClaimPlan;
 use crate::planner::claim::release::{Release, is_being_read, release};
 use jiff::Timestamp;
+use smol_str::SmolStr;
 use std::sync::Arc;
 
 /// The requests to be sent now.
@@ -24,7 +25,7 @@ pub struct ClaimRequests {
     /// The claim is to be read.
     pub read_claim: bool,
     /// UIDs of the sandboxes that the read of the claim is to decide on.
-    pub to_release: Vec<String>,
+    pub to_release: Vec<SmolStr>,
     /// Pods to read, because they seem to be lost.
     pub read_pods: Vec<BoundSandbox>,
     /// When time alone changes what may be sent.
@@ -93,7 +94,7 @@ fn confirm_loss(
 ) -> bool {
     let mut all_lost = true;
     for sandbox in published {
-        let read = snapshot.reads.get(&sandbox.uid);
+        let read = snapshot.reads.get(sandbox.uid.as_str());
         all_lost &= read == Some(&SandboxRead::Lost);
         match read {
             Some(SandboxRead::Lost | SandboxRead::PodSent) => {}

@@ -167,6 +167,26 @@ fn a_claim_excuses_only_a_deletion_that_was_decided_on_before_it_could_be_known(
 }
 
 #[test]
+fn a_claim_that_a_broken_watch_hid_excuses_no_deletion_decided_on_after_its_binding() {
+    // Claim a takes w2 at 4.07 s, as decided at 3 s, and w1 goes at 4.08 s.
+    let hidden = taken_and_deleted(4000);
+    let accused = |deleted_at: i64| {
+        let rules = Rules {
+            requests: requests([
+                request("patch", "w2", 3000, 200),
+                request("delete", "w1", deleted_at, 200),
+            ]),
+            unseen: SignedDuration::from_secs(30),
+            ..Rules::default()
+        };
+        text(&hidden.judged_by(&rules))
+    };
+    assert_eq!(accused(2500), "", "before the binding");
+    assert_eq!(accused(3200), "", "in the same moment");
+    assert!(accused(3300).contains("I4: pod w1 was deleted while available, which left 2"));
+}
+
+#[test]
 fn one_claim_excuses_one_deletion() {
     let two = taken_and_deleted(100).pod(&Pod::warm("w3").terminating());
     two.is_guilty("I4", "pod w3 was deleted while available, which left 1");

@@ -5,8 +5,11 @@
 
 use super::world::{Pod, Pool, Recent, Step, World};
 use super::{Figures, Finding, Scene};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
+
+/// A deletion and a binding of one moment may arrive this far apart, in either order.
+const SAME_MOMENT: SignedDuration = SignedDuration::from_millis(250);
 
 #[derive(Default)]
 pub struct Budget(BTreeMap<String, Counts>);
@@ -19,9 +22,15 @@ struct Counts {
     waiting: Recent,
     /// `i64::MAX` where there is no bound.
     max_total: Recent,
-    /// One entry for each available sandbox that a claim took, that broke, or that others deleted: when it could be known at
-    /// the earliest. A claim's sandbox is as good as taken when the claim comes.
-    losses: Vec<Timestamp>,
+    losses: Vec<Loss>,
+}
+
+/// An available sandbox that a claim took, that broke, or that others deleted.
+struct Loss {
+    /// When it could be known at the earliest. A claim's sandbox is as good as taken when the claim comes.
+    known_since: Timestamp,
+    /// When the binding of the claim that took it had been decided on at the latest.
+    bound: Option<Timestamp>,
 }
 
 impl Budget {
@@ -56,7 +65,7 @@ impl Budget {
                 if drained || (deleted && !scene.rules.deleted_by_others.contains(&before.uid)) {
                     counts.leaves_enough_available(scene, pool, before, drained, out, figures);
                 } else if after.as_ref().is_none_or(|a| !a.is_available(pool, scene.now)) {
-                    counts.losses.push(known_since(scene, after.as_ref()));
+                    counts.losses.push(Loss::new(scene, after.as_ref()));
                 }
             }
             _ => {}
@@ -91,9 +100,13 @@ impl Counts {
             return;
         }
         // Who could not know of as many losses took it for enough.
-        let unseen = scene.rules.unseen;
-        let ages = self.losses.iter().map(|known| decided.duration_since(*known));
-        let mut unknown: Vec<_> = ages.filter(|age| *age < unseen).collect();
+        let unknown = self
+            .losses
+            .iter()
+            .filter(|loss| loss.may_be_unknown(scene, decided));
+        let mut unknown: Vec<_> = unknown
+            .map(|loss| decided.duration_since(loss.known_since))
+            .collect();
         unknown.sort_unstable();
         let others = usize::try_from(missing - 1).unwrap_or(usize::MAX);
         if let Some(age) = unknown.get(others) {
@@ -146,10 +159,25 @@ impl Counts {
     }
 }
 
-/// Since when an operator could know that an available sandbox would be lost, which has become `after`.
-fn known_since(scene: &Scene, after: Option<&Pod>) -> Timestamp {
-    let claim = after.and_then(|pod| scene.world.claims.get(pod.claim()?));
-    // A claim that may go to any of several pools is no pool's before it takes a sandbox there.
-    let claim = claim.filter(|claim| claim.selector.is_none());
-    claim.map_or(scene.now, |claim| claim.waits_since)
+impl Loss {
+    /// The loss of a sandbox that has become `after`.
+    fn new(scene: &Scene, after: Option<&Pod>) -> Self {
+        let taken = after.and_then(|pod| Some((pod, scene.world.claims.get(pod.claim()?)?)));
+        // A claim that may go to any of several pools is no pool's before it takes a sandbox there.
+        let of_pool = taken.filter(|(_, claim)| claim.selector.is_none());
+        Self {
+            known_since: of_pool.map_or(scene.now, |(_, claim)| claim.waits_since),
+            bound: taken.map(|(pod, _)| scene.rules.requests.decided("patch", &pod.name, scene.now)),
+        }
+    }
+
+    /// Whether the operator that decided at `decided` on a deletion may not have known of the loss.
+    fn may_be_unknown(&self, scene: &Scene, decided: Timestamp) -> bool {
+        // Who binds a claim knows of it, however late the watch showed it. One of two operators does not know what the other binds.
+        let was_bound = self
+            .bound
+            .is_some_and(|bound| decided.duration_since(bound) > SAME_MOMENT);
+        decided.duration_since(self.known_since) < scene.rules.unseen
+            && (scene.rules.two_operators || !was_bound)
+    }
 }

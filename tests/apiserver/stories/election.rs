@@ -122,9 +122,13 @@ pub fn a_leader_that_stood_still_past_its_deadline_ends_and_harms_nothing(
     let (mut leader, standby) = leader_and_standby(scene)?;
     // It stands still in the middle of its work.
     let mut claims = burst(scene, "before", 10, "python", &json!({}))?;
-    leader.signal("STOP")?;
-    claims.extend(burst(scene, "meanwhile", 15, "python", &json!({}))?);
-    standby.says("leading", 30)?;
+    let meanwhile = scene.while_operator_is_down(|| {
+        leader.signal("STOP")?;
+        let claims = burst(scene, "meanwhile", 15, "python", &json!({}))?;
+        standby.says("leading", 30)?;
+        Ok(claims)
+    })?;
+    claims.extend(meanwhile);
     // And wakes up in the middle of the other's.
     claims.extend(burst(scene, "after", 30, "python", &json!({}))?);
     leader.signal("CONT")?;

@@ -22,7 +22,7 @@ const OFTEN: f64 = 0.3;
 const SELDOM: f64 = 0.08;
 
 /// A request that hangs is given up after 15 s, and one that failed is sent again after 5 s at the latest.
-const FAILS_FOR: SignedDuration = SignedDuration::from_secs(30);
+pub const FAILS_FOR: SignedDuration = SignedDuration::from_secs(30);
 
 /// Under faults, claims may be served late, and out of order as far as bindings fail. Every other rule still holds.
 pub fn expect_faults(scene: &Scene) {

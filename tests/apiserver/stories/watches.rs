@@ -1,6 +1,6 @@
 //! Checks claims while watches break, expire, lose bookmarks or go silent.
 
-use super::faults::{a_full_pool, expect_faults, under_load};
+use super::faults::{FAILS_FOR, a_full_pool, expect_faults, under_load};
 use super::rollouts::everything_unclaimed_runs;
 use super::{burst, in_phase};
 use crate::cluster_state::wait_until_at_rest;
@@ -24,6 +24,8 @@ const NOTICED_WITHIN: u64 = 60;
 
 pub fn watches_that_break_expire_and_have_no_bookmarks_miss_nothing(scene: &Scene) -> Result<(), String> {
     expect_faults(scene);
+    // A watch that breaks again and again is opened later each time, and shows nothing before that.
+    scene.declare(|rules| rules.unseen = FAILS_FOR);
     let faults = &scene.lab.proxy()?.faults;
     a_full_pool(scene)?;
     // The watches are about all namespaces, so other tests run through the same faults.

@@ -75,6 +75,8 @@ where
 
 /// How long a burst took.
 pub struct Burst {
+    /// When the first POST was sent.
+    pub began: Instant,
     /// Time from the first POST until every POST is answered.
     pub posted: Duration,
     /// Time from the first POST until the watch shows the last claim Ready.
@@ -108,6 +110,7 @@ where
         .with(|claims| claims.ready.values().max().copied())
         .ok_or("no claim was served")?;
     Ok(Burst {
+        began,
         posted: all_posted,
         ready: last.duration_since(began),
         served,

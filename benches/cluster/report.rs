@@ -105,8 +105,8 @@ const ROWS: &[Row] = &[
     ),
     row(
         "burst",
-        "burst of 300 on 320 warm: all POSTed / all Ready s",
-        &["posted", "ready"],
+        "burst of 300 on 320 warm: all POSTed / all Ready / full again s",
+        &["posted", "ready", "refilled"],
         "4.5 OpenSandbox, tuned",
     ),
     row(
@@ -278,11 +278,12 @@ pub fn milliseconds(served: &Served) -> Value {
     })
 }
 
-/// The times of a burst in seconds.
-pub fn seconds(burst: &Burst) -> Value {
+/// The times of a burst in seconds, and where it was measured the time until the pool was full again.
+pub fn seconds(burst: &Burst, refilled: Option<Duration>) -> Value {
     json!({
         "posted": rounded(burst.posted, 1.0),
         "ready": rounded(burst.ready, 1.0),
+        "refilled": refilled.map(|time| rounded(time, 1.0)),
         "cold": burst.served.cold,
     })
 }

@@ -10,7 +10,8 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
-use warmpool::api::{Pool, SandboxClaim};
+use warmpool::api::{Pool, SandboxClaim, labels};
+use warmpool::model::sandbox::Sandbox;
 use warmpool::model::stored::{StoredClaim, StoredPod};
 
 pub const POOL: &str = "pool";
@@ -109,6 +110,21 @@ impl Scene {
             if let Some(operator) = &mut self.operator {
                 operator.is_running()?;
             }
+            tokio::time::sleep(POLL).await;
+        }
+        Ok(())
+    }
+
+    /// Waits until `replicas` sandboxes are available, whatever claims hold. Counts pods, because the status is written at most
+    /// once a second.
+    pub async fn until_refilled(&self, replicas: usize) -> Outcome<()> {
+        let pods: Api<StoredPod> = Api::namespaced(self.client.clone(), &self.namespace);
+        let warm = ListParams::default()
+            .labels(&format!("{}={}", labels::STATE, labels::WARM))
+            .match_any();
+        let is_ready =
+            |pod: &StoredPod| Sandbox::read(pod).is_some_and(|sandbox| sandbox.ready_since.is_some());
+        while pods.list(&warm).await?.iter().filter(|pod| is_ready(pod)).count() < replicas {
             tokio::time::sleep(POLL).await;
         }
         Ok(())

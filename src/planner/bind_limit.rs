@@ -20,6 +20,11 @@ impl BindLimit {
         }
     }
 
+    /// How many there are.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
     /// Adds the bindings of one claim, which gets all its sandboxes together, however many. Returns what they wait for.
     pub(crate) fn bind(&mut self, sandboxes: usize) -> Option<WaitsFor> {
         let waits_for = (self.in_flight >= AT_ONCE).then_some(WaitsFor::BindingsInFlight);

@@ -4,6 +4,7 @@ use crate::cache::snapshot::Creation;
 use crate::planner::actions::{PlanPhase, Shortfall, Step, WaitsFor};
 use crate::planner::desired_counts::Counts;
 use crate::planner::draft::Draft;
+use crate::planner::refill_limit;
 use crate::planner::restore_draining::restore;
 use crate::planner::warm_up_backoff;
 
@@ -35,7 +36,9 @@ pub(crate) fn create_missing(draft: &mut Draft, counts: &Counts) {
         .saturating_sub(after.total_headroom);
     let burst_left = BURST_REPLICAS.saturating_sub(draft.snapshot.creating.len());
     let headroom = after.total_headroom.min(after.warming_headroom).min(burst_left);
+    let mut sent = draft.snapshot.creating.iter().filter(|c| !c.is_answered).count();
     let count = allowed_now(draft, missing.min(headroom));
+    let count = refill_limit::allowed(draft, count, sent);
     if count == 0 {
         return;
     }
@@ -47,7 +50,6 @@ pub(crate) fn create_missing(draft: &mut Draft, counts: &Counts) {
     let previous = draft.revisions.previous.as_ref();
     let previous = previous.map_or(update.clone(), |previous| previous.hash.clone());
     let mut fresh_name = draft.fresh_names();
-    let mut sent = draft.snapshot.creating.iter().filter(|c| !c.is_answered).count();
     for (share, revision) in [(updated, update), (old, previous)] {
         // If a revision fails to come up, its share is not made from the other revision: the rollout would only delete
         // those sandboxes again.

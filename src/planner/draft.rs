@@ -70,6 +70,8 @@ pub(crate) struct Draft<'a> {
     pub(crate) demand: usize,
     /// Of `demand`, the sandboxes that only the update revision can serve.
     pub(crate) demand_latest: usize,
+    /// Bindings in flight, with those that this plan adds.
+    pub(crate) being_bound: usize,
     /// Creations that the demand or refill asked for and `maxTotal` forbade.
     pub(crate) forbidden: usize,
     /// What the phase *scale* found missing.
@@ -103,6 +105,7 @@ impl<'a> Draft<'a> {
             existing: snapshot.creating.len(),
             unserved: Vec::new(),
             demand: 0,
+            being_bound: 0,
             demand_latest: 0,
             forbidden: 0,
             shortfall: Shortfall::default(),

@@ -19,6 +19,7 @@ mod paused_split;
 mod plan;
 mod pool_status;
 mod recreate;
+mod refill_limit;
 mod removal_order;
 mod restore_draining;
 pub mod revise;

@@ -56,6 +56,7 @@ pub(crate) fn run(draft: &mut Draft) {
             }
         }
     }
+    draft.being_bound = limit.in_flight();
     bound.sort_unstable_by(|a, b| b.cmp(a));
     for index in bound {
         draft.unclaimed.remove(index);

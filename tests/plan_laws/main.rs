@@ -26,6 +26,7 @@ mod lifetimes;
 mod load;
 mod pauses;
 mod phases;
+mod refill;
 mod revision_policy;
 mod revision_steps;
 mod revisions;

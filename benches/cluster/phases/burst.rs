@@ -16,7 +16,8 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
     let cpu = |scene: &Scene| scene.operator.as_ref().map_or(Ok(0.0), |o| o.cpu_seconds());
     let (audit, cpu_before) = (lab.audit()?, cpu(&scene)?);
     let burst = load::burst(&scene, CLAIMS, load::submit(&scene)).await?;
-    let times = seconds(&burst);
+    scene.until_refilled(WARM).await?;
+    let times = seconds(&burst, Some(burst.began.elapsed()));
     println!("  {times}; each claim in ms: {}", milliseconds(&burst.served));
     lab.record("burst", Side::Ours, times);
     load::claims(&scene)

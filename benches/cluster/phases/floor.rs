@@ -47,7 +47,7 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
     remove_claims(&scene).await?;
 
     let burst = load::burst(&scene, CLAIMS, hand.submit(false)).await?;
-    let times = seconds(&burst);
+    let times = seconds(&burst, None);
     println!("  a burst of {CLAIMS}: {times}");
     lab.record("burst", Side::Floor, times);
     scene.close().await

@@ -1,0 +1,66 @@
+//! Checks that the refill of a pool yields to the bindings of its claims, and to nothing else.
+
+use crate::world::{World, lines};
+use serde_json::json;
+use warmpool::cache::snapshot::{CreationInFlight, PoolSnapshot};
+use warmpool::model::sandbox::Owner;
+use warmpool::planner::{self, PlanPhase};
+
+/// A pool of 20 whose sandboxes were bound to `claims`, which are not published yet. If there are more claims than sandboxes, some
+/// wait.
+fn while_binding(claims: usize) -> PoolSnapshot {
+    let mut world = World::full(20, json!({}));
+    (0..claims).for_each(|i| _ = world.claim(&format!("run-{i:02}"), json!({})));
+    let waiting = world.snapshot().claims;
+    world.step();
+    let mut snapshot = world.snapshot();
+    snapshot.claims = waiting;
+    let owners: Vec<_> = snapshot
+        .sandboxes
+        .iter()
+        .map(|entry| entry.sandbox.owner.clone())
+        .collect();
+    for claim in &mut snapshot.claims {
+        let is_its_own =
+            |owner: &&Owner| matches!(owner, Owner::Claim { uid, .. } if *uid == claim.claim.uid);
+        claim.held = owners.iter().filter(is_its_own).count();
+    }
+    snapshot
+}
+
+fn created(snapshot: &PoolSnapshot) -> usize {
+    lines(&planner::plan(snapshot), PlanPhase::Scale).len()
+}
+
+#[test]
+fn four_refills_are_in_flight_while_claims_are_being_bound() {
+    for (claims, refills) in [(3, 3), (4, 4), (5, 4), (20, 4)] {
+        assert_eq!(created(&while_binding(claims)), refills, "{claims} claims");
+    }
+    for (in_flight, refills) in [(1, 3), (4, 0), (9, 0)] {
+        let mut snapshot = while_binding(20);
+        let creation = |i| CreationInFlight {
+            name: format!("new-{i}").into(),
+            revision: String::new(),
+            is_answered: false,
+        };
+        snapshot.creating = (0..in_flight).map(creation).collect();
+        assert_eq!(created(&snapshot), refills, "{in_flight} in flight");
+    }
+}
+
+#[test]
+fn all_that_is_missing_is_created_when_no_claim_is_being_bound() {
+    let mut snapshot = while_binding(20);
+    snapshot.claims.clear();
+    assert_eq!(created(&snapshot), 20);
+}
+
+#[test]
+fn a_creation_that_a_claim_waits_for_never_yields() {
+    let snapshot = while_binding(21);
+    let sandboxes = snapshot.sandboxes.iter().map(|entry| &entry.sandbox);
+    let warming = sandboxes.filter(|sandbox| matches!(sandbox.owner, Owner::Pool { .. }));
+    // As many as `scaleStrategy.maxUnavailable` lets warm up at once.
+    assert_eq!(warming.count() + created(&snapshot), 20);
+}

@@ -1,6 +1,5 @@
 //! The snapshot of one pool or claim: everything the planner knows, as plain data.
 
-use crate::api::claim::OnEmpty;
 use crate::model::Key;
 use crate::model::availability::AvailabilityRule;
 use crate::model::claim::Claim;
@@ -8,7 +7,6 @@ use crate::model::pool::Pool;
 use crate::model::queue_position::QueuePosition;
 use crate::model::request::RevisionStep;
 use crate::model::resolved_claim_spec::ResolvedClaimSpec;
-use crate::model::resolved_pool_spec::ResolvedPoolSpec;
 use crate::model::retry::{ObjectWrite, Tries};
 use crate::model::revision::Revision;
 use crate::model::sandbox::Sandbox;
@@ -219,20 +217,6 @@ impl Waiting {
             resolved_spec: self.claim.resolved_spec(Some(&pool.claim_defaults)),
             ..self.clone()
         }
-    }
-
-    /// Whether a pool with this spec could ever hold as many sandboxes as the claim needs. No other claim waits for a claim
-    /// that can never be served.
-    pub fn may_ever_be_served_by(&self, spec: &ResolvedPoolSpec) -> bool {
-        if self.claim.wanted() == 1 {
-            return true;
-        }
-        let unclaimed = match self.resolved_spec.on_empty {
-            OnEmpty::Create => usize::MAX,
-            OnEmpty::Wait | OnEmpty::Fail => spec.most_warm(),
-        };
-        let total = spec.max_total.unwrap_or(usize::MAX);
-        self.needs() <= unclaimed && self.claim.wanted() <= total
     }
 
     /// When the claim fails with reason WaitTimeout.

@@ -4,6 +4,7 @@
 
 mod actions;
 mod bind_limit;
+pub mod can_ever_serve;
 mod choose_sandbox;
 pub mod claim;
 mod claim_load;

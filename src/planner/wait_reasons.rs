@@ -6,6 +6,7 @@ use crate::cache::snapshot::{WaitReason, Waiting};
 use crate::model::claim::Claim;
 use crate::model::pool_error::PoolError;
 use crate::model::queue_position::QueuePosition;
+use crate::planner::can_ever_serve::can_ever_serve;
 use crate::planner::draft::Draft;
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ pub(crate) fn of(draft: &Draft) -> Vec<(Arc<Claim>, WaitReason)> {
                 PoolError::TemplateInvalid(_) => reasons::TEMPLATE_INVALID,
             };
             (reason, format!("the pool's {}", error.message()))
-        } else if !waiting.may_ever_be_served_by(&draft.snapshot.pool.spec) {
+        } else if !can_ever_serve(&draft.snapshot.pool.spec, waiting) {
             (reasons::EXHAUSTED, never_enough(draft, waiting))
         } else if is_dry && waiting.resolved_spec.on_empty == OnEmpty::Wait {
             (reasons::NONE_AVAILABLE, none_will_come(draft))

@@ -3,6 +3,7 @@
 //! It knows no client, clock, randomness or log.
 
 mod actions;
+mod availability_remarks;
 mod bind_limit;
 mod choose_sandbox;
 pub mod claim;
@@ -14,6 +15,7 @@ mod draft;
 mod evict;
 pub mod explain_order;
 mod fail_claims;
+pub mod leave_nodes;
 mod observed_counts;
 mod paused_split;
 mod plan;

@@ -243,7 +243,8 @@ pub async fn run<K: Indexed>(context: WatchContext, mut reflect: impl FnMut(&Eve
                 if error_log::is_forbidden(&error) && denied::<K>(&context.shared, &context.to_reconcile) =>
             {
                 context.shared.watches.failed(&kind, chain(&error));
-                if !std::mem::replace(&mut complete, true) {
+                if !complete {
+                    complete = true;
                     context.shared.watch_synced();
                 }
                 tokio::time::sleep(DENIED_PAUSE).await;

@@ -3,11 +3,12 @@
 use crate::api::claim::RevisionPolicy;
 use crate::api::pool::UpdateStrategyType;
 use crate::cache::snapshot::Waiting;
+use crate::planner::claim_order;
 use crate::planner::desired_counts::Counts;
 use crate::planner::draft::Draft;
 use crate::planner::unclaimed_sandbox::UnclaimedSandbox;
 
-/// Positions in the removal order of the sandboxes that claims may take, ascending: claims take from the end.
+/// The sandboxes that claims may take.
 pub(crate) struct Claimable {
     staying: Positions,
     /// Sandboxes that leave their nodes, which claims take only when no other would do.
@@ -16,24 +17,30 @@ pub(crate) struct Claimable {
     old_first: usize,
 }
 
-/// Positions of sandboxes, by revision.
+/// A sandbox: its rank in the order of claiming, and its position in the order of removal.
+type Position = (usize, usize);
+
+/// Sandboxes by revision, in ascending order of rank: claims take from the end.
 #[derive(Default)]
 struct Positions {
-    updated: Vec<usize>,
-    old: Vec<usize>,
+    updated: Vec<Position>,
+    old: Vec<Position>,
 }
 
 impl Claimable {
     pub(crate) fn of(draft: &Draft) -> Self {
         let (mut staying, mut leaving) = (Positions::default(), Positions::default());
-        for (index, unclaimed) in draft.unclaimed.iter().enumerate() {
+        let ranks = claim_order::ranks(&draft.unclaimed, &draft.snapshot.nodes);
+        let mut ranked: Vec<_> = ranks.into_iter().zip(0..).zip(&draft.unclaimed).collect();
+        ranked.sort_unstable_by_key(|(position, _)| *position);
+        for (position, unclaimed) in ranked {
             if unclaimed.may_be_claimed() {
                 let positions = if unclaimed.leaves_node() {
                     &mut leaving
                 } else {
                     &mut staying
                 };
-                positions.add(index, unclaimed.updated);
+                positions.add(position, unclaimed.updated);
             }
         }
         // Where only claims replace old sandboxes, a claim that took a new one would have another new one made in its place.
@@ -73,22 +80,22 @@ impl Claimable {
         std::iter::from_fn(|| self.take_last(None, |_| true)).collect()
     }
 
-    /// Takes the sandbox of the preferred revision that would be removed last, of those that `of` selects. One that leaves its
+    /// Takes the sandbox of the preferred revision with the highest rank, of those that `of` selects. One that leaves its
     /// node is taken only when no other would do.
     fn take_last(&mut self, policy: Option<RevisionPolicy>, of: impl Fn(usize) -> bool) -> Option<usize> {
         let old_first = self.old_first > 0;
         let staying = self.staying.last(policy, old_first, &of);
-        let index = staying.or_else(|| self.leaving.last(policy, old_first, &of))?;
-        let is_old = self.staying.remove(index) || self.leaving.remove(index);
+        let position = staying.or_else(|| self.leaving.last(policy, old_first, &of))?;
+        let is_old = self.staying.remove(position) || self.leaving.remove(position);
         self.old_first = self.old_first.saturating_sub(usize::from(is_old));
-        Some(index)
+        Some(position.1)
     }
 }
 
 impl Positions {
-    fn add(&mut self, index: usize, updated: bool) {
+    fn add(&mut self, position: Position, updated: bool) {
         let list = if updated { &mut self.updated } else { &mut self.old };
-        list.push(index);
+        list.push(position);
     }
 
     /// How many a claim with this policy may take.
@@ -104,8 +111,8 @@ impl Positions {
         policy: Option<RevisionPolicy>,
         old_first: bool,
         of: impl Fn(usize) -> bool,
-    ) -> Option<usize> {
-        let last = |indexes: &[usize]| indexes.iter().copied().rfind(|index| of(*index));
+    ) -> Option<Position> {
+        let last = |positions: &[Position]| positions.iter().copied().rfind(|(_, index)| of(*index));
         let (updated, old) = (last(&self.updated), last(&self.old));
         match policy {
             None if old_first => old.or(updated),
@@ -116,11 +123,11 @@ impl Positions {
     }
 
     /// Returns whether it was an old sandbox.
-    fn remove(&mut self, index: usize) -> bool {
-        if let Ok(at) = self.updated.binary_search(&index) {
+    fn remove(&mut self, position: Position) -> bool {
+        if let Ok(at) = self.updated.binary_search(&position) {
             self.updated.remove(at);
         }
-        let old = self.old.binary_search(&index);
+        let old = self.old.binary_search(&position);
         if let Ok(at) = old {
             self.old.remove(at);
         }

@@ -8,6 +8,7 @@ mod bind_limit;
 mod choose_sandbox;
 pub mod claim;
 mod claim_load;
+mod claim_order;
 mod create;
 mod delete_or_drain;
 mod desired_counts;

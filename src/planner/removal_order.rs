@@ -1,12 +1,30 @@
-//! The order in which unclaimed sandboxes are removed. Claims take from the other end.
+//! The order in which unclaimed sandboxes are removed.
 
 use crate::model::known_nodes::KnownNodes;
 use crate::model::node::Node;
+use crate::model::sandbox::PodPhase;
 use crate::planner::unclaimed_sandbox::UnclaimedSandbox;
 use jiff::Timestamp;
 use smol_str::SmolStr;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
+
+/// What a sandbox is worth: those of the same worth differ in zone, node, age and name only.
+pub(crate) fn worth(unclaimed: &UnclaimedSandbox, nodes: &KnownNodes) -> Worth {
+    let sandbox = &unclaimed.sandbox;
+    let is_hinted = nodes.of(sandbox).is_some_and(Node::is_hinted);
+    let stands = (
+        sandbox.node.is_some(),
+        sandbox.phase,
+        unclaimed.available,
+        sandbox.ready_since.is_some(),
+    );
+    let stays = (!unclaimed.leaves_node(), !is_hinted);
+    (stands, stays, sandbox.deletion_cost)
+}
+
+/// See [`worth`].
+pub(crate) type Worth = ((bool, PodPhase, bool, bool), (bool, bool), i32);
 
 /// Sorts into the order of removal, first to go first: unscheduled; Pending, Unknown, Running; not
 /// available; not ready; leaving its node; on a node that may go soon; lower deletion cost; more of the pool's sandboxes in its
@@ -54,16 +72,8 @@ fn sort(
             .and_then(|node| on_node.get(node))
             .copied()
             .unwrap_or(0);
-        let is_hinted = nodes.of(sandbox).is_some_and(Node::is_hinted);
         (
-            (
-                sandbox.node.is_some(),
-                sandbox.phase,
-                i.available,
-                sandbox.ready_since.is_some(),
-            ),
-            (!i.leaves_node(), !is_hinted),
-            sandbox.deletion_cost,
+            worth(i, nodes),
             Reverse(ranks_in_zone.get(&sandbox.uid).copied().unwrap_or_default()),
             Reverse(neighbours),
             Reverse(sandbox.ready_since.unwrap_or(Timestamp::MAX)),

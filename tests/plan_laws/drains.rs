@@ -495,6 +495,32 @@ fn removals_keep_the_zones_even_before_the_nodes() {
 }
 
 #[test]
+fn claims_leave_the_zones_even_before_the_nodes() {
+    let zone = |zone: &str| json!({"metadata": {"labels": {"topology.kubernetes.io/zone": zone}}});
+    let mut world = World::new(9, json!({"scaleStrategy": {"maxUnavailable": 1}}));
+    world
+        .node("a-1", zone("a"))
+        .node("a-2", zone("a"))
+        .node("b-1", zone("b"));
+    let revision = world.update();
+    for (name, node) in ["a-1", "a-1", "a-1", "a-2", "a-2", "a-2", "b-1", "b-1", "b-1"]
+        .iter()
+        .enumerate()
+    {
+        world.sandbox(&format!("s{name}"), &revision, |s| s.node = Some((*node).into()));
+    }
+    for claim in 0..5 {
+        world.claim(&format!("run-{claim}"), json!({}));
+    }
+    let plan = world.plan();
+    plan.actions
+        .iter()
+        .filter(|a| a.phase == PlanPhase::Scheduling)
+        .for_each(|a| world.apply(a));
+    assert_eq!(["a-1", "a-2", "b-1"].map(|node| world.on_node(node)), [1, 1, 2]);
+}
+
+#[test]
 fn a_sandbox_on_a_node_that_may_go_soon_is_removed_first() {
     let taint = json!({"key": "DeletionCandidateOfClusterAutoscaler", "effect": "PreferNoSchedule"});
     let mut world = on_two_nodes(2, json!({}));

@@ -4,6 +4,7 @@ use crate::api::conditions::{self, Statement, Truth, available, exhausted, repli
 use crate::api::{PoolStatus, labels};
 use crate::cache::snapshot::Creation;
 use crate::model::pool_error::PoolError;
+use crate::planner::availability_remarks;
 use crate::planner::desired_counts::Counts;
 use crate::planner::draft::Draft;
 use crate::planner::observed_counts::{ObservedCounts, number};
@@ -117,8 +118,9 @@ fn availability(draft: &Draft, counts: &Counts, observed: &ObservedCounts) -> St
             available::BELOW_MINIMUM
         },
         message: format!(
-            "{} of {replicas} unclaimed sandboxes are available, at least {min_available} are wanted{}",
+            "{} of {replicas} unclaimed sandboxes are available, at least {min_available} are wanted{}{}",
             observed.available,
+            availability_remarks::clauses(draft),
             set_aside(draft)
         ),
     }

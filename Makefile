@@ -54,9 +54,10 @@ plugin: build ## Build the kubectl plugin and link kubectl-warmpool into a folde
 	ln -sf "$(CURDIR)/target/release/warmpool" "$(BIN)/kubectl-warmpool"
 
 .PHONY: crds
-crds: ## Generate crds/ from the types in src/api
+crds: ## Generate crds/, and the chart's copy of it, from the types in src/api
 	@e2e/need.sh cargo cc
 	cargo run --locked --bin warmpool -- crds --out-dir crds
+	cp crds/*.yaml charts/warmpool/files/crds/
 
 .PHONY: config
 config: ## Generate the manifests of config/ from the chart

@@ -13,6 +13,7 @@ pub mod deadlines;
 pub mod edits;
 pub mod election;
 pub mod events;
+pub mod examples;
 pub mod fairness;
 pub mod faults;
 pub mod fill;

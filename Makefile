@@ -54,9 +54,10 @@ plugin: build ## Build the kubectl plugin and link kubectl-warmpool into a folde
 	ln -sf "$(CURDIR)/target/release/warmpool" "$(BIN)/kubectl-warmpool"
 
 .PHONY: crds
-crds: ## Generate crds/ from the types in src/api
+crds: ## Generate crds/, and the chart's copy of it, from the types in src/api
 	@e2e/need.sh cargo cc
 	cargo run --locked --bin warmpool -- crds --out-dir crds
+	cp crds/*.yaml charts/warmpool/files/crds/
 
 .PHONY: config
 config: ## Generate the manifests of config/ from the chart
@@ -123,6 +124,7 @@ e2e: ## Run the tests against real control planes; the first run builds Kubernet
 	@e2e/prometheus.sh >/dev/null
 	$(CLUSTER) build
 	$(CLUSTER) build $(WARMPOOL_HELM)
+	e2e/examples.sh
 	cargo test --locked --test apiserver -- --ignored
 	cargo test --locked --test chart -- --ignored
 
@@ -166,6 +168,7 @@ image-test: ## Build the image with buildah and check it, as root (some minutes;
 e2e-node: ## Run the tests with real containers on a kubelet on this machine, as root (KEEP=1 leaves it running)
 	@e2e/need.sh cargo cc go python3 openssl git
 	@e2e/node/packages.sh buildah
+	@e2e/examples.sh
 	@e2e/node/story/run.py $(if $(KEEP),--keep)
 
 # The oldest Kubernetes that README and the chart promise, one in the middle, and the newest. Each takes a build of some

@@ -1,4 +1,4 @@
-//! The files in `crds/` are the output of the binary. `make crds` writes them.
+//! The files in `crds/` and in the chart are the output of the binary. `make crds` writes them.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a panic is how a test fails")]
 
@@ -21,8 +21,8 @@ fn warmpool(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("its output is text")
 }
 
-fn committed(file: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("crds").join(file);
+fn committed(folder: &str, file: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(file);
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
@@ -51,10 +51,12 @@ fn the_crd_files_are_what_the_binary_writes() {
     assert_eq!(written, FILES, "one file for each kind");
     for file in FILES {
         let fresh = std::fs::read_to_string(folder.path().join(file)).expect("a readable file");
-        assert!(
-            fresh == committed(file),
-            "crds/{file} is not what the types say: run `make crds` and commit it"
-        );
+        for place in ["crds", "charts/warmpool/files/crds"] {
+            assert!(
+                fresh == committed(place, file),
+                "{place}/{file} is not what the types say: run `make crds` and commit it"
+            );
+        }
     }
 }
 
@@ -63,7 +65,7 @@ fn the_crds_printed_are_those_in_the_files() {
     let printed = documents(&warmpool(&["crds"]));
     let filed: Vec<Value> = FILES
         .iter()
-        .flat_map(|file| documents(&committed(file)))
+        .flat_map(|file| documents(&committed("crds", file)))
         .collect();
     assert!(
         printed == filed,

@@ -238,6 +238,11 @@ const TOGETHER: &[Named] = named![
         why_tells_what_a_gated_sandbox_lacks,
         why_of_what_is_not_there_reads_as_from_kubectl,
     },
+    stories::examples::{
+        the_go_example_claims_times_out_and_releases,
+        the_python_example_claims_times_out_and_releases,
+        the_rust_example_claims_times_out_and_releases,
+    },
     stories::metrics::{ every_alert_is_tested_and_explained },
     stories::breach::{
         a_breach_by_the_operator_is_accused,

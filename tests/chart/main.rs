@@ -63,6 +63,8 @@ type Story = fn(&Plane) -> Result<(), String>;
 const FILES: &[(&str, Check)] = named![
     files::{
         every_value_is_in_the_table_and_in_the_schema,
+        each_value_has_above_it_what_the_table_says_of_it,
+        the_charts_metadata_names_the_kinds_it_installs,
         every_object_of_the_schema_refuses_what_it_does_not_know,
         chart_and_image_carry_the_version_of_the_binary,
         the_chart_logs_what_the_binary_logs_by_itself,
@@ -85,6 +87,9 @@ const RENDERED: &[(&str, Check)] = named![
         a_service_account_that_is_neither_made_nor_named_is_refused,
         a_service_monitor_without_a_service_is_refused,
         names_that_are_digits_stay_names,
+        rendering_says_nothing_beside_the_objects,
+        what_is_added_to_the_operator_is_in_its_pod,
+        monitors_go_where_they_are_asked_for_with_their_relabelings,
     },
 ];
 
@@ -94,6 +99,7 @@ const STORIES: &[(&str, Story)] = named![
     install::{
         the_chart_runs_where_only_restricted_pods_may,
         without_its_crds_the_chart_says_what_is_missing,
+        helm_test_plans_with_the_rights_of_the_operator,
     },
     upgrade::{
         claims_live_through_upgrade_rollback_and_uninstall,

@@ -14,6 +14,7 @@ pub mod drains;
 pub mod edits;
 pub mod election;
 pub mod events;
+pub mod examples;
 pub mod fairness;
 pub mod faults;
 pub mod fill;

@@ -5,7 +5,7 @@ use crate::model::node::Node;
 use crate::model::sandbox::Sandbox;
 use jiff::{SignedDuration, Timestamp};
 use smol_str::SmolStr;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// How long after its scheduling a pod may be known before its node is. A watch that is silent for longer is given
@@ -31,6 +31,8 @@ pub struct KnownNodes {
     pub access: NodeAccess,
     /// The nodes by name.
     pub nodes: BTreeMap<SmolStr, Arc<Node>>,
+    /// Names of those that a watch has shown being deleted.
+    pub deleted: BTreeSet<SmolStr>,
 }
 
 impl KnownNodes {
@@ -60,11 +62,15 @@ impl KnownNodes {
         }
     }
 
-    /// When the node of a sandbox counts as gone, because no watch has shown it; `None` for a node that exists.
+    /// When the node of a sandbox counts as gone: at once where a watch has shown that, else because none has shown the node.
+    /// `None` for a node that exists.
     pub fn gone_at(&self, sandbox: &Sandbox) -> Option<Timestamp> {
-        let missing =
-            self.access == NodeAccess::Listed && sandbox.node.is_some() && self.of(sandbox).is_none();
+        let node = sandbox.node.as_deref()?;
+        let missing = self.access == NodeAccess::Listed && self.of(sandbox).is_none();
         let scheduled = sandbox.scheduling.since().unwrap_or(sandbox.created);
+        if self.deleted.contains(node) {
+            return Some(scheduled);
+        }
         missing.then(|| scheduled.checked_add(NODE_LAG).unwrap_or(Timestamp::MAX))
     }
 }

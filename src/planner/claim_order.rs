@@ -22,9 +22,16 @@ pub(crate) fn ranks(unclaimed: &[UnclaimedSandbox], nodes: &KnownNodes) -> Vec<u
         };
         order.sort_by_key(|index| Reverse((worths.get(*index), *index)));
         let on_node = left_with(&order, node);
-        order.sort_by_key(|index| Reverse((worths.get(*index), on_node.get(index), *index)));
+        order.sort_by_key(|index| Reverse((worths.get(*index), on_node.get(*index), *index)));
         let in_zone = left_with(&order, zone);
-        order.sort_by_key(|index| (worths.get(*index), in_zone.get(index), on_node.get(index), *index));
+        order.sort_by_key(|index| {
+            (
+                worths.get(*index),
+                in_zone.get(*index),
+                on_node.get(*index),
+                *index,
+            )
+        });
     }
     let mut ranks = vec![0; order.len()];
     for (rank, index) in order.into_iter().enumerate() {
@@ -36,15 +43,15 @@ pub(crate) fn ranks(unclaimed: &[UnclaimedSandbox], nodes: &KnownNodes) -> Vec<u
 }
 
 /// Of each sandbox, how many its place has when claims that take them in this order come to it, itself included.
-fn left_with<'a>(order: &[usize], place: impl Fn(usize) -> Option<&'a str>) -> HashMap<usize, usize> {
+fn left_with<'a>(order: &[usize], place: impl Fn(usize) -> Option<&'a str>) -> Vec<usize> {
     let mut left: HashMap<Option<&str>, usize> = HashMap::new();
     for index in order {
         *left.entry(place(*index)).or_default() += 1;
     }
-    let mut left_with = HashMap::new();
+    let mut left_with = vec![0; order.len()];
     for index in order {
-        if let Some(left) = left.get_mut(&place(*index)) {
-            left_with.insert(*index, *left);
+        if let (Some(left), Some(of)) = (left.get_mut(&place(*index)), left_with.get_mut(*index)) {
+            *of = *left;
             *left -= 1;
         }
     }

@@ -385,6 +385,15 @@ fn a_sandbox_whose_node_is_gone_goes_at_once_and_to_no_claim() {
     let left = evictions(&world);
     assert!(left.len() == 1 && left[0].ends_with("NodeGone"), "{left:?}");
     assert!(lines(&world.plan(), PlanPhase::Scheduling).is_empty());
+    let mut world = on_two_nodes(1, json!({}));
+    let node = only(&mut world).node.clone().unwrap();
+    world.nodes.nodes.remove(node.as_str());
+    world.nodes.deleted.insert(node.into());
+    assert_eq!(
+        evictions(&world).len(),
+        1,
+        "a watch has shown that the node is gone"
+    );
 }
 
 #[test]

@@ -91,6 +91,11 @@ impl Index {
         self.nodes.access = NodeAccess::Listed;
     }
 
+    /// Only some nodes were listed.
+    pub(crate) fn nodes_are_partial(&mut self) {
+        self.nodes.access = NodeAccess::Partial;
+    }
+
     /// The operator may not read nodes, or not any more: what it knew of them says nothing. Returns whether that is new.
     pub fn deny_nodes(&mut self) -> bool {
         self.nodes.known.clear();

@@ -20,8 +20,17 @@ pub enum NodeAccess {
     Unlisted,
     /// The operator may not read them: nothing is decided on them, and pools say so.
     Denied,
+    /// Some nodes are known, as out of a file. That another one is missing says nothing.
+    Partial,
     /// Every node of the cluster is known.
     Listed,
+}
+
+impl NodeAccess {
+    /// Whether something is decided on nodes.
+    pub fn is_open(self) -> bool {
+        matches!(self, Self::Partial | Self::Listed)
+    }
 }
 
 /// The nodes of some sandboxes.
@@ -47,7 +56,7 @@ impl KnownNodes {
         if sandbox.evict {
             return Some(leaving(LeavingReason::EvictRequested, now));
         }
-        if self.access != NodeAccess::Listed {
+        if !self.access.is_open() {
             return None;
         }
         if let Some(since) = sandbox.disruption_target {

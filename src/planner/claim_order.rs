@@ -1,6 +1,6 @@
 //! The order in which claims take sandboxes: that of removal reversed, but among equals from the most crowded zone and node.
 
-use crate::model::known_nodes::{KnownNodes, NodeAccess};
+use crate::model::known_nodes::KnownNodes;
 use crate::planner::removal_order::worth;
 use crate::planner::unclaimed_sandbox::UnclaimedSandbox;
 use std::cmp::Reverse;
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 /// spread evenly over zones, then over nodes, however many claims come. Without nodes it is the order of removal.
 pub(crate) fn ranks(unclaimed: &[UnclaimedSandbox], nodes: &KnownNodes) -> Vec<usize> {
     let mut order: Vec<usize> = (0..unclaimed.len()).collect();
-    if nodes.access == NodeAccess::Listed {
+    if nodes.access.is_open() {
         let worths: Vec<_> = unclaimed
             .iter()
             .map(|unclaimed| worth(unclaimed, nodes))

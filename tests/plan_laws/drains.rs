@@ -346,6 +346,18 @@ fn the_replacement_of_an_old_sandbox_respects_the_partition() {
 }
 
 #[test]
+fn a_drain_without_capacity_does_not_hold_a_rollout_with_a_partition() {
+    let fields =
+        json!({"capacity": {"maxTotal": 6}, "updateStrategy": {"partition": 2, "maxUnavailable": 1}});
+    let mut world = on_two_nodes(6, fields);
+    world.set_image("image:2");
+    world.cordon("node-1");
+    world.converge_where(|_| true);
+    let update = world.update();
+    assert_eq!(world.unclaimed().filter(|s| s.revision != update).count(), 2);
+}
+
+#[test]
 fn sandboxes_of_a_node_that_is_not_ready_are_replaced_although_they_are_not_available() {
     let mut world = on_two_nodes(4, json!({"updateStrategy": {"maxUnavailable": 1}}));
     world.node(

@@ -380,6 +380,22 @@ fn sandboxes_of_a_node_that_is_not_ready_are_replaced_although_they_are_not_avai
 }
 
 #[test]
+fn sandboxes_of_a_node_that_is_not_ready_wait_for_replacements_whatever_the_policy_and_the_deadline() {
+    for policy in ["Wait", "Break"] {
+        let fields = json!({"disruption": {"drainPolicy": policy}, "capacity": {"maxTotal": 1}});
+        let mut world = on_two_nodes(1, fields);
+        let node = only(&mut world).node.clone().unwrap();
+        only(&mut world).ready_since = None;
+        world.node(
+            &node,
+            json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}),
+        );
+        later(&mut world, 100_000);
+        assert!(world.plan().actions.is_empty(), "{policy}");
+    }
+}
+
+#[test]
 fn a_sandbox_whose_node_is_gone_goes_at_once_and_to_no_claim() {
     let mut world = on_two_nodes(1, json!({}));
     let node = only(&mut world).node.clone().unwrap();

@@ -42,7 +42,7 @@ pub fn with_a_role_it_serves_its_namespace_and_leaves_others_alone(scene: &Scene
     let said = super::pool_says(scene, "python", "Available", "MinimumReplicasAvailable")?;
     let why = "no right to list and watch nodes";
     wait::ensure(said.contains(why), || said.clone())?;
-    let times = operator.text()?.matches("may not list and watch nodes").count();
+    let times = operator.text()?.matches(why).count();
     wait::ensure(times == 1, || format!("the log says it {times} times"))?;
     let claims = burst(scene, "run", 3, "python", &json!({}))?;
     all_bound(scene, &claims)?;

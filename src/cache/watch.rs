@@ -211,8 +211,8 @@ impl Indexed for StoredNode {
         let is_new = index.deny_nodes();
         if is_new {
             tracing::warn!(
-                "the operator may not list and watch nodes, so it answers no drain, cordon or taint; bind a ClusterRole with \
-                 these rights to its service account if it should"
+                "the operator has no right to list and watch nodes, so it answers no drain, cordon or taint; bind a \
+                 ClusterRole with these rights to its service account if it should"
             );
         }
         Some(is_new)

@@ -11,7 +11,9 @@ NODES ?= 4
 
 # Another Kubernetes than the usual one: VERSION=1.30.14. Not read from the environment, where VERSION may mean anything.
 VERSION :=
-ifneq ($(VERSION),)
+# For `make release` it is the version of warmpool.
+RELEASE := $(if $(filter release,$(MAKECMDGOALS)),$(VERSION))
+ifneq ($(filter-out $(RELEASE),$(VERSION)),)
 export WARMPOOL_KUBERNETES := $(VERSION)
 export WARMPOOL_CLUSTER_BIN := $(CURDIR)/.cluster/$(VERSION)/bin
 endif
@@ -64,6 +66,13 @@ config: ## Generate the manifests of config/ from the chart
 	@e2e/need.sh go python3
 	@$(CLUSTER) build $(WARMPOOL_HELM)
 	config/generate.sh
+
+.PHONY: release
+release: ## Build what this machine can build of a release into release/VERSION (VERSION=0.1.0 IMAGE=REPOSITORY SOURCE=URL)
+	@e2e/need.sh cargo cc go python3
+	@test -n "$(RELEASE)" || { echo "say which version: make release VERSION=0.1.0" >&2; exit 1; }
+	@$(CLUSTER) build $(WARMPOOL_HELM)
+	IMAGE="$(IMAGE)" SOURCE="$(SOURCE)" packaging/release.sh $(RELEASE) release/$(RELEASE)
 
 .PHONY: fmt
 fmt: ## Format the source

@@ -41,6 +41,7 @@ mod kustomize;
 mod neighbors;
 mod plane;
 mod policies;
+mod release;
 mod rendered;
 mod roles;
 mod upgrade;
@@ -72,6 +73,7 @@ const FILES: &[(&str, Check)] = named![
         every_right_of_the_roles_is_told_with_the_function_that_needs_it,
     },
     plane::{ a_forbidden_request_is_found_in_any_namespace },
+    release::{ a_release_of_another_version_is_refused, the_workflow_calls_what_is_there },
 ];
 
 /// They run Helm and kubectl without a cluster.
@@ -91,6 +93,7 @@ const RENDERED: &[(&str, Check)] = named![
         what_is_added_to_the_operator_is_in_its_pod,
         monitors_go_where_they_are_asked_for_with_their_relabelings,
     },
+    release::{ a_release_is_whole_and_its_sums_hold },
 ];
 
 /// They have the control plane to themselves, one after the other, and find nothing of the chart on it.

@@ -44,6 +44,8 @@ mod policies;
 mod release;
 mod rendered;
 mod roles;
+mod shown_commands;
+mod ten_minutes;
 mod upgrade;
 
 use libtest_mimic::{Arguments, Trial};
@@ -74,6 +76,8 @@ const FILES: &[(&str, Check)] = named![
     },
     plane::{ a_forbidden_request_is_found_in_any_namespace },
     release::{ a_release_of_another_version_is_refused, the_workflow_calls_what_is_there },
+    shown_commands::{ the_commands_of_a_page_are_found },
+    ten_minutes::{ a_block_that_cannot_run_says_why },
 ];
 
 /// They run Helm and kubectl without a cluster.
@@ -120,6 +124,8 @@ const STORIES: &[(&str, Story)] = named![
     },
     roles::{ view_edit_and_admin_take_in_pools_claims_and_their_templates },
     kustomize::{ kubectl_apply_k_installs_it },
+    shown_commands::{ every_command_of_readme_and_docs_works },
+    ten_minutes::{ every_command_of_the_first_ten_minutes_works },
 ];
 
 fn main() -> ExitCode {

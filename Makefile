@@ -88,7 +88,7 @@ docs: ## Build the site of the documentation into .cluster/site (SOURCE=URL of t
 	@e2e/need.sh python3
 	@cmp -s docs/requirements.txt $(DOCS)/requirements.txt || { rm -rf $(DOCS); python3 -m venv $(DOCS) && \
 	  $(DOCS)/bin/pip install --quiet --disable-pip-version-check -r docs/requirements.txt && cp docs/requirements.txt $(DOCS)/; }
-	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
 	@echo "open $(CURDIR)/.cluster/site/index.html, or serve that folder"
 
 .PHONY: release

@@ -34,8 +34,8 @@
 //! #         let body = kube::client::Body::from(answer.to_string().into_bytes());
 //! #         Ok::<_, std::convert::Infallible>(http::Response::new(body))
 //! #     });
-//! #     let client = kube::Client::new(server, "default");
-//! #     tokio::runtime::Runtime::new()?.block_on(run(client))?;
+//! #     let session = async { run(kube::Client::new(server, "default")).await };
+//! #     tokio::runtime::Runtime::new()?.block_on(session)?;
 //! #     Ok(())
 //! # }
 //! ```

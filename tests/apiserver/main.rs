@@ -238,6 +238,7 @@ const TOGETHER: &[Named] = named![
         why_tells_what_a_gated_sandbox_lacks,
         why_of_what_is_not_there_reads_as_from_kubectl,
     },
+    stories::documents::{ every_object_of_readme_and_docs_is_accepted },
     stories::examples::{
         the_go_example_claims_times_out_and_releases,
         the_python_example_claims_times_out_and_releases,

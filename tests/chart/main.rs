@@ -41,8 +41,11 @@ mod kustomize;
 mod neighbors;
 mod plane;
 mod policies;
+mod release;
 mod rendered;
 mod roles;
+mod shown_commands;
+mod ten_minutes;
 mod upgrade;
 
 use libtest_mimic::{Arguments, Trial};
@@ -72,6 +75,9 @@ const FILES: &[(&str, Check)] = named![
         every_right_of_the_roles_is_told_with_the_function_that_needs_it,
     },
     plane::{ a_forbidden_request_is_found_in_any_namespace },
+    release::{ a_release_of_another_version_is_refused, the_workflow_calls_what_is_there },
+    shown_commands::{ the_commands_of_a_page_are_found },
+    ten_minutes::{ a_block_that_cannot_run_says_why },
 ];
 
 /// They run Helm and kubectl without a cluster.
@@ -91,6 +97,7 @@ const RENDERED: &[(&str, Check)] = named![
         what_is_added_to_the_operator_is_in_its_pod,
         monitors_go_where_they_are_asked_for_with_their_relabelings,
     },
+    release::{ a_release_is_whole_and_its_sums_hold },
 ];
 
 /// They have the control plane to themselves, one after the other, and find nothing of the chart on it.
@@ -117,6 +124,8 @@ const STORIES: &[(&str, Story)] = named![
     },
     roles::{ view_edit_and_admin_take_in_pools_claims_and_their_templates },
     kustomize::{ kubectl_apply_k_installs_it },
+    shown_commands::{ every_command_of_readme_and_docs_works },
+    ten_minutes::{ every_command_of_the_first_ten_minutes_works },
 ];
 
 fn main() -> ExitCode {

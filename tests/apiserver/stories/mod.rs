@@ -10,6 +10,7 @@ pub mod claims;
 pub mod columns;
 pub mod crashes;
 pub mod deadlines;
+pub mod documents;
 pub mod drains;
 pub mod edits;
 pub mod election;

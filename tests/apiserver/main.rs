@@ -184,6 +184,7 @@ const TOGETHER: &[Named] = named![
     stories::columns::{
         every_column_of_a_pool_has_its_own_value,
         every_column_of_a_claim_has_its_own_value,
+        a_claim_that_has_ended_shows_no_address_that_answers_no_more,
     },
     stories::writes::{
         a_claim_on_a_warm_pool_costs_three_writes,

@@ -10,6 +10,7 @@
 
 mod batches;
 mod busy;
+mod claim_columns;
 mod claim_deadlines;
 mod claim_requests;
 mod claims;

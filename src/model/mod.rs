@@ -20,5 +20,6 @@ pub mod sandbox;
 pub mod sandbox_state;
 pub mod stored;
 mod warm_up_deadline;
+pub mod warming_reason;
 
 pub use key::Key;

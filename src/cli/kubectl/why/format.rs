@@ -65,7 +65,8 @@ pub(super) fn because(reason: &str) -> String {
     let clause = match reason {
         "OldRevision" => "because it runs an old revision",
         "AboveMaxTotal" => "because the pool has more than capacity.maxTotal allows",
-        "AboveMaxWarm" => "because the pool has more than replicas and capacity.maxWarm allow",
+        "AboveMaxWarm" => "because the pool has more than capacity.maxWarm allows",
+        "ScaledDown" => "because the pool has more than it wants",
         "WarmUpDeadline" => "because it did not become available within warmUpDeadlineSeconds",
         "PodFailed" => "because it has failed",
         "PodSucceeded" => "because its containers have exited",

@@ -7,6 +7,7 @@ mod format;
 mod pod;
 mod pool;
 pub mod target;
+mod warming;
 
 use crate::cache::index::Index;
 use crate::cli::kubectl::cluster::{Cluster, ClusterError, FROM_SERVER};

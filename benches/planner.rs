@@ -206,6 +206,7 @@ fn sandbox(number: usize, now: Timestamp) -> Sandbox {
         deletion_cost: 0,
         restarts: 0,
         not_running_reason: None,
+        not_running_detail: Box::default(),
         labels: BTreeMap::new(),
         finalizers: Vec::new(),
         annotated: false,

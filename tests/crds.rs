@@ -74,3 +74,57 @@ fn the_crds_printed_are_those_in_the_files() {
     let names: Vec<&Value> = printed.iter().map(|crd| &crd["metadata"]["name"]).collect();
     assert_eq!(names, ["pools.warmpool.dev", "sandboxclaims.warmpool.dev"]);
 }
+
+/// The fields of a spec that need no default: without them there is no pool or claim, or another field takes their place.
+const WITHOUT_DEFAULT: [&str; 8] = [
+    "template",
+    "templateRef",
+    "templateRef.name",
+    "poolRef",
+    "poolRef.name",
+    "poolSelector",
+    "poolSelector.matchLabels",
+    // Each of its fields has one.
+    "updateStrategy",
+];
+
+/// Adds a sentence for each field of `schema` that `kubectl explain` explains badly.
+fn check(schema: &Value, path: &str, faults: &mut Vec<String>) {
+    let said = schema["description"].as_str().unwrap_or_default();
+    let (first, values) = said.split_once("\nPossible values:").unwrap_or((said, ""));
+    if said.is_empty() || first.contains('\n') {
+        faults.push(format!("{path}: no description in one line: {said:?}"));
+    }
+    if !WITHOUT_DEFAULT.contains(&path) && path != "scaleStrategy" && !first.contains("Default: ") {
+        faults.push(format!("{path}: no default: {first:?}"));
+    }
+    for value in schema["enum"].as_array().into_iter().flatten() {
+        let line = format!("\n - `{}`: ", value.as_str().unwrap_or_default());
+        if !values.contains(&line) {
+            faults.push(format!("{path}: the value {value} is not explained"));
+        }
+    }
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        if path != "template" {
+            let nested = if path.is_empty() {
+                name.clone()
+            } else {
+                format!("{path}.{name}")
+            };
+            check(field, &nested, faults);
+        }
+    }
+}
+
+#[test]
+fn every_field_of_a_spec_explains_its_default_and_each_of_its_values_in_a_line() {
+    let mut faults = Vec::new();
+    for file in FILES {
+        let crd = documents(&committed("crds", file)).remove(0);
+        let spec = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+        for (name, field) in spec["properties"].as_object().into_iter().flatten() {
+            check(field, name, &mut faults);
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}

@@ -16,11 +16,16 @@ pub const SANDBOX_STATES: [SandboxState; 4] = [
     SandboxState::Draining,
 ];
 
+/// The name under which claims without a pool are counted. No pool can have it.
+pub const NO_POOL: &str = "<none>";
+
 /// What a pool has.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PoolStats {
     /// `spec.replicas`.
     pub replicas: usize,
+    /// `spec.capacity.maxTotal`; `None` without a limit.
+    pub max_total: Option<usize>,
     /// Sandboxes that are not terminating, by state and by whether they run the update revision.
     pub sandboxes: BTreeMap<(SandboxState, bool), usize>,
     /// Claims that wait for the pool.
@@ -36,6 +41,7 @@ impl PoolStats {
         let conditions = pool.status.conditions.iter();
         Self {
             replicas: pool.spec.replicas,
+            max_total: pool.spec.max_total,
             conditions: conditions
                 .map(|c| [c.type_.clone(), c.status.clone(), c.reason.clone()])
                 .collect(),
@@ -52,9 +58,9 @@ impl PoolStats {
 
 impl Index {
     /// Counts everything at `now`, by pool; `selected_pools` holds the pool that serves each selector claim. Claims without a pool
-    /// are counted under the empty key.
+    /// are counted for [`NO_POOL`] of their namespace.
     pub fn stats(&self, now: Timestamp, selected_pools: &BTreeMap<Key, Key>) -> BTreeMap<Key, PoolStats> {
-        let mut all: BTreeMap<Key, PoolStats> = BTreeMap::from([(Key::default(), PoolStats::default())]);
+        let mut all: BTreeMap<Key, PoolStats> = BTreeMap::new();
         for (key, pool) in &self.pools {
             let mut stats = PoolStats::of(pool);
             let sandboxes = self.sandboxes_of(key);
@@ -72,7 +78,8 @@ impl Index {
                 .named_pool()
                 .or_else(|| selected_pools.get(&claim.key).cloned());
             let pool = serving_pool.filter(|key| self.pools.contains_key(key));
-            all.entry(pool.unwrap_or_default()).or_default().count(claim);
+            let pool = pool.unwrap_or_else(|| Key::new(claim.key.namespace.clone(), NO_POOL));
+            all.entry(pool).or_default().count(claim);
         }
         all
     }

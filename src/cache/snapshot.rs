@@ -106,6 +106,17 @@ pub struct SandboxEntry {
     pub expected: Option<ExpectedWrite>,
 }
 
+impl SandboxEntry {
+    /// A write is in flight after which the sandbox is unclaimed no more, or draining.
+    pub fn is_leaving(&self) -> bool {
+        use ExpectedWrite::{Bind, Conflicted, Delete, Deleted, Drain, Restore};
+        match self.expected {
+            Some(Bind | Delete | Deleted | Drain) => true,
+            None | Some(Restore | Conflicted) => false,
+        }
+    }
+}
+
 /// A write of the operator on a pod that the watch has not shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpectedWrite {

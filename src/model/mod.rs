@@ -25,5 +25,6 @@ pub mod scheduling;
 pub mod stored;
 pub mod toleration;
 mod warm_up_deadline;
+pub mod warming_reason;
 
 pub use key::Key;

@@ -92,6 +92,8 @@ pub struct Sandbox {
     pub restarts: i32,
     /// Why the pod does not run, as [`not_running_reason::of`] says.
     pub not_running_reason: Option<String>,
+    /// More about that reason, shortened; empty without any.
+    pub not_running_detail: Box<str>,
     /// Labels that the operator does not own.
     pub labels: BTreeMap<String, String>,
     /// Finalizers, in stored order.
@@ -115,6 +117,8 @@ impl Sandbox {
         let target = conditions.iter().find(targets);
         let annotations = metadata.annotations.as_ref();
         let (owner_index, owner) = owner(pod);
+        let not_running = not_running_reason::of(pod);
+        let detail = not_running.as_ref().map(|why| why.detail.as_str());
         Some(Self {
             key: stored::key(metadata),
             uid: stored::uid(metadata),
@@ -156,7 +160,8 @@ impl Sandbox {
                 .flatten()
                 .map(|c| c.restart_count)
                 .sum(),
-            not_running_reason: not_running_reason::of(pod),
+            not_running_detail: detail.unwrap_or_default().into(),
+            not_running_reason: not_running.map(|why| why.reason),
             labels: metadata
                 .labels
                 .iter()

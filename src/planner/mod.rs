@@ -36,6 +36,7 @@ pub mod unavailability_budget;
 mod unclaimed_sandbox;
 mod wait_reasons;
 pub mod warm_up_backoff;
+pub mod warming_reasons;
 mod write_pool_status;
 
 pub use actions::{Action, Plan, PlanPhase, Shortfall, Step, WaitsFor, WriteStatus};

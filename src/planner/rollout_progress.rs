@@ -3,6 +3,7 @@
 use crate::api::conditions::{self, Statement, Truth, progressing};
 use crate::api::pool::UpdateStrategyType;
 use crate::model::pool_error::PoolError;
+use crate::model::warming_reason::WarmingReason;
 use crate::planner::claim_load;
 use crate::planner::desired_counts::Counts;
 use crate::planner::draft::Draft;
@@ -41,12 +42,19 @@ impl Progress {
     }
 
     /// The condition `Progressing`.
-    pub(crate) fn statement(&self, draft: &Draft, counts: &Counts, observed: &ObservedCounts) -> Statement {
+    pub(crate) fn statement(
+        &self,
+        draft: &Draft,
+        counts: &Counts,
+        observed: &ObservedCounts,
+        why: Option<&WarmingReason>,
+    ) -> Statement {
         if let Some(error) = &draft.snapshot.pool.error {
             return stopped(error);
         }
         let (status, reason, mut message) = self.headline(draft, counts, observed);
-        for remark in [self.held_back(draft, counts), warm_up_failures(draft)] {
+        let why = why.filter(|_| !self.complete).map(WarmingReason::summary);
+        for remark in [self.held_back(draft, counts), why, warm_up_failures(draft)] {
             message.extend(remark.map(|remark| format!("; {remark}")));
         }
         Statement {
@@ -103,7 +111,9 @@ impl Progress {
         let replicas = spec.replicas;
         let evicts = draft.unclaimed.iter().any(|u| !u.stays());
         let drains = draft.unclaimed.iter().any(UnclaimedSandbox::leaves_node);
-        if self.complete && !evicts {
+        // A rollout that is paused or at its partition takes nothing, for as long as its user likes.
+        let is_at_rest = self.complete || self.at_partition || spec.paused;
+        if is_at_rest && !evicts {
             return None;
         }
         // With maxUnavailable 0, and for a drain, a replacement needs capacity for one sandbox more than are wanted. Otherwise a rollout goes

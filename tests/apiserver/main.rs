@@ -118,7 +118,9 @@ const TOGETHER: &[Named] = named![
         a_rollout_is_told_in_events_and_nothing_else_is,
         what_stops_a_pool_is_told_in_a_warning,
         a_pool_exhausted_by_one_claim_after_another_does_not_say_so_for_each,
+        what_befalls_a_claim_is_told_once,
     },
+    stories::visible::{ a_pool_that_no_node_can_take_says_so_wherever_people_look },
     stories::busy::{
         a_busy_rollout_misses_no_more_than_its_budget_and_the_claims,
         a_busy_rollout_with_a_surge_misses_only_what_claims_took,
@@ -193,10 +195,11 @@ const TOGETHER: &[Named] = named![
     stories::columns::{
         every_column_of_a_pool_has_its_own_value,
         every_column_of_a_claim_has_its_own_value,
+        a_claim_that_has_ended_shows_no_address_that_answers_no_more,
     },
     stories::writes::{
         a_claim_on_a_warm_pool_costs_three_writes,
-        a_claim_that_waits_costs_four_writes,
+        a_claim_that_waits_costs_four_writes_and_two_events,
     },
     stories::rejected_bindings::{ a_claim_that_a_policy_refuses_stops_no_other },
     stories::harm::{

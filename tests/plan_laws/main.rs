@@ -10,7 +10,9 @@
 
 mod batches;
 mod busy;
+mod claim_columns;
 mod claim_deadlines;
+mod claim_events;
 mod claim_requests;
 mod claims;
 mod conflicts;
@@ -41,4 +43,5 @@ mod undone;
 mod wait_reasons;
 mod waits;
 mod warm_up_restarts;
+mod warming_reasons;
 mod world;

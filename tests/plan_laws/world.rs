@@ -169,6 +169,7 @@ impl World {
             deletion_cost: 0,
             restarts: 0,
             not_running_reason: None,
+            not_running_detail: Box::default(),
             labels: BTreeMap::new(),
             finalizers: Vec::new(),
             annotated: false,

@@ -128,6 +128,9 @@ pub struct StoredPodCondition {
     /// One word on the status.
     #[serde(default)]
     pub reason: Option<String>,
+    /// A sentence on the status.
+    #[serde(default)]
+    pub message: Option<String>,
     /// When the status last changed, where that is a time.
     #[serde(default, deserialize_with = "time")]
     pub last_transition_time: Option<Time>,
@@ -141,8 +144,12 @@ pub struct StoredContainerStatus {
     pub name: String,
     /// Restarts of the container.
     pub restart_count: i32,
+    /// It passes its probes; of an init container: it has ended with success.
+    pub ready: bool,
     /// What it does now.
     pub state: StoredContainerState,
+    /// How its last run ended.
+    pub last_state: StoredContainerState,
 }
 
 /// Part of a ContainerState.
@@ -151,6 +158,8 @@ pub struct StoredContainerStatus {
 pub struct StoredContainerState {
     /// It does not run yet, or not again yet.
     pub waiting: Option<StoredContainerWaiting>,
+    /// It has ended.
+    pub terminated: Option<StoredContainerTerminated>,
 }
 
 /// Part of a ContainerStateWaiting.
@@ -159,6 +168,18 @@ pub struct StoredContainerState {
 pub struct StoredContainerWaiting {
     /// One word on what it waits for.
     pub reason: Option<String>,
+    /// A sentence on what it waits for.
+    pub message: Option<String>,
+}
+
+/// Part of a ContainerStateTerminated. Its message is left out: the container wrote it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct StoredContainerTerminated {
+    /// One word on how it ended.
+    pub reason: Option<String>,
+    /// Its exit code.
+    pub exit_code: i32,
 }
 
 /// The few fields of a node that matter here.

@@ -10,6 +10,7 @@ use crate::model::sandbox::{PodPhase, Sandbox};
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 
+/// `status` with these conditions, and with the reason of the first that does not hold.
 pub(crate) fn with_conditions(
     claim: &Claim,
     mut status: SandboxClaimStatus,
@@ -17,6 +18,10 @@ pub(crate) fn with_conditions(
     now: Timestamp,
 ) -> SandboxClaimStatus {
     let set = |s| api_conditions::set(&claim.status.conditions, s, Some(claim.generation), now);
+    status.reason = statements
+        .iter()
+        .find(|statement| statement.status != Truth::True)
+        .map_or(String::new(), |statement| statement.reason.to_string());
     status.conditions = statements.into_iter().map(set).collect();
     status
 }

@@ -44,6 +44,7 @@ pub mod strategies;
 pub mod templates;
 pub mod tenants;
 pub mod verbs;
+pub mod visible;
 pub mod watches;
 pub mod writes;
 

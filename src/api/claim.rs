@@ -1,6 +1,8 @@
 //! The kind `SandboxClaim`: its spec, status and validation rules.
 
-pub use crate::api::claim_choices::{OnEmpty, OnSandboxLost, PodMetadata, ReleasePolicy, RevisionPolicy};
+pub use crate::api::claim_choices::{
+    Disruption, OnEmpty, OnSandboxLost, PodMetadata, ReleasePolicy, RevisionPolicy,
+};
 use crate::api::claim_defaults::BoundDefaults;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
@@ -93,6 +95,10 @@ pub struct SandboxClaimSpec {
     /// else Delete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release_policy: Option<ReleasePolicy>,
+    /// What happens when a bound sandbox is to be evicted, because its node is drained or for another reason: Block or
+    /// Allow. Default: the pool's `claimDefaults`, else Block.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disruption: Option<Disruption>,
     /// What happens when a bound sandbox is deleted, fails or loses its node: Fail or Replace. Default: the pool's
     /// `claimDefaults`, else Fail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -115,6 +121,7 @@ fn immutable_once_bound() -> String {
         "priority",
         "waitTimeoutSeconds",
         "releasePolicy",
+        "disruption",
         "onSandboxLost",
         "podMetadata",
     ];

@@ -14,6 +14,8 @@ pub const CLAIM: &str = "warmpool.dev/claim";
 pub const CLAIM_UID: &str = "warmpool.dev/claim-uid";
 /// Label: a user sets it to `"true"` to have an unclaimed sandbox replaced.
 pub const EVICT: &str = "warmpool.dev/evict";
+/// Label: [`ALLOW`] on a claimed sandbox that may be evicted; absent on all others.
+pub const DISRUPTION: &str = "warmpool.dev/disruption";
 
 /// [`STATE`] of an unclaimed sandbox.
 pub const WARM: &str = "warm";
@@ -21,6 +23,8 @@ pub const WARM: &str = "warm";
 pub const CLAIMED: &str = "claimed";
 /// [`STATE`] of an unclaimed sandbox whose deletion waits for its `preDelete` hooks.
 pub const DRAINING: &str = "draining";
+/// [`DISRUPTION`] of a claimed sandbox that may be evicted.
+pub const ALLOW: &str = "Allow";
 
 /// Annotation of a pod: pods with a lower value are deleted first in a scale-down; see KEP-2255.
 pub const POD_DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";

@@ -5,6 +5,7 @@ pub mod claim_choices;
 pub mod claim_defaults;
 pub mod conditions;
 pub mod crd;
+pub mod disruption;
 pub mod labels;
 pub mod pool;
 mod pool_defaults;

@@ -2,6 +2,7 @@
 
 use crate::api::ClaimDefaults;
 use crate::api::conditions::{self, progressing};
+use crate::api::disruption::Disruption;
 use crate::api::pool_defaults;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -101,6 +102,10 @@ pub struct PoolSpec {
     /// Hooks with which other controllers delay when an unclaimed sandbox is available and when it is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifecycle: Option<Lifecycle>,
+
+    /// What happens to sandboxes when nodes are drained or sandboxes are evicted.
+    #[serde(default)]
+    pub disruption: Disruption,
 
     /// Seconds that a rollout can take until the next sandbox of the new revision becomes available. After that, the
     /// condition Progressing becomes False with reason ProgressDeadlineExceeded. The rollout continues.

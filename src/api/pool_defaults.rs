@@ -41,3 +41,8 @@ pub(super) fn partition() -> IntOrString {
 pub(super) fn max_warming() -> IntOrString {
     IntOrString::String("100%".into())
 }
+
+/// `disruption.podDisruptionBudget`: whoever drains a node sees how many sandboxes may go.
+pub(super) fn pod_disruption_budget() -> bool {
+    true
+}

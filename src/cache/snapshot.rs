@@ -1,6 +1,7 @@
 //! The snapshot of one pool or claim: everything the planner knows, as plain data.
 
 use crate::api::claim::OnEmpty;
+use crate::cache::disruption_budgets::BudgetSnapshot;
 use crate::model::Key;
 use crate::model::availability::AvailabilityRule;
 use crate::model::claim::Claim;
@@ -42,6 +43,8 @@ pub struct PoolSnapshot {
     pub status_written_at: Option<Timestamp>,
     /// What is known of the last request about the pool's stored revisions.
     pub revision_request: RevisionProgress,
+    /// The PodDisruptionBudgets that concern the pool.
+    pub disruption_budgets: BudgetSnapshot,
     /// Whether pods may be created now.
     pub creation: Creation,
     /// The API server has accepted a pod of the pool a moment ago.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// Number of watches that have to deliver a first list before anything is planned.
+/// Number of watches that have to deliver a first list before anything is planned; see [`Indexed::IS_REQUIRED`](crate::cache::watch::Indexed::IS_REQUIRED).
 pub const KINDS: usize = 5;
 
 /// Whether so many watches with a first list are enough to plan. An earlier plan would take unlisted objects for gone.

@@ -7,7 +7,9 @@ use crate::cache::synced_cache::SharedCache;
 use crate::client::error_chain::chain;
 use crate::client::error_log;
 use crate::model::Key;
-use crate::model::stored::{self, StoredClaim, StoredPod, StoredPodTemplate, StoredPool, StoredRevision};
+use crate::model::stored::{
+    self, StoredClaim, StoredDisruptionBudget, StoredPod, StoredPodTemplate, StoredPool, StoredRevision,
+};
 use futures::StreamExt;
 use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
@@ -31,6 +33,9 @@ const WATCH_SECONDS: u32 = 20;
 pub const SILENCE: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 4);
 
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Pause before a list that the operator has no right to is tried again: only a person can grant the right.
+const DENIED_PAUSE: Duration = Duration::from_secs(60);
 
 /// Pauses between the restarts of a failing watch: 0.1 s, doubling to 1 s. client-go goes up to 30 s; every claim would wait
 /// that long after a restart of the API server.
@@ -74,6 +79,9 @@ pub struct WatchContext {
 pub trait Indexed:
     Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Send + 'static
 {
+    /// Nothing is planned before the first list of the kind.
+    const IS_REQUIRED: bool = true;
+
     /// Label selector of the watched objects; `None`: all.
     fn selector() -> Option<&'static str> {
         None
@@ -84,6 +92,11 @@ pub trait Indexed:
     fn delete(&self, index: &mut Index) -> Vec<ReconcileRequest>;
     /// Removes objects that are missing from a complete list.
     fn retain(index: &mut Index, listed: &HashSet<Key>);
+    /// Notes that the operator may not read objects of this kind; `None` for a kind without which it cannot work. Returns whether
+    /// that is new.
+    fn deny(_index: &mut Index) -> Option<bool> {
+        None
+    }
 }
 
 impl Indexed for StoredPool {
@@ -158,6 +171,29 @@ impl Indexed for StoredPodTemplate {
     }
 }
 
+impl Indexed for StoredDisruptionBudget {
+    const IS_REQUIRED: bool = false;
+
+    fn apply(&self, index: &mut Index, _live: bool) -> Vec<ReconcileRequest> {
+        index.apply_budget(self)
+    }
+    fn delete(&self, index: &mut Index) -> Vec<ReconcileRequest> {
+        index.delete_budget(self)
+    }
+    fn retain(index: &mut Index, listed: &HashSet<Key>) {
+        index.retain_budgets(listed);
+    }
+    fn deny(index: &mut Index) -> Option<bool> {
+        let is_new = index.deny_budgets();
+        if is_new {
+            tracing::warn!(
+                "the operator may not list and watch poddisruptionbudgets, so it keeps none; add the rule to its role if it should"
+            );
+        }
+        Some(is_new)
+    }
+}
+
 /// Watches one kind for ever. Each event goes to `reflect` before it requests a reconcile.
 pub async fn run<K: Indexed>(context: WatchContext, mut reflect: impl FnMut(&Event<K>)) {
     let resource = format!("{}.{}", K::plural(&()), K::group(&()));
@@ -181,6 +217,15 @@ pub async fn run<K: Indexed>(context: WatchContext, mut reflect: impl FnMut(&Eve
     while let Some(event) = events.next().await {
         let event = match event {
             Ok(event) => event,
+            Err(error)
+                if error_log::is_forbidden(&error) && denied::<K>(&context.shared, &context.to_reconcile) =>
+            {
+                context.shared.watches.failed(&kind, chain(&error));
+                tokio::time::sleep(DENIED_PAUSE).await;
+                // The watcher would continue where it stopped, and what was known then is forgotten.
+                events = watch();
+                continue;
+            }
             Err(error) => {
                 context.shared.watches.failed(&kind, chain(&error));
                 error_log::log_watch_error(&resource, &error);
@@ -199,7 +244,7 @@ pub async fn run<K: Indexed>(context: WatchContext, mut reflect: impl FnMut(&Eve
             Event::InitDone => {
                 take_over_list(&mut context.shared.lock(), std::mem::take(&mut listed));
                 context.shared.watches.complete(&kind);
-                if !std::mem::replace(&mut complete, true) {
+                if !std::mem::replace(&mut complete, true) && K::IS_REQUIRED {
                     context.shared.watch_synced();
                 }
                 // A list shows no deletion and no single change, so everything is reconciled.
@@ -218,6 +263,19 @@ pub async fn run<K: Indexed>(context: WatchContext, mut reflect: impl FnMut(&Eve
             }
         }
     }
+}
+
+/// Notes that the operator may not read the objects of a kind, and reconciles everything once when that is new. `false` for a kind
+/// without which the operator cannot work.
+fn denied<K: Indexed>(shared: &SharedCache, to_reconcile: &ReconcileSender) -> bool {
+    let mut index = shared.lock();
+    let Some(is_new) = K::deny(&mut index) else {
+        return false;
+    };
+    if is_new && shared.synced() {
+        to_reconcile.send(index.all());
+    }
+    true
 }
 
 /// Puts a complete list into the index, the oldest objects first.

@@ -13,6 +13,8 @@ const SILENCE: Duration = Duration::from_secs(60);
 
 /// Status code for a watch from a resource version that the API server no longer keeps.
 const EXPIRED: u16 = 410;
+/// Status code for a request that the role of the operator does not allow.
+const FORBIDDEN: u16 = 403;
 /// Status code for a list of a type that does not exist.
 const NOT_FOUND: u16 = 404;
 
@@ -51,6 +53,11 @@ pub fn log_watch_error(resource: &str, error: &watcher::Error) {
              warmpool crds | kubectl apply -f -"
         );
     });
+}
+
+/// Whether a watch failed because the operator has no right to it.
+pub fn is_forbidden(error: &watcher::Error) -> bool {
+    status_in(error).is_some_and(|status| status.code == FORBIDDEN)
 }
 
 /// Whether a watch failed because its resource version has expired.

@@ -6,8 +6,10 @@ use crate::cache::reconcile_request::ReconcileRequest;
 use crate::cache::snapshot::{ClaimSnapshot, PoolSnapshot, RevisionProgress, SandboxRead};
 use crate::model::Key;
 use crate::model::claim::Claim;
+use crate::model::disruption_budget::BudgetStep;
 use crate::model::request::{
-    ClaimWrite, PodChange, PodCreation, PodWrite, PoolWrite, Request, RevisionRequest, RevisionStep,
+    BudgetRequest, ClaimWrite, PodChange, PodCreation, PodWrite, PoolWrite, Request, RevisionRequest,
+    RevisionStep,
 };
 use crate::model::retry::{NextWrite, ObjectWrite, Purpose, Stage};
 use crate::model::sandbox::Sandbox;
@@ -45,6 +47,9 @@ pub(crate) fn pool_plan(index: &mut Index, snapshot: &PoolSnapshot, plan: Plan) 
     }
     if let Some(step) = &plan.revision_step {
         send_revision_step(index, snapshot, step.clone());
+    }
+    if let Some(step) = &plan.budget_step {
+        send_budget_step(index, snapshot, step.clone());
     }
     let mut to_reconcile = index.record_wait_reasons(plan.waiting);
     let mut assigned = index.assign_pools(&snapshot.selected_pools);
@@ -157,6 +162,16 @@ fn send_revision_step(index: &mut Index, snapshot: &PoolSnapshot, step: Revision
     memory.revision_request = RevisionProgress::Sent(tries);
     let pool = Arc::clone(&snapshot.pool);
     let request = Request::Revision(Arc::new(RevisionRequest { pool, step }));
+    index.requests.push(request, false);
+}
+
+fn send_budget_step(index: &mut Index, snapshot: &PoolSnapshot, step: BudgetStep) {
+    let Some(memory) = index.pool_memory_mut(&snapshot.pool) else {
+        return;
+    };
+    memory.budgets.note_write(snapshot.now);
+    let pool = Arc::clone(&snapshot.pool);
+    let request = Request::DisruptionBudget(Arc::new(BudgetRequest { pool, step }));
     index.requests.push(request, false);
 }
 

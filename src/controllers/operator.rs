@@ -9,7 +9,9 @@ use crate::controllers::leader_election::{self, Elector, Term};
 use crate::controllers::{claim, failed_writes, pool, resync, schema_check};
 use crate::executor::Executor;
 use crate::model::Key;
-use crate::model::stored::{StoredClaim, StoredPod, StoredPodTemplate, StoredPool, StoredRevision};
+use crate::model::stored::{
+    StoredClaim, StoredDisruptionBudget, StoredPod, StoredPodTemplate, StoredPool, StoredRevision,
+};
 use crate::telemetry::metrics::Metrics;
 use futures::channel::mpsc::{UnboundedReceiver, unbounded};
 use futures::future::BoxFuture;
@@ -114,6 +116,7 @@ pub async fn run(
             watch::run::<StoredPod>(watch_context.clone(), |_| {}),
             watch::run::<StoredRevision>(watch_context.clone(), |_| {}),
             watch::run::<StoredPodTemplate>(watch_context.clone(), |_| {}),
+            watch::run::<StoredDisruptionBudget>(watch_context.clone(), |_| {}),
         )
     };
     let pool_config = Config::default().concurrency(POOL_RECONCILES);

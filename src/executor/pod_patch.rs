@@ -3,7 +3,7 @@
 //! They hold no resource version, so that a status update of the kubelet is no conflict. Instead they test what the change
 //! depends on. A failed test answers 422 and changes nothing.
 
-use crate::api::claim::PodMetadata;
+use crate::api::claim::{Disruption, PodMetadata};
 use crate::api::{API_VERSION, labels};
 use crate::model::Key;
 use crate::model::claim::Claim;
@@ -12,7 +12,7 @@ use crate::model::pool::Pool;
 use crate::model::resolved_claim_spec::pod_metadata;
 use crate::model::sandbox::{Owner, Sandbox};
 use json_patch::jsonptr::PointerBuf;
-use json_patch::{AddOperation, Patch, PatchOperation, ReplaceOperation, TestOperation};
+use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
 use serde_json::{Value, json};
 use thiserror::Error;
 
@@ -62,6 +62,7 @@ pub fn claiming_patch(claim: &Claim, sandbox: &Sandbox, pool: &Pool) -> Result<P
     patch.push(add(label(labels::STATE), json!(labels::CLAIMED)));
     patch.push(add(label(labels::CLAIM), json!(claim.key.name)));
     patch.push(add(label(labels::CLAIM_UID), json!(claim.uid)));
+    patch.extend(disruption(claim, sandbox, pool));
     let reference = json!({
         "apiVersion": API_VERSION, "kind": "SandboxClaim", "name": claim.key.name, "uid": claim.uid,
         "controller": true, "blockOwnerDeletion": false,
@@ -94,6 +95,17 @@ pub fn claiming_patch(claim: &Claim, sandbox: &Sandbox, pool: &Pool) -> Result<P
             .map(|(k, v)| add(annotation(k), json!(v))),
     );
     Ok(Patch(patch))
+}
+
+/// The operation that lets the sandbox be evicted, or takes that back, as the claim asks.
+fn disruption(claim: &Claim, sandbox: &Sandbox, pool: &Pool) -> Option<PatchOperation> {
+    let allows = claim.resolved_spec(Some(&pool.claim_defaults)).disruption == Disruption::Allow;
+    let path = label(labels::DISRUPTION);
+    match (allows, sandbox.allows_disruption) {
+        (true, _) => Some(add(path, json!(labels::ALLOW))),
+        (false, true) => Some(PatchOperation::Remove(RemoveOperation { path })),
+        (false, false) => None,
+    }
 }
 
 /// The patch that marks a warm sandbox as draining, if the pod has not changed at all: a claim may have bound it, or it may

@@ -3,6 +3,7 @@
 pub mod availability;
 pub mod claim;
 mod claim_deadlines;
+pub mod disruption_budget;
 pub mod failure;
 pub mod int_or_percent;
 mod key;
@@ -17,6 +18,7 @@ pub mod resolved_pool_spec;
 pub mod retry;
 pub mod revision;
 pub mod sandbox;
+mod sandbox_labels;
 pub mod sandbox_state;
 pub mod stored;
 mod warm_up_deadline;

@@ -4,12 +4,13 @@ use crate::api::claim::BoundSandbox;
 use crate::api::{PoolStatus, SandboxClaimStatus};
 use crate::model::Key;
 use crate::model::claim::Claim;
+use crate::model::disruption_budget::BudgetStep;
 use crate::model::failure::Failure;
 use crate::model::lifecycle_hook::Hook;
 use crate::model::pool::Pool;
 use crate::model::revision::{Revision, Template};
 use crate::model::sandbox::Sandbox;
-use crate::model::stored::{StoredClaim, StoredPod, StoredPool, StoredRevision};
+use crate::model::stored::{StoredClaim, StoredDisruptionBudget, StoredPod, StoredPool, StoredRevision};
 use smol_str::SmolStr;
 use std::sync::Arc;
 
@@ -34,6 +35,8 @@ pub enum Request {
     WritePool(Arc<PoolWrite>),
     /// Read or write a stored revision of a pool.
     Revision(Arc<RevisionRequest>),
+    /// Write a PodDisruptionBudget of a pool.
+    DisruptionBudget(Arc<BudgetRequest>),
 }
 
 /// A write on an existing pod.
@@ -107,6 +110,15 @@ pub struct RevisionRequest {
     pub step: RevisionStep,
 }
 
+/// A request about a PodDisruptionBudget of a pool.
+#[derive(Clone, Debug)]
+pub struct BudgetRequest {
+    /// The pool.
+    pub pool: Arc<Pool>,
+    /// What to do.
+    pub step: BudgetStep,
+}
+
 /// What to do about a stored revision.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RevisionStep {
@@ -160,6 +172,8 @@ pub enum Answer {
     Pool(Box<StoredPool>),
     /// The revision as it is now.
     Revision(Box<StoredRevision>),
+    /// The PodDisruptionBudget as it is now.
+    DisruptionBudget(Box<StoredDisruptionBudget>),
     /// The object is deleted.
     Deleted,
 }

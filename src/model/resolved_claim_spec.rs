@@ -1,6 +1,6 @@
 //! What a claim's spec comes to: its own fields, then the pool's `claimDefaults`, then API defaults.
 
-use crate::api::claim::{OnEmpty, OnSandboxLost, PodMetadata, ReleasePolicy, RevisionPolicy};
+use crate::api::claim::{Disruption, OnEmpty, OnSandboxLost, PodMetadata, ReleasePolicy, RevisionPolicy};
 use crate::api::claim_defaults::BoundDefaults;
 use crate::api::{ClaimDefaults, SandboxClaimSpec};
 use jiff::SignedDuration;
@@ -26,6 +26,8 @@ pub struct ResolvedClaimSpec {
     pub ttl: Option<SignedDuration>,
     /// What happens to the sandboxes when the claim expires.
     pub release_policy: ReleasePolicy,
+    /// What happens when a bound sandbox is to be evicted.
+    pub disruption: Disruption,
     /// What happens when a bound sandbox is lost.
     pub on_sandbox_lost: OnSandboxLost,
     /// The pool's defaults, as they are or as they were when the claim was first bound or ended.
@@ -57,6 +59,7 @@ impl ResolvedClaimSpec {
                 .release_policy
                 .or(defaults.release_policy)
                 .unwrap_or_default(),
+            disruption: spec.disruption.or(defaults.disruption).unwrap_or_default(),
             on_sandbox_lost: spec
                 .on_sandbox_lost
                 .or(defaults.on_sandbox_lost)

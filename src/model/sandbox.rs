@@ -66,6 +66,8 @@ pub struct Sandbox {
     pub terminating: bool,
     /// A user asked for a replacement with label `warmpool.dev/evict`.
     pub evict: bool,
+    /// The claim lets the sandbox be evicted, as label `warmpool.dev/disruption` says.
+    pub allows_disruption: bool,
     /// Pod phase.
     pub phase: PodPhase,
     /// Node, once scheduled.
@@ -117,6 +119,7 @@ impl Sandbox {
             created: stored::created(metadata),
             terminating: metadata.deletion_timestamp.is_some(),
             evict: label(labels::EVICT).as_deref() == Some("true"),
+            allows_disruption: label(labels::DISRUPTION).as_deref() == Some(labels::ALLOW),
             phase: match pod.status.phase.as_deref() {
                 None | Some("" | "Pending") => PodPhase::Pending,
                 Some("Running") => PodPhase::Running,

@@ -9,11 +9,13 @@ use crate::cache::synced_cache::SharedCache;
 use crate::cache::waiting_claims::queue_of;
 use crate::model::Key;
 use crate::model::claim::Claim;
+use crate::model::disruption_budget::BudgetStep;
 use crate::model::failure::{Class, Failure};
 use crate::model::queue_position::without_position;
 use crate::model::request::{ClaimWrite, Outcome, PodChange, PodWrite, Request, RevisionStep};
 use crate::telemetry::log_once::log_once;
 use crate::telemetry::metrics::Metrics;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use std::time::Duration;
 use tracing::field::{DisplayValue, display};
 
@@ -60,6 +62,7 @@ pub(crate) fn log(metrics: &Metrics, shared: &SharedCache, request: &Request, ou
             }
         }
         Request::Revision(request) => log_revision(&request.pool.key, &request.step, failure),
+        Request::DisruptionBudget(request) => log_budget(&request.pool.key, &request.step, failure),
     }
 }
 
@@ -137,6 +140,24 @@ fn log_revision(pool: &Key, step: &RevisionStep, failure: Option<&Failure>) {
             tracing::warn!(%pool, error = failure.message, "the revision could not be stored");
         }
         _ => {}
+    }
+}
+
+fn log_budget(pool: &Key, step: &BudgetStep, failure: Option<&Failure>) {
+    let name = step.name();
+    match (step, failure) {
+        (BudgetStep::Create(_, spec) | BudgetStep::Change(_, spec), None) => {
+            let min_available = match &spec.min_available {
+                Some(IntOrString::Int(count)) => Some(*count),
+                _ => None,
+            };
+            tracing::info!(%pool, name, min_available, "PodDisruptionBudget written");
+        }
+        (BudgetStep::Delete(_), None) => tracing::info!(%pool, name, "PodDisruptionBudget deleted"),
+        (_, Some(failure)) if is_expected(failure) => {}
+        (_, Some(failure)) => {
+            tracing::warn!(%pool, name, error = failure.message, "the PodDisruptionBudget could not be written");
+        }
     }
 }
 

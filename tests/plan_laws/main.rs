@@ -16,6 +16,7 @@ mod claims;
 mod conflicts;
 mod deadlines;
 mod defaults;
+mod disruption_budgets;
 mod ends;
 mod events;
 mod held_up;

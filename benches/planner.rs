@@ -14,10 +14,13 @@ use warmpool::cache::disruption_budgets::BudgetSnapshot;
 use warmpool::cache::snapshot::{Creation, PoolSnapshot, RevisionProgress, SandboxEntry, Waiting};
 use warmpool::model::Key;
 use warmpool::model::claim::Claim;
+use warmpool::model::known_nodes::KnownNodes;
 use warmpool::model::pool::Pool;
 use warmpool::model::revision::{Revision, Template};
 use warmpool::model::sandbox::{Owner, PodPhase, Sandbox};
+use warmpool::model::scheduling::Scheduling;
 use warmpool::model::stored::{StoredClaim, StoredPool};
+use warmpool::model::toleration::Tolerations;
 use warmpool::planner::plan;
 
 const POOL_UID: &str = "6f0c1e5e-0000-4000-8000-000000000000";
@@ -156,6 +159,7 @@ fn at_rest(size: usize, complete: &str) -> Outcome<PoolSnapshot> {
         seed: 1,
         pool: Arc::new(Pool::read(&stored)),
         sandboxes: (0..size).map(entry).collect(),
+        nodes: KnownNodes::default(),
         creating: Vec::new(),
         claims: Vec::new(),
         selected_pools: BTreeMap::new(),
@@ -195,6 +199,9 @@ fn sandbox(number: usize, now: Timestamp) -> Sandbox {
         allows_disruption: false,
         phase: PodPhase::Running,
         node: Some(format!("node-{}", mixed % NODES)),
+        scheduling: Scheduling::Unknown,
+        tolerations: Tolerations::default(),
+        disruption_target: None,
         ip: "10.0.0.1".into(),
         ready_index: Some(3),
         ready_since: Some(created),

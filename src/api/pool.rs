@@ -103,7 +103,7 @@ pub struct PoolSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifecycle: Option<Lifecycle>,
 
-    /// What happens to sandboxes when nodes are drained or sandboxes are evicted.
+    /// What happens to the unclaimed sandboxes of a node that is drained, cordoned, tainted or about to be deleted.
     #[serde(default)]
     pub disruption: Disruption,
 

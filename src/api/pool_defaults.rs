@@ -42,6 +42,11 @@ pub(super) fn max_warming() -> IntOrString {
     IntOrString::String("100%".into())
 }
 
+/// `disruption.drainDeadlineSeconds`.
+pub(super) fn drain_deadline_seconds() -> i32 {
+    600
+}
+
 /// `disruption.podDisruptionBudget`: whoever drains a node sees how many sandboxes may go.
 pub(super) fn pod_disruption_budget() -> bool {
     true

@@ -5,6 +5,7 @@ use crate::cache::disruption_budgets::BudgetSnapshot;
 use crate::model::Key;
 use crate::model::availability::AvailabilityRule;
 use crate::model::claim::Claim;
+use crate::model::known_nodes::KnownNodes;
 use crate::model::pool::Pool;
 use crate::model::queue_position::QueuePosition;
 use crate::model::request::RevisionStep;
@@ -29,6 +30,8 @@ pub struct PoolSnapshot {
     pub pool: Arc<Pool>,
     /// Pods with the pool's label, each with the write on it that the watch has not shown.
     pub sandboxes: Vec<SandboxEntry>,
+    /// The nodes of the sandboxes.
+    pub nodes: KnownNodes,
     /// Creations that the watch has not shown.
     pub creating: Vec<CreationInFlight>,
     /// Waiting claims that this pool serves.
@@ -268,6 +271,8 @@ pub struct ClaimSnapshot {
     pub claim: Arc<Claim>,
     /// Pods whose controller is the claim, by UID.
     pub sandboxes: Vec<Arc<Sandbox>>,
+    /// The nodes of the sandboxes.
+    pub nodes: KnownNodes,
     /// A binding of the claim is in flight.
     pub binding: bool,
     /// The write on the claim that is not known to be done.

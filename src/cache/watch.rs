@@ -8,7 +8,8 @@ use crate::client::error_chain::chain;
 use crate::client::error_log;
 use crate::model::Key;
 use crate::model::stored::{
-    self, StoredClaim, StoredDisruptionBudget, StoredPod, StoredPodTemplate, StoredPool, StoredRevision,
+    self, StoredClaim, StoredDisruptionBudget, StoredNode, StoredPod, StoredPodTemplate, StoredPool,
+    StoredRevision,
 };
 use futures::StreamExt;
 use jiff::Timestamp;
@@ -34,9 +35,6 @@ pub const SILENCE: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 4);
 
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Pause before a list that the operator has no right to is tried again: only a person can grant the right.
-const DENIED_PAUSE: Duration = Duration::from_secs(60);
-
 /// Pauses between the restarts of a failing watch: 0.1 s, doubling to 1 s. client-go goes up to 30 s; every claim would wait
 /// that long after a restart of the API server.
 #[derive(Debug, Default)]
@@ -58,6 +56,9 @@ impl Backoff for Pauses {
     }
 }
 
+/// Pause before a list that the operator has no right to is tried again: only a person can grant the right.
+const DENIED_PAUSE: Duration = Duration::from_secs(60);
+
 /// Objects in one page of a list. A tenant may make each as large as etcd accepts (1.5 MiB), and a page is in memory several
 /// times while it is decoded.
 const PAGE: u32 = 50;
@@ -76,12 +77,12 @@ pub struct WatchContext {
 }
 
 /// A kind whose objects the index keeps.
-pub trait Indexed:
-    Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Send + 'static
-{
+pub trait Indexed: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static {
     /// Nothing is planned before the first list of the kind.
     const IS_REQUIRED: bool = true;
 
+    /// The objects of `namespace`, or of all namespaces for `None`.
+    fn api(client: Client, namespace: Option<&str>) -> Api<Self>;
     /// Label selector of the watched objects; `None`: all.
     fn selector() -> Option<&'static str> {
         None
@@ -99,7 +100,21 @@ pub trait Indexed:
     }
 }
 
+/// The objects of `namespace`, or of all namespaces for `None`.
+fn namespaced<K>(client: Client, namespace: Option<&str>) -> Api<K>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+{
+    match namespace {
+        Some(namespace) => Api::namespaced(client, namespace),
+        None => Api::all(client),
+    }
+}
+
 impl Indexed for StoredPool {
+    fn api(client: Client, namespace: Option<&str>) -> Api<Self> {
+        namespaced(client, namespace)
+    }
     fn apply(&self, index: &mut Index, live: bool) -> Vec<ReconcileRequest> {
         if live && index.knows_pool(self) {
             return Vec::new();
@@ -115,6 +130,9 @@ impl Indexed for StoredPool {
 }
 
 impl Indexed for StoredClaim {
+    fn api(client: Client, namespace: Option<&str>) -> Api<Self> {
+        namespaced(client, namespace)
+    }
     fn apply(&self, index: &mut Index, live: bool) -> Vec<ReconcileRequest> {
         if live && index.knows_claim(self) {
             return Vec::new();
@@ -130,6 +148,9 @@ impl Indexed for StoredClaim {
 }
 
 impl Indexed for StoredPod {
+    fn api(client: Client, namespace: Option<&str>) -> Api<Self> {
+        namespaced(client, namespace)
+    }
     fn selector() -> Option<&'static str> {
         Some(labels::POOL)
     }
@@ -145,6 +166,9 @@ impl Indexed for StoredPod {
 }
 
 impl Indexed for StoredRevision {
+    fn api(client: Client, namespace: Option<&str>) -> Api<Self> {
+        namespaced(client, namespace)
+    }
     fn selector() -> Option<&'static str> {
         Some(labels::POOL)
     }
@@ -160,6 +184,9 @@ impl Indexed for StoredRevision {
 }
 
 impl Indexed for StoredPodTemplate {
+    fn api(client: Client, namespace: Option<&str>) -> Api<Self> {
+        namespaced(client, namespace)
+    }
     fn apply(&self, index: &mut Index, _live: bool) -> Vec<ReconcileRequest> {
         index.apply_template(self)
     }
@@ -171,9 +198,37 @@ impl Indexed for StoredPodTemplate {
     }
 }
 
+impl Indexed for StoredNode {
+    fn api(client: Client, _namespace: Option<&str>) -> Api<Self> {
+        Api::all(client)
+    }
+    fn apply(&self, index: &mut Index, _live: bool) -> Vec<ReconcileRequest> {
+        index.apply_node(self, Timestamp::now())
+    }
+    fn delete(&self, index: &mut Index) -> Vec<ReconcileRequest> {
+        index.delete_node(self)
+    }
+    fn retain(index: &mut Index, listed: &HashSet<Key>) {
+        index.retain_nodes(listed);
+    }
+    fn deny(index: &mut Index) -> Option<bool> {
+        let is_new = index.deny_nodes();
+        if is_new {
+            tracing::warn!(
+                "the operator may not list and watch nodes, so it answers no drain, cordon or taint; bind a ClusterRole with \
+                 these rights to its service account if it should"
+            );
+        }
+        Some(is_new)
+    }
+}
+
 impl Indexed for StoredDisruptionBudget {
     const IS_REQUIRED: bool = false;
 
+    fn api(client: Client, namespace: Option<&str>) -> Api<Self> {
+        namespaced(client, namespace)
+    }
     fn apply(&self, index: &mut Index, _live: bool) -> Vec<ReconcileRequest> {
         index.apply_budget(self)
     }
@@ -197,10 +252,7 @@ impl Indexed for StoredDisruptionBudget {
 /// Watches one kind for ever. Each event goes to `reflect` before it requests a reconcile.
 pub async fn run<K: Indexed>(context: WatchContext, mut reflect: impl FnMut(&Event<K>)) {
     let resource = format!("{}.{}", K::plural(&()), K::group(&()));
-    let api: Api<K> = match &context.namespace {
-        Some(namespace) => Api::namespaced(context.client, namespace),
-        None => Api::all(context.client),
-    };
+    let api = K::api(context.client, context.namespace.as_deref());
     let mut config = watcher::Config::default().timeout(WATCH_SECONDS).page_size(PAGE);
     if let Some(selector) = K::selector() {
         config = config.labels(selector);
@@ -221,6 +273,12 @@ pub async fn run<K: Indexed>(context: WatchContext, mut reflect: impl FnMut(&Eve
                 if error_log::is_forbidden(&error) && denied::<K>(&context.shared, &context.to_reconcile) =>
             {
                 context.shared.watches.failed(&kind, chain(&error));
+                if !complete {
+                    complete = true;
+                    if K::IS_REQUIRED {
+                        context.shared.watch_synced();
+                    }
+                }
                 tokio::time::sleep(DENIED_PAUSE).await;
                 // The watcher would continue where it stopped, and what was known then is forgotten.
                 events = watch();

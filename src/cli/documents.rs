@@ -4,7 +4,9 @@ use crate::api::{API_VERSION, labels};
 use crate::cache::index::Index;
 use crate::cache::watch::take_over_list;
 use crate::model::pool_error::PoolError;
-use crate::model::stored::{StoredClaim, StoredPod, StoredPodTemplate, StoredPool, StoredRevision};
+use crate::model::stored::{
+    StoredClaim, StoredNode, StoredPod, StoredPodTemplate, StoredPool, StoredRevision,
+};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -39,6 +41,7 @@ pub struct Documents {
     pods: Vec<StoredPod>,
     templates: Vec<StoredPodTemplate>,
     revisions: Vec<StoredRevision>,
+    nodes: Vec<StoredNode>,
     /// Objects of kinds that no plan depends on, for a warning.
     pub ignored: Vec<String>,
 }
@@ -69,6 +72,10 @@ impl Documents {
         take_over_list(&mut index, self.templates);
         take_over_list(&mut index, self.pools);
         take_over_list(&mut index, self.claims);
+        // Without any, the stream says nothing of nodes.
+        if !self.nodes.is_empty() {
+            take_over_list(&mut index, self.nodes);
+        }
         index
     }
 
@@ -133,8 +140,7 @@ impl Documents {
             }
             ("v1", "PodTemplate") => self.templates.push(decode(&position, value)?),
             ("apps/v1", "ControllerRevision") => self.revisions.push(decode(&position, value)?),
-            // A dump of a cluster may hold nodes. A plan reads what it needs about them from the pods.
-            ("v1", "Node") => {}
+            ("v1", "Node") => self.nodes.push(decode(&position, value)?),
             _ => self.ignored.push(position),
         }
         Ok(())

@@ -4,12 +4,15 @@ use crate::cache::index::Index;
 use crate::cache::watch::{Indexed, take_over_list};
 use crate::client::call::call;
 use crate::client::request_errors::CallError;
-use crate::model::stored::{StoredClaim, StoredPod, StoredPodTemplate, StoredPool, StoredRevision};
-use k8s_openapi::NamespaceResourceScope;
+use crate::model::failure::Class;
+use crate::model::stored::{
+    StoredClaim, StoredNode, StoredPod, StoredPodTemplate, StoredPool, StoredRevision,
+};
+use kube::Client;
 use kube::api::ListParams;
-use kube::{Api, Client, Resource};
 
-/// Lists the objects of `namespace`, or of all namespaces for `None`, into an index.
+/// Lists the objects of `namespace`, or of all namespaces for `None`, and the nodes, into an index. A user without the right to list
+/// nodes gets the index without them.
 ///
 /// # Errors
 /// The error of the first list that failed.
@@ -20,18 +23,20 @@ pub(super) async fn read(client: &Client, namespace: Option<&str>) -> Result<Ind
     list::<StoredRevision>(client, namespace, &mut index).await?;
     list::<StoredPodTemplate>(client, namespace, &mut index).await?;
     list::<StoredPod>(client, namespace, &mut index).await?;
+    match list::<StoredNode>(client, None, &mut index).await {
+        Err(error) if error.failure().class == Class::Denied => {}
+        outcome => outcome?,
+    }
     Ok(index)
 }
 
-async fn list<K>(client: &Client, namespace: Option<&str>, index: &mut Index) -> Result<(), CallError>
-where
-    K: Indexed + Resource<Scope = NamespaceResourceScope>,
-{
+async fn list<K: Indexed>(
+    client: &Client,
+    namespace: Option<&str>,
+    index: &mut Index,
+) -> Result<(), CallError> {
     let parameters = K::selector().map_or_else(ListParams::default, |s| ListParams::default().labels(s));
-    let objects: Api<K> = match namespace {
-        Some(namespace) => Api::namespaced(client.clone(), namespace),
-        None => Api::all(client.clone()),
-    };
+    let objects = K::api(client.clone(), namespace);
     take_over_list(index, call(objects.list(&parameters)).await?.items);
     Ok(())
 }

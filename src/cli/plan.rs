@@ -39,7 +39,7 @@ document and the field. Exit code 1: any other error.
 Examples:
   warmpool plan
   warmpool plan -o json | jq '.pools[].actions'
-  kubectl get wp,sbc,pods,podtemplates,controllerrevisions -o yaml | warmpool plan -f -")]
+  kubectl get wp,sbc,pods,podtemplates,controllerrevisions,nodes -o yaml | warmpool plan -f -")]
 pub struct Arguments {
     /// YAML or JSON file to plan from instead of a cluster; - reads standard input
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
@@ -159,7 +159,7 @@ fn from_file(path: &PathBuf) -> Result<Index, PlanError> {
     let documents = Documents::read(&text)?;
     for ignored in &documents.ignored {
         eprintln!(
-            "warning: {ignored} is ignored; a plan uses only Pools, SandboxClaims, Pods, PodTemplates and ControllerRevisions"
+            "warning: {ignored} is ignored; a plan uses only Pools, SandboxClaims, Pods, Nodes, PodTemplates and ControllerRevisions"
         );
     }
     let index = documents.into_index();

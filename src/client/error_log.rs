@@ -55,15 +55,15 @@ pub fn log_watch_error(resource: &str, error: &watcher::Error) {
     });
 }
 
-/// Whether a watch failed because the operator has no right to it.
-pub fn is_forbidden(error: &watcher::Error) -> bool {
-    status_in(error).is_some_and(|status| status.code == FORBIDDEN)
-}
-
 /// Whether a watch failed because its resource version has expired.
 pub fn has_expired(error: &watcher::Error) -> bool {
     let is_answer = matches!(error, watcher::Error::WatchStartFailed(_));
     is_answer && status_in(error).is_some_and(|status| status.code == EXPIRED)
+}
+
+/// Whether a watch failed because the operator has no right to it.
+pub fn is_forbidden(error: &watcher::Error) -> bool {
+    status_in(error).is_some_and(|status| status.code == FORBIDDEN)
 }
 
 /// The status in the API server's answer, if there was an answer.

@@ -10,7 +10,7 @@ use crate::controllers::{claim, failed_writes, pool, resync, schema_check};
 use crate::executor::Executor;
 use crate::model::Key;
 use crate::model::stored::{
-    StoredClaim, StoredDisruptionBudget, StoredPod, StoredPodTemplate, StoredPool, StoredRevision,
+    StoredClaim, StoredDisruptionBudget, StoredNode, StoredPod, StoredPodTemplate, StoredPool, StoredRevision,
 };
 use crate::telemetry::metrics::Metrics;
 use futures::channel::mpsc::{UnboundedReceiver, unbounded};
@@ -117,6 +117,7 @@ pub async fn run(
             watch::run::<StoredRevision>(watch_context.clone(), |_| {}),
             watch::run::<StoredPodTemplate>(watch_context.clone(), |_| {}),
             watch::run::<StoredDisruptionBudget>(watch_context.clone(), |_| {}),
+            watch::run::<StoredNode>(watch_context.clone(), |_| {}),
         )
     };
     let pool_config = Config::default().concurrency(POOL_RECONCILES);

@@ -76,8 +76,10 @@ impl Executor {
         let is_done = outcome.is_ok();
         self.to_reconcile.send(self.take_over(&sent, outcome, before));
         self.send_queued();
-        if let (Request::WritePool(write), true) = (&sent.request, is_done) {
-            self.events.send(&write.pool, &write.status).await;
+        match &sent.request {
+            Request::WritePool(write) if is_done => self.events.send(&write.pool, &write.status).await,
+            Request::WritePod(write) if is_done => self.events.send_unreplaced(&self.shared, write).await,
+            _ => {}
         }
     }
 

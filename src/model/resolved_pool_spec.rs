@@ -1,5 +1,6 @@
 //! What a pool's spec comes to in whole sandboxes: percentages resolved, numbers checked.
 
+use crate::api::disruption::DrainPolicy;
 use crate::api::pool::{PoolSpec, UpdateStrategyType};
 use crate::model::availability::AvailabilityRule;
 use crate::model::int_or_percent::{IntOrPercent, Rounding};
@@ -42,6 +43,10 @@ pub struct ResolvedPoolSpec {
     pub progress: SignedDuration,
     /// Old revisions kept beside the live ones.
     pub history_limit: usize,
+    /// Whether an available sandbox on a leaving node waits for its replacement.
+    pub drain_policy: DrainPolicy,
+    /// How long it waits.
+    pub drain_deadline: SignedDuration,
 }
 
 /// How many sandboxes a rollout or an eviction may have missing and extra at one time; never both 0.
@@ -109,6 +114,12 @@ impl ResolvedPoolSpec {
             warm_up: seconds("spec.warmUpDeadlineSeconds", spec.warm_up_deadline_seconds, 1)?,
             progress: seconds("spec.progressDeadlineSeconds", spec.progress_deadline_seconds, 1)?,
             history_limit: count("spec.revisionHistoryLimit", spec.revision_history_limit)?,
+            drain_policy: spec.disruption.drain_policy,
+            drain_deadline: seconds(
+                "spec.disruption.drainDeadlineSeconds",
+                spec.disruption.drain_deadline_seconds,
+                1,
+            )?,
         })
     }
 

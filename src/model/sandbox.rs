@@ -1,7 +1,9 @@
 //! A sandbox: a pod of a pool or claim, reduced to what decisions need.
 
 use crate::api::{API_VERSION, labels};
+use crate::model::scheduling::Scheduling;
 use crate::model::stored::{self, StoredPod, StoredPodCondition};
+use crate::model::toleration::Tolerations;
 use crate::model::{Key, not_running_reason};
 use jiff::Timestamp;
 use smol_str::SmolStr;
@@ -72,6 +74,12 @@ pub struct Sandbox {
     pub phase: PodPhase,
     /// Node, once scheduled.
     pub node: Option<String>,
+    /// Whether it has a node, and why not.
+    pub scheduling: Scheduling,
+    /// Taints that it tolerates.
+    pub tolerations: Tolerations,
+    /// Since when condition `DisruptionTarget` is True, if it is: somebody is about to terminate the pod.
+    pub disruption_target: Option<Timestamp>,
     /// Pod IP, once known.
     pub ip: String,
     /// Index of the Ready condition in the status; the binding patch tests it.
@@ -105,6 +113,8 @@ impl Sandbox {
             let at = condition.last_transition_time.as_ref();
             at.map_or_else(|| stored::created(metadata), |t| t.0)
         };
+        let targets = |c: &&StoredPodCondition| c.type_ == "DisruptionTarget" && c.status == "True";
+        let target = conditions.iter().find(targets);
         let annotations = metadata.annotations.as_ref();
         let (owner_index, owner) = owner(pod);
         Some(Self {
@@ -128,6 +138,12 @@ impl Sandbox {
                 Some(_) => PodPhase::Unknown,
             },
             node: pod.spec.node_name.clone().filter(|n| !n.is_empty()),
+            scheduling: Scheduling::read(conditions),
+            tolerations: Tolerations::read(pod.spec.tolerations.as_deref().unwrap_or_default()),
+            disruption_target: target.map(|condition| {
+                let at = condition.last_transition_time.as_ref();
+                at.map_or_else(|| stored::created(metadata), |t| t.0)
+            }),
             ip: pod.status.pod_ip.clone().unwrap_or_default(),
             ready_index: ready.map(|(index, _)| index),
             ready_since: ready.filter(|(_, c)| c.status == "True").map(changed),

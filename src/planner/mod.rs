@@ -3,10 +3,12 @@
 //! It knows no client, clock, randomness or log.
 
 mod actions;
+mod availability_remarks;
 mod bind_limit;
 mod choose_sandbox;
 pub mod claim;
 mod claim_load;
+mod claim_order;
 mod create;
 mod delete_or_drain;
 mod desired_counts;
@@ -15,6 +17,7 @@ mod draft;
 mod evict;
 pub mod explain_order;
 mod fail_claims;
+pub mod leave_nodes;
 mod observed_counts;
 mod paused_split;
 mod plan;

@@ -4,8 +4,8 @@ use crate::api::conditions::{self, Statement, Truth, available, exhausted, repli
 use crate::api::{PoolStatus, labels};
 use crate::cache::snapshot::Creation;
 use crate::model::pool_error::PoolError;
+use crate::planner::availability_remarks;
 use crate::planner::desired_counts::Counts;
-use crate::planner::disruption_budgets;
 use crate::planner::draft::Draft;
 use crate::planner::observed_counts::{ObservedCounts, number};
 use crate::planner::rollout_progress::Progress;
@@ -118,16 +118,12 @@ fn availability(draft: &Draft, counts: &Counts, observed: &ObservedCounts) -> St
             available::BELOW_MINIMUM
         },
         message: format!(
-            "{} of {replicas} unclaimed sandboxes are available, at least {min_available} are wanted{}",
+            "{} of {replicas} unclaimed sandboxes are available, at least {min_available} are wanted{}{}",
             observed.available,
-            set_aside(draft) + &budget_remark(draft)
+            availability_remarks::clauses(draft),
+            set_aside(draft)
         ),
     }
-}
-
-/// A clause on a PodDisruptionBudget that should be there and is not; empty without any.
-fn budget_remark(draft: &Draft) -> String {
-    disruption_budgets::remark(draft).map_or_else(String::new, |remark| format!("; {remark}"))
 }
 
 /// A clause on the pods of the pool with a state label that the operator does not understand; empty without any.

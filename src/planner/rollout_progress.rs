@@ -7,6 +7,7 @@ use crate::planner::claim_load;
 use crate::planner::desired_counts::Counts;
 use crate::planner::draft::Draft;
 use crate::planner::observed_counts::{ObservedCounts, number};
+use crate::planner::unclaimed_sandbox::UnclaimedSandbox;
 use crate::planner::warm_up_backoff;
 use jiff::Timestamp;
 
@@ -96,17 +97,19 @@ impl Progress {
         }
     }
 
-    /// Why `maxTotal` keeps a rollout or an eviction from going on, or changes its budget.
+    /// Why `maxTotal` keeps a rollout, an eviction or a drain from going on, or changes its budget.
     fn held_back(&self, draft: &Draft, counts: &Counts) -> Option<String> {
         let spec = &draft.snapshot.pool.spec;
         let replicas = spec.replicas;
-        let evicts = draft.unclaimed.iter().any(|u| u.evict_requested);
+        let evicts = draft.unclaimed.iter().any(|u| !u.stays());
+        let drains = draft.unclaimed.iter().any(UnclaimedSandbox::leaves_node);
         if self.complete && !evicts {
             return None;
         }
-        // With maxUnavailable 0 a replacement needs capacity for one sandbox more than are wanted. Otherwise a rollout goes
+        // With maxUnavailable 0, and for a drain, a replacement needs capacity for one sandbox more than are wanted. Otherwise a rollout goes
         // on within whatever capacity there is.
         let needed = match counts.budget.max_unavailable {
+            _ if drains => replicas + 1,
             0 => replicas + 1,
             _ => usize::from(!self.complete),
         };

@@ -4,8 +4,11 @@
 
 use crate::api::conditions::{self, progressing};
 use crate::api::{API_VERSION, PoolStatus};
+use crate::cache::synced_cache::SharedCache;
 use crate::client::call::call;
 use crate::model::pool::Pool;
+use crate::model::request::PodWrite;
+use crate::planner::leave_nodes;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Client;
@@ -23,6 +26,8 @@ const RESUMED: &str = "Resumed";
 const ROLL_OUT: &str = "RollOut";
 /// Action of events about sandboxes that cannot be created.
 const CREATE: &str = "CreateSandboxes";
+/// Action of events about sandboxes that have to leave their nodes.
+const DRAIN: &str = "DrainNode";
 /// Least time between two warnings of a pool with the same reason. A full pool becomes exhausted again with each claim that
 /// comes and goes.
 const BETWEEN_WARNINGS: Duration = Duration::from_secs(60);
@@ -52,14 +57,44 @@ impl Events {
             if event.type_ == EventType::Warning && !self.may_warn(pool, &event.reason) {
                 continue;
             }
-            let (reason, note) = (&event.reason, event.note.as_deref().unwrap_or_default());
-            match event.type_ {
-                EventType::Normal => tracing::info!(pool = %pool.key, reason, "{note}"),
-                EventType::Warning => tracing::warn!(pool = %pool.key, reason, "{note}"),
-            }
-            if let Err(error) = call(self.recorder.publish(&event, &pool_reference(pool))).await {
-                tracing::debug!(pool = %pool.key, event.reason, error = error.message(), "an event could not be written");
-            }
+            self.publish(pool, &event).await;
+        }
+    }
+
+    /// Warns that a sandbox was deleted before its replacement was available, if `write` did that. One event a minute for a pool and a
+    /// reason: a drain may end the waiting of many sandboxes.
+    pub(crate) async fn send_unreplaced(&self, shared: &SharedCache, write: &PodWrite) {
+        let note = match write.reason {
+            leave_nodes::POLICY_BREAK => "and drainPolicy is Break",
+            leave_nodes::DEADLINE_EXCEEDED => "and disruption.drainDeadlineSeconds have passed",
+            _ => return,
+        };
+        let Some(pool) = shared.lock().pool(&write.sandbox.pool_key()) else {
+            return;
+        };
+        if !self.may_warn(&pool, write.reason) {
+            return;
+        }
+        let (sandbox, node) = (
+            &write.sandbox.key.name,
+            write.sandbox.node.as_deref().unwrap_or_default(),
+        );
+        let note = format!(
+            "sandbox {sandbox} is deleted without an available replacement: its node {node} has to go, {note}"
+        );
+        let event = event(EventType::Warning, write.reason, DRAIN, &note, None);
+        self.publish(&pool, &event).await;
+    }
+
+    /// Logs and sends one event.
+    async fn publish(&self, pool: &Pool, event: &Event) {
+        let (reason, note) = (&event.reason, event.note.as_deref().unwrap_or_default());
+        match event.type_ {
+            EventType::Normal => tracing::info!(pool = %pool.key, reason, "{note}"),
+            EventType::Warning => tracing::warn!(pool = %pool.key, reason, "{note}"),
+        }
+        if let Err(error) = call(self.recorder.publish(event, &pool_reference(pool))).await {
+            tracing::debug!(pool = %pool.key, event.reason, error = error.message(), "an event could not be written");
         }
     }
 

@@ -94,6 +94,15 @@ const TOGETHER: &[Named] = named![
         sandboxes_that_die_at_once_are_replaced_ever_more_slowly,
         a_rollout_that_gets_nowhere_says_so_and_ends_when_it_is_undone,
     },
+    stories::drains::{
+        a_pool_of_one_keeps_one_available_while_its_node_is_drained,
+        nodes_drained_one_after_the_other_under_claims_miss_no_more_than_the_budget,
+        a_node_drained_during_a_rollout_shares_its_budget,
+        a_node_cordoned_and_uncordoned_each_second_costs_no_sandbox_that_is_missed,
+        all_nodes_tainted_at_once_cost_nothing_before_the_deadline,
+        a_drain_of_a_full_pool_waits_says_why_and_breaks_at_its_deadline,
+        a_claim_on_a_drained_node_says_so,
+    },
     stories::hooks::{
         a_sandbox_is_available_only_with_every_pre_normal_handler,
         a_held_sandbox_drains_until_it_is_let_go,
@@ -304,6 +313,7 @@ const ALONE: &[Named] = named![
         the_api_server_restarts_in_a_burst_of_claims,
         the_api_server_crashes_in_a_burst_of_claims,
     },
+    stories::drains::{ an_operator_killed_between_a_replacement_and_the_deletion_makes_no_second_one },
     stories::metrics::{ every_query_of_the_dashboard_and_every_alert_has_data_under_load },
     stories::selectors::{ pools_with_a_claim_for_each_other_are_looked_at_no_more_than_need_be },
     stories::logs::{

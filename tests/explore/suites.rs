@@ -66,6 +66,9 @@ suite! {
     a_pod_template_that_changes_and_a_crash
     a_pod_template_deleted_in_a_rollout
     a_missing_pod_template_and_a_crash
+    a_cordoned_node_and_a_crash
+    a_cordon_that_is_taken_back
+    a_cordoned_node_and_a_claim
 }
 
 suite! {

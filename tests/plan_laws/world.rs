@@ -13,11 +13,14 @@ use warmpool::cache::snapshot::{
 };
 use warmpool::model::Key;
 use warmpool::model::claim::Claim;
+use warmpool::model::known_nodes::KnownNodes;
 use warmpool::model::pool::Pool;
 use warmpool::model::pool_error::PoolError;
 use warmpool::model::revision::{Revision, Template};
 use warmpool::model::sandbox::{Owner, PodPhase, Sandbox};
+use warmpool::model::scheduling::Scheduling;
 use warmpool::model::stored::{StoredClaim, StoredPool};
+use warmpool::model::toleration::Tolerations;
 use warmpool::planner;
 use warmpool::planner::revise::Store;
 use warmpool::planner::{Plan, PlanPhase, Step};
@@ -33,6 +36,7 @@ pub struct World {
     pub generation: i64,
     pub change_cause: Option<String>,
     pub sandboxes: BTreeMap<SmolStr, Sandbox>,
+    pub nodes: KnownNodes,
     pub claims: BTreeMap<SmolStr, Claim>,
     pub revisions: Vec<Arc<Revision>>,
     pub creation: Creation,
@@ -62,6 +66,7 @@ impl World {
             generation: 1,
             change_cause: None,
             sandboxes: BTreeMap::new(),
+            nodes: KnownNodes::default(),
             claims: BTreeMap::new(),
             revisions: Vec::new(),
             creation: Creation::Open,
@@ -135,7 +140,8 @@ impl World {
 
     pub fn make_ready(&self, sandbox: &mut Sandbox) {
         sandbox.phase = PodPhase::Running;
-        sandbox.node = Some("node-1".into());
+        let node = sandbox.node.take().or_else(|| self.free_node());
+        sandbox.node = node.or_else(|| Some("node-1".into()));
         sandbox.ready_index = Some(0);
         sandbox.ready_since = Some(self.now);
         sandbox.ready_changed = Some(self.now);
@@ -158,6 +164,9 @@ impl World {
             allows_disruption: false,
             phase: PodPhase::Pending,
             node: None,
+            scheduling: Scheduling::Unknown,
+            tolerations: Tolerations::default(),
+            disruption_target: None,
             ip: String::new(),
             ready_index: None,
             ready_since: None,
@@ -190,6 +199,7 @@ impl World {
                     expected: None,
                 })
                 .collect(),
+            nodes: self.nodes.clone(),
             creating: Vec::new(),
             claims: self
                 .claims

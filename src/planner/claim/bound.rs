@@ -6,6 +6,7 @@ use crate::api::conditions as api_conditions;
 use crate::api::conditions::claim as reasons;
 use crate::cache::snapshot::ClaimSnapshot;
 use crate::model::claim::Claim;
+use crate::model::known_nodes::KnownNodes;
 use crate::model::resolved_claim_spec::ResolvedClaimSpec;
 use crate::model::sandbox::{PodPhase, Sandbox};
 use crate::planner::claim::claim_plan::{ClaimPlan, unpublished};
@@ -75,7 +76,10 @@ fn following(snapshot: &ClaimSnapshot, kept: &[Kept<'_>]) -> SandboxClaimStatus 
         expiration_time: claim.expiration().map(Time),
         ..claim.status.clone()
     };
-    let statements = vec![conditions::bound(&sandboxes), conditions::readiness(&sandboxes)];
+    let statements = vec![
+        conditions::bound(&sandboxes, &snapshot.nodes, snapshot.now),
+        conditions::readiness(&sandboxes),
+    ];
     conditions::with_conditions(claim, status, statements, snapshot.now)
 }
 
@@ -136,11 +140,12 @@ fn waited(claim: &Claim, now: Timestamp) -> SignedDuration {
 }
 
 /// The status that publishes `sandboxes`, all that the claim wants. `warm` says which of them were available when the claim
-/// came.
+/// came, and `nodes` which of them leave their nodes.
 pub fn binding(
     claim: &Claim,
     resolved_spec: &ResolvedClaimSpec,
     sandboxes: &[Arc<Sandbox>],
+    nodes: &KnownNodes,
     warm: impl Fn(&Sandbox) -> bool,
     now: Timestamp,
 ) -> SandboxClaimStatus {
@@ -181,6 +186,9 @@ pub fn binding(
         conditions: Vec::new(),
     };
     status.expiration_time = claim.expiration_with(&status).map(Time);
-    let statements = vec![conditions::bound(sandboxes), conditions::readiness(sandboxes)];
+    let statements = vec![
+        conditions::bound(sandboxes, nodes, now),
+        conditions::readiness(sandboxes),
+    ];
     conditions::with_conditions(claim, status, statements, now)
 }

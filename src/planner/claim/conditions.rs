@@ -4,6 +4,8 @@ use crate::api::SandboxClaimStatus;
 use crate::api::conditions as api_conditions;
 use crate::api::conditions::{Statement, Truth, claim as reasons};
 use crate::model::claim::Claim;
+use crate::model::known_nodes::KnownNodes;
+use crate::model::leaving::LeavingReason;
 use crate::model::sandbox::{PodPhase, Sandbox};
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
@@ -19,11 +21,25 @@ pub(crate) fn with_conditions(
     status
 }
 
-pub(crate) fn bound(sandboxes: &[Arc<Sandbox>]) -> Statement {
-    let message = match sandboxes {
+/// The message names the first sandbox that cannot stay on its node, if there is one: no other was available, or the node was
+/// cordoned since.
+pub(crate) fn bound(sandboxes: &[Arc<Sandbox>], nodes: &KnownNodes, now: Timestamp) -> Statement {
+    let mut message = match sandboxes {
         [sandbox] => format!("sandbox {} belongs to this claim", sandbox.key.name),
         all => format!("{} sandboxes belong to this claim", all.len()),
     };
+    let leaving = sandboxes.iter().find_map(|sandbox| {
+        let leaving = nodes.leaving(sandbox, now)?;
+        (leaving.reason != LeavingReason::EvictRequested).then_some((sandbox, leaving))
+    });
+    if let Some((sandbox, leaving)) = leaving {
+        let node = sandbox.node.as_deref().unwrap_or_default();
+        message += &format!(
+            "; sandbox {} may be lost, {} ({node})",
+            sandbox.key.name,
+            leaving.reason.clause()
+        );
+    }
     Statement {
         type_: api_conditions::BOUND,
         status: Truth::True,

@@ -44,7 +44,14 @@ pub(crate) fn plan(snapshot: &ClaimSnapshot) -> ClaimPlan {
         let warm = |sandbox: &Sandbox| was_warm(snapshot, sandbox);
         ClaimPlan::write(
             claim,
-            binding(claim, &snapshot.resolved_spec, whole, warm, snapshot.now),
+            binding(
+                claim,
+                &snapshot.resolved_spec,
+                whole,
+                &snapshot.nodes,
+                warm,
+                snapshot.now,
+            ),
         )
     } else {
         wait(snapshot)

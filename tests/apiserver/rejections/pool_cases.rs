@@ -76,6 +76,17 @@ fn numbers() -> Vec<Case> {
             json!({"warmUpDeadlineSeconds": 0}),
         ),
         cel(
+            "spec.disruption.drainDeadlineSeconds",
+            "disruption.drainDeadlineSeconds must be 1 or more",
+            json!({"disruption": {"drainDeadlineSeconds": 0}}),
+        ),
+        keyword(
+            "spec.disruption.drainPolicy",
+            "enum",
+            "supported values: \"Wait\", \"Break\"",
+            json!({"disruption": {"drainPolicy": "Hurry"}}),
+        ),
+        cel(
             "",
             "spec.progressDeadlineSeconds must be greater than spec.minReadySeconds",
             json!({"minReadySeconds": 60, "progressDeadlineSeconds": 60}),
@@ -127,6 +138,10 @@ fn numbers() -> Vec<Case> {
         above_int32(
             "spec.warmUpDeadlineSeconds",
             json!({"warmUpDeadlineSeconds": 3_000_000_000_i64}),
+        ),
+        above_int32(
+            "spec.disruption.drainDeadlineSeconds",
+            json!({"disruption": {"drainDeadlineSeconds": 3_000_000_000_i64}}),
         ),
         above_int32(
             "spec.revisionHistoryLimit",

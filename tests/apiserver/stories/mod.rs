@@ -11,6 +11,7 @@ pub mod claims;
 pub mod columns;
 pub mod crashes;
 pub mod deadlines;
+pub mod drains;
 pub mod edits;
 pub mod election;
 pub mod events;

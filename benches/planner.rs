@@ -197,6 +197,7 @@ fn sandbox(number: usize, now: Timestamp) -> Sandbox {
         terminating: false,
         evict: false,
         allows_disruption: false,
+        disruption_deadline: None,
         phase: PodPhase::Running,
         node: Some(format!("node-{}", mixed % NODES)),
         scheduling: Scheduling::Unknown,

@@ -45,6 +45,9 @@ pub enum Disruption {
     Block,
     /// The sandbox may be evicted.
     Allow,
+    /// When the node has to go, the claim and an annotation of the pod say so; after `disruptionGracePeriodSeconds` the
+    /// sandbox may be evicted.
+    Notify,
 }
 
 /// Which revisions of the pool's template a claim accepts. A claim without a policy of its own prefers the latest revision;

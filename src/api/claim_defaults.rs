@@ -39,6 +39,10 @@ pub struct ClaimDefaults {
     /// What happens when a bound sandbox is to be evicted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disruption: Option<Disruption>,
+    /// With `disruption: Notify`, seconds from the first sign that a node has to go until its sandbox may be evicted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = kube::core::Rule::new("self >= 1").message("disruptionGracePeriodSeconds must be 1 or more"))]
+    pub disruption_grace_period_seconds: Option<i32>,
     /// What happens when a bound sandbox is lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_sandbox_lost: Option<OnSandboxLost>,
@@ -76,6 +80,9 @@ pub struct BoundDefaults {
     /// What happens when a bound sandbox is to be evicted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disruption: Option<Disruption>,
+    /// With `disruption: Notify`, seconds from the first sign that a node has to go until its sandbox may be evicted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disruption_grace_period_seconds: Option<i32>,
     /// What happens when a bound sandbox is lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_sandbox_lost: Option<OnSandboxLost>,
@@ -92,6 +99,7 @@ impl From<&ClaimDefaults> for BoundDefaults {
             ttl_seconds_after_finished: defaults.ttl_seconds_after_finished,
             release_policy: defaults.release_policy,
             disruption: defaults.disruption,
+            disruption_grace_period_seconds: defaults.disruption_grace_period_seconds,
             on_sandbox_lost: defaults.on_sandbox_lost,
         }
     }

@@ -122,6 +122,8 @@ pub enum ExpectedWrite {
     Drain,
     /// The change of the state back to warm.
     Restore,
+    /// The mark that says since when a claimed pod may be evicted.
+    MarkDisruption,
     /// A deletion by any client, which the API server confirmed.
     Deleted,
     /// The last write met a version conflict. No write follows before the watch shows the change.

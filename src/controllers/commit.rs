@@ -201,6 +201,16 @@ pub(crate) fn claim_requests(
             write_pod(index, sandbox, PodChange::Delete, reason);
         }
     }
+    for (sandbox, mark) in requests.marks {
+        if index.expectations.on(&sandbox.uid).is_none() {
+            write_pod(
+                index,
+                sandbox,
+                PodChange::MarkDisruption(mark),
+                "DisruptionPending",
+            );
+        }
+    }
     if let Some(memory) = index.claim_memory_mut(claim) {
         for uid in requests.to_release {
             memory.reads.insert(uid, SandboxRead::ClaimSent);

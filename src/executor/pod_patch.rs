@@ -7,6 +7,7 @@ use crate::api::claim::{Disruption, PodMetadata};
 use crate::api::{API_VERSION, labels};
 use crate::model::Key;
 use crate::model::claim::Claim;
+use crate::model::disruption_mark::DisruptionMark;
 use crate::model::lifecycle_hook::Hook;
 use crate::model::pool::Pool;
 use crate::model::resolved_claim_spec::pod_metadata;
@@ -85,8 +86,7 @@ pub fn claiming_patch(claim: &Claim, sandbox: &Sandbox, pool: &Pool) -> Result<P
             .map(|(k, v)| add(label(k), json!(v))),
     );
     if !annotations.is_empty() && !sandbox.annotated {
-        patch.push(test(pointer(["metadata", "annotations"]), Value::Null));
-        patch.push(add(pointer(["metadata", "annotations"]), json!({})));
+        patch.extend(make_annotations());
     }
     patch.extend(
         annotations
@@ -103,7 +103,7 @@ fn disruption(claim: &Claim, sandbox: &Sandbox, pool: &Pool) -> Option<PatchOper
     let path = label(labels::DISRUPTION);
     match (allows, sandbox.allows_disruption) {
         (true, _) => Some(add(path, json!(labels::ALLOW))),
-        (false, true) => Some(PatchOperation::Remove(RemoveOperation { path })),
+        (false, true) => Some(remove(path)),
         (false, false) => None,
     }
 }
@@ -126,6 +126,36 @@ pub(crate) fn draining_patch(sandbox: &Sandbox) -> Result<Patch, PodPatchError> 
 pub(crate) fn restoring_patch(sandbox: &Sandbox, hook: &Hook) -> Result<Patch, PodPatchError> {
     let untouched = handlers_are_on(hook, sandbox)?;
     state_patch(sandbox, labels::DRAINING, labels::WARM, untouched)
+}
+
+/// The patch by which a claimed sandbox says since when it may be evicted.
+///
+/// # Errors
+/// When no claim owns the pod as last seen.
+pub(crate) fn disruption_patch(sandbox: &Sandbox, mark: DisruptionMark) -> Result<Patch, PodPatchError> {
+    let Owner::Claim { uid: owner_uid, .. } = &sandbox.owner else {
+        return Err(PodPatchError::Owner(sandbox.key.clone()));
+    };
+    let mut patch = vec![
+        test(pointer(["metadata", "uid"]), json!(sandbox.uid)),
+        test(pointer(["metadata", "deletionTimestamp"]), Value::Null),
+        test(owner(sandbox).with_trailing_token("uid"), json!(owner_uid)),
+    ];
+    let at = annotation(labels::DISRUPTION_DEADLINE);
+    match (mark.deadline, sandbox.disruption_deadline) {
+        (Some(deadline), _) => {
+            patch.extend((!sandbox.annotated).then(make_annotations).into_iter().flatten());
+            patch.push(add(at, json!(deadline.to_string())));
+        }
+        (None, Some(_)) => patch.push(remove(at)),
+        (None, None) => {}
+    }
+    match (mark.allowed, sandbox.allows_disruption) {
+        (true, _) => patch.push(add(label(labels::DISRUPTION), json!(labels::ALLOW))),
+        (false, true) => patch.push(remove(label(labels::DISRUPTION))),
+        (false, false) => {}
+    }
+    Ok(Patch(patch))
 }
 
 /// The patch that changes the state label of an unclaimed pod from one value to another, under `conditions`.
@@ -175,6 +205,17 @@ fn test(path: PointerBuf, value: Value) -> PatchOperation {
 /// The operation that puts `value` at `path`, over what is there.
 fn add(path: PointerBuf, value: Value) -> PatchOperation {
     PatchOperation::Add(AddOperation { path, value })
+}
+
+/// The operations that give a pod without annotations a place for them.
+fn make_annotations() -> [PatchOperation; 2] {
+    let path = pointer(["metadata", "annotations"]);
+    [test(path.clone(), Value::Null), add(path, json!({}))]
+}
+
+/// The operation that removes what is at `path`; it fails where nothing is.
+fn remove(path: PointerBuf) -> PatchOperation {
+    PatchOperation::Remove(RemoveOperation { path })
 }
 
 /// The operation that replaces what is at `path`; it fails where nothing is.

@@ -18,7 +18,9 @@ pub struct DisruptionMark {
 impl DisruptionMark {
     /// The deadline that the annotation of a pod holds.
     pub(crate) fn deadline_of(metadata: &ObjectMeta) -> Option<Timestamp> {
-        stored::annotation(metadata, labels::DISRUPTION_DEADLINE)?.parse().ok()
+        stored::annotation(metadata, labels::DISRUPTION_DEADLINE)?
+            .parse()
+            .ok()
     }
 }
 

@@ -4,6 +4,7 @@ pub mod availability;
 pub mod claim;
 mod claim_deadlines;
 pub mod disruption_budget;
+pub mod disruption_mark;
 pub mod failure;
 pub mod int_or_percent;
 mod key;

@@ -5,6 +5,7 @@ use crate::api::{PoolStatus, SandboxClaimStatus};
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::disruption_budget::BudgetStep;
+use crate::model::disruption_mark::DisruptionMark;
 use crate::model::failure::Failure;
 use crate::model::lifecycle_hook::Hook;
 use crate::model::pool::Pool;
@@ -64,6 +65,8 @@ pub enum PodChange {
     Delete,
     /// A warm pod becomes draining, if it has not changed.
     Drain,
+    /// A claimed pod says since when it may be evicted.
+    MarkDisruption(DisruptionMark),
     /// A draining pod becomes warm again, if every handler of the pool's preDelete hooks is still on it.
     Restore(Hook),
 }

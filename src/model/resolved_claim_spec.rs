@@ -8,6 +8,9 @@ use jiff::SignedDuration;
 /// Default of `waitTimeoutSeconds`.
 const WAIT_TIMEOUT: i32 = 300;
 
+/// Default of `disruptionGracePeriodSeconds`: as long as a pod stays on a node that is not ready, unless it says otherwise.
+const DISRUPTION_GRACE: i32 = 300;
+
 /// The spec of a claim with every default filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolvedClaimSpec {
@@ -28,6 +31,8 @@ pub struct ResolvedClaimSpec {
     pub release_policy: ReleasePolicy,
     /// What happens when a bound sandbox is to be evicted.
     pub disruption: Disruption,
+    /// With [`Disruption::Notify`], how long after the first sign that its node has to go a sandbox may be evicted.
+    pub disruption_grace: SignedDuration,
     /// What happens when a bound sandbox is lost.
     pub on_sandbox_lost: OnSandboxLost,
     /// The pool's defaults, as they are or as they were when the claim was first bound or ended.
@@ -60,6 +65,11 @@ impl ResolvedClaimSpec {
                 .or(defaults.release_policy)
                 .unwrap_or_default(),
             disruption: spec.disruption.or(defaults.disruption).unwrap_or_default(),
+            disruption_grace: seconds(
+                spec.disruption_grace_period_seconds,
+                defaults.disruption_grace_period_seconds,
+            )
+            .unwrap_or(SignedDuration::from_secs(DISRUPTION_GRACE.into())),
             on_sandbox_lost: spec
                 .on_sandbox_lost
                 .or(defaults.on_sandbox_lost)

@@ -1,6 +1,7 @@
 //! A sandbox: a pod of a pool or claim, reduced to what decisions need.
 
 use crate::api::{API_VERSION, labels};
+use crate::model::disruption_mark::DisruptionMark;
 use crate::model::scheduling::Scheduling;
 use crate::model::stored::{self, StoredPod, StoredPodCondition};
 use crate::model::toleration::Tolerations;
@@ -70,6 +71,8 @@ pub struct Sandbox {
     pub evict: bool,
     /// The claim lets the sandbox be evicted, as label `warmpool.dev/disruption` says.
     pub allows_disruption: bool,
+    /// When the grace of its tenant ends, as annotation `warmpool.dev/disruption-deadline` says.
+    pub disruption_deadline: Option<Timestamp>,
     /// Pod phase.
     pub phase: PodPhase,
     /// Node, once scheduled.
@@ -129,6 +132,7 @@ impl Sandbox {
             created: stored::created(metadata),
             terminating: metadata.deletion_timestamp.is_some(),
             evict: label(labels::EVICT).as_deref() == Some("true"),
+            disruption_deadline: DisruptionMark::deadline_of(metadata),
             allows_disruption: label(labels::DISRUPTION).as_deref() == Some(labels::ALLOW),
             phase: match pod.status.phase.as_deref() {
                 None | Some("" | "Pending") => PodPhase::Pending,

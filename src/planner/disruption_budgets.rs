@@ -26,7 +26,9 @@ pub(crate) fn next_step(draft: &mut Draft) -> Option<BudgetStep> {
     if known.access != Access::Listed || matches!(draft.snapshot.pool.error, Some(PoolError::Spec(_))) {
         return None;
     }
-    let step = Group::ALL.into_iter().find_map(|group| step(draft, group))?;
+    let steps = Group::ALL.into_iter().filter_map(|group| step(draft, group));
+    // A creation waits for nothing, so it comes first.
+    let step = steps.min_by_key(|step| !matches!(step, BudgetStep::Create(..)))?;
     let waits = !matches!(step, BudgetStep::Create(..));
     let interval = known
         .written_at
@@ -136,7 +138,7 @@ fn kept<'a>(known: &'a BudgetSnapshot, group: Group, draft: &Draft) -> Kept<'a> 
     }
 }
 
-/// A user's budget over a sandbox of a group, or over those that the pool is about to make.
+/// A user's budget over the sandboxes of a group, or over those that the pool is about to make.
 fn of_user<'a>(draft: &Draft<'a>, group: Group) -> Option<&'a DisruptionBudget> {
     let budgets = draft.snapshot.disruption_budgets.budgets.iter();
     let mut of_users = budgets
@@ -148,19 +150,20 @@ fn of_user<'a>(draft: &Draft<'a>, group: Group) -> Option<&'a DisruptionBudget> 
     of_users.find(|budget| labels.iter().any(|labels| budget.covers(labels)))
 }
 
-/// The labels of the sandboxes in a group. Sandboxes of one template mostly have the same.
+/// The labels of the sandboxes in a group, those to come included. Sandboxes of one template mostly have the same. What claims
+/// add to theirs does not count: a claim could leave the others without their budget.
 fn labels_in(draft: &Draft, group: Group) -> Vec<BTreeMap<String, String>> {
-    let mut all: Vec<_> = members(draft, group).map(Sandbox::all_labels).collect();
+    let mut all = vec![labels_to_come(draft, group)];
     if group == Group::Unclaimed {
-        all.push(labels_to_come(draft));
+        all.extend(members(draft, group).map(Sandbox::all_labels));
     }
     all.sort_unstable();
     all.dedup();
     all
 }
 
-/// The labels of an unclaimed sandbox of the update revision.
-fn labels_to_come(draft: &Draft) -> BTreeMap<String, String> {
+/// The labels of a sandbox of the update revision.
+fn labels_to_come(draft: &Draft, group: Group) -> BTreeMap<String, String> {
     let update = &draft.revisions.update;
     let of_template = update
         .template
@@ -168,13 +171,21 @@ fn labels_to_come(draft: &Draft) -> BTreeMap<String, String> {
         .pointer("/metadata/labels")
         .and_then(Value::as_object);
     let of_template = of_template.into_iter().flatten();
-    let of_operator = [
+    let of_template = of_template.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_string())));
+    let of_pool = [
         (labels::POOL, draft.snapshot.key().name.as_str()),
         (labels::REVISION, update.hash.as_str()),
-        (labels::STATE, labels::WARM),
     ];
+    let of_group: &[(&str, &str)] = match group {
+        Group::Unclaimed => &[(labels::STATE, labels::WARM)],
+        Group::Claimed => &[
+            (labels::STATE, labels::CLAIMED),
+            (labels::CLAIM, ""),
+            (labels::CLAIM_UID, ""),
+        ],
+    };
+    let of_operator = of_pool.into_iter().chain(of_group.iter().copied());
     of_template
-        .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_string())))
         .chain(of_operator.map(|(key, value)| (key.to_string(), value.to_string())))
         .collect()
 }

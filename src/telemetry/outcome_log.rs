@@ -10,6 +10,7 @@ use crate::cache::waiting_claims::queue_of;
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::disruption_budget::BudgetStep;
+use crate::model::disruption_mark::DisruptionMark;
 use crate::model::failure::{Class, Failure};
 use crate::model::queue_position::without_position;
 use crate::model::request::{ClaimWrite, Outcome, PodChange, PodWrite, Request, RevisionStep};
@@ -86,6 +87,9 @@ fn log_pod_write(metrics: &Metrics, write: &PodWrite, failure: Option<&Failure>)
             (PodChange::Delete, Class::Rejected) => {
                 tracing::error!(%pod, error, "the API server rejects the deletion");
             }
+            (PodChange::MarkDisruption(_), Class::Rejected) => {
+                tracing::error!(%pod, error, "the API server rejects what the pod says of its eviction");
+            }
             (PodChange::Drain | PodChange::Restore(_), Class::Rejected) => {
                 tracing::error!(%pod, error, "the API server rejects the change of the pod's state");
             }
@@ -106,6 +110,10 @@ fn log_pod_write(metrics: &Metrics, write: &PodWrite, failure: Option<&Failure>)
             metrics.drained(&pool, reason);
         }
         PodChange::Restore(_) => tracing::info!(%pool, %pod, reason, "sandbox warm again"),
+        PodChange::MarkDisruption(DisruptionMark { deadline, allowed }) => {
+            let deadline = deadline.map(display);
+            tracing::info!(%pool, %pod, deadline, allowed, "the sandbox says when it may be evicted");
+        }
     }
 }
 

@@ -212,6 +212,8 @@ const TOGETHER: &[Named] = named![
         budgets_are_written_once_and_not_for_each_claim,
         an_eviction_passes_within_the_budget_and_a_single_sandbox_is_kept,
         a_drain_is_refused_by_a_claim_that_blocks_and_passes_one_that_allows,
+        a_plain_drain_of_a_pool_of_one_waits_for_its_replacement,
+        a_notified_claim_keeps_its_sandbox_for_its_grace_and_then_lets_it_go,
         a_budget_of_a_user_takes_the_place_of_ours_and_evictions_go_by_it,
     },
     stories::edits::{

@@ -17,6 +17,7 @@ mod conflicts;
 mod deadlines;
 mod defaults;
 mod disruption_budgets;
+mod disruption_pending;
 mod drains;
 mod ends;
 mod events;

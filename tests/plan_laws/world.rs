@@ -162,6 +162,7 @@ impl World {
             terminating: false,
             evict: false,
             allows_disruption: false,
+            disruption_deadline: None,
             phase: PodPhase::Pending,
             node: None,
             scheduling: Scheduling::Unknown,

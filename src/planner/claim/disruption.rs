@@ -38,7 +38,9 @@ pub(crate) fn marks(
     }
     let marks = sandboxes.iter().filter(|sandbox| !sandbox.terminating);
     let marks = marks.map(|sandbox| (Arc::clone(sandbox), mark(snapshot, sandbox)));
-    marks.filter(|(sandbox, mark)| sandbox.disruption_mark() != *mark).collect()
+    marks
+        .filter(|(sandbox, mark)| sandbox.disruption_mark() != *mark)
+        .collect()
 }
 
 /// When the next grace ends.

@@ -1,9 +1,9 @@
 //! Checks the PodDisruptionBudgets that the operator keeps, as those see them who evict.
 
-use super::{bound, in_phase, sandbox};
+use super::{bound, in_phase, sandbox, says};
 use crate::accounts::account;
 use crate::api::{BUDGETS, NODES};
-use crate::check::event::{condition, text};
+use crate::check::event::{Kind, condition, text};
 use crate::cluster_state::wait_until_at_rest;
 use crate::objects::{pool, with};
 use crate::rbac::granted;
@@ -209,6 +209,7 @@ pub fn a_drain_is_refused_by_a_claim_that_blocks_and_passes_one_that_allows(
     };
     let names_the_budget = said.contains(&blocks) && said.contains("violate the pod's disruption budget");
     wait::ensure(names_the_budget, || said.clone())?;
+    disruption_of(scene, "blocks", "disruption is Block, so nothing evicts it")?;
     in_phase(scene, "allows", "Failed", 10)?;
     scene.expect_no_pod(&allows)?;
     let kept = scene.pod(&blocks)?;
@@ -224,6 +225,84 @@ pub fn a_drain_is_refused_by_a_claim_that_blocks_and_passes_one_that_allows(
     wait_until_at_rest(scene, 30)?;
     api.delete(NODES, "", "drained")?;
     Ok(api.delete(NODES, "", "spare")?)
+}
+
+pub fn a_plain_drain_of_a_pool_of_one_waits_for_its_replacement(scene: &Scene) -> Result<(), String> {
+    let api = &scene.lab.api;
+    let nodes = ["drained-at-once", "spare-for-drained"];
+    api.create(NODES, "", &node(scene, nodes[0]))?;
+    scene.create_pool(&pool("python", 1, &only_there(scene)))?;
+    wait_until_at_rest(scene, 30)?;
+    allows(scene, UNCLAIMED, 1, 0)?;
+    api.create(NODES, "", &node(scene, nodes[1]))?;
+    let from = Timestamp::now();
+    drain(scene, nodes[0], 60)?;
+    wait_until_at_rest(scene, 30)?;
+    let statuses = scene.history_up_to_now()?;
+    let statuses = statuses.iter().filter(|e| e.kind == Kind::Pool && e.at > from);
+    let least = statuses
+        .filter_map(|e| e.object["status"]["available"].as_i64())
+        .min();
+    wait::ensure(least.is_none_or(|least| least >= 1), || {
+        format!("{least:?} was available")
+    })?;
+    scene.patch_pool("python", &json!({"spec": {"replicas": 0}}))?;
+    wait_until_at_rest(scene, 30)?;
+    nodes.iter().try_for_each(|node| Ok(api.delete(NODES, "", node)?))
+}
+
+/// Waits until the claim says why the node of its sandbox has to go, and returns the message.
+fn disruption_of(scene: &Scene, claim: &str, part: &str) -> Result<String, String> {
+    wait::until(&format!("claim {claim} said {part:?}"), 30, || {
+        let message = says(scene, claim, "DisruptionPending", "NodeCordoned")?;
+        wait::ensure(message.contains(part), || message.clone())?;
+        Ok(message)
+    })
+}
+
+pub fn a_notified_claim_keeps_its_sandbox_for_its_grace_and_then_lets_it_go(
+    scene: &Scene,
+) -> Result<(), String> {
+    let api = &scene.lab.api;
+    api.create(NODES, "", &node(scene, "notified"))?;
+    scene.create_pool(&pool("python", 1, &only_there(scene)))?;
+    wait_until_at_rest(scene, 30)?;
+    let notify = json!({"disruption": "Notify", "disruptionGracePeriodSeconds": 8});
+    scene.create_claim("run", "python", &notify)?;
+    let pod = sandbox(&bound(scene, "run")?).0;
+    api.create(NODES, "", &node(scene, "spare-for-notified"))?;
+    let mark = |pod: &Value| pod["metadata"]["annotations"]["warmpool.dev/disruption-deadline"].clone();
+    // A cordon that is taken back takes the notice back.
+    scene.kubectl(&["cordon", "notified"], None)?;
+    disruption_of(scene, "run", "it may be evicted from")?;
+    wait::ensure(mark(&scene.pod(&pod)?).is_string(), || "no annotation".into())?;
+    is_refused(scene, &pod)?;
+    scene.kubectl(&["uncordon", "notified"], None)?;
+    wait::until("the notice was taken back", 30, || {
+        let claim = scene.claim("run")?;
+        let is_said = condition(&claim, "DisruptionPending").is_some();
+        let mark = mark(&scene.pod(&pod)?);
+        wait::ensure(!is_said && mark.is_null(), || {
+            format!("{} {mark}", claim["status"])
+        })
+    })?;
+    let from = Timestamp::now();
+    scene.kubectl(&["cordon", "notified"], None)?;
+    disruption_of(scene, "run", "it may be evicted from")?;
+    is_refused(scene, &pod)?;
+    drain(scene, "notified", 60)?;
+    let seconds = Timestamp::now().duration_since(from).as_secs();
+    wait::ensure(seconds >= 7, || {
+        format!("the drain took {seconds} s of a grace of 8")
+    })?;
+    in_phase(scene, "run", "Failed", 30)?;
+    let marks = scene.writes(|write| write.resource == "pods" && write.verb == "patch" && write.at > from)?;
+    wait::ensure(marks.len() == 2, || format!("two writes tell of it: {marks:?}"))?;
+    scene.delete_claim("run")?;
+    scene.patch_pool("python", &json!({"spec": {"replicas": 0}}))?;
+    wait_until_at_rest(scene, 30)?;
+    api.delete(NODES, "", "notified")?;
+    Ok(api.delete(NODES, "", "spare-for-notified")?)
 }
 
 pub fn a_budget_of_a_user_takes_the_place_of_ours_and_evictions_go_by_it(

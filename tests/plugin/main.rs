@@ -12,6 +12,7 @@
 
 mod claim;
 mod command_line;
+mod drain;
 mod history;
 mod objects;
 mod pause_resume_restart;

@@ -88,7 +88,12 @@ impl Cluster {
 
     /// Reads every object of the namespace that the planner uses.
     pub(super) async fn read(&self) -> Result<Index, ClusterError> {
-        let index = live_cluster::read(&self.client, Some(&self.namespace)).await;
+        self.read_in(Some(&self.namespace)).await
+    }
+
+    /// Reads every object of `namespace`, or of all namespaces for `None`, that the planner uses.
+    pub(super) async fn read_in(&self, namespace: Option<&str>) -> Result<Index, ClusterError> {
+        let index = live_cluster::read(&self.client, namespace).await;
         index.map_err(|e| self.classify(e))
     }
 

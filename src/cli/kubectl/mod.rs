@@ -3,6 +3,7 @@
 pub mod claim;
 mod cluster;
 mod connection;
+pub mod drain;
 mod pool;
 mod pool_client;
 pub mod pool_name;
@@ -25,6 +26,7 @@ const NAME: &str = "kubectl-warmpool";
 Examples:
   kubectl warmpool claim python -it --rm --exec -- sh      a shell in a warm sandbox
   kubectl warmpool why run-42                              why does the claim wait?
+  kubectl warmpool drain node-1 --dry-run                  what would a drain of the node do?
   kubectl warmpool rollout status python                   follow a rollout until it completes
   kubectl warmpool rollout history python                  list the revisions of the template
   kubectl warmpool rollout undo python --to-revision=2     roll back to revision 2
@@ -42,6 +44,8 @@ enum Verb {
     Claim(claim::Arguments),
     /// Explain the state of a claim, a pool or a sandbox, and what the operator would do next
     Why(why::Arguments),
+    /// Show what a drain of a node would do to its sandboxes
+    Drain(drain::Arguments),
     /// Follow, list, undo, pause, resume or restart the rollouts of a pool
     Rollout(rollout::Arguments),
 }
@@ -60,6 +64,7 @@ pub fn main() -> ExitCode {
         Verb::Rollout(arguments) => rollout::run(connection, arguments)
             .map(|()| ExitCode::SUCCESS)
             .map_err(|e| e.to_string()),
+        Verb::Drain(arguments) => drain::run(connection, arguments).map_err(|e| e.to_string()),
         Verb::Why(arguments) => why::run(connection, arguments)
             .map(|()| ExitCode::SUCCESS)
             .map_err(|e| e.to_string()),

@@ -10,7 +10,7 @@ use crate::model::sandbox::{Owner, Sandbox};
 use crate::model::stored::{self, StoredNode};
 use jiff::Timestamp;
 use smol_str::SmolStr;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// The nodes, and what runs on them.
@@ -18,6 +18,8 @@ use std::sync::Arc;
 pub(crate) struct Nodes {
     access: NodeAccess,
     known: HashMap<SmolStr, Arc<Node>>,
+    /// Deleted nodes that still have pods.
+    deleted: HashSet<SmolStr>,
     /// Pods by node and pool.
     pods: HashMap<SmolStr, BTreeMap<Key, usize>>,
 }
@@ -45,6 +47,17 @@ impl Nodes {
             }
             true
         });
+        if !self.pods.contains_key(node) {
+            self.deleted.remove(node);
+        }
+    }
+
+    /// A node does not exist any more.
+    fn remove(&mut self, name: &SmolStr) {
+        self.known.remove(name);
+        if self.pods.contains_key(name) {
+            self.deleted.insert(name.clone());
+        }
     }
 }
 
@@ -58,43 +71,55 @@ impl Index {
             return Vec::new();
         }
         self.nodes.known.insert(name.clone(), Arc::new(node));
+        self.nodes.deleted.remove(&name);
         self.affected_by(&name)
     }
 
     /// A node is gone.
     pub fn delete_node(&mut self, stored: &StoredNode) -> Vec<ReconcileRequest> {
         let name = stored::key(&stored.metadata).name;
-        self.nodes.known.remove(&name);
+        self.nodes.remove(&name);
         self.affected_by(&name)
     }
 
     /// After a list: nodes missing from it are gone.
     pub fn retain_nodes(&mut self, listed: &HashSet<Key>) {
         let listed: HashSet<_> = listed.iter().map(|key| &key.name).collect();
-        self.nodes.known.retain(|name, _| listed.contains(name));
+        let known = self.nodes.known.keys();
+        let gone: Vec<_> = known.filter(|name| !listed.contains(name)).cloned().collect();
+        gone.iter().for_each(|name| self.nodes.remove(name));
         self.nodes.access = NodeAccess::Listed;
+    }
+
+    /// Only some nodes were listed.
+    pub(crate) fn nodes_are_partial(&mut self) {
+        self.nodes.access = NodeAccess::Partial;
     }
 
     /// The operator may not read nodes, or not any more: what it knew of them says nothing. Returns whether that is new.
     pub fn deny_nodes(&mut self) -> bool {
         self.nodes.known.clear();
+        self.nodes.deleted.clear();
         let before = std::mem::replace(&mut self.nodes.access, NodeAccess::Denied);
         before != NodeAccess::Denied
     }
 
     /// What is known of the nodes of these sandboxes.
     pub(crate) fn nodes_of<'a>(&self, sandboxes: impl Iterator<Item = &'a Arc<Sandbox>>) -> KnownNodes {
-        let mut nodes = BTreeMap::new();
+        let (mut nodes, mut deleted) = (BTreeMap::new(), BTreeSet::new());
         for name in sandboxes.filter_map(|sandbox| sandbox.node.as_deref()) {
             if !nodes.contains_key(name)
                 && let Some(node) = self.nodes.known.get(name)
             {
                 nodes.insert(node.name.clone(), Arc::clone(node));
+            } else if let Some(name) = self.nodes.deleted.get(name) {
+                deleted.insert(name.clone());
             }
         }
         KnownNodes {
             access: self.nodes.access,
             nodes,
+            deleted,
         }
     }
 

@@ -7,6 +7,7 @@ use crate::model::pool_error::PoolError;
 use crate::model::stored::{
     StoredClaim, StoredNode, StoredPod, StoredPodTemplate, StoredPool, StoredRevision,
 };
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -64,17 +65,18 @@ impl Documents {
         Ok(documents)
     }
 
-    /// The index of a cluster that has exactly these objects.
-    pub fn into_index(self) -> Index {
+    /// The index of a cluster that has exactly these objects at `now`. Without any nodes, the stream says nothing of them, and those
+    /// that it lacks may exist all the same.
+    pub fn into_index(self, now: Timestamp) -> Index {
         let mut index = Index::default();
         take_over_list(&mut index, self.revisions);
         take_over_list(&mut index, self.pods);
         take_over_list(&mut index, self.templates);
         take_over_list(&mut index, self.pools);
         take_over_list(&mut index, self.claims);
-        // Without any, the stream says nothing of nodes.
-        if !self.nodes.is_empty() {
-            take_over_list(&mut index, self.nodes);
+        for node in &self.nodes {
+            index.apply_node(node, now);
+            index.nodes_are_partial();
         }
         index
     }

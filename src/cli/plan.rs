@@ -126,7 +126,7 @@ struct ActionReport {
 pub fn run(arguments: &Arguments) -> Result<(), PlanError> {
     let now = arguments.now.unwrap_or_else(Timestamp::now);
     let index = match &arguments.file {
-        Some(path) => from_file(path)?,
+        Some(path) => from_file(path, now)?,
         None => block_on(from_cluster()).map_err(|e| PlanError::Cluster(e.into()))??,
     };
     let pools = index
@@ -145,7 +145,7 @@ pub fn run(arguments: &Arguments) -> Result<(), PlanError> {
         .map_err(|e| PlanError::Print(e.into()))
 }
 
-fn from_file(path: &PathBuf) -> Result<Index, PlanError> {
+fn from_file(path: &PathBuf, now: Timestamp) -> Result<Index, PlanError> {
     let read_error = |source| PlanError::Read {
         path: path.clone(),
         source,
@@ -162,7 +162,7 @@ fn from_file(path: &PathBuf) -> Result<Index, PlanError> {
             "warning: {ignored} is ignored; a plan uses only Pools, SandboxClaims, Pods, Nodes, PodTemplates and ControllerRevisions"
         );
     }
-    let index = documents.into_index();
+    let index = documents.into_index(now);
     Documents::check(&index)?;
     Ok(index)
 }

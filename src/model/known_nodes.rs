@@ -5,7 +5,7 @@ use crate::model::node::Node;
 use crate::model::sandbox::Sandbox;
 use jiff::{SignedDuration, Timestamp};
 use smol_str::SmolStr;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// How long after its scheduling a pod may be known before its node is. A watch that is silent for longer is given
@@ -20,8 +20,17 @@ pub enum NodeAccess {
     Unlisted,
     /// The operator may not read them: nothing is decided on them, and pools say so.
     Denied,
+    /// Some nodes are known, as out of a file. That another one is missing says nothing.
+    Partial,
     /// Every node of the cluster is known.
     Listed,
+}
+
+impl NodeAccess {
+    /// Whether something is decided on nodes.
+    pub fn is_open(self) -> bool {
+        matches!(self, Self::Partial | Self::Listed)
+    }
 }
 
 /// The nodes of some sandboxes.
@@ -31,6 +40,8 @@ pub struct KnownNodes {
     pub access: NodeAccess,
     /// The nodes by name.
     pub nodes: BTreeMap<SmolStr, Arc<Node>>,
+    /// Names of those that a watch has shown being deleted.
+    pub deleted: BTreeSet<SmolStr>,
 }
 
 impl KnownNodes {
@@ -45,7 +56,7 @@ impl KnownNodes {
         if sandbox.evict {
             return Some(leaving(LeavingReason::EvictRequested, now));
         }
-        if self.access != NodeAccess::Listed {
+        if !self.access.is_open() {
             return None;
         }
         if let Some(since) = sandbox.disruption_target {
@@ -60,11 +71,15 @@ impl KnownNodes {
         }
     }
 
-    /// When the node of a sandbox counts as gone, because no watch has shown it; `None` for a node that exists.
+    /// When the node of a sandbox counts as gone: at once where a watch has shown that, else because none has shown the node.
+    /// `None` for a node that exists.
     pub fn gone_at(&self, sandbox: &Sandbox) -> Option<Timestamp> {
-        let missing =
-            self.access == NodeAccess::Listed && sandbox.node.is_some() && self.of(sandbox).is_none();
+        let node = sandbox.node.as_deref()?;
+        let missing = self.access == NodeAccess::Listed && self.of(sandbox).is_none();
         let scheduled = sandbox.scheduling.since().unwrap_or(sandbox.created);
+        if self.deleted.contains(node) {
+            return Some(scheduled);
+        }
         missing.then(|| scheduled.checked_add(NODE_LAG).unwrap_or(Timestamp::MAX))
     }
 }

@@ -46,15 +46,15 @@ fn leaving(draft: &Draft) -> Option<String> {
         .iter()
         .map(|(reason, count)| format!("{count} {}", reason.as_str()));
     let counts: Vec<_> = counts.collect();
-    let deadline = leave_nodes::first_deadline(draft)?;
-    let until = match draft.snapshot.pool.spec.drain_policy {
-        DrainPolicy::Wait => format!(" and wait for their replacements until {deadline}"),
-        DrainPolicy::Break => String::new(),
+    let until = match (
+        draft.snapshot.pool.spec.drain_policy,
+        leave_nodes::first_deadline(draft),
+    ) {
+        (DrainPolicy::Wait, Some(deadline)) => format!(" and wait for their replacements until {deadline}"),
+        (DrainPolicy::Wait, None) => " and wait for their replacements".to_string(),
+        (DrainPolicy::Break, _) => String::new(),
     };
-    Some(format!(
-        "sandboxes leave their nodes ({}){until}",
-        counts.join(", ")
-    ))
+    (!reasons.is_empty()).then(|| format!("sandboxes leave their nodes ({}){until}", counts.join(", ")))
 }
 
 /// Sandboxes that have no node yet for this reason.

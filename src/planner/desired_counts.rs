@@ -5,6 +5,7 @@ use crate::model::resolved_pool_spec::RolloutBudget;
 use crate::planner::draft::Draft;
 use crate::planner::leave_nodes;
 use crate::planner::paused_split::{self, Staying};
+use crate::planner::unclaimed_sandbox::UnclaimedSandbox;
 
 /// Numbers of unclaimed sandboxes as the draft stands. A phase counts again after it has removed or restored some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +70,10 @@ impl Counts {
         let old = present - updated;
         let warming = unclaimed().filter(|u| !u.available && !u.leaves_node()).count() + creating;
         let updated_warming = unclaimed().filter(|u| u.updated && !u.available).count() + creating_updated;
-        let old_leaving = unclaimed().filter(|u| !u.updated && !u.stays()).count();
+        // Where a drain has no capacity for a replacement, a sandbox that leaves its node stays for now, so it may be rolled.
+        let may_surge = total_capacity_left > spec.replicas;
+        let leaves = |u: &&UnclaimedSandbox| u.evict_requested() || (may_surge && u.leaves_node());
+        let old_leaving = unclaimed().filter(|u| !u.updated).filter(leaves).count();
 
         let desired_for =
             |demand: usize| (spec.replicas + demand).max(spec.min_total.saturating_sub(draft.claimed));

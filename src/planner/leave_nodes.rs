@@ -24,7 +24,11 @@ pub(crate) fn mark(draft: &mut Draft) {
         unclaimed.leaving = snapshot.nodes.leaving(sandbox, snapshot.now);
         moments.extend(snapshot.nodes.gone_at(sandbox));
         if unclaimed.leaves_node() {
-            moments.extend(unclaimed.leaving.map(|leaving| deadline(draft.snapshot, leaving)));
+            moments.extend(
+                unclaimed
+                    .leaving
+                    .and_then(|leaving| deadline(draft.snapshot, leaving)),
+            );
         }
     }
     for moment in moments {
@@ -35,20 +39,18 @@ pub(crate) fn mark(draft: &mut Draft) {
     }
 }
 
-/// When a leaving sandbox goes, replaced or not.
-fn deadline(snapshot: &PoolSnapshot, leaving: Leaving) -> Timestamp {
-    let spec = &snapshot.pool.spec;
-    leaving
-        .since
-        .checked_add(spec.drain_deadline)
-        .unwrap_or(Timestamp::MAX)
+/// When a leaving sandbox goes, replaced or not. Never from a node that is not ready: nothing runs there that a deletion could end,
+/// and all nodes look so while the control plane cannot reach them.
+fn deadline(snapshot: &PoolSnapshot, leaving: Leaving) -> Option<Timestamp> {
+    let after = |since: Timestamp| since.checked_add(snapshot.pool.spec.drain_deadline).ok();
+    after(leaving.since).filter(|_| leaving.reason != LeavingReason::NodeNotReady)
 }
 
-/// When the first of the sandboxes that leave their nodes goes unreplaced; `None` if none leaves.
+/// When the first of the sandboxes that leave their nodes goes unreplaced; `None` if none does.
 pub(crate) fn first_deadline(draft: &Draft) -> Option<Timestamp> {
     let leaving = draft.unclaimed.iter().filter(|unclaimed| unclaimed.leaves_node());
-    let deadlines = leaving.filter_map(|unclaimed| unclaimed.leaving);
-    deadlines.map(|leaving| deadline(draft.snapshot, leaving)).min()
+    let deadlines = leaving.filter_map(|unclaimed| deadline(draft.snapshot, unclaimed.leaving?));
+    deadlines.min()
 }
 
 /// Sandboxes wanted above `replicas`, so that replacements are available before sandboxes leave their nodes: one for each, and
@@ -64,14 +66,12 @@ pub(crate) fn remove(draft: &mut Draft) {
     let snapshot = draft.snapshot;
     let breaks = |unclaimed: &UnclaimedSandbox| {
         let leaving = unclaimed.leaving.filter(|_| unclaimed.leaves_node())?;
-        if leaving.reason == LeavingReason::NodeGone {
-            Some(leaving.reason.as_str())
-        } else if snapshot.pool.spec.drain_policy == DrainPolicy::Break {
-            Some(POLICY_BREAK)
-        } else if deadline(snapshot, leaving) <= snapshot.now {
-            Some(DEADLINE_EXCEEDED)
-        } else {
-            None
+        let is_late = deadline(snapshot, leaving).is_some_and(|deadline| deadline <= snapshot.now);
+        match leaving.reason {
+            LeavingReason::NodeGone => Some(leaving.reason.as_str()),
+            LeavingReason::NodeNotReady => None,
+            _ if snapshot.pool.spec.drain_policy == DrainPolicy::Break => Some(POLICY_BREAK),
+            _ => is_late.then_some(DEADLINE_EXCEEDED),
         }
     };
     draft.remove_for(PlanPhase::Eviction, usize::MAX, Limit::Forced, breaks);

@@ -36,7 +36,11 @@ pub(crate) fn run(draft: &mut Draft) {
         }
     }
     let mut limit = BindLimit::of(&draft.snapshot.claims);
-    let mut claimable = Claimable::of(draft);
+    let mut claimable = if queue.is_empty() {
+        Claimable::default()
+    } else {
+        Claimable::of(draft)
+    };
     let mut bound = Vec::new();
     for waiting in queue {
         if fail_claims::fail_overdue(draft, waiting) {

@@ -68,7 +68,6 @@ suite! {
     a_missing_pod_template_and_a_crash
     a_cordoned_node_and_a_crash
     a_cordon_that_is_taken_back
-    a_cordoned_node_and_a_claim
 }
 
 suite! {
@@ -91,6 +90,7 @@ suite! {
     a_lost_answer_and_a_rejected_binding
     a_claim_that_loses_its_sandbox_and_two_operators
     a_lost_sandbox_that_two_operators_learn_of_late
+    a_cordoned_node_and_a_claim
 }
 
 #[test]

@@ -8,6 +8,7 @@
     clippy::panic
 )]
 
+mod drains;
 mod ending_claims;
 
 use serde_json::Value;

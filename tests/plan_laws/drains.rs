@@ -346,6 +346,18 @@ fn the_replacement_of_an_old_sandbox_respects_the_partition() {
 }
 
 #[test]
+fn a_drain_without_capacity_does_not_hold_a_rollout_with_a_partition() {
+    let fields =
+        json!({"capacity": {"maxTotal": 6}, "updateStrategy": {"partition": 2, "maxUnavailable": 1}});
+    let mut world = on_two_nodes(6, fields);
+    world.set_image("image:2");
+    world.cordon("node-1");
+    world.converge_where(|_| true);
+    let update = world.update();
+    assert_eq!(world.unclaimed().filter(|s| s.revision != update).count(), 2);
+}
+
+#[test]
 fn sandboxes_of_a_node_that_is_not_ready_are_replaced_although_they_are_not_available() {
     let mut world = on_two_nodes(4, json!({"updateStrategy": {"maxUnavailable": 1}}));
     world.node(
@@ -368,6 +380,22 @@ fn sandboxes_of_a_node_that_is_not_ready_are_replaced_although_they_are_not_avai
 }
 
 #[test]
+fn sandboxes_of_a_node_that_is_not_ready_wait_for_replacements_whatever_the_policy_and_the_deadline() {
+    for policy in ["Wait", "Break"] {
+        let fields = json!({"disruption": {"drainPolicy": policy}, "capacity": {"maxTotal": 1}});
+        let mut world = on_two_nodes(1, fields);
+        let node = only(&mut world).node.clone().unwrap();
+        only(&mut world).ready_since = None;
+        world.node(
+            &node,
+            json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}),
+        );
+        later(&mut world, 100_000);
+        assert!(world.plan().actions.is_empty(), "{policy}");
+    }
+}
+
+#[test]
 fn a_sandbox_whose_node_is_gone_goes_at_once_and_to_no_claim() {
     let mut world = on_two_nodes(1, json!({}));
     let node = only(&mut world).node.clone().unwrap();
@@ -385,6 +413,15 @@ fn a_sandbox_whose_node_is_gone_goes_at_once_and_to_no_claim() {
     let left = evictions(&world);
     assert!(left.len() == 1 && left[0].ends_with("NodeGone"), "{left:?}");
     assert!(lines(&world.plan(), PlanPhase::Scheduling).is_empty());
+    let mut world = on_two_nodes(1, json!({}));
+    let node = only(&mut world).node.clone().unwrap();
+    world.nodes.nodes.remove(node.as_str());
+    world.nodes.deleted.insert(node.into());
+    assert_eq!(
+        evictions(&world).len(),
+        1,
+        "a watch has shown that the node is gone"
+    );
 }
 
 #[test]

@@ -84,8 +84,12 @@ impl Drains {
             .max_total
             .map_or(i64::MAX, |max| max - scene.world.claimed(&pool.name));
         // A rollout under way takes its share of the same budget.
-        let rolls = pool.update_revision != pool.current_revision;
-        let wanted = if rolls { pool.floor(0) } else { pool.replicas }.min(room);
+        let wanted = if pool.may_roll {
+            pool.floor(0)
+        } else {
+            pool.replicas
+        }
+        .min(room);
         let left = scene.world.available(pool, scene.now) - 1;
         if left + lately < wanted {
             let sentence = format!(

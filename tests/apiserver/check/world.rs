@@ -181,6 +181,8 @@ pub struct Pool {
     /// What its status said last of the revision of its template, and of the one that was complete last.
     pub update_revision: String,
     pub current_revision: String,
+    /// A rollout is under way, or its status does not say yet whether one is.
+    pub may_roll: bool,
     pub replicas: i64,
     /// How many may be unavailable in a rollout; with strategy Recreate all.
     pub max_unavailable: i64,
@@ -229,6 +231,11 @@ impl Pool {
             labels: strings(&event.object["metadata"]["labels"]),
             current_revision: text(&event.object, "/status/currentRevision").into(),
             update_revision: text(&event.object, "/status/updateRevision").into(),
+            may_roll: {
+                let status = &event.object["status"];
+                let is_known = status["observedGeneration"] == event.object["metadata"]["generation"];
+                !is_known || status["updateRevision"] != status["currentRevision"]
+            },
             replicas,
             max_unavailable: if all_at_once { replicas } else { max_unavailable },
             max_surge: max_surge.max(i64::from(both_zero)),

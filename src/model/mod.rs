@@ -3,6 +3,8 @@
 pub mod availability;
 pub mod claim;
 mod claim_deadlines;
+pub mod disruption_budget;
+pub mod disruption_mark;
 pub mod failure;
 pub mod int_or_percent;
 mod key;
@@ -20,6 +22,7 @@ pub mod resolved_pool_spec;
 pub mod retry;
 pub mod revision;
 pub mod sandbox;
+mod sandbox_labels;
 pub mod sandbox_state;
 pub mod scheduling;
 pub mod stored;

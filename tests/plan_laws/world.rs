@@ -6,6 +6,7 @@ use smol_str::SmolStr;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use warmpool::api::{PoolStatus, labels};
+use warmpool::cache::disruption_budgets::BudgetSnapshot;
 use warmpool::cache::recent_claims::LATELY;
 use warmpool::cache::snapshot::{
     Creation, PoolSnapshot, RevisionProgress, SandboxEntry, Waiting, WarmUpFailures,
@@ -43,6 +44,8 @@ pub struct World {
     /// When this operator wrote the status last.
     pub status_written_at: Option<Timestamp>,
     pub recent_claims: Vec<Timestamp>,
+    /// The PodDisruptionBudgets, as far as the operator knows.
+    pub budgets: BudgetSnapshot,
     /// The PodTemplate that the pool names, or why it cannot be used. `None` means an inline template.
     pub pod_template: Option<Result<Arc<Template>, PoolError>>,
     pub counter: u64,
@@ -70,6 +73,7 @@ impl World {
             failures: BTreeMap::new(),
             status_written_at: None,
             recent_claims: Vec::new(),
+            budgets: BudgetSnapshot::default(),
             pod_template: None,
             counter: 0,
         }
@@ -157,6 +161,8 @@ impl World {
             created: self.now,
             terminating: false,
             evict: false,
+            allows_disruption: false,
+            disruption_deadline: None,
             phase: PodPhase::Pending,
             node: None,
             scheduling: Scheduling::Unknown,
@@ -218,6 +224,7 @@ impl World {
             pool: Arc::new(pool),
             creation: self.creation.clone(),
             creation_proven: false,
+            disruption_budgets: self.budgets.clone(),
             revision_request: RevisionProgress::default(),
             failures: self.failures.clone(),
             recent_claims: self

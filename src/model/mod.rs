@@ -1,8 +1,10 @@
 //! What the operator thinks in: pools, claims, sandboxes and revisions, parsed once into plain data.
 
+pub mod autoscaling;
 pub mod availability;
 pub mod claim;
 mod claim_deadlines;
+pub mod demand;
 pub mod failure;
 pub mod int_or_percent;
 mod key;
@@ -18,6 +20,7 @@ pub mod retry;
 pub mod revision;
 pub mod sandbox;
 pub mod sandbox_state;
+pub mod schedule;
 pub mod stored;
 mod warm_up_deadline;
 

@@ -3,6 +3,7 @@
 //! It knows no client, clock, randomness or log.
 
 mod actions;
+pub mod autoscale;
 mod bind_limit;
 mod choose_sandbox;
 pub mod claim;

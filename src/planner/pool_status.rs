@@ -3,14 +3,16 @@
 use crate::api::conditions::{self, Statement, Truth, available, exhausted, replica_failure};
 use crate::api::{PoolStatus, labels};
 use crate::cache::snapshot::Creation;
+use crate::model::demand::Demand;
 use crate::model::pool_error::PoolError;
+use crate::planner::autoscale;
 use crate::planner::desired_counts::Counts;
 use crate::planner::draft::Draft;
 use crate::planner::observed_counts::{ObservedCounts, number};
 use crate::planner::rollout_progress::Progress;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-pub(crate) fn run(draft: &mut Draft) -> PoolStatus {
+pub(crate) fn run(draft: &mut Draft, demand: Option<&Demand>) -> PoolStatus {
     let pool = &draft.snapshot.pool;
     let update = &draft.revisions.update.hash;
     let observed = ObservedCounts::of(draft.snapshot, update);
@@ -51,6 +53,10 @@ pub(crate) fn run(draft: &mut Draft) -> PoolStatus {
             message: format!("claims wait, and capacity.maxTotal {max} forbids more sandboxes"),
         });
     }
+    statements.extend(autoscale::status::statement(
+        draft.snapshot,
+        counts.total_capacity_left,
+    ));
     let set = |s| {
         conditions::set(
             &pool.status.conditions,
@@ -59,8 +65,13 @@ pub(crate) fn run(draft: &mut Draft) -> PoolStatus {
             draft.snapshot.now,
         )
     };
-    PoolStatus {
+    let desired_replicas = match pool.error {
+        Some(PoolError::Spec(_)) => pool.status.desired_replicas,
+        _ => number(pool.spec.replicas),
+    };
+    let status = PoolStatus {
         observed_generation: pool.generation,
+        desired_replicas,
         replicas: number(observed.replicas),
         ready: number(observed.ready),
         available: number(observed.available),
@@ -76,6 +87,7 @@ pub(crate) fn run(draft: &mut Draft) -> PoolStatus {
         rollout_start_time: draft.rollout_start.map(Time),
         last_progress_time: progress.last.map(Time),
         collision_count: Some(draft.revisions.collision_count).filter(|c| *c > 0),
+        autoscaling: None,
         selector: format!(
             "{}={},{}={}",
             labels::POOL,
@@ -84,7 +96,9 @@ pub(crate) fn run(draft: &mut Draft) -> PoolStatus {
             labels::WARM
         ),
         conditions: statements.into_iter().map(set).collect(),
-    }
+    };
+    let learned = autoscale::status::of(draft.snapshot, demand);
+    autoscale::status::with(status, &pool.status, learned)
 }
 
 /// Why the API server rejects what the pool wants, in its words. Once nothing is wanted any more, the condition goes when the

@@ -15,6 +15,7 @@ mod command_line;
 mod history;
 mod objects;
 mod pause_resume_restart;
+mod size;
 mod status;
 mod undo;
 mod why;

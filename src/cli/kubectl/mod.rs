@@ -8,6 +8,7 @@ mod pool_client;
 pub mod pool_name;
 mod print;
 pub mod rollout;
+pub mod size;
 pub mod why;
 
 use clap::{Parser, Subcommand};
@@ -25,6 +26,7 @@ const NAME: &str = "kubectl-warmpool";
 Examples:
   kubectl warmpool claim python -it --rm --exec -- sh      a shell in a warm sandbox
   kubectl warmpool why run-42                              why does the claim wait?
+  kubectl warmpool size python                             which size would its claims need?
   kubectl warmpool rollout status python                   follow a rollout until it completes
   kubectl warmpool rollout history python                  list the revisions of the template
   kubectl warmpool rollout undo python --to-revision=2     roll back to revision 2
@@ -42,6 +44,8 @@ enum Verb {
     Claim(claim::Arguments),
     /// Explain the state of a claim, a pool or a sandbox, and what the operator would do next
     Why(why::Arguments),
+    /// Print the size that the claims of a pool, or arrival times in a file, need for a hit rate
+    Size(size::Arguments),
     /// Follow, list, undo, pause, resume or restart the rollouts of a pool
     Rollout(rollout::Arguments),
 }
@@ -58,6 +62,9 @@ pub fn main() -> ExitCode {
     let outcome = match &cli.verb {
         Verb::Claim(arguments) => claim::run(connection, arguments).map_err(|e| e.to_string()),
         Verb::Rollout(arguments) => rollout::run(connection, arguments)
+            .map(|()| ExitCode::SUCCESS)
+            .map_err(|e| e.to_string()),
+        Verb::Size(arguments) => size::run(connection, arguments)
             .map(|()| ExitCode::SUCCESS)
             .map_err(|e| e.to_string()),
         Verb::Why(arguments) => why::run(connection, arguments)

@@ -33,8 +33,8 @@ pub fn plot(title: &str, lines: &[Line]) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"12\">\n\
          <title>{title}</title>\n<rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>\n"
     );
-    for step in 0..=4 {
-        let size = top / 4.0 * f64::from(step);
+    for step in 0..=5 {
+        let size = top / 5.0 * f64::from(step);
         let (at, right) = (y(size), WIDTH - 10.0);
         _ = writeln!(
             svg,

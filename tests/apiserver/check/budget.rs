@@ -39,7 +39,7 @@ impl Budget {
         for (name, pool) in &world.pools {
             let counts = self.0.entry(name.clone()).or_default();
             counts.floor.push(now, pool.floor(world.claimed(name)));
-            counts.wanted.push(now, pool.replicas + pool.max_surge);
+            counts.wanted.push(now, pool.most + pool.max_surge);
             counts.waiting.push(now, world.waiting(pool));
             counts.max_total.push(now, pool.max_total.unwrap_or(i64::MAX));
         }

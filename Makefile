@@ -129,6 +129,7 @@ test: lint unit e2e ## Run everything that a change has to pass: lint, unit and 
 unit: ## Run unit and property tests; they need no cluster
 	@e2e/need.sh cargo cc python3
 	cargo test --locked
+	cargo test --locked --profile explore --test autoscaling
 	$(EXPLORE)
 
 EXPLORE := cargo test --locked --profile explore --test explore

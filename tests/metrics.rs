@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use warmpool::api::SandboxClaimStatus;
 use warmpool::cache::reconcile_request::ReconcileRequest;
 use warmpool::cache::synced_cache::SharedCache;
+use warmpool::controllers::pool::decide;
 use warmpool::model::Key;
 use warmpool::model::claim::Claim;
 use warmpool::model::stored::{StoredClaim, StoredPod};
@@ -141,6 +142,40 @@ fn sandboxes_are_counted_by_state_and_revision() {
     }
     let replicas = format!("warmpool_pool_spec_replicas{{{POOL}}}");
     assert_eq!(operator.value(&replicas), Some(3.0));
+}
+
+#[test]
+fn a_pool_with_autoscaling_shows_its_size_and_what_it_has_learned() {
+    let operator = Operator::default();
+    let mut autoscaled = pool("python", &json!({"desiredReplicas": 4}));
+    autoscaled["spec"]["autoscaling"] = json!({"maxReplicas": 9});
+    operator
+        .shared
+        .lock()
+        .apply_pool(&serde_json::from_value(autoscaled).unwrap());
+    operator.apply_pool("plain", &json!({"desiredReplicas": 3}));
+    operator.apply_claim("run", "python", SignedDuration::from_secs(1));
+    for name in ["python", "plain"] {
+        let key = Key::new("default", name);
+        decide(
+            &mut operator.shared.lock(),
+            &key,
+            Timestamp::now(),
+            1,
+            &operator.metrics,
+        );
+    }
+    let value = |metric: &str, pool: &str| {
+        operator.value(&format!(
+            r#"warmpool_{metric}{{namespace="default",pool="{pool}"}}"#
+        ))
+    };
+    assert_eq!(value("pool_desired_replicas", "python"), Some(4.0));
+    assert_eq!(value("pool_desired_replicas", "plain"), Some(3.0));
+    assert_eq!(value("pool_hit_ratios", "python"), Some(0.0));
+    assert_eq!(value("pool_warm_up_seconds", "python"), Some(5.0));
+    assert!(value("pool_arrival_rate", "python").unwrap() > 0.0);
+    assert_eq!(value("pool_arrival_rate", "plain"), None);
 }
 
 #[test]

@@ -13,6 +13,8 @@ pub const PROGRESSING: &str = "Progressing";
 pub const REPLICA_FAILURE: &str = "ReplicaFailure";
 /// Pool: claims wait and `capacity.maxTotal` forbids more sandboxes.
 pub const EXHAUSTED: &str = "Exhausted";
+/// Pool: the pool does not have the size that its claims call for, because of a limit. As of a HorizontalPodAutoscaler.
+pub const SCALING_LIMITED: &str = "ScalingLimited";
 /// Claim: the claim owns all its sandboxes.
 pub const BOUND: &str = "Bound";
 /// Claim: the sandboxes of the claim are Ready.
@@ -62,6 +64,24 @@ pub mod replica_failure {
 pub mod exhausted {
     /// `capacity.maxTotal` is reached while claims wait.
     pub const MAX_TOTAL: &str = "MaxTotalReached";
+}
+
+/// Reasons of [`SCALING_LIMITED`].
+pub mod scaling_limited {
+    /// The pool has the size that its claims call for.
+    pub const WITHIN_RANGE: &str = "DesiredWithinRange";
+    /// The claims call for more than `autoscaling.maxReplicas`.
+    pub const TOO_MANY: &str = "TooManyReplicas";
+    /// The claims call for fewer than `replicas` or an active schedule.
+    pub const TOO_FEW: &str = "TooFewReplicas";
+    /// `scaleStrategy.maxUnavailable` lets too few sandboxes warm up at once for the rate of the claims.
+    pub const WARMING: &str = "WarmingLimited";
+    /// `capacity.maxTotal` leaves fewer sandboxes than the pool wants.
+    pub const MAX_TOTAL: &str = "MaxTotalReached";
+    /// The API server rejects new sandboxes, so the pool keeps its size.
+    pub const REJECTED: &str = "FailedCreate";
+    /// A field of `autoscaling` is invalid, so the pool keeps its size.
+    pub const INVALID: &str = "InvalidAutoscaling";
 }
 
 /// Reasons of the claim's [`BOUND`] and [`READY`].

@@ -89,6 +89,11 @@ fn finish_schema(schema: &mut Value) {
     if let Some(conditions) = schema.pointer_mut("/properties/status/properties/conditions") {
         list_map(conditions, &["type"]);
     }
+    if let Some(schedules) =
+        schema.pointer_mut("/properties/spec/properties/autoscaling/properties/schedules")
+    {
+        list_map(schedules, &["name"]);
+    }
     if let Some(sandboxes) = schema.pointer_mut("/properties/status/properties/sandboxes") {
         list_map(sandboxes, &["uid"]);
     }

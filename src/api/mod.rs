@@ -1,5 +1,6 @@
 //! The kinds `Pool` and `SandboxClaim`, their conditions, labels and CustomResourceDefinitions.
 
+pub mod autoscaling;
 pub mod claim;
 pub mod claim_choices;
 pub mod claim_defaults;

@@ -1,6 +1,7 @@
 //! The kind `Pool`: its spec, status and validation rules.
 
 use crate::api::ClaimDefaults;
+use crate::api::autoscaling::{Autoscaling, AutoscalingStatus};
 use crate::api::conditions::{self, progressing};
 use crate::api::disruption::Disruption;
 use crate::api::pool_defaults;
@@ -31,7 +32,7 @@ use std::collections::BTreeMap;
         status_replicas_path = ".status.replicas",
         label_selector_path = ".status.selector"
     ),
-    printcolumn(name = "Desired", type_ = "integer", json_path = ".spec.replicas"),
+    printcolumn(name = "Desired", type_ = "integer", json_path = ".status.desiredReplicas"),
     printcolumn(name = "Total", type_ = "integer", json_path = ".status.total"),
     printcolumn(name = "Claimed", type_ = "integer", json_path = ".status.claimed"),
     printcolumn(name = "Available", type_ = "integer", json_path = ".status.available"),
@@ -49,6 +50,9 @@ use std::collections::BTreeMap;
     validation = kube::core::Rule::new("!has(self.spec.capacity) || !has(self.spec.capacity.maxWarm) || self.spec.capacity.maxWarm >= self.spec.replicas")
         .message("spec.capacity.maxWarm must not be below spec.replicas")
         .field_path(".spec.capacity.maxWarm"),
+    validation = kube::core::Rule::new("!has(self.spec.autoscaling) || self.spec.autoscaling.maxReplicas >= self.spec.replicas")
+        .message("spec.autoscaling.maxReplicas must not be below spec.replicas")
+        .field_path(".spec.autoscaling.maxReplicas"),
     validation = kube::core::Rule::new("self.spec.progressDeadlineSeconds > self.spec.minReadySeconds")
         .message("spec.progressDeadlineSeconds must be greater than spec.minReadySeconds")
         .field_path(".spec.progressDeadlineSeconds"),
@@ -69,6 +73,11 @@ pub struct PoolSpec {
     #[serde(default = "pool_defaults::replicas")]
     #[x_kube(validation = kube::core::Rule::new("self >= 0").message("replicas must be 0 or more"))]
     pub replicas: i32,
+
+    /// Lets the pool choose its size from the claims that arrive. `replicas` is then the minimum, and every percentage
+    /// of `replicas` is one of the chosen size. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub autoscaling: Option<Autoscaling>,
 
     /// Limits on the number of sandboxes, in addition to `replicas`. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -325,6 +334,9 @@ impl JsonSchema for PodTemplate {
 pub struct PoolStatus {
     /// The `metadata.generation` that this status describes.
     pub observed_generation: i64,
+    /// Number of unclaimed sandboxes that the pool keeps warm: `spec.replicas`, or the size that `spec.autoscaling`
+    /// chose.
+    pub desired_replicas: i32,
     /// Number of unclaimed sandboxes.
     pub replicas: i32,
     /// Number of unclaimed sandboxes whose condition Ready is True.
@@ -362,9 +374,12 @@ pub struct PoolStatus {
     /// Number of hash collisions found while naming revisions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collision_count: Option<i32>,
+    /// What `spec.autoscaling` has learned and decided. Absent without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub autoscaling: Option<AutoscalingStatus>,
     /// Label selector of the unclaimed sandboxes, for the scale subresource.
     pub selector: String,
-    /// Conditions: Available, Progressing, ReplicaFailure, Exhausted.
+    /// Conditions: Available, Progressing, ReplicaFailure, Exhausted, ScalingLimited.
     pub conditions: Vec<Condition>,
 }
 

@@ -46,6 +46,8 @@ pub struct Index {
     pub(crate) nodes: Nodes,
     /// How far the watches have got.
     pub(crate) watch_progress: WatchProgress,
+    /// The claims were listed once, so a claim that no event has shown is new.
+    claims_listed: bool,
     /// Sequence number of the last claim that arrived.
     sequence: u64,
     /// Writes that the watch has not shown.
@@ -129,6 +131,7 @@ impl Index {
             _ => Vec::new(),
         };
         let seen = live.then_some(now);
+        let is_new = !self.claims.contains_key(&key) && (live || self.claims_listed);
         let claim = if let Some(known) = self.claims.get(&key) {
             Claim::read(stored, known.sequence, known.arrived).seen_after(known, seen)
         } else {
@@ -142,6 +145,9 @@ impl Index {
             self.cancel_bindings(&claim.uid);
         }
         if claim.waiting() {
+            if is_new {
+                self.memory.claim_mut(&claim.uid).is_new = true;
+            }
             self.waiting_claims.add(&claim);
             to_reconcile.extend(self.pools_for(&claim));
         } else {
@@ -336,6 +342,7 @@ impl Index {
 
     /// After a list: claims missing from it are gone.
     pub fn retain_claims(&mut self, listed: &HashSet<Key>) {
+        self.claims_listed = true;
         for key in absent(self.claims.keys(), listed) {
             self.remove_claim(&key);
         }

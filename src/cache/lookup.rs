@@ -65,6 +65,8 @@ impl Index {
             recent_claims: memory
                 .map(|memory| memory.recent_claims.lately(now))
                 .unwrap_or_default(),
+            demand: memory.and_then(|memory| memory.demand.clone()),
+            sizing: None,
             status_write: memory.and_then(|memory| memory.status_write.clone()),
             status_written_at: memory.and_then(|memory| memory.status_written_at),
             revision_request: memory
@@ -252,6 +254,7 @@ impl Index {
         let binding = self.expectations.bound_to(&claim.uid);
         Waiting {
             resolved_spec: claim.resolved_spec(Some(defaults)),
+            is_new: memory.is_some_and(|memory| memory.is_new),
             held: self.held_by(claim).count() + binding,
             binding,
             busy: is_written || memory.is_some_and(|memory| memory.invalid_metadata.is_some()),
@@ -355,6 +358,15 @@ impl Index {
     /// What is remembered of a claim, to be changed; `None` when the claim is gone.
     pub fn claim_memory_mut(&mut self, claim: &Claim) -> Option<&mut ClaimMemory> {
         self.exists(claim).then(|| self.memory.claim_mut(&claim.uid))
+    }
+
+    /// A plan has counted the claims among those that arrived.
+    pub(crate) fn count_arrivals(&mut self, counted: &[Waiting]) {
+        for waiting in counted.iter().filter(|waiting| waiting.is_new) {
+            if let Some(memory) = self.claim_memory_mut(&waiting.claim) {
+                memory.is_new = false;
+            }
+        }
     }
 
     /// What is remembered of a pool, to be changed; `None` when the pool is gone.

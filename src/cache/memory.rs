@@ -5,6 +5,7 @@ use crate::cache::recent_claims::RecentClaims;
 use crate::cache::rejected_creations::CreationBackoff;
 use crate::cache::snapshot::{RevisionProgress, SandboxRead, WaitReason, WarmUpFailures};
 use crate::model::Key;
+use crate::model::demand::Demand;
 use crate::model::retry::{ObjectWrite, Purpose};
 use jiff::{SignedDuration, Timestamp};
 use smol_str::SmolStr;
@@ -33,6 +34,9 @@ pub struct PoolMemory {
     pub recent_claims: RecentClaims,
     /// The last request about the pool's PodDisruptionBudgets.
     pub budgets: BudgetMemory,
+    /// What is known of the demand for the sandboxes of an autoscaled pool. A restarted operator reads a summary from the
+    /// pool's status.
+    pub demand: Option<Arc<Demand>>,
     /// Whether the API server rejects the pool's pods.
     pub creation_backoff: CreationBackoff,
 }
@@ -67,6 +71,8 @@ pub struct Rejection {
 pub struct ClaimMemory {
     /// The write on the claim that is not known to be done. Boxed, because most claims have none.
     pub write: Option<Box<ObjectWrite>>,
+    /// The claim arrived, and no plan has counted it.
+    pub(crate) is_new: bool,
     /// Why the claim waits, as the last plan of its pool had it.
     pub(crate) wait_reason: Option<WaitReason>,
     /// The API server rejected the claim's last binding, or failed to make it.
@@ -142,6 +148,7 @@ impl Memory {
         for pool in self.pools.values_mut() {
             pool.warm_up_failures.clear();
             pool.recent_claims = RecentClaims::default();
+            pool.demand = None;
             pool.creation_backoff = CreationBackoff::default();
             pool.accepted = None;
             pool.status_write.iter_mut().for_each(ObjectWrite::forget_moments);

@@ -3,6 +3,7 @@
 use crate::cache::index::Index;
 use crate::model::Key;
 use crate::model::claim::Claim;
+use crate::model::demand::Demand;
 use crate::model::pool::Pool;
 use crate::model::sandbox_state::SandboxState;
 use jiff::Timestamp;
@@ -26,6 +27,10 @@ pub struct PoolStats {
     pub replicas: usize,
     /// `spec.capacity.maxTotal`; `None` without a limit.
     pub max_total: Option<usize>,
+    /// Unclaimed sandboxes that the pool keeps warm, as its status says.
+    pub desired: i32,
+    /// What an operator that leads has learned of an autoscaled pool.
+    pub demand: Option<DemandStats>,
     /// Sandboxes that are not terminating, by state and by whether they run the update revision.
     pub sandboxes: BTreeMap<(SandboxState, bool), usize>,
     /// Claims that wait for the pool.
@@ -36,12 +41,35 @@ pub struct PoolStats {
     pub conditions: Vec<[String; 3]>,
 }
 
+/// The demand for the sandboxes of an autoscaled pool.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DemandStats {
+    /// Sandboxes that claims asked for in a second lately.
+    pub arrivals_per_second: f64,
+    /// Seconds from a claim until the sandbox that replaces the claimed one is available.
+    pub warm_up_seconds: f64,
+    /// Share of recent claims that found a sandbox available; `None` before the first.
+    pub hit_rate: Option<f64>,
+}
+
+impl DemandStats {
+    fn of(demand: &Demand, now: Timestamp) -> Self {
+        Self {
+            arrivals_per_second: demand.arrivals_per_second(now),
+            warm_up_seconds: demand.warm_up.as_secs_f64(),
+            hit_rate: demand.hit_rate(),
+        }
+    }
+}
+
 impl PoolStats {
-    fn of(pool: &Pool) -> Self {
+    fn of(pool: &Pool, demand: Option<DemandStats>) -> Self {
         let conditions = pool.status.conditions.iter();
         Self {
             replicas: pool.spec.replicas,
             max_total: pool.spec.max_total,
+            desired: pool.status.desired_replicas,
+            demand,
             conditions: conditions
                 .map(|c| [c.type_.clone(), c.status.clone(), c.reason.clone()])
                 .collect(),
@@ -62,7 +90,8 @@ impl Index {
     pub fn stats(&self, now: Timestamp, selected_pools: &BTreeMap<Key, Key>) -> BTreeMap<Key, PoolStats> {
         let mut all: BTreeMap<Key, PoolStats> = BTreeMap::new();
         for (key, pool) in &self.pools {
-            let mut stats = PoolStats::of(pool);
+            let demand = self.pool_memory(pool).and_then(|memory| memory.demand.as_ref());
+            let mut stats = PoolStats::of(pool, demand.map(|demand| DemandStats::of(demand, now)));
             let sandboxes = self.sandboxes_of(key);
             for sandbox in sandboxes {
                 let updated = [sandbox.revision.as_str(), ""].contains(&pool.status.update_revision.as_str());

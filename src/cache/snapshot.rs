@@ -4,6 +4,7 @@ use crate::cache::disruption_budgets::BudgetSnapshot;
 use crate::model::Key;
 use crate::model::availability::AvailabilityRule;
 use crate::model::claim::Claim;
+use crate::model::demand::Demand;
 use crate::model::known_nodes::KnownNodes;
 use crate::model::pool::Pool;
 use crate::model::queue_position::QueuePosition;
@@ -54,6 +55,44 @@ pub struct PoolSnapshot {
     pub failures: BTreeMap<String, WarmUpFailures>,
     /// When claims took sandboxes within the last seconds, oldest first.
     pub recent_claims: Vec<Timestamp>,
+    /// What is remembered of the demand for the sandboxes of an autoscaled pool.
+    pub demand: Option<Arc<Demand>>,
+    /// The size that the planner chose; `None` without `autoscaling`.
+    pub sizing: Option<Sizing>,
+}
+
+/// The size that `autoscaling` chose for a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sizing {
+    /// Unclaimed sandboxes to keep warm.
+    pub size: usize,
+    /// The size that the claims call for, whatever the limits.
+    pub needed: usize,
+    /// Least size.
+    pub floor: usize,
+    /// The schedule that sets the size, if one does.
+    pub schedule: Option<String>,
+    /// What keeps the pool from the size that the claims call for.
+    pub limit: ScalingLimit,
+    /// When time alone may change the size.
+    pub next: Option<Timestamp>,
+}
+
+/// What keeps a pool from the size that its claims call for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ScalingLimit {
+    /// Nothing.
+    None,
+    /// The floor is higher.
+    TooFew,
+    /// `maxReplicas` is lower.
+    TooMany,
+    /// `scaleStrategy.maxUnavailable` lets too few sandboxes warm up at once.
+    Warming,
+    /// The API server rejects new sandboxes.
+    Rejected,
+    /// A field of `autoscaling` is invalid, as this sentence says.
+    Invalid(String),
 }
 
 /// The waiting selector claims of a namespace and the pools that they accept, at one moment.
@@ -186,6 +225,8 @@ pub struct Waiting {
     pub claim: Arc<Claim>,
     /// Its spec with the defaults of this pool.
     pub resolved_spec: ResolvedClaimSpec,
+    /// No plan has counted the claim among those that arrived.
+    pub is_new: bool,
     /// Sandboxes that the claim holds or that are being bound to it.
     pub held: usize,
     /// Of `held`, the sandboxes that are being bound to it.

@@ -39,8 +39,10 @@ pub(crate) fn pool_plan(index: &mut Index, snapshot: &PoolSnapshot, plan: Plan) 
     let waits_for_first_pod = |action: &Action| action.waits_for == Some(WaitsFor::FirstPodCreated);
     if let Some(memory) = index.pool_memory_mut(&snapshot.pool) {
         memory.warm_up_failures.clone_from(&plan.failures);
+        memory.demand.clone_from(&plan.demand);
         memory.waits_for_first_pod = plan.actions.iter().any(waits_for_first_pod);
     }
+    index.count_arrivals(&snapshot.claims);
     bind(index, snapshot, &plan);
     for action in plan.actions.iter().filter(|action| action.waits_for.is_none()) {
         act(index, snapshot, &plan, action);

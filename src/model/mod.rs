@@ -1,8 +1,10 @@
 //! What the operator thinks in: pools, claims, sandboxes and revisions, parsed once into plain data.
 
+pub mod autoscaling;
 pub mod availability;
 pub mod claim;
 mod claim_deadlines;
+pub mod demand;
 pub mod disruption_budget;
 pub mod disruption_mark;
 pub mod failure;
@@ -24,6 +26,7 @@ pub mod revision;
 pub mod sandbox;
 mod sandbox_labels;
 pub mod sandbox_state;
+pub mod schedule;
 pub mod scheduling;
 pub mod stored;
 pub mod toleration;

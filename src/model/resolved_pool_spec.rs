@@ -2,6 +2,7 @@
 
 use crate::api::disruption::DrainPolicy;
 use crate::api::pool::{PoolSpec, UpdateStrategyType};
+use crate::model::autoscaling::ResolvedAutoscaling;
 use crate::model::availability::AvailabilityRule;
 use crate::model::int_or_percent::{IntOrPercent, Rounding};
 use crate::model::lifecycle_hook::Hook;
@@ -10,8 +11,12 @@ use jiff::SignedDuration;
 /// A pool's spec in whole sandboxes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResolvedPoolSpec {
-    /// Unclaimed sandboxes to keep warm.
+    /// Unclaimed sandboxes to keep warm: `spec.replicas`, or in a snapshot the size that `autoscaling` chose.
     pub replicas: usize,
+    /// How the pool chooses its size, or a sentence on the field that is invalid; `None`: it keeps `spec.replicas`.
+    pub autoscaling: Option<Result<ResolvedAutoscaling, String>>,
+    /// What depends on `replicas`, as written.
+    pub as_written: AsWritten,
     /// Unclaimed sandboxes are trimmed only above this; never below `replicas`.
     pub max_warm: usize,
     /// Claimed and unclaimed together are never planned below this.
@@ -49,6 +54,15 @@ pub struct ResolvedPoolSpec {
     pub drain_deadline: SignedDuration,
 }
 
+/// Numbers that depend on the number of sandboxes to keep warm, as written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AsWritten {
+    max_warm: Option<usize>,
+    max_unavailable: IntOrPercent,
+    max_surge: IntOrPercent,
+    partition: IntOrPercent,
+}
+
 /// How many sandboxes a rollout or an eviction may have missing and extra at one time; never both 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RolloutBudget {
@@ -70,7 +84,7 @@ impl ResolvedPoolSpec {
         let lifecycle = spec.lifecycle.clone().unwrap_or_default();
         let replicas = count("spec.replicas", spec.replicas)?;
         let optional = |field: &str, value: Option<i32>| value.map(|v| count(field, v)).transpose();
-        let max_warm = optional("spec.capacity.maxWarm", capacity.max_warm)?.unwrap_or(replicas);
+        let max_warm = optional("spec.capacity.maxWarm", capacity.max_warm)?;
         let min_total = optional("spec.capacity.minTotal", capacity.min_total)?.unwrap_or(0);
         let max_total = optional("spec.capacity.maxTotal", capacity.max_total)?;
         if max_total.is_some_and(|max| min_total > max) {
@@ -83,7 +97,6 @@ impl ResolvedPoolSpec {
                 "{field}: {written} is more than 100%; write at most \"100%\""
             ));
         }
-        let max_unavailable = written.of(replicas, Rounding::Down);
         let surge = IntOrPercent::parse("spec.updateStrategy.maxSurge", &spec.update_strategy.max_surge)?;
         let field = "spec.updateStrategy.partition";
         let partition = IntOrPercent::parse(field, &spec.update_strategy.partition)?;
@@ -94,15 +107,21 @@ impl ResolvedPoolSpec {
         }
         let field = "spec.scaleStrategy.maxUnavailable";
         let ceiling = IntOrPercent::parse(field, &spec.scale_strategy.max_unavailable)?;
-        Ok(Self {
-            replicas,
-            max_warm: max_warm.max(replicas),
+        let as_written = AsWritten {
+            max_warm,
+            max_unavailable: written,
+            max_surge: surge,
+            partition,
+        };
+        let spec = Self {
+            as_written,
+            autoscaling: spec
+                .autoscaling
+                .as_ref()
+                .map(|written| ResolvedAutoscaling::resolve(written, replicas)),
             min_total,
             max_total,
             strategy: spec.update_strategy.type_,
-            max_unavailable,
-            max_surge: surge.of(replicas, Rounding::Up),
-            partition: partition.kept_of(replicas),
             paused: spec.update_strategy.paused,
             warming: ceiling,
             availability_rule: AvailabilityRule {
@@ -120,12 +139,33 @@ impl ResolvedPoolSpec {
                 spec.disruption.drain_deadline_seconds,
                 1,
             )?,
-        })
+            ..Self::default()
+        };
+        Ok(spec.at_size(replicas))
+    }
+
+    /// The spec of the pool when it keeps `replicas` unclaimed sandboxes warm.
+    #[must_use]
+    pub fn at_size(self, replicas: usize) -> Self {
+        let written = self.as_written;
+        Self {
+            replicas,
+            max_warm: written.max_warm.unwrap_or(replicas).max(replicas),
+            max_unavailable: written.max_unavailable.of(replicas, Rounding::Down),
+            max_surge: written.max_surge.of(replicas, Rounding::Up),
+            partition: written.partition.kept_of(replicas),
+            ..self
+        }
     }
 
     /// The most unclaimed sandboxes that are ever made where no claim asks for more. Up to `max_warm` only stay.
     pub fn most_warm(&self) -> usize {
-        self.replicas.max(self.min_total)
+        let autoscaling = self
+            .autoscaling
+            .as_ref()
+            .and_then(|resolved| resolved.as_ref().ok());
+        let chosen = autoscaling.map_or(0, |autoscaling| autoscaling.max_replicas);
+        self.replicas.max(self.min_total).max(chosen)
     }
 
     /// Sandboxes that may be warming at once when `desired` are wanted; at least 1. A percentage is of `replicas`,

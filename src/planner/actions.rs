@@ -3,6 +3,7 @@
 use crate::api::PoolStatus;
 use crate::cache::snapshot::{WaitReason, WarmUpFailures};
 use crate::model::claim::Claim;
+use crate::model::demand::Demand;
 use crate::model::disruption_budget::BudgetStep;
 use crate::model::request::RevisionStep;
 use crate::model::sandbox::Sandbox;
@@ -35,6 +36,8 @@ pub struct Plan {
     /// Failures in a row to bring up a sandbox, by revision: those of the snapshot without the rows that are over, and the
     /// new ones.
     pub failures: BTreeMap<String, WarmUpFailures>,
+    /// What is to be remembered of the demand for the sandboxes of an autoscaled pool.
+    pub demand: Option<Arc<Demand>>,
     /// When time alone will change the plan: a sandbox becomes available, a claim times out, a backoff ends.
     pub next: Option<Timestamp>,
 }

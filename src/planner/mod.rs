@@ -3,6 +3,7 @@
 //! It knows no client, clock, randomness or log.
 
 mod actions;
+pub mod autoscale;
 mod availability_remarks;
 mod bind_limit;
 pub mod can_ever_serve;

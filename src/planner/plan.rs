@@ -9,15 +9,16 @@ use crate::planner::draft::Draft;
 use crate::planner::revise::NextStep;
 use crate::planner::warming_reasons::WarmingReasons;
 use crate::planner::{
-    disruption_budgets, evict, pool_status, recreate, revise, scale, schedule_claims, select_pool,
+    autoscale, disruption_budgets, evict, pool_status, recreate, revise, scale, schedule_claims, select_pool,
     wait_reasons, warm_up_backoff, write_pool_status,
 };
 use jiff::Timestamp;
 
-/// The snapshot of a pool, with the selector claims that it serves; `None` when the pool is gone.
+/// The snapshot of a pool at its chosen size, with the selector claims that it serves; `None` when the pool is gone.
 pub fn pool_snapshot(index: &Index, key: &Key, now: Timestamp, seed: u64) -> Option<PoolSnapshot> {
     let selected_pools = select_pool::select_pools(&index.selector_snapshot(&key.namespace, now));
-    index.pool_snapshot(key, now, seed, selected_pools)
+    let snapshot = index.pool_snapshot(key, now, seed, selected_pools)?;
+    Some(autoscale::at_chosen_size(snapshot))
 }
 
 /// Plans the next writes for a pool. The garbage collector deletes the sandboxes of a deleted pool, so nothing is planned for
@@ -33,6 +34,9 @@ pub fn plan(snapshot: &PoolSnapshot) -> Plan {
     // The update revision is found first, because every phase asks which sandboxes run it.
     let revisions = revise::resolve(snapshot);
     let mut draft = Draft::new(snapshot, &revisions);
+    if let Some(at) = snapshot.sizing.as_ref().and_then(|sizing| sizing.next) {
+        draft.wake(at);
+    }
     warm_up_backoff::recall(&mut draft);
     evict::mark(&mut draft);
     // Claims are served before anything is removed: an eviction that was within the budget before a claim took its
@@ -44,7 +48,8 @@ pub fn plan(snapshot: &PoolSnapshot) -> Plan {
         scale::run(&mut draft, surge);
     }
     let warming_reasons = WarmingReasons::of(snapshot);
-    let status = pool_status::run(&mut draft, &warming_reasons);
+    let demand = autoscale::observe(snapshot, &draft.actions);
+    let status = pool_status::run(&mut draft, &warming_reasons, demand.as_deref());
     let write_status = write_pool_status::when(&draft, &status);
     if let WriteStatus::At(at) = write_status {
         draft.wake(at);
@@ -76,6 +81,7 @@ pub fn plan(snapshot: &PoolSnapshot) -> Plan {
         waiting,
         shortfall,
         failures,
+        demand,
         next,
     }
 }

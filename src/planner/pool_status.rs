@@ -3,8 +3,10 @@
 use crate::api::conditions::{self, Statement, Truth, available, exhausted, replica_failure};
 use crate::api::{PoolStatus, labels};
 use crate::cache::snapshot::Creation;
+use crate::model::demand::Demand;
 use crate::model::pool_error::PoolError;
 use crate::model::warming_reason::{self, WarmingReason, without_detail};
+use crate::planner::autoscale;
 use crate::planner::availability_remarks;
 use crate::planner::desired_counts::Counts;
 use crate::planner::draft::Draft;
@@ -13,7 +15,11 @@ use crate::planner::rollout_progress::Progress;
 use crate::planner::warming_reasons::WarmingReasons;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-pub(crate) fn run(draft: &mut Draft, warming_reasons: &WarmingReasons) -> PoolStatus {
+pub(crate) fn run(
+    draft: &mut Draft,
+    warming_reasons: &WarmingReasons,
+    demand: Option<&Demand>,
+) -> PoolStatus {
     let pool = &draft.snapshot.pool;
     let update = &draft.revisions.update.hash;
     let observed = ObservedCounts::of(draft.snapshot, update);
@@ -55,6 +61,10 @@ pub(crate) fn run(draft: &mut Draft, warming_reasons: &WarmingReasons) -> PoolSt
             message: format!("claims wait, and capacity.maxTotal {max} forbids more sandboxes"),
         });
     }
+    statements.extend(autoscale::status::statement(
+        draft.snapshot,
+        counts.total_capacity_left,
+    ));
     let set = |s| {
         conditions::set(
             &pool.status.conditions,
@@ -63,8 +73,13 @@ pub(crate) fn run(draft: &mut Draft, warming_reasons: &WarmingReasons) -> PoolSt
             draft.snapshot.now,
         )
     };
+    let desired_replicas = match pool.error {
+        Some(PoolError::Spec(_)) => pool.status.desired_replicas,
+        _ => number(pool.spec.replicas),
+    };
     let status = PoolStatus {
         observed_generation: pool.generation,
+        desired_replicas,
         replicas: number(observed.replicas),
         ready: number(observed.ready),
         available: number(observed.available),
@@ -80,6 +95,7 @@ pub(crate) fn run(draft: &mut Draft, warming_reasons: &WarmingReasons) -> PoolSt
         rollout_start_time: draft.rollout_start.map(Time),
         last_progress_time: progress.last.map(Time),
         collision_count: Some(draft.revisions.collision_count).filter(|c| *c > 0),
+        autoscaling: pool.status.autoscaling.clone(),
         selector: format!(
             "{}={},{}={}",
             labels::POOL,
@@ -89,7 +105,8 @@ pub(crate) fn run(draft: &mut Draft, warming_reasons: &WarmingReasons) -> PoolSt
         ),
         conditions: statements.into_iter().map(set).collect(),
     };
-    with_said_detail(&pool.status, status)
+    let learned = autoscale::status::of(draft.snapshot, demand);
+    autoscale::status::with(with_said_detail(&pool.status, status), &pool.status, learned)
 }
 
 /// `status`, unless it differs from the stored one only in the detail about sandboxes that do not run: schedulers, kubelets and

@@ -35,6 +35,7 @@ fn in_a_moment(draft: &Draft, status: &PoolStatus) -> PoolStatus {
     let bound = number(bindings(&draft.actions).len());
     PoolStatus {
         pending_claims: status.pending_claims.saturating_sub(bound),
+        autoscaling: draft.snapshot.pool.status.autoscaling.clone(),
         ..status.clone()
     }
 }

@@ -25,8 +25,13 @@ pub struct Claimants {
 }
 
 impl Claimants {
-    /// Claims come to the pool from now on.
+    /// Claims come to the pool from now on, five in a second.
     pub fn start(scene: &Scene, pool: &str) -> Self {
+        Self::every(scene, pool, PACE)
+    }
+
+    /// A claim comes to the pool in each `pace` from now on.
+    pub fn every(scene: &Scene, pool: &str, pace: Duration) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let mut requests = Requests {
             api: scene.lab.api.clone(),
@@ -41,7 +46,7 @@ impl Claimants {
             while !stopped.load(Ordering::SeqCst) {
                 requests.create_claim()?;
                 requests.delete_served()?;
-                next += PACE;
+                next += pace;
                 sleep(next.saturating_duration_since(Instant::now()));
             }
             requests.delete_all_served()?;

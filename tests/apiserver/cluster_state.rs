@@ -161,7 +161,11 @@ impl ClusterState {
 
     fn is_full(&self, pool: &Value) -> Result<(), String> {
         let (name, status) = (text(pool, "/metadata/name"), &pool["status"]);
-        let wanted = pool["spec"]["replicas"].as_i64().unwrap_or(-1);
+        let wanted = match pool["spec"]["autoscaling"].is_null() {
+            true => pool["spec"]["replicas"].as_i64(),
+            false => status["desiredReplicas"].as_i64(),
+        };
+        let wanted = wanted.unwrap_or(-1);
         let here = self.unclaimed(name);
         let usable = here
             .iter()
@@ -179,6 +183,7 @@ impl ClusterState {
             && status["updateRevision"] == status["currentRevision"]
             && status["expectedUpdated"] == status["updated"]
             && status["updated"].as_i64() == Some(wanted)
+            && status["desiredReplicas"].as_i64() == Some(wanted)
             && condition(pool, "ReplicaFailure").is_none()
             && condition(pool, "Exhausted").is_none();
         wait::ensure(complete, || {

@@ -8,6 +8,7 @@
     clippy::panic
 )]
 
+mod autoscaling;
 mod batches;
 mod busy;
 mod claim_columns;

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use smol_str::SmolStr;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use warmpool::api::{PoolStatus, labels};
 use warmpool::cache::disruption_budgets::BudgetSnapshot;
@@ -13,6 +13,7 @@ use warmpool::cache::snapshot::{
 };
 use warmpool::model::Key;
 use warmpool::model::claim::Claim;
+use warmpool::model::demand::Demand;
 use warmpool::model::known_nodes::KnownNodes;
 use warmpool::model::pool::Pool;
 use warmpool::model::pool_error::PoolError;
@@ -46,6 +47,10 @@ pub struct World {
     pub recent_claims: Vec<Timestamp>,
     /// The PodDisruptionBudgets, as far as the operator knows.
     pub budgets: BudgetSnapshot,
+    /// What this operator remembers of the demand.
+    pub demand: Option<Arc<Demand>>,
+    /// UIDs of the claims that a plan of any operator has counted.
+    pub counted: BTreeSet<SmolStr>,
     /// The PodTemplate that the pool names, or why it cannot be used. `None` means an inline template.
     pub pod_template: Option<Result<Arc<Template>, PoolError>>,
     pub counter: u64,
@@ -74,6 +79,8 @@ impl World {
             status_written_at: None,
             recent_claims: Vec::new(),
             budgets: BudgetSnapshot::default(),
+            demand: None,
+            counted: BTreeSet::new(),
             pod_template: None,
             counter: 0,
         }
@@ -189,7 +196,7 @@ impl World {
             let owned = self.sandboxes.values().filter(is_owned);
             owned.filter(|s| !s.terminating && !s.finished()).count()
         };
-        PoolSnapshot {
+        planner::autoscale::at_chosen_size(PoolSnapshot {
             now: self.now,
             seed: self.counter,
             selected_pools: BTreeMap::new(),
@@ -210,6 +217,7 @@ impl World {
                 .map(|c| Waiting {
                     claim: Arc::new(c.clone()),
                     resolved_spec: c.resolved_spec(Some(&pool.claim_defaults)),
+                    is_new: !self.counted.contains(&c.uid),
                     held: held(c),
                     binding: 0,
                     busy: false,
@@ -233,7 +241,9 @@ impl World {
                 .copied()
                 .filter(|at| self.now.duration_since(*at) < LATELY)
                 .collect(),
-        }
+            demand: self.demand.clone(),
+            sizing: None,
+        })
     }
 
     pub fn plan(&self) -> Plan {
@@ -245,6 +255,9 @@ impl World {
         let plan = self.plan();
         self.store(&plan);
         self.failures.clone_from(&plan.failures);
+        self.demand.clone_from(&plan.demand);
+        self.counted
+            .extend(self.claims.values().map(|claim| claim.uid.clone()));
         for action in &plan.actions {
             self.apply(action);
         }
@@ -260,6 +273,7 @@ impl World {
     pub fn restart(&mut self) {
         self.failures.clear();
         self.recent_claims.clear();
+        self.demand = None;
         self.status_written_at = None;
     }
 

@@ -20,6 +20,7 @@ mod operator_lease;
 mod pause_resume_restart;
 mod screens;
 mod set_image;
+mod size;
 mod status;
 mod undo;
 mod why;

@@ -16,6 +16,7 @@ mod print;
 mod release;
 pub mod rollout;
 pub mod set_image;
+pub mod size;
 mod status;
 mod table;
 pub mod terminal;
@@ -45,6 +46,7 @@ Examples:
   kubectl warmpool plan                                    what would the operator do next in this namespace?
   kubectl warmpool set image python main=python:3.14       roll out another image
   kubectl warmpool drain node-1 --dry-run                  what would a drain of the node do?
+  kubectl warmpool size python                             which size would its claims need?
   kubectl warmpool rollout status python                   follow a rollout until it completes
   kubectl warmpool rollout history python                  list the revisions of the template
   kubectl warmpool rollout undo python --to-revision=2     roll back to revision 2
@@ -74,6 +76,8 @@ enum Verb {
     Plan(plan::Arguments),
     /// Show what a drain of a node would do to its sandboxes
     Drain(drain::Arguments),
+    /// Print the size that the claims of a pool, or arrival times in a file, need for a hit rate
+    Size(size::Arguments),
     /// Follow, list, undo, pause, resume or restart the rollouts of a pool
     Rollout(rollout::Arguments),
     /// Change the template of a pool
@@ -110,6 +114,9 @@ pub fn main() -> ExitCode {
             .map(|()| ExitCode::SUCCESS)
             .map_err(|e| e.to_string()),
         Verb::Drain(arguments) => drain::run(connection, arguments).map_err(|e| e.to_string()),
+        Verb::Size(arguments) => size::run(connection, arguments)
+            .map(|()| ExitCode::SUCCESS)
+            .map_err(|e| e.to_string()),
         Verb::Why(arguments) => why::run(connection, arguments)
             .map(|()| ExitCode::SUCCESS)
             .map_err(|e| e.to_string()),

@@ -13,6 +13,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeGaugeValue, EncodeMet
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::registry::Unit;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// The collector of the gauges.
@@ -42,12 +43,19 @@ impl Collector for PoolGauges {
         let mut replicas = gauge(
             &mut encoder,
             "pool_spec_replicas",
-            "Unclaimed sandboxes that the pool wants (spec.replicas)",
+            "spec.replicas: unclaimed sandboxes that the pool wants, or its least size with autoscaling",
             None,
         )?;
         for (key, stats) in pools() {
             set(&mut replicas, &labels(key, []), count(stats.replicas))?;
         }
+        let help =
+            "Unclaimed sandboxes that the pool keeps warm: spec.replicas, or the size that autoscaling chose";
+        let mut desired = gauge(&mut encoder, "pool_desired_replicas", help, None)?;
+        for (key, stats) in pools() {
+            set(&mut desired, &labels(key, []), i64::from(stats.desired))?;
+        }
+        autoscaling(&mut encoder, &all)?;
         let help =
             "Most sandboxes that the pool may have (spec.capacity.maxTotal); no series without a limit";
         let mut max_total = gauge(&mut encoder, "pool_spec_max_total", help, None)?;
@@ -91,6 +99,30 @@ impl Collector for PoolGauges {
         }
         Ok(())
     }
+}
+
+/// What the operator has learned of pools with autoscaling. Other pools have no series.
+fn autoscaling(encoder: &mut DescriptorEncoder, all: &BTreeMap<Key, PoolStats>) -> fmt::Result {
+    let demands = || all.iter().filter_map(|(key, stats)| Some((key, stats.demand?)));
+    let help =
+        "Sandboxes per second that claims on the pool asked for in the last half minute or ten warm-up times";
+    let mut arrivals = gauge(encoder, "pool_arrival_rate", help, None)?;
+    for (key, demand) in demands() {
+        set(&mut arrivals, &labels(key, []), demand.arrivals_per_second)?;
+    }
+    let help = "Time from a claim until the sandbox that replaces the claimed one is available, as autoscaling uses it";
+    let mut warm_up = gauge(encoder, "pool_warm_up", help, Some(&Unit::Seconds))?;
+    for (key, demand) in demands() {
+        set(&mut warm_up, &labels(key, []), demand.warm_up_seconds)?;
+    }
+    let help = "Share of the claims of about the last hour that found a sandbox available";
+    let mut hit_rate = gauge(encoder, "pool_hit", help, Some(&Unit::Ratios))?;
+    for (key, demand) in demands() {
+        if let Some(share) = demand.hit_rate {
+            set(&mut hit_rate, &labels(key, []), share)?;
+        }
+    }
+    Ok(())
 }
 
 fn of_state(metric: &mut MetricEncoder, key: &Key, stats: &PoolStats) -> fmt::Result {

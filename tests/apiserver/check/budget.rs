@@ -45,7 +45,7 @@ impl Budget {
             } else {
                 pool.max_surge
             };
-            counts.wanted.push(now, pool.replicas + surge);
+            counts.wanted.push(now, pool.most + surge);
             counts.waiting.push(now, world.waiting(pool));
             counts.max_total.push(now, pool.max_total.unwrap_or(i64::MAX));
         }

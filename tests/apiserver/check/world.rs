@@ -184,6 +184,8 @@ pub struct Pool {
     /// A rollout is under way, or its status does not say yet whether one is.
     pub may_roll: bool,
     pub replicas: i64,
+    /// The highest size that autoscaling may choose, and `replicas` without it.
+    pub most: i64,
     /// How many may be unavailable in a rollout; with strategy Recreate all.
     pub max_unavailable: i64,
     pub max_surge: i64,
@@ -223,7 +225,8 @@ impl Pool {
         let replicas = spec["replicas"].as_i64().unwrap_or(0);
         let strategy = &spec["updateStrategy"];
         let max_unavailable = resolved(&strategy["maxUnavailable"], replicas, 0);
-        let max_surge = resolved(&strategy["maxSurge"], replicas, 99);
+        let most = spec["autoscaling"]["maxReplicas"].as_i64().unwrap_or(replicas);
+        let max_surge = resolved(&strategy["maxSurge"], most, 99);
         let both_zero = max_unavailable == 0 && max_surge == 0;
         let all_at_once = strategy["type"] == "Recreate";
         Self {
@@ -237,6 +240,7 @@ impl Pool {
                 !is_known || status["updateRevision"] != status["currentRevision"]
             },
             replicas,
+            most,
             max_unavailable: if all_at_once { replicas } else { max_unavailable },
             max_surge: max_surge.max(i64::from(both_zero)),
             both_zero,
@@ -401,7 +405,7 @@ impl World {
     pub fn can_ever_serve(&self, claim: &Claim) -> bool {
         let wanted = i64::try_from(claim.wanted).unwrap_or(i64::MAX);
         self.pools.get(&claim.pool).is_some_and(|pool| {
-            let kept = claim.wanted == 1 || !claim.only_waits || wanted <= pool.replicas.max(pool.min_total);
+            let kept = claim.wanted == 1 || !claim.only_waits || wanted <= pool.most.max(pool.min_total);
             pool.max_total
                 .is_none_or(|max| claim.wanted == 1 || wanted <= max)
                 && kept

@@ -1,5 +1,6 @@
 //! Checks what the API server rejects, with which message.
 
+mod autoscaling_cases;
 pub mod claim_cases;
 mod claim_default_cases;
 pub mod creation;

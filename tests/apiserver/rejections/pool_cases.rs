@@ -1,6 +1,8 @@
 //! Lists pools that the schema must reject, for each of its rules.
 
-use super::{Case, claim_default_cases, image_cases, lifecycle_cases, many, template_ref_cases};
+use super::{
+    Case, autoscaling_cases, claim_default_cases, image_cases, lifecycle_cases, many, template_ref_cases,
+};
 use crate::api::POOLS;
 use crate::objects::pool;
 use serde_json::{Value, json};
@@ -37,6 +39,7 @@ pub fn with_pod(pod: Value) -> Value {
 pub fn cases() -> Vec<Case> {
     [
         numbers(),
+        autoscaling_cases::cases(),
         budgets(),
         lifecycle_cases::cases(),
         template(),

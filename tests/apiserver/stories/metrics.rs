@@ -72,7 +72,10 @@ fn under_load(scene: &Scene) -> Result<Decided, String> {
     let slow = sim(&[("ready-after", "300ms")]);
     scene.create_pool(&pool("python", 6, &slow))?;
     scene.create_pool(&pool("cold", 0, &slow))?;
+    scene.create_pool(&pool("follows", 1, &json!({"autoscaling": {"maxReplicas": 3}})))?;
     wait_until_at_rest(scene, 60)?;
+    scene.create_claim("follower", "follows", &json!({}))?;
+    bound(scene, "follower")?;
     scene.create_claim("short", "python", &json!({"lifetimeSeconds": 1}))?;
     scene.create_claim(
         "hasty",

@@ -20,6 +20,24 @@ fn a_full_pool_has_nothing_to_do() {
 }
 
 #[test]
+fn a_pool_that_sizes_itself_says_why_it_has_its_size_and_what_limits_it() {
+    let message = "2 until a smaller size has been enough for stabilizationWindowSeconds";
+    let status = json!({
+        "currentRevision": revision_of("image:2"), "desiredReplicas": 2, "autoscaling": {"message": message},
+    });
+    let spec = json!({"autoscaling": {"maxReplicas": 4, "targetHitRate": "200%"}});
+    World::new(1, &spec, &status).pod("p1", "image:2", &json!({})).explains(
+        "pool/python",
+        &[
+            "Pool python is not full: 1 available, 2 wanted.",
+            "Autoscaling chose its size: 2 until a smaller size has been enough for stabilizationWindowSeconds.",
+            "It is limited: the pool keeps its size 2: spec.autoscaling.targetHitRate: \"200%\" is not a percentage above \
+             0% and below 100%; write for example \"99%\".",
+        ],
+    );
+}
+
+#[test]
 fn a_pool_that_warms_up_shows_its_counts_and_creations() {
     let world = plain(3).pod("p1", "image:2", &json!({})).warming("p2");
     let next = format!(

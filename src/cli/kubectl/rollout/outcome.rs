@@ -94,18 +94,24 @@ pub fn rollout_state(pool: &DynamicObject) -> Result<RolloutState, StatusError> 
     }
 }
 
+/// Unclaimed sandboxes that the pool keeps warm.
+fn size(pool: &DynamicObject, status: &PoolStatus) -> Option<i64> {
+    if pool::at(pool, "/spec/autoscaling").is_some() {
+        return Some(status.desired_replicas.into());
+    }
+    pool::at(pool, "/spec/replicas").and_then(serde_json::Value::as_i64)
+}
+
 /// How far a paused rollout is. What the pause keeps on the old revision is still to be updated.
 fn paused_line(pool: &DynamicObject, status: &PoolStatus) -> String {
-    let replicas = pool::at(pool, "/spec/replicas").and_then(serde_json::Value::as_i64);
-    let wanted = replicas.unwrap_or_else(|| status.replicas.into());
+    let wanted = size(pool, status).unwrap_or_else(|| status.replicas.into());
     waiting_line(pool, &updated_step(status.updated.into(), wanted))
 }
 
 /// The first step that is not done, with its numbers of unclaimed sandboxes.
 fn progress_line(pool: &DynamicObject, status: &PoolStatus) -> String {
-    let replicas = pool::at(pool, "/spec/replicas").and_then(serde_json::Value::as_i64);
     let wanted = i64::from(status.expected_updated);
-    let kept = (replicas.unwrap_or(wanted) - wanted).max(0);
+    let kept = (size(pool, status).unwrap_or(wanted) - wanted).max(0);
     let (updated, available) = (i64::from(status.updated), status.updated_available);
     let old = i64::from(status.replicas) - updated - kept;
     let step = if updated < wanted && kept > 0 {

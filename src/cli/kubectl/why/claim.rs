@@ -151,10 +151,10 @@ fn waiting(index: &Index, claim: &Claim, status: &SandboxClaimStatus, now: Times
     if pool_plan.snapshot.pool.error.is_none() {
         let spec = claim.resolved_spec(Some(&pool_plan.snapshot.pool.claim_defaults));
         // Of a claim that only waits the reason says so, unless a sandbox may still come.
-        if pool_plan.snapshot.pool.spec.replicas == 0 && spec.on_empty == OnEmpty::Create {
-            sentences.push(format!(
-                "Pool {pool} keeps no sandbox warm: its spec.replicas is 0."
-            ));
+        let pool_spec = &pool_plan.snapshot.pool.spec;
+        if pool_spec.replicas == 0 && spec.on_empty == OnEmpty::Create {
+            let field = pool::size_field(pool_spec);
+            sentences.push(format!("Pool {pool} keeps no sandbox warm: its {field} is 0."));
         }
         sentences.extend(pool::shortage(&pool_plan));
     }

@@ -1,6 +1,6 @@
 //! Explains how full a pool is, its rollout and the next actions.
 
-use crate::api::conditions::{self, progressing};
+use crate::api::conditions::{self, progressing, scaling_limited};
 use crate::api::labels;
 use crate::api::pool::UpdateStrategyType;
 use crate::cache::index::Index;
@@ -8,6 +8,7 @@ use crate::cli::dry_run::PoolPlan;
 use crate::cli::kubectl::why::format::{are, because, claims, sandboxes};
 use crate::cli::kubectl::why::warming;
 use crate::model::Key;
+use crate::model::resolved_pool_spec::ResolvedPoolSpec;
 use crate::model::sandbox_state::SandboxState;
 use crate::planner::{BURST_REPLICAS, Step, WaitsFor};
 use jiff::Timestamp;
@@ -32,6 +33,7 @@ pub fn explain(index: &Index, key: &Key, now: Timestamp) -> Option<Vec<String>> 
                 .into(),
         );
     }
+    sentences.extend(size(&pool_plan));
     if pool.error.is_none() {
         sentences.extend(shortage(&pool_plan));
         sentences.extend(rollout(&pool_plan));
@@ -47,6 +49,14 @@ fn count(number: i32) -> usize {
     usize::try_from(number).unwrap_or_default()
 }
 
+/// The field that says how many sandboxes the pool keeps warm.
+pub(super) fn size_field(spec: &ResolvedPoolSpec) -> &'static str {
+    match spec.autoscaling {
+        None => "spec.replicas",
+        Some(_) => "status.desiredReplicas",
+    }
+}
+
 /// How many sandboxes the pool has and wants.
 fn fullness(pool_plan: &PoolPlan) -> String {
     let (status, spec) = (&pool_plan.plan.status, &pool_plan.snapshot.pool.spec);
@@ -60,7 +70,7 @@ fn fullness(pool_plan: &PoolPlan) -> String {
             sandboxes(unclaimed)
         )
     } else if wanted == 0 && unclaimed == 0 {
-        format!("Pool {name} keeps no sandbox warm: its spec.replicas is 0")
+        format!("Pool {name} keeps no sandbox warm: its {} is 0", size_field(spec))
     } else if available >= wanted {
         format!("Pool {name} is full: {available} available, {wanted} wanted")
     } else {
@@ -132,6 +142,23 @@ pub(super) fn shortage(pool_plan: &PoolPlan) -> Vec<String> {
                 .into(),
         );
     }
+    sentences
+}
+
+/// Why an autoscaled pool has its size, as the operator said last: it remembers more than this plan knows.
+fn size(pool_plan: &PoolPlan) -> Vec<String> {
+    let (stored, planned) = (&pool_plan.snapshot.pool.status, &pool_plan.plan.status);
+    let Some(autoscaling) = stored.autoscaling.as_ref().or(planned.autoscaling.as_ref()) else {
+        return Vec::new();
+    };
+    let mut sentences = vec![format!("Autoscaling chose its size: {}.", autoscaling.message)];
+    let limit = conditions::find(&planned.conditions, conditions::SCALING_LIMITED);
+    let limits = |c: &&Condition| c.status == "True" && c.reason != scaling_limited::TOO_FEW;
+    sentences.extend(
+        limit
+            .filter(limits)
+            .map(|c| format!("It is limited: {}.", c.message)),
+    );
     sentences
 }
 

@@ -1,0 +1,77 @@
+//! How many sandboxes claims asked for within the last moments.
+
+use jiff::{SignedDuration, Timestamp};
+use std::collections::VecDeque;
+
+/// Arrivals within this part of the window are kept as one.
+const PARTS: i32 = 128;
+/// Most entries: above that, the oldest are kept as one.
+const MOST: usize = 256;
+
+/// Arrivals within a window that ends now. Arrivals that are kept as one leave the window together with the last of
+/// them, so the count is never too low. It takes 6 KiB at most.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SlidingWindow {
+    arrivals: VecDeque<Arrivals>,
+    /// The sum of all counts.
+    total: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Arrivals {
+    first: Timestamp,
+    last: Timestamp,
+    count: u32,
+}
+
+impl SlidingWindow {
+    /// Notes that `count` sandboxes were asked for at `at`. Returns how many were within the window of this length that
+    /// ends then, these included.
+    pub fn arrive(&mut self, at: Timestamp, count: usize, length: SignedDuration) -> usize {
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        match self.arrivals.back_mut() {
+            Some(back) if at.duration_since(back.first).saturating_mul(PARTS) <= length => {
+                back.last = back.last.max(at);
+                back.count = back.count.saturating_add(count);
+            }
+            _ => self.arrivals.push_back(Arrivals {
+                first: at,
+                last: at,
+                count,
+            }),
+        }
+        self.total = self.total.saturating_add(count as usize);
+        if self.arrivals.len() > MOST
+            && let Some(oldest) = self.arrivals.pop_front()
+            && let Some(next) = self.arrivals.front_mut()
+        {
+            next.count = next.count.saturating_add(oldest.count);
+        }
+        self.forget(at, length);
+        self.total
+    }
+
+    /// How many sandboxes were asked for within the window of this length that ends at `now`.
+    pub fn count(&self, now: Timestamp, length: SignedDuration) -> usize {
+        let gone = self
+            .arrivals
+            .iter()
+            .take_while(|arrivals| has_left(arrivals, now, length));
+        self.total - gone.map(|arrivals| arrivals.count as usize).sum::<usize>()
+    }
+
+    fn forget(&mut self, now: Timestamp, length: SignedDuration) {
+        while let Some(oldest) = self
+            .arrivals
+            .front()
+            .filter(|oldest| has_left(oldest, now, length))
+        {
+            self.total = self.total.saturating_sub(oldest.count as usize);
+            self.arrivals.pop_front();
+        }
+    }
+}
+
+fn has_left(arrivals: &Arrivals, now: Timestamp, length: SignedDuration) -> bool {
+    now.duration_since(arrivals.last) >= length
+}

@@ -1,0 +1,115 @@
+//! The size of a pool: what its claims call for, between its floor and its ceiling, smaller only after a while and in steps.
+
+use crate::api::claim::OnEmpty;
+use crate::cache::snapshot::{Creation, PoolSnapshot, Sizing, Waiting};
+use crate::model::autoscaling::ResolvedAutoscaling;
+use crate::model::demand::Demand;
+use crate::model::demand::stabilization::PARTS;
+use crate::model::int_or_percent::Rounding;
+use crate::planner::autoscale::limits::{self, Facts};
+use crate::planner::autoscale::{estimate, recover};
+use jiff::SignedDuration;
+use std::sync::Arc;
+
+/// Warm-up times that a smaller size must have been enough for, at least: within fewer, many claims may be missing by chance.
+const WARM_UPS_PER_WINDOW: i32 = 10;
+/// A step down is at most this part of the size.
+const STEP_DOWN: usize = 4;
+
+/// Chooses the size, and notes in the snapshot what the claims that arrived teach.
+pub(super) fn choose(snapshot: &mut PoolSnapshot, autoscaling: &ResolvedAutoscaling) -> Sizing {
+    let (now, pool) = (snapshot.now, Arc::clone(&snapshot.pool));
+    let floor = autoscaling.floor(pool.spec.replicas, now);
+    let mut demand = snapshot
+        .demand
+        .take()
+        .unwrap_or_else(|| Arc::new(recover::recover(&pool, autoscaling, floor.replicas, now)));
+    let window = window(&demand, autoscaling);
+    if demand
+        .stabilization
+        .first_end(window)
+        .is_some_and(|end| end <= now)
+    {
+        Arc::make_mut(&mut demand).stabilization.forget(now, window);
+    }
+    let arrived: Vec<_> = snapshot.claims.iter().filter(|waiting| waiting.is_new).collect();
+    if !arrived.is_empty() {
+        let demand = Arc::make_mut(&mut demand);
+        let peak = count_arrivals(demand, arrived);
+        let need = estimate::need(demand, autoscaling.target, peak, now);
+        demand.stabilization.note(need, now, window);
+    }
+
+    let needed = estimate::size_for(demand.stabilization.highest()).max(largest_that_only_waits(snapshot));
+    let wanted = needed.max(floor.replicas).min(autoscaling.max_replicas);
+    let is_rejected = matches!(snapshot.creation, Creation::BackOff { .. });
+    let step = window.checked_div(PARTS).unwrap_or_default();
+    let next_step = demand.shrunk_at.and_then(|at| at.checked_add(step).ok());
+    let waits = next_step.is_some_and(|at| at > now && at.duration_since(now) <= step);
+    let size = match demand.size.clamp(floor.replicas, autoscaling.max_replicas) {
+        size if wanted > size && is_rejected => size,
+        size if wanted < size && waits => size,
+        size => wanted.max(size - size.div_ceil(STEP_DOWN)),
+    };
+    if size != demand.size {
+        let demand = Arc::make_mut(&mut demand);
+        if size < demand.size {
+            demand.shrunk_at = Some(now);
+        }
+        demand.size = size;
+        demand.resized_at = Some(now);
+    }
+
+    let next_step = demand.shrunk_at.and_then(|at| at.checked_add(step).ok());
+    let moments = [
+        floor.until,
+        demand.stabilization.first_end(window),
+        next_step.filter(|_| size > wanted),
+    ];
+    let limit = limits::of(&Facts {
+        needed,
+        size,
+        floor: floor.replicas,
+        ceiling: autoscaling.max_replicas,
+        is_rejected,
+        warming: pool.spec.warming.of(size, Rounding::Up).max(1),
+        in_warm_up: demand.arrivals_per_warm_up(now),
+    });
+    snapshot.demand = Some(demand);
+    Sizing {
+        size,
+        needed,
+        floor: floor.replicas,
+        schedule: floor.schedule.filter(|_| size == floor.replicas),
+        limit,
+        next: moments.into_iter().flatten().filter(|at| *at > now).min(),
+    }
+}
+
+/// Sandboxes that a waiting claim needs for which none are created: the pool has to keep as many until it is served.
+fn largest_that_only_waits(snapshot: &PoolSnapshot) -> usize {
+    let claims = snapshot.claims.iter().filter(|waiting| waiting.needs() > 0);
+    let only_wait = claims.filter(|waiting| waiting.resolved_spec.on_empty == OnEmpty::Wait);
+    only_wait.map(|waiting| waiting.needs()).max().unwrap_or_default()
+}
+
+/// How long a smaller size must have been enough.
+fn window(demand: &Demand, autoscaling: &ResolvedAutoscaling) -> SignedDuration {
+    let least = demand.warm_up.saturating_mul(WARM_UPS_PER_WINDOW);
+    autoscaling.window.max(least)
+}
+
+/// Counts claims that no plan has counted. Returns the size with which all of them would have found sandboxes.
+fn count_arrivals(demand: &mut Demand, mut arrived: Vec<&Waiting>) -> usize {
+    arrived.sort_by_key(|waiting| (waiting.claim.arrived, waiting.claim.sequence));
+    let sizes = arrived.into_iter().map(|waiting| {
+        // A list may show a claim late: it counts when it arrived, but after those that were counted before.
+        let at = waiting
+            .claim
+            .arrived
+            .max(demand.last_arrival.unwrap_or(waiting.claim.arrived));
+        demand.last_arrival = Some(at);
+        demand.arrive(waiting.claim.wanted(), at)
+    });
+    sizes.max().unwrap_or_default()
+}

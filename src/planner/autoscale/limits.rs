@@ -1,0 +1,39 @@
+//! What keeps a pool from the size that its claims call for.
+
+use crate::cache::snapshot::ScalingLimit;
+
+/// The numbers that limit a size.
+pub(super) struct Facts {
+    /// The size that the claims call for.
+    pub(super) needed: usize,
+    /// The chosen size.
+    pub(super) size: usize,
+    /// Least size.
+    pub(super) floor: usize,
+    /// Highest size.
+    pub(super) ceiling: usize,
+    /// The API server rejects pods of the pool.
+    pub(super) is_rejected: bool,
+    /// Sandboxes that may warm up at once.
+    pub(super) warming: usize,
+    /// Sandboxes that are asked for within a warm-up time on average.
+    pub(super) in_warm_up: f64,
+}
+
+/// The limit that counts first.
+pub(super) fn of(facts: &Facts) -> ScalingLimit {
+    // As many sandboxes warm up as are claimed within a warm-up time. A ceiling near the average is reached so often that
+    // more and more claims wait.
+    let busiest = facts.in_warm_up + 4.0 * facts.in_warm_up.sqrt();
+    if facts.is_rejected && facts.needed > facts.size {
+        ScalingLimit::Rejected
+    } else if facts.needed > facts.ceiling {
+        ScalingLimit::TooMany
+    } else if facts.warming < facts.size && (facts.warming as f64) < busiest {
+        ScalingLimit::Warming
+    } else if facts.needed < facts.floor {
+        ScalingLimit::TooFew
+    } else {
+        ScalingLimit::None
+    }
+}

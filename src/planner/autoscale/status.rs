@@ -1,0 +1,132 @@
+//! What the status of a pool says of its autoscaling.
+
+use crate::api::PoolStatus;
+use crate::api::autoscaling::{AutoscalingStatus, SizeForHitRate};
+use crate::api::conditions::{self, Statement, scaling_limited};
+use crate::cache::snapshot::{PoolSnapshot, ScalingLimit, Sizing};
+use crate::model::autoscaling::{COMMON_HIT_RATES, ResolvedAutoscaling};
+use crate::model::demand::Demand;
+use crate::model::pool_error::PoolError;
+use crate::planner::observed_counts::number;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+/// What was learned, for the status; `None` without autoscaling.
+pub(crate) fn of(snapshot: &PoolSnapshot, demand: Option<&Demand>) -> Option<AutoscalingStatus> {
+    let pool = &snapshot.pool;
+    if matches!(pool.error, Some(PoolError::Spec(_))) {
+        return pool.status.autoscaling.clone();
+    }
+    let sizing = snapshot.sizing.as_ref()?;
+    let stored = || snapshot.pool.status.autoscaling.clone().unwrap_or_default();
+    let Some((demand, Ok(autoscaling))) = demand.zip(snapshot.pool.spec.autoscaling.as_ref()) else {
+        return Some(stored());
+    };
+    let claims = demand.seen.total();
+    let mut rates = COMMON_HIT_RATES.to_vec();
+    rates.push(autoscaling.target);
+    rates.sort_unstable();
+    rates.dedup();
+    let size = |share: f64, hit_rate: String| SizeForHitRate {
+        hit_rate,
+        replicas: number(demand.seen.quantile(share)),
+    };
+    let mut sizes: Vec<_> = Vec::new();
+    if claims >= 0.5 {
+        sizes.push(size(0.5, "50%".into()));
+        sizes.extend(rates.iter().map(|rate| size(rate.share(), rate.to_string())));
+        sizes.push(size(1.0, "100%".into()));
+    }
+    let per_second = demand.arrivals_per_second(snapshot.now);
+    Some(AutoscalingStatus {
+        message: reason(sizing, demand, autoscaling),
+        last_scale_time: demand.resized_at.map(|at| Time(conditions::whole_seconds(at))),
+        arrivals_per_hour: (per_second * 3600.0).round() as i64,
+        warm_up_milliseconds: i64::try_from(demand.warm_up.as_millis()).unwrap_or(i64::MAX),
+        hit_rate: demand.hit_rate().map(|share| format!("{:.1}%", share * 100.0)),
+        claims: claims.round() as i64,
+        sizes,
+    })
+}
+
+/// Why the pool has its size.
+fn reason(sizing: &Sizing, demand: &Demand, autoscaling: &ResolvedAutoscaling) -> String {
+    let (size, target) = (sizing.size, autoscaling.target);
+    let warm_up = demand.warm_up.as_secs_f64();
+    if let Some(schedule) = &sizing.schedule {
+        return format!("{size} is minReplicas of the active schedule {schedule:?}");
+    }
+    if size > sizing.needed.min(autoscaling.max_replicas) && size > sizing.floor {
+        return format!("{size} until a smaller size has been enough for stabilizationWindowSeconds");
+    }
+    if sizing.needed <= sizing.floor {
+        return format!("{size} is spec.replicas, the minimum, and enough for a hit rate of {target}");
+    }
+    if sizing.needed > size {
+        return format!("{size}, where a hit rate of {target} needs {}", sizing.needed);
+    }
+    format!(
+        "{size}, because {target} of recent claims came when at most as many sandboxes were asked for within {warm_up:.1} s, the time that a sandbox takes to be replaced"
+    )
+}
+
+/// The status with what autoscaling has learned, if it says something new besides: numbers that change with every claim are
+/// no reason to write.
+pub(crate) fn with(
+    status: PoolStatus,
+    stored: &PoolStatus,
+    learned: Option<AutoscalingStatus>,
+) -> PoolStatus {
+    let unchanged = PoolStatus {
+        autoscaling: stored.autoscaling.clone(),
+        ..status
+    };
+    if unchanged == *stored && learned.is_some() == stored.autoscaling.is_some() {
+        return unchanged;
+    }
+    PoolStatus {
+        autoscaling: learned,
+        ..unchanged
+    }
+}
+
+/// The condition `ScalingLimited`, as of a HorizontalPodAutoscaler. `capacity` is what `maxTotal` leaves to the unclaimed.
+pub(crate) fn statement(snapshot: &PoolSnapshot, capacity: usize) -> Option<Statement> {
+    let sizing = snapshot.sizing.as_ref()?;
+    let size = sizing.size;
+    let (reason, message) = match &sizing.limit {
+        ScalingLimit::Invalid(message) => (
+            scaling_limited::INVALID,
+            format!("the pool keeps its size {size}: {message}"),
+        ),
+        ScalingLimit::Rejected => (
+            scaling_limited::REJECTED,
+            format!("the pool keeps its size {size} while the API server rejects new sandboxes; see condition ReplicaFailure"),
+        ),
+        ScalingLimit::TooMany => (
+            scaling_limited::TOO_MANY,
+            "the hit rate needs more sandboxes than autoscaling.maxReplicas; raise maxReplicas or lower targetHitRate".into(),
+        ),
+        _ if capacity < size => (
+            scaling_limited::MAX_TOTAL,
+            format!("capacity.maxTotal leaves fewer unclaimed sandboxes than the size {size}; raise maxTotal"),
+        ),
+        ScalingLimit::Warming => (
+            scaling_limited::WARMING,
+            "claims come about as fast as scaleStrategy.maxUnavailable lets sandboxes warm up; raise it".into(),
+        ),
+        ScalingLimit::TooFew => (
+            scaling_limited::TOO_FEW,
+            "the hit rate needs fewer sandboxes than the minimum".into(),
+        ),
+        ScalingLimit::None => (
+            scaling_limited::WITHIN_RANGE,
+            "the pool has the size that the hit rate needs".into(),
+        ),
+    };
+    Some(Statement {
+        type_: conditions::SCALING_LIMITED,
+        status: (sizing.limit != ScalingLimit::None || capacity < size).into(),
+        reason,
+        message,
+    })
+}

@@ -16,6 +16,7 @@ use warmpool::api::claim::Phase;
 use warmpool::api::claim::RevisionPolicy;
 use warmpool::model::Key;
 use warmpool::model::claim::Claim;
+use warmpool::model::leaving::LeavingReason;
 use warmpool::model::request::{PodChange, Request};
 use warmpool::model::retry::{NextWrite, Purpose};
 use warmpool::planner::pool_snapshot;
@@ -279,7 +280,9 @@ fn pod_write(
             pods_of(&state.api_server, pool).partition(|pod| claimed(pod));
         let left = idle.iter().filter(|pod| available(pod)).count();
         let bounds = Bounds::of(pool);
-        replaced(state, before, &bounds, with_claims.len(), left)?;
+        if knows_that_it_leaves(before, decision) {
+            replaced(state, before, &bounds, with_claims.len(), left)?;
+        }
         let least = bounds.least_beside(with_claims.len());
         let bindings_since = decision.map_or(usize::MAX, |decision| state.ghost.bindings - decision.bindings);
         if left.saturating_add(bindings_since) < least {
@@ -290,6 +293,20 @@ fn pod_write(
         }
     }
     Ok(())
+}
+
+/// The operator knew as it decided that the node of the pod is cordoned.
+fn knows_that_it_leaves(pod: &Object, decision: Option<&Decision>) -> bool {
+    let Some(decision) = decision else {
+        return false;
+    };
+    let key = |name: &str| Key::new("default", name);
+    let view = pool_snapshot(&decision.known, &key(pod.pool()), decision.at, 0);
+    let sandbox = decision.known.pod(&key(pod.name()));
+    let leaving = view
+        .zip(sandbox)
+        .and_then(|(view, sandbox)| view.nodes.leaving(&sandbox, decision.at));
+    leaving.is_some_and(|leaving| leaving.reason == LeavingReason::NodeCordoned)
 }
 
 /// An available sandbox goes from a cordoned node once its replacement is available (I6): where nothing else takes sandboxes away,

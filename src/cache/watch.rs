@@ -161,6 +161,8 @@ impl Indexed for StoredPodTemplate {
 /// Watches one kind for ever. Each event goes to `reflect` before it requests a reconcile.
 pub async fn run<K: Indexed>(context: WatchContext, mut reflect: impl FnMut(&Event<K>)) {
     let resource = format!("{}.{}", K::plural(&()), K::group(&()));
+    // The core group has no name.
+    let resource = resource.trim_end_matches('.');
     let api: Api<K> = match &context.namespace {
         Some(namespace) => Api::namespaced(context.client, namespace),
         None => Api::all(context.client),
@@ -183,7 +185,7 @@ pub async fn run<K: Indexed>(context: WatchContext, mut reflect: impl FnMut(&Eve
             Ok(event) => event,
             Err(error) => {
                 context.shared.watches.failed(&kind, chain(&error));
-                error_log::log_watch_error(&resource, &error);
+                error_log::log_watch_error(resource, &error);
                 if error_log::has_expired(&error) {
                     // The watcher would request the same version for ever.
                     tokio::time::sleep(LONGEST_PAUSE).await;

@@ -232,6 +232,11 @@ const TOGETHER: &[Named] = named![
         why_tells_what_a_gated_sandbox_lacks,
         why_of_what_is_not_there_reads_as_from_kubectl,
     },
+    stories::more_verbs::{
+        a_pool_is_shown_on_one_screen_and_its_claims_are_counted,
+        a_claim_is_released_and_an_image_rolled_out,
+        every_missing_right_is_named,
+    },
     stories::metrics::{ every_alert_is_tested_and_explained },
     stories::breach::{
         a_breach_by_the_operator_is_accused,

@@ -14,6 +14,7 @@ mod claim;
 mod command_line;
 mod exec;
 mod history;
+mod hung_server;
 mod objects;
 mod operator_lease;
 mod pause_resume_restart;

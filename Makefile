@@ -54,6 +54,7 @@ BIN ?= $(HOME)/.local/bin
 plugin: build ## Build the kubectl plugin and link kubectl-warmpool into a folder of the PATH (BIN=~/.local/bin)
 	@mkdir -p "$(BIN)"
 	ln -sf "$(CURDIR)/target/release/warmpool" "$(BIN)/kubectl-warmpool"
+	ln -sf "$(CURDIR)/target/release/warmpool" "$(BIN)/kubectl_complete-warmpool"
 
 .PHONY: crds
 crds: ## Generate crds/, and the chart's copy of it, from the types in src/api

@@ -1,7 +1,12 @@
 //! The operator serves metrics and health over HTTP even without a cluster.
 
 // A test may panic: that is how it fails.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
 
 #[path = "apiserver/http.rs"]
 mod http;
@@ -123,6 +128,24 @@ fn without_an_api_server_it_is_alive_not_ready_and_says_why() {
     })
     .unwrap();
     assert_eq!(get(&health, "/metrics").unwrap().0, 404);
+    let log = operator.log();
+    let starts = format!(
+        "starting version=\"{}\" cluster=http://{NO_SERVER}/",
+        env!("CARGO_PKG_VERSION")
+    );
+    assert!(
+        log.contains(&starts) && log.contains("scope=\"all namespaces\""),
+        "{log}"
+    );
+    let failures: Vec<_> = log
+        .lines()
+        .filter(|line| line.contains("a request fails"))
+        .collect();
+    let [failure] = failures[..] else {
+        panic!("all watches fail alike and share a line: {log}");
+    };
+    assert!(failure.contains("verb=\"list\" resource=\""), "{failure}");
+    assert!(!log.contains("Some(") && !log.contains("Status {"), "{log}");
 }
 
 /// Answers every request with `body`, as long as the test runs.

@@ -252,6 +252,8 @@ impl Indexed for StoredDisruptionBudget {
 /// Watches one kind for ever. Each event goes to `reflect` before it requests a reconcile.
 pub async fn run<K: Indexed>(context: WatchContext, mut reflect: impl FnMut(&Event<K>)) {
     let resource = format!("{}.{}", K::plural(&()), K::group(&()));
+    // The core group has no name.
+    let resource = resource.trim_end_matches('.');
     let api = K::api(context.client, context.namespace.as_deref());
     let mut config = watcher::Config::default().timeout(WATCH_SECONDS).page_size(PAGE);
     if let Some(selector) = K::selector() {
@@ -286,7 +288,7 @@ pub async fn run<K: Indexed>(context: WatchContext, mut reflect: impl FnMut(&Eve
             }
             Err(error) => {
                 context.shared.watches.failed(&kind, chain(&error));
-                error_log::log_watch_error(&resource, &error);
+                error_log::log_watch_error(resource, &error);
                 if error_log::has_expired(&error) {
                     // The watcher would request the same version for ever.
                     tokio::time::sleep(LONGEST_PAUSE).await;

@@ -1,5 +1,6 @@
 //! The command line: parses the verb and runs it.
 
+mod completion;
 pub mod controller;
 pub mod crds;
 pub mod documents;
@@ -12,7 +13,7 @@ mod runtime;
 mod unix_signals;
 mod unknown_fields;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use kubectl::connection::Connection;
 use std::process::ExitCode;
 
@@ -46,13 +47,21 @@ enum Verb {
         #[command(flatten)]
         arguments: plan::Arguments,
     },
+    /// Print the completion script of a shell
+    Completion(completion::CompletionArguments),
+    /// Write the man pages of this program and of the plugin
+    Man(completion::ManArguments),
 }
 
 /// Parses the arguments, runs the verb and returns its exit code. Runs the kubectl plugin when the binary is called
-/// `kubectl-warmpool`.
+/// `kubectl-warmpool`, and its completion when it is called `kubectl_complete-warmpool`.
 pub fn main() -> ExitCode {
-    if kubectl::is_plugin(std::env::args_os().next().as_deref()) {
+    let name = std::env::args_os().next();
+    if kubectl::is_plugin(name.as_deref()) {
         return kubectl::main();
+    }
+    if kubectl::completes(name.as_deref()) {
+        return kubectl::complete();
     }
     let outcome = match Cli::parse().verb {
         Verb::Controller(arguments) => return controller::main(&arguments),
@@ -61,6 +70,11 @@ pub fn main() -> ExitCode {
             connection,
             arguments,
         } => plan::run(&connection, &arguments, plan::Scope::All).map_err(|e| (e.exit_code(), e.to_string())),
+        Verb::Completion(arguments) => {
+            completion::print(Cli::command(), &arguments).map_err(|e| (1, e.to_string()))
+        }
+        Verb::Man(arguments) => completion::write_pages([Cli::command(), kubectl::command()], &arguments)
+            .map_err(|e| (1, e.to_string())),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -2,22 +2,32 @@
 
 use crate::api::crd;
 use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 /// Fields of every object.
 const OF_EVERY_OBJECT: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
+/// The schema of each kind. They are large, and a stream may hold thousands of objects.
+static SCHEMAS: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
+    let crds = crd::all().unwrap_or_default().into_iter();
+    crds.filter_map(|(_, crd)| {
+        let schema = crd.spec.versions.into_iter().find_map(|version| version.schema)?;
+        let schema = serde_json::to_value(schema.open_api_v3_schema?).ok()?;
+        Some((crd.spec.names.kind, schema))
+    })
+    .collect()
+});
+
 /// The path of the first field of `object` that `kind` does not have.
 pub(super) fn first_unknown(kind: &str, object: &Value) -> Option<String> {
-    let crds = crd::all().ok()?;
-    let (_, crd) = crds.into_iter().find(|(_, crd)| crd.spec.names.kind == kind)?;
-    let schema = crd.spec.versions.into_iter().find_map(|version| version.schema)?;
-    let schema = serde_json::to_value(schema.open_api_v3_schema?).ok()?;
+    let known = SCHEMAS.get(kind)?.get("properties")?;
     let mut fields = object.as_object()?.iter();
     fields.find_map(|(name, value)| {
         if OF_EVERY_OBJECT.contains(&name.as_str()) {
             return None;
         }
-        match schema.get("properties")?.get(name) {
+        match known.get(name) {
             None => Some(name.clone()),
             // The operator writes the status, perhaps a newer one.
             Some(_) if name == "status" => None,

@@ -76,9 +76,9 @@ fn unscheduled(pod: &StoredPod) -> Option<NotRunning> {
     let conditions = pod.status.conditions.iter().flatten();
     let mut unscheduled = conditions.filter(|c| c.type_ == "PodScheduled" && c.status == "False");
     let condition = unscheduled.next()?;
-    // The scheduler's second sentence is about preemption.
+    // The scheduler's other sentences are about preemption.
     let message = condition.message.as_deref().unwrap_or_default();
-    let nodes = message.split(" preemption:").next().unwrap_or_default();
+    let nodes = message.split(". ").next().unwrap_or_default();
     Some(NotRunning {
         reason: condition.reason.clone()?,
         detail: shortened(nodes.trim_end_matches('.')),
@@ -202,7 +202,8 @@ mod tests {
 
     #[test]
     fn an_unscheduled_pod_shows_what_the_nodes_lack() {
-        let message = "0/5 nodes are available: 5 Insufficient cpu. preemption: 0/5 nodes are available.";
+        let message =
+            "0/5 nodes are available: 5 Insufficient cpu. no new claims to deallocate, preemption: 0/5.";
         let condition =
             json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message});
         assert_eq!(

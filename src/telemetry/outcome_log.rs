@@ -178,7 +178,8 @@ fn log_status(metrics: &Metrics, shared: &SharedCache, claim: &Claim, status: &S
     metrics.meters.decided(known, claim, status);
     let follows = status.phase == claim.status.phase;
     let (outcome, type_) = match status.phase {
-        Some(Phase::Failed | Phase::Expired) if follows => ("updated", conditions::BOUND),
+        // Only an address is gone from its status.
+        Some(Phase::Failed | Phase::Expired) if follows => return,
         Some(Phase::Bound) if follows => ("updated", conditions::READY),
         Some(Phase::Bound) => ("bound", conditions::BOUND),
         Some(Phase::Failed) => ("failed", conditions::BOUND),

@@ -256,6 +256,11 @@ const TOGETHER: &[Named] = named![
         the_python_example_claims_times_out_and_releases,
         the_rust_example_claims_times_out_and_releases,
     },
+    stories::more_verbs::{
+        a_pool_is_shown_on_one_screen_and_its_claims_are_counted,
+        a_claim_is_released_and_an_image_rolled_out,
+        every_missing_right_is_named,
+    },
     stories::metrics::{ every_alert_is_tested_and_explained },
     stories::breach::{
         a_breach_by_the_operator_is_accused,

@@ -49,7 +49,7 @@ fn the_help_of_every_verb_has_examples() {
         let example = format!("  kubectl warmpool rollout {verb} python");
         assert!(help.contains("Examples:") && help.contains(&example), "{help}");
     }
-    for verb in ["claim", "why"] {
+    for verb in ["claim", "exec", "release", "why", "status", "top", "plan"] {
         let help = printed(&run_as("kubectl-warmpool", &[verb, "--help"]));
         let example = format!("  kubectl warmpool {verb} ");
         assert!(help.contains("Examples:") && help.contains(&example), "{help}");
@@ -116,5 +116,56 @@ fn a_timeout_is_written_as_in_kubectl() {
     }
     for bad in ["30", "-5s", "soon", ""] {
         assert_eq!(with(bad), Some(2), "{bad}");
+    }
+}
+
+#[test]
+fn kubectl_gets_the_verbs_and_flags_that_fit() {
+    let answer = |words: &[&str]| {
+        let output = run_as("kubectl_complete-warmpool", words);
+        assert!(output.status.success(), "{}", printed(&output));
+        let text = String::from_utf8(output.stdout).unwrap();
+        let (lines, directive) = text.trim_end().rsplit_once('\n').unwrap_or(("", text.trim_end()));
+        assert_eq!(directive, ":4", "{text}");
+        lines
+            .lines()
+            .map(|line| line.split('\t').next().unwrap().to_string())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(answer(&["r"]), ["release", "rollout"]);
+    assert_eq!(answer(&["rollout", "re"]), ["resume", "restart"]);
+    assert_eq!(answer(&["rollout", "status", "python", "--rev"]), ["--revision"]);
+    assert_eq!(answer(&["why", "--req"]), ["--request-timeout"]);
+    assert!(answer(&["why", "run"]).is_empty());
+    assert!(answer(&[""]).contains(&"claim".to_string()));
+}
+
+#[test]
+fn completion_scripts_and_man_pages_name_every_verb() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = printed(&run_as("warmpool", &["completion", shell]));
+        assert!(
+            script.contains("controller") && script.contains("plan"),
+            "{shell}: {script}"
+        );
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let written = run_as(
+        "warmpool",
+        &["man", "--out-dir", &folder.path().to_string_lossy()],
+    );
+    assert!(written.status.success(), "{}", printed(&written));
+    for page in [
+        "warmpool.1",
+        "warmpool-controller.1",
+        "kubectl-warmpool.1",
+        "kubectl-warmpool-why.1",
+    ] {
+        let path = folder.path().join(page);
+        assert!(
+            path.is_file(),
+            "{page} is missing among {:?}",
+            std::fs::read_dir(folder.path()).unwrap().collect::<Vec<_>>()
+        );
     }
 }

@@ -15,6 +15,7 @@ mod command_line;
 mod drain;
 mod exec;
 mod history;
+mod hung_server;
 mod objects;
 mod operator_lease;
 mod pause_resume_restart;

@@ -21,7 +21,8 @@ impl FromStr for ClaimName {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::cli::kubectl::claim_name::ClaimName;
+    use crate::cli::kubectl::why::target::TargetError;
 
     #[test]
     fn a_claim_is_named_with_or_without_its_kind() {

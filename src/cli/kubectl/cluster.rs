@@ -53,11 +53,11 @@ pub enum ClusterError {
 }
 
 /// A client for one namespace of a cluster.
-pub(in crate::cli) struct Cluster {
+pub struct Cluster {
     /// The client.
     pub(super) client: Client,
     /// The namespace.
-    pub(in crate::cli) namespace: String,
+    pub namespace: String,
     url: String,
     /// Longest wait for one answer; zero: no limit.
     deadline: Duration,
@@ -65,15 +65,12 @@ pub(in crate::cli) struct Cluster {
 
 impl Cluster {
     /// Builds a client from the kubeconfig. Sends no request.
-    pub(in crate::cli) async fn open(connection: &Connection) -> Result<Self, ClusterError> {
+    pub async fn open(connection: &Connection) -> Result<Self, ClusterError> {
         Self::open_as(connection, Component::Kubectl).await
     }
 
     /// As [`Cluster::open`], with the name of another sender in the requests.
-    pub(in crate::cli) async fn open_as(
-        connection: &Connection,
-        component: Component,
-    ) -> Result<Self, ClusterError> {
+    pub async fn open_as(connection: &Connection, component: Component) -> Result<Self, ClusterError> {
         let kubeconfig = connection.kubeconfig.as_deref();
         let mut config = connect::config(kubeconfig, connection.context.as_deref())
             .await
@@ -125,7 +122,7 @@ impl Cluster {
     ///
     /// # Errors
     /// The error of the first list that failed; [`ClusterError::Forbidden`] with every list that is not allowed.
-    pub(in crate::cli) async fn read_of(&self, namespace: Option<&str>) -> Result<Index, ClusterError> {
+    pub async fn read_of(&self, namespace: Option<&str>) -> Result<Index, ClusterError> {
         let read = live_cluster::read(&self.client, namespace, self.deadline).await;
         read.map_err(|mut errors| match errors.len() {
             1 => errors

@@ -7,22 +7,22 @@ use std::time::Duration;
 
 /// Flags that every verb accepts.
 #[derive(Args)]
-pub(in crate::cli) struct Connection {
+pub struct Connection {
     /// Namespace to use [default: the namespace of the kubeconfig context]
     #[arg(short, long, global = true)]
-    pub(in crate::cli) namespace: Option<String>,
+    pub namespace: Option<String>,
     /// Kubeconfig context to use [default: the current context]
     #[arg(long, global = true)]
-    pub(in crate::cli) context: Option<String>,
+    pub context: Option<String>,
     /// Path of the kubeconfig [default: as for kubectl]
     #[arg(long, global = true, value_name = "FILE")]
-    pub(in crate::cli) kubeconfig: Option<PathBuf>,
+    pub kubeconfig: Option<PathBuf>,
     /// User to act as
     #[arg(long = "as", global = true, value_name = "USER")]
-    pub(in crate::cli) as_user: Option<String>,
+    pub as_user: Option<String>,
     /// Group to act as; may be repeated
     #[arg(long, global = true, value_name = "GROUP", requires = "as_user")]
-    pub(in crate::cli) as_group: Vec<String>,
+    pub as_group: Vec<String>,
     /// How long to wait for the answer to one request, as in 5s or 1m; 0 sets no limit [default: 15s]
     #[arg(long, global = true, value_name = "DURATION", value_parser = crate::cli::duration::parse)]
     request_timeout: Option<Duration>,
@@ -30,7 +30,7 @@ pub(in crate::cli) struct Connection {
 
 impl Connection {
     /// Longest wait for the answer to one request; zero: no limit.
-    pub(in crate::cli) fn deadline(&self) -> Duration {
+    pub fn deadline(&self) -> Duration {
         self.request_timeout.unwrap_or(DEADLINE)
     }
 }

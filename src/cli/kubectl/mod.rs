@@ -3,6 +3,7 @@
 pub mod claim;
 mod claim_name;
 pub(super) mod cluster;
+pub mod complete;
 pub(super) mod connection;
 pub mod drain;
 pub mod dry_run;
@@ -24,7 +25,7 @@ pub mod top;
 pub mod why;
 
 use crate::cli::plan;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use connection::Connection;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -87,6 +88,25 @@ enum Verb {
 /// Whether `argv0` is the name of the plugin.
 pub fn is_plugin(argv0: Option<&OsStr>) -> bool {
     argv0.and_then(|path| Path::new(path).file_name()) == Some(OsStr::new(NAME))
+}
+
+/// Whether `argv0` is the name under which kubectl asks for completions.
+pub(super) fn completes(argv0: Option<&OsStr>) -> bool {
+    complete::is_called(argv0)
+}
+
+/// Prints the completions of the words that follow the name of the program.
+pub(super) fn complete() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match print::out(&complete::answer(&mut command(), &words)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => report(&error.to_string(), 1),
+    }
+}
+
+/// The command line of the plugin.
+pub fn command() -> clap::Command {
+    Cli::command()
 }
 
 /// Parses the arguments, runs the verb and returns its exit code.

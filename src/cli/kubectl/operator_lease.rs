@@ -28,28 +28,19 @@ async fn leases(cluster: &Cluster) -> Option<Vec<Lease>> {
     Some(lease.into_iter().collect())
 }
 
-/// The sentence about these leases at `now`.
+/// The sentence about these leases at `now`. Without any lease there is nothing to tell: an operator with `--leader-elect=false` or
+/// another name of its lease may be at work.
 pub fn hint_about(leases: &[Lease], now: Timestamp) -> Option<String> {
+    let lease = leases.first()?;
     if leases.iter().any(|lease| is_held(lease, now)) {
         return None;
     }
-    let why = match leases.first() {
-        None => format!("there is no lease named {NAME}"),
-        Some(lease) => {
-            let namespace = lease.metadata.namespace.as_deref().unwrap_or_default();
-            let renewed = lease.spec.as_ref().and_then(|spec| spec.renew_time.as_ref());
-            match renewed {
-                Some(at) => format!(
-                    "the lease {namespace}/{NAME} was last renewed at {}",
-                    whole_seconds(at.0)
-                ),
-                None => format!("nobody holds the lease {namespace}/{NAME}"),
-            }
-        }
-    };
+    let namespace = lease.metadata.namespace.as_deref().unwrap_or_default();
+    let renewed = lease.spec.as_ref().and_then(|spec| spec.renew_time.as_ref());
+    let since = renewed.map_or(String::new(), |at| format!(" since {}", whole_seconds(at.0)));
     Some(format!(
-        "No operator seems to be at work: {why}. Nothing below happens until one is; see 'kubectl get pods -A -l \
-         app.kubernetes.io/name=warmpool'."
+        "No operator has held the lease {namespace}/{NAME}{since}: nothing below happens until one does; see 'kubectl -n \
+         {namespace} get pods'."
     ))
 }
 

@@ -233,7 +233,10 @@ pub fn a_claim_that_has_ended_shows_no_address_that_answers_no_more(scene: &Scen
         let shown = address("kept")?;
         wait::ensure(shown.is_empty(), || shown)
     })?;
-    wait_until_at_rest(scene, 30)
+    ["gone", "kept", "lost"]
+        .iter()
+        .try_for_each(|claim| scene.delete_claim(claim))?;
+    wait_until_at_rest(scene, 60)
 }
 
 fn counts(scene: &Scene, wanted: &[(&str, i64)]) -> Result<(), String> {

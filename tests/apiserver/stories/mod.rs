@@ -31,6 +31,7 @@ pub mod lifetimes;
 pub mod logs;
 pub mod lost;
 pub mod metrics;
+pub mod more_verbs;
 pub mod namespaced;
 pub mod plugin;
 pub mod queue;

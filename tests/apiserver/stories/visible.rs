@@ -22,8 +22,8 @@ fn contains(what: &str, text: &str, part: &str) -> Result<(), String> {
 }
 
 pub fn a_pool_that_no_node_can_take_says_so_wherever_people_look(scene: &Scene) -> Result<(), String> {
-    const WHY: &str = "3 of 3 warming sandboxes: Unschedulable";
-    scene.create_pool(&pool("python", 3, &with_cpu("100k")))?;
+    const WHY: &str = "4 of 4 warming sandboxes: Unschedulable";
+    scene.create_pool(&pool("python", 4, &with_cpu("100k")))?;
     wait::until("the pool said why its sandboxes do not come", 30, || {
         let available = pool_says(scene, "python", "Available", "MinimumReplicasUnavailable")?;
         contains("Available", &available, WHY)?;

@@ -19,7 +19,7 @@ const KUBECTL: &str = "kubectl";
 /// A command, and the flags that are passed to `kubectl exec`.
 #[derive(clap::Args)]
 #[group(skip)]
-pub(in crate::cli::kubectl) struct Arguments {
+pub struct Arguments {
     /// Pass standard input to CMD
     #[arg(short = 'i', long, requires = "command")]
     stdin: bool,
@@ -36,7 +36,7 @@ pub(in crate::cli::kubectl) struct Arguments {
 
 impl Arguments {
     /// There is a command to run.
-    pub(in crate::cli::kubectl) fn has_command(&self) -> bool {
+    pub fn has_command(&self) -> bool {
         !self.command.is_empty()
     }
 }
@@ -53,14 +53,14 @@ pub enum ExecError {
 }
 
 /// Checks that kubectl is in the `PATH`. Called before a claim is created.
-pub(in crate::cli::kubectl) fn find_kubectl() -> Result<(), ExecError> {
+pub fn find_kubectl() -> Result<(), ExecError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).any(|folder| folder.join(KUBECTL).is_file());
     if found { Ok(()) } else { Err(ExecError::NoKubectl) }
 }
 
 /// Runs the command in `sandbox` and returns its exit code. Forwards signals to the child process.
-pub(in crate::cli::kubectl) async fn run(
+pub async fn run(
     connection: &Connection,
     namespace: &str,
     sandbox: &str,

@@ -1,0 +1,110 @@
+//! Checks `kubectl warmpool status`, `top`, `plan`, `exec`, `release` and `set image` from outside.
+
+use super::bound;
+use crate::api::CLAIMS;
+use crate::check::event::text;
+use crate::cluster_state::wait_until_at_rest;
+use crate::objects::{NEW_IMAGE, pool};
+use crate::plugin::{Call, CommandOutput};
+use crate::scene::Scene;
+use crate::wait;
+use serde_json::{Value, json};
+
+fn call(scene: &Scene, arguments: &[&str]) -> Result<CommandOutput, String> {
+    Call::of(scene, arguments).run()
+}
+
+/// What a call that succeeds prints. An operator is at work, so it has no hint that none is.
+fn printed(scene: &Scene, arguments: &[&str]) -> Result<String, String> {
+    let said = call(scene, arguments)?;
+    let good = said.code == Some(0) && said.err.is_empty() && !said.out.contains("No operator");
+    wait::ensure(good, || format!("{arguments:?}: {said:?}"))?;
+    Ok(said.out)
+}
+
+fn contains(printed: &str, part: &str) -> Result<(), String> {
+    wait::ensure(printed.contains(part), || {
+        format!("{part:?} is missing in\n{printed}")
+    })
+}
+
+pub fn a_pool_is_shown_on_one_screen_and_its_claims_are_counted(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&pool("python", 2, &json!({})))?;
+    wait_until_at_rest(scene, 60)?;
+    scene.create_claim("run", "python", &json!({}))?;
+    bound(scene, "run")?;
+    wait_until_at_rest(scene, 60)?;
+    let screen = printed(scene, &["status", "python"])?;
+    for part in [
+        &format!("Pool {}/python: Available True", scene.namespace),
+        "(latest)   2           0         1",
+        "Claims: 1 bound.",
+        "Pool python is full: 2 available, 2 wanted, 1 held by claims.",
+        "There is nothing to do now.",
+    ] {
+        contains(&screen, part)?;
+    }
+    let top = printed(scene, &["top"])?;
+    let row: Vec<&str> = top
+        .lines()
+        .nth(1)
+        .unwrap_or_default()
+        .split_whitespace()
+        .collect();
+    wait::ensure(row[..4] == ["python", "2/2", "1", "100%"], || top.clone())?;
+    let plan = printed(scene, &["plan", "-o", "json"])?;
+    let plan: Value = serde_json::from_str(&plan).map_err(|e| e.to_string())?;
+    let pools = plan["pools"].as_array().map_or(0, Vec::len);
+    wait::ensure(pools == 1 && plan["pools"][0]["name"] == "python", || {
+        plan.to_string()
+    })?;
+    call(scene, &["status", "nowhere"])?
+        .fails("Error from server (NotFound): pools.warmpool.dev \"nowhere\" not found\n")
+}
+
+pub fn a_claim_is_released_and_an_image_rolled_out(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&pool("python", 1, &json!({})))?;
+    wait_until_at_rest(scene, 60)?;
+    scene.create_claim("run", "python", &json!({}))?;
+    bound(scene, "run")?;
+    call(scene, &["release", "run"])?.is("sandboxclaim.warmpool.dev \"run\" deleted\n")?;
+    let left = scene.lab.api.get(CLAIMS, &scene.namespace, "run")?;
+    wait::ensure(left.is_none(), || format!("{left:?}"))?;
+    call(scene, &["release", "run"])?
+        .fails("Error from server (NotFound): sandboxclaims.warmpool.dev \"run\" not found\n")?;
+    wait_until_at_rest(scene, 60)?;
+    let change = format!("main={NEW_IMAGE}");
+    let tried = ["set", "image", "python", &change, "--dry-run=server"];
+    call(scene, &tried)?.is("pool.warmpool.dev/python image updated (server dry run)\n")?;
+    let image = || {
+        Ok::<_, String>(text(&scene.pool("python")?, "/spec/template/spec/containers/0/image").to_string())
+    };
+    wait::ensure(image()? != NEW_IMAGE, || "a dry run has written".to_string())?;
+    call(scene, &["set", "image", "python", &change])?.is("pool.warmpool.dev/python image updated\n")?;
+    wait::ensure(image()? == NEW_IMAGE, || "the image is not written".to_string())?;
+    wait_until_at_rest(scene, 60)?;
+    call(scene, &["set", "image", "python", &change])?.is("pool.warmpool.dev/python image unchanged\n")
+}
+
+pub fn every_missing_right_is_named(scene: &Scene) -> Result<(), String> {
+    let said = call(scene, &["why", "run", "--as=nobody"])?;
+    let lines: Vec<&str> = said.err.lines().collect();
+    let named = |resource: &str| {
+        let mut lines = lines.iter();
+        lines.any(|line| {
+            line.starts_with("Error from server (Forbidden): ")
+                && line.contains(&format!("list resource \"{resource}\""))
+        })
+    };
+    let all = [
+        "pools",
+        "sandboxclaims",
+        "controllerrevisions",
+        "podtemplates",
+        "pods",
+    ];
+    wait::ensure(
+        said.code == Some(1) && all.into_iter().all(named) && lines.len() == all.len(),
+        || format!("{said:?}"),
+    )
+}

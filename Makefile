@@ -11,7 +11,9 @@ NODES ?= 4
 
 # Another Kubernetes than the usual one: VERSION=1.30.14. Not read from the environment, where VERSION may mean anything.
 VERSION :=
-ifneq ($(VERSION),)
+# For `make release` it is the version of warmpool.
+RELEASE := $(if $(filter release,$(MAKECMDGOALS)),$(VERSION))
+ifneq ($(filter-out $(RELEASE),$(VERSION)),)
 export WARMPOOL_KUBERNETES := $(VERSION)
 export WARMPOOL_CLUSTER_BIN := $(CURDIR)/.cluster/$(VERSION)/bin
 endif
@@ -54,15 +56,47 @@ plugin: build ## Build the kubectl plugin and link kubectl-warmpool into a folde
 	ln -sf "$(CURDIR)/target/release/warmpool" "$(BIN)/kubectl-warmpool"
 
 .PHONY: crds
-crds: ## Generate crds/ from the types in src/api
+crds: ## Generate crds/, and the chart's copy of it, from the types in src/api
 	@e2e/need.sh cargo cc
 	cargo run --locked --bin warmpool -- crds --out-dir crds
+	cp crds/*.yaml charts/warmpool/files/crds/
 
 .PHONY: config
 config: ## Generate the manifests of config/ from the chart
 	@e2e/need.sh go python3
 	@$(CLUSTER) build $(WARMPOOL_HELM)
 	config/generate.sh
+
+.PHONY: reference
+reference: ## Generate the pages of docs/reference, and the pictures of docs
+	@e2e/need.sh cargo cc python3
+	WRITE_REFERENCE=1 cargo test --locked --test docs -- reference
+	docs/pictures.py
+
+.PHONY: session
+session: ## Record the first ten minutes of docs on a real control plane, and draw the picture of README
+	@e2e/need.sh cargo cc go python3 openssl
+	@$(CLUSTER) build
+	@$(CLUSTER) build $(WARMPOOL_HELM)
+	TRANSCRIPT=$(CURDIR)/.cluster/session.json cargo test --locked --test chart -- every_command_of_the_first_ten_minutes
+	docs/session.py .cluster/session.json
+
+DOCS := .cluster/docs
+
+.PHONY: docs
+docs: ## Build the site of the documentation into .cluster/site (SOURCE=URL of the files, for links to them)
+	@e2e/need.sh python3
+	@cmp -s docs/requirements.txt $(DOCS)/requirements.txt || { rm -rf $(DOCS); python3 -m venv $(DOCS) && \
+	  $(DOCS)/bin/pip install --quiet --disable-pip-version-check -r docs/requirements.txt && cp docs/requirements.txt $(DOCS)/; }
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
+	@echo "open $(CURDIR)/.cluster/site/index.html, or serve that folder"
+
+.PHONY: release
+release: ## Build what this machine can build of a release into release/VERSION (VERSION=0.1.0 IMAGE=REPOSITORY SOURCE=URL)
+	@e2e/need.sh cargo cc go python3
+	@test -n "$(RELEASE)" || { echo "say which version: make release VERSION=0.1.0" >&2; exit 1; }
+	@$(CLUSTER) build $(WARMPOOL_HELM)
+	IMAGE="$(IMAGE)" SOURCE="$(SOURCE)" packaging/release.sh $(RELEASE) release/$(RELEASE)
 
 .PHONY: fmt
 fmt: ## Format the source
@@ -71,6 +105,7 @@ fmt: ## Format the source
 .PHONY: lint
 lint: ## Check formatting, clippy warnings, and that every mutant still applies
 	@e2e/need.sh cargo cc python3
+	docs/pictures.py --check
 	e2e/mutants/mutants.py --check
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
@@ -124,6 +159,7 @@ e2e: ## Run the tests against real control planes; the first run builds Kubernet
 	@e2e/prometheus.sh >/dev/null
 	$(CLUSTER) build
 	$(CLUSTER) build $(WARMPOOL_HELM)
+	e2e/examples.sh
 	cargo test --locked --test apiserver -- --ignored
 	cargo test --locked --test chart -- --ignored
 
@@ -167,6 +203,7 @@ image-test: ## Build the image with buildah and check it, as root (some minutes;
 e2e-node: ## Run the tests with real containers on a kubelet on this machine, as root (KEEP=1 leaves it running)
 	@e2e/need.sh cargo cc go python3 openssl git
 	@e2e/node/packages.sh buildah
+	@e2e/examples.sh
 	@e2e/node/story/run.py $(if $(KEEP),--keep)
 
 # The oldest Kubernetes that README and the chart promise, one in the middle, and the newest. Each takes a build of some
@@ -186,7 +223,7 @@ bench: ## Measure the planner alone, then the operator on a control plane that t
 
 .PHONY: everything
 everything: ## Run each target that README and docs name, as root (hours); go on after a failure, and fail at the end
-	@e2e/each.py .cluster/everything lint unit e2e chart-test audit "plugin BIN=.cluster/everything" demo demo-down \
+	@e2e/each.py .cluster/everything lint unit e2e chart-test session audit docs "plugin BIN=.cluster/everything" demo demo-down \
 	  "demo NODE=real" demo-down image-test e2e-node storm churn chaos mutants explore soak versions bench
 
 .PHONY: help

@@ -15,10 +15,13 @@ use warmpool::model::Key;
 use warmpool::model::autoscaling::ResolvedAutoscaling;
 use warmpool::model::claim::Claim;
 use warmpool::model::demand::Demand;
+use warmpool::model::known_nodes::KnownNodes;
 use warmpool::model::pool::Pool;
 use warmpool::model::revision::{Revision, Template};
 use warmpool::model::sandbox::{Owner, PodPhase, Sandbox};
+use warmpool::model::scheduling::Scheduling;
 use warmpool::model::stored::{StoredClaim, StoredPool};
+use warmpool::model::toleration::Tolerations;
 use warmpool::planner::autoscale::at_chosen_size;
 use warmpool::planner::plan;
 
@@ -217,6 +220,7 @@ fn at_rest(size: usize, complete: &str) -> Outcome<PoolSnapshot> {
         seed: 1,
         pool: Arc::new(Pool::read(&stored)),
         sandboxes: (0..size).map(entry).collect(),
+        nodes: KnownNodes::default(),
         creating: Vec::new(),
         claims: Vec::new(),
         selected_pools: BTreeMap::new(),
@@ -256,6 +260,9 @@ fn sandbox(number: usize, now: Timestamp) -> Sandbox {
         evict: false,
         phase: PodPhase::Running,
         node: Some(format!("node-{}", mixed % NODES)),
+        scheduling: Scheduling::Unknown,
+        tolerations: Tolerations::default(),
+        disruption_target: None,
         ip: "10.0.0.1".into(),
         ready_index: Some(3),
         ready_since: Some(created),
@@ -263,6 +270,7 @@ fn sandbox(number: usize, now: Timestamp) -> Sandbox {
         deletion_cost: 0,
         restarts: 0,
         not_running_reason: None,
+        not_running_detail: Box::default(),
         labels: BTreeMap::new(),
         finalizers: Vec::new(),
         annotated: false,

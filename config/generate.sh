@@ -18,7 +18,7 @@ for folder in "${!templates[@]}"; do
     {
       echo "# Written by \`make config\` from charts/warmpool/templates/$template.yaml."
       "$helm" template warmpool charts/warmpool --namespace warmpool-system \
-        --show-only "templates/$template.yaml" 2> >(grep -v "symbolic link" >&2) |
+        --show-only "templates/$template.yaml" |
         sed -e '/^# Source: /d' -e '/^ *app.kubernetes.io\/managed-by: Helm$/d' -e '/^ *helm.sh\/chart: /d' \
           -e '1{/^---$/d}' -e '/^$/d'
     } >"$out/$folder/$(basename "$template").yaml"

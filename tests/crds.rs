@@ -1,4 +1,4 @@
-//! The files in `crds/` are the output of the binary. `make crds` writes them.
+//! The files in `crds/` and in the chart are the output of the binary. `make crds` writes them.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a panic is how a test fails")]
 
@@ -21,8 +21,8 @@ fn warmpool(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("its output is text")
 }
 
-fn committed(file: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("crds").join(file);
+fn committed(folder: &str, file: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(file);
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
@@ -51,10 +51,12 @@ fn the_crd_files_are_what_the_binary_writes() {
     assert_eq!(written, FILES, "one file for each kind");
     for file in FILES {
         let fresh = std::fs::read_to_string(folder.path().join(file)).expect("a readable file");
-        assert!(
-            fresh == committed(file),
-            "crds/{file} is not what the types say: run `make crds` and commit it"
-        );
+        for place in ["crds", "charts/warmpool/files/crds"] {
+            assert!(
+                fresh == committed(place, file),
+                "{place}/{file} is not what the types say: run `make crds` and commit it"
+            );
+        }
     }
 }
 
@@ -63,7 +65,7 @@ fn the_crds_printed_are_those_in_the_files() {
     let printed = documents(&warmpool(&["crds"]));
     let filed: Vec<Value> = FILES
         .iter()
-        .flat_map(|file| documents(&committed(file)))
+        .flat_map(|file| documents(&committed("crds", file)))
         .collect();
     assert!(
         printed == filed,
@@ -71,4 +73,58 @@ fn the_crds_printed_are_those_in_the_files() {
     );
     let names: Vec<&Value> = printed.iter().map(|crd| &crd["metadata"]["name"]).collect();
     assert_eq!(names, ["pools.warmpool.dev", "sandboxclaims.warmpool.dev"]);
+}
+
+/// The fields of a spec that need no default: without them there is no pool or claim, or another field takes their place.
+const WITHOUT_DEFAULT: [&str; 8] = [
+    "template",
+    "templateRef",
+    "templateRef.name",
+    "poolRef",
+    "poolRef.name",
+    "poolSelector",
+    "poolSelector.matchLabels",
+    // Each of its fields has one.
+    "updateStrategy",
+];
+
+/// Adds a sentence for each field of `schema` that `kubectl explain` explains badly.
+fn check(schema: &Value, path: &str, faults: &mut Vec<String>) {
+    let said = schema["description"].as_str().unwrap_or_default();
+    let (first, values) = said.split_once("\nPossible values:").unwrap_or((said, ""));
+    if said.is_empty() || first.contains('\n') {
+        faults.push(format!("{path}: no description in one line: {said:?}"));
+    }
+    if !WITHOUT_DEFAULT.contains(&path) && path != "scaleStrategy" && !first.contains("Default: ") {
+        faults.push(format!("{path}: no default: {first:?}"));
+    }
+    for value in schema["enum"].as_array().into_iter().flatten() {
+        let line = format!("\n - `{}`: ", value.as_str().unwrap_or_default());
+        if !values.contains(&line) {
+            faults.push(format!("{path}: the value {value} is not explained"));
+        }
+    }
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        if path != "template" {
+            let nested = if path.is_empty() {
+                name.clone()
+            } else {
+                format!("{path}.{name}")
+            };
+            check(field, &nested, faults);
+        }
+    }
+}
+
+#[test]
+fn every_field_of_a_spec_explains_its_default_and_each_of_its_values_in_a_line() {
+    let mut faults = Vec::new();
+    for file in FILES {
+        let crd = documents(&committed("crds", file)).remove(0);
+        let spec = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+        for (name, field) in spec["properties"].as_object().into_iter().flatten() {
+            check(field, name, &mut faults);
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
 }

@@ -256,7 +256,7 @@ fn now() -> Timestamp {
 /// Reads the text and plans every pool and claim in it, as the operator does.
 fn plan_all(text: &str) -> Result<(), TestCaseError> {
     let index = match Documents::read(text) {
-        Ok(documents) => documents.into_index(),
+        Ok(documents) => documents.into_index(Timestamp::UNIX_EPOCH),
         Err(error) => {
             prop_assert!(error.to_string().contains(' '), "{error} is no sentence");
             return Ok(());

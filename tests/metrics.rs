@@ -217,7 +217,7 @@ fn waiting_claims_are_counted_for_their_pool_with_the_age_of_the_oldest() {
         operator.value(&format!("warmpool_claims_waiting{{{POOL}}}")),
         Some(2.0)
     );
-    let of_no_pool = r#"warmpool_claims_waiting{namespace="",pool=""}"#;
+    let of_no_pool = r#"warmpool_claims_waiting{namespace="default",pool="<none>"}"#;
     assert_eq!(operator.value(of_no_pool), Some(1.0));
 }
 
@@ -246,7 +246,8 @@ fn the_wait_of_a_claim_counts_once_in_milliseconds_and_apart_for_warm_and_cold()
     assert_eq!(operator.value(&claims), Some(2.0));
     let failed = status("Failed", "WaitTimeout", false, 0.0);
     operator.metrics.meters.decided(None, &run, &failed);
-    let of_no_pool = r#"warmpool_claims_total{namespace="",pool="",outcome="failed",reason="WaitTimeout"}"#;
+    let of_no_pool =
+        r#"warmpool_claims_total{namespace="<none>",pool="<none>",outcome="failed",reason="WaitTimeout"}"#;
     assert_eq!(operator.value(of_no_pool), Some(1.0));
 }
 
@@ -334,6 +335,10 @@ fn the_text_is_openmetrics_with_help_for_everything_and_one_end() {
             "# TYPE warmpool_",
             "# UNIT warmpool_",
             "warmpool_",
+            "# HELP process_",
+            "# TYPE process_",
+            "# UNIT process_",
+            "process_",
         ];
         assert!(known.iter().any(|start| line.starts_with(start)), "{line}");
         if let Some(rest) = line.strip_prefix("# TYPE ") {
@@ -341,5 +346,73 @@ fn the_text_is_openmetrics_with_help_for_everything_and_one_end() {
             let helps = lines.iter().any(|l| l.starts_with(&format!("# HELP {name} ")));
             assert!(helps, "{name} has no help");
         }
+        if let Some(help) = line.strip_prefix("# HELP ") {
+            let (_, text) = help.split_once(' ').unwrap();
+            assert!(text.starts_with(|c: char| c.is_ascii_uppercase()), "{line}");
+            assert!(
+                !text.trim_end_matches('.').contains(". "),
+                "more than one sentence: {line}"
+            );
+        }
+    }
+}
+
+#[test]
+fn no_series_has_an_empty_label() {
+    let operator = Operator::default();
+    operator.apply_pool("python", &json!({}));
+    operator.apply_claim("lost", "nowhere", SignedDuration::from_secs(3));
+    let run = Claim::read(&claim("run", "nowhere"), 1, Timestamp::now());
+    let failed = status("Failed", "WaitTimeout", false, 0.0);
+    operator.metrics.meters.decided(None, &run, &failed);
+    for line in operator.scrape() {
+        assert!(!line.contains(r#"="""#), "{line}");
+    }
+}
+
+#[test]
+fn a_claim_that_has_failed_counts_once_however_often_its_status_is_written() {
+    let operator = Operator::default();
+    operator.apply_pool("python", &json!({}));
+    let mut run = Claim::read(&claim("run", "python"), 1, Timestamp::now());
+    let failed = status("Failed", "SandboxLost", false, 0.0);
+    for _ in 0..3 {
+        operator.metrics.meters.decided(Some(&python()), &run, &failed);
+        run.status = failed.clone();
+    }
+    let series = format!(r#"warmpool_claims_total{{{POOL},outcome="failed",reason="SandboxLost"}}"#);
+    assert_eq!(operator.value(&series), Some(1.0));
+}
+
+#[test]
+fn a_pool_with_a_limit_shows_it() {
+    let operator = Operator::default();
+    operator.apply_pool("python", &json!({}));
+    let series = format!("warmpool_pool_spec_max_total{{{POOL}}}");
+    assert_eq!(operator.value(&series), None);
+    let mut limited = pool("python", &json!({}));
+    limited["metadata"]["resourceVersion"] = json!("2");
+    limited["spec"]["capacity"] = json!({"maxTotal": 7});
+    let limited = serde_json::from_value(limited).unwrap();
+    operator.shared.lock().apply_pool(&limited);
+    assert_eq!(operator.value(&series), Some(7.0));
+}
+
+#[test]
+fn the_process_shows_its_memory_time_and_files() {
+    let operator = Operator::default();
+    let value = |name: &str| operator.value(name).unwrap();
+    assert!(value("process_resident_memory_bytes") > 1e6);
+    assert!(value("process_virtual_memory_bytes") >= value("process_resident_memory_bytes"));
+    assert!(value("process_open_fds") >= 3.0);
+    assert!(value("process_max_fds") >= value("process_open_fds"));
+    assert!(value("process_threads") >= 1.0);
+    let age = Timestamp::now().as_second() as f64 - value("process_start_time_seconds");
+    assert!((-1.0..60.0).contains(&age), "{age}");
+    let before = value("process_cpu_seconds_total");
+    let mut rounds = 0_u64;
+    while value("process_cpu_seconds_total") < before + 0.03 {
+        rounds = rounds.wrapping_add(1);
+        assert!(rounds < 1_000_000, "the CPU time does not grow");
     }
 }

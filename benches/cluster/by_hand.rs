@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use warmpool::executor::pod_patch::claiming_patch;
 use warmpool::model::claim::Claim;
+use warmpool::model::known_nodes::KnownNodes;
 use warmpool::model::pool::Pool;
 use warmpool::model::sandbox::Sandbox;
 use warmpool::model::stored::{StoredClaim, StoredPod};
@@ -115,7 +116,7 @@ impl Hand {
             .await?;
         let body = json!({
             "metadata": {"uid": claim.uid, "resourceVersion": claim.resource_version},
-            "status": binding(&claim, &claim.resolved_spec(None), &bound, |_| true, Timestamp::now()),
+            "status": binding(&claim, &claim.resolved_spec(None), &bound, &KnownNodes::default(), |_| true, Timestamp::now()),
         });
         claims
             .patch_status(name, &PatchParams::default(), &Patch::Merge(body))

@@ -105,13 +105,13 @@ unclaimed_images() { kubectl get pods -l "$unclaimed" -o jsonpath='{range .items
 
 all_bound() {
   local phases
-  phases=$(kubectl get sandboxclaims -o jsonpath='{range .items[*]}{.status.phase}{"\n"}{end}' | sort | uniq -c)
+  phases=$(kubectl get sbc -o jsonpath='{range .items[*]}{.status.phase}{"\n"}{end}' | sort | uniq -c)
   [ "$(awk '{print $2}' <<<"$phases")" = Bound ]
 }
 
 # The longest wait of a claim whose name starts with $1, in milliseconds.
 longest_wait_ms() {
-  kubectl get sandboxclaims -o jsonpath='{range .items[*]}{.metadata.name} {.status.waitSeconds}{"\n"}{end}' |
+  kubectl get sbc -o jsonpath='{range .items[*]}{.metadata.name} {.status.waitSeconds}{"\n"}{end}' |
     awk -v name="^$1" '$1 ~ name { if ($2 == "") exit 1; if ($2 > most) most = $2 } END { printf "%.0f\n", most * 1000 }'
 }
 
@@ -160,7 +160,7 @@ prepare() {
   run kubectl apply -k crds
   run kubectl apply -k config/rbac
   kubectl wait --for=condition=Established crd/pools.warmpool.dev crd/sandboxclaims.warmpool.dev --timeout=30s >/dev/null
-  kubectl get pools,sandboxclaims -o name | xargs -r kubectl delete >/dev/null   # from an earlier demo
+  kubectl get pools,sbc -o name | xargs -r kubectl delete >/dev/null   # from an earlier demo
   expect 30 "the sandboxes of an earlier demo should be gone" no_pods warmpool.dev/pool=python
 
   note "" "The operator runs as a process beside the cluster, with the token of its own ServiceAccount and only these" \
@@ -183,10 +183,10 @@ warm_up() {
   expect 60 "ten sandboxes should be available" pool_is_full
   expect 10 "claim run-42 should be bound to the first sandbox that became available" all_bound
   run kubectl get pools
-  run kubectl get sandboxclaims
+  run kubectl get sbc
   if [ "$node" = real ]; then
     note "" "A command runs in the claimed sandbox:"
-    run kubectl exec "$(kubectl get sandboxclaim run-42 -o jsonpath='{.status.sandboxes[0].name}')" -- ps
+    run kubectl exec "$(kubectl get sbc run-42 -o jsonpath='{.status.sandboxes[0].name}')" -- ps
   fi
 }
 
@@ -195,8 +195,8 @@ burst() {
   { for n in 1 2 3 4 5; do claim "burst-$n"; done; } >"$state/burst.yaml"
   run kubectl create -f "$state/burst.yaml"
   expect 30 "five claims on a pool with ten available sandboxes should be Ready" \
-    kubectl wait --for=condition=Ready sandboxclaims --all --timeout=2s >/dev/null
-  run kubectl get sandboxclaims
+    kubectl wait --for=condition=Ready sbc --all --timeout=2s >/dev/null
+  run kubectl get sbc
   run kubectl get pools
   local wait
   wait=$(longest_wait_ms burst-) || fail "each claim's status should say how long it waited"
@@ -234,7 +234,7 @@ rollout() {
   kubectl get pools | tail -n 1
 
   expect 10 "every claim created during the rollout should be bound" all_bound
-  served=$(kubectl get sandboxclaims -o name | grep -c /rollout-)
+  served=$(kubectl get sbc -o name | grep -c /rollout-)
   wait=$(longest_wait_ms rollout-) || fail "each claim's status should say how long it waited"
   note "" "$served claims arrived during the rollout. All are bound; the longest wait was $wait ms."
   note "The sandboxes that were claimed before the rollout are the same, and keep their old image:"
@@ -245,7 +245,7 @@ rollout() {
 
 release() {
   step "4. Deleting the claims deletes their sandboxes"
-  run kubectl delete sandboxclaims --all
+  run kubectl delete sbc --all
   expect 30 "the sandboxes of deleted claims should be gone" no_pods "$claimed"
   expect 30 "the pool should have ten available sandboxes" pool_is_full
   run kubectl get pods -l "$claimed"
@@ -269,7 +269,7 @@ up() {
   step "Every step succeeded. The cluster and the operator keep running; try:"
   cat <<EOF
   export KUBECONFIG=$KUBECONFIG PATH=$bin:\$PATH
-  kubectl get pools,sandboxclaims,pods
+  kubectl get pools,sbc,pods
   kubectl scale pool python --replicas=20
   kubectl apply -f config/samples/claim.yaml
   kubectl explain pool.spec.updateStrategy

@@ -23,20 +23,29 @@ use std::collections::BTreeMap;
     doc = "SandboxClaim takes one or more warm sandboxes from a Pool and keeps them until it is deleted or expires. Wait for it with `kubectl wait --for=condition=Ready`.",
     printcolumn(name = "Pool", type_ = "string", json_path = ".status.pool"),
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
+    printcolumn(name = "Ready", type_ = "string", json_path = ".status.ready"),
     printcolumn(name = "Sandbox", type_ = "string", json_path = ".status.sandboxes[0].name"),
     printcolumn(name = "IP", type_ = "string", json_path = ".status.sandboxes[0].ip"),
     printcolumn(name = "Wait", type_ = "string", json_path = ".status.wait"),
+    printcolumn(name = "Reason", type_ = "string", json_path = ".status.reason"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Node", type_ = "string", json_path = ".status.sandboxes[0].node", priority = 1),
+    printcolumn(name = "Message", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].message", priority = 1),
     validation = kube::core::Rule::new("self.metadata.name.size() <= 63")
-        .message("metadata.name must be at most 63 characters, because it becomes the value of a pod label"),
+        .message("metadata.name must be at most 63 characters, because it becomes the value of a pod label")
+        .field_path(".metadata.name"),
     validation = kube::core::Rule::new("has(self.spec.poolRef) != has(self.spec.poolSelector)")
-        .message("spec must hold exactly one of poolRef and poolSelector"),
+        .message("spec must hold exactly one of poolRef and poolSelector")
+        .field_path(".spec"),
     validation = kube::core::Rule::new("!has(self.spec.lifetimeSeconds) || !has(self.spec.shutdownTime)")
-        .message("spec must hold at most one of lifetimeSeconds and shutdownTime"),
+        .message("spec must hold at most one of lifetimeSeconds and shutdownTime")
+        .field_path(".spec.shutdownTime"),
     validation = kube::core::Rule::new("(has(self.spec.replicas) ? self.spec.replicas : 1) == (has(oldSelf.spec.replicas) ? oldSelf.spec.replicas : 1)")
-        .message("spec.replicas is immutable; delete the claim and create a new one"),
+        .message("spec.replicas is immutable; delete the claim and create a new one")
+        .field_path(".spec.replicas"),
     validation = kube::core::Rule::new(immutable_once_bound())
         .message("spec is immutable once the claim is bound, but for lifetimeSeconds, shutdownTime and ttlSecondsAfterFinished; delete the claim and create a new one")
+        .field_path(".spec")
 )]
 #[serde(rename_all = "camelCase")]
 pub struct SandboxClaimSpec {
@@ -77,7 +86,7 @@ pub struct SandboxClaimSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = kube::core::Rule::new("self >= 1").message("lifetimeSeconds must be 1 or more"))]
     pub lifetime_seconds: Option<i32>,
-    /// Time at which the claim expires, bound or not. Can be changed while the claim is bound.
+    /// Time at which the claim expires, bound or not. Can be changed while the claim is bound. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(
         validation = kube::core::Rule::new("self < timestamp('9999-12-30T00:00:00Z')")
@@ -98,7 +107,7 @@ pub struct SandboxClaimSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_sandbox_lost: Option<OnSandboxLost>,
     /// Labels and annotations added to each sandbox in the same write that binds it. Keys that only the pool's
-    /// `claimDefaults` have are added, too.
+    /// `claimDefaults` have are added, too. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_metadata: Option<PodMetadata>,
 }
@@ -171,6 +180,12 @@ pub struct SandboxClaimStatus {
     /// The pool that serves the claim.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub pool: String,
+    /// Ready sandboxes and wanted sandboxes, such as `3/3`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub ready: String,
+    /// Why the claim is not Ready: the reason of the condition Bound, or of Ready once it is bound. Absent while it is Ready.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reason: String,
     /// Conditions: Bound, Ready.
     pub conditions: Vec<Condition>,
     /// The sandboxes of the claim.
@@ -205,7 +220,7 @@ pub struct BoundSandbox {
     pub name: String,
     /// UID of the pod.
     pub uid: String,
-    /// IP address of the pod.
+    /// IP address of the pod. Absent once the pod of a Failed or Expired claim has ended.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub ip: String,
     /// Name of the node of the pod.

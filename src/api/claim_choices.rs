@@ -53,7 +53,7 @@ pub enum RevisionPolicy {
 /// Labels and annotations added to a sandbox when it is bound.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PodMetadata {
-    /// Labels added to the sandbox. Keys under `warmpool.dev/` belong to the operator.
+    /// Labels added to the sandbox. Keys under `warmpool.dev/` belong to the operator. Default: none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 32, "additionalProperties" = {
         "type": "string",
@@ -70,7 +70,7 @@ pub struct PodMetadata {
             .message("podMetadata.labels must have keys like \"team\" or \"example.com/team\"")
     )]
     pub labels: BTreeMap<String, String>,
-    /// Annotations added to the sandbox. Keys under `warmpool.dev/` belong to the operator.
+    /// Annotations added to the sandbox. Keys under `warmpool.dev/` belong to the operator. Default: none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 32))]
     #[x_kube(

@@ -10,34 +10,34 @@ use serde::{Deserialize, Serialize};
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClaimDefaults {
-    /// What happens when no sandbox is available.
+    /// What happens when no sandbox is available. Default: Create.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_empty: Option<OnEmpty>,
-    /// Which revisions of the pool's template are acceptable during a rollout.
+    /// Which revisions of the pool's template are acceptable during a rollout. Default: PreferLatest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision_policy: Option<RevisionPolicy>,
-    /// Claims with a higher priority are served first.
+    /// Claims with a higher priority are served first. Default: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
-    /// Seconds until a claim that is not bound becomes Failed with reason WaitTimeout.
+    /// Seconds until a claim that is not bound becomes Failed with reason WaitTimeout. Default: 300.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = kube::core::Rule::new("self >= 1").message("waitTimeoutSeconds must be 1 or more"))]
     pub wait_timeout_seconds: Option<i32>,
-    /// Seconds from the binding until the claim expires.
+    /// Seconds from the binding until the claim expires. Default: it does not expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = kube::core::Rule::new("self >= 1").message("lifetimeSeconds must be 1 or more"))]
     pub lifetime_seconds: Option<i32>,
-    /// Seconds until a Failed or Expired claim is deleted.
+    /// Seconds until a Failed or Expired claim is deleted. Default: it is not deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = kube::core::Rule::new("self >= 0").message("ttlSecondsAfterFinished must be 0 or more"))]
     pub ttl_seconds_after_finished: Option<i32>,
-    /// What happens to the sandboxes when the claim expires.
+    /// What happens to the sandboxes when the claim expires. Default: Delete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release_policy: Option<ReleasePolicy>,
-    /// What happens when a bound sandbox is lost.
+    /// What happens when a bound sandbox is lost. Default: Fail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_sandbox_lost: Option<OnSandboxLost>,
-    /// Labels and annotations added to claimed sandboxes, unless the claim sets the same key.
+    /// Labels and annotations added to claimed sandboxes, unless the claim sets the same key. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_metadata: Option<PodMetadata>,
 }

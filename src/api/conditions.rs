@@ -3,8 +3,9 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-/// Pool: `True` while at least `replicas - maxUnavailable` sandboxes are available. The message names a pod with a state
-/// label that the operator does not understand.
+/// Pool: `True` while at least `replicas - maxUnavailable` sandboxes are available, and at least one where any is wanted. The
+/// message names the commonest reason why warming sandboxes are not available, and a pod with a state label that the operator
+/// does not understand.
 pub const AVAILABLE: &str = "Available";
 /// Pool: state of the rollout of the current template.
 pub const PROGRESSING: &str = "Progressing";
@@ -21,9 +22,9 @@ pub const READY: &str = "Ready";
 
 /// Reasons of [`AVAILABLE`].
 pub mod available {
-    /// At least `replicas - maxUnavailable` sandboxes are available. Deployments use the same reason.
+    /// Enough sandboxes are available. Deployments use the same reason.
     pub const MINIMUM: &str = "MinimumReplicasAvailable";
-    /// Fewer than `replicas - maxUnavailable` sandboxes are available.
+    /// Fewer than `replicas - maxUnavailable` sandboxes are available, or none where any is wanted.
     pub const BELOW_MINIMUM: &str = "MinimumReplicasUnavailable";
 }
 

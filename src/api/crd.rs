@@ -2,9 +2,11 @@
 //!
 //! The derives produce the schemas. This module adds what they cannot express, mostly about the embedded pod template.
 
-use crate::api::{Pool, SandboxClaim};
+use crate::api::crd_descriptions::describe;
+use crate::api::{Pool, PoolSpec, PoolStatus, SandboxClaim, SandboxClaimSpec, SandboxClaimStatus};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
+use schemars::{Schema, schema_for};
 use serde_json::{Map, Value, json};
 
 /// Size limit in bytes of an object that client-side `kubectl apply` can store: the object becomes an annotation, and
@@ -38,17 +40,36 @@ const LIST_MAP_KEYS: &[(&str, &[&str])] = &[
 /// A generated schema is not a valid CRD. The tests rule this out for a released binary.
 pub fn all() -> Result<Vec<(&'static str, CustomResourceDefinition)>, serde_json::Error> {
     Ok(vec![
-        ("warmpool.dev_pools.yaml", finish(Pool::crd())?),
-        ("warmpool.dev_sandboxclaims.yaml", finish(SandboxClaim::crd())?),
+        (
+            "warmpool.dev_pools.yaml",
+            finish(Pool::crd(), &schema_for!(PoolSpec), &schema_for!(PoolStatus))?,
+        ),
+        (
+            "warmpool.dev_sandboxclaims.yaml",
+            finish(
+                SandboxClaim::crd(),
+                &schema_for!(SandboxClaimSpec),
+                &schema_for!(SandboxClaimStatus),
+            )?,
+        ),
     ])
 }
 
-fn finish(crd: CustomResourceDefinition) -> Result<CustomResourceDefinition, serde_json::Error> {
+fn finish(
+    crd: CustomResourceDefinition,
+    spec: &Schema,
+    status: &Schema,
+) -> Result<CustomResourceDefinition, serde_json::Error> {
     let mut crd = serde_json::to_value(crd)?;
     if let Some(versions) = crd.pointer_mut("/spec/versions").and_then(Value::as_array_mut) {
         for version in versions {
             if let Some(schema) = version.pointer_mut("/schema/openAPIV3Schema") {
                 finish_schema(schema);
+                for (part, types) in [("spec", spec), ("status", status)] {
+                    if let Some(schema) = schema.pointer_mut(&format!("/properties/{part}")) {
+                        describe(schema, types);
+                    }
+                }
             }
         }
     }
@@ -57,6 +78,11 @@ fn finish(crd: CustomResourceDefinition) -> Result<CustomResourceDefinition, ser
 
 fn finish_schema(schema: &mut Value) {
     visit(schema, &mut drop_nullable);
+    // A rule can name only a field that the schema has.
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        let metadata = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+        properties.insert("metadata".into(), metadata);
+    }
     if let Some(status) = schema.pointer_mut("/properties/status") {
         visit(status, &mut |schema| drop(schema.remove("default")));
     }
@@ -110,6 +136,9 @@ fn finish_template(template: &mut Value) {
             "message": "template.spec.containers must hold at least one container",
         }]);
     }
+    if let Some(policy) = template.pointer_mut("/properties/spec/properties/restartPolicy") {
+        policy["enum"] = json!(["Always", "OnFailure", "Never"]);
+    }
     for list in ["containers", "initContainers"] {
         let path = format!("/properties/spec/properties/{list}");
         if let Some(containers) = template.pointer_mut(&path) {
@@ -119,9 +148,24 @@ fn finish_template(template: &mut Value) {
                 if let Some(image) = container.pointer_mut("/properties/image") {
                     *image = image_reference();
                 }
+                if let Some(name) = container.pointer_mut("/properties/name") {
+                    *name = container_name();
+                }
             }
         }
     }
+}
+
+/// The name of a container, which the API server would reject in every single sandbox.
+fn container_name() -> Value {
+    json!({
+        "type": "string",
+        "maxLength": 63,
+        "x-kubernetes-validations": [{
+            "rule": "self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
+            "message": "a container name holds lower-case letters, digits and '-', and begins and ends with a letter or digit",
+        }],
+    })
 }
 
 fn image_reference() -> Value {

@@ -6,6 +6,8 @@ pub mod claim_choices;
 pub mod claim_defaults;
 pub mod conditions;
 pub mod crd;
+mod crd_descriptions;
+pub mod disruption;
 pub mod labels;
 pub mod pool;
 mod pool_defaults;

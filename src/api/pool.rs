@@ -3,6 +3,7 @@
 use crate::api::ClaimDefaults;
 use crate::api::autoscaling::{Autoscaling, AutoscalingStatus};
 use crate::api::conditions::{self, progressing};
+use crate::api::disruption::Disruption;
 use crate::api::pool_defaults;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -40,17 +41,24 @@ use std::collections::BTreeMap;
     printcolumn(name = "Pending", type_ = "integer", json_path = ".status.pendingClaims", priority = 1),
     printcolumn(name = "Revision", type_ = "string", json_path = ".status.updateRevision", priority = 1),
     printcolumn(name = "Strategy", type_ = "string", json_path = ".spec.updateStrategy.type", priority = 1),
+    printcolumn(name = "Paused", type_ = "boolean", json_path = ".spec.updateStrategy.paused", priority = 1),
+    printcolumn(name = "Reason", type_ = "string", json_path = ".status.conditions[?(@.type==\"Progressing\")].reason", priority = 1),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = kube::core::Rule::new("self.metadata.name.size() <= 63")
-        .message("metadata.name must be at most 63 characters, because it becomes the value of a pod label"),
+        .message("metadata.name must be at most 63 characters, because it becomes the value of a pod label")
+        .field_path(".metadata.name"),
     validation = kube::core::Rule::new("!has(self.spec.capacity) || !has(self.spec.capacity.maxWarm) || self.spec.capacity.maxWarm >= self.spec.replicas")
-        .message("spec.capacity.maxWarm must not be below spec.replicas"),
+        .message("spec.capacity.maxWarm must not be below spec.replicas")
+        .field_path(".spec.capacity.maxWarm"),
     validation = kube::core::Rule::new("!has(self.spec.autoscaling) || self.spec.autoscaling.maxReplicas >= self.spec.replicas")
-        .message("spec.autoscaling.maxReplicas must not be below spec.replicas"),
+        .message("spec.autoscaling.maxReplicas must not be below spec.replicas")
+        .field_path(".spec.autoscaling.maxReplicas"),
     validation = kube::core::Rule::new("self.spec.progressDeadlineSeconds > self.spec.minReadySeconds")
-        .message("spec.progressDeadlineSeconds must be greater than spec.minReadySeconds"),
+        .message("spec.progressDeadlineSeconds must be greater than spec.minReadySeconds")
+        .field_path(".spec.progressDeadlineSeconds"),
     validation = kube::core::Rule::new("self.spec.warmUpDeadlineSeconds > self.spec.minReadySeconds")
         .message("spec.warmUpDeadlineSeconds must be greater than spec.minReadySeconds")
+        .field_path(".spec.warmUpDeadlineSeconds")
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -71,7 +79,7 @@ pub struct PoolSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub autoscaling: Option<Autoscaling>,
 
-    /// Limits on the number of sandboxes, in addition to `replicas`.
+    /// Limits on the number of sandboxes, in addition to `replicas`. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<Capacity>,
 
@@ -102,13 +110,18 @@ pub struct PoolSpec {
     #[x_kube(validation = kube::core::Rule::new("self >= 0").message("minReadySeconds must be 0 or more"))]
     pub min_ready_seconds: i32,
 
-    /// Defaults for claims on this pool that omit a field.
+    /// Defaults for claims on this pool that omit a field. Default: those of the claim's fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim_defaults: Option<ClaimDefaults>,
 
-    /// Hooks with which other controllers delay when an unclaimed sandbox is available and when it is deleted.
+    /// Hooks with which other controllers delay when an unclaimed sandbox is available and when it is deleted. Default:
+    /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifecycle: Option<Lifecycle>,
+
+    /// What happens to the unclaimed sandboxes of a node that is drained, cordoned, tainted or about to be deleted.
+    #[serde(default)]
+    pub disruption: Disruption,
 
     /// Seconds that a rollout can take until the next sandbox of the new revision becomes available. After that, the
     /// condition Progressing becomes False with reason ProgressDeadlineExceeded. The rollout continues.
@@ -252,13 +265,13 @@ impl Default for ScaleStrategy {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Lifecycle {
-    /// A sandbox is available, and can be claimed, only when it has ALL of these labels and finalizers.
+    /// A sandbox is available, and can be claimed, only when it has ALL of these labels and finalizers. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pre_normal: Option<LifecycleHook>,
     /// While an unclaimed sandbox has ANY of these labels and finalizers, the operator does not delete it: it sets
     /// the label `warmpool.dev/state` to `draining` and waits until they are removed. A draining sandbox is not
     /// counted. It becomes warm again if the pool needs it before any of them is removed. When the pool is deleted,
-    /// the garbage collector waits for finalizers only.
+    /// the garbage collector waits for finalizers only. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pre_delete: Option<LifecycleHook>,
 }
@@ -267,15 +280,17 @@ pub struct Lifecycle {
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LifecycleHook {
-    /// Labels with their values.
+    /// Labels with their values. Default: none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 16, "additionalProperties" = {"type": "string", "maxLength": 63}))]
     #[x_kube(
         validation = kube::core::Rule::new("self.all(key, !key.startsWith('warmpool.dev/'))")
-            .message("labelsHandler must not hold keys under warmpool.dev/, they belong to the operator")
+            .message("labelsHandler must not hold keys under warmpool.dev/, they belong to the operator"),
+        validation = kube::core::Rule::new("self.all(key, key.size() <= 317 && key.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))")
+            .message("labelsHandler must have keys like \"checked\" or \"example.com/checked\"")
     )]
     pub labels_handler: BTreeMap<String, String>,
-    /// Finalizers, such as `example.com/registered`.
+    /// Finalizers, such as `example.com/registered`. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("maxItems" = 16, "items" = {"type": "string", "maxLength": 317}, "x-kubernetes-list-type" = "set"))]
     #[x_kube(

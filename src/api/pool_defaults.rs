@@ -41,3 +41,8 @@ pub(super) fn partition() -> IntOrString {
 pub(super) fn max_warming() -> IntOrString {
     IntOrString::String("100%".into())
 }
+
+/// `disruption.drainDeadlineSeconds`.
+pub(super) fn drain_deadline_seconds() -> i32 {
+    600
+}

@@ -3,6 +3,7 @@
 use crate::cache::expectations::Expectations;
 use crate::cache::grouped::remove_from;
 use crate::cache::memory::Memory;
+use crate::cache::nodes::Nodes;
 use crate::cache::pod_templates::Templates;
 use crate::cache::reconcile_request::ReconcileRequest;
 use crate::cache::reports_over_limit::ReportsOverLimit;
@@ -38,6 +39,8 @@ pub struct Index {
     pub(crate) revisions: HashMap<Key, BTreeMap<SmolStr, Arc<Revision>>>,
     /// PodTemplates and the pools that use them.
     pub(crate) templates: Templates,
+    /// Nodes and the pools with pods there.
+    pub(crate) nodes: Nodes,
     /// How far the watches have got.
     pub(crate) watch_progress: WatchProgress,
     /// The claims were listed once, so a claim that no event has shown is new.
@@ -223,6 +226,9 @@ impl Index {
                 )));
             }
         }
+        if !same {
+            self.nodes.add_pod(&pool, &sandbox);
+        }
         self.pool_of.insert(key.clone(), pool.clone());
         self.sandboxes.entry(pool).or_default().insert(key.name, sandbox);
         to_reconcile
@@ -368,6 +374,9 @@ impl Index {
             .get_mut(&pool)
             .and_then(|of_pool| of_pool.remove(&key.name));
         remove_from(&mut self.sandboxes, &pool, |_| true);
+        if let Some(sandbox) = &sandbox {
+            self.nodes.remove_pod(&pool, sandbox);
+        }
         let mut to_reconcile = vec![ReconcileRequest::Pool(pool)];
         if let Some(Owner::Claim { name, uid }) = sandbox.map(|s| s.owner.clone()) {
             remove_from(&mut self.owned, &uid, |keys| keys.remove(key));

@@ -48,6 +48,7 @@ impl Index {
             now,
             seed,
             sandboxes: self.entries_of(key),
+            nodes: self.nodes_of(self.sandboxes_of(key)),
             creating: self.expectations.creations_of(key),
             claims,
             selected_pools,
@@ -101,10 +102,12 @@ impl Index {
         let pool = self.pools.get(&served_by);
         // A claim that waits again is not published with a sandbox that is already being deleted.
         let going = |pod: &Sandbox| claim.waiting() && self.expectations.is_deleting(&pod.uid);
+        let sandboxes: Vec<_> = self.owned_by(claim).filter(|pod| !going(pod)).collect();
         Some(ClaimSnapshot {
             now,
             claim: Arc::clone(claim),
-            sandboxes: self.owned_by(claim).filter(|pod| !going(pod)).collect(),
+            nodes: self.nodes_of(sandboxes.iter()),
+            sandboxes,
             binding: self.expectations.bound_to(&claim.uid) > 0,
             write: memory.and_then(|memory| memory.write.as_deref().cloned()),
             bound_at_once: memory.is_some_and(|memory| memory.bound_at_once),

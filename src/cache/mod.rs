@@ -7,6 +7,7 @@ mod grouped;
 pub mod index;
 mod lookup;
 pub mod memory;
+mod nodes;
 mod outcomes;
 mod pod_templates;
 pub mod pool_stats;

@@ -17,6 +17,9 @@ pub const SANDBOX_STATES: [SandboxState; 4] = [
     SandboxState::Draining,
 ];
 
+/// The name under which claims without a pool are counted. No pool can have it.
+pub const NO_POOL: &str = "<none>";
+
 /// What a pool has.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PoolStats {
@@ -26,6 +29,8 @@ pub struct PoolStats {
     pub desired: i32,
     /// What an operator that leads has learned of an autoscaled pool.
     pub demand: Option<DemandStats>,
+    /// `spec.capacity.maxTotal`; `None` without a limit.
+    pub max_total: Option<usize>,
     /// Sandboxes that are not terminating, by state and by whether they run the update revision.
     pub sandboxes: BTreeMap<(SandboxState, bool), usize>,
     /// Claims that wait for the pool.
@@ -64,6 +69,7 @@ impl PoolStats {
             replicas: pool.spec.replicas,
             desired: pool.status.desired_replicas,
             demand,
+            max_total: pool.spec.max_total,
             conditions: conditions
                 .map(|c| [c.type_.clone(), c.status.clone(), c.reason.clone()])
                 .collect(),
@@ -80,9 +86,9 @@ impl PoolStats {
 
 impl Index {
     /// Counts everything at `now`, by pool; `selected_pools` holds the pool that serves each selector claim. Claims without a pool
-    /// are counted under the empty key.
+    /// are counted for [`NO_POOL`] of their namespace.
     pub fn stats(&self, now: Timestamp, selected_pools: &BTreeMap<Key, Key>) -> BTreeMap<Key, PoolStats> {
-        let mut all: BTreeMap<Key, PoolStats> = BTreeMap::from([(Key::default(), PoolStats::default())]);
+        let mut all: BTreeMap<Key, PoolStats> = BTreeMap::new();
         for (key, pool) in &self.pools {
             let demand = self.pool_memory(pool).and_then(|memory| memory.demand.as_ref());
             let mut stats = PoolStats::of(pool, demand.map(|demand| DemandStats::of(demand, now)));
@@ -101,7 +107,8 @@ impl Index {
                 .named_pool()
                 .or_else(|| selected_pools.get(&claim.key).cloned());
             let pool = serving_pool.filter(|key| self.pools.contains_key(key));
-            all.entry(pool.unwrap_or_default()).or_default().count(claim);
+            let pool = pool.unwrap_or_else(|| Key::new(claim.key.namespace.clone(), NO_POOL));
+            all.entry(pool).or_default().count(claim);
         }
         all
     }

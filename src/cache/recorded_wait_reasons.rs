@@ -7,6 +7,7 @@ use crate::cache::reconcile_request::ReconcileRequest;
 use crate::cache::snapshot::WaitReason;
 use crate::model::Key;
 use crate::model::claim::Claim;
+use crate::model::warming_reason::is_no_news;
 use jiff::Timestamp;
 use std::sync::Arc;
 
@@ -75,11 +76,11 @@ impl Index {
     }
 }
 
-/// Whether `wait_reason` is news to a claim that says `said`. That the queue has moved is none. A rejected claim with nothing to
+/// Whether `wait_reason` is news to a claim that says `said`. That the queue has moved is none, nor how many sandboxes do not run. A rejected claim with nothing to
 /// try for a moment would otherwise alternate between the two reasons.
 fn says_more(wait_reason: &WaitReason, said: &WaitReason, is_rejected: bool) -> bool {
     let nothing_there = [reasons::NONE_AVAILABLE, reasons::EXHAUSTED].contains(&wait_reason.reason);
     let says_so = is_rejected && said.reason == reasons::BINDING_REFUSED;
-    let differs = (wait_reason.reason, &wait_reason.message) != (said.reason, &said.message);
+    let differs = wait_reason.reason != said.reason || !is_no_news(&wait_reason.message, &said.message);
     differs && !(says_so && nothing_there)
 }

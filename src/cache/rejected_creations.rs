@@ -57,6 +57,14 @@ impl CreationBackoff {
         pause
     }
 
+    /// Whether the last rejection had this message. The names of the pods in it differ.
+    pub fn says(&self, message: &str) -> bool {
+        let without_name = |message: &str| message.splitn(3, '"').nth(2).unwrap_or(message).to_string();
+        self.0
+            .as_ref()
+            .is_some_and(|r| without_name(&r.message) == without_name(message))
+    }
+
     /// The API server created a pod of `pool`. Returns whether it had rejected one before.
     pub fn succeeded(&mut self, pool: &Pool) -> bool {
         self.0.take_if(|r| r.generation == pool.generation).is_some()

@@ -1,15 +1,14 @@
 //! The snapshot of one pool or claim: everything the planner knows, as plain data.
 
-use crate::api::claim::OnEmpty;
 use crate::model::Key;
 use crate::model::availability::AvailabilityRule;
 use crate::model::claim::Claim;
 use crate::model::demand::Demand;
+use crate::model::known_nodes::KnownNodes;
 use crate::model::pool::Pool;
 use crate::model::queue_position::QueuePosition;
 use crate::model::request::RevisionStep;
 use crate::model::resolved_claim_spec::ResolvedClaimSpec;
-use crate::model::resolved_pool_spec::ResolvedPoolSpec;
 use crate::model::retry::{ObjectWrite, Tries};
 use crate::model::revision::Revision;
 use crate::model::sandbox::Sandbox;
@@ -29,6 +28,8 @@ pub struct PoolSnapshot {
     pub pool: Arc<Pool>,
     /// Pods with the pool's label, each with the write on it that the watch has not shown.
     pub sandboxes: Vec<SandboxEntry>,
+    /// The nodes of the sandboxes.
+    pub nodes: KnownNodes,
     /// Creations that the watch has not shown.
     pub creating: Vec<CreationInFlight>,
     /// Waiting claims that this pool serves.
@@ -142,6 +143,17 @@ pub struct SandboxEntry {
     pub sandbox: Arc<Sandbox>,
     /// The write on the sandbox that the watch has not shown.
     pub expected: Option<ExpectedWrite>,
+}
+
+impl SandboxEntry {
+    /// A write is in flight after which the sandbox is unclaimed no more, or draining.
+    pub fn is_leaving(&self) -> bool {
+        use ExpectedWrite::{Bind, Conflicted, Delete, Deleted, Drain, Restore};
+        match self.expected {
+            Some(Bind | Delete | Deleted | Drain) => true,
+            None | Some(Restore | Conflicted) => false,
+        }
+    }
 }
 
 /// A write of the operator on a pod that the watch has not shown.
@@ -262,20 +274,6 @@ impl Waiting {
         }
     }
 
-    /// Whether a pool with this spec could ever hold as many sandboxes as the claim needs. No other claim waits for a claim
-    /// that can never be served.
-    pub fn may_ever_be_served_by(&self, spec: &ResolvedPoolSpec) -> bool {
-        if self.claim.wanted() == 1 {
-            return true;
-        }
-        let unclaimed = match self.resolved_spec.on_empty {
-            OnEmpty::Create => usize::MAX,
-            OnEmpty::Wait | OnEmpty::Fail => spec.most_warm(),
-        };
-        let total = spec.max_total.unwrap_or(usize::MAX);
-        self.needs() <= unclaimed && self.claim.wanted() <= total
-    }
-
     /// When the claim fails with reason WaitTimeout.
     pub fn deadline(&self) -> Option<Timestamp> {
         self.claim.deadline(&self.resolved_spec)
@@ -306,6 +304,8 @@ pub struct ClaimSnapshot {
     pub claim: Arc<Claim>,
     /// Pods whose controller is the claim, by UID.
     pub sandboxes: Vec<Arc<Sandbox>>,
+    /// The nodes of the sandboxes.
+    pub nodes: KnownNodes,
     /// A binding of the claim is in flight.
     pub binding: bool,
     /// The write on the claim that is not known to be done.

@@ -6,8 +6,9 @@ use jiff::Timestamp;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// Number of watches that have to deliver a first list before anything is planned.
-pub const KINDS: usize = 5;
+/// Number of watches that have to deliver a first list before anything is planned. The watch of nodes may say instead that the
+/// operator has no right to it.
+pub const KINDS: usize = 6;
 
 /// Whether so many watches with a first list are enough to plan. An earlier plan would take unlisted objects for gone.
 pub fn is_complete(watches: usize) -> bool {

@@ -7,7 +7,9 @@ use crate::cache::synced_cache::SharedCache;
 use crate::client::error_chain::chain;
 use crate::client::error_log;
 use crate::model::Key;
-use crate::model::stored::{self, StoredClaim, StoredPod, StoredPodTemplate, StoredPool, StoredRevision};
+use crate::model::stored::{
+    self, StoredClaim, StoredNode, StoredPod, StoredPodTemplate, StoredPool, StoredRevision,
+};
 use futures::StreamExt;
 use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
@@ -53,6 +55,9 @@ impl Backoff for Pauses {
     }
 }
 
+/// Pause before a list that the operator has no right to is tried again: only a person can grant the right.
+const DENIED_PAUSE: Duration = Duration::from_secs(60);
+
 /// Objects in one page of a list. A tenant may make each as large as etcd accepts (1.5 MiB), and a page is in memory several
 /// times while it is decoded.
 const PAGE: u32 = 50;
@@ -71,9 +76,9 @@ pub struct WatchContext {
 }
 
 /// A kind whose objects the index keeps.
-pub trait Indexed:
-    Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Send + 'static
-{
+pub trait Indexed: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static {
+    /// The objects of `namespace`, or of all namespaces for `None`.
+    fn api(client: Client, namespace: Option<&str>) -> Api<Self>;
     /// Label selector of the watched objects; `None`: all.
     fn selector() -> Option<&'static str> {
         None
@@ -84,9 +89,28 @@ pub trait Indexed:
     fn delete(&self, index: &mut Index) -> Vec<ReconcileRequest>;
     /// Removes objects that are missing from a complete list.
     fn retain(index: &mut Index, listed: &HashSet<Key>);
+    /// Notes that the operator may not read objects of this kind; `None` for a kind without which it cannot work. Returns whether
+    /// that is new.
+    fn deny(_index: &mut Index) -> Option<bool> {
+        None
+    }
+}
+
+/// The objects of `namespace`, or of all namespaces for `None`.
+fn namespaced<K>(client: Client, namespace: Option<&str>) -> Api<K>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+{
+    match namespace {
+        Some(namespace) => Api::namespaced(client, namespace),
+        None => Api::all(client),
+    }
 }
 
 impl Indexed for StoredPool {
+    fn api(client: Client, namespace: Option<&str>) -> Api<Self> {
+        namespaced(client, namespace)
+    }
     fn apply(&self, index: &mut Index, live: bool) -> Vec<ReconcileRequest> {
         if live && index.knows_pool(self) {
             return Vec::new();
@@ -102,6 +126,9 @@ impl Indexed for StoredPool {
 }
 
 impl Indexed for StoredClaim {
+    fn api(client: Client, namespace: Option<&str>) -> Api<Self> {
+        namespaced(client, namespace)
+    }
     fn apply(&self, index: &mut Index, live: bool) -> Vec<ReconcileRequest> {
         if live && index.knows_claim(self) {
             return Vec::new();
@@ -117,6 +144,9 @@ impl Indexed for StoredClaim {
 }
 
 impl Indexed for StoredPod {
+    fn api(client: Client, namespace: Option<&str>) -> Api<Self> {
+        namespaced(client, namespace)
+    }
     fn selector() -> Option<&'static str> {
         Some(labels::POOL)
     }
@@ -132,6 +162,9 @@ impl Indexed for StoredPod {
 }
 
 impl Indexed for StoredRevision {
+    fn api(client: Client, namespace: Option<&str>) -> Api<Self> {
+        namespaced(client, namespace)
+    }
     fn selector() -> Option<&'static str> {
         Some(labels::POOL)
     }
@@ -147,6 +180,9 @@ impl Indexed for StoredRevision {
 }
 
 impl Indexed for StoredPodTemplate {
+    fn api(client: Client, namespace: Option<&str>) -> Api<Self> {
+        namespaced(client, namespace)
+    }
     fn apply(&self, index: &mut Index, _live: bool) -> Vec<ReconcileRequest> {
         index.apply_template(self)
     }
@@ -158,13 +194,35 @@ impl Indexed for StoredPodTemplate {
     }
 }
 
+impl Indexed for StoredNode {
+    fn api(client: Client, _namespace: Option<&str>) -> Api<Self> {
+        Api::all(client)
+    }
+    fn apply(&self, index: &mut Index, _live: bool) -> Vec<ReconcileRequest> {
+        index.apply_node(self, Timestamp::now())
+    }
+    fn delete(&self, index: &mut Index) -> Vec<ReconcileRequest> {
+        index.delete_node(self)
+    }
+    fn retain(index: &mut Index, listed: &HashSet<Key>) {
+        index.retain_nodes(listed);
+    }
+    fn deny(index: &mut Index) -> Option<bool> {
+        let is_new = index.deny_nodes();
+        if is_new {
+            tracing::warn!(
+                "the operator has no right to list and watch nodes, so it answers no drain, cordon or taint; bind a \
+                 ClusterRole with these rights to its service account if it should"
+            );
+        }
+        Some(is_new)
+    }
+}
+
 /// Watches one kind for ever. Each event goes to `reflect` before it requests a reconcile.
 pub async fn run<K: Indexed>(context: WatchContext, mut reflect: impl FnMut(&Event<K>)) {
     let resource = format!("{}.{}", K::plural(&()), K::group(&()));
-    let api: Api<K> = match &context.namespace {
-        Some(namespace) => Api::namespaced(context.client, namespace),
-        None => Api::all(context.client),
-    };
+    let api = K::api(context.client, context.namespace.as_deref());
     let mut config = watcher::Config::default().timeout(WATCH_SECONDS).page_size(PAGE);
     if let Some(selector) = K::selector() {
         config = config.labels(selector);
@@ -181,6 +239,19 @@ pub async fn run<K: Indexed>(context: WatchContext, mut reflect: impl FnMut(&Eve
     while let Some(event) = events.next().await {
         let event = match event {
             Ok(event) => event,
+            Err(error)
+                if error_log::is_forbidden(&error) && denied::<K>(&context.shared, &context.to_reconcile) =>
+            {
+                context.shared.watches.failed(&kind, chain(&error));
+                if !complete {
+                    complete = true;
+                    context.shared.watch_synced();
+                }
+                tokio::time::sleep(DENIED_PAUSE).await;
+                // The watcher would continue where it stopped, and what was known then is forgotten.
+                events = watch();
+                continue;
+            }
             Err(error) => {
                 context.shared.watches.failed(&kind, chain(&error));
                 error_log::log_watch_error(&resource, &error);
@@ -218,6 +289,19 @@ pub async fn run<K: Indexed>(context: WatchContext, mut reflect: impl FnMut(&Eve
             }
         }
     }
+}
+
+/// Notes that the operator may not read the objects of a kind, and reconciles everything once when that is new. `false` for a kind
+/// without which the operator cannot work.
+fn denied<K: Indexed>(shared: &SharedCache, to_reconcile: &ReconcileSender) -> bool {
+    let mut index = shared.lock();
+    let Some(is_new) = K::deny(&mut index) else {
+        return false;
+    };
+    if is_new && shared.synced() {
+        to_reconcile.send(index.all());
+    }
+    true
 }
 
 /// Puts a complete list into the index, the oldest objects first.

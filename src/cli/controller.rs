@@ -5,11 +5,14 @@ use crate::cache::watch::SILENCE;
 use crate::cli::duration;
 use crate::cli::runtime::block_on;
 use crate::client::connect::{ClientOptions, ConfigError, client, config};
+use crate::client::error_chain::chain;
 use crate::client::identity::Component;
 use crate::controllers::leader_election;
 use crate::controllers::leader_election::timing::{Timing, TimingError};
 use crate::controllers::operator;
+use crate::telemetry::claim_events::ClaimEvents;
 use crate::telemetry::http::{ServeError, exposition, health, serve};
+use crate::telemetry::json_log::JsonLog;
 use crate::telemetry::metrics::Metrics;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgAction, Args, ValueEnum};
@@ -50,6 +53,9 @@ pub struct Arguments {
     /// Address of /livez and /readyz: HOST:PORT, or :PORT for all addresses; 0 disables them
     #[arg(long, value_name = "ADDRESS", default_value = ":8081")]
     health_probe_bind_address: String,
+    /// Which claims get events; each event is a write, and at most 5 a second are written
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t = ClaimEvents::Notable)]
+    claim_events: ClaimEvents,
 }
 
 /// Flags of leader election, with the names and defaults of kube-controller-manager.
@@ -146,7 +152,7 @@ pub enum ControllerError {
     #[error(transparent)]
     Run(#[from] operator::RunError),
     /// The client could not be built.
-    #[error("cannot build the client: {0}")]
+    #[error("cannot build the client: {}", chain(.0))]
     Client(#[from] kube::Error),
     /// An address cannot be bound.
     #[error(transparent)]
@@ -188,9 +194,7 @@ fn run(arguments: &Arguments) -> Result<(), ControllerError> {
     let log = tracing_subscriber::registry();
     match arguments.log_format {
         LogFormat::Text => log.with(lines.with_target(false).with_filter(filter)).init(),
-        LogFormat::Json => log
-            .with(lines.json().flatten_event(true).with_filter(filter))
-            .init(),
+        LogFormat::Json => log.with(lines.event_format(JsonLog).with_filter(filter)).init(),
     }
     block_on(async {
         // Before anything else, because the kernel does not end the first process of a container by a signal without a
@@ -203,11 +207,16 @@ fn run(arguments: &Arguments) -> Result<(), ControllerError> {
             read_timeout: Some(SILENCE),
             metrics: Some(metrics.requests.clone()),
         };
-        let client = client(config(None, None).await?, options)?;
-        tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
+        let config = config(None, None).await?;
+        let scope = match &arguments.namespace {
+            Some(namespace) => format!("namespace {namespace}"),
+            None => "all namespaces".to_string(),
+        };
+        tracing::info!(version = env!("CARGO_PKG_VERSION"), cluster = %config.cluster_url, scope, "starting");
+        let client = client(config, options)?;
         let measured = exposition::routes(exposition::registry(&metrics, &shared));
         serve("metrics-bind-address", &arguments.metrics_bind_address, measured).await?;
-        let health = health::routes(shared.clone());
+        let health = health::routes(shared.clone(), metrics.requests.clone());
         serve(
             "health-probe-bind-address",
             &arguments.health_probe_bind_address,
@@ -217,6 +226,7 @@ fn run(arguments: &Arguments) -> Result<(), ControllerError> {
         let settings = operator::Settings {
             namespace: arguments.namespace.clone(),
             election: arguments.election.settings(&client)?,
+            claim_events: arguments.claim_events,
         };
         let term = watch::Sender::new(leader_election::Term::None);
         let stop = async move {

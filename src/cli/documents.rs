@@ -3,8 +3,13 @@
 use crate::api::{API_VERSION, labels};
 use crate::cache::index::Index;
 use crate::cache::watch::take_over_list;
+use crate::cli::unknown_fields;
 use crate::model::pool_error::PoolError;
-use crate::model::stored::{StoredClaim, StoredPod, StoredPodTemplate, StoredPool, StoredRevision};
+use crate::model::stored::{
+    StoredClaim, StoredNode, StoredPod, StoredPodTemplate, StoredPool, StoredRevision,
+};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -21,6 +26,9 @@ pub enum DocumentError {
         /// Position and cause.
         source: serde_yaml_ng::Error,
     },
+    /// The stream holds no object at all.
+    #[error("the input holds no object; write pools, claims and pods as 'kubectl get -o yaml' prints them")]
+    Empty,
     /// The document is not an object, or a field of it is invalid.
     #[error("{object}: {problem}")]
     Object {
@@ -39,6 +47,9 @@ pub struct Documents {
     pods: Vec<StoredPod>,
     templates: Vec<StoredPodTemplate>,
     revisions: Vec<StoredRevision>,
+    nodes: Vec<StoredNode>,
+    /// Objects of any kind, and lists.
+    count: usize,
     /// Objects of kinds that no plan depends on, for a warning.
     pub ignored: Vec<String>,
 }
@@ -58,17 +69,36 @@ impl Documents {
                 documents.add(&format!("document {number}"), value)?;
             }
         }
+        if documents.count == 0 {
+            return Err(DocumentError::Empty);
+        }
         Ok(documents)
     }
 
-    /// The index of a cluster that has exactly these objects.
-    pub fn into_index(self) -> Index {
+    /// Has claims and pods without a creation time come at `now`: a person who writes one to see what becomes of it means that.
+    #[must_use]
+    pub fn made_at(mut self, now: Timestamp) -> Self {
+        let claims = self.claims.iter_mut().map(|claim| &mut claim.metadata);
+        let pods = self.pods.iter_mut().map(|pod| &mut pod.metadata);
+        for metadata in claims.chain(pods) {
+            metadata.creation_timestamp.get_or_insert(Time(now));
+        }
+        self
+    }
+
+    /// The index of a cluster that has exactly these objects at `now`. Without any nodes, the stream says nothing of them, and those
+    /// that it lacks may exist all the same.
+    pub fn into_index(self, now: Timestamp) -> Index {
         let mut index = Index::default();
         take_over_list(&mut index, self.revisions);
         take_over_list(&mut index, self.pods);
         take_over_list(&mut index, self.templates);
         take_over_list(&mut index, self.pools);
         take_over_list(&mut index, self.claims);
+        for node in &self.nodes {
+            index.apply_node(node, now);
+            index.nodes_are_partial();
+        }
         index
     }
 
@@ -86,6 +116,7 @@ impl Documents {
                 "apiVersion: missing; every object needs apiVersion and kind",
             )
         })?;
+        self.count += 1;
         if let Some(items) = value.get_mut("items").map(Value::take) {
             let Value::Array(items) = items else {
                 return Err(invalid(position, "items: must be a list"));
@@ -117,6 +148,12 @@ impl Documents {
         if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.entry("namespace").or_insert_with(|| "default".into());
         }
+        if api == API_VERSION
+            && let Some(field) = unknown_fields::first_unknown(&kind, &value)
+        {
+            let problem = format!("{field}: unknown field; 'kubectl explain' lists the fields of a {kind}");
+            return Err(invalid(&position, &problem));
+        }
         match (api.as_str(), kind.as_str()) {
             (API_VERSION, "Pool") => self.pools.push(decode(&position, value)?),
             (API_VERSION, "SandboxClaim") => self.claims.push(decode(&position, value)?),
@@ -133,8 +170,7 @@ impl Documents {
             }
             ("v1", "PodTemplate") => self.templates.push(decode(&position, value)?),
             ("apps/v1", "ControllerRevision") => self.revisions.push(decode(&position, value)?),
-            // A dump of a cluster may hold nodes. A plan reads what it needs about them from the pods.
-            ("v1", "Node") => {}
+            ("v1", "Node") => self.nodes.push(decode(&position, value)?),
             _ => self.ignored.push(position),
         }
         Ok(())

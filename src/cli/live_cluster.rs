@@ -2,36 +2,63 @@
 
 use crate::cache::index::Index;
 use crate::cache::watch::{Indexed, take_over_list};
-use crate::client::call::call;
+use crate::client::call::call_within;
 use crate::client::request_errors::CallError;
-use crate::model::stored::{StoredClaim, StoredPod, StoredPodTemplate, StoredPool, StoredRevision};
-use k8s_openapi::NamespaceResourceScope;
+use crate::model::failure::Class;
+use crate::model::stored::{
+    StoredClaim, StoredNode, StoredPod, StoredPodTemplate, StoredPool, StoredRevision,
+};
+use kube::Client;
 use kube::api::ListParams;
-use kube::{Api, Client, Resource};
+use std::time::Duration;
 
-/// Lists the objects of `namespace`, or of all namespaces for `None`, into an index.
+/// Lists the objects of `namespace`, or of all namespaces for `None`, and the nodes, into an index. Each list may take as long as
+/// `deadline`. A user without the right to list nodes gets the index without them.
 ///
 /// # Errors
-/// The error of the first list that failed.
-pub(super) async fn read(client: &Client, namespace: Option<&str>) -> Result<Index, CallError> {
-    let mut index = Index::default();
-    list::<StoredPool>(client, namespace, &mut index).await?;
-    list::<StoredClaim>(client, namespace, &mut index).await?;
-    list::<StoredRevision>(client, namespace, &mut index).await?;
-    list::<StoredPodTemplate>(client, namespace, &mut index).await?;
-    list::<StoredPod>(client, namespace, &mut index).await?;
-    Ok(index)
+/// The error of the first list that failed, or of every list that the user may not send.
+pub(super) async fn read(
+    client: &Client,
+    namespace: Option<&str>,
+    deadline: Duration,
+) -> Result<Index, Vec<CallError>> {
+    let mut reading = Reading {
+        client,
+        namespace,
+        deadline,
+        index: Index::default(),
+        denied: Vec::new(),
+    };
+    reading.list::<StoredPool>().await?;
+    reading.list::<StoredClaim>().await?;
+    reading.list::<StoredRevision>().await?;
+    reading.list::<StoredPodTemplate>().await?;
+    reading.list::<StoredPod>().await?;
+    if !reading.denied.is_empty() {
+        return Err(reading.denied);
+    }
+    reading.list::<StoredNode>().await?;
+    Ok(reading.index)
 }
 
-async fn list<K>(client: &Client, namespace: Option<&str>, index: &mut Index) -> Result<(), CallError>
-where
-    K: Indexed + Resource<Scope = NamespaceResourceScope>,
-{
-    let parameters = K::selector().map_or_else(ListParams::default, |s| ListParams::default().labels(s));
-    let objects: Api<K> = match namespace {
-        Some(namespace) => Api::namespaced(client.clone(), namespace),
-        None => Api::all(client.clone()),
-    };
-    take_over_list(index, call(objects.list(&parameters)).await?.items);
-    Ok(())
+struct Reading<'a> {
+    client: &'a Client,
+    namespace: Option<&'a str>,
+    deadline: Duration,
+    index: Index,
+    denied: Vec<CallError>,
+}
+
+impl Reading<'_> {
+    /// Lists one kind. A list that is not allowed is noted, so that the user learns of every missing right at once.
+    async fn list<K: Indexed>(&mut self) -> Result<(), Vec<CallError>> {
+        let parameters = K::selector().map_or_else(ListParams::default, |s| ListParams::default().labels(s));
+        let objects = K::api(self.client.clone(), self.namespace);
+        match call_within(self.deadline, objects.list(&parameters)).await {
+            Ok(list) => take_over_list(&mut self.index, list.items),
+            Err(error) if error.failure().class == Class::Denied => self.denied.push(error),
+            Err(error) => return Err(vec![error]),
+        }
+        Ok(())
+    }
 }

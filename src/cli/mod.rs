@@ -10,8 +10,10 @@ mod live_cluster;
 pub mod plan;
 mod runtime;
 mod unix_signals;
+mod unknown_fields;
 
 use clap::{Parser, Subcommand};
+use kubectl::connection::Connection;
 use std::process::ExitCode;
 
 /// Keep sandboxes (pods) warm in a Pool and bind them to SandboxClaims in milliseconds.
@@ -38,7 +40,12 @@ enum Verb {
     /// Print the CustomResourceDefinitions, or write them to files
     Crds(crds::Arguments),
     /// Print what the operator would do next and why, without writing to the cluster
-    Plan(plan::Arguments),
+    Plan {
+        #[command(flatten)]
+        connection: Box<Connection>,
+        #[command(flatten)]
+        arguments: plan::Arguments,
+    },
 }
 
 /// Parses the arguments, runs the verb and returns its exit code. Runs the kubectl plugin when the binary is called
@@ -50,7 +57,10 @@ pub fn main() -> ExitCode {
     let outcome = match Cli::parse().verb {
         Verb::Controller(arguments) => return controller::main(&arguments),
         Verb::Crds(arguments) => crds::run(&arguments).map_err(|e| (1, e.to_string())),
-        Verb::Plan(arguments) => plan::run(&arguments).map_err(|e| (e.exit_code(), e.to_string())),
+        Verb::Plan {
+            connection,
+            arguments,
+        } => plan::run(&connection, &arguments, plan::Scope::All).map_err(|e| (e.exit_code(), e.to_string())),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

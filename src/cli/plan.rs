@@ -7,9 +7,9 @@ use crate::cache::index::Index;
 use crate::cache::snapshot::{ClaimSnapshot, PoolSnapshot};
 use crate::cli::documents::{DocumentError, Documents};
 use crate::cli::dry_run::PoolPlan;
-use crate::cli::live_cluster;
+use crate::cli::kubectl::cluster::{Cluster, ClusterError};
+use crate::cli::kubectl::connection::Connection;
 use crate::cli::runtime::block_on;
-use crate::client::connect::{ClientOptions, client, config};
 use crate::client::identity::Component;
 use crate::model::Key;
 use crate::model::claim::Claim;
@@ -32,14 +32,16 @@ const BAD_INPUT: u8 = 2;
 /// Arguments of `warmpool plan`.
 #[derive(Args)]
 #[command(after_help = "\
-Without -f, the cluster of the current kubeconfig context is read. The names of pods to create are examples: the \
-operator generates other names. Exit code 0: a plan was printed. Exit code 2: the file is invalid; the error names the \
+Without -f, the cluster of the current kubeconfig context is read: 'warmpool plan' reads all namespaces and 'kubectl \
+warmpool plan' that of the context, unless -n or -A says otherwise. The names of pods to create are examples: the operator \
+generates other names. Exit code 0: a plan was printed. Exit code 2: the file is invalid or empty; the error names the \
 document and the field. Exit code 1: any other error.
 
 Examples:
-  warmpool plan
+  warmpool plan -n sandboxes
+  kubectl warmpool plan -A
   warmpool plan -o json | jq '.pools[].actions'
-  kubectl get wp,sbc,pods,podtemplates,controllerrevisions -o yaml | warmpool plan -f -")]
+  kubectl get wp,sbc,pods,podtemplates,controllerrevisions,nodes -o yaml | warmpool plan -f -")]
 pub struct Arguments {
     /// YAML or JSON file to plan from instead of a cluster; - reads standard input
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
@@ -47,9 +49,21 @@ pub struct Arguments {
     /// Time to plan for, as in 2026-01-31T12:00:00Z [default: now]
     #[arg(long, value_name = "RFC3339")]
     now: Option<Timestamp>,
+    /// Read all namespaces, whatever -n says
+    #[arg(short = 'A', long, conflicts_with = "file")]
+    all_namespaces: bool,
     /// Format of the plan
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
+}
+
+/// Which namespaces are read where neither `-n` nor `-A` says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// All.
+    All,
+    /// That of the kubeconfig context, as for kubectl.
+    Context,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -58,6 +72,8 @@ enum Output {
     Text,
     /// One JSON document
     Json,
+    /// One YAML document
+    Yaml,
 }
 
 /// No plan was printed.
@@ -75,8 +91,11 @@ pub enum PlanError {
     #[error(transparent)]
     Document(#[from] DocumentError),
     /// The cluster could not be read.
-    #[error("cannot read the cluster: {0}")]
-    Cluster(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// The runtime could not be set up.
+    #[error("cannot set up the runtime: {0}")]
+    Runtime(#[from] std::io::Error),
     /// The plan could not be printed.
     #[error("cannot print the plan: {0}")]
     Print(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -87,7 +106,7 @@ impl PlanError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Read { .. } | Self::Document(_) => BAD_INPUT,
-            Self::Cluster(_) | Self::Print(_) => 1,
+            Self::Cluster(_) | Self::Runtime(_) | Self::Print(_) => 1,
         }
     }
 }
@@ -123,11 +142,14 @@ struct ActionReport {
 ///
 /// # Errors
 /// See [`PlanError`].
-pub fn run(arguments: &Arguments) -> Result<(), PlanError> {
+pub(super) fn run(connection: &Connection, arguments: &Arguments, scope: Scope) -> Result<(), PlanError> {
     let now = arguments.now.unwrap_or_else(Timestamp::now);
     let index = match &arguments.file {
-        Some(path) => from_file(path)?,
-        None => block_on(from_cluster()).map_err(|e| PlanError::Cluster(e.into()))??,
+        Some(path) => from_file(path, now)?,
+        None => {
+            let all = arguments.all_namespaces || (scope == Scope::All && connection.namespace.is_none());
+            block_on(from_cluster(connection, all))??
+        }
     };
     let pools = index
         .pool_keys()
@@ -138,6 +160,9 @@ pub fn run(arguments: &Arguments) -> Result<(), PlanError> {
         Output::Json => {
             serde_json::to_string_pretty(&Report { pools }).map_err(|e| PlanError::Print(e.into()))? + "\n"
         }
+        Output::Yaml => {
+            serde_yaml_ng::to_string(&Report { pools }).map_err(|e| PlanError::Print(e.into()))?
+        }
         Output::Text => table(&pools).map_err(|e| PlanError::Print(e.into()))?,
     };
     std::io::stdout()
@@ -145,7 +170,7 @@ pub fn run(arguments: &Arguments) -> Result<(), PlanError> {
         .map_err(|e| PlanError::Print(e.into()))
 }
 
-fn from_file(path: &PathBuf) -> Result<Index, PlanError> {
+fn from_file(path: &PathBuf, now: Timestamp) -> Result<Index, PlanError> {
     let read_error = |source| PlanError::Read {
         path: path.clone(),
         source,
@@ -159,22 +184,18 @@ fn from_file(path: &PathBuf) -> Result<Index, PlanError> {
     let documents = Documents::read(&text)?;
     for ignored in &documents.ignored {
         eprintln!(
-            "warning: {ignored} is ignored; a plan uses only Pools, SandboxClaims, Pods, PodTemplates and ControllerRevisions"
+            "warning: {ignored} is ignored; a plan uses only Pools, SandboxClaims, Pods, Nodes, PodTemplates and ControllerRevisions"
         );
     }
-    let index = documents.into_index();
+    let index = documents.made_at(now).into_index(now);
     Documents::check(&index)?;
     Ok(index)
 }
 
-async fn from_cluster() -> Result<Index, PlanError> {
-    let config = config(None, None)
-        .await
-        .map_err(|e| PlanError::Cluster(e.into()))?;
-    let client =
-        client(config, ClientOptions::of(Component::Plan)).map_err(|e| PlanError::Cluster(e.into()))?;
-    let index = live_cluster::read(&client, None).await;
-    index.map_err(|e| PlanError::Cluster(e.into()))
+async fn from_cluster(connection: &Connection, all: bool) -> Result<Index, ClusterError> {
+    let cluster = Cluster::open_as(connection, Component::Plan).await?;
+    let namespace = (!all).then_some(cluster.namespace.as_str());
+    cluster.read_of(namespace).await
 }
 
 fn report(index: &Index, key: &Key, now: Timestamp) -> Option<PoolReport> {

@@ -3,15 +3,33 @@
 use crate::client::missing_rights::log_missing_right;
 use crate::client::request_errors::{CallError, DEADLINE};
 use std::future::Future;
+use std::time::Duration;
 
-/// Sends a request with the deadline.
+/// Sends a request with the usual deadline.
 ///
 /// # Errors
 /// As [`CallError`] says.
 pub async fn call<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, CallError> {
-    let answer = match tokio::time::timeout(DEADLINE, request).await {
+    call_within(DEADLINE, request).await
+}
+
+/// Sends a request with this deadline; zero sets none.
+///
+/// # Errors
+/// As [`CallError`] says.
+pub async fn call_within<T>(
+    deadline: Duration,
+    request: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<T, CallError> {
+    let limited = async {
+        if deadline.is_zero() {
+            return Ok(request.await);
+        }
+        tokio::time::timeout(deadline, request).await
+    };
+    let answer = match limited.await {
         Ok(answer) => answer.map_err(CallError::Kube),
-        Err(_) => Err(CallError::NoAnswer),
+        Err(_) => Err(CallError::NoAnswer(deadline)),
     };
     if let Some(right) = answer.as_ref().err().and_then(CallError::missing_right) {
         log_missing_right(&right);

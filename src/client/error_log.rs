@@ -1,9 +1,8 @@
 //! Logs request errors, each text once a minute.
 
-use crate::client::error_chain::chain;
+use crate::client::error_chain::{chain, status_in};
 use crate::client::missing_rights::{MissingRight, log_missing_right};
 use crate::telemetry::log_once::log_once;
-use kube::core::Status;
 use kube::runtime::watcher;
 use std::error::Error;
 use std::time::Duration;
@@ -13,19 +12,23 @@ const SILENCE: Duration = Duration::from_secs(60);
 
 /// Status code for a watch from a resource version that the API server no longer keeps.
 const EXPIRED: u16 = 410;
+/// Status code for a request that the role of the operator does not allow.
+const FORBIDDEN: u16 = 403;
 /// Status code for a list of a type that does not exist.
 const NOT_FOUND: u16 = 404;
 
-/// Logs that a request fails, unless the same text was logged within a minute. While the API server cannot be reached, all
-/// requests fail alike and share a line.
-pub fn log(error: &(dyn Error + 'static)) {
-    let text = description(error);
+/// Logs that requests of this `verb` for a `resource` fail, unless the same text was logged within a minute. While the API server
+/// cannot be reached, all requests fail alike and share a line, which names the first.
+pub fn log(verb: &str, resource: &str, error: &(dyn Error + 'static)) {
+    let text = chain(error);
     if let Some(right) = MissingRight::read(&text) {
         log_missing_right(&right);
         return;
     }
     log_once(&text, SILENCE, || {
         tracing::warn!(
+            verb,
+            resource,
             error = text,
             "a request fails and is tried again; the log says so once a minute"
         );
@@ -43,7 +46,11 @@ pub fn log_watch_error(resource: &str, error: &watcher::Error) {
         return;
     }
     if code != NOT_FOUND {
-        return log(error);
+        let verb = match error {
+            watcher::Error::InitialListFailed(_) => "list",
+            _ => "watch",
+        };
+        return log(verb, resource, error);
     }
     log_once(resource, SILENCE, || {
         tracing::error!(
@@ -59,25 +66,7 @@ pub fn has_expired(error: &watcher::Error) -> bool {
     is_answer && status_in(error).is_some_and(|status| status.code == EXPIRED)
 }
 
-/// The status in the API server's answer, if there was an answer.
-fn status_in<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Status> {
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        if let Some(watcher::Error::WatchError(status)) = error.downcast_ref() {
-            return Some(status);
-        }
-        if let Some(kube::Error::Api(status)) = error.downcast_ref() {
-            return Some(status);
-        }
-        cause = error.source();
-    }
-    None
-}
-
-/// The API server's message, or why there was no answer.
-fn description(error: &(dyn Error + 'static)) -> String {
-    status_in(error).map_or_else(
-        || chain(error),
-        |status| format!("{} {}", status.code, status.message),
-    )
+/// Whether a watch failed because the operator has no right to it.
+pub fn is_forbidden(error: &watcher::Error) -> bool {
+    status_in(error).is_some_and(|status| status.code == FORBIDDEN)
 }

@@ -25,9 +25,9 @@ const TOO_LARGE: &str = "request is too large";
 /// Why a request failed.
 #[derive(Debug, Error)]
 pub enum CallError {
-    /// No answer within [`DEADLINE`]. The write may have happened.
-    #[error("no answer within {} s", DEADLINE.as_secs())]
-    NoAnswer,
+    /// No answer within this time. The write may have happened.
+    #[error("no answer within {} s", .0.as_secs_f64())]
+    NoAnswer(Duration),
     /// The request was answered with an error, or the connection broke.
     #[error(transparent)]
     Kube(#[from] kube::Error),

@@ -68,8 +68,8 @@ pub(crate) fn reject(
         }
         return Vec::new();
     }
-    if !failure.is_logged() {
-        tracing::error!(claim = %claim.key, pod = %write.sandbox.key, error, "the API server rejects the binding");
+    if !failure.is_logged() && !index.is_rejected(claim) {
+        tracing::error!(claim = %claim.key, pod = %write.sandbox.key, error, verb = "patch", resource = "pods", "the API server rejects the binding; the operator tries again");
     }
     let end = waits_until(index, write);
     if end <= now {

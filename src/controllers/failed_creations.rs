@@ -67,9 +67,10 @@ fn back_off(index: &mut Index, creation: &PodCreation, failure: &Failure, now: T
     };
     memory.accepted = None;
     let backoff = &mut memory.creation_backoff;
-    let pause = backoff.failed(pool, failure.message.clone(), asks, now);
-    if !failure.is_logged() {
+    let is_known = backoff.says(&failure.message);
+    backoff.failed(pool, failure.message.clone(), asks, now);
+    if !failure.is_logged() && !is_known {
         let error = &failure.message;
-        tracing::warn!(pool = %pool.key, error, retry_in = ?pause, "a pod could not be created");
+        tracing::warn!(pool = %pool.key, error, verb = "create", resource = "pods", "a pod could not be created; the operator tries again at least once a minute");
     }
 }

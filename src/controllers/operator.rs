@@ -9,7 +9,10 @@ use crate::controllers::leader_election::{self, Elector, Term};
 use crate::controllers::{claim, failed_writes, pool, resync, schema_check};
 use crate::executor::Executor;
 use crate::model::Key;
-use crate::model::stored::{StoredClaim, StoredPod, StoredPodTemplate, StoredPool, StoredRevision};
+use crate::model::stored::{
+    StoredClaim, StoredNode, StoredPod, StoredPodTemplate, StoredPool, StoredRevision,
+};
+use crate::telemetry::claim_events::ClaimEvents;
 use crate::telemetry::metrics::Metrics;
 use futures::channel::mpsc::{UnboundedReceiver, unbounded};
 use futures::future::BoxFuture;
@@ -44,6 +47,8 @@ pub struct Settings {
     pub namespace: Option<String>,
     /// Leader election; `None`: the operator leads without election.
     pub election: Option<leader_election::Settings>,
+    /// Which claims get events.
+    pub claim_events: ClaimEvents,
 }
 
 /// Why the operator ended before it was stopped.
@@ -83,6 +88,7 @@ pub async fn run(
         shared.clone(),
         to_reconcile.clone(),
         metrics.clone(),
+        settings.claim_events,
     );
     let context = Arc::new(Context {
         shared: shared.clone(),
@@ -114,6 +120,7 @@ pub async fn run(
             watch::run::<StoredPod>(watch_context.clone(), |_| {}),
             watch::run::<StoredRevision>(watch_context.clone(), |_| {}),
             watch::run::<StoredPodTemplate>(watch_context.clone(), |_| {}),
+            watch::run::<StoredNode>(watch_context.clone(), |_| {}),
         )
     };
     let pool_config = Config::default().concurrency(POOL_RECONCILES);
@@ -143,6 +150,7 @@ pub async fn run(
     let failed_writes = failed_writes::run(Arc::clone(&context), failures, term.subscribe());
     let end_term = CancellationToken::new();
     tokio::spawn(schema_check::check(client.clone(), shared.clone()));
+    tokio::spawn(log_synced(shared.clone()));
     tokio::spawn(take_over(
         shared.clone(),
         to_reconcile,
@@ -181,6 +189,19 @@ pub async fn run(
     end_term.cancel();
     election.await??;
     broken.map_or(Ok(()), |broken| Err(broken.into()))
+}
+
+/// Logs once that every watch has delivered its list. A standby plans nothing and says so, too.
+async fn log_synced(shared: SharedCache) {
+    shared.until_synced().await;
+    let index = shared.lock();
+    let (pools, claims, pods) = (
+        index.pool_keys().len(),
+        index.claim_keys().len(),
+        index.pod_keys().len(),
+    );
+    drop(index);
+    tracing::info!(pools, claims, pods, "caches synced");
 }
 
 /// Leads before the first plan. A process becomes a candidate only with complete watches, so that it never keeps a ready process

@@ -19,7 +19,7 @@ pub async fn run(context: Arc<Context>) {
         tokio::time::sleep(INTERVAL).await;
         let (before, since) = std::mem::replace(&mut last, (Timestamp::now(), Instant::now()));
         if let Some(step) = clock_step(before, last.0, last.1.duration_since(since)) {
-            tracing::info!(?step, "the clock was set");
+            tracing::info!(step_seconds = step.as_secs_f64(), "the clock was set");
             clock_was_set(&context, step);
         }
         let pools = context.shared.lock().pool_keys();

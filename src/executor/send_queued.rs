@@ -6,6 +6,7 @@ use crate::cache::stale_answers::WatchProgress;
 use crate::cache::synced_cache::SharedCache;
 use crate::executor::send;
 use crate::model::request::{Outcome, Request};
+use crate::telemetry::claim_events::ClaimEvents;
 use crate::telemetry::events::Events;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::outcome_log;
@@ -31,10 +32,17 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// An executor that writes through `client`, reports to `shared` and `to_reconcile` and counts in `metrics`.
-    pub fn new(client: Client, shared: SharedCache, to_reconcile: ReconcileSender, metrics: Metrics) -> Self {
+    /// An executor that writes through `client`, reports to `shared` and `to_reconcile` and counts in `metrics`. `of_claims` says
+    /// which claims get events.
+    pub fn new(
+        client: Client,
+        shared: SharedCache,
+        to_reconcile: ReconcileSender,
+        metrics: Metrics,
+        of_claims: ClaimEvents,
+    ) -> Self {
         Self {
-            events: Events::new(client.clone()),
+            events: Events::new(client.clone(), of_claims),
             client,
             shared,
             to_reconcile,
@@ -76,8 +84,13 @@ impl Executor {
         let is_done = outcome.is_ok();
         self.to_reconcile.send(self.take_over(&sent, outcome, before));
         self.send_queued();
-        if let (Request::WritePool(write), true) = (&sent.request, is_done) {
-            self.events.send(&write.pool, &write.status).await;
+        match &sent.request {
+            Request::WritePool(write) if is_done => self.events.send(&write.pool, &write.status).await,
+            Request::WritePod(write) if is_done => self.events.send_unreplaced(&self.shared, write).await,
+            Request::WriteClaim(write) if is_done => {
+                self.events.send_claim(&write.claim, &write.status).await;
+            }
+            _ => {}
         }
     }
 

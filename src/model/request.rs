@@ -36,6 +36,33 @@ pub enum Request {
     Revision(Arc<RevisionRequest>),
 }
 
+impl Request {
+    /// Verb and resource in the terms of RBAC, for the log.
+    pub fn verb_and_resource(&self) -> (&'static str, &'static str) {
+        match self {
+            Self::WritePod(write) => match write.change {
+                PodChange::Delete => ("delete", "pods"),
+                PodChange::Bind { .. } | PodChange::Drain | PodChange::Restore(_) => ("patch", "pods"),
+            },
+            Self::CreatePod(_) => ("create", "pods"),
+            Self::ReadPod(_) | Self::ReadLostPod(..) => ("get", "pods"),
+            Self::WriteClaim(_) => ("patch", "sandboxclaims/status"),
+            Self::DeleteClaim(_) => ("delete", "sandboxclaims"),
+            Self::ReadClaim(_) => ("get", "sandboxclaims"),
+            Self::WritePool(_) => ("patch", "pools/status"),
+            Self::Revision(request) => {
+                let verb = match request.step {
+                    RevisionStep::Create { .. } => "create",
+                    RevisionStep::Read { .. } => "get",
+                    RevisionStep::Label { .. } | RevisionStep::Renumber(..) => "patch",
+                    RevisionStep::Delete(_) => "delete",
+                };
+                (verb, "controllerrevisions")
+            }
+        }
+    }
+}
+
 /// A write on an existing pod.
 #[derive(Clone, Debug)]
 pub struct PodWrite {

@@ -1,5 +1,6 @@
 //! What a pool's spec comes to in whole sandboxes: percentages resolved, numbers checked.
 
+use crate::api::disruption::DrainPolicy;
 use crate::api::pool::{PoolSpec, UpdateStrategyType};
 use crate::model::autoscaling::ResolvedAutoscaling;
 use crate::model::availability::AvailabilityRule;
@@ -45,6 +46,10 @@ pub struct ResolvedPoolSpec {
     pub progress: SignedDuration,
     /// Old revisions kept beside the live ones.
     pub history_limit: usize,
+    /// Whether an available sandbox on a leaving node waits for its replacement.
+    pub drain_policy: DrainPolicy,
+    /// How long it waits.
+    pub drain_deadline: SignedDuration,
 }
 
 /// Numbers that depend on the number of sandboxes to keep warm, as written.
@@ -125,6 +130,12 @@ impl ResolvedPoolSpec {
             warm_up: seconds("spec.warmUpDeadlineSeconds", spec.warm_up_deadline_seconds, 1)?,
             progress: seconds("spec.progressDeadlineSeconds", spec.progress_deadline_seconds, 1)?,
             history_limit: count("spec.revisionHistoryLimit", spec.revision_history_limit)?,
+            drain_policy: spec.disruption.drain_policy,
+            drain_deadline: seconds(
+                "spec.disruption.drainDeadlineSeconds",
+                spec.disruption.drain_deadline_seconds,
+                1,
+            )?,
             ..Self::default()
         };
         Ok(spec.at_size(replicas))

@@ -1,7 +1,9 @@
 //! A sandbox: a pod of a pool or claim, reduced to what decisions need.
 
 use crate::api::{API_VERSION, labels};
+use crate::model::scheduling::Scheduling;
 use crate::model::stored::{self, StoredPod, StoredPodCondition};
+use crate::model::toleration::Tolerations;
 use crate::model::{Key, not_running_reason};
 use jiff::Timestamp;
 use smol_str::SmolStr;
@@ -70,6 +72,12 @@ pub struct Sandbox {
     pub phase: PodPhase,
     /// Node, once scheduled.
     pub node: Option<String>,
+    /// Whether it has a node, and why not.
+    pub scheduling: Scheduling,
+    /// Taints that it tolerates.
+    pub tolerations: Tolerations,
+    /// Since when condition `DisruptionTarget` is True, if it is: somebody is about to terminate the pod.
+    pub disruption_target: Option<Timestamp>,
     /// Pod IP, once known.
     pub ip: String,
     /// Index of the Ready condition in the status; the binding patch tests it.
@@ -84,6 +92,8 @@ pub struct Sandbox {
     pub restarts: i32,
     /// Why the pod does not run, as [`not_running_reason::of`] says.
     pub not_running_reason: Option<String>,
+    /// More about that reason, shortened; empty without any.
+    pub not_running_detail: Box<str>,
     /// Labels that the operator does not own.
     pub labels: BTreeMap<String, String>,
     /// Finalizers, in stored order.
@@ -103,8 +113,12 @@ impl Sandbox {
             let at = condition.last_transition_time.as_ref();
             at.map_or_else(|| stored::created(metadata), |t| t.0)
         };
+        let targets = |c: &&StoredPodCondition| c.type_ == "DisruptionTarget" && c.status == "True";
+        let target = conditions.iter().find(targets);
         let annotations = metadata.annotations.as_ref();
         let (owner_index, owner) = owner(pod);
+        let not_running = not_running_reason::of(pod);
+        let detail = not_running.as_ref().map(|why| why.detail.as_str());
         Some(Self {
             key: stored::key(metadata),
             uid: stored::uid(metadata),
@@ -125,6 +139,12 @@ impl Sandbox {
                 Some(_) => PodPhase::Unknown,
             },
             node: pod.spec.node_name.clone().filter(|n| !n.is_empty()),
+            scheduling: Scheduling::read(conditions),
+            tolerations: Tolerations::read(pod.spec.tolerations.as_deref().unwrap_or_default()),
+            disruption_target: target.map(|condition| {
+                let at = condition.last_transition_time.as_ref();
+                at.map_or_else(|| stored::created(metadata), |t| t.0)
+            }),
             ip: pod.status.pod_ip.clone().unwrap_or_default(),
             ready_index: ready.map(|(index, _)| index),
             ready_since: ready.filter(|(_, c)| c.status == "True").map(changed),
@@ -140,7 +160,8 @@ impl Sandbox {
                 .flatten()
                 .map(|c| c.restart_count)
                 .sum(),
-            not_running_reason: not_running_reason::of(pod),
+            not_running_detail: detail.unwrap_or_default().into(),
+            not_running_reason: not_running.map(|why| why.reason),
             labels: metadata
                 .labels
                 .iter()

@@ -4,21 +4,34 @@ use crate::model::sandbox::Sandbox;
 use jiff::{SignedDuration, Timestamp};
 
 impl Sandbox {
-    /// The pod ended before its time to become available was over. A kubelet sets Ready to False on a pod that ends; a pod
-    /// that ended Ready was ended from outside, as on a node that is gone.
-    pub fn came_to_nothing(&self, warm_up: SignedDuration) -> bool {
-        let ended = self.ready_changed.unwrap_or(self.created);
-        self.finished() && self.ready_since.is_none() && ended.duration_since(self.created) <= warm_up
+    /// When the warm-up began: with the pod's creation or, if that came later, when a node took it. A pod may wait for a node
+    /// for long.
+    fn warming_since(&self) -> Timestamp {
+        self.scheduling
+            .since()
+            .map_or(self.created, |at| at.max(self.created))
     }
 
-    /// When an unclaimed sandbox that is not available is given up: `warm_up` after its creation, or after it last became
+    /// The pod ended before its time to become available was over, and nobody had announced to end it. A kubelet sets Ready to False on a pod that ends; a pod
+    /// that ended Ready was ended from outside, as on a node that is gone.
+    pub fn came_to_nothing(&self, warm_up: SignedDuration) -> bool {
+        let begun = self.warming_since();
+        let ended = self.ready_changed.unwrap_or(begun);
+        let is_disrupted = self.disruption_target.is_some();
+        self.finished()
+            && self.ready_since.is_none()
+            && !is_disrupted
+            && ended.duration_since(begun) <= warm_up
+    }
+
+    /// When an unclaimed sandbox that is not available is given up: `warm_up` after its creation or its scheduling, or after it last became
     /// unready if it was ready then. Never for a pod without a creation time.
     pub fn overdue_at(&self, warm_up: SignedDuration) -> Timestamp {
         if self.created == Timestamp::UNIX_EPOCH {
             return Timestamp::MAX;
         }
         let after = |start: Timestamp| start.checked_add(warm_up).unwrap_or(Timestamp::MAX);
-        let due = after(self.created);
+        let due = after(self.warming_since());
         self.ready_changed
             .filter(|changed| *changed > due)
             .map_or(due, after)

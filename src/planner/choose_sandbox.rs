@@ -3,46 +3,62 @@
 use crate::api::claim::RevisionPolicy;
 use crate::api::pool::UpdateStrategyType;
 use crate::cache::snapshot::Waiting;
+use crate::planner::claim_order;
 use crate::planner::desired_counts::Counts;
 use crate::planner::draft::Draft;
 use crate::planner::unclaimed_sandbox::UnclaimedSandbox;
 
-/// Positions in the removal order of the sandboxes that claims may take, ascending: claims take from the end.
+/// The sandboxes that claims may take.
+#[derive(Default)]
 pub(crate) struct Claimable {
-    updated: Vec<usize>,
-    old: Vec<usize>,
+    staying: Positions,
+    /// Sandboxes that leave their nodes, which claims take only when no other would do.
+    leaving: Positions,
     /// How many old sandboxes go to claims without a revision policy before any new one does.
     old_first: usize,
 }
 
+/// A sandbox: its rank in the order of claiming, and its position in the order of removal.
+type Position = (usize, usize);
+
+/// Sandboxes by revision, in ascending order of rank: claims take from the end.
+#[derive(Default)]
+struct Positions {
+    updated: Vec<Position>,
+    old: Vec<Position>,
+}
+
 impl Claimable {
     pub(crate) fn of(draft: &Draft) -> Self {
-        let (updated, old) = draft
-            .unclaimed
-            .iter()
-            .enumerate()
-            .filter(|(_, u)| u.may_be_claimed())
-            .map(|(index, _)| index)
-            .partition(|index| draft.unclaimed.get(*index).is_some_and(|u| u.updated));
+        let (mut staying, mut leaving) = (Positions::default(), Positions::default());
+        let ranks = claim_order::ranks(&draft.unclaimed, &draft.snapshot.nodes);
+        let mut ranked: Vec<_> = ranks.into_iter().zip(0..).zip(&draft.unclaimed).collect();
+        ranked.sort_unstable_by_key(|(position, _)| *position);
+        for (position, unclaimed) in ranked {
+            if unclaimed.may_be_claimed() {
+                let positions = if unclaimed.leaves_node() {
+                    &mut leaving
+                } else {
+                    &mut staying
+                };
+                positions.add(position, unclaimed.updated);
+            }
+        }
         // Where only claims replace old sandboxes, a claim that took a new one would have another new one made in its place.
         let old_first = match draft.snapshot.pool.spec.strategy {
             UpdateStrategyType::OnReplenish => Counts::of(draft).surplus_old,
             UpdateStrategyType::RollingUpdate | UpdateStrategyType::Recreate => 0,
         };
         Self {
-            updated,
-            old,
+            staying,
+            leaving,
             old_first,
         }
     }
 
     /// Whether `count` sandboxes would do.
     pub(crate) fn has(&self, count: usize, policy: RevisionPolicy) -> bool {
-        let old = match policy {
-            RevisionPolicy::Latest => 0,
-            RevisionPolicy::PreferLatest | RevisionPolicy::Any => self.old.len(),
-        };
-        self.updated.len() + old >= count
+        self.staying.len(policy) + self.leaving.len(policy) >= count
     }
 
     /// Takes as many as the claim needs, or as there are. Sandboxes that were rejected for it come last.
@@ -65,23 +81,57 @@ impl Claimable {
         std::iter::from_fn(|| self.take_last(None, |_| true)).collect()
     }
 
-    /// Takes the sandbox of the preferred revision that would be removed last, of those that `of` selects.
+    /// Takes the sandbox of the preferred revision with the highest rank, of those that `of` selects. One that leaves its
+    /// node is taken only when no other would do.
     fn take_last(&mut self, policy: Option<RevisionPolicy>, of: impl Fn(usize) -> bool) -> Option<usize> {
-        let last = |indexes: &[usize]| indexes.iter().copied().rfind(|index| of(*index));
+        let old_first = self.old_first > 0;
+        let staying = self.staying.last(policy, old_first, &of);
+        let position = staying.or_else(|| self.leaving.last(policy, old_first, &of))?;
+        let is_old = self.staying.remove(position) || self.leaving.remove(position);
+        self.old_first = self.old_first.saturating_sub(usize::from(is_old));
+        Some(position.1)
+    }
+}
+
+impl Positions {
+    fn add(&mut self, position: Position, updated: bool) {
+        let list = if updated { &mut self.updated } else { &mut self.old };
+        list.push(position);
+    }
+
+    /// How many a claim with this policy may take.
+    fn len(&self, policy: RevisionPolicy) -> usize {
+        match policy {
+            RevisionPolicy::Latest => self.updated.len(),
+            RevisionPolicy::PreferLatest | RevisionPolicy::Any => self.updated.len() + self.old.len(),
+        }
+    }
+
+    fn last(
+        &self,
+        policy: Option<RevisionPolicy>,
+        old_first: bool,
+        of: impl Fn(usize) -> bool,
+    ) -> Option<Position> {
+        let last = |positions: &[Position]| positions.iter().copied().rfind(|(_, index)| of(*index));
         let (updated, old) = (last(&self.updated), last(&self.old));
-        let index = match policy {
-            None if self.old_first > 0 => old.or(updated),
+        match policy {
+            None if old_first => old.or(updated),
             None | Some(RevisionPolicy::PreferLatest) => updated.or(old),
             Some(RevisionPolicy::Latest) => updated,
             Some(RevisionPolicy::Any) => updated.max(old),
-        }?;
-        if let Ok(at) = self.updated.binary_search(&index) {
+        }
+    }
+
+    /// Returns whether it was an old sandbox.
+    fn remove(&mut self, position: Position) -> bool {
+        if let Ok(at) = self.updated.binary_search(&position) {
             self.updated.remove(at);
         }
-        if let Ok(at) = self.old.binary_search(&index) {
+        let old = self.old.binary_search(&position);
+        if let Ok(at) = old {
             self.old.remove(at);
-            self.old_first = self.old_first.saturating_sub(1);
         }
-        Some(index)
+        old.is_ok()
     }
 }

@@ -30,7 +30,7 @@ pub(crate) fn explains(draft: &Draft, missing: usize) -> bool {
 
 /// How many sandboxes claims took within the time that a sandbox of the update revision takes to become available. Claims are
 /// remembered for [`crate::cache::recent_claims::LATELY`].
-fn claimed_meanwhile(draft: &Draft) -> usize {
+pub(crate) fn claimed_meanwhile(draft: &Draft) -> usize {
     let Some(time) = warm_up_time(draft) else {
         return 0;
     };

@@ -3,7 +3,9 @@
 use crate::api::pool::UpdateStrategyType;
 use crate::model::resolved_pool_spec::RolloutBudget;
 use crate::planner::draft::Draft;
+use crate::planner::leave_nodes;
 use crate::planner::paused_split::{self, Staying};
+use crate::planner::unclaimed_sandbox::UnclaimedSandbox;
 
 /// Numbers of unclaimed sandboxes as the draft stands. A phase counts again after it has removed or restored some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,11 +36,11 @@ pub(crate) struct Counts {
     pub(crate) kept: usize,
     /// Sandboxes of the update revision that a paused rollout keeps; `None` while none is paused.
     pub(crate) updated_to_keep: Option<usize>,
-    /// Old sandboxes above `kept`, without those to be evicted, which go by themselves.
+    /// Old sandboxes above `kept`, without those that are leaving, which go by themselves.
     pub(crate) surplus_old: usize,
     /// Old sandboxes to be replaced in the end.
     pub(crate) to_replace: usize,
-    /// Old sandboxes to be made, because fewer are left than stay, or will be once the evicted ones have gone.
+    /// Old sandboxes to be made, because fewer are left than stay, or will be once those that are leaving have gone.
     pub(crate) missing_old: usize,
     /// Sandboxes wanted above `desired` now, so that replacements are available before others go.
     pub(crate) surge: usize,
@@ -66,9 +68,12 @@ impl Counts {
         let present = draft.unclaimed.len() + creating + draft.returning;
         let updated = unclaimed().filter(|u| u.updated).count() + creating_updated + draft.returning_updated;
         let old = present - updated;
-        let warming = unclaimed().filter(|u| !u.available).count() + creating;
+        let warming = unclaimed().filter(|u| !u.available && !u.leaves_node()).count() + creating;
         let updated_warming = unclaimed().filter(|u| u.updated && !u.available).count() + creating_updated;
-        let old_evicting = unclaimed().filter(|u| !u.updated && u.evict_requested).count();
+        // Where a drain has no capacity for a replacement, a sandbox that leaves its node stays for now, so it may be rolled.
+        let may_surge = total_capacity_left > spec.replicas;
+        let leaves = |u: &&UnclaimedSandbox| u.evict_requested() || (may_surge && u.leaves_node());
+        let old_leaving = unclaimed().filter(|u| !u.updated).filter(leaves).count();
 
         let desired_for =
             |demand: usize| (spec.replicas + demand).max(spec.min_total.saturating_sub(draft.claimed));
@@ -86,8 +91,8 @@ impl Counts {
         let rolling = old > 0 || draft.revisions.previous.is_some();
         let updated_to_keep = (rolling && spec.paused).then(|| {
             let staying = Staying {
-                present: present - unclaimed().filter(|u| u.evict_requested).count(),
-                updated: updated - unclaimed().filter(|u| u.updated && u.evict_requested).count(),
+                present: present - unclaimed().filter(|u| !u.stays()).count(),
+                updated: updated - unclaimed().filter(|u| u.updated && !u.stays()).count(),
             };
             paused_split::updated_to_keep(draft, &staying, max_present)
         });
@@ -97,9 +102,9 @@ impl Counts {
             (true, Some(updated)) => spec.partition.max(wanted.saturating_sub(updated).min(max_old)),
             (true, None) => spec.partition,
         };
-        // Beside the sandboxes that stay, an evicted sandbox goes by itself. Replacing another would remove what was made
+        // Beside the sandboxes that stay, a leaving sandbox goes by itself. Replacing another would remove what was made
         // in its place.
-        let going = if kept > 0 { old_evicting } else { 0 };
+        let going = if kept > 0 { old_leaving } else { 0 };
         let surplus_old = old.saturating_sub(kept + going);
         // Soon as many claims will take updated sandboxes as took sandboxes recently. Those updated sandboxes replace no old
         // sandbox.
@@ -113,7 +118,8 @@ impl Counts {
         let for_update = if rolls { to_replace + recently_claimed } else { 0 };
         let surge = budget
             .max_surge
-            .min(for_update.max(surge_for_evictions(draft, budget.max_unavailable)));
+            .min(for_update.max(surge_for_evictions(draft, budget.max_unavailable)))
+            .max(leave_nodes::surge(draft));
 
         let claims_of_update = draft
             .revisions
@@ -141,7 +147,7 @@ impl Counts {
             updated_to_keep,
             surplus_old,
             to_replace,
-            missing_old: kept.saturating_sub(old - old_evicting),
+            missing_old: kept.saturating_sub(old - old_leaving),
             surge,
             warming_headroom: spec.warming_ceiling(desired).saturating_sub(warming),
             unproven_headroom: if trusted {
@@ -167,11 +173,11 @@ impl Counts {
 
 /// Evictions still to come that the budget does not allow without a replacement.
 fn surge_for_evictions(draft: &Draft, max_unavailable: usize) -> usize {
-    let evicted = draft.unclaimed.iter().filter(|u| u.evict_requested).count();
+    let evicted = draft.unclaimed.iter().filter(|u| u.evict_requested()).count();
     let warming = draft
         .unclaimed
         .iter()
-        .filter(|u| !u.evict_requested && !u.available)
+        .filter(|u| !u.evict_requested() && !u.available)
         .count();
     let unavailable = warming + draft.snapshot.creating.len() + draft.unconfirmed;
     (unavailable + evicted)

@@ -22,8 +22,12 @@ use std::sync::Arc;
 pub(crate) enum Limit {
     /// `replicas - maxUnavailable` stay available.
     Budget,
+    /// As [`Limit::Budget`], and at least so many stay available.
+    AtLeast(usize),
     /// The user asked for all at once, or `maxTotal` leaves no choice.
     None,
+    /// Nothing holds it back, and it leaves less of the budget to the others.
+    Forced,
 }
 
 /// A plan in the making.
@@ -123,7 +127,7 @@ impl<'a> Draft<'a> {
         if let Some(at) = forgotten {
             draft.wake(at);
         }
-        removal_order::by_removal(&mut draft.unclaimed);
+        removal_order::by_removal(&mut draft.unclaimed, &snapshot.nodes);
         draft.finished.sort_by(|a, b| a.key.cmp(&b.key));
         draft.set_aside.sort_by(|a, b| a.key.cmp(&b.key));
         draft
@@ -198,7 +202,7 @@ impl<'a> Draft<'a> {
         self.unclaimed.push(UnclaimedSandbox {
             available,
             updated: sandbox.revision == self.revisions.update.hash,
-            evict_requested: false,
+            leaving: None,
             overdue: false,
             conflicted: entry.expected == Some(ExpectedWrite::Conflicted),
             sandbox: Arc::clone(sandbox),
@@ -275,23 +279,49 @@ impl<'a> Draft<'a> {
         limit: Limit,
         of: impl Fn(&UnclaimedSandbox) -> bool,
     ) -> usize {
+        self.remove_for(phase, count, limit, |unclaimed| of(unclaimed).then_some(reason))
+    }
+
+    /// As [`Draft::remove`] for the sandboxes that `reason_of` gives a reason for.
+    pub(crate) fn remove_for(
+        &mut self,
+        phase: PlanPhase,
+        count: usize,
+        limit: Limit,
+        reason_of: impl Fn(&UnclaimedSandbox) -> Option<&'static str>,
+    ) -> usize {
         if count == 0 {
             return 0;
         }
         let mut removed = 0;
         let mut kept = Vec::with_capacity(self.unclaimed.len());
         for unclaimed in std::mem::take(&mut self.unclaimed) {
-            let wanted = removed < count && !unclaimed.conflicted && of(&unclaimed);
-            if wanted && (!unclaimed.available || limit == Limit::None || self.budget.take()) {
-                removed += 1;
-                self.expect_to_leave(&unclaimed.sandbox);
-                self.discard(phase, reason, unclaimed.sandbox);
-            } else {
-                kept.push(unclaimed);
+            let may_go = removed < count && !unclaimed.conflicted;
+            let reason = reason_of(&unclaimed).filter(|_| may_go);
+            match reason {
+                Some(reason) if !unclaimed.available || self.allows(limit) => {
+                    removed += 1;
+                    self.expect_to_leave(&unclaimed.sandbox);
+                    self.discard(phase, reason, unclaimed.sandbox);
+                }
+                _ => kept.push(unclaimed),
             }
         }
         self.unclaimed = kept;
         removed
+    }
+
+    /// Whether an available sandbox may go within `limit`.
+    fn allows(&mut self, limit: Limit) -> bool {
+        match limit {
+            Limit::Budget => self.budget.take(),
+            Limit::AtLeast(least) => self.budget.take_above(least),
+            Limit::None => true,
+            Limit::Forced => {
+                self.budget.claim();
+                true
+            }
+        }
     }
 
     /// Fresh pod names `<pool>-<revision>-<suffix>`, derived from the seed of the snapshot.

@@ -5,21 +5,24 @@ use crate::model::sandbox::PodPhase;
 use crate::planner::actions::{PlanPhase, Step};
 use crate::planner::desired_counts::Counts;
 use crate::planner::draft::{Draft, Limit};
+use crate::planner::leave_nodes;
 use crate::planner::unclaimed_sandbox::UnclaimedSandbox;
 use crate::planner::warm_up_backoff;
 use std::collections::BTreeSet;
 
-/// Marks sandboxes whose replacement a user asked for with the label `warmpool.dev/evict`, sandboxes that did not become
+/// Marks sandboxes that are leaving, because a user asked for it or because of their node, sandboxes that did not become
 /// available in their time, and draining sandboxes that no preDelete hook holds any more. Nothing is removed here, so that
 /// claims are served before the budget is spent. Sandboxes that have ended stand in [`Draft::finished`] from the beginning.
 pub(crate) fn mark(draft: &mut Draft) {
+    leave_nodes::mark(draft);
     let snapshot = draft.snapshot;
     let spec = &snapshot.pool.spec;
     let mut deadlines = Vec::new();
     for unclaimed in &mut draft.unclaimed {
         let sandbox = &unclaimed.sandbox;
-        unclaimed.evict_requested = sandbox.evict;
-        if sandbox.available_at(&spec.availability_rule).is_none() {
+        // Another try would not change that no node has room, or that the node of the sandbox has to go.
+        let is_held = sandbox.scheduling.waits_for_node() || unclaimed.leaves_node();
+        if sandbox.available_at(&spec.availability_rule).is_none() && !is_held {
             let deadline = sandbox.overdue_at(spec.warm_up);
             unclaimed.overdue = deadline <= snapshot.now;
             deadlines.push(deadline);
@@ -34,7 +37,7 @@ pub(crate) fn mark(draft: &mut Draft) {
 }
 
 /// Removes what [`mark`] has marked, once claims are served: at once what is no use to a claim, within the budget what a user
-/// asked for.
+/// asked for, and what has to leave its node once it is replaced.
 pub(crate) fn remove_leaving(draft: &mut Draft) {
     remove_finished(draft);
     for sandbox in std::mem::take(&mut draft.drained) {
@@ -46,8 +49,9 @@ pub(crate) fn remove_leaving(draft: &mut Draft) {
         "EvictRequested",
         usize::MAX,
         Limit::Budget,
-        |unclaimed| unclaimed.evict_requested,
+        UnclaimedSandbox::evict_requested,
     );
+    leave_nodes::remove(draft);
 }
 
 /// Deletes sandboxes that have ended. They would fill the pool for ever.

@@ -40,7 +40,7 @@ pub(crate) fn fail_unwilling_to_wait(draft: &mut Draft, waiting: &Waiting) -> bo
 fn may_be_back(draft: &Draft, policy: RevisionPolicy) -> bool {
     let would_do = |unclaimed: &UnclaimedSandbox| unclaimed.updated || policy != RevisionPolicy::Latest;
     let mut unclaimed = draft.unclaimed.iter();
-    unclaimed.any(|u| u.available && u.conflicted && !u.evict_requested && would_do(u))
+    unclaimed.any(|u| u.available && u.conflicted && !u.evict_requested() && would_do(u))
 }
 
 fn nothing(waiting: &Waiting) -> String {

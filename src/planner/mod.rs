@@ -4,10 +4,13 @@
 
 mod actions;
 pub mod autoscale;
+mod availability_remarks;
 mod bind_limit;
+pub mod can_ever_serve;
 mod choose_sandbox;
 pub mod claim;
 mod claim_load;
+mod claim_order;
 mod create;
 mod delete_or_drain;
 mod desired_counts;
@@ -15,6 +18,7 @@ mod draft;
 mod evict;
 pub mod explain_order;
 mod fail_claims;
+pub mod leave_nodes;
 mod observed_counts;
 mod paused_split;
 mod plan;
@@ -33,6 +37,7 @@ pub mod unavailability_budget;
 mod unclaimed_sandbox;
 mod wait_reasons;
 pub mod warm_up_backoff;
+pub mod warming_reasons;
 mod write_pool_status;
 
 pub use actions::{Action, Plan, PlanPhase, Shortfall, Step, WaitsFor, WriteStatus};

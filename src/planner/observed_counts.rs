@@ -1,6 +1,6 @@
 //! Counts over the unclaimed sandboxes as seen, for the status.
 
-use crate::cache::snapshot::{ExpectedWrite, PoolSnapshot};
+use crate::cache::snapshot::PoolSnapshot;
 use crate::model::sandbox_state::SandboxState;
 
 /// Unclaimed sandboxes as the watch shows them. The plan changes none of these numbers.
@@ -26,15 +26,6 @@ impl ObservedCounts {
         let mut counts = Self::default();
         for entry in &snapshot.sandboxes {
             let sandbox = &entry.sandbox;
-            let in_flight = matches!(
-                entry.expected,
-                Some(
-                    ExpectedWrite::Bind
-                        | ExpectedWrite::Delete
-                        | ExpectedWrite::Deleted
-                        | ExpectedWrite::Drain
-                )
-            );
             let rule = &snapshot.pool.spec.availability_rule;
             let available = match sandbox.state_at(&snapshot.pool.uid, rule, snapshot.now) {
                 SandboxState::Available => true,
@@ -44,7 +35,7 @@ impl ObservedCounts {
                     continue;
                 }
             };
-            if in_flight {
+            if entry.is_leaving() {
                 continue;
             }
             let updated = sandbox.revision == update;

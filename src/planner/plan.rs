@@ -7,6 +7,7 @@ use crate::model::Key;
 use crate::planner::actions::{Plan, WriteStatus};
 use crate::planner::draft::Draft;
 use crate::planner::revise::NextStep;
+use crate::planner::warming_reasons::WarmingReasons;
 use crate::planner::{
     autoscale, evict, pool_status, recreate, revise, scale, schedule_claims, select_pool, wait_reasons,
     warm_up_backoff, write_pool_status,
@@ -47,12 +48,13 @@ pub fn plan(snapshot: &PoolSnapshot) -> Plan {
         scale::run(&mut draft, surge);
     }
     let demand = autoscale::observe(snapshot, &draft.actions);
-    let status = pool_status::run(&mut draft, demand.as_deref());
+    let warming_reasons = WarmingReasons::of(snapshot);
+    let status = pool_status::run(&mut draft, &warming_reasons, demand.as_deref());
     let write_status = write_pool_status::when(&draft, &status);
     if let WriteStatus::At(at) = write_status {
         draft.wake(at);
     }
-    let waiting = wait_reasons::of(&draft);
+    let waiting = wait_reasons::of(&draft, warming_reasons.commonest(snapshot));
     let revision_step = match revise::next_step(snapshot, &revisions) {
         NextStep::None => None,
         NextStep::Wait(until) => {

@@ -5,21 +5,28 @@ use crate::api::{PoolStatus, labels};
 use crate::cache::snapshot::Creation;
 use crate::model::demand::Demand;
 use crate::model::pool_error::PoolError;
+use crate::model::warming_reason::{self, WarmingReason, without_detail};
 use crate::planner::autoscale;
+use crate::planner::availability_remarks;
 use crate::planner::desired_counts::Counts;
 use crate::planner::draft::Draft;
 use crate::planner::observed_counts::{ObservedCounts, number};
 use crate::planner::rollout_progress::Progress;
+use crate::planner::warming_reasons::WarmingReasons;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-pub(crate) fn run(draft: &mut Draft, demand: Option<&Demand>) -> PoolStatus {
+pub(crate) fn run(
+    draft: &mut Draft,
+    warming_reasons: &WarmingReasons,
+    demand: Option<&Demand>,
+) -> PoolStatus {
     let pool = &draft.snapshot.pool;
     let update = &draft.revisions.update.hash;
     let observed = ObservedCounts::of(draft.snapshot, update);
     let counts = Counts::of(draft);
     let progress = Progress::of(draft, &counts, &observed);
-    if let Some(deadline) = progress.deadline {
-        draft.wake(deadline);
+    for at in [progress.deadline, warming_reasons.next].into_iter().flatten() {
+        draft.wake(at);
     }
     let said = &pool.status.current_revision;
     let current = if progress.complete {
@@ -31,9 +38,10 @@ pub(crate) fn run(draft: &mut Draft, demand: Option<&Demand>) -> PoolStatus {
     } else {
         said.clone()
     };
+    let why = warming_reasons.commonest(draft.snapshot);
     let mut statements = vec![
-        availability(draft, &counts, &observed),
-        progress.statement(draft, &counts, &observed),
+        availability(draft, &counts, &observed, why),
+        progress.statement(draft, &counts, &observed, why),
     ];
     if let Some(message) = rejection(draft) {
         statements.push(Statement {
@@ -87,7 +95,7 @@ pub(crate) fn run(draft: &mut Draft, demand: Option<&Demand>) -> PoolStatus {
         rollout_start_time: draft.rollout_start.map(Time),
         last_progress_time: progress.last.map(Time),
         collision_count: Some(draft.revisions.collision_count).filter(|c| *c > 0),
-        autoscaling: None,
+        autoscaling: pool.status.autoscaling.clone(),
         selector: format!(
             "{}={},{}={}",
             labels::POOL,
@@ -97,8 +105,35 @@ pub(crate) fn run(draft: &mut Draft, demand: Option<&Demand>) -> PoolStatus {
         ),
         conditions: statements.into_iter().map(set).collect(),
     };
+    let status = with_said_detail(&pool.status, status);
     let learned = autoscale::status::of(draft.snapshot, demand);
     autoscale::status::with(status, &pool.status, learned)
+}
+
+/// `status`, unless it differs from the stored one only in the detail about sandboxes that do not run: schedulers, kubelets and
+/// registries word it anew again and again. Then the stored one.
+fn with_said_detail(stored: &PoolStatus, mut status: PoolStatus) -> PoolStatus {
+    let available = |status: &PoolStatus| {
+        conditions::find(&status.conditions, conditions::AVAILABLE).map(|c| c.message.clone())
+    };
+    let (Some(said), Some(now)) = (available(stored), available(&status)) else {
+        return status;
+    };
+    if without_detail(&said) != without_detail(&now) {
+        return status;
+    }
+    let mut set = |message: &str| {
+        let condition = status
+            .conditions
+            .iter_mut()
+            .find(|c| c.type_ == conditions::AVAILABLE);
+        condition.into_iter().for_each(|c| c.message = message.into());
+        status == *stored
+    };
+    if !set(&said) {
+        set(&now);
+    }
+    status
 }
 
 /// Why the API server rejects what the pool wants, in its words. Once nothing is wanted any more, the condition goes when the
@@ -117,9 +152,17 @@ fn rejection(draft: &mut Draft) -> Option<String> {
     (pauses || wanted).then(|| message.clone())
 }
 
-fn availability(draft: &Draft, counts: &Counts, observed: &ObservedCounts) -> Statement {
+/// Whether enough sandboxes are available. A pool that wants any and has none available is of no use to a claim, whatever a
+/// rollout may take.
+fn availability(
+    draft: &Draft,
+    counts: &Counts,
+    observed: &ObservedCounts,
+    why: Option<&WarmingReason>,
+) -> Statement {
     let replicas = draft.snapshot.pool.spec.replicas;
-    let min_available = replicas.saturating_sub(counts.budget.max_unavailable);
+    let least = replicas.saturating_sub(counts.budget.max_unavailable);
+    let min_available = least.max(replicas.min(1));
     let known = !matches!(draft.snapshot.pool.error, Some(PoolError::Spec(_)));
     let enough = known && observed.available >= min_available;
     Statement {
@@ -130,10 +173,14 @@ fn availability(draft: &Draft, counts: &Counts, observed: &ObservedCounts) -> St
         } else {
             available::BELOW_MINIMUM
         },
-        message: format!(
-            "{} of {replicas} unclaimed sandboxes are available, at least {min_available} are wanted{}",
-            observed.available,
-            set_aside(draft)
+        message: warming_reason::append(
+            &format!(
+                "{} of {replicas} unclaimed sandboxes are available, at least {min_available} are wanted{}{}",
+                observed.available,
+                availability_remarks::clauses(draft),
+                set_aside(draft)
+            ),
+            why.map(WarmingReason::sentence),
         ),
     }
 }

@@ -12,7 +12,8 @@ pub(crate) fn restore(draft: &mut Draft, count: usize, of: impl Fn(bool) -> bool
     let wanted = |sandbox: &Sandbox| {
         let overdue = sandbox.up_at(&spec.availability_rule).is_none()
             && sandbox.overdue_at(spec.warm_up) <= snapshot.now;
-        let worn = sandbox.evict || sandbox.finished() || overdue;
+        let leaving = snapshot.nodes.leaving(sandbox, snapshot.now).is_some();
+        let worn = leaving || sandbox.finished() || overdue;
         of(sandbox.revision == *update) && !worn && spec.pre_delete.all_on(sandbox)
     };
     let back: Vec<_> = draft

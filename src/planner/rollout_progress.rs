@@ -3,10 +3,12 @@
 use crate::api::conditions::{self, Statement, Truth, progressing};
 use crate::api::pool::UpdateStrategyType;
 use crate::model::pool_error::PoolError;
+use crate::model::warming_reason::WarmingReason;
 use crate::planner::claim_load;
 use crate::planner::desired_counts::Counts;
 use crate::planner::draft::Draft;
 use crate::planner::observed_counts::{ObservedCounts, number};
+use crate::planner::unclaimed_sandbox::UnclaimedSandbox;
 use crate::planner::warm_up_backoff;
 use jiff::Timestamp;
 
@@ -40,12 +42,19 @@ impl Progress {
     }
 
     /// The condition `Progressing`.
-    pub(crate) fn statement(&self, draft: &Draft, counts: &Counts, observed: &ObservedCounts) -> Statement {
+    pub(crate) fn statement(
+        &self,
+        draft: &Draft,
+        counts: &Counts,
+        observed: &ObservedCounts,
+        why: Option<&WarmingReason>,
+    ) -> Statement {
         if let Some(error) = &draft.snapshot.pool.error {
             return stopped(error);
         }
         let (status, reason, mut message) = self.headline(draft, counts, observed);
-        for remark in [self.held_back(draft, counts), warm_up_failures(draft)] {
+        let why = why.filter(|_| !self.complete).map(WarmingReason::summary);
+        for remark in [self.held_back(draft, counts), why, warm_up_failures(draft)] {
             message.extend(remark.map(|remark| format!("; {remark}")));
         }
         Statement {
@@ -96,17 +105,21 @@ impl Progress {
         }
     }
 
-    /// Why `maxTotal` keeps a rollout or an eviction from going on, or changes its budget.
+    /// Why `maxTotal` keeps a rollout, an eviction or a drain from going on, or changes its budget.
     fn held_back(&self, draft: &Draft, counts: &Counts) -> Option<String> {
         let spec = &draft.snapshot.pool.spec;
         let replicas = spec.replicas;
-        let evicts = draft.unclaimed.iter().any(|u| u.evict_requested);
-        if self.complete && !evicts {
+        let evicts = draft.unclaimed.iter().any(|u| !u.stays());
+        let drains = draft.unclaimed.iter().any(UnclaimedSandbox::leaves_node);
+        // A rollout that is paused or at its partition takes nothing, for as long as its user likes.
+        let is_at_rest = self.complete || self.at_partition || spec.paused;
+        if is_at_rest && !evicts {
             return None;
         }
-        // With maxUnavailable 0 a replacement needs capacity for one sandbox more than are wanted. Otherwise a rollout goes
+        // With maxUnavailable 0, and for a drain, a replacement needs capacity for one sandbox more than are wanted. Otherwise a rollout goes
         // on within whatever capacity there is.
         let needed = match counts.budget.max_unavailable {
+            _ if drains => replicas + 1,
             0 => replicas + 1,
             _ => usize::from(!self.complete),
         };

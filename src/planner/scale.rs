@@ -45,22 +45,26 @@ fn trim(draft: &mut Draft, counts: &Counts, excess: usize) {
         0
     };
     let rest = excess - of_old - of_updated;
-    draft.remove(
-        PlanPhase::Scale,
-        "AboveMaxWarm",
-        of_updated,
-        Limit::Budget,
-        |unclaimed| unclaimed.updated,
-    );
-    draft.remove(PlanPhase::Scale, "AboveMaxWarm", rest, Limit::Budget, |_| true);
+    let reason = reason(draft);
+    draft.remove(PlanPhase::Scale, reason, of_updated, Limit::Budget, |unclaimed| {
+        unclaimed.updated
+    });
+    draft.remove(PlanPhase::Scale, reason, rest, Limit::Budget, |_| true);
+}
+
+/// Why sandboxes are trimmed: the pool has more than `capacity.maxWarm`, or simply more than it wants.
+fn reason(draft: &Draft) -> &'static str {
+    let spec = &draft.snapshot.pool.spec;
+    if spec.max_warm > spec.replicas {
+        "AboveMaxWarm"
+    } else {
+        "ScaledDown"
+    }
 }
 
 fn trim_old(draft: &mut Draft, count: usize) {
-    draft.remove(
-        PlanPhase::Scale,
-        "AboveMaxWarm",
-        count,
-        Limit::Budget,
-        |unclaimed| !unclaimed.updated,
-    );
+    let reason = reason(draft);
+    draft.remove(PlanPhase::Scale, reason, count, Limit::Budget, |unclaimed| {
+        !unclaimed.updated
+    });
 }

@@ -5,6 +5,7 @@ use crate::cache::snapshot::Waiting;
 use crate::model::claim::Claim;
 use crate::planner::actions::{PlanPhase, Step, WaitsFor};
 use crate::planner::bind_limit::BindLimit;
+use crate::planner::can_ever_serve::can_ever_serve;
 use crate::planner::choose_sandbox::Claimable;
 use crate::planner::draft::Draft;
 use crate::planner::fail_claims;
@@ -36,7 +37,11 @@ pub(crate) fn run(draft: &mut Draft) {
         }
     }
     let mut limit = BindLimit::of(&draft.snapshot.claims);
-    let mut claimable = Claimable::of(draft);
+    let mut claimable = if queue.is_empty() {
+        Claimable::default()
+    } else {
+        Claimable::of(draft)
+    };
     let mut bound = Vec::new();
     for waiting in queue {
         if fail_claims::fail_overdue(draft, waiting) {
@@ -51,7 +56,7 @@ pub(crate) fn run(draft: &mut Draft) {
             }
         } else if !fail_claims::fail_unwilling_to_wait(draft, waiting) {
             wait(draft, waiting);
-            if waiting.may_ever_be_served_by(spec) {
+            if can_ever_serve(spec, waiting) {
                 claimable.take(waiting, &draft.unclaimed);
             }
         }
@@ -79,7 +84,7 @@ fn bind(draft: &mut Draft, claim: &Arc<Claim>, index: usize, waits_for: Option<W
 fn wait<'a>(draft: &mut Draft<'a>, waiting: &'a Waiting) {
     let latest = waiting.resolved_spec.revision_policy == RevisionPolicy::Latest;
     let creates = waiting.resolved_spec.on_empty == OnEmpty::Create
-        && waiting.may_ever_be_served_by(&draft.snapshot.pool.spec);
+        && can_ever_serve(&draft.snapshot.pool.spec, waiting);
     if creates && !(latest && draft.rollout_is_paused()) {
         draft.demand += waiting.needs();
         draft.demand_latest += if latest { waiting.needs() } else { 0 };

@@ -11,6 +11,7 @@ use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::pool::Pool;
 use crate::model::sandbox_state::SandboxState;
+use crate::planner::can_ever_serve::can_ever_serve;
 use crate::planner::service_order::service_order;
 use jiff::Timestamp;
 use std::cmp::Reverse;
@@ -208,7 +209,7 @@ impl<'a> Candidate<'a> {
         // Where a pool keeps no sandbox and makes none for a claim, what is there now is all that there ever will be.
         let makes_none = waiting.resolved_spec.on_empty != OnEmpty::Create && self.pool.spec.most_warm() == 0;
         let most = if makes_none { supply.warm } else { supply.most };
-        let too_few = most < waiting.needs() || !waiting.may_ever_be_served_by(&self.pool.spec);
+        let too_few = most < waiting.needs() || !can_ever_serve(&self.pool.spec, &waiting);
         let elsewhere = assigned != Some(&self.pool.key);
         let untried = supply.available.saturating_sub(rejected);
         (too_few, Reverse(untried), elsewhere, &self.pool.key.name)
@@ -217,7 +218,7 @@ impl<'a> Candidate<'a> {
     /// What a claim takes or waits for is not available to a later claim.
     fn reserve(&mut self, waiting: &Waiting) {
         let waiting = waiting.on(self.pool);
-        if !waiting.may_ever_be_served_by(&self.pool.spec) {
+        if !can_ever_serve(&self.pool.spec, &waiting) {
             return;
         }
         let of_updated = self

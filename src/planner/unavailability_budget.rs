@@ -17,8 +17,8 @@ impl Budget {
         }
     }
 
-    /// A claim takes an available sandbox. The pool is there for claims, so they need no budget, but they leave less to the
-    /// other phases.
+    /// An available sandbox goes whatever stays: to a claim, because the pool is there for claims, or because its node has to
+    /// go. It leaves less to the other phases.
     pub fn claim(&mut self) {
         self.available = self.available.saturating_sub(1);
     }
@@ -26,7 +26,13 @@ impl Budget {
     /// Lets an available sandbox go if enough of them stay.
     #[must_use]
     pub fn take(&mut self) -> bool {
-        let allowed = self.available > self.min_available;
+        self.take_above(0)
+    }
+
+    /// As [`take`](Self::take), and `least` stay, too.
+    #[must_use]
+    pub fn take_above(&mut self, least: usize) -> bool {
+        let allowed = self.available > self.min_available.max(least);
         if allowed {
             self.available -= 1;
         }

@@ -6,11 +6,18 @@ use crate::cache::snapshot::{WaitReason, Waiting};
 use crate::model::claim::Claim;
 use crate::model::pool_error::PoolError;
 use crate::model::queue_position::QueuePosition;
+use crate::model::warming_reason::{self, WarmingReason};
+use crate::planner::can_ever_serve::can_ever_serve;
 use crate::planner::draft::Draft;
 use std::sync::Arc;
 
 /// Why each unserved claim waits. Read after the phase *scale*, which knows what `maxTotal` forbade.
-pub(crate) fn of(draft: &Draft) -> Vec<(Arc<Claim>, WaitReason)> {
+///
+/// Claims that wait for warming sandboxes also hear `why` those are not available, without the detail: a tenant may read claims
+/// and not pods.
+pub(crate) fn of(draft: &Draft, why: Option<&WarmingReason>) -> Vec<(Arc<Claim>, WaitReason)> {
+    let why = why.map(WarmingReason::summary);
+    let with_why = |message: String| warming_reason::append(&message, why.clone());
     let (pool, update) = (&draft.snapshot.pool, &draft.revisions.update.hash);
     let is_dry = is_dry(draft);
     let mut last: Arc<str> = Arc::default();
@@ -22,7 +29,7 @@ pub(crate) fn of(draft: &Draft) -> Vec<(Arc<Claim>, WaitReason)> {
                 PoolError::TemplateInvalid(_) => reasons::TEMPLATE_INVALID,
             };
             (reason, format!("the pool's {}", error.message()))
-        } else if !waiting.may_ever_be_served_by(&draft.snapshot.pool.spec) {
+        } else if !can_ever_serve(&draft.snapshot.pool.spec, waiting) {
             (reasons::EXHAUSTED, never_enough(draft, waiting))
         } else if is_dry && waiting.resolved_spec.on_empty == OnEmpty::Wait {
             (reasons::NONE_AVAILABLE, none_will_come(draft))
@@ -31,9 +38,10 @@ pub(crate) fn of(draft: &Draft) -> Vec<(Arc<Claim>, WaitReason)> {
                 "{} and the pool's capacity.maxTotal forbids more",
                 too_few(waiting, "")
             );
-            (reasons::EXHAUSTED, message)
+            (reasons::EXHAUSTED, with_why(message))
         } else if waiting.resolved_spec.revision_policy != RevisionPolicy::Latest {
-            (reasons::NONE_AVAILABLE, format!("{} yet", too_few(waiting, "")))
+            let message = format!("{} yet", too_few(waiting, ""));
+            (reasons::NONE_AVAILABLE, with_why(message))
         } else if draft.rollout_is_paused() {
             (
                 reasons::POOL_PAUSED,
@@ -43,7 +51,7 @@ pub(crate) fn of(draft: &Draft) -> Vec<(Arc<Claim>, WaitReason)> {
             let of_update = format!(" of revision {update}");
             (
                 reasons::NONE_AVAILABLE,
-                format!("{} yet", too_few(waiting, &of_update)),
+                with_why(format!("{} yet", too_few(waiting, &of_update))),
             )
         };
         if *last != *message {

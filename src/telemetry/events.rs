@@ -1,11 +1,18 @@
-//! Writes the events of a pool: rollouts and their obstacles.
+//! Writes the events of pools and claims.
 //!
-//! Events report changes, never single sandboxes or claims. A pool at rest has none.
+//! Events report changes: rollouts and their obstacles, and what befalls a claim. A pool at rest has none.
 
 use crate::api::conditions::{self, progressing};
-use crate::api::{API_VERSION, PoolStatus};
+use crate::api::{API_VERSION, PoolStatus, SandboxClaimStatus};
+use crate::cache::synced_cache::SharedCache;
 use crate::client::call::call;
+use crate::model::claim::Claim;
 use crate::model::pool::Pool;
+use crate::model::request::PodWrite;
+use crate::model::warming_reason;
+use crate::planner::leave_nodes;
+use crate::telemetry::claim_events::{self, ClaimEvents, EventLimit, claim_reference};
+use crate::telemetry::event::event;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Client;
@@ -21,26 +28,34 @@ const CONTROLLER: &str = "warmpool";
 const RESUMED: &str = "Resumed";
 /// Action of events about revisions.
 const ROLL_OUT: &str = "RollOut";
+/// Reason and action of the event that sandboxes do not become available.
+const NOT_AVAILABLE: &str = "SandboxesNotAvailable";
+const WARM_UP: &str = "WarmUp";
 /// Action of events about sandboxes that cannot be created.
 const CREATE: &str = "CreateSandboxes";
+/// Action of events about sandboxes that have to leave their nodes.
+const DRAIN: &str = "DrainNode";
 /// Least time between two warnings of a pool with the same reason. A full pool becomes exhausted again with each claim that
 /// comes and goes.
 const BETWEEN_WARNINGS: Duration = Duration::from_secs(60);
-/// Limit of the API server for a note, in bytes.
-const LONGEST_NOTE: usize = 1_000;
 
 /// Sends events. kube-rs counts an event that repeats within minutes in the first event of its series, whose note stays.
 #[derive(Clone)]
 pub(crate) struct Events {
     recorder: Recorder,
+    /// Which claims get events.
+    of_claims: ClaimEvents,
+    claim_limit: Arc<Mutex<EventLimit>>,
     /// When each pool was last warned, by UID and reason.
     warned: Arc<Mutex<HashMap<(SmolStr, String), Instant>>>,
 }
 
 impl Events {
-    pub(crate) fn new(client: Client) -> Self {
+    pub(crate) fn new(client: Client, of_claims: ClaimEvents) -> Self {
         Self {
             recorder: Recorder::new(client, Reporter::from(CONTROLLER)),
+            of_claims,
+            claim_limit: Arc::new(Mutex::new(EventLimit::new(Instant::now()))),
             warned: Arc::default(),
         }
     }
@@ -52,14 +67,65 @@ impl Events {
             if event.type_ == EventType::Warning && !self.may_warn(pool, &event.reason) {
                 continue;
             }
-            let (reason, note) = (&event.reason, event.note.as_deref().unwrap_or_default());
-            match event.type_ {
-                EventType::Normal => tracing::info!(pool = %pool.key, reason, "{note}"),
-                EventType::Warning => tracing::warn!(pool = %pool.key, reason, "{note}"),
+            self.log_and_publish(pool, &event).await;
+        }
+    }
+
+    /// Warns that a sandbox was deleted before its replacement was available, if `write` did that. One event a minute for a pool
+    /// and a reason: a drain may end the waiting of many sandboxes.
+    pub(crate) async fn send_unreplaced(&self, shared: &SharedCache, write: &PodWrite) {
+        let note = match write.reason {
+            leave_nodes::POLICY_BREAK => "and drainPolicy is Break",
+            leave_nodes::DEADLINE_EXCEEDED => "and disruption.drainDeadlineSeconds have passed",
+            _ => return,
+        };
+        let Some(pool) = shared.lock().pool(&write.sandbox.pool_key()) else {
+            return;
+        };
+        if !self.may_warn(&pool, write.reason) {
+            return;
+        }
+        let (sandbox, node) = (
+            &write.sandbox.key.name,
+            write.sandbox.node.as_deref().unwrap_or_default(),
+        );
+        let note = format!(
+            "sandbox {sandbox} is deleted without an available replacement: its node {node} has to go, {note}"
+        );
+        let event = event(EventType::Warning, write.reason, DRAIN, &note, None);
+        self.log_and_publish(&pool, &event).await;
+    }
+
+    async fn log_and_publish(&self, pool: &Pool, event: &Event) {
+        let (reason, note) = (&event.reason, event.note.as_deref().unwrap_or_default());
+        match event.type_ {
+            _ if is_logged(reason) => {}
+            EventType::Normal => tracing::info!(pool = %pool.key, reason, "{note}"),
+            EventType::Warning => tracing::warn!(pool = %pool.key, reason, "{note}"),
+        }
+        self.publish(event, &pool_reference(pool)).await;
+    }
+
+    /// Sends the changes of `claim` with its new status, which has been written and logged. Where claims have more to tell than
+    /// may be written, an event is lost: the conditions say the same.
+    pub(crate) async fn send_claim(&self, claim: &Claim, status: &SandboxClaimStatus) {
+        for event in claim_events::transitions(claim, status, self.of_claims) {
+            let limit = || self.claim_limit.lock().unwrap_or_else(PoisonError::into_inner);
+            if limit().take(Instant::now()) {
+                self.publish(&event, &claim_reference(claim)).await;
             }
-            if let Err(error) = call(self.recorder.publish(&event, &pool_reference(pool))).await {
-                tracing::debug!(pool = %pool.key, event.reason, error = error.message(), "an event could not be written");
-            }
+        }
+    }
+
+    async fn publish(&self, event: &Event, about: &ObjectReference) {
+        if let Err(error) = call(self.recorder.publish(event, about)).await {
+            let name = about.name.as_deref().unwrap_or_default();
+            tracing::debug!(
+                about = name,
+                event.reason,
+                error = error.message(),
+                "an event could not be written"
+            );
         }
     }
 
@@ -74,6 +140,17 @@ impl Events {
         }
         may_warn
     }
+}
+
+/// Where the cause of these stands, the log has had a line about it.
+fn is_logged(reason: &str) -> bool {
+    [
+        progressing::INVALID_SPEC,
+        progressing::TEMPLATE_NOT_FOUND,
+        progressing::TEMPLATE_INVALID,
+        conditions::replica_failure::FAILED_CREATE,
+    ]
+    .contains(&reason)
 }
 
 /// The events about the changes from the pool's status to `status`.
@@ -96,6 +173,7 @@ pub fn transitions(pool: &Pool, status: &PoolStatus) -> Vec<Event> {
             about,
         ));
     }
+    events.extend(warming(before, status));
     if let Some(now) = newly(conditions::REPLICA_FAILURE, "True") {
         events.push(event(EventType::Warning, &now.reason, CREATE, &now.message, None));
     }
@@ -109,6 +187,19 @@ pub fn transitions(pool: &Pool, status: &PoolStatus) -> Vec<Event> {
         ));
     }
     events
+}
+
+/// The event that sandboxes do not become available, when the status begins to name a reason or names another.
+fn warming(before: &PoolStatus, status: &PoolStatus) -> Option<Event> {
+    let message = |status| {
+        let condition = conditions::find(status, conditions::AVAILABLE);
+        condition.map_or("", |condition| condition.message.as_str())
+    };
+    let (said, now) = (message(&before.conditions), message(&status.conditions));
+    let (_, reason) = warming_reason::split(now);
+    let is_news = reason.is_some() && reason != warming_reason::split(said).1;
+    let note = warming_reason::sentence_in(now).filter(|_| is_news)?;
+    Some(event(EventType::Warning, NOT_AVAILABLE, WARM_UP, note, None))
 }
 
 /// The events about the rollout.
@@ -194,31 +285,4 @@ fn revision_reference(pool: &Pool, hash: &str) -> ObjectReference {
         namespace: Some(pool.key.namespace.to_string()),
         ..Default::default()
     }
-}
-
-fn event(
-    type_: EventType,
-    reason: &str,
-    action: &str,
-    note: &str,
-    secondary: Option<ObjectReference>,
-) -> Event {
-    Event {
-        type_,
-        reason: reason.to_string(),
-        note: Some(shortened(note)),
-        action: action.to_string(),
-        secondary,
-    }
-}
-
-fn shortened(note: &str) -> String {
-    if note.len() <= LONGEST_NOTE {
-        return note.to_string();
-    }
-    let mut end = LONGEST_NOTE - "...".len();
-    while !note.is_char_boundary(end) {
-        end -= 1;
-    }
-    format!("{}...", note.get(..end).unwrap_or_default())
 }

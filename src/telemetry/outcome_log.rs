@@ -1,5 +1,5 @@
-//! Logs and counts what became of each request: one line per write that happened or that the API server rejects, and one for
-//! many claims that begin to wait.
+//! Logs and counts what became of each request: one line per write that happened, one a minute for a failure that repeats, and one
+//! for many claims that begin to wait.
 
 use crate::api::SandboxClaimStatus;
 use crate::api::claim::{BoundSandbox, Phase};
@@ -20,47 +20,107 @@ use tracing::field::{DisplayValue, display};
 /// For how long the log is silent on claims that wait for the same reason in a queue of the same size.
 const QUEUE_SILENCE: Duration = Duration::from_secs(60);
 
+/// For how long the log is silent on the same failure of the same request.
+const FAILURE_SILENCE: Duration = Duration::from_secs(60);
+
 /// Logs and counts the outcome of `request`.
 pub(crate) fn log(metrics: &Metrics, shared: &SharedCache, request: &Request, outcome: &Outcome) {
     let failure = outcome.as_ref().err();
-    match request {
-        Request::WritePod(write) => log_pod_write(metrics, write, failure),
-        Request::CreatePod(creation) => match failure {
-            None => {
-                let (pool, pod, reason) = (&creation.pool.key, &creation.pod, creation.reason);
-                tracing::info!(%pool, %pod, revision = creation.revision, reason, "sandbox created");
-                metrics.created(pool, reason);
-            }
-            Some(failure) => {
-                let (pool, pod) = (&creation.pool.key, &creation.pod);
-                tracing::debug!(%pool, %pod, error = failure.message, "the sandbox was not created");
-            }
-        },
-        Request::ReadPod(pod) => log_read(pod, failure),
-        Request::ReadLostPod(claim, published) => {
-            log_read(&Key::new(claim.key.namespace.clone(), &published.name), failure);
-        }
-        Request::WriteClaim(write) => log_claim_write(metrics, shared, write, failure),
-        Request::DeleteClaim(claim) => match failure {
-            None => tracing::info!(claim = %claim.key, "claim deleted: ttlSecondsAfterFinished has passed"),
-            Some(failure) if is_expected(failure) => {}
-            Some(failure) => {
-                tracing::warn!(claim = %claim.key, error = failure.message, "the claim could not be deleted");
-            }
-        },
-        Request::ReadClaim(claim) => {
-            if let Some(failure) = failure.filter(|failure| !is_expected(failure)) {
-                tracing::warn!(claim = %claim.key, error = failure.message, "the claim could not be read");
-            }
-        }
-        Request::WritePool(write) => {
-            if let Some(failure) = failure.filter(|failure| !is_expected(failure)) {
-                let (pool, error) = (&write.pool.key, &failure.message);
-                tracing::warn!(%pool, error, "the status could not be written");
-            }
-        }
-        Request::Revision(request) => log_revision(&request.pool.key, &request.step, failure),
+    if let Some(failure) = failure {
+        log_failure(request, failure);
     }
+    let is_done = failure.is_none();
+    match request {
+        Request::WritePod(write) => {
+            // A pod that is gone needs no deletion.
+            let is_gone = failure.is_some_and(|failure| failure.class == Class::Gone);
+            let is_deleted = matches!(write.change, PodChange::Delete) && is_gone;
+            if is_done || is_deleted {
+                log_pod_write(metrics, write);
+            }
+        }
+        Request::CreatePod(creation) if is_done => {
+            let (pool, pod, reason) = (&creation.pool.key, &creation.pod, creation.reason);
+            tracing::info!(%pool, %pod, revision = creation.revision, reason, "sandbox created");
+            metrics.created(pool, reason);
+        }
+        Request::WriteClaim(write) => match failure {
+            None => log_status(metrics, shared, &write.claim, &write.status),
+            Some(failure) if failure.class == Class::Gone && binds(write) => {
+                let pods = names(&write.status.sandboxes);
+                tracing::info!(claim = %write.claim.key, ?pods, "the claim was deleted while it was bound; its sandboxes are deleted with it");
+            }
+            Some(_) => {}
+        },
+        Request::DeleteClaim(claim) if is_done => {
+            tracing::info!(claim = %claim.key, "claim deleted: ttlSecondsAfterFinished has passed");
+        }
+        Request::Revision(request) if is_done => {
+            if let RevisionStep::Create { hash, number, .. } = &request.step {
+                tracing::debug!(pool = %request.pool.key, revision = hash, number, "revision stored");
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Logs that a request failed: once a minute, because it is tried again. Debug lines have what plans decide on, which others report:
+/// pods that are rejected, and changes that the watch shows.
+fn log_failure(request: &Request, failure: &Failure) {
+    let (verb, resource) = request.verb_and_resource();
+    let (object, error) = (object_of(request), &failure.message);
+    let what = match request {
+        Request::WritePod(write) => match (&write.change, failure.class) {
+            (PodChange::Delete | PodChange::Drain | PodChange::Restore(_), Class::Rejected) => {
+                "the API server rejects the change of a pod"
+            }
+            _ => return tracing::debug!(verb, resource, %object, error, "the pod was not written"),
+        },
+        Request::CreatePod(_) => {
+            return tracing::debug!(verb, resource, %object, error, "the sandbox was not created");
+        }
+        _ if is_expected(failure) => return,
+        Request::ReadPod(_) | Request::ReadLostPod(..) => "the pod could not be read",
+        Request::WriteClaim(write) if binds(write) => {
+            "the claim is bound, but its status could not be written yet"
+        }
+        Request::WriteClaim(_) | Request::WritePool(_) => "the status could not be written",
+        Request::DeleteClaim(_) => "the claim could not be deleted",
+        Request::ReadClaim(_) => "the claim could not be read",
+        Request::Revision(request) => match request.step {
+            RevisionStep::Delete(_) => {
+                return tracing::debug!(verb, resource, %object, error, "an old revision could not be deleted");
+            }
+            _ => "the revision could not be stored",
+        },
+    };
+    // While the API server does not answer, every request fails alike, and the lines of one kind of request share a line.
+    let key = match failure.class {
+        Class::Unknown => format!("{verb} {resource} {error}"),
+        _ => format!("{verb} {resource} {object} {error}"),
+    };
+    log_once(&key, FAILURE_SILENCE, || {
+        tracing::warn!(verb, resource, %object, error, "{what}; the log says so once a minute");
+    });
+}
+
+/// The object that a request is about.
+fn object_of(request: &Request) -> Key {
+    match request {
+        Request::WritePod(write) => write.sandbox.key.clone(),
+        Request::CreatePod(creation) => creation.pod.clone(),
+        Request::ReadPod(pod) => pod.clone(),
+        Request::ReadLostPod(claim, published) => Key::new(claim.key.namespace.clone(), &published.name),
+        Request::WriteClaim(write) => write.claim.key.clone(),
+        Request::DeleteClaim(claim) | Request::ReadClaim(claim) => claim.key.clone(),
+        Request::WritePool(write) => write.pool.key.clone(),
+        Request::Revision(request) => request.pool.key.clone(),
+    }
+}
+
+/// The write publishes a claim that waits with its sandboxes.
+fn binds(write: &ClaimWrite) -> bool {
+    write.status.phase == Some(Phase::Bound) && write.claim.waiting()
 }
 
 /// The object has changed or is gone, which the watch shows, or the failure is in the log already.
@@ -68,30 +128,8 @@ fn is_expected(failure: &Failure) -> bool {
     matches!(failure.class, Class::Conflict | Class::Gone) || failure.is_logged()
 }
 
-fn log_read(pod: &Key, failure: Option<&Failure>) {
-    if let Some(failure) = failure.filter(|failure| !is_expected(failure)) {
-        tracing::warn!(%pod, error = failure.message, "the pod could not be read");
-    }
-}
-
-fn log_pod_write(metrics: &Metrics, write: &PodWrite, failure: Option<&Failure>) {
+fn log_pod_write(metrics: &Metrics, write: &PodWrite) {
     let (pool, pod, reason) = (write.sandbox.pool_key(), &write.sandbox.key, write.reason);
-    if let Some(failure) = failure {
-        let error = &failure.message;
-        match (&write.change, failure.class) {
-            (PodChange::Delete, Class::Gone) => {}
-            (PodChange::Delete, Class::Rejected) => {
-                tracing::error!(%pod, error, "the API server rejects the deletion");
-            }
-            (PodChange::Drain | PodChange::Restore(_), Class::Rejected) => {
-                tracing::error!(%pod, error, "the API server rejects the change of the pod's state");
-            }
-            (_, class) => tracing::debug!(%pod, ?class, error, "the pod was not written"),
-        }
-        if !matches!((&write.change, failure.class), (PodChange::Delete, Class::Gone)) {
-            return;
-        }
-    }
     match &write.change {
         PodChange::Bind { .. } => {}
         PodChange::Delete => {
@@ -106,48 +144,15 @@ fn log_pod_write(metrics: &Metrics, write: &PodWrite, failure: Option<&Failure>)
     }
 }
 
-fn log_claim_write(metrics: &Metrics, shared: &SharedCache, write: &ClaimWrite, failure: Option<&Failure>) {
-    let claim = &write.claim;
-    let binds = write.status.phase == Some(Phase::Bound) && claim.waiting();
-    match failure {
-        None => log_status(metrics, shared, claim, &write.status),
-        Some(failure) if failure.class == Class::Gone && binds => {
-            let pods = names(&write.status.sandboxes);
-            tracing::info!(claim = %claim.key, pods, "the claim was deleted while it was bound; its sandboxes are deleted with it");
-        }
-        Some(failure) if is_expected(failure) => {}
-        Some(failure) if binds => {
-            tracing::warn!(claim = %claim.key, error = failure.message, "the claim is bound, but its status could not be written yet");
-        }
-        Some(failure) => {
-            tracing::warn!(claim = %claim.key, error = failure.message, "the status could not be written");
-        }
-    }
-}
-
-fn log_revision(pool: &Key, step: &RevisionStep, failure: Option<&Failure>) {
-    match (step, failure) {
-        (RevisionStep::Create { hash, number, .. }, None) => {
-            tracing::debug!(%pool, revision = hash, number, "revision stored");
-        }
-        (RevisionStep::Delete(revision), Some(failure)) if !is_expected(failure) => {
-            tracing::debug!(revision = %revision.key, error = failure.message, "an old revision could not be deleted");
-        }
-        (_, Some(failure)) if !is_expected(failure) => {
-            tracing::warn!(%pool, error = failure.message, "the revision could not be stored");
-        }
-        _ => {}
-    }
-}
-
 /// Logs and counts that `status` has been written for `claim`.
 fn log_status(metrics: &Metrics, shared: &SharedCache, claim: &Claim, status: &SandboxClaimStatus) {
     let key = Key::new(claim.key.namespace.clone(), &status.pool);
     let known = shared.lock().pool(&key).map(|_| &key);
     metrics.meters.decided(known, claim, status);
-    let was_bound = claim.status.phase == Some(Phase::Bound);
+    let follows = status.phase == claim.status.phase;
     let (outcome, type_) = match status.phase {
-        Some(Phase::Bound) if was_bound => ("updated", conditions::READY),
+        Some(Phase::Failed | Phase::Expired) if follows => ("updated", conditions::BOUND),
+        Some(Phase::Bound) if follows => ("updated", conditions::READY),
         Some(Phase::Bound) => ("bound", conditions::BOUND),
         Some(Phase::Failed) => ("failed", conditions::BOUND),
         Some(Phase::Expired) => ("expired", conditions::BOUND),
@@ -165,7 +170,9 @@ fn log_status(metrics: &Metrics, shared: &SharedCache, claim: &Claim, status: &S
     if outcome == "bound" {
         let (pods, wait) = (names(&status.sandboxes), status.wait_seconds);
         let warm = status.sandboxes.iter().all(|sandbox| sandbox.warm);
-        tracing::info!(%claim, pool, pods, warm, wait_seconds = wait, "claim bound");
+        tracing::info!(%claim, pool, ?pods, warm, wait_seconds = wait, "claim bound");
+    } else if ["failed", "waits"].contains(&outcome) {
+        tracing::warn!(%claim, pool, reason, "claim {outcome}: {message}");
     } else {
         tracing::info!(%claim, pool, reason, "claim {outcome}: {message}");
     }
@@ -199,8 +206,7 @@ fn log_queue(
     });
 }
 
-/// The names of the pods, separated by commas.
-fn names(sandboxes: &[BoundSandbox]) -> String {
-    let names: Vec<_> = sandboxes.iter().map(|s| s.name.as_str()).collect();
-    names.join(",")
+/// The names of the pods.
+fn names(sandboxes: &[BoundSandbox]) -> Vec<&str> {
+    sandboxes.iter().map(|s| s.name.as_str()).collect()
 }

@@ -96,6 +96,15 @@ const TOGETHER: &[Named] = named![
         sandboxes_that_die_at_once_are_replaced_ever_more_slowly,
         a_rollout_that_gets_nowhere_says_so_and_ends_when_it_is_undone,
     },
+    stories::drains::{
+        a_pool_of_one_keeps_one_available_while_its_node_is_drained,
+        nodes_drained_one_after_the_other_under_claims_miss_no_more_than_the_budget,
+        a_node_drained_during_a_rollout_shares_its_budget,
+        a_node_cordoned_and_uncordoned_each_second_costs_no_sandbox_that_is_missed,
+        all_nodes_tainted_at_once_cost_nothing_before_the_deadline,
+        a_drain_of_a_full_pool_waits_says_why_and_breaks_at_its_deadline,
+        a_claim_on_a_drained_node_says_so,
+    },
     stories::hooks::{
         a_sandbox_is_available_only_with_every_pre_normal_handler,
         a_held_sandbox_drains_until_it_is_let_go,
@@ -111,7 +120,9 @@ const TOGETHER: &[Named] = named![
         a_rollout_is_told_in_events_and_nothing_else_is,
         what_stops_a_pool_is_told_in_a_warning,
         a_pool_exhausted_by_one_claim_after_another_does_not_say_so_for_each,
+        what_befalls_a_claim_is_told_once,
     },
+    stories::visible::{ a_pool_that_no_node_can_take_says_so_wherever_people_look },
     stories::busy::{
         a_busy_rollout_misses_no_more_than_its_budget_and_the_claims,
         a_busy_rollout_with_a_surge_misses_only_what_claims_took,
@@ -186,10 +197,11 @@ const TOGETHER: &[Named] = named![
     stories::columns::{
         every_column_of_a_pool_has_its_own_value,
         every_column_of_a_claim_has_its_own_value,
+        a_claim_that_has_ended_shows_no_address_that_answers_no_more,
     },
     stories::writes::{
         a_claim_on_a_warm_pool_costs_three_writes,
-        a_claim_that_waits_costs_four_writes,
+        a_claim_that_waits_costs_four_writes_and_two_events,
     },
     stories::rejected_bindings::{ a_claim_that_a_policy_refuses_stops_no_other },
     stories::harm::{
@@ -230,6 +242,12 @@ const TOGETHER: &[Named] = named![
         why_tells_what_holds_a_paused_pool,
         why_tells_what_a_gated_sandbox_lacks,
         why_of_what_is_not_there_reads_as_from_kubectl,
+    },
+    stories::documents::{ every_object_of_readme_and_docs_is_accepted },
+    stories::examples::{
+        the_go_example_claims_times_out_and_releases,
+        the_python_example_claims_times_out_and_releases,
+        the_rust_example_claims_times_out_and_releases,
     },
     stories::metrics::{ every_alert_is_tested_and_explained },
     stories::breach::{
@@ -303,6 +321,7 @@ const ALONE: &[Named] = named![
         a_pool_at_its_floor_follows_ten_claims_a_second_through_a_kill,
         a_horizontal_pod_autoscaler_moves_the_size_of_a_pool_and_the_floor_of_one_that_sizes_itself,
     },
+    stories::drains::{ an_operator_killed_between_a_replacement_and_the_deletion_makes_no_second_one },
     stories::metrics::{ every_query_of_the_dashboard_and_every_alert_has_data_under_load },
     stories::selectors::{ pools_with_a_claim_for_each_other_are_looked_at_no_more_than_need_be },
     stories::logs::{

@@ -12,10 +12,13 @@ use warmpool::cache::snapshot::{Creation, PoolSnapshot, RevisionProgress, Sandbo
 use warmpool::model::Key;
 use warmpool::model::claim::Claim;
 use warmpool::model::demand::Demand;
+use warmpool::model::known_nodes::KnownNodes;
 use warmpool::model::pool::Pool;
 use warmpool::model::revision::Revision;
 use warmpool::model::sandbox::{Owner, PodPhase, Sandbox};
+use warmpool::model::scheduling::Scheduling;
 use warmpool::model::stored::{StoredClaim, StoredPool};
+use warmpool::model::toleration::Tolerations;
 use warmpool::planner::autoscale::at_chosen_size;
 use warmpool::planner::{Plan, Step, plan};
 
@@ -236,6 +239,7 @@ impl Operator {
             creation_proven: true,
             failures: BTreeMap::new(),
             recent_claims: Vec::new(),
+            nodes: KnownNodes::default(),
             demand: self.demand.clone(),
             sizing: None,
         }
@@ -264,6 +268,10 @@ fn sandbox(name: &SmolStr, revision: &str, now: Timestamp) -> Sandbox {
         deletion_cost: 0,
         restarts: 0,
         not_running_reason: None,
+        not_running_detail: Box::default(),
+        scheduling: Scheduling::Unknown,
+        tolerations: Tolerations::default(),
+        disruption_target: None,
         labels: BTreeMap::new(),
         finalizers: Vec::new(),
         annotated: false,

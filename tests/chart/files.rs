@@ -1,6 +1,7 @@
 //! Checks the chart's files without Helm.
 
 use crate::cluster::{output_of, repository};
+use crate::plane::OUR_CRDS;
 use crate::rbac;
 use crate::wait::ensure;
 use serde_json::Value;
@@ -12,9 +13,18 @@ fn text(path: &str) -> Result<String, String> {
     fs::read_to_string(repository().join(path)).map_err(|e| format!("{path}: {e}"))
 }
 
-fn yaml(path: &str) -> Result<Value, String> {
+pub fn yaml(path: &str) -> Result<Value, String> {
     serde_yaml_ng::from_str(&text(path)?).map_err(|e| format!("{path}: {e}"))
 }
+
+/// Values that are objects with keys of the user's.
+const WHOLE: [&str; 5] = [
+    "resources",
+    "affinity",
+    "podSecurityContext",
+    "securityContext",
+    "metrics.dashboard.labels",
+];
 
 /// Names of values, like `image.tag`. An object that is empty by default, or whose keys are the user's, is one value.
 fn names(values: &Value, prefix: &str, whole: &BTreeSet<String>) -> BTreeSet<String> {
@@ -61,7 +71,7 @@ pub fn every_value_is_in_the_table_and_in_the_schema() -> Result<(), String> {
         .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
         .map(|(name, _)| name.to_string())
         .collect();
-    let whole = BTreeSet::from(["resources", "affinity", "metrics.dashboard.labels"].map(String::from));
+    let whole = BTreeSet::from(WHOLE.map(String::from));
     let values = names(&yaml("charts/warmpool/values.yaml")?, "", &whole);
     ensure(values == table, || {
         let differ: Vec<_> = values.symmetric_difference(&table).collect();
@@ -78,6 +88,85 @@ pub fn every_value_is_in_the_table_and_in_the_schema() -> Result<(), String> {
         let differ: Vec<_> = values.symmetric_difference(&known).collect();
         format!("values.yaml and values.schema.json differ in {differ:?}")
     })
+}
+
+/// A text without Markdown's marks and without a first capital, so that table and comment can be compared.
+fn plain(text: &str) -> String {
+    let text = text.replace('`', "");
+    // [words](link) is words.
+    let text = text.split('[').map(|part| match part.split_once("](") {
+        Some((words, rest)) => format!("{words}{}", rest.split_once(')').map_or("", |(_, rest)| rest)),
+        None => part.to_string(),
+    });
+    let text = text.collect::<String>().trim_end_matches('.').to_lowercase();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+pub fn each_value_has_above_it_what_the_table_says_of_it() -> Result<(), String> {
+    let (readme, values) = (
+        text("charts/warmpool/README.md")?,
+        text("charts/warmpool/values.yaml")?,
+    );
+    let (mut path, mut comment): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
+    let mut above = std::collections::BTreeMap::new();
+    for line in values.lines() {
+        let (depth, words) = ((line.len() - line.trim_start().len()) / 2, line.trim());
+        if let Some(words) = words.strip_prefix("# ") {
+            comment.push(words);
+            continue;
+        }
+        if let Some((key, _)) = words.split_once(':').filter(|_| !words.starts_with('-')) {
+            path.truncate(depth);
+            path.push(key);
+            above.insert(path.join("."), plain(&comment.join(" ")));
+        }
+        comment.clear();
+    }
+    let rows = readme
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+    let mut compared = 0;
+    for (name, rest) in rows {
+        let meaning = rest
+            .trim_end_matches(" |")
+            .splitn(3, '|')
+            .nth(2)
+            .map(plain)
+            .unwrap_or_default();
+        ensure(above.get(name) == Some(&meaning), || {
+            format!(
+                "{name}: the table says {meaning:?}, values.yaml {:?}",
+                above.get(name)
+            )
+        })?;
+        compared += 1;
+    }
+    ensure(compared > 50, || format!("the table has {compared} rows"))
+}
+
+pub fn the_charts_metadata_names_the_kinds_it_installs() -> Result<(), String> {
+    let chart = yaml("charts/warmpool/Chart.yaml")?;
+    for key in ["home", "icon", "keywords"] {
+        ensure(!chart[key].is_null(), || format!("Chart.yaml has no {key}"))?;
+    }
+    let listed: Vec<Value> = annotation(&chart, "artifacthub.io/crds")?;
+    for (crd, listed) in OUR_CRDS.iter().zip(&listed) {
+        let plural = crd.split('.').next().unwrap_or_default();
+        let filed = yaml(&format!("crds/warmpool.dev_{plural}.yaml"))?;
+        let same = listed["name"] == *crd
+            && listed["kind"] == filed["spec"]["names"]["kind"]
+            && listed["version"] == filed["spec"]["versions"][0]["name"];
+        ensure(same, || format!("Chart.yaml lists {listed} for {crd}"))?;
+    }
+    ensure(listed.len() == OUR_CRDS.len(), || {
+        format!("Chart.yaml lists {listed:?}")
+    })
+}
+
+/// What an annotation of Chart.yaml lists.
+pub fn annotation(chart: &Value, key: &str) -> Result<Vec<Value>, String> {
+    let text = chart["annotations"][key].as_str().unwrap_or_default();
+    serde_yaml_ng::from_str(text).map_err(|e| format!("{key}: {e}"))
 }
 
 pub fn every_object_of_the_schema_refuses_what_it_does_not_know() -> Result<(), String> {

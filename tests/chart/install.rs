@@ -1,10 +1,13 @@
 //! Checks the chart on a cluster that has never had it.
 
 use crate::api::{CLAIMS, PODS, POOLS};
+use crate::cluster::output_of;
+use crate::files::{annotation, yaml};
 use crate::objects::{claim, pool};
 use crate::plane::{CHART, DEPLOYMENTS, Plane, SYSTEM, TEAM};
 use crate::wait::{ensure, until};
-use serde_json::json;
+use serde_json::{Value, json};
+use std::process::Command;
 
 pub fn the_chart_runs_where_only_restricted_pods_may(plane: &Plane) -> Result<(), String> {
     plane.restricted()?;
@@ -44,6 +47,74 @@ pub fn the_chart_runs_where_only_restricted_pods_may(plane: &Plane) -> Result<()
     operator.lives()?;
     operator.stop()?;
     plane.nothing_was_forbidden()
+}
+
+/// No container runs here, so the pod's command is run beside the cluster, with the rights of the pod's account.
+pub fn helm_test_plans_with_the_rights_of_the_operator(plane: &Plane) -> Result<(), String> {
+    plane.restricted()?;
+    plane.install(CHART, &[])?;
+    plane.team()?;
+    plane.create(POOLS, &pool("planned", 2, &json!({})))?;
+    for example in annotation(
+        &yaml("charts/warmpool/Chart.yaml")?,
+        "artifacthub.io/crdsExamples",
+    )? {
+        let check = [
+            "-n",
+            TEAM,
+            "create",
+            "--dry-run=server",
+            "--validate=strict",
+            "-f",
+            "-",
+        ];
+        plane.cluster.kubectl(&check, Some(&example.to_string()))?;
+    }
+    std::thread::scope(|scope| {
+        let test = scope.spawn(|| plane.helm(&["test", "warmpool", "-n", SYSTEM, "--timeout", "60s"]));
+        let pod = until("helm test created its pod", 30, || {
+            plane.get(PODS, SYSTEM, "warmpool-test")
+        })?;
+        let container = &pod["spec"]["containers"][0];
+        let planned = plan_as(plane, &pod["spec"]["serviceAccountName"], &container["args"])?;
+        ensure(planned.contains("CreatePod"), || {
+            format!("the plan is {planned:?}")
+        })?;
+        let done = [
+            "-n",
+            SYSTEM,
+            "annotate",
+            "pod",
+            "warmpool-test",
+            "sim.warmpool.dev/finish-after=0s",
+        ];
+        plane.cluster.kubectl(&done, None)?;
+        let said = test.join().map_err(|_| "helm test panicked")??;
+        ensure(said.contains("Succeeded"), || format!("helm test says {said}"))
+    })?;
+    let delete = ["-n", SYSTEM, "delete", "pod", "warmpool-test"];
+    plane.cluster.kubectl(&delete, None)?;
+    plane.nothing_was_forbidden()
+}
+
+/// Runs the binary with the arguments of a container and the rights of an account of the operator's namespace.
+fn plan_as(plane: &Plane, account: &Value, arguments: &Value) -> Result<String, String> {
+    let kubeconfig = plane.cluster.dir.join("helm-test.kubeconfig");
+    let account = account.as_str().unwrap_or_default();
+    plane
+        .cluster
+        .tool(&["token", SYSTEM, account, "--out", &kubeconfig.to_string_lossy()])?;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_warmpool"));
+    command
+        .args(
+            arguments
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str),
+        )
+        .env("KUBECONFIG", kubeconfig);
+    output_of(command, None)
 }
 
 pub fn without_its_crds_the_chart_says_what_is_missing(plane: &Plane) -> Result<(), String> {

@@ -41,8 +41,11 @@ mod kustomize;
 mod neighbors;
 mod plane;
 mod policies;
+mod release;
 mod rendered;
 mod roles;
+mod shown_commands;
+mod ten_minutes;
 mod upgrade;
 
 use libtest_mimic::{Arguments, Trial};
@@ -63,6 +66,8 @@ type Story = fn(&Plane) -> Result<(), String>;
 const FILES: &[(&str, Check)] = named![
     files::{
         every_value_is_in_the_table_and_in_the_schema,
+        each_value_has_above_it_what_the_table_says_of_it,
+        the_charts_metadata_names_the_kinds_it_installs,
         every_object_of_the_schema_refuses_what_it_does_not_know,
         chart_and_image_carry_the_version_of_the_binary,
         the_chart_logs_what_the_binary_logs_by_itself,
@@ -70,6 +75,9 @@ const FILES: &[(&str, Check)] = named![
         every_right_of_the_roles_is_told_with_the_function_that_needs_it,
     },
     plane::{ a_forbidden_request_is_found_in_any_namespace },
+    release::{ a_release_of_another_version_is_refused, the_workflow_calls_what_is_there },
+    shown_commands::{ the_commands_of_a_page_are_found },
+    ten_minutes::{ a_block_that_cannot_run_says_why },
 ];
 
 /// They run Helm and kubectl without a cluster.
@@ -85,7 +93,11 @@ const RENDERED: &[(&str, Check)] = named![
         a_service_account_that_is_neither_made_nor_named_is_refused,
         a_service_monitor_without_a_service_is_refused,
         names_that_are_digits_stay_names,
+        rendering_says_nothing_beside_the_objects,
+        what_is_added_to_the_operator_is_in_its_pod,
+        monitors_go_where_they_are_asked_for_with_their_relabelings,
     },
+    release::{ a_release_is_whole_and_its_sums_hold },
 ];
 
 /// They have the control plane to themselves, one after the other, and find nothing of the chart on it.
@@ -94,6 +106,7 @@ const STORIES: &[(&str, Story)] = named![
     install::{
         the_chart_runs_where_only_restricted_pods_may,
         without_its_crds_the_chart_says_what_is_missing,
+        helm_test_plans_with_the_rights_of_the_operator,
     },
     upgrade::{
         claims_live_through_upgrade_rollback_and_uninstall,
@@ -111,6 +124,8 @@ const STORIES: &[(&str, Story)] = named![
     },
     roles::{ view_edit_and_admin_take_in_pools_claims_and_their_templates },
     kustomize::{ kubectl_apply_k_installs_it },
+    shown_commands::{ every_command_of_readme_and_docs_works },
+    ten_minutes::{ every_command_of_the_first_ten_minutes_works },
 ];
 
 fn main() -> ExitCode {

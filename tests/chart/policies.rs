@@ -194,6 +194,22 @@ pub fn nobody_but_the_operator_writes_the_labels_of_sandboxes(plane: &Plane) -> 
         labels("/status", json!({"warmpool.dev/revision": "0"})),
         &[WHY, "warmpool.dev/revision may not be"],
     )?;
+    // An operator on somebody's machine, with the rights of that person, finds out what it needs.
+    let elsewhere = [
+        "-n",
+        TEAM,
+        "label",
+        "pod",
+        name,
+        "warmpool.dev/state=claimed",
+        "--overwrite",
+    ];
+    let elsewhere = [&elsewhere[..], &["--field-manager=warmpool"]].concat();
+    let said = plane.cluster.kubectl(&elsewhere, None).err().unwrap_or_default();
+    ensure(
+        said.contains("kubectl -n warmpool-system create token warmpool"),
+        || format!("the policy says {said:?}"),
+    )?;
     let forged = |kind: Resource, name: &str, more: Value| {
         let mut object = json!({"metadata": {"name": name, "labels": {"warmpool.dev/pool": "python"}}});
         for (key, value) in more.as_object().into_iter().flatten() {
@@ -228,7 +244,8 @@ pub fn nobody_but_the_operator_writes_the_labels_of_sandboxes(plane: &Plane) -> 
     let sandbox = plane.sandbox_of("run-1")?;
     plane.available("python", 2)?;
     plane.api.delete(CLAIMS, TEAM, "run-1")?;
-    until("the garbage collector took the sandbox", 30, || {
+    // It looks for new types every 30 s, and claims are new here.
+    until("the garbage collector took the sandbox", 60, || {
         let left = plane
             .api
             .get(PODS, TEAM, sandbox["name"].as_str().unwrap_or_default())?;

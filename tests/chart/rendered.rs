@@ -48,6 +48,40 @@ pub fn a_value_that_is_misspelt_or_cannot_be_is_refused_by_its_name() -> Result<
         ("watchNamespace=team.a", "at '/watchNamespace'"),
         ("health.port=8080", "metrics.port and health.port are both 8080"),
         ("image.digest=sha256:12", "at '/image/digest'"),
+        ("image.tag=1 2", "at '/image/tag'"),
+        ("image.repository=my registry/warmpool", "at '/image/repository'"),
+        (
+            "podDisruptionBudget.maxUnavailable=200%",
+            "at '/podDisruptionBudget/maxUnavailable'",
+        ),
+        (
+            "leaderElection.leaseDuration=5s",
+            "leaderElection.leaseDuration is 5s and leaderElection.renewDeadline is 10s: the lease must be longer",
+        ),
+        (
+            "leaderElection.leaseDuration=15s500ms",
+            "it must be a whole number of seconds",
+        ),
+        ("leaderElection.leaseDuration=0s", "at least 1s"),
+        (
+            "leaderElection.retryPeriod=50ms",
+            "leaderElection.retryPeriod is 50ms: it must be at least 100ms",
+        ),
+        (
+            "leaderElection.retryPeriod=9s",
+            "must be longer than 1.2 times the period",
+        ),
+        (
+            "extraArgs={--log=debug}",
+            "extraArgs has --log: set the value log.filter instead",
+        ),
+        (
+            "extraArgs={--metrics-bind-address}",
+            "set the value metrics.port instead",
+        ),
+        ("extraArgs={plan}", "at '/extraArgs/0'"),
+        ("extraEnv[0].value=x", "missing property 'name'"),
+        ("extraEnv[0].name=POD_NAME", "at '/extraEnv/0/name'"),
     ] {
         let said = chart(&["--set", value]).err().unwrap_or_default();
         ensure(said.contains(complaint), || {
@@ -55,6 +89,61 @@ pub fn a_value_that_is_misspelt_or_cannot_be_is_refused_by_its_name() -> Result<
         })?;
     }
     Ok(())
+}
+
+pub fn rendering_says_nothing_beside_the_objects() -> Result<(), String> {
+    for verb in [&["template", "warmpool"][..], &["lint"], &["show", "values"]] {
+        let program = std::env::var("WARMPOOL_HELM").unwrap_or_else(|_| "helm".into());
+        let mut command = Command::new(binaries().join(program));
+        command.current_dir(repository()).args(verb).arg(CHART);
+        let output = command.output().map_err(|e| e.to_string())?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        ensure(output.status.success() && said.is_empty(), || {
+            format!("helm {}: {said}", verb.join(" "))
+        })?;
+    }
+    Ok(())
+}
+
+pub fn what_is_added_to_the_operator_is_in_its_pod() -> Result<(), String> {
+    let objects = chart(&["-f", "tests/chart/values/everything.yaml"])?;
+    let pod = &of_kind(&objects, "Deployment")[0]["spec"]["template"]["spec"];
+    let container = &pod["containers"][0];
+    let has = |list: &Value, wanted: Value| list.as_array().is_some_and(|items| items.contains(&wanted));
+    let env = &container["env"];
+    let added = has(
+        &container["args"],
+        json!("--leader-elect-resource-namespace=default"),
+    ) && has(env, json!({"name": "NO_PROXY", "value": "10.0.0.0/8"}))
+        && has(
+            env,
+            json!({"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}),
+        );
+    ensure(added, || container.to_string())?;
+    // What the values do not name keeps its default.
+    let contexts = pod["securityContext"]["fsGroup"] == 1000
+        && pod["securityContext"]["runAsNonRoot"] == true
+        && container["securityContext"]["runAsUser"] == 1000
+        && container["securityContext"]["readOnlyRootFilesystem"] == true;
+    ensure(contexts, || pod.to_string())
+}
+
+pub fn monitors_go_where_they_are_asked_for_with_their_relabelings() -> Result<(), String> {
+    let objects = chart(&["-f", "tests/chart/values/everything.yaml"])?;
+    for (kind, endpoints) in [
+        ("ServiceMonitor", "endpoints"),
+        ("PodMonitor", "podMetricsEndpoints"),
+    ] {
+        let monitor = of_kind(&objects, kind)[0];
+        let endpoint = &monitor["spec"][endpoints][0];
+        let right = monitor["metadata"]["namespace"] == "default"
+            && monitor["spec"]["namespaceSelector"]["matchNames"] == json!([SYSTEM])
+            && endpoint["relabelings"] == json!([{"targetLabel": "cluster", "replacement": "one"}])
+            && endpoint["metricRelabelings"].is_array();
+        ensure(right, || monitor.to_string())?;
+    }
+    let rule = of_kind(&objects, "PrometheusRule")[0];
+    ensure(rule["metadata"]["namespace"] == "default", || rule.to_string())
 }
 
 pub fn either_port_can_be_set_alone() -> Result<(), String> {
@@ -194,7 +283,8 @@ pub fn kustomize_gives_what_the_chart_gives() -> Result<(), String> {
         namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted",
         || format!("the namespace in config/ is {namespace}"),
     )?;
-    let rendered = plain(chart(&[])?);
+    // The pod of `helm test` is Helm's alone.
+    let rendered = plain(chart(&["--skip-tests"])?);
     let names = |objects: &BTreeMap<String, Value>| objects.keys().cloned().collect::<Vec<_>>();
     ensure(names(&kustomized) == names(&rendered), || {
         format!(

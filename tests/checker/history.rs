@@ -162,6 +162,7 @@ pub struct Pod {
     pub ready: bool,
     pub phase: &'static str,
     pub terminating: bool,
+    pub node: &'static str,
 }
 
 impl Pod {
@@ -172,6 +173,7 @@ impl Pod {
             ready: true,
             phase: "Running",
             terminating: false,
+            node: "",
         }
     }
 
@@ -181,6 +183,10 @@ impl Pod {
             phase: "Pending",
             ..Self::warm(name)
         }
+    }
+
+    pub fn on(&self, node: &'static str) -> Self {
+        Self { node, ..self.clone() }
     }
 
     pub fn held_by(&self, claim: &str) -> Self {
@@ -222,6 +228,7 @@ impl Pod {
         let since = "1970-01-01T00:00:00Z";
         json!({
             "metadata": metadata,
+            "spec": {"nodeName": self.node},
             "status": {"phase": self.phase, "conditions": [{"type": "Ready", "status": ready, "lastTransitionTime": since}]},
         })
     }

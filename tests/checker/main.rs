@@ -18,6 +18,7 @@ mod batches;
 mod binding;
 mod budget;
 mod deletions;
+mod drains;
 mod ends;
 mod history;
 mod hooks;

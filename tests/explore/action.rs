@@ -61,6 +61,12 @@ pub enum Action {
     Evict(String),
     /// A user deletes a pod.
     Remove(String),
+    /// A user cordons a node.
+    Cordon(String),
+    /// A user takes the cordon back.
+    Uncordon(String),
+    /// A node is deleted, with all that runs there.
+    Lost(String),
     /// A user deletes a revision.
     Prune(String),
     /// A quota has no room for another pod.

@@ -12,6 +12,9 @@ use warmpool::cache::synced_cache::KINDS;
 /// Versions start here, so that a number of ten digits is a version and nothing else.
 const FIRST_VERSION: u64 = 1_000_000_000;
 
+/// The node of every pod in a world without nodes.
+const NO_NODE: &str = "node";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Kind {
     Pools,
@@ -19,6 +22,7 @@ pub enum Kind {
     Pods,
     Revisions,
     Templates,
+    Nodes,
 }
 
 impl Kind {
@@ -28,6 +32,7 @@ impl Kind {
         Self::Pods,
         Self::Revisions,
         Self::Templates,
+        Self::Nodes,
     ];
 
     pub fn of(plural: &str) -> Option<Self> {
@@ -37,6 +42,7 @@ impl Kind {
             "pods" => Some(Self::Pods),
             "controllerrevisions" => Some(Self::Revisions),
             "podtemplates" => Some(Self::Templates),
+            "nodes" => Some(Self::Nodes),
             _ => None,
         }
     }
@@ -64,6 +70,8 @@ pub struct ApiServer {
     pub nodeless: bool,
     /// Pools and claims stay for a while when they are deleted.
     pub lingering: bool,
+    /// Nothing is known of nodes, and one takes every pod.
+    pub without_nodes: bool,
     /// Events that are not on their way to a watch yet.
     pub news: Vec<Event>,
 }
@@ -78,6 +86,7 @@ impl Default for ApiServer {
             rejects: false,
             nodeless: false,
             lingering: false,
+            without_nodes: true,
             news: Vec::new(),
         }
     }
@@ -110,6 +119,34 @@ impl ApiServer {
         let (kind, uid) = pod.owner();
         let kind = if kind == "Pool" { Kind::Pools } else { Kind::Claims };
         self.uid(kind, uid).is_none()
+    }
+
+    /// The node of a pod is cordoned.
+    pub fn is_on_cordoned(&self, pod: &Object) -> bool {
+        let node = self.get(Kind::Nodes, pod.at("/spec/nodeName"));
+        node.is_some_and(|node| node.is_cordoned())
+    }
+
+    /// The node of a pod does not exist any more, where nodes are known at all.
+    pub fn is_without_node(&self, pod: &Object) -> bool {
+        let name = pod.at("/spec/nodeName");
+        !matches!(name, "" | NO_NODE) && self.get(Kind::Nodes, name).is_none()
+    }
+
+    /// The node that takes the next pod: of those that are not cordoned the one with the fewest pods. `None`: none does.
+    pub fn free_node(&self) -> Option<String> {
+        if self.without_nodes {
+            return Some(NO_NODE.to_string());
+        }
+        let pods_on = |name: &str| {
+            let pods = self
+                .list(Kind::Pods)
+                .filter(|pod| pod.at("/spec/nodeName") == name);
+            pods.count()
+        };
+        let open = self.list(Kind::Nodes).filter(|node| !node.is_cordoned());
+        let free = open.min_by_key(|node| (pods_on(node.name()), node.name().to_string()));
+        free.map(|node| node.name().to_string())
     }
 
     /// Objects created so far: the seed of fresh names.
@@ -213,7 +250,7 @@ impl ApiServer {
         let stays = |object: &Arc<Object>| match kind {
             Kind::Pods => !self.nodeless || object.phase() != "Pending",
             Kind::Pools | Kind::Claims => self.lingering,
-            Kind::Revisions | Kind::Templates => false,
+            Kind::Revisions | Kind::Templates | Kind::Nodes => false,
         };
         match self.get(kind, &name).filter(|object| stays(object)) {
             Some(object) if object.terminating() => {}

@@ -11,6 +11,8 @@ pub struct Bounds {
     pub both_zero: bool,
     /// Unclaimed ones that there may be when no claim waits.
     pub most: usize,
+    /// As `most`, while nodes are cordoned.
+    pub most_in_drain: usize,
     /// Those of a revision that never comes up that there may be.
     pub width: usize,
     /// All that there may be, those of claims among them.
@@ -34,6 +36,7 @@ impl Bounds {
             unavailable,
             both_zero,
             most: replicas.max(upper) + surge,
+            most_in_drain: replicas.max(upper) + unavailable + surge,
             width: unavailable + surge,
             total: total.map(|_| pool.number("/spec/capacity/maxTotal")),
         }

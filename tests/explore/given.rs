@@ -12,6 +12,7 @@ use warmpool::api::claim::RevisionPolicy;
 use warmpool::cache::snapshot::Waiting;
 use warmpool::model::Key;
 use warmpool::model::claim::Claim;
+use warmpool::planner::can_ever_serve::can_ever_serve;
 use warmpool::planner::pool_snapshot;
 
 /// I3, I7, and that a claim holds no more than it wants. Without a `decision` its sender has given the request up.
@@ -102,7 +103,7 @@ fn is_due(before: &Object, claim: &Object, decision: &Decision) -> Result<(), Br
     let would_do = |one: &&Waiting| {
         let over = one.claim.shutdown().is_some_and(|time| time <= at);
         let takes = updated || one.resolved_spec.revision_policy != RevisionPolicy::Latest;
-        one.needs() > 0 && !over && takes && one.may_ever_be_served_by(&view.pool.spec)
+        one.needs() > 0 && !over && takes && can_ever_serve(&view.pool.spec, one)
     };
     let mut waiting = view.claims.iter().filter(would_do);
     let passed = waiting.find(|one| place(one.resolved_spec.priority, &one.claim) < own);

@@ -259,6 +259,14 @@ fn pool_is_full(state: &State, pool: &Object) -> Result<(), Breach> {
     if !surges {
         nothing_is_left_over(pool, &update, &idle)?;
     }
+    let is_full = bounds.total.is_some_and(|most| beside > most);
+    let on_cordoned = |pod: &&&Arc<Object>| state.api_server.is_on_cordoned(pod);
+    if let Some(pod) = idle.iter().find(on_cordoned).filter(|_| !is_full) {
+        return breach(
+            "I6",
+            format!("at rest pod {} is still on a cordoned node", pod.name()),
+        );
+    }
     if waiting > 0 && bounds.total.is_some_and(|most| is_at(state, pool, most)) {
         return Ok(());
     }

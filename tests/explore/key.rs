@@ -99,6 +99,9 @@ fn write_index(text: &mut String, state: &State, operator: &Operator) -> std::fm
             continue;
         };
         writeln!(text, "{:?}", snapshot.pool)?;
+        if !state.scene.nodes.is_empty() {
+            writeln!(text, "{:?}", snapshot.nodes)?;
+        }
         writeln!(text, "{:?} {:?}", snapshot.failures, snapshot.recent_claims)?;
         if let Some(memory) = index.pool_memory(&snapshot.pool) {
             let due = status_due(memory.status_written_at, state.now());

@@ -204,8 +204,13 @@ fn creation(state: &State, made: &Object, decision: Option<&Decision>) -> Result
     }
     let stays = |pod: &&Arc<Object>| !claimed(pod) && !pod.terminating() && pod.state() == "warm";
     let idle: Vec<_> = pods_of(api_server, pool).filter(stays).collect();
-    if scene.left.claims.is_empty() && idle.len() > bounds.most {
-        let (all, most) = (idle.len(), bounds.most);
+    let most = if scene.nodes.is_empty() {
+        bounds.most
+    } else {
+        bounds.most_in_drain
+    };
+    if scene.left.claims.is_empty() && idle.len() > most {
+        let all = idle.len();
         return breach("I4", format!("{all} unclaimed sandboxes exist, more than {most}"));
     }
     let broken = idle.iter().filter(|pod| pod.is_broken()).count();
@@ -260,7 +265,8 @@ fn pod_write(
             format!("pod {name} is deleted for a pool whose template is missing"),
         );
     }
-    let leaves = (goes || before.state() != pod.state()) && available(before);
+    let runs = available(before) && !state.api_server.is_without_node(before);
+    let leaves = (goes || before.state() != pod.state()) && runs;
     // One that was made anew under its name has none of the pods of the one before.
     let pool = state
         .api_server
@@ -272,7 +278,9 @@ fn pod_write(
         let (with_claims, idle): (Vec<_>, Vec<_>) =
             pods_of(&state.api_server, pool).partition(|pod| claimed(pod));
         let left = idle.iter().filter(|pod| available(pod)).count();
-        let least = Bounds::of(pool).least_beside(with_claims.len());
+        let bounds = Bounds::of(pool);
+        replaced(state, before, &bounds, with_claims.len(), left)?;
+        let least = bounds.least_beside(with_claims.len());
         let bindings_since = decision.map_or(usize::MAX, |decision| state.ghost.bindings - decision.bindings);
         if left.saturating_add(bindings_since) < least {
             return breach(
@@ -280,6 +288,33 @@ fn pod_write(
                 format!("without pod {name} only {left} are available, fewer than {least}"),
             );
         }
+    }
+    Ok(())
+}
+
+/// An available sandbox goes from a cordoned node once its replacement is available (I6): where nothing else takes sandboxes away,
+/// as many as `replicas` stay available, apart from those that claims have taken.
+fn replaced(
+    state: &State,
+    before: &Object,
+    bounds: &Bounds,
+    claimed: usize,
+    left: usize,
+) -> Result<(), Breach> {
+    let drains_only = state.scene.left.edits.is_empty() && state.scene.left.evictions == 0;
+    if !drains_only || !state.api_server.is_on_cordoned(before) {
+        return Ok(());
+    }
+    let room = bounds
+        .total
+        .map_or(usize::MAX, |most| most.saturating_sub(claimed));
+    let wanted = bounds.replicas.min(room);
+    if left + state.ghost.bindings < wanted {
+        let name = before.name();
+        return breach(
+            "I6",
+            format!("pod {name} leaves its node before it is replaced: {left} of {wanted} are available"),
+        );
     }
     Ok(())
 }

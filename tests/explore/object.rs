@@ -21,6 +21,7 @@ pub struct Object {
     broken: bool,
     admitted: bool,
     held_back: bool,
+    cordoned: bool,
 }
 
 impl Object {
@@ -43,6 +44,7 @@ impl Object {
             broken: string("/spec/containers/0/image") == "broken"
                 || string("/metadata/labels/hangs") == "yes",
             admitted: string("/metadata/labels/admitted") != "no",
+            cordoned: found(&value, "/spec/unschedulable").is_some_and(|v| v == true),
             held_back: string("/metadata/labels/hold") == "yes",
             value,
         })
@@ -118,6 +120,11 @@ impl Object {
     /// The handler of preDelete is on it.
     pub fn is_held_back(&self) -> bool {
         self.held_back
+    }
+
+    /// The node takes no pod.
+    pub fn is_cordoned(&self) -> bool {
+        self.cordoned
     }
 
     /// UIDs of the sandboxes that a claim's status lists.

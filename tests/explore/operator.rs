@@ -21,7 +21,10 @@ use warmpool::controllers::{claim, failed_writes, pool};
 use warmpool::model::Key;
 use warmpool::model::request::{Outcome, PodChange, Request, RevisionStep};
 use warmpool::model::retry::ObjectWrite;
-use warmpool::model::stored::{StoredClaim, StoredPod, StoredPodTemplate, StoredPool, StoredRevision};
+use warmpool::model::stored;
+use warmpool::model::stored::{
+    StoredClaim, StoredNode, StoredPod, StoredPodTemplate, StoredPool, StoredRevision,
+};
 use warmpool::telemetry::metrics::Metrics;
 
 thread_local! {
@@ -122,9 +125,13 @@ impl Operator {
         Arc::make_mut(&mut self.index)
     }
 
-    /// An operator that has just started. Where there are no PodTemplates, they are listed at once.
-    pub fn started(has_templates: bool) -> Self {
+    /// An operator that has just started. Where there are no PodTemplates, they are listed at once; where there are no nodes,
+    /// nothing is known of them.
+    pub fn started(has_templates: bool, has_nodes: bool) -> Self {
         let mut operator = Self::default();
+        if !has_nodes {
+            operator.inbox.insert(Kind::Nodes, VecDeque::new());
+        }
         if !has_templates {
             operator.inbox.insert(Kind::Templates, VecDeque::new());
         }
@@ -179,7 +186,7 @@ impl Operator {
     }
 
     /// A complete list of a kind. Events that were on their way never arrive.
-    pub fn list(&mut self, kind: Kind, api_server: &ApiServer) {
+    pub fn list(&mut self, kind: Kind, api_server: &ApiServer, now: Timestamp) {
         let index = self.index_mut();
         match kind {
             Kind::Pools => take_over_list(index, listed::<StoredPool>(api_server, kind)),
@@ -187,6 +194,17 @@ impl Operator {
             Kind::Pods => take_over_list(index, listed::<StoredPod>(api_server, kind)),
             Kind::Revisions => take_over_list(index, listed::<StoredRevision>(api_server, kind)),
             Kind::Templates => take_over_list(index, listed::<StoredPodTemplate>(api_server, kind)),
+            // The watch takes the time from the clock.
+            Kind::Nodes => {
+                let nodes = listed::<StoredNode>(api_server, kind);
+                StoredNode::retain(
+                    index,
+                    &nodes.iter().map(|node| stored::key(&node.metadata)).collect(),
+                );
+                for node in &nodes {
+                    index.apply_node(node, now);
+                }
+            }
         }
         self.inbox.insert(kind, VecDeque::new());
         if self.is_up() {
@@ -213,6 +231,9 @@ impl Operator {
             Kind::Pods => show(index, &event, StoredPod::apply),
             Kind::Revisions => show(index, &event, StoredRevision::apply),
             Kind::Templates => show(index, &event, StoredPodTemplate::apply),
+            Kind::Nodes => show(index, &event, |node: &StoredNode, index, _| {
+                index.apply_node(node, now)
+            }),
         };
         self.note(to_reconcile);
     }

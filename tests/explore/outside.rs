@@ -13,11 +13,19 @@ impl State {
         let condition =
             |status: &str| json!([{"type": "Ready", "status": status, "lastTransitionTime": now}]);
         match action {
-            Action::Ready(name) => api_server.edit(Kind::Pods, name, |pod| {
-                pod["spec"]["nodeName"] = json!("node");
-                let ready = condition("True");
-                pod["status"] = json!({"phase": "Running", "podIP": "10.0.0.1", "conditions": ready});
-            }),
+            Action::Ready(name) => {
+                let free = api_server.free_node();
+                let is_scheduled = |pod: &Value| pod["spec"]["nodeName"].is_string();
+                let pod = api_server.get(Kind::Pods, name)?;
+                (free.is_some() || is_scheduled(&pod.value)).then_some(())?;
+                api_server.edit(Kind::Pods, name, |pod| {
+                    if let Some(node) = free.filter(|_| !is_scheduled(pod)) {
+                        pod["spec"]["nodeName"] = json!(node);
+                    }
+                    let ready = condition("True");
+                    pod["status"] = json!({"phase": "Running", "podIP": "10.0.0.1", "conditions": ready});
+                });
+            }
             Action::Unready(name) => {
                 self.left.unready = self.left.unready.checked_sub(1)?;
                 api_server.edit(Kind::Pods, name, |pod| {
@@ -59,7 +67,7 @@ impl State {
             }
             Action::Collect(name) => {
                 let pod = api_server.get(Kind::Pods, name)?;
-                api_server.is_orphan(pod).then_some(())?;
+                (api_server.is_orphan(pod) || api_server.is_without_node(pod)).then_some(())?;
                 api_server.delete(Kind::Pods, name.clone(), now);
             }
             Action::Claim => {
@@ -103,6 +111,22 @@ impl State {
             Action::Remove(name) => {
                 self.left.removals = self.left.removals.checked_sub(1)?;
                 api_server.delete(Kind::Pods, name.clone(), now);
+            }
+            Action::Cordon(name) => {
+                self.left.cordons = self.left.cordons.checked_sub(1)?;
+                api_server.edit(Kind::Nodes, name, |node| {
+                    node["spec"]["unschedulable"] = json!(true);
+                });
+            }
+            Action::Uncordon(name) => {
+                self.left.uncordons = self.left.uncordons.checked_sub(1)?;
+                api_server.edit(Kind::Nodes, name, |node| {
+                    node["spec"]["unschedulable"] = json!(false);
+                });
+            }
+            Action::Lost(name) => {
+                self.left.lost_nodes = self.left.lost_nodes.checked_sub(1)?;
+                api_server.end(Kind::Nodes, name.clone());
             }
             Action::Prune(name) => {
                 self.left.prunes = self.left.prunes.checked_sub(1)?;

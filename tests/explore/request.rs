@@ -86,6 +86,7 @@ pub fn one_of(kind: Kind) -> &'static str {
         Kind::Pods => "pod",
         Kind::Revisions => "revision",
         Kind::Templates => "PodTemplate",
+        Kind::Nodes => "node",
     }
 }
 

@@ -43,6 +43,12 @@ pub struct Left {
     pub quotas: u8,
     /// Bindings to be rejected.
     pub rejections: u8,
+    /// Nodes to be cordoned.
+    pub cordons: u8,
+    /// Cordons to be taken back.
+    pub uncordons: u8,
+    /// Cordoned nodes to be deleted.
+    pub lost_nodes: u8,
 }
 
 /// Name of the PodTemplate.
@@ -55,6 +61,8 @@ pub struct Scene {
     pub operators: usize,
     /// Pools and their specs. The first is `pl`.
     pub pools: Vec<(&'static str, Value)>,
+    /// The nodes; without any, nothing is known of nodes, and one takes every pod.
+    pub nodes: &'static [&'static str],
     /// The template of the PodTemplate, where there is one.
     pub template: Option<Value>,
     pub left: Left,
@@ -105,6 +113,7 @@ impl Scene {
                     "template": {"spec": {"containers": [{"name": "sandbox", "image": "one"}]}},
                 }),
             )],
+            nodes: &[],
             template: None,
             left: Left::default(),
             served: false,
@@ -140,6 +149,14 @@ impl Scene {
         let spec = self.pools[0].1.as_object_mut().unwrap();
         self.template = spec.remove("template");
         spec.insert("templateRef".into(), json!({"name": TEMPLATE}));
+    }
+
+    /// Pods run on these nodes, and wait for ever to be replaced when one is cordoned.
+    pub fn on_nodes(&mut self, nodes: &'static [&'static str]) {
+        self.nodes = nodes;
+        for (_, spec) in &mut self.pools {
+            spec["disruption"] = json!({"drainDeadlineSeconds": i32::MAX});
+        }
     }
 
     /// A second pool, `po`, with the label of the first and a spec that differs in these fields.
@@ -181,6 +198,12 @@ impl Scene {
         };
         state.api_server.nodeless = self.nodeless;
         state.api_server.lingering = self.lingering;
+        state.api_server.without_nodes = self.nodes.is_empty();
+        for name in self.nodes {
+            let node = json!({"metadata": {"name": name}, "spec": {}});
+            let now = state.now().to_string();
+            state.api_server.create(Kind::Nodes, node, &now);
+        }
         for (name, _) in &self.pools {
             state
                 .api_server
@@ -210,7 +233,7 @@ impl Scene {
 
     /// An operator that has just started.
     pub fn operator(&self) -> Operator {
-        Operator::started(self.template.is_some())
+        Operator::started(self.template.is_some(), !self.nodes.is_empty())
     }
 
     /// The pool of that name, or the PodTemplate, as it is at the beginning.

@@ -392,6 +392,45 @@ pub fn two_evictions() -> &'static Scene {
     })
 }
 
+/// Replaced first, and not forgotten by the operator that starts anew.
+pub fn a_cordoned_node_and_a_crash() -> &'static Scene {
+    draining("a cordoned node and a crash", 1, |scene| {
+        scene.left.cordons = 1;
+        scene.left.crashes = 1;
+    })
+}
+
+/// Of a sandbox and its replacement one stays.
+pub fn a_cordon_that_is_taken_back() -> &'static Scene {
+    draining("a cordon that is taken back", 1, |scene| {
+        scene.left.cordons = 2;
+        scene.left.uncordons = 1;
+        scene.lagging = &[Kind::Nodes];
+    })
+}
+
+/// The claim takes the sandbox that stays.
+pub fn a_cordoned_node_and_a_claim() -> &'static Scene {
+    draining("a cordoned node and a claim", 2, |scene| {
+        scene.claims([json!({})]);
+        scene.left.cordons = 1;
+        scene.left.lost_nodes = 1;
+        scene.lagging = PODS_AND_CLAIMS;
+    })
+}
+
+/// A world in which nodes are drained.
+fn draining(name: &'static str, replicas: usize, change: impl FnOnce(&mut Scene)) -> &'static Scene {
+    Scene::new(name, replicas).with(|scene| {
+        scene.on_nodes(&["node-a", "node-b"]);
+        scene.quiet = true;
+        scene.prompt = true;
+        scene.strict = true;
+        scene.lagging = &[Kind::Pods, Kind::Nodes];
+        change(scene);
+    })
+}
+
 pub fn an_eviction_and_a_claim() -> &'static Scene {
     binding("an eviction and a claim", 1, |scene| {
         scene.claims([json!({})]);

@@ -3,6 +3,7 @@
 use crate::action::Action;
 use crate::api_server::{ApiServer, Kind};
 use crate::laws::{self, Breach, Ghost, breach};
+use crate::object::Object;
 use crate::operator::{Due, InFlight, Moment, Operator, binds, is_read};
 use crate::request::HttpRequest;
 use crate::scene::{Left, Scene};
@@ -72,9 +73,9 @@ impl State {
             let name = pod.name().to_string();
             if pod.terminating() {
                 actions.push(Action::End(name));
-            } else if self.api_server.is_orphan(pod) {
+            } else if self.api_server.is_orphan(pod) || self.api_server.is_without_node(pod) {
                 actions.push(Action::Collect(name));
-            } else if !pod.ended() && !pod.ready() && !pod.is_broken() {
+            } else if !pod.ended() && !pod.ready() && !pod.is_broken() && self.has_place(pod) {
                 actions.push(Action::Ready(name));
             } else if pod.ready() && !pod.is_admitted() {
                 actions.push(Action::Admit(name));
@@ -145,6 +146,17 @@ impl State {
         if left.quotas > 0 && !self.api_server.quota {
             actions.push(Action::Forbid);
         }
+        let nodes = || self.api_server.list(Kind::Nodes);
+        let may = |count: u8, cordoned: bool, action: fn(String) -> Action| {
+            let of = nodes().filter(move |node| count > 0 && node.is_cordoned() == cordoned);
+            of.map(move |node| action(node.name().to_string()))
+        };
+        // One node stays open, or no replacement could ever have a place.
+        if nodes().filter(|node| !node.is_cordoned()).count() > 1 {
+            actions.extend(may(left.cordons, false, Action::Cordon));
+        }
+        actions.extend(may(left.uncordons, true, Action::Uncordon));
+        actions.extend(may(left.lost_nodes, true, Action::Lost));
         if left.prunes > 0 {
             let revisions = self.api_server.list(Kind::Revisions);
             actions.extend(revisions.map(|revision| Action::Prune(revision.name().to_string())));
@@ -159,6 +171,11 @@ impl State {
         let may_be_late = (still || may_pass) && self.next_wake().is_some_and(is_within);
         actions.extend(may_be_late.then_some(Action::PassSecond));
         actions
+    }
+
+    /// The pod has a node, or one takes it.
+    fn has_place(&self, pod: &Object) -> bool {
+        !pod.at("/spec/nodeName").is_empty() || self.api_server.free_node().is_some()
     }
 
     /// The next moment at which an operator has something to reconcile.
@@ -224,10 +241,15 @@ impl State {
         let mut judged = Ok(());
         match action {
             Action::Deliver(o, kind) => self.operators.get_mut(*o)?.deliver(*kind, moment.now),
-            Action::List(o, kind) => self.operators.get_mut(*o)?.list(*kind, &self.api_server),
+            Action::List(o, kind) => self
+                .operators
+                .get_mut(*o)?
+                .list(*kind, &self.api_server, moment.now),
             Action::Relist(o, kind) => {
                 self.left.relists = self.left.relists.checked_sub(1)?;
-                self.operators.get_mut(*o)?.list(*kind, &self.api_server);
+                self.operators
+                    .get_mut(*o)?
+                    .list(*kind, &self.api_server, moment.now);
             }
             Action::Reconcile(o, due) => {
                 self.operators.get(*o)?.due.contains(due).then_some(())?;

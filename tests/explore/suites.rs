@@ -67,6 +67,8 @@ suite! {
     a_pod_template_that_changes_and_a_crash
     a_pod_template_deleted_in_a_rollout
     a_missing_pod_template_and_a_crash
+    a_cordoned_node_and_a_crash
+    a_cordon_that_is_taken_back
 }
 
 suite! {
@@ -89,6 +91,7 @@ suite! {
     a_lost_answer_and_a_rejected_binding
     a_claim_that_loses_its_sandbox_and_two_operators
     a_lost_sandbox_that_two_operators_learn_of_late
+    a_cordoned_node_and_a_claim
 }
 
 #[test]

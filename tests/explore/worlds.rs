@@ -122,7 +122,20 @@ pub fn scene(seed: u64) -> &'static Scene {
         if scene.operators > 1 && random.random_bool(0.5) {
             replace_one_loss(scene);
         }
+        if random.random_bool(0.4) {
+            drain(&mut random, scene);
+        }
     })
+}
+
+/// Nodes are cordoned, uncordoned and deleted. What is on a deleted node goes by itself, so not in a strict world.
+fn drain(random: &mut StdRng, scene: &mut Scene) {
+    scene.on_nodes(&["node-a", "node-b", "node-c"]);
+    scene.left.cordons = random.random_range(1..=3);
+    scene.left.uncordons = random.random_range(0..=2);
+    if !scene.strict {
+        scene.left.lost_nodes = random.random_range(0..=1);
+    }
 }
 
 /// The template of the first pool, and the edits of it, move to the PodTemplate.

@@ -8,6 +8,7 @@
     clippy::panic
 )]
 
+mod drains;
 mod ending_claims;
 
 use serde_json::Value;
@@ -377,4 +378,78 @@ fn other_kinds_are_ignored_with_a_warning() {
         printed.contains("warning: document 2 (ConfigMap notes) is ignored"),
         "{printed}"
     );
+}
+
+#[test]
+fn a_claim_or_pod_without_a_creation_time_came_at_the_time_of_the_plan() {
+    let claim = CLAIM.replace(", creationTimestamp: '2026-01-31T11:59:59Z'", "");
+    let pool = POOL.replace("replicas: 3", "replicas: 1, warmUpDeadlineSeconds: 30");
+    let young = warm("young")
+        .replace("  creationTimestamp: '2026-01-31T11:00:00Z'\n", "")
+        .replace("phase: Running", "phase: Pending")
+        .replace("status: 'True'", "status: 'False'");
+    let pool = pool.replace(
+        "  replicas: 1, warmUpDeadlineSeconds: 30",
+        "  replicas: 1\n  warmUpDeadlineSeconds: 30",
+    );
+    let plan = plan(&stream(&[&pool, &claim, &young]));
+    let planned: Vec<_> = actions(&plan)
+        .iter()
+        .map(|a| a["action"].as_str().unwrap())
+        .collect();
+    assert!(
+        !planned.contains(&"FailClaim") && !planned.contains(&"DeletePod"),
+        "neither has waited since 1970: {planned:?}"
+    );
+}
+
+#[test]
+fn a_field_that_a_kind_does_not_have_is_an_error_that_names_it() {
+    for (wrong, field) in [
+        (
+            POOL.replace("replicas: 3", "replica: 3"),
+            "spec.replica: unknown field",
+        ),
+        (
+            POOL.replace(
+                "containers: [{name: main, image: 'image:1'}]",
+                "containers: [{name: a, image: b, imagge: c}]",
+            ),
+            "spec.template.spec.containers[0].imagge: unknown field",
+        ),
+        (
+            POOL.replace("\nspec:", "\nspecs: 1\nspec:"),
+            "specs: unknown field",
+        ),
+        (
+            CLAIM.replace("spec: {", "spec: {lifetime: 3, "),
+            "document 1 (SandboxClaim run-42): spec.lifetime: unknown field",
+        ),
+    ] {
+        let error = input_error(&wrong);
+        assert!(error.contains(field), "{error}");
+    }
+    let with_labels = POOL.replace(
+        "  replicas: 3",
+        "  replicas: 3\n  lifecycle: {preNormal: {labelsHandler: {any: key}}}",
+    );
+    assert!(plan(&with_labels)["pools"][0]["actions"].is_array());
+}
+
+#[test]
+fn an_empty_input_is_an_error() {
+    for empty in ["", "\n", "---\n---\n", "null"] {
+        let error = input_error(empty);
+        assert!(
+            error.starts_with("error: the input holds no object"),
+            "{empty:?}: {error}"
+        );
+    }
+}
+
+#[test]
+fn a_plan_is_printed_as_yaml_as_well() {
+    let output = plan_with(&["-o", "yaml"], POOL);
+    let yaml: Value = serde_yaml_ng::from_slice(&output.stdout).unwrap();
+    assert_eq!(yaml, plan(POOL));
 }

@@ -109,9 +109,11 @@ fn the_status_shows_why_sandboxes_do_not_run() {
     world.step();
     let pulls = |s: &mut Sandbox| s.not_running_reason = Some("container main: ImagePullBackOff".into());
     change(&mut world, pulls);
+    let before = progressing(&world).2;
     assert!(
-        !progressing(&world).2.contains("ImagePullBackOff"),
-        "the warm-up deadline has not passed"
+        before.contains("warming sandboxes: container main: ImagePullBackOff")
+            && !before.contains("failed to"),
+        "the warm-up deadline has not passed: {before}"
     );
     later(&mut world, 10);
     let (_, _, message) = progressing(&world);

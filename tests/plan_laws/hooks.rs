@@ -117,7 +117,7 @@ fn a_sandbox_with_handlers_is_drained_and_deleted_once_every_handler_is_removed(
     };
     assert_eq!(
         lines(&plan, PlanPhase::Scale),
-        [format!("DrainPod {name} AboveMaxWarm")]
+        [format!("DrainPod {name} ScaledDown")]
     );
     let plan = world.step();
     assert!(plan.actions.is_empty(), "the sandbox waits for its handlers");

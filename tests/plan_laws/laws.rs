@@ -36,6 +36,10 @@ enum Event {
     Vanish(usize),
     Unready(usize),
     Evict(usize),
+    /// A node is cordoned.
+    Cordon(usize),
+    /// A node takes pods again.
+    Uncordon(usize),
     /// Another controller adds a preDelete handler to a sandbox.
     AddHandler(usize),
     /// Another controller removes the preDelete handler.
@@ -45,6 +49,8 @@ enum Event {
 }
 
 const HELD: &str = "example.com/held";
+/// The last node stays open.
+const NODES: [&str; 3] = ["node-1", "node-2", "node-3"];
 
 fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
@@ -64,6 +70,8 @@ fn event() -> impl Strategy<Value = Event> {
         1 => any::<usize>().prop_map(Event::Vanish),
         1 => any::<usize>().prop_map(Event::Unready),
         1 => any::<usize>().prop_map(Event::Evict),
+        1 => (0..NODES.len()).prop_map(Event::Cordon),
+        1 => (0..NODES.len()).prop_map(Event::Uncordon),
         2 => any::<usize>().prop_map(Event::AddHandler),
         1 => any::<usize>().prop_map(Event::RemoveHandler),
         1 => any::<bool>().prop_map(Event::Template),
@@ -93,6 +101,7 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
     let mut touched = HashSet::new();
     let (mut deleted_within_budget, mut deleted, mut created, mut restored) = (0, 0, 0, 0);
     let (mut served, mut bound) = (HashMap::new(), 0);
+    let (mut drained, mut evicted) = (0, 0);
     for action in &plan.actions {
         match &action.step {
             Step::DeletePod { sandbox } | Step::DrainPod { sandbox } => {
@@ -114,6 +123,8 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
                 let by_recreate =
                     spec.strategy == UpdateStrategyType::Recreate && action.phase == PlanPhase::Recreate;
                 deleted_within_budget += usize::from(available && !by_recreate);
+                drained += usize::from(available && action.reason == "NodeCordoned");
+                evicted += usize::from(available && action.reason == "EvictRequested");
             }
             Step::BindClaim { claim, sandbox } => {
                 prop_assert!(touched.insert(sandbox.uid.clone()), "I1: two writes on one pod");
@@ -175,6 +186,15 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
             "I4: {left} of {reachable} stay available"
         );
     }
+    if drained > 0 {
+        let left = available + world.recent_claims.len() - drained - evicted;
+        let claimed = world.sandboxes.len() - world.unclaimed().count();
+        let room = spec
+            .max_total
+            .map_or(usize::MAX, |max| max.saturating_sub(claimed));
+        let wanted = spec.replicas.min(room);
+        prop_assert!(left >= wanted + bound, "I6: {left} of {wanted} stay available");
+    }
     if created + restored > 0 {
         let warm = world.unclaimed().filter(|s| s.state == labels::WARM).count();
         let unclaimed = warm - deleted - bound + created + restored;
@@ -190,7 +210,11 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
             .max(spec.min_total)
             .max(beside_old);
         let both_zero = spec.max_unavailable == 0 && spec.max_surge == 0;
-        let wanted = wanted + spec.max_surge.max(usize::from(both_zero));
+        let leaving = world
+            .unclaimed()
+            .any(|s| s.node.as_deref().is_some_and(|node| world.is_closed(node)));
+        let for_drain = if leaving { spec.rollout_width() } else { 0 };
+        let wanted = wanted + spec.max_surge.max(usize::from(both_zero)).max(for_drain);
         prop_assert!(unclaimed <= wanted, "I4: {unclaimed} unclaimed of {wanted}");
         prop_assert!(
             spec.max_total.is_none_or(|max| total + created <= max),
@@ -220,7 +244,13 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
 /// A pool with a preDelete hook.
 fn hooked(replicas: usize, fields: serde_json::Value) -> World {
     let mut world = World::new(replicas, fields);
-    world.set(json!({"lifecycle": {"preDelete": {"labelsHandler": {HELD: "yes"}}}}));
+    world.set(json!({
+        "lifecycle": {"preDelete": {"labelsHandler": {HELD: "yes"}}},
+        "disruption": {"drainDeadlineSeconds": i32::MAX},
+    }));
+    for node in NODES {
+        world.open(node);
+    }
     world
 }
 
@@ -277,6 +307,14 @@ fn apply_event(world: &mut World, event: &Event, number: usize) -> Result<(), Te
         }
         Event::Unready(n) => change(world, *n, |s| s.ready_since = None),
         Event::Evict(n) => change(world, *n, |s| s.evict = true),
+        Event::Cordon(n) => {
+            if NODES[*n] != NODES[NODES.len() - 1] {
+                world.cordon(NODES[*n]);
+            }
+        }
+        Event::Uncordon(n) => {
+            world.open(NODES[*n]);
+        }
         Event::AddHandler(n) => change(world, *n, |s| drop(s.labels.insert(HELD.into(), "yes".into()))),
         Event::RemoveHandler(n) => change(world, *n, |s| drop(s.labels.remove(HELD))),
         Event::Template(missing) => {
@@ -320,6 +358,10 @@ proptest! {
         if fits || spec.rollout_budget(claimed).max_unavailable > 0 {
             let old = world.unclaimed().filter(|s| s.revision != update).count();
             prop_assert!(old <= spec.partition, "I5: {old} old sandboxes left, {} may stay", spec.partition);
+        }
+        if fits {
+            let left = NODES.iter().filter(|node| world.is_closed(node)).map(|node| world.on_node(node));
+            prop_assert_eq!(left.sum::<usize>(), 0, "I6: sandboxes stay on cordoned nodes");
         }
         prop_assert!(world.plan().actions.is_empty());
         prop_assert_eq!(serde_json::to_value(world.plan().status).unwrap(), world.status, "I9");

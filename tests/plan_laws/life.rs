@@ -90,6 +90,7 @@ impl World {
         ClaimSnapshot {
             now: self.now,
             sandboxes: owned.map(|s| Arc::new(s.clone())).collect(),
+            nodes: self.nodes.clone(),
             binding: false,
             write: None,
             bound_at_once: false,
@@ -122,8 +123,8 @@ impl World {
         for name in self.sandboxes.keys().cloned().collect::<Vec<_>>() {
             self.counter += 1;
             let mut sandbox = self.sandboxes.get(&name).cloned().unwrap();
-            if sandbox.ready_since.is_none() && !sandbox.finished() && !sandbox.terminating && ready(&sandbox)
-            {
+            let comes_up = !sandbox.finished() && !sandbox.terminating && self.has_place(&sandbox);
+            if sandbox.ready_since.is_none() && comes_up && ready(&sandbox) {
                 self.make_ready(&mut sandbox);
                 sandbox.resource_version = self.counter.to_string().into();
                 self.sandboxes.insert(name, sandbox);

@@ -13,11 +13,14 @@ use warmpool::cache::snapshot::{
 use warmpool::model::Key;
 use warmpool::model::claim::Claim;
 use warmpool::model::demand::Demand;
+use warmpool::model::known_nodes::KnownNodes;
 use warmpool::model::pool::Pool;
 use warmpool::model::pool_error::PoolError;
 use warmpool::model::revision::{Revision, Template};
 use warmpool::model::sandbox::{Owner, PodPhase, Sandbox};
+use warmpool::model::scheduling::Scheduling;
 use warmpool::model::stored::{StoredClaim, StoredPool};
+use warmpool::model::toleration::Tolerations;
 use warmpool::planner;
 use warmpool::planner::revise::Store;
 use warmpool::planner::{Plan, PlanPhase, Step};
@@ -33,6 +36,7 @@ pub struct World {
     pub generation: i64,
     pub change_cause: Option<String>,
     pub sandboxes: BTreeMap<SmolStr, Sandbox>,
+    pub nodes: KnownNodes,
     pub claims: BTreeMap<SmolStr, Claim>,
     pub revisions: Vec<Arc<Revision>>,
     pub creation: Creation,
@@ -64,6 +68,7 @@ impl World {
             generation: 1,
             change_cause: None,
             sandboxes: BTreeMap::new(),
+            nodes: KnownNodes::default(),
             claims: BTreeMap::new(),
             revisions: Vec::new(),
             creation: Creation::Open,
@@ -138,7 +143,8 @@ impl World {
 
     pub fn make_ready(&self, sandbox: &mut Sandbox) {
         sandbox.phase = PodPhase::Running;
-        sandbox.node = Some("node-1".into());
+        let node = sandbox.node.take().or_else(|| self.free_node());
+        sandbox.node = node.or_else(|| Some("node-1".into()));
         sandbox.ready_index = Some(0);
         sandbox.ready_since = Some(self.now);
         sandbox.ready_changed = Some(self.now);
@@ -160,6 +166,9 @@ impl World {
             evict: false,
             phase: PodPhase::Pending,
             node: None,
+            scheduling: Scheduling::Unknown,
+            tolerations: Tolerations::default(),
+            disruption_target: None,
             ip: String::new(),
             ready_index: None,
             ready_since: None,
@@ -167,6 +176,7 @@ impl World {
             deletion_cost: 0,
             restarts: 0,
             not_running_reason: None,
+            not_running_detail: Box::default(),
             labels: BTreeMap::new(),
             finalizers: Vec::new(),
             annotated: false,
@@ -192,6 +202,7 @@ impl World {
                     expected: None,
                 })
                 .collect(),
+            nodes: self.nodes.clone(),
             creating: Vec::new(),
             claims: self
                 .claims

@@ -75,30 +75,38 @@ fn called_with(arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn flags_of_exec_come_with_exec_and_a_command() {
+fn flags_of_exec_come_with_a_command() {
     for bad in [
-        &["--", "sh"][..],
-        &["--exec"],
+        &["--exec"][..],
         &["-i"],
         &["-t"],
         &["--container=main"],
-        &["--exec", "-o", "json", "--", "sh"],
+        &["-o", "json", "--", "sh"],
+        &["--dry-run=client", "--", "sh"],
     ] {
         let (code, printed) = called_with(bad);
         assert_eq!(code, Some(2), "{bad:?}: {printed}");
     }
-    let (code, printed) = called_with(&["-it", "--rm", "--exec", "--", "sh", "-c", "exit 3"]);
-    assert!(code == Some(1) && !printed.contains("Usage:"), "{printed}");
+    for good in [
+        &["-it", "--rm", "--exec", "--", "sh", "-c", "exit 3"][..],
+        &["-it", "--rm", "--", "sh", "-c", "exit 3"],
+    ] {
+        let (code, printed) = called_with(good);
+        assert!(code == Some(1) && !printed.contains("Usage:"), "{printed}");
+    }
 }
 
 #[test]
 fn flags_that_need_the_sandbox_are_rejected_with_wait_false() {
-    for flags in [&["--rm"][..], &["--exec", "--", "sh"]] {
+    for (flags, what) in [
+        (&["--rm"][..], "--rm"),
+        (&["--", "sh"], "a command after --"),
+        (&["--exec", "--", "sh"], "a command after --"),
+    ] {
         let (code, printed) = called_with(&[&["--wait=false"], flags].concat());
         assert_eq!(code, Some(1));
-        let flag = flags[0];
         let words =
-            format!("error: {flag} requires that the call waits for the sandbox; leave out --wait=false\n");
+            format!("error: {what} requires that the call waits for the sandbox; leave out --wait=false\n");
         assert_eq!(printed, words);
     }
 }
@@ -110,6 +118,27 @@ fn exec_without_kubectl_in_the_path_creates_no_claim() {
     assert_eq!(code, Some(1));
     assert_eq!(
         printed,
-        "error: --exec runs the command with 'kubectl exec', and kubectl is not in the PATH\n"
+        "error: the command is run with 'kubectl exec', and kubectl is not in the PATH\n"
     );
+}
+
+#[test]
+fn a_dry_run_of_the_client_prints_the_claim_and_needs_no_cluster() {
+    let arguments = [
+        "--name=run-42",
+        "--replicas=2",
+        "--lifetime=1h",
+        "--dry-run=client",
+        "-o",
+        "yaml",
+    ];
+    let (code, printed) = called_with(&arguments);
+    assert_eq!(code, Some(0), "{printed}");
+    let claim: Value = serde_yaml_ng::from_str(&printed).unwrap();
+    assert_eq!(claim["apiVersion"], "warmpool.dev/v1alpha1");
+    assert_eq!(claim["metadata"]["name"], "run-42");
+    let spec = json!({"poolRef": {"name": "python"}, "replicas": 2, "lifetimeSeconds": 3600});
+    assert_eq!(claim["spec"], spec);
+    let (_, line) = called_with(&["--name=run-42", "--dry-run=client"]);
+    assert_eq!(line, "sandboxclaim.warmpool.dev/run-42 created (dry run)\n");
 }

@@ -12,9 +12,13 @@
 
 mod claim;
 mod command_line;
+mod exec;
 mod history;
 mod objects;
+mod operator_lease;
 mod pause_resume_restart;
+mod screens;
+mod set_image;
 mod size;
 mod status;
 mod undo;

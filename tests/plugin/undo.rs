@@ -2,9 +2,10 @@
 
 use crate::objects::{history, pool, revision, template};
 use serde_json::{Value, json};
+use warmpool::cli::kubectl::dry_run::DryRun;
 use warmpool::cli::kubectl::rollout::history::History;
 use warmpool::cli::kubectl::rollout::undo::{
-    Decision, Difference, DryRun, UndoError, choose, decide, difference, patch,
+    Decision, Difference, UndoError, choose, decide, difference, patch,
 };
 
 fn three() -> History {

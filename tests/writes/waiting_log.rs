@@ -95,5 +95,5 @@ async fn three_hundred_claims_that_wait_are_one_line_with_their_number_and_the_o
 #[tokio::test(start_paused = true)]
 async fn a_claim_whose_spec_is_invalid_has_a_line_of_its_own() {
     let log = logged("invalid", 3, &json!({"priority": "high"})).await;
-    assert_eq!(log.waits("INFO").len(), 3);
+    assert_eq!(log.waits("WARN").len(), 3);
 }

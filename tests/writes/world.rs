@@ -20,6 +20,7 @@ use warmpool::controllers::context::Context;
 use warmpool::controllers::{claim, failed_writes, pool};
 use warmpool::executor::Executor;
 use warmpool::model::Key;
+use warmpool::telemetry::claim_events::ClaimEvents;
 use warmpool::telemetry::metrics::Metrics;
 
 /// The moment at which every world begins.
@@ -109,7 +110,8 @@ fn operator(client: &Client) -> (Context, Queues) {
         claims,
         failed_writes,
     };
-    let executor = Executor::new(client.clone(), shared.clone(), to_reconcile, Metrics::default());
+    let (metrics, events) = (Metrics::default(), ClaimEvents::None);
+    let executor = Executor::new(client.clone(), shared.clone(), to_reconcile, metrics, events);
     let queues = Queues {
         pools: pool_receiver,
         claims: claim_receiver,

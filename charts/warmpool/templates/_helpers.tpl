@@ -47,12 +47,16 @@ app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride | trunc 63 |
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
+{{- define "warmpool.chart" -}}
+{{- printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
 {{- define "warmpool.labels" -}}
 {{ include "warmpool.selector" . }}
 app.kubernetes.io/part-of: warmpool
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+helm.sh/chart: {{ include "warmpool.chart" . }}
 {{- end }}
 
 {{- define "warmpool.image" -}}

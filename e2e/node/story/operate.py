@@ -33,6 +33,15 @@ def the_chart_installs_two_operators_under_the_restricted_standard(world: World)
            lambda: world.get("serviceaccount", "default"))
 
 
+def helm_test_runs_the_image_with_the_operators_rights(world: World) -> None:
+    done = subprocess.run(
+        [str(build.binary("helm")), "test", "warmpool", f"--kubeconfig={world.node.cluster.kubeconfig}",
+         f"--namespace={SYSTEM}", f"--timeout={WAIT_SECONDS}s", "--logs"],
+        capture_output=True, text=True)
+    check(done.returncode == 0, f"helm test: {done.stderr.strip()}\n{done.stdout}")
+    note(done.stdout)
+
+
 def the_leader_alone_writes_from_its_pod_with_its_own_token(world: World) -> None:
     """The audit log tells who made the sandboxes of the pool that is there by now."""
     addresses = {pod["status"]["podIP"] for pod in operators(world)}

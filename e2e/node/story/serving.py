@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+
+from layout import REPO, STATE
 from objects import PROBE, claim, container, expect_full, pool, take, template
-from world import World, check, expect, is_ready, note
+from world import NAMESPACE, World, check, expect, is_ready, note
 
 REPLICAS = 4
 # Kubernetes' garbage collector looks for new types every 30 s, and these are new.
@@ -46,6 +50,25 @@ def the_plugin_claims_runs_a_command_and_gives_the_sandbox_back(world: World) ->
            lambda: world.try_kubectl("get", "pod", name).returncode != 0)
     note("$ kubectl warmpool claim work --rm --exec -- sh -c 'cat /etc/version; hostname; exit 7'")
     note(f"{ran.stderr}{ran.stdout}")
+
+
+def the_examples_run_a_command_in_a_sandbox_and_release_it(world: World) -> None:
+    made = STATE / "examples"
+    for language, program in (("Go", [made / "claim-go"]),
+                              ("Python", [made / "python" / "bin" / "python", REPO / "examples" / "python" / "claim.py"])):
+        ran = subprocess.run([*map(str, program), f"--namespace={NAMESPACE}", "--pool=work", "--", "hostname"],
+                             capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                             env=os.environ | {"KUBECONFIG": str(world.node.cluster.kubeconfig)})
+        check(ran.returncode == 0, f"the example in {language} failed: {ran.stderr.strip()}")
+        said = [line.split() for line in ran.stdout.splitlines()]
+        taken = next(words[3] for words in said if words[:1] == ["one:"] and words[2] == "has")
+        printed = next(words[-1] for words in said if words[:3] == ["one:", "hostname", "printed"])
+        check(taken == printed, f"the example in {language} took {taken}, and its command ran in {printed}")
+        expect(10, "its claims should be gone", lambda: not any(
+            found["metadata"]["name"].startswith("example-") for found in world.every("sandboxclaims")))
+        expect(COLLECTOR_SECONDS, "its sandbox should be gone",
+               lambda: world.try_kubectl("get", "pod", taken).returncode != 0)
+        note(ran.stdout)
 
 
 def a_readiness_probe_decides_what_is_available(world: World) -> None:

@@ -3,15 +3,17 @@
 use crate::cache::index::Index;
 use crate::cli::kubectl::connection::Connection;
 use crate::cli::live_cluster;
-use crate::client::call::call;
+use crate::client::call::call_within;
 use crate::client::connect::{self, ClientOptions, ConfigError};
 use crate::client::error_chain::chain;
 use crate::client::identity::Component;
 use crate::client::request_errors::CallError;
-use kube::Client;
 use kube::config::{InferConfigError, KubeconfigError};
 use kube::core::Status;
+use kube::core::{ApiResource, DynamicObject};
 use kube::runtime::watcher;
+use kube::{Api, Client, Resource};
+use std::time::Duration;
 use thiserror::Error;
 
 /// Prefix of an error from the API server, as in kubectl.
@@ -37,6 +39,9 @@ pub enum ClusterError {
     /// The API server answered with an error.
     #[error("{FROM_SERVER}{}: {}", reason(.0), .0.message)]
     Rejected(#[source] Box<Status>),
+    /// Several rights are missing. Holds the API server's message about each.
+    #[error("{FROM_SERVER} (Forbidden): {}", .0.join(&format!("\n{FROM_SERVER} (Forbidden): ")))]
+    Forbidden(Vec<String>),
     /// No answer came, so whether a write took effect is unknown.
     #[error("no answer from the API server at {url}: {}", chain(source))]
     NoAnswer {
@@ -48,34 +53,57 @@ pub enum ClusterError {
 }
 
 /// A client for one namespace of a cluster.
-pub(super) struct Cluster {
+pub(in crate::cli) struct Cluster {
     /// The client.
     pub(super) client: Client,
     /// The namespace.
-    pub(super) namespace: String,
+    pub(in crate::cli) namespace: String,
     url: String,
+    /// Longest wait for one answer; zero: no limit.
+    deadline: Duration,
 }
 
 impl Cluster {
     /// Builds a client from the kubeconfig. Sends no request.
-    pub(super) async fn open(connection: &Connection) -> Result<Self, ClusterError> {
+    pub(in crate::cli) async fn open(connection: &Connection) -> Result<Self, ClusterError> {
+        Self::open_as(connection, Component::Kubectl).await
+    }
+
+    /// As [`Cluster::open`], with the name of another sender in the requests.
+    pub(in crate::cli) async fn open_as(
+        connection: &Connection,
+        component: Component,
+    ) -> Result<Self, ClusterError> {
         let kubeconfig = connection.kubeconfig.as_deref();
-        let config = connect::config(kubeconfig, connection.context.as_deref())
+        let mut config = connect::config(kubeconfig, connection.context.as_deref())
             .await
             .map_err(|error| match error {
                 ConfigError::Kubeconfig(source) => ClusterError::Kubeconfig(source),
                 ConfigError::NoCluster(source) => ClusterError::NoCluster(source),
             })?;
+        if let Some(user) = &connection.as_user {
+            config.auth_info.impersonate = Some(user.clone());
+            config.auth_info.impersonate_groups = Some(connection.as_group.clone());
+        }
         let url = config.cluster_url.to_string();
         let namespace = connection.namespace.as_ref().unwrap_or(&config.default_namespace);
         let namespace = namespace.clone();
-        let client =
-            connect::client(config, ClientOptions::of(Component::Kubectl)).map_err(ClusterError::Client)?;
+        let client = connect::client(config, ClientOptions::of(component)).map_err(ClusterError::Client)?;
         Ok(Self {
             client,
             namespace,
             url,
+            deadline: connection.deadline(),
         })
+    }
+
+    /// The objects of a kind in the namespace, as JSON.
+    pub(super) fn objects<K: Resource<DynamicType = ()>>(&self) -> Api<DynamicObject> {
+        Api::namespaced_with(
+            self.client.clone(),
+            &self.namespace,
+            &ApiResource::erase::<K>(&()),
+        )
     }
 
     /// Sends a request and waits for the answer.
@@ -83,13 +111,28 @@ impl Cluster {
         &self,
         request: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, ClusterError> {
-        call(request).await.map_err(|e| self.classify(e))
+        call_within(self.deadline, request)
+            .await
+            .map_err(|e| self.classify(e))
     }
 
     /// Reads every object of the namespace that the planner uses.
     pub(super) async fn read(&self) -> Result<Index, ClusterError> {
-        let index = live_cluster::read(&self.client, Some(&self.namespace)).await;
-        index.map_err(|e| self.classify(e))
+        self.read_of(Some(&self.namespace)).await
+    }
+
+    /// Reads every object of `namespace`, or of all namespaces for `None`, that the planner uses.
+    ///
+    /// # Errors
+    /// The error of the first list that failed; [`ClusterError::Forbidden`] with every list that is not allowed.
+    pub(in crate::cli) async fn read_of(&self, namespace: Option<&str>) -> Result<Index, ClusterError> {
+        let read = live_cluster::read(&self.client, namespace, self.deadline).await;
+        read.map_err(|mut errors| match errors.len() {
+            1 => errors
+                .pop()
+                .map_or(ClusterError::NoPools, |error| self.classify(error)),
+            _ => ClusterError::Forbidden(errors.iter().map(CallError::message).collect()),
+        })
     }
 
     /// Returns an error of a watch that a retry cannot fix. Prints a warning about other failed starts.

@@ -1,18 +1,36 @@
-//! The flags that select a cluster and a namespace, as in kubectl.
+//! The flags that select a cluster, a namespace and a user, as in kubectl.
 
+use crate::client::request_errors::DEADLINE;
 use clap::Args;
 use std::path::PathBuf;
+use std::time::Duration;
 
-/// Flags that every verb of the plugin accepts.
+/// Flags that every verb accepts.
 #[derive(Args)]
-pub(super) struct Connection {
+pub(in crate::cli) struct Connection {
     /// Namespace to use [default: the namespace of the kubeconfig context]
     #[arg(short, long, global = true)]
-    pub(super) namespace: Option<String>,
+    pub(in crate::cli) namespace: Option<String>,
     /// Kubeconfig context to use [default: the current context]
     #[arg(long, global = true)]
-    pub(super) context: Option<String>,
+    pub(in crate::cli) context: Option<String>,
     /// Path of the kubeconfig [default: as for kubectl]
     #[arg(long, global = true, value_name = "FILE")]
-    pub(super) kubeconfig: Option<PathBuf>,
+    pub(in crate::cli) kubeconfig: Option<PathBuf>,
+    /// User to act as
+    #[arg(long = "as", global = true, value_name = "USER")]
+    pub(in crate::cli) as_user: Option<String>,
+    /// Group to act as; may be repeated
+    #[arg(long, global = true, value_name = "GROUP", requires = "as_user")]
+    pub(in crate::cli) as_group: Vec<String>,
+    /// How long to wait for the answer to one request, as in 5s or 1m; 0 sets no limit [default: 15s]
+    #[arg(long, global = true, value_name = "DURATION", value_parser = crate::cli::duration::parse)]
+    request_timeout: Option<Duration>,
+}
+
+impl Connection {
+    /// Longest wait for the answer to one request; zero: no limit.
+    pub(in crate::cli) fn deadline(&self) -> Duration {
+        self.request_timeout.unwrap_or(DEADLINE)
+    }
 }

@@ -1,16 +1,28 @@
 //! The kubectl plugin: the command line of the binary when it is called `kubectl-warmpool`.
 
 pub mod claim;
-mod cluster;
-mod connection;
+mod claim_name;
+pub(super) mod cluster;
+pub(super) mod connection;
+pub mod dry_run;
+pub mod exec;
+pub mod operator_lease;
 mod pool;
 mod pool_client;
 pub mod pool_name;
+pub mod pool_screen;
 mod print;
+mod release;
 pub mod rollout;
+pub mod set_image;
 pub mod size;
+mod status;
+mod table;
+pub mod terminal;
+pub mod top;
 pub mod why;
 
+use crate::cli::plan;
 use clap::{Parser, Subcommand};
 use connection::Connection;
 use std::ffi::OsStr;
@@ -24,9 +36,15 @@ const NAME: &str = "kubectl-warmpool";
 #[derive(Parser)]
 #[command(name = NAME, bin_name = "kubectl warmpool", version, long_about = None, after_help = "\
 Examples:
-  kubectl warmpool claim python -it --rm --exec -- sh      a shell in a warm sandbox
+  kubectl warmpool claim python -it --rm -- sh             a shell in a warm sandbox
+  kubectl warmpool exec run-42 -- python -V                run a command in the sandbox of a claim
+  kubectl warmpool release run-42                          delete the claim, and the sandbox with it
   kubectl warmpool why run-42                              why does the claim wait?
   kubectl warmpool size python                             which size would its claims need?
+  kubectl warmpool status python --watch                   one screen about the pool
+  kubectl warmpool top -A                                  hits and waits of every pool
+  kubectl warmpool plan                                    what would the operator do next in this namespace?
+  kubectl warmpool set image python main=python:3.14       roll out another image
   kubectl warmpool rollout status python                   follow a rollout until it completes
   kubectl warmpool rollout history python                  list the revisions of the template
   kubectl warmpool rollout undo python --to-revision=2     roll back to revision 2
@@ -42,12 +60,24 @@ struct Cli {
 enum Verb {
     /// Claim a sandbox of a pool, wait for it, and run a command in it
     Claim(claim::Arguments),
+    /// Run a command in a sandbox of a claim
+    Exec(exec::Arguments),
+    /// Delete claims, and with each its sandboxes
+    Release(release::Arguments),
     /// Explain the state of a claim, a pool or a sandbox, and what the operator would do next
     Why(why::Arguments),
     /// Print the size that the claims of a pool, or arrival times in a file, need for a hit rate
     Size(size::Arguments),
+    /// Show a pool on one screen: sandboxes, claims, rollout, what happens next and why
+    Status(status::Arguments),
+    /// List how well pools serve their claims
+    Top(top::Arguments),
+    /// Print what the operator would do next and why, without writing to the cluster
+    Plan(plan::Arguments),
     /// Follow, list, undo, pause, resume or restart the rollouts of a pool
     Rollout(rollout::Arguments),
+    /// Change the template of a pool
+    Set(set_image::Set),
 }
 
 /// Whether `argv0` is the name of the plugin.
@@ -61,6 +91,21 @@ pub fn main() -> ExitCode {
     let connection = &cli.connection;
     let outcome = match &cli.verb {
         Verb::Claim(arguments) => claim::run(connection, arguments).map_err(|e| e.to_string()),
+        Verb::Exec(arguments) => exec::run(connection, arguments).map_err(|e| e.to_string()),
+        Verb::Release(arguments) => release::run(connection, arguments).map_err(|e| e.to_string()),
+        Verb::Status(arguments) => status::run(connection, arguments)
+            .map(|()| ExitCode::SUCCESS)
+            .map_err(|e| e.to_string()),
+        Verb::Top(arguments) => top::run(connection, arguments)
+            .map(|()| ExitCode::SUCCESS)
+            .map_err(|e| e.to_string()),
+        Verb::Set(arguments) => set_image::run(connection, arguments)
+            .map(|()| ExitCode::SUCCESS)
+            .map_err(|e| e.to_string()),
+        Verb::Plan(arguments) => match plan::run(connection, arguments, plan::Scope::Context) {
+            Ok(()) => return ExitCode::SUCCESS,
+            Err(error) => return report(&error.to_string(), error.exit_code()),
+        },
         Verb::Rollout(arguments) => rollout::run(connection, arguments)
             .map(|()| ExitCode::SUCCESS)
             .map_err(|e| e.to_string()),
@@ -71,14 +116,11 @@ pub fn main() -> ExitCode {
             .map(|()| ExitCode::SUCCESS)
             .map_err(|e| e.to_string()),
     };
-    outcome.unwrap_or_else(|message| {
-        // Like kubectl, print an error of the API server without a prefix.
-        let prefix = if message.starts_with(cluster::FROM_SERVER) {
-            ""
-        } else {
-            "error: "
-        };
-        print::note(&format!("{prefix}{message}"));
-        ExitCode::FAILURE
-    })
+    outcome.unwrap_or_else(|message| report(&message, 1))
+}
+
+/// Prints an error, and returns its exit code.
+fn report(message: &str, code: u8) -> ExitCode {
+    print::error(message);
+    ExitCode::from(code)
 }

@@ -1,5 +1,6 @@
 //! Prints objects, outcomes and notes as kubectl does.
 
+use crate::cli::kubectl::cluster::FROM_SERVER;
 use clap::ValueEnum;
 use kube::Resource;
 use kube::core::DynamicObject;
@@ -42,6 +43,16 @@ pub(super) fn out(text: &str) -> Result<(), PrintError> {
 /// Writes a line to standard error. Ignores a closed terminal, because the caller may still have to delete a claim.
 pub(super) fn note(line: &str) {
     _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// Writes an error to standard error. Like kubectl, one of the API server without a prefix.
+pub(super) fn error(message: &str) {
+    let prefix = if message.starts_with(FROM_SERVER) {
+        ""
+    } else {
+        "error: "
+    };
+    note(&format!("{prefix}{message}"));
 }
 
 /// Resource and name of a pool, as kubectl prints them.

@@ -4,6 +4,7 @@
 //! sent. A candidate that sees the lease change or expire tries at once.
 
 use crate::cache::watch::Pauses;
+use crate::client::error_chain::chain;
 use crate::client::error_log;
 use crate::controllers::leader_election::election::{Election, Lost, Step};
 use crate::controllers::leader_election::timing::Timing;
@@ -64,21 +65,27 @@ impl Term {
     }
 }
 
+/// The resource, as logs name it.
+const LEASES: &str = "leases.coordination.k8s.io";
+
 /// Why a request for the lease failed.
 #[derive(Debug, Error)]
 enum AskError {
-    #[error("no answer within {} s", .0.as_secs_f64())]
-    NoAnswer(Duration),
-    #[error(transparent)]
-    Kube(#[from] kube::Error),
+    #[error("no answer within {} s", after.as_secs_f64())]
+    NoAnswer { verb: &'static str, after: Duration },
+    #[error("{}", chain(source))]
+    Kube { verb: &'static str, source: kube::Error },
 }
 
 impl AskError {
     /// Logs the error, unless it is a conflict: another candidate was faster.
     fn log(&self) {
         match self {
-            Self::Kube(kube::Error::Api(status)) if status.code == 409 => {}
-            error => error_log::log(error),
+            Self::Kube {
+                source: kube::Error::Api(status),
+                ..
+            } if status.code == 409 => {}
+            Self::Kube { verb, .. } | Self::NoAnswer { verb, .. } => error_log::log(verb, LEASES, self),
         }
     }
 }
@@ -203,7 +210,7 @@ impl Elector {
     async fn attempt(&mut self, known: bool) -> Result<Outcome, AskError> {
         let deadline = self.settings.timing.request_deadline();
         if !known {
-            let lease = ask(deadline, self.leases.get_opt(&self.settings.name)).await?;
+            let lease = ask("get", deadline, self.leases.get_opt(&self.settings.name)).await?;
             self.election.observe(lease, Instant::now());
         }
         match self.election.next_step(Instant::now(), Timestamp::now()) {
@@ -213,7 +220,7 @@ impl Elector {
                 let sent = Instant::now();
                 self.campaigned = true;
                 self.handed_over = self.election.is_released();
-                let stored = ask(deadline, self.write(&lease)).await?;
+                let stored = ask("update", deadline, self.write(&lease)).await?;
                 self.election.confirm(stored, sent);
                 Ok(Outcome::Held(
                     self.election.deadline().map_or(Term::None, Term::Until),
@@ -236,7 +243,8 @@ impl Elector {
         if !self.campaigned {
             return;
         }
-        let released = ask(self.settings.timing.request_deadline().min(RELEASE), async {
+        let deadline = self.settings.timing.request_deadline().min(RELEASE);
+        let released = ask("update", deadline, async {
             loop {
                 let lease = self.leases.get_opt(&self.settings.name).await?;
                 self.election.observe(lease, Instant::now());
@@ -261,19 +269,27 @@ impl Elector {
 }
 
 async fn ask<T>(
+    verb: &'static str,
     deadline: Duration,
     request: impl Future<Output = Result<T, kube::Error>>,
 ) -> Result<T, AskError> {
     timeout(deadline, request)
         .await
-        .map_err(|_| AskError::NoAnswer(deadline))?
-        .map_err(AskError::Kube)
+        .map_err(|_| AskError::NoAnswer {
+            verb,
+            after: deadline,
+        })?
+        .map_err(|source| AskError::Kube { verb, source })
 }
 
 /// An item for each change of the lease. Without it a candidate still tries after each delay.
 fn changes(leases: Api<Lease>, name: &str) -> impl Stream<Item = ()> + use<> {
     watch_object(leases, name)
         .backoff(Pauses::default())
-        .filter_map(async |event| event.inspect_err(|error| error_log::log(error)).ok())
+        .filter_map(async |event| {
+            event
+                .inspect_err(|error| error_log::log_watch_error(LEASES, error))
+                .ok()
+        })
         .map(drop)
 }

@@ -8,9 +8,10 @@ mod lenient_decoding;
 use crate::api::{Pool, SandboxClaim};
 use crate::model::Key;
 use crate::model::stored::lenient_decoding::{data, metadata, template, time};
+use crate::model::toleration::StoredToleration;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
-use k8s_openapi::api::core::v1::{Pod, PodTemplate};
+use k8s_openapi::api::core::v1::{Node, Pod, PodTemplate};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::Resource;
 use serde::Deserialize;
@@ -94,6 +95,8 @@ pub struct StoredPod {
 pub struct StoredPodSpec {
     /// Node the pod is bound to.
     pub node_name: Option<String>,
+    /// Taints that the pod tolerates.
+    pub tolerations: Option<Vec<StoredToleration>>,
 }
 
 /// Part of a PodStatus.
@@ -125,6 +128,9 @@ pub struct StoredPodCondition {
     /// One word on the status.
     #[serde(default)]
     pub reason: Option<String>,
+    /// A sentence on the status.
+    #[serde(default)]
+    pub message: Option<String>,
     /// When the status last changed, where that is a time.
     #[serde(default, deserialize_with = "time")]
     pub last_transition_time: Option<Time>,
@@ -138,8 +144,12 @@ pub struct StoredContainerStatus {
     pub name: String,
     /// Restarts of the container.
     pub restart_count: i32,
+    /// It passes its probes; of an init container: it has ended with success.
+    pub ready: bool,
     /// What it does now.
     pub state: StoredContainerState,
+    /// How its last run ended.
+    pub last_state: StoredContainerState,
 }
 
 /// Part of a ContainerState.
@@ -148,6 +158,8 @@ pub struct StoredContainerStatus {
 pub struct StoredContainerState {
     /// It does not run yet, or not again yet.
     pub waiting: Option<StoredContainerWaiting>,
+    /// It has ended.
+    pub terminated: Option<StoredContainerTerminated>,
 }
 
 /// Part of a ContainerStateWaiting.
@@ -156,6 +168,66 @@ pub struct StoredContainerState {
 pub struct StoredContainerWaiting {
     /// One word on what it waits for.
     pub reason: Option<String>,
+    /// A sentence on what it waits for.
+    pub message: Option<String>,
+}
+
+/// Part of a ContainerStateTerminated. Its message is left out: the container wrote it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct StoredContainerTerminated {
+    /// One word on how it ended.
+    pub reason: Option<String>,
+    /// Its exit code.
+    pub exit_code: i32,
+}
+
+/// The few fields of a node that matter here.
+#[derive(Resource, Clone, Debug, Default, Deserialize)]
+#[resource(inherit = Node)]
+pub struct StoredNode {
+    /// Object metadata.
+    #[serde(deserialize_with = "metadata")]
+    pub metadata: ObjectMeta,
+    /// Part of the spec.
+    #[serde(default)]
+    pub spec: StoredNodeSpec,
+    /// Part of the status.
+    #[serde(default)]
+    pub status: StoredNodeStatus,
+}
+
+/// Part of a NodeSpec.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct StoredNodeSpec {
+    /// The node is cordoned.
+    pub unschedulable: Option<bool>,
+    /// Taints.
+    pub taints: Option<Vec<StoredTaint>>,
+}
+
+/// A taint of a node.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct StoredTaint {
+    /// Key.
+    pub key: String,
+    /// Value.
+    pub value: Option<String>,
+    /// What it does to pods that do not tolerate it.
+    pub effect: String,
+    /// When it was added, where that is a time.
+    #[serde(deserialize_with = "time")]
+    pub time_added: Option<Time>,
+}
+
+/// Part of a NodeStatus.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct StoredNodeStatus {
+    /// Conditions, which have the form of those of a pod.
+    pub conditions: Option<Vec<StoredPodCondition>>,
 }
 
 /// Namespace and name out of metadata.

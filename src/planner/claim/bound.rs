@@ -6,11 +6,12 @@ use crate::api::conditions as api_conditions;
 use crate::api::conditions::claim as reasons;
 use crate::cache::snapshot::ClaimSnapshot;
 use crate::model::claim::Claim;
+use crate::model::known_nodes::KnownNodes;
 use crate::model::resolved_claim_spec::ResolvedClaimSpec;
 use crate::model::sandbox::{PodPhase, Sandbox};
 use crate::planner::claim::claim_plan::{ClaimPlan, unpublished};
-use crate::planner::claim::conditions;
 use crate::planner::claim::finished::{expire, fail};
+use crate::planner::claim::{conditions, ready_sandboxes};
 use jiff::{SignedDuration, Timestamp, Unit};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use std::collections::HashMap;
@@ -68,6 +69,7 @@ fn following(snapshot: &ClaimSnapshot, kept: &[Kept<'_>]) -> SandboxClaimStatus 
     let sandboxes: Vec<_> = kept.iter().map(|(_, sandbox)| Arc::clone(sandbox)).collect();
     let status = SandboxClaimStatus {
         observed_generation: claim.generation,
+        ready: ready_sandboxes::of_wanted(claim, sandboxes.iter()),
         sandboxes: kept
             .iter()
             .map(|(entry, sandbox)| with_ip(entry, sandbox))
@@ -75,7 +77,10 @@ fn following(snapshot: &ClaimSnapshot, kept: &[Kept<'_>]) -> SandboxClaimStatus 
         expiration_time: claim.expiration().map(Time),
         ..claim.status.clone()
     };
-    let statements = vec![conditions::bound(&sandboxes), conditions::readiness(&sandboxes)];
+    let statements = vec![
+        conditions::bound(&sandboxes, &snapshot.nodes, snapshot.now),
+        conditions::readiness(&sandboxes),
+    ];
     conditions::with_conditions(claim, status, statements, snapshot.now)
 }
 
@@ -114,6 +119,7 @@ pub(crate) fn lose(snapshot: &ClaimSnapshot, kept: &[Kept<'_>], lost: &[Lost<'_>
             let status = SandboxClaimStatus {
                 phase: Some(Phase::Pending),
                 observed_generation: claim.generation,
+                ready: ready_sandboxes::of_wanted(claim, kept.iter().map(|(_, sandbox)| sandbox)),
                 sandboxes: kept.iter().map(|(entry, _)| (*entry).clone()).collect(),
                 expiration_time: claim.expiration().map(Time),
                 ..claim.status.clone()
@@ -136,11 +142,12 @@ fn waited(claim: &Claim, now: Timestamp) -> SignedDuration {
 }
 
 /// The status that publishes `sandboxes`, all that the claim wants. `warm` says which of them were available when the claim
-/// came.
+/// came, and `nodes` which of them leave their nodes.
 pub fn binding(
     claim: &Claim,
     resolved_spec: &ResolvedClaimSpec,
     sandboxes: &[Arc<Sandbox>],
+    nodes: &KnownNodes,
     warm: impl Fn(&Sandbox) -> bool,
     now: Timestamp,
 ) -> SandboxClaimStatus {
@@ -164,6 +171,8 @@ pub fn binding(
         phase: Some(Phase::Bound),
         observed_generation: claim.generation,
         pool: sandboxes.first().map(|s| s.pool.to_string()).unwrap_or_default(),
+        ready: ready_sandboxes::of_wanted(claim, sandboxes.iter()),
+        reason: String::new(),
         sandboxes: sandboxes.iter().map(entry).collect(),
         wait_seconds: before.wait_seconds.or(Some(waited.as_millis_f64() / 1000.0)),
         wait: if first {
@@ -181,6 +190,9 @@ pub fn binding(
         conditions: Vec::new(),
     };
     status.expiration_time = claim.expiration_with(&status).map(Time);
-    let statements = vec![conditions::bound(sandboxes), conditions::readiness(sandboxes)];
+    let statements = vec![
+        conditions::bound(sandboxes, nodes, now),
+        conditions::readiness(sandboxes),
+    ];
     conditions::with_conditions(claim, status, statements, now)
 }

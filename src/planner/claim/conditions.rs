@@ -4,10 +4,13 @@ use crate::api::SandboxClaimStatus;
 use crate::api::conditions as api_conditions;
 use crate::api::conditions::{Statement, Truth, claim as reasons};
 use crate::model::claim::Claim;
+use crate::model::known_nodes::KnownNodes;
+use crate::model::leaving::LeavingReason;
 use crate::model::sandbox::{PodPhase, Sandbox};
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 
+/// `status` with these conditions, and with the reason of the first that does not hold.
 pub(crate) fn with_conditions(
     claim: &Claim,
     mut status: SandboxClaimStatus,
@@ -15,15 +18,33 @@ pub(crate) fn with_conditions(
     now: Timestamp,
 ) -> SandboxClaimStatus {
     let set = |s| api_conditions::set(&claim.status.conditions, s, Some(claim.generation), now);
+    status.reason = statements
+        .iter()
+        .find(|statement| statement.status != Truth::True)
+        .map_or(String::new(), |statement| statement.reason.to_string());
     status.conditions = statements.into_iter().map(set).collect();
     status
 }
 
-pub(crate) fn bound(sandboxes: &[Arc<Sandbox>]) -> Statement {
-    let message = match sandboxes {
+/// The message names the first sandbox that cannot stay on its node, if there is one: no other was available, or the node was
+/// cordoned since.
+pub(crate) fn bound(sandboxes: &[Arc<Sandbox>], nodes: &KnownNodes, now: Timestamp) -> Statement {
+    let mut message = match sandboxes {
         [sandbox] => format!("sandbox {} belongs to this claim", sandbox.key.name),
         all => format!("{} sandboxes belong to this claim", all.len()),
     };
+    let leaving = sandboxes.iter().find_map(|sandbox| {
+        let leaving = nodes.leaving(sandbox, now)?;
+        (leaving.reason != LeavingReason::EvictRequested).then_some((sandbox, leaving))
+    });
+    if let Some((sandbox, leaving)) = leaving {
+        let node = sandbox.node.as_deref().unwrap_or_default();
+        message += &format!(
+            "; sandbox {} may be lost, {} ({node})",
+            sandbox.key.name,
+            leaving.reason.clause()
+        );
+    }
     Statement {
         type_: api_conditions::BOUND,
         status: Truth::True,

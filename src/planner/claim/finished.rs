@@ -4,6 +4,7 @@ use crate::api::claim::{Phase, ReleasePolicy};
 use crate::api::conditions::claim as reasons;
 use crate::cache::snapshot::ClaimSnapshot;
 use crate::planner::claim::claim_plan::{ClaimPlan, unpublished};
+use crate::planner::claim::ready_sandboxes::without_dead;
 use crate::planner::claim::{conditions, status};
 
 pub(crate) fn fail(snapshot: &ClaimSnapshot, reason: &'static str, message: &str) -> ClaimPlan {
@@ -16,7 +17,7 @@ pub(crate) fn fail(snapshot: &ClaimSnapshot, reason: &'static str, message: &str
         message,
         snapshot.now,
     );
-    ClaimPlan::write(claim, status)
+    ClaimPlan::write(claim, without_dead(snapshot, status, false))
 }
 
 pub(crate) fn expire(snapshot: &ClaimSnapshot, message: &str) -> ClaimPlan {
@@ -28,6 +29,8 @@ pub(crate) fn expire(snapshot: &ClaimSnapshot, message: &str) -> ClaimPlan {
         Phase::Expired,
         now,
     );
+    let released = snapshot.resolved_spec.release_policy == ReleasePolicy::Delete;
+    let status = without_dead(snapshot, status, released);
     let statements = conditions::unbound(reasons::EXPIRED, message);
     ClaimPlan::write(claim, conditions::with_conditions(claim, status, statements, now))
 }
@@ -36,12 +39,13 @@ pub(crate) fn expire(snapshot: &ClaimSnapshot, message: &str) -> ClaimPlan {
 pub(crate) fn failed(snapshot: &ClaimSnapshot) -> ClaimPlan {
     ClaimPlan {
         release: unpublished(snapshot),
-        ..gone_in_time(snapshot)
+        ..gone_in_time(snapshot, false)
     }
 }
 
 pub(crate) fn expired(snapshot: &ClaimSnapshot) -> ClaimPlan {
-    let release = match snapshot.resolved_spec.release_policy {
+    let policy = snapshot.resolved_spec.release_policy;
+    let release = match policy {
         ReleasePolicy::Delete => snapshot
             .sandboxes
             .iter()
@@ -52,15 +56,23 @@ pub(crate) fn expired(snapshot: &ClaimSnapshot) -> ClaimPlan {
     };
     ClaimPlan {
         release,
-        ..gone_in_time(snapshot)
+        ..gone_in_time(snapshot, policy == ReleasePolicy::Delete)
     }
 }
 
-fn gone_in_time(snapshot: &ClaimSnapshot) -> ClaimPlan {
-    let due = snapshot.claim.deletion(&snapshot.resolved_spec);
+/// Deletes the claim when its time is over. Until then its status loses the addresses that answer no more.
+fn gone_in_time(snapshot: &ClaimSnapshot, released: bool) -> ClaimPlan {
+    let claim = &snapshot.claim;
+    let due = claim.deletion(&snapshot.resolved_spec);
+    let delete = due.is_some_and(|due| due <= snapshot.now);
+    let following = if delete {
+        ClaimPlan::default()
+    } else {
+        ClaimPlan::write(claim, without_dead(snapshot, claim.status.clone(), released))
+    };
     ClaimPlan {
-        delete: due.is_some_and(|due| due <= snapshot.now),
+        delete,
         next: due.filter(|due| *due > snapshot.now),
-        ..Default::default()
+        ..following
     }
 }

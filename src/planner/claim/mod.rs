@@ -4,6 +4,7 @@ mod bound;
 mod claim_plan;
 mod conditions;
 mod finished;
+mod ready_sandboxes;
 mod release;
 mod requests;
 mod status;

@@ -73,7 +73,9 @@ pub fn requests(snapshot: &ClaimSnapshot, plan: ClaimPlan) -> ClaimRequests {
 
 /// What writing `status` on `claim` is for; `None`: the claim is deleted.
 pub fn purpose(claim: &Claim, status: Option<&SandboxClaimStatus>) -> Purpose {
+    let has_ended = matches!(claim.status.phase, Some(Phase::Failed | Phase::Expired));
     match status.map(|status| status.phase) {
+        Some(Some(Phase::Failed | Phase::Expired)) if has_ended => Purpose::Report,
         Some(Some(Phase::Bound)) if claim.waiting() => Purpose::Publish,
         None | Some(Some(Phase::Failed | Phase::Expired)) => Purpose::End,
         Some(None | Some(Phase::Pending | Phase::Bound)) => Purpose::Report,

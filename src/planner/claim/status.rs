@@ -6,7 +6,7 @@ use crate::api::conditions as api_conditions;
 use crate::api::conditions::claim as reasons;
 use crate::model::claim::Claim;
 use crate::model::resolved_claim_spec::ResolvedClaimSpec;
-use crate::planner::claim::conditions;
+use crate::planner::claim::{conditions, ready_sandboxes};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -16,10 +16,18 @@ pub fn pending(claim: &Claim, reason: &'static str, message: &str, now: Timestam
         phase: Some(Phase::Pending),
         observed_generation: claim.generation,
         pool: claim.pool().to_string(),
+        ready: match claim.status.ready.as_str() {
+            "" => none_ready(claim),
+            kept => kept.to_string(),
+        },
         expiration_time: claim.expiration().map(Time),
         ..claim.status.clone()
     };
     conditions::with_conditions(claim, status, conditions::unbound(reason, message), now)
+}
+
+fn none_ready(claim: &Claim) -> String {
+    ready_sandboxes::of_wanted(claim, std::iter::empty())
 }
 
 /// What the claim says of the binding that the API server rejected last, until it has something else to say.
@@ -59,6 +67,7 @@ pub(crate) fn ended(
         phase: Some(phase),
         observed_generation: claim.generation,
         pool: served_by.to_string(),
+        ready: none_ready(claim),
         finish_time: Some(Time(api_conditions::whole_seconds(now))),
         defaults: Some(resolved_spec.defaults.clone()),
         ..before.clone()

@@ -7,6 +7,7 @@ use crate::cache::snapshot::{ClaimSnapshot, PoolPresence};
 use crate::model::claim::Target;
 use crate::model::queue_position::without_position;
 use crate::model::sandbox::Sandbox;
+use crate::model::warming_reason::is_no_news;
 use crate::planner::claim::bound;
 use crate::planner::claim::bound::binding;
 use crate::planner::claim::claim_plan::{ClaimPlan, unpublished};
@@ -44,7 +45,14 @@ pub(crate) fn plan(snapshot: &ClaimSnapshot) -> ClaimPlan {
         let warm = |sandbox: &Sandbox| was_warm(snapshot, sandbox);
         ClaimPlan::write(
             claim,
-            binding(claim, &snapshot.resolved_spec, whole, warm, snapshot.now),
+            binding(
+                claim,
+                &snapshot.resolved_spec,
+                whole,
+                &snapshot.nodes,
+                warm,
+                snapshot.now,
+            ),
         )
     } else {
         wait(snapshot)
@@ -144,7 +152,8 @@ fn wait(snapshot: &ClaimSnapshot) -> ClaimPlan {
         };
     }
     // The API server may say the same of each try in other words.
-    let is_same = |stored: &str| reason == reasons::BINDING_REFUSED || without_position(stored) == message;
+    let is_same =
+        |stored: &str| reason == reasons::BINDING_REFUSED || is_no_news(&message, without_position(stored));
     let said = api_conditions::find(&claim.status.conditions, api_conditions::BOUND)
         .is_some_and(|c| c.reason == reason && is_same(&c.message));
     if said && claim.status.observed_generation == claim.generation {

@@ -2,6 +2,7 @@
 
 use crate::cache::synced_cache::SharedCache;
 use crate::telemetry::http::pool_gauges::PoolGauges;
+use crate::telemetry::http::process_metrics::ProcessMetrics;
 use crate::telemetry::metrics::Metrics;
 use axum::Router;
 use axum::http::{StatusCode, header};
@@ -11,16 +12,18 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use std::sync::Arc;
 
-/// Prefix of every metric name.
+/// Prefix of every metric name but those of the process.
 const PREFIX: &str = "warmpool";
 /// The content type of OpenMetrics.
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// All metrics of this process.
 pub fn registry(metrics: &Metrics, shared: &SharedCache) -> Registry {
-    let mut registry = Registry::with_prefix(PREFIX);
-    metrics.register(&mut registry);
-    registry.register_collector(Box::new(PoolGauges::new(shared.clone(), metrics.meters.clone())));
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(ProcessMetrics::begin()));
+    let own = registry.sub_registry_with_prefix(PREFIX);
+    metrics.register(own);
+    own.register_collector(Box::new(PoolGauges::new(shared.clone(), metrics.meters.clone())));
     registry
 }
 

@@ -1,10 +1,14 @@
 //! Serves `/livez` and `/readyz` in the format of kube-apiserver.
 
 use crate::cache::synced_cache::SharedCache;
+use crate::cache::watch_health::Watch;
+use crate::telemetry::metrics::requests::RequestMetrics;
 use axum::Router;
 use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::routing::get;
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// The name of a check and its error.
 type Check = (&'static str, Result<(), String>);
@@ -12,35 +16,60 @@ type Check = (&'static str, Result<(), String>);
 /// The check that the process answers.
 const PING: Check = ("ping", Ok(()));
 
-/// The routes of both endpoints.
-pub fn routes(shared: SharedCache) -> Router {
+/// How long a watch may fail before the process is not ready. A healthy watch is begun anew every 20 s.
+const LONGEST_FAILURE: Duration = Duration::from_secs(30);
+
+/// The routes of both endpoints. `requests` knows when the watches were answered.
+pub fn routes(shared: SharedCache, requests: RequestMetrics) -> Router {
     Router::new()
         .route("/livez", get(async |query| answer("livez", &[PING], query)))
         .route("/readyz", get(ready))
-        .with_state(shared)
+        .with_state((shared, requests))
 }
 
-/// Ready when every watch has delivered its list. A standby becomes ready as well.
-async fn ready(State(shared): State<SharedCache>, query: RawQuery) -> (StatusCode, String) {
-    answer("readyz", &[PING, ("watches", watches(&shared))], query)
+/// Ready when every watch has delivered its list, and while none fails for long. A standby becomes ready as well.
+async fn ready(
+    State((shared, requests)): State<(SharedCache, RequestMetrics)>,
+    query: RawQuery,
+) -> (StatusCode, String) {
+    let watches = watches(&shared.watches.now(), |kind| requests.listed_ago(&resource(kind)));
+    answer("readyz", &[PING, ("watches", watches)], query)
 }
 
-fn watches(shared: &SharedCache) -> Result<(), String> {
-    if shared.synced() {
-        return Ok(());
+/// The resource of a kind, as requests name it.
+fn resource(kind: &str) -> String {
+    format!("{}s", kind.to_lowercase())
+}
+
+/// Whether every watch has delivered its list and works; `answered` says how long ago the watch of a kind was answered.
+fn watches(
+    watches: &BTreeMap<String, Watch>,
+    answered: impl Fn(&str) -> Option<Duration>,
+) -> Result<(), String> {
+    if watches.is_empty() {
+        return Err("the watches have not begun".into());
     }
-    let incomplete = shared
-        .watches
-        .now()
-        .into_iter()
-        .filter(|(_, watch)| !watch.complete);
-    let incomplete: Vec<_> = incomplete
-        .map(|(kind, watch)| match watch.error {
-            Some(error) => format!("{kind}: {error}"),
-            None => format!("{kind}: no list yet"),
-        })
-        .collect();
-    Err(incomplete.join("; "))
+    let error_of = |watch: &Watch| watch.error.clone().unwrap_or_else(|| "no answer".into());
+    let problem = |(kind, watch): (&String, &Watch)| {
+        if !watch.complete {
+            return Some(match &watch.error {
+                Some(error) => format!("{kind}: {error}"),
+                None => format!("{kind}: no list yet"),
+            });
+        }
+        let ago = answered(kind).filter(|ago| *ago >= LONGEST_FAILURE)?;
+        Some(format!(
+            "{kind}: the watch fails for {} s: {}",
+            ago.as_secs(),
+            error_of(watch)
+        ))
+    };
+    let problems: Vec<_> = watches.iter().filter_map(problem).collect();
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(problems.join("; "))
+    }
 }
 
 /// 200 when every check holds, else 500; with `?verbose` or a failure, a line for each.
@@ -72,6 +101,33 @@ mod tests {
         let watches = if holds { Ok(()) } else { error() };
         let query = RawQuery(Some(query.to_string()));
         answer("readyz", &[PING, ("watches", watches)], query)
+    }
+
+    #[test]
+    fn a_watch_that_is_not_answered_for_half_a_minute_fails_by_name() {
+        let complete = |error: Option<&str>| Watch {
+            complete: true,
+            error: error.map(str::to_string),
+            ..Watch::default()
+        };
+        let all = BTreeMap::from([
+            ("Pod".to_string(), complete(Some("connection refused"))),
+            ("Pool".to_string(), complete(None)),
+        ]);
+        let at = |pods: u64| {
+            watches(&all, move |kind| {
+                Some(Duration::from_secs(if kind == "Pod" { pods } else { 21 }))
+            })
+        };
+        assert_eq!(at(29), Ok(()), "a watch is begun anew every 20 s");
+        assert_eq!(
+            at(31),
+            Err("Pod: the watch fails for 31 s: connection refused".into())
+        );
+        let listing = BTreeMap::from([("Pool".to_string(), Watch::default())]);
+        assert_eq!(watches(&listing, |_| None), Err("Pool: no list yet".into()));
+        assert!(watches(&BTreeMap::new(), |_| None).is_err());
+        assert_eq!(resource("SandboxClaim"), "sandboxclaims");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 pub mod exposition;
 pub mod health;
 pub mod pool_gauges;
+mod process_metrics;
 
 use axum::Router;
 use std::future::IntoFuture;

@@ -2,7 +2,7 @@
 //!
 //! They cost nothing between scrapes, and the series of a deleted pool end with it.
 
-use crate::cache::pool_stats::{PoolStats, SANDBOX_STATES};
+use crate::cache::pool_stats::{NO_POOL, PoolStats, SANDBOX_STATES};
 use crate::cache::synced_cache::SharedCache;
 use crate::model::Key;
 use crate::planner::select_pool::select_all_pools;
@@ -36,7 +36,7 @@ impl Collector for PoolGauges {
         let index = self.shared.lock();
         let all = index.stats(now, &select_all_pools(&index, now));
         drop(index);
-        let pools = || all.iter().filter(|(key, _)| !key.name.is_empty());
+        let pools = || all.iter().filter(|(key, _)| key.name != NO_POOL);
         self.meters.keep(pools().map(|(key, _)| key));
         self.meters.encode(&mut encoder)?;
 
@@ -57,12 +57,20 @@ impl Collector for PoolGauges {
         }
         autoscaling(&mut encoder, &all)?;
         let help =
+            "Most sandboxes that the pool may have (spec.capacity.maxTotal); no series without a limit";
+        let mut max_total = gauge(&mut encoder, "pool_spec_max_total", help, None)?;
+        for (key, stats) in pools() {
+            if let Some(limit) = stats.max_total {
+                set(&mut max_total, &labels(key, []), count(limit))?;
+            }
+        }
+        let help =
             "Sandboxes that are not terminating, by state and revision; updated: of the present template";
         let mut sandboxes = gauge(&mut encoder, "sandboxes", help, None)?;
         for (key, stats) in pools() {
             of_state(&mut sandboxes, key, stats)?;
         }
-        let help = "1 for the present status and reason of each condition. A condition that the pool lacks has no series";
+        let help = "Present status and reason of each condition, with value 1; no series for a condition that the pool lacks";
         let mut condition = gauge(&mut encoder, "pool_condition", help, None)?;
         for (key, stats) in pools() {
             for [type_, status, reason] in &stats.conditions {
@@ -70,12 +78,12 @@ impl Collector for PoolGauges {
                 set(&mut condition, &labels(key, labels_of_condition), 1_i64)?;
             }
         }
-        let help = "Claims that wait. Claims without a pool have empty labels";
+        let help = "Claims that wait, by the pool that serves them; pool <none>: no pool does";
         let mut waiting = gauge(&mut encoder, "claims_waiting", help, None)?;
         for (key, stats) in &all {
             set(&mut waiting, &labels(key, []), count(stats.waiting))?;
         }
-        let help = "Longest wait of a waiting claim; 0 when no claim waits";
+        let help = "Longest wait of a waiting claim, by the pool that serves it; 0 when none waits";
         let mut oldest = gauge(&mut encoder, "claims_waiting_longest", help, Some(&Unit::Seconds))?;
         for (key, stats) in &all {
             let wait = stats

@@ -104,11 +104,11 @@ impl Metrics {
         );
         registry.register(
             "leader",
-            "1 while this process is the leader",
+            "Whether this process is the leader: 1 or 0",
             self.leader.clone(),
         );
         let version = vec![("version", env!("CARGO_PKG_VERSION"))];
-        registry.register("build", "The version that runs", Info::new(version));
+        registry.register("build", "Version that runs, with value 1", Info::new(version));
     }
 
     /// An object is enqueued. An object that waits already keeps its time.

@@ -6,6 +6,7 @@ use crate::api::SandboxClaimStatus;
 use crate::api::claim::Phase;
 use crate::api::conditions;
 use crate::api::conditions::claim as reasons;
+use crate::cache::pool_stats::NO_POOL;
 use crate::model::Key;
 use crate::model::claim::Claim;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -43,7 +44,7 @@ impl Default for Meter {
             cold_wait: Histogram::new(WAIT),
             claims: BTreeMap::from([(("bound", reasons::BOUND.to_string()), 0)]),
             creations: BTreeMap::from([("Demand", 0), ("Refill", 0)]),
-            deletions: BTreeMap::from([("AboveMaxWarm", 0), ("OldRevision", 0)]),
+            deletions: BTreeMap::from([("ScaledDown", 0), ("OldRevision", 0)]),
             drains: BTreeMap::from([("OldRevision", 0)]),
         }
     }
@@ -67,6 +68,7 @@ impl Meter {
         let condition = conditions::find(&status.conditions, conditions::BOUND);
         let reason = condition.map_or(String::new(), |condition| condition.reason.clone());
         let outcome = match status.phase {
+            Some(Phase::Failed | Phase::Expired) if status.phase == claim.status.phase => return,
             Some(Phase::Bound) if claim.status.wait_seconds.is_none() => "bound",
             Some(Phase::Failed) => "failed",
             Some(Phase::Expired) => "expired",
@@ -81,7 +83,7 @@ impl Meter {
     }
 }
 
-/// The counters by pool. The empty key counts claims of no existing pool.
+/// The counters by pool. [`none`] counts claims of no existing pool.
 #[derive(Clone, Debug, Default)]
 pub struct Meters(Arc<Mutex<BTreeMap<Key, Meter>>>);
 
@@ -93,7 +95,7 @@ impl Meters {
 
     /// Counts the outcome in the written `status` of `claim`. `pool` is its pool, if that exists.
     pub fn decided(&self, pool: Option<&Key>, claim: &Claim, status: &SandboxClaimStatus) {
-        self.with(pool.unwrap_or(&Key::default()), |meter| {
+        self.with(pool.unwrap_or(&none()), |meter| {
             meter.decided(claim, status);
         });
     }
@@ -102,8 +104,7 @@ impl Meters {
     pub fn keep<'a>(&self, pools: impl IntoIterator<Item = &'a Key>) {
         let mut meters = self.lock();
         let mut before = std::mem::take(&mut *meters);
-        let none = Key::default();
-        meters.extend(before.remove_entry(&none));
+        meters.extend(before.remove_entry(&none()));
         for pool in pools {
             meters.insert(pool.clone(), before.remove(pool).unwrap_or_default());
         }
@@ -117,7 +118,7 @@ impl Meters {
         let meters = self.lock();
         let mut wait = encoder.encode_descriptor(
             "claim_wait",
-            "Time from a claim to its binding. Warm: the sandbox was available when the claim came",
+            "Time from a claim to its binding; warm: the sandbox was available when the claim came",
             Some(&Unit::Seconds),
             MetricType::Histogram,
         )?;
@@ -156,6 +157,11 @@ impl Meters {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Meter>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The key of claims of no existing pool. Tenants may make as many namespaces as they like, so it names none.
+fn none() -> Key {
+    Key::new(NO_POOL, NO_POOL)
 }
 
 fn by_reason(

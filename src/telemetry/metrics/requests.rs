@@ -6,13 +6,17 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// The metrics of requests. Cheap to clone; the clones count together.
 #[derive(Clone, Debug)]
 pub struct RequestMetrics {
     requests: Family<AnswerLabels, Counter>,
     duration: Family<RequestLabels, Histogram, fn() -> Histogram>,
+    /// When a list or watch of each resource was answered last.
+    listed: Arc<Mutex<BTreeMap<String, Instant>>>,
 }
 
 impl Default for RequestMetrics {
@@ -20,9 +24,13 @@ impl Default for RequestMetrics {
         Self {
             requests: Family::default(),
             duration: Family::new_with_constructor(milliseconds_up),
+            listed: Arc::default(),
         }
     }
 }
+
+/// The label of a request for no resource. An empty label is none to Prometheus.
+const NO_RESOURCE: &str = "<none>";
 
 /// Buckets of durations with I/O: 1 ms to 33 s, each twice as wide as the last.
 pub(crate) fn milliseconds_up() -> Histogram {
@@ -34,7 +42,7 @@ impl RequestMetrics {
     pub(crate) fn register(&self, registry: &mut Registry) {
         registry.register(
             "api_requests",
-            "Requests to the API server. Code \"error\": there was no answer",
+            "Requests to the API server, by verb, resource and status code; code \"error\": there was no answer",
             self.requests.clone(),
         );
         registry.register_with_unit(
@@ -45,8 +53,21 @@ impl RequestMetrics {
         );
     }
 
+    /// How long ago the API server answered a list or watch of `resource`; `None`: never.
+    pub fn listed_ago(&self, resource: &str) -> Option<Duration> {
+        self.listed().get(resource).map(Instant::elapsed)
+    }
+
+    fn listed(&self) -> MutexGuard<'_, BTreeMap<String, Instant>> {
+        self.listed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Counts a request that ended `after` it was sent, with this status code or without an answer.
     pub(crate) fn observe(&self, request: &RequestLabels, code: Option<u16>, after: Duration) {
+        let is_success = code.is_some_and(|code| (200..300).contains(&code));
+        if is_success && matches!(request.verb, "list" | "watch") {
+            self.listed().insert(request.resource.clone(), Instant::now());
+        }
         self.requests.get_or_create(&request.with(code)).inc();
         self.duration.get_or_create(request).observe(after.as_secs_f64());
     }
@@ -85,7 +106,8 @@ impl RequestLabels {
             all => all,
         };
         let (resource, single) = match named {
-            [] => (String::new(), false),
+            // Of no resource, such as /version.
+            [] => (NO_RESOURCE.to_string(), true),
             [resource] => ((*resource).to_string(), false),
             [resource, _] => ((*resource).to_string(), true),
             [resource, _, subresource, ..] => (format!("{resource}/{subresource}"), true),
@@ -155,7 +177,7 @@ mod tests {
                 "/apis/coordination.k8s.io/v1/namespaces/ns/leases/warmpool",
                 "update leases",
             ),
-            (Method::GET, "/version", "list "),
+            (Method::GET, "/version", "get <none>"),
         ];
         for (method, path, expected) in cases {
             assert_eq!(read(method, path), expected, "{path}");

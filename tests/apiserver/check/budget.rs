@@ -4,7 +4,7 @@
 //! beyond replicas, maxSurge and the claims that wait. All pods together stay within maxTotal.
 
 use super::world::{Pod, Pool, Recent, Step, World};
-use super::{Figures, Finding, Scene};
+use super::{Figures, Finding, Rules, Scene};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 
@@ -35,11 +35,17 @@ struct Loss {
 
 impl Budget {
     /// Records what is true from now on.
-    pub fn note(&mut self, world: &World, now: Timestamp) {
+    pub fn note(&mut self, world: &World, rules: &Rules, now: Timestamp) {
         for (name, pool) in &world.pools {
             let counts = self.0.entry(name.clone()).or_default();
             counts.floor.push(now, pool.floor(world.claimed(name)));
-            counts.wanted.push(now, pool.most + pool.max_surge);
+            // A drain surges by as much as a rollout may have missing and extra.
+            let surge = if rules.drains_at(now) {
+                pool.max_unavailable + pool.max_surge
+            } else {
+                pool.max_surge
+            };
+            counts.wanted.push(now, pool.most + surge);
             counts.waiting.push(now, world.waiting(pool));
             counts.max_total.push(now, pool.max_total.unwrap_or(i64::MAX));
         }
@@ -62,6 +68,11 @@ impl Budget {
             (Some(before), after) if before.is_available(pool, scene.now) => {
                 let deleted = after.as_ref().is_none_or(|a| a.terminating);
                 let drained = after.as_ref().is_some_and(|a| a.state == "draining");
+                // A sandbox whose node may not wait goes within no budget.
+                let drain = scene.rules.drain_of(before, scene.now);
+                if drain.is_some_and(|drain| drain.breaks) {
+                    return;
+                }
                 if drained || (deleted && !scene.rules.deleted_by_others.contains(&before.uid)) {
                     counts.leaves_enough_available(scene, pool, before, drained, out, figures);
                 } else if after.as_ref().is_none_or(|a| !a.is_available(pool, scene.now)) {

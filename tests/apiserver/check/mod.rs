@@ -7,6 +7,7 @@ mod binding;
 mod budget;
 mod claim;
 pub mod deletions;
+mod drains;
 mod ends;
 pub mod event;
 mod hooks;
@@ -21,6 +22,8 @@ pub mod world;
 use binding::Binding;
 use budget::Budget;
 use claim::Claim;
+pub use drains::Drain;
+use drains::Drains;
 use ends::Ends;
 use event::Event;
 use jiff::{SignedDuration, Timestamp};
@@ -69,6 +72,8 @@ pub struct Rules {
     pub held_up: SignedDuration,
     /// An operator's clock may be this far from the API server's and from itself a while ago.
     pub clock: SignedDuration,
+    /// The nodes that have to go.
+    pub drains: Vec<Drain>,
     /// Two operators at once may hold two pods for one claim, as long as they publish one, and may each
     /// create all that is missing, as long as the surplus goes again, and take all that may be missing.
     pub two_operators: bool,
@@ -93,6 +98,7 @@ impl Default for Rules {
             unseen: SignedDuration::from_millis(250),
             held_up: SignedDuration::from_secs(2),
             clock: SignedDuration::ZERO,
+            drains: Vec::new(),
             two_operators: false,
             gaps: false,
         }
@@ -183,6 +189,8 @@ pub struct Figures {
     /// Deletions below the budget that a loss excused, and the longest time from a loss to the decision.
     pub excused: usize,
     pub unseen: SignedDuration,
+    /// Fewest available sandboxes of each pool while a node had to go.
+    pub least_in_drain: BTreeMap<String, i64>,
 }
 
 impl Figures {
@@ -201,6 +209,9 @@ impl fmt::Display for Figures {
         write!(f, ", waits with a sandbox available {}", self.waits)?;
         if !claim.is_empty() {
             write!(f, " ({claim})")?;
+        }
+        for (pool, least) in &self.least_in_drain {
+            write!(f, ", least available of pool {pool} in a drain {least}")?;
         }
         for (count, description) in [
             (self.late, "bindings arrived after a later one was answered"),
@@ -235,6 +246,7 @@ pub fn sort(events: &mut [Event]) {
 pub fn judge(events: &[Event], rules: &Rules) -> Verdict {
     let (mut work_conservation, mut order) = (WorkConservation::default(), Order::default());
     let (mut binding, mut budget) = (Binding::default(), Budget::default());
+    let mut drains = Drains::default();
     let (mut ends, mut wait_reasons) = (Ends::default(), WaitReasons::default());
     let (mut world, mut trail, mut accusations) = (World::default(), Trail::default(), Vec::new());
     let mut figures = Figures {
@@ -267,12 +279,14 @@ pub fn judge(events: &[Event], rules: &Rules) -> Verdict {
         binding.judge(&scene, &step, &mut findings, &mut figures);
         ends.judge(&scene, &step, &mut findings);
         budget.judge(&scene, &step, &mut findings, &mut figures);
+        drains.judge(&scene, &step, &mut findings);
         hooks::judge(&scene, &step, &mut findings);
         order.judge(&scene, &step, &mut findings, &mut figures);
         work_conservation.judge(&scene, &step, &mut findings, &mut figures);
         wait_reasons.judge(&scene, &step, &mut findings);
         world.apply(event, step);
-        budget.note(&world, now);
+        budget.note(&world, rules, now);
+        drains::measure(&world, rules, now, &mut figures);
         work_conservation.note(&world, now, &mut figures);
         accusations.extend(findings.into_iter().map(|f| trail.prove(f)));
     }

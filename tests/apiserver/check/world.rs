@@ -181,6 +181,8 @@ pub struct Pool {
     /// What its status said last of the revision of its template, and of the one that was complete last.
     pub update_revision: String,
     pub current_revision: String,
+    /// A rollout is under way, or its status does not say yet whether one is.
+    pub may_roll: bool,
     pub replicas: i64,
     /// The highest size that autoscaling may choose, and `replicas` without it.
     pub most: i64,
@@ -232,6 +234,11 @@ impl Pool {
             labels: strings(&event.object["metadata"]["labels"]),
             current_revision: text(&event.object, "/status/currentRevision").into(),
             update_revision: text(&event.object, "/status/updateRevision").into(),
+            may_roll: {
+                let status = &event.object["status"];
+                let is_known = status["observedGeneration"] == event.object["metadata"]["generation"];
+                !is_known || status["updateRevision"] != status["currentRevision"]
+            },
             replicas,
             most,
             max_unavailable: if all_at_once { replicas } else { max_unavailable },

@@ -16,6 +16,11 @@ macro_rules! of {
                 "labelsHandler must not hold keys under warmpool.dev/, they belong to the operator",
                 labels(json!({"warmpool.dev/state": "warm"})),
             ),
+            cel(
+                concat!("spec.lifecycle.", $hook, ".labelsHandler"),
+                "labelsHandler must have keys like \"checked\" or \"example.com/checked\"",
+                labels(json!({"example.com/": "yes"})),
+            ),
             keyword(
                 concat!("spec.lifecycle.", $hook, ".labelsHandler"),
                 "maxProperties",

@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 const BUDGET: &str = "maxUnavailable must be a number of 0 or more, or a percentage from \"0%\" to \"100%\"";
 const SURGE: &str = "maxSurge must be a number of 0 or more, or a percentage like \"25%\"";
 const PARTITION: &str = "partition must be a number of 0 or more, or a percentage from \"0%\" to \"100%\"";
+const CONTAINER_NAME: &str =
+    "a container name holds lower-case letters, digits and '-', and begins and ends with a letter or digit";
 const CEILING: &str = "maxUnavailable must be a number of 0 or more, or a percentage like \"100%\"";
 
 pub fn rejected(at: &'static str, rule: &'static str, says: &'static str, object: Value) -> Case {
@@ -79,6 +81,17 @@ fn numbers() -> Vec<Case> {
             json!({"warmUpDeadlineSeconds": 0}),
         ),
         cel(
+            "spec.disruption.drainDeadlineSeconds",
+            "disruption.drainDeadlineSeconds must be 1 or more",
+            json!({"disruption": {"drainDeadlineSeconds": 0}}),
+        ),
+        keyword(
+            "spec.disruption.drainPolicy",
+            "enum",
+            "supported values: \"Wait\", \"Break\"",
+            json!({"disruption": {"drainPolicy": "Hurry"}}),
+        ),
+        cel(
             "",
             "spec.progressDeadlineSeconds must be greater than spec.minReadySeconds",
             json!({"minReadySeconds": 60, "progressDeadlineSeconds": 60}),
@@ -130,6 +143,10 @@ fn numbers() -> Vec<Case> {
         above_int32(
             "spec.warmUpDeadlineSeconds",
             json!({"warmUpDeadlineSeconds": 3_000_000_000_i64}),
+        ),
+        above_int32(
+            "spec.disruption.drainDeadlineSeconds",
+            json!({"disruption": {"drainDeadlineSeconds": 3_000_000_000_i64}}),
         ),
         above_int32(
             "spec.revisionHistoryLimit",
@@ -282,6 +299,34 @@ fn template() -> Vec<Case> {
             with_pod(
                 json!({"initContainers": (0..65).map(|n| json!({"name": format!("c{n}"), "image": "a"})).collect::<Vec<_>>()}),
             ),
+        ),
+        cel(
+            "spec.template.spec.containers[*].name",
+            CONTAINER_NAME,
+            with_pod(json!({"containers": [{"name": "Main_1", "image": "a"}]})),
+        ),
+        cel(
+            "spec.template.spec.initContainers[*].name",
+            CONTAINER_NAME,
+            with_pod(json!({"initContainers": [{"name": "-first", "image": "a"}]})),
+        ),
+        keyword(
+            "spec.template.spec.containers[*].name",
+            "maxLength",
+            "may not be more than 63",
+            with_pod(json!({"containers": [{"name": "c".repeat(64), "image": "a"}]})),
+        ),
+        keyword(
+            "spec.template.spec.initContainers[*].name",
+            "maxLength",
+            "may not be more than 63",
+            with_pod(json!({"initContainers": [{"name": "c".repeat(64), "image": "a"}]})),
+        ),
+        keyword(
+            "spec.template.spec.restartPolicy",
+            "enum",
+            "supported values: \"Always\", \"OnFailure\", \"Never\"",
+            with_pod(json!({"restartPolicy": "Sometimes"})),
         ),
         keyword(
             "spec.template.spec.containers",

@@ -1,6 +1,6 @@
 //! Checks what `kubectl get` prints of pools and claims.
 
-use super::{bound, pool_says, says};
+use super::{bound, in_phase, pool_says, sandbox, says};
 use crate::api::PODS;
 use crate::check::event::text;
 use crate::cluster_state::{ClusterState, wait_until_at_rest};
@@ -130,6 +130,8 @@ pub fn every_column_of_a_pool_has_its_own_value(scene: &Scene) -> Result<(), Str
         "PENDING",
         "REVISION",
         "STRATEGY",
+        "PAUSED",
+        "REASON",
         "AGE",
     ];
     let cells = [
@@ -143,6 +145,8 @@ pub fn every_column_of_a_pool_has_its_own_value(scene: &Scene) -> Result<(), Str
         "1",
         &revision,
         "RollingUpdate",
+        "false",
+        "PartitionComplete",
         "",
     ];
     prints(scene, &["get", "wp", "-o", "wide"], &titles, &cells)
@@ -156,7 +160,9 @@ pub fn every_column_of_a_claim_has_its_own_value(scene: &Scene) -> Result<(), St
     scene.create_claim("waits", "nowhere", &json!({}))?;
     says(scene, "waits", "Bound", "PoolNotFound")?;
     let [sandbox, ip, wait] = ["/sandboxes/0/name", "/sandboxes/0/ip", "/wait"].map(|at| text(&status, at));
-    let header = ["NAME", "POOL", "PHASE", "SANDBOX", "IP", "WAIT", "AGE"];
+    let header = [
+        "NAME", "POOL", "PHASE", "READY", "SANDBOX", "IP", "WAIT", "REASON", "AGE",
+    ];
     wait::ensure([sandbox, ip, wait].iter().all(|cell| !cell.is_empty()), || {
         status.to_string()
     })?;
@@ -164,14 +170,70 @@ pub fn every_column_of_a_claim_has_its_own_value(scene: &Scene) -> Result<(), St
         scene,
         &["get", "sbc"],
         &header,
-        &["run", "python", "Bound", sandbox, ip, wait, ""],
+        &["run", "python", "Bound", "1/1", sandbox, ip, wait, "", ""],
     )?;
     prints(
         scene,
         &["get", "sbc"],
         &header,
-        &["waits", "nowhere", "Pending", "", "", "", ""],
+        &[
+            "waits",
+            "nowhere",
+            "Pending",
+            "0/1",
+            "",
+            "",
+            "",
+            "PoolNotFound",
+            "",
+        ],
+    )?;
+    let node = text(&status, "/sandboxes/0/node");
+    let wide: Vec<&str> = header.into_iter().chain(["NODE", "MESSAGE"]).collect();
+    let message = format!("sandbox {sandbox} is ready");
+    prints(
+        scene,
+        &["get", "sbc", "-o", "wide"],
+        &wide,
+        &[
+            "run", "python", "Bound", "1/1", sandbox, ip, wait, "", "", node, &message,
+        ],
     )
+}
+
+pub fn a_claim_that_has_ended_shows_no_address_that_answers_no_more(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&pool("python", 3, &json!({})))?;
+    wait_until_at_rest(scene, 60)?;
+    let address =
+        |claim: &str| Ok::<_, String>(text(&scene.claim(claim)?, "/status/sandboxes/0/ip").to_string());
+    for (name, policy) in [("gone", "Delete"), ("kept", "Retain")] {
+        scene.create_claim(
+            name,
+            "python",
+            &json!({"lifetimeSeconds": 1, "releasePolicy": policy}),
+        )?;
+        in_phase(scene, name, "Expired", 30)?;
+    }
+    scene.create_claim("lost", "python", &json!({}))?;
+    let (pod, _) = sandbox(&bound(scene, "lost")?);
+    wait::ensure(!address("lost")?.is_empty(), || {
+        "a bound claim has no address".to_string()
+    })?;
+    scene.lab.api.delete(PODS, &scene.namespace, &pod)?;
+    in_phase(scene, "lost", "Failed", 30)?;
+    for (name, has) in [("gone", false), ("kept", true), ("lost", false)] {
+        let shown = address(name)?;
+        wait::ensure(shown.is_empty() != has, || {
+            format!("{name} shows the address {shown:?}")
+        })?;
+    }
+    let (pod, _) = sandbox(&scene.claim("kept")?);
+    scene.lab.api.delete(PODS, &scene.namespace, &pod)?;
+    wait::until("the address of the retained sandbox went with it", 30, || {
+        let shown = address("kept")?;
+        wait::ensure(shown.is_empty(), || shown)
+    })?;
+    wait_until_at_rest(scene, 30)
 }
 
 fn counts(scene: &Scene, wanted: &[(&str, i64)]) -> Result<(), String> {

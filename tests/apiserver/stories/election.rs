@@ -25,8 +25,9 @@ fn lease(scene: &Scene) -> Result<Value, String> {
     lease.ok_or_else(|| "there is no lease".into())
 }
 
-/// A leader with a full pool of 20, and another operator that stands by.
+/// A leader with a full pool of 20, and another operator that stands by. Once it leads, it opens its connections.
 fn leader_and_standby(scene: &Scene) -> Result<(Operator, Operator), String> {
+    scene.declare(|rules| rules.late = rules.late.saturating_add(NEW_CONNECTIONS));
     // Leases of earlier stories may not have run out.
     if scene.lab.api.get(LEASES, HOME, LEASE)?.is_some() {
         scene.lab.api.delete(LEASES, HOME, LEASE)?;
@@ -48,7 +49,6 @@ fn expect_a_takeover(scene: &Scene) {
     let lease_time = SignedDuration::from_secs(LEASE_TIME.as_secs().cast_signed());
     scene.declare(|rules| {
         rules.idle = rules.idle.map(|idle| idle + lease_time);
-        rules.late = rules.late.saturating_add(NEW_CONNECTIONS);
     });
 }
 

@@ -1,4 +1,4 @@
-//! Checks that events report rollouts and errors, but no single claims.
+//! Checks that events report rollouts and errors of pools, and what befalls claims that were not served at once.
 
 use super::{all_bound, bound, burst, in_phase, pool_says, says};
 use crate::api::{EVENTS, QUOTAS};
@@ -9,10 +9,15 @@ use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
 
-/// The operator's events, oldest first.
+/// The operator's events about pools, oldest first.
 fn events(scene: &Scene) -> Result<Vec<Value>, String> {
+    events_about(scene, "Pool")
+}
+
+/// The operator's events about a kind, oldest first.
+fn events_about(scene: &Scene, kind: &str) -> Result<Vec<Value>, String> {
     let mut all = scene.lab.api.list(EVENTS, &scene.namespace)?;
-    all.retain(|event| event["reportingController"] == "warmpool");
+    all.retain(|event| event["reportingController"] == "warmpool" && event["regarding"]["kind"] == kind);
     all.sort_by_key(|event| text(event, "/eventTime").to_string());
     Ok(all)
 }
@@ -59,7 +64,9 @@ pub fn a_rollout_is_told_in_events_and_nothing_else_is(scene: &Scene) -> Result<
     let all = wait_for_events(scene, &reasons)?;
     wait::throughout("nothing more is told", 4, || {
         let now = events(scene)?;
-        wait::ensure(now == all, || format!("{now:?}"))
+        wait::ensure(now == all, || format!("{now:?}"))?;
+        let of_claims = events_about(scene, "SandboxClaim")?;
+        wait::ensure(of_claims.is_empty(), || format!("served at once: {of_claims:?}"))
     })?;
     for event in &all {
         is_about_the_pool(scene, event)?;
@@ -133,5 +140,46 @@ pub fn a_pool_exhausted_by_one_claim_after_another_does_not_say_so_for_each(
         exhausted.to_string()
     })?;
     scene.delete_claim(&holder)?;
+    wait_until_at_rest(scene, 60)
+}
+
+pub fn what_befalls_a_claim_is_told_once(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&pool("python", 0, &json!({})))?;
+    wait_until_at_rest(scene, 60)?;
+    scene.create_claim(
+        "run",
+        "python",
+        &json!({"onEmpty": "Wait", "onSandboxLost": "Replace", "lifetimeSeconds": 8}),
+    )?;
+    says(scene, "run", "Bound", "NoneAvailable")?;
+    scene.patch_pool("python", &json!({"spec": {"replicas": 1}}))?;
+    let (pod, _) = super::sandbox(&bound(scene, "run")?);
+    scene.lab.api.delete(crate::api::PODS, &scene.namespace, &pod)?;
+    in_phase(scene, "run", "Expired", 60)?;
+    scene.create_claim("hasty", "python", &json!({"onEmpty": "Fail", "replicas": 9}))?;
+    in_phase(scene, "hasty", "Failed", 30)?;
+    let reasons = |claim: &str| {
+        let all = events_about(scene, "SandboxClaim")?;
+        let of_claim = all.iter().filter(|event| event["regarding"]["name"] == claim);
+        Ok::<_, String>(
+            of_claim
+                .map(|event| text(event, "/reason").to_string())
+                .collect::<Vec<_>>(),
+        )
+    };
+    for (claim, expected) in [
+        (
+            "run",
+            vec!["Waiting", "Bound", "SandboxLost", "Replaced", "Expired"],
+        ),
+        ("hasty", vec!["Failed"]),
+    ] {
+        wait::until(&format!("{expected:?} were told of {claim}"), 30, || {
+            let now = reasons(claim)?;
+            wait::ensure(now == expected, || format!("{now:?}"))
+        })?;
+    }
+    let shown = scene.kubectl(&["describe", "sandboxclaim", "hasty"], None)?;
+    wait::ensure(shown.contains("PoolEmpty: "), || shown)?;
     wait_until_at_rest(scene, 60)
 }

@@ -133,7 +133,8 @@ pub fn a_burst_of_claims_that_wait_is_logged_in_few_lines(scene: &Scene) -> Resu
 fn rejection_is_logged(scene: &Scene, operator: &Operator) -> Result<(), String> {
     scene.create_pod_quota(0)?;
     scene.create_pool(&pool("refused", 1, &json!({})))?;
-    let refused = json!({"message": "a pod could not be created", "level": "WARN"});
+    let message = "a pod could not be created; the operator tries again at least once a minute";
+    let refused = json!({"message": message, "level": "WARN"});
     wait::until("the refusal was logged", 60, || {
         let lines = lines(&operator.text()?)?;
         let logged =
@@ -150,7 +151,7 @@ fn every_change_is_logged(scene: &Scene, lines: &[Value]) -> Result<(), String> 
     let pod = text(&claimed, "/status/sandboxes/0/name");
     let once = [
         json!({
-            "message": "claim bound", "claim": key("run-0"), "pool": python, "pods": pod, "warm": true,
+            "message": "claim bound", "claim": key("run-0"), "pool": python, "pods": [pod], "warm": true,
             "wait_seconds": claimed["status"]["waitSeconds"],
         }),
         json!({"message": "claim bound", "claim": key("run-1"), "pool": python}),

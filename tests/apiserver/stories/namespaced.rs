@@ -38,6 +38,12 @@ pub fn with_a_role_it_serves_its_namespace_and_leaves_others_alone(scene: &Scene
         .start_operator_as(&kubeconfig, &["--namespace", &scene.namespace])?;
     scene.create_pool(&pool("python", 4, &json!({})))?;
     wait_until_at_rest(scene, 60)?;
+    // No Role grants the right to read nodes.
+    let said = super::pool_says(scene, "python", "Available", "MinimumReplicasAvailable")?;
+    let why = "no right to list and watch nodes";
+    wait::ensure(said.contains(why), || said.clone())?;
+    let times = operator.text()?.matches(why).count();
+    wait::ensure(times == 1, || format!("the log says it {times} times"))?;
     let claims = burst(scene, "run", 3, "python", &json!({}))?;
     all_bound(scene, &claims)?;
     scene.roll_to("python", NEW_IMAGE)?;

@@ -91,7 +91,7 @@ pub fn a_claim_on_a_warm_pool_costs_three_writes(scene: &Scene) -> Result<(), St
     has_written(scene, from, &[])
 }
 
-pub fn a_claim_that_waits_costs_four_writes(scene: &Scene) -> Result<(), String> {
+pub fn a_claim_that_waits_costs_four_writes_and_two_events(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 0, &sim(&[("ready-after", "3s")])))?;
     let from = quiet(scene)?;
     let claims = super::burst(scene, "run", CLAIMS, "python", &json!({}))?;
@@ -103,6 +103,8 @@ pub fn a_claim_that_waits_costs_four_writes(scene: &Scene) -> Result<(), String>
         ("create pods", CLAIMS),
         ("patch pods", CLAIMS),
         ("patch sandboxclaims/status", 2 * CLAIMS),
+        // That it waits, and that it is bound.
+        ("create events", 2 * CLAIMS),
     ];
     has_written(scene, from, &each)
 }

@@ -104,7 +104,9 @@ impl World {
 
     fn sentences(&self, target: &str) -> Option<Vec<String>> {
         let list = json!({"apiVersion": "v1", "kind": "List", "items": self.0});
-        let index = Documents::read(&list.to_string()).unwrap().into_index();
+        let index = Documents::read(&list.to_string())
+            .unwrap()
+            .into_index(Timestamp::UNIX_EPOCH);
         explain(&index, &target.parse().unwrap(), "ns", now())
     }
 

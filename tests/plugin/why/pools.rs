@@ -146,3 +146,37 @@ fn a_missing_template_is_the_only_explanation_of_a_stopped_pool() {
          There is nothing to do now."
     );
 }
+
+#[test]
+fn a_pool_whose_sandboxes_do_not_come_up_shows_each_reason_and_when_the_first_is_replaced() {
+    let fails = |reason: &str, message: &str| {
+        let waiting = json!({"waiting": {"reason": reason, "message": message}});
+        let container = json!({"name": "main", "restartCount": 0, "state": waiting});
+        json!({"status": {"phase": "Pending", "conditions": null, "containerStatuses": [container]}})
+    };
+    let spec = json!({"warmUpDeadlineSeconds": 100});
+    let unready = json!({"status": {"phase": "Running", "conditions": null}});
+    let world = World::new(4, &spec, &json!({}))
+        .pod("p1", "image:2", &fails("ErrImagePull", "image:2: not found"))
+        .pod("p2", "image:2", &fails("ImagePullBackOff", "image:2: not found"))
+        .pod(
+            "p3",
+            "image:2",
+            &fails("CreateContainerConfigError", "no secret \"db\""),
+        )
+        .pod("p4", "image:2", &unready)
+        .revision(1, "image:2");
+    world.explains(
+        "python",
+        &[
+            "Pool python is not full: 0 available, 4 wanted, 4 not available yet.",
+            "2 of 4 warming sandboxes: container main: ImagePullBackOff (image:2: not found); 'kubectl warmpool why pod/p1 -n \
+             ns' says more.",
+            "1 of 4 warming sandboxes: container main: CreateContainerConfigError (no secret \"db\"); 'kubectl warmpool why \
+             pod/p3 -n ns' says more.",
+            "1 sandbox starts up: 1 is Running and not Ready.",
+            "The operator waits for the warming sandboxes, and replaces the first at 2026-01-31T12:00:10Z, in 10s, unless it is \
+             available before (warmUpDeadlineSeconds).",
+        ],
+    );
+}

@@ -16,32 +16,36 @@ use tokio::process::Command;
 /// Name of the program in the `PATH`.
 const KUBECTL: &str = "kubectl";
 
-/// `--exec`, and the flags that are passed to `kubectl exec`.
+/// A command, and the flags that are passed to `kubectl exec`.
 #[derive(clap::Args)]
 #[group(skip)]
-pub(super) struct Arguments {
-    /// Run CMD in the sandbox with 'kubectl exec' and exit with the exit code of CMD
-    #[arg(long, requires = "command")]
-    pub(super) exec: bool,
+pub(in crate::cli::kubectl) struct Arguments {
     /// Pass standard input to CMD
-    #[arg(short = 'i', long, requires = "exec")]
+    #[arg(short = 'i', long, requires = "command")]
     stdin: bool,
     /// Run CMD in a terminal
-    #[arg(short = 't', long, requires = "exec")]
+    #[arg(short = 't', long, requires = "command")]
     tty: bool,
     /// Container to run CMD in [default: as for kubectl exec]
-    #[arg(short, long, requires = "exec", value_name = "NAME")]
+    #[arg(short, long, requires = "command", value_name = "NAME")]
     container: Option<String>,
-    /// The command and its arguments
-    #[arg(last = true, requires = "exec", value_name = "CMD")]
+    /// The command and its arguments; it runs with 'kubectl exec', and its exit code is that of the call
+    #[arg(last = true, value_name = "CMD")]
     command: Vec<OsString>,
+}
+
+impl Arguments {
+    /// There is a command to run.
+    pub(in crate::cli::kubectl) fn has_command(&self) -> bool {
+        !self.command.is_empty()
+    }
 }
 
 /// The command was not run.
 #[derive(Debug, Error)]
 pub enum ExecError {
     /// kubectl is not in the `PATH`.
-    #[error("--exec runs the command with 'kubectl exec', and kubectl is not in the PATH")]
+    #[error("the command is run with 'kubectl exec', and kubectl is not in the PATH")]
     NoKubectl,
     /// The child process could not be started, or a signal could not be sent to it.
     #[error("cannot run 'kubectl exec': {0}")]
@@ -49,14 +53,14 @@ pub enum ExecError {
 }
 
 /// Checks that kubectl is in the `PATH`. Called before a claim is created.
-pub(super) fn find_kubectl() -> Result<(), ExecError> {
+pub(in crate::cli::kubectl) fn find_kubectl() -> Result<(), ExecError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).any(|folder| folder.join(KUBECTL).is_file());
     if found { Ok(()) } else { Err(ExecError::NoKubectl) }
 }
 
 /// Runs the command in `sandbox` and returns its exit code. Forwards signals to the child process.
-pub(super) async fn run(
+pub(in crate::cli::kubectl) async fn run(
     connection: &Connection,
     namespace: &str,
     sandbox: &str,
@@ -99,6 +103,10 @@ fn kubectl_arguments(
         "--kubeconfig",
         connection.kubeconfig.as_deref().map(Path::as_os_str),
     );
+    add("--as", connection.as_user.as_deref().map(OsStr::new));
+    for group in &connection.as_group {
+        add("--as-group", Some(OsStr::new(group)));
+    }
     add("--container", arguments.container.as_deref().map(OsStr::new));
     list.extend(arguments.stdin.then(|| "--stdin".into()));
     list.extend(arguments.tty.then(|| "--tty".into()));

@@ -1,26 +1,24 @@
 //! `kubectl warmpool claim`: creates a claim, waits for its sandbox, runs a command.
 
 mod delete_at_end;
-mod exec;
+pub(super) mod exec;
+mod request;
 pub mod state;
 mod wait;
 
 use crate::api;
-use crate::cli::kubectl::cluster::ClusterError;
+use crate::cli::kubectl::cluster::{Cluster, ClusterError};
 use crate::cli::kubectl::connection::Connection;
+use crate::cli::kubectl::dry_run::DryRun;
 use crate::cli::kubectl::pool;
-use crate::cli::kubectl::pool_client::PoolClient;
-use crate::cli::kubectl::pool_name::PoolArgument;
 use crate::cli::kubectl::print::{self, Format, PrintError};
 use crate::cli::runtime::block_on;
 use crate::cli::unix_signals::{self, Signals};
-use crate::model::revision::letter;
 use delete_at_end::NotDeleted;
 use exec::ExecError;
 use kube::Api;
 use kube::api::PostParams;
-use kube::core::{ApiResource, DynamicObject};
-use serde_json::json;
+use kube::core::DynamicObject;
 use state::ReadySandbox;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -29,28 +27,24 @@ use wait::WaitError;
 
 /// Field manager of the claim, in `metadata.managedFields`.
 const FIELD_MANAGER: &str = "kubectl-warmpool";
-/// Length limit of a claim's name in characters, because it becomes the value of a pod label.
-const MAX_NAME_LENGTH: usize = 63;
-/// Number of random letters at the end of a generated name, as in Kubernetes' generateName.
-const SUFFIX_LENGTH: usize = 5;
 
 /// Arguments of `kubectl warmpool claim`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Prints to standard error why the claim waits. Without --rm, the claim and its sandbox remain until you delete the \
-claim. Exit code 0: the claim is bound and its sandbox is Ready. With --exec, the exit code is the exit code of CMD.
+Prints to standard error why the claim waits. Without --rm, the claim and its sandbox remain until you release it. Exit \
+code 0: the claim is bound and its sandboxes are Ready. Exit code 1: it is not, or the call failed. Exit code 2: the \
+arguments are wrong. Exit code 128 and more: a signal ended the call. With CMD, the exit code is that of CMD.
 
 Examples:
   kubectl warmpool claim python                              claim a sandbox
-  kubectl warmpool claim python -it --rm --exec -- sh        a shell in a warm sandbox, deleted when it ends
+  kubectl warmpool claim python -it --rm -- sh               a shell in a warm sandbox, deleted when it ends
+  kubectl warmpool claim -l lang=python --replicas=3 --lifetime=1h
   kubectl warmpool claim python --name run-42 --wait=false
-  kubectl delete sandboxclaim run-42                         release the sandbox")]
+  kubectl warmpool claim python --dry-run=client -o yaml     print the claim, and create nothing
+  kubectl warmpool release run-42                            release the sandbox")]
 pub(super) struct Arguments {
     #[command(flatten)]
-    pool: PoolArgument,
-    /// Name of the claim [default: the name of the pool and a random suffix]
-    #[arg(long)]
-    name: Option<String>,
+    request: request::Arguments,
     /// Wait until the sandbox is Ready; false only creates the claim
     #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true,
         default_value_t = true, default_missing_value = "true", value_name = "BOOL")]
@@ -58,13 +52,19 @@ pub(super) struct Arguments {
     /// How long to wait, as in 30s, 5m or 1h30m; 0 waits until the sandbox is Ready or the claim ends
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = crate::cli::duration::parse)]
     timeout: Duration,
+    /// Run CMD; what follows -- is CMD without it, too
+    #[arg(long, requires = "command")]
+    exec: bool,
     #[command(flatten)]
     command: exec::Arguments,
+    /// Create nothing: client prints the claim, server has the API server validate it
+    #[arg(long, value_enum, default_value_t = DryRun::None, conflicts_with_all = ["exec", "command", "rm"])]
+    dry_run: DryRun,
     /// Delete the claim at the end, also after a failure or a signal
     #[arg(long)]
     rm: bool,
     /// Print the claim in this format [default: one line that names the sandbox]
-    #[arg(short, long, value_enum, conflicts_with = "exec")]
+    #[arg(short, long, value_enum, conflicts_with = "command")]
     output: Option<Format>,
 }
 
@@ -72,7 +72,7 @@ pub(super) struct Arguments {
 #[derive(Debug, Error)]
 pub enum ClaimError {
     /// The flag needs `--wait`.
-    #[error("--{0} requires that the call waits for the sandbox; leave out --wait=false")]
+    #[error("{0} requires that the call waits for the sandbox; leave out --wait=false")]
     NotWaited(&'static str),
     /// The pool does not exist.
     #[error(
@@ -122,30 +122,42 @@ pub enum ClaimError {
 
 /// Runs the verb.
 pub(super) fn run(connection: &Connection, arguments: &Arguments) -> Result<ExitCode, ClaimError> {
-    let needs = [("exec", arguments.command.exec), ("rm", arguments.rm)];
+    let needs = [
+        ("a command after --", arguments.command.has_command()),
+        ("--rm", arguments.rm),
+    ];
     if let Some((flag, _)) = needs.iter().find(|(_, set)| *set && !arguments.wait) {
         return Err(ClaimError::NotWaited(flag));
     }
-    if arguments.command.exec {
+    if arguments.command.has_command() {
         exec::find_kubectl()?;
     }
+    let claim = arguments.request.claim();
+    if arguments.dry_run == DryRun::Client {
+        print_claim(arguments.output, &claim, "created (dry run)")?;
+        return Ok(ExitCode::SUCCESS);
+    }
     block_on(async {
-        let client = PoolClient::open(connection, &arguments.pool.pool).await?;
-        client.pool().await.map_err(|error| no_pool(&client, error))?;
+        let cluster = Cluster::open(connection).await?;
+        if let Some(pool) = &arguments.request.pool {
+            find_pool(&cluster, &pool.0).await?;
+        }
         let signals = Signals::catch()?;
         // A signal does not interrupt the create, because afterwards it would be unknown whether the claim exists.
-        let call = Call::begin(connection, arguments, &client).await?;
+        let call = Call::begin(connection, arguments, &cluster, &claim).await?;
         call.run(signals).await
     })?
 }
 
-fn no_pool(client: &PoolClient, error: ClusterError) -> ClaimError {
-    match error {
-        ClusterError::Rejected(status) if status.code == 404 => ClaimError::NoPool {
-            pool: client.name.clone(),
-            namespace: client.cluster.namespace.clone(),
-        },
-        other => other.into(),
+/// Checks that the pool exists.
+async fn find_pool(cluster: &Cluster, pool: &str) -> Result<(), ClaimError> {
+    match cluster.ask(cluster.objects::<api::Pool>().get(pool)).await {
+        Ok(_) => Ok(()),
+        Err(ClusterError::Rejected(status)) if status.code == 404 => Err(ClaimError::NoPool {
+            pool: pool.to_string(),
+            namespace: cluster.namespace.clone(),
+        }),
+        Err(other) => Err(other.into()),
     }
 }
 
@@ -153,32 +165,28 @@ fn no_pool(client: &PoolClient, error: ClusterError) -> ClaimError {
 struct Call<'a> {
     connection: &'a Connection,
     arguments: &'a Arguments,
-    client: &'a PoolClient,
+    cluster: &'a Cluster,
     claims: Api<DynamicObject>,
     claim: DynamicObject,
 }
 
 impl<'a> Call<'a> {
-    /// Creates the claim. Chooses the name here instead of with generateName, so that the name is known even if no
-    /// answer comes.
+    /// Creates the claim.
     async fn begin(
         connection: &'a Connection,
         arguments: &'a Arguments,
-        client: &'a PoolClient,
+        cluster: &'a Cluster,
+        claim: &DynamicObject,
     ) -> Result<Self, ClaimError> {
-        let (pool, cluster) = (&client.name, &client.cluster);
-        let name = arguments.name.clone().unwrap_or_else(|| generated_name(pool));
-        let kind = ApiResource::erase::<api::SandboxClaim>(&());
-        let claim = DynamicObject::new(&name, &kind).data(json!({"spec": {"poolRef": {"name": pool}}}));
-        let claims = Api::namespaced_with(cluster.client.clone(), &cluster.namespace, &kind);
+        let claims = cluster.objects::<api::SandboxClaim>();
         let parameters = PostParams {
             field_manager: Some(FIELD_MANAGER.into()),
-            ..PostParams::default()
+            dry_run: arguments.dry_run == DryRun::Server,
         };
-        let answer = cluster.ask(claims.create(&parameters, &claim)).await;
+        let answer = cluster.ask(claims.create(&parameters, claim)).await;
         let claim = answer.map_err(|error| match error {
             source @ ClusterError::NoAnswer { .. } => {
-                let deletion = delete_at_end::command(&name, &cluster.namespace);
+                let deletion = delete_at_end::command(pool::name(claim), &cluster.namespace);
                 ClaimError::Unsure { deletion, source }
             }
             other => other.into(),
@@ -186,7 +194,7 @@ impl<'a> Call<'a> {
         Ok(Self {
             connection,
             arguments,
-            client,
+            cluster,
             claims,
             claim,
         })
@@ -194,15 +202,18 @@ impl<'a> Call<'a> {
 
     /// Waits for the sandbox and runs the command as the arguments say. Deletes the claim at the end with `--rm`.
     async fn run(&self, mut signals: Signals) -> Result<ExitCode, ClaimError> {
+        if self.arguments.dry_run == DryRun::Server {
+            self.print(&self.claim, "created (server dry run)")?;
+            return Ok(ExitCode::SUCCESS);
+        }
         if !self.arguments.wait {
             self.print(&self.claim, "created")?;
             return Ok(ExitCode::SUCCESS);
         }
         print::note(&format!("{} created", self.title()));
         let used = self.wait_and_use(&mut signals).await;
-        let cluster = &self.client.cluster;
         if self.arguments.rm {
-            delete_at_end::delete(cluster, &self.claims, &self.claim)
+            delete_at_end::delete(self.cluster, &self.claims, &self.claim)
                 .await
                 .inspect_err(|_| {
                     // The error of the deletion is returned, so the earlier error is printed here.
@@ -216,7 +227,7 @@ impl<'a> Call<'a> {
 
     /// Waits for the sandbox, and runs the command in it with `--exec`. A signal ends the wait.
     async fn wait_and_use(&self, signals: &mut Signals) -> Result<ExitCode, ClaimError> {
-        let cluster = &self.client.cluster;
+        let cluster = self.cluster;
         let ready = wait::until_ready(cluster, &self.claims, &self.claim, self.arguments.timeout);
         let (now, sandbox) = tokio::select! {
             ready = ready => ready.map_err(|source| self.no_sandbox(source))?,
@@ -228,7 +239,7 @@ impl<'a> Call<'a> {
             }
         };
         self.print_outcome(&now, &sandbox)?;
-        if !self.arguments.command.exec {
+        if !self.arguments.command.has_command() {
             return Ok(ExitCode::SUCCESS);
         }
         let command = &self.arguments.command;
@@ -245,7 +256,7 @@ impl<'a> Call<'a> {
     /// Prints which sandbox the claim has; to standard error with `--exec`, because standard output belongs to the
     /// command.
     fn print_outcome(&self, now: &DynamicObject, sandbox: &ReadySandbox) -> Result<(), ClaimError> {
-        if self.arguments.command.exec {
+        if self.arguments.command.has_command() {
             print::note(&format!("{} {}", self.title(), sandbox.outcome()));
             return Ok(());
         }
@@ -253,12 +264,7 @@ impl<'a> Call<'a> {
     }
 
     fn print(&self, claim: &DynamicObject, outcome: &str) -> Result<(), ClaimError> {
-        let title = self.title();
-        let text = match self.arguments.output {
-            None => format!("{title} {outcome}\n"),
-            Some(format) => print::document(format, claim, &title)?,
-        };
-        Ok(print::out(&text)?)
+        print_claim(self.arguments.output, claim, outcome)
     }
 
     fn no_sandbox(&self, source: WaitError) -> ClaimError {
@@ -279,14 +285,17 @@ impl<'a> Call<'a> {
         if self.arguments.rm {
             return String::new();
         }
-        let command = delete_at_end::command(pool::name(&self.claim), &self.client.cluster.namespace);
+        let command = delete_at_end::command(pool::name(&self.claim), &self.cluster.namespace);
         format!("; '{command}' deletes it")
     }
 }
 
-/// The name of the pool, shortened if it is too long, and a random suffix, as generateName builds it.
-fn generated_name(pool: &str) -> String {
-    let base: String = pool.chars().take(MAX_NAME_LENGTH - SUFFIX_LENGTH - 1).collect();
-    let suffix: String = (0..SUFFIX_LENGTH).map(|_| letter(rand::random())).collect();
-    format!("{base}-{suffix}")
+/// Prints the claim in this format, or what became of it.
+fn print_claim(format: Option<Format>, claim: &DynamicObject, outcome: &str) -> Result<(), ClaimError> {
+    let title = state::title(claim);
+    let text = match format {
+        None => format!("{title} {outcome}\n"),
+        Some(format) => print::document(format, claim, &title)?,
+    };
+    Ok(print::out(&text)?)
 }

@@ -49,7 +49,7 @@ impl ReadySandbox {
 }
 
 /// Resource and name of a claim, as kubectl prints them.
-pub(super) fn title(claim: &DynamicObject) -> String {
+pub(in crate::cli::kubectl) fn title(claim: &DynamicObject) -> String {
     format!("sandboxclaim.warmpool.dev/{}", pool::name(claim))
 }
 

@@ -2,6 +2,7 @@
 
 use crate::api::conditions;
 use crate::cli::kubectl::cluster::ClusterError;
+use crate::cli::kubectl::operator_lease;
 use crate::cli::kubectl::pool;
 use crate::cli::kubectl::pool_client::PoolClient;
 use crate::cli::kubectl::pool_name::PoolArgument;
@@ -78,6 +79,10 @@ pub(super) async fn run(client: &PoolClient, arguments: &Arguments) -> Result<()
         last_line: String::new(),
         pool: client.pool().await?,
     };
+    // Standard output has only the lines of the rollout.
+    if let Some(hint) = operator_lease::hint(&client.cluster).await {
+        print::note(&hint);
+    }
     if !arguments.watch {
         return follower.print_state().await.map(drop);
     }

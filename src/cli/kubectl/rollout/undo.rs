@@ -2,13 +2,13 @@
 
 use crate::api::labels;
 use crate::cli::kubectl::cluster::ClusterError;
+use crate::cli::kubectl::dry_run::DryRun;
 use crate::cli::kubectl::pool;
 use crate::cli::kubectl::pool_client::PoolClient;
 use crate::cli::kubectl::pool_name::PoolArgument;
 use crate::cli::kubectl::print::{self, Format, PrintError};
 use crate::cli::kubectl::rollout::history::{self, History};
 use crate::model::revision::Template;
-use clap::ValueEnum;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::api::Patch;
 use kube::core::DynamicObject;
@@ -39,28 +39,6 @@ pub(super) struct Arguments {
     /// Print the pool in this format [default: one line that says what changed]
     #[arg(short, long, value_enum)]
     output: Option<Format>,
-}
-
-/// Whether the pool is written, as in kubectl.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DryRun {
-    /// Write the pool
-    None,
-    /// Print what would be written, and send no write
-    Client,
-    /// Have the API server validate the write without storing it
-    Server,
-}
-
-impl DryRun {
-    /// Printed after the outcome.
-    fn suffix(self) -> &'static str {
-        match self {
-            Self::None => "",
-            Self::Client => " (dry run)",
-            Self::Server => " (server dry run)",
-        }
-    }
 }
 
 /// The pool was not rolled back.

@@ -12,7 +12,7 @@ pub(super) fn sandboxes(count: usize) -> String {
 }
 
 /// `1 claim`, `3 claims`.
-pub(super) fn claims(count: usize) -> String {
+pub(in crate::cli::kubectl) fn claims(count: usize) -> String {
     match count {
         1 => "1 claim".into(),
         n => format!("{n} claims"),
@@ -25,7 +25,7 @@ pub(super) fn are(count: usize) -> &'static str {
 }
 
 /// The time between two timestamps in its two largest units, such as `5m12s` or `3d4h`. A negative time is `0s`.
-pub(super) fn between(from: Timestamp, to: Timestamp) -> String {
+pub(in crate::cli::kubectl) fn between(from: Timestamp, to: Timestamp) -> String {
     let seconds = to.duration_since(from).as_secs().max(0);
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
     let units = [(days, "d"), (hours, "h"), (minutes, "m"), (seconds % 60, "s")];
@@ -65,7 +65,8 @@ pub(super) fn because(reason: &str) -> String {
     let clause = match reason {
         "OldRevision" => "because it runs an old revision",
         "AboveMaxTotal" => "because the pool has more than capacity.maxTotal allows",
-        "AboveMaxWarm" => "because the pool has more than replicas and capacity.maxWarm allow",
+        "AboveMaxWarm" => "because the pool has more than capacity.maxWarm allows",
+        "ScaledDown" => "because the pool has more than it wants",
         "WarmUpDeadline" => "because it did not become available within warmUpDeadlineSeconds",
         "PodFailed" => "because it has failed",
         "PodSucceeded" => "because its containers have exited",

@@ -3,15 +3,20 @@
 //! The explanation comes from the planner of the controllers, so it matches what the operator does.
 
 mod claim;
-mod format;
+pub(super) mod format;
 mod pod;
 mod pool;
 pub mod target;
+mod warming;
+
+pub(super) use pool::explain as explain_pool;
 
 use crate::cache::index::Index;
 use crate::cli::kubectl::cluster::{Cluster, ClusterError, FROM_SERVER};
 use crate::cli::kubectl::connection::Connection;
+use crate::cli::kubectl::operator_lease;
 use crate::cli::kubectl::print::{self, PrintError};
+use crate::cli::kubectl::terminal::{width, wrapped};
 use crate::cli::runtime::block_on;
 use crate::model::Key;
 use crate::model::stored::StoredPod;
@@ -23,7 +28,9 @@ use thiserror::Error;
 /// Arguments of `kubectl warmpool why`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-A name without a kind is looked up as a claim, then as a pool, then as a pod.
+A name without a kind is looked up as a claim, then as a pool, then as a pod. The first line says so when no operator holds \
+its lease. Exit code 0: the object is explained. Exit code 1: it does not exist, or the call failed. Exit code 2: the \
+arguments are wrong.
 
 Examples:
   kubectl warmpool why run-42            why does the claim wait?
@@ -80,7 +87,10 @@ pub(super) fn run(connection: &Connection, arguments: &Arguments) -> Result<(), 
             Some(sentences) => sentences,
             None => explain_other_pod(&cluster, target).await?,
         };
-        Ok(print::out(&(sentences.join("\n") + "\n"))?)
+        let hint = operator_lease::hint(&cluster).await;
+        let width = width();
+        let lines = hint.iter().chain(&sentences).map(|line| wrapped(line, width));
+        Ok(print::out(&(lines.collect::<Vec<_>>().join("\n") + "\n"))?)
     })?
 }
 

@@ -178,7 +178,15 @@ fn unmet_conditions(sandbox: &Sandbox, spec: &ResolvedPoolSpec) -> Vec<String> {
     } else if sandbox.phase != PodPhase::Running {
         sentences.push(format!("its phase is {:?}", sandbox.phase));
     }
-    sentences.extend(sandbox.not_running_reason.clone());
+    sentences.extend(
+        sandbox
+            .not_running_reason
+            .as_ref()
+            .map(|reason| match &*sandbox.not_running_detail {
+                "" => reason.clone(),
+                detail => format!("{reason} ({detail})"),
+            }),
+    );
     match (sandbox.ready_since, sandbox.ready_changed) {
         (Some(_), _) => {}
         (None, Some(at)) => sentences.push(format!("it has not been Ready since {}", timestamp(at))),

@@ -6,6 +6,7 @@ use crate::api::pool::UpdateStrategyType;
 use crate::cache::index::Index;
 use crate::cli::dry_run::PoolPlan;
 use crate::cli::kubectl::why::format::{are, because, claims, sandboxes};
+use crate::cli::kubectl::why::warming;
 use crate::model::Key;
 use crate::model::resolved_pool_spec::ResolvedPoolSpec;
 use crate::model::sandbox_state::SandboxState;
@@ -39,6 +40,7 @@ pub fn explain(index: &Index, key: &Key, now: Timestamp) -> Option<Vec<String>> 
     }
     sentences.extend(error(&pool_plan));
     sentences.extend(set_aside(&pool_plan));
+    sentences.extend(warming::reasons(&pool_plan));
     sentences.push(next(&pool_plan));
     Some(sentences)
 }
@@ -260,7 +262,7 @@ fn next(pool_plan: &PoolPlan) -> String {
         planned.entry(group).or_default().push(name);
     }
     if planned.is_empty() {
-        return "There is nothing to do now.".into();
+        return warming::first_replacement(pool_plan).unwrap_or_else(|| "There is nothing to do now.".into());
     }
     let clause = |((verb, reason, waits_for), names): (&(&str, &str, &str), &Vec<&str>)| {
         let mut distinct = names.clone();

@@ -67,6 +67,9 @@ pub enum TargetError {
     /// The kind before the slash is unknown. Holds the whole argument.
     #[error("{0:?} is not a claim, a pool or a pod; write NAME alone, claim/NAME, pool/NAME or pod/NAME")]
     Kind(String),
+    /// The kind before the slash is not a claim. Holds the whole argument.
+    #[error("{0:?} is not a claim; write the claim's name alone, or claim/NAME")]
+    NotAClaim(String),
     /// No object can have this name.
     #[error("{0:?} is not a valid name; use lower case letters, digits, '-' and '.'")]
     Name(String),

@@ -1,0 +1,85 @@
+//! What is known of the nodes of some sandboxes.
+
+use crate::model::leaving::{Leaving, LeavingReason};
+use crate::model::node::Node;
+use crate::model::sandbox::Sandbox;
+use jiff::{SignedDuration, Timestamp};
+use smol_str::SmolStr;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// How long after its scheduling a pod may be known before its node is. A watch that is silent for longer is given
+/// up.
+const NODE_LAG: SignedDuration = SignedDuration::from_secs(30);
+
+/// Whether the nodes of the cluster are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NodeAccess {
+    /// They have not been listed: nothing is decided on them.
+    #[default]
+    Unlisted,
+    /// The operator may not read them: nothing is decided on them, and pools say so.
+    Denied,
+    /// Some nodes are known, as out of a file. That another one is missing says nothing.
+    Partial,
+    /// Every node of the cluster is known.
+    Listed,
+}
+
+impl NodeAccess {
+    /// Whether something is decided on nodes.
+    pub fn is_open(self) -> bool {
+        matches!(self, Self::Partial | Self::Listed)
+    }
+}
+
+/// The nodes of some sandboxes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KnownNodes {
+    /// Whether a node that is missing does not exist.
+    pub access: NodeAccess,
+    /// The nodes by name.
+    pub nodes: BTreeMap<SmolStr, Arc<Node>>,
+    /// Names of those that a watch has shown being deleted.
+    pub deleted: BTreeSet<SmolStr>,
+}
+
+impl KnownNodes {
+    /// The node of a sandbox.
+    pub fn of(&self, sandbox: &Sandbox) -> Option<&Node> {
+        self.nodes.get(sandbox.node.as_deref()?).map(AsRef::as_ref)
+    }
+
+    /// Whether and why a sandbox is leaving at `now`. Only the label `warmpool.dev/evict` is read without nodes.
+    pub fn leaving(&self, sandbox: &Sandbox, now: Timestamp) -> Option<Leaving> {
+        let leaving = |reason, since| Leaving { reason, since };
+        if sandbox.evict {
+            return Some(leaving(LeavingReason::EvictRequested, now));
+        }
+        if !self.access.is_open() {
+            return None;
+        }
+        if let Some(since) = sandbox.disruption_target {
+            return Some(leaving(LeavingReason::DisruptionTarget, since));
+        }
+        match self.of(sandbox) {
+            Some(node) => node.leaving(&sandbox.tolerations),
+            None => self
+                .gone_at(sandbox)
+                .filter(|at| *at <= now)
+                .map(|at| leaving(LeavingReason::NodeGone, at)),
+        }
+    }
+
+    /// When the node of a sandbox counts as gone: at once where a watch has shown that, else because none has shown the node.
+    /// `None` for a node that exists.
+    pub fn gone_at(&self, sandbox: &Sandbox) -> Option<Timestamp> {
+        let node = sandbox.node.as_deref()?;
+        let missing = self.access == NodeAccess::Listed && self.of(sandbox).is_none();
+        let scheduled = sandbox.scheduling.since().unwrap_or(sandbox.created);
+        if self.deleted.contains(node) {
+            return Some(scheduled);
+        }
+        missing.then(|| scheduled.checked_add(NODE_LAG).unwrap_or(Timestamp::MAX))
+    }
+}

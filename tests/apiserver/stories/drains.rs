@@ -1,0 +1,313 @@
+//! Checks drains: every story has nodes of its own, which no other pod tolerates.
+
+use super::{all_bound, burst};
+use crate::api::{EVENTS, NODES, POOLS};
+use crate::check::Drain;
+use crate::check::event::{condition, text};
+use crate::claimants::Claimants;
+use crate::cluster_state::{ClusterState, wait_until_at_rest};
+use crate::extremes;
+use crate::objects::{NEW_IMAGE, pool, sim, with};
+use crate::scene::Scene;
+use crate::wait;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+const TAINT: &str = "drains";
+
+/// Runs a story with so many nodes of its own.
+fn on_nodes(
+    scene: &Scene,
+    count: usize,
+    story: impl FnOnce(&[String]) -> Result<(), String>,
+) -> Result<(), String> {
+    let names: Vec<_> = (0..count).map(|n| format!("{}-{n}", scene.namespace)).collect();
+    for name in &names {
+        let node = json!({
+            "apiVersion": "v1", "kind": "Node",
+            "metadata": {
+                "name": name,
+                "labels": {
+                    TAINT: scene.namespace, "type": "kwok", "kubernetes.io/hostname": name, "kubernetes.io/os": "linux",
+                },
+                "annotations": {"kwok.x-k8s.io/node": "fake"},
+            },
+            "spec": {"taints": [{"key": TAINT, "value": scene.namespace, "effect": "NoSchedule"}]},
+        });
+        scene.lab.api.create(NODES, "", &node)?;
+    }
+    wait::until("the nodes were ready", 60, || {
+        for name in &names {
+            let node = scene.lab.api.get(NODES, "", name)?.unwrap_or_default();
+            let tainted = node["spec"]["taints"].as_array().map_or(0, Vec::len);
+            let ready = condition(&node, "Ready").is_some_and(|c| c["status"] == "True");
+            wait::ensure(ready && tainted == 1, || node.to_string())?;
+        }
+        Ok(())
+    })?;
+    let outcome = story(&names);
+    // A node that goes under a pool costs its sandboxes, whatever the budget.
+    scene.lab.api.delete(POOLS, &scene.namespace, "python")?;
+    wait::until("the sandboxes were gone", 60, || {
+        let left = ClusterState::read(scene)?.unclaimed("python").len();
+        wait::ensure(left == 0, || format!("{left} are there"))
+    })?;
+    for name in &names {
+        scene.lab.api.delete(NODES, "", name)?;
+    }
+    outcome
+}
+
+/// The pod of a pool goes to the nodes of the story, over all of them, and takes a second to become Ready.
+fn on_own_nodes(scene: &Scene, more: &Value) -> Value {
+    let spread = json!([{
+        "maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": {"app": "python"}},
+    }]);
+    let pod = json!({"template": {"spec": {
+        "nodeSelector": {TAINT: scene.namespace},
+        "tolerations": [{"key": TAINT, "value": scene.namespace, "effect": "NoSchedule"}],
+        "topologySpreadConstraints": spread,
+    }}});
+    with(with(sim(&[("ready-after", "1s")]), &pod), more)
+}
+
+fn full_pool(scene: &Scene, replicas: i64, more: &Value) -> Result<(), String> {
+    scene.create_pool(&pool("python", replicas, &on_own_nodes(scene, more)))?;
+    wait_until_at_rest(scene, 60)
+}
+
+fn cordon(scene: &Scene, node: &str, breaks: bool) -> Result<(), String> {
+    scene.declare(|rules| {
+        rules.drains.push(Drain {
+            node: node.to_string(),
+            from: Timestamp::now(),
+            to: None,
+            breaks,
+        });
+    });
+    scene.kubectl(&["cordon", node], None).map(drop)
+}
+
+fn uncordon(scene: &Scene, node: &str) -> Result<(), String> {
+    scene.kubectl(&["uncordon", node], None)?;
+    scene.declare(|rules| {
+        let of_node = rules.drains.iter_mut().filter(|drain| drain.node == node);
+        of_node.for_each(|drain| drain.to = drain.to.or(Some(Timestamp::now())));
+    });
+    Ok(())
+}
+
+fn unclaimed_on(scene: &Scene, node: &str) -> Result<usize, String> {
+    let state = ClusterState::read(scene)?;
+    let unclaimed = state.unclaimed("python");
+    Ok(unclaimed
+        .iter()
+        .filter(|pod| text(pod, "/spec/nodeName") == node)
+        .count())
+}
+
+fn node_of_the_only_sandbox(scene: &Scene) -> Result<String, String> {
+    let state = ClusterState::read(scene)?;
+    let unclaimed = state.unclaimed("python");
+    let pod = unclaimed.first().ok_or("there is no sandbox")?;
+    Ok(text(pod, "/spec/nodeName").to_string())
+}
+
+fn is_empty(scene: &Scene, node: &str, seconds: u64) -> Result<(), String> {
+    wait::until(&format!("no unclaimed sandbox was on {node}"), seconds, || {
+        let left = unclaimed_on(scene, node)?;
+        wait::ensure(left == 0, || format!("{left} are"))
+    })
+}
+
+/// What `kubectl drain` does once the sandboxes have gone: it finds nothing to evict, and ends.
+fn kubectl_drain(scene: &Scene, node: &str) -> Result<(), String> {
+    scene
+        .kubectl(
+            &["drain", node, "--force", "--ignore-daemonsets", "--timeout=20s"],
+            None,
+        )
+        .map(drop)
+}
+
+/// The version of the pool, from which on a part of the history is measured.
+fn version(scene: &Scene) -> Result<u64, String> {
+    let pool = scene.pool("python")?;
+    Ok(text(&pool, "/metadata/resourceVersion").parse().unwrap_or(0))
+}
+
+/// Cordons, waits until the node is empty, and returns the fewest available meanwhile.
+fn drained(scene: &Scene, node: &str, seconds: u64) -> Result<i64, String> {
+    let from = version(scene)?;
+    let began = Instant::now();
+    cordon(scene, node, false)?;
+    is_empty(scene, node, seconds)?;
+    let took = began.elapsed().as_secs_f64();
+    let seen = extremes::since(&scene.history_up_to_now()?, "python", from);
+    scene
+        .lab
+        .print_at_end(format!("{node} drained: {seen}, {took:.1} s"));
+    Ok(seen.least)
+}
+
+pub fn a_pool_of_one_keeps_one_available_while_its_node_is_drained(scene: &Scene) -> Result<(), String> {
+    on_nodes(scene, 2, |_| {
+        full_pool(scene, 1, &json!({"updateStrategy": {"maxUnavailable": 0}}))?;
+        let node = node_of_the_only_sandbox(scene)?;
+        let least = drained(scene, &node, 30)?;
+        kubectl_drain(scene, &node)?;
+        wait_until_at_rest(scene, 30)?;
+        wait::ensure(least == 1, || format!("{least} were available"))
+    })
+}
+
+pub fn nodes_drained_one_after_the_other_under_claims_miss_no_more_than_the_budget(
+    scene: &Scene,
+) -> Result<(), String> {
+    on_nodes(scene, 4, |nodes| {
+        full_pool(scene, 40, &json!({"updateStrategy": {"maxUnavailable": "25%"}}))?;
+        let claimants = Claimants::start(scene, "python");
+        let drained = nodes.iter().try_for_each(|node| {
+            let least = drained(scene, node, 60)?;
+            uncordon(scene, node)?;
+            // What claims took in a second and a half, beside the budget.
+            wait::ensure(least >= 30 - 8, || format!("{least} were available"))
+        });
+        let served = claimants.stop()?;
+        scene
+            .lab
+            .print_at_end(format!("{served} claims were served meanwhile"));
+        drained?;
+        wait_until_at_rest(scene, 60)
+    })
+}
+
+pub fn a_node_drained_during_a_rollout_shares_its_budget(scene: &Scene) -> Result<(), String> {
+    on_nodes(scene, 3, |nodes| {
+        full_pool(scene, 12, &json!({"updateStrategy": {"maxUnavailable": 3}}))?;
+        scene.roll_to("python", NEW_IMAGE)?;
+        let least = drained(scene, &nodes[0], 60)?;
+        wait_until_at_rest(scene, 60)?;
+        wait::ensure(least >= 9, || format!("{least} were available"))
+    })
+}
+
+pub fn a_node_cordoned_and_uncordoned_each_second_costs_no_sandbox_that_is_missed(
+    scene: &Scene,
+) -> Result<(), String> {
+    on_nodes(scene, 2, |_| {
+        full_pool(scene, 1, &json!({}))?;
+        let (node, from) = (node_of_the_only_sandbox(scene)?, version(scene)?);
+        for _ in 0..5 {
+            cordon(scene, &node, false)?;
+            std::thread::sleep(Duration::from_secs(1));
+            uncordon(scene, &node)?;
+            std::thread::sleep(Duration::from_secs(1));
+        }
+        wait_until_at_rest(scene, 30)?;
+        let seen = extremes::since(&scene.history_up_to_now()?, "python", from);
+        let made = super::pods_created(&scene.history());
+        scene
+            .lab
+            .print_at_end(format!("5 cordons taken back: {seen}, {made} pods made"));
+        wait::ensure(seen.least >= 1 && seen.most <= 2 && made <= 7, || {
+            format!("{seen:?}, {made} pods were made")
+        })
+    })
+}
+
+pub fn all_nodes_tainted_at_once_cost_nothing_before_the_deadline(scene: &Scene) -> Result<(), String> {
+    on_nodes(scene, 2, |nodes| {
+        full_pool(scene, 4, &json!({}))?;
+        for node in nodes {
+            scene.declare(|rules| {
+                rules.drains.push(Drain {
+                    node: node.clone(),
+                    from: Timestamp::now(),
+                    to: None,
+                    breaks: false,
+                });
+            });
+            scene.kubectl(&["taint", "node", node, "maintenance=soon:NoSchedule"], None)?;
+        }
+        wait::until("the pool says why no replacement comes", 30, || {
+            let pool = scene.pool("python")?;
+            let said = condition(&pool, "Available").map_or("", |c| text(c, "/message"));
+            let why = said.contains("4 NodeTainted") && said.contains("no node has room for 1");
+            wait::ensure(why && pool["status"]["available"] == 4, || {
+                pool["status"].to_string()
+            })
+        })?;
+        for node in nodes {
+            scene.kubectl(&["taint", "node", node, "maintenance-"], None)?;
+        }
+        wait_until_at_rest(scene, 60)
+    })
+}
+
+pub fn a_drain_of_a_full_pool_waits_says_why_and_breaks_at_its_deadline(scene: &Scene) -> Result<(), String> {
+    on_nodes(scene, 2, |_| {
+        let fields = json!({"capacity": {"maxTotal": 1}, "disruption": {"drainDeadlineSeconds": 8}});
+        full_pool(scene, 1, &fields)?;
+        let node = node_of_the_only_sandbox(scene)?;
+        cordon(scene, &node, true)?;
+        wait::until("the pool says what it takes", 6, || {
+            let pool = scene.pool("python")?;
+            let said = condition(&pool, "Progressing").map_or("", |c| text(c, "/message"));
+            wait::ensure(said.contains("it takes 2"), || pool["status"].to_string())?;
+            wait::ensure(unclaimed_on(scene, &node)? == 1, || "it has gone already".into())
+        })?;
+        is_empty(scene, &node, 30)?;
+        wait_until_at_rest(scene, 30)?;
+        let told = scene.lab.api.list(EVENTS, &scene.namespace)?;
+        let is_told = told
+            .iter()
+            .any(|event| event["reason"] == "DrainDeadlineExceeded");
+        wait::ensure(is_told, || format!("{told:?}"))
+    })
+}
+
+pub fn a_claim_on_a_drained_node_says_so(scene: &Scene) -> Result<(), String> {
+    on_nodes(scene, 2, |_| {
+        full_pool(scene, 1, &json!({"capacity": {"maxTotal": 1}}))?;
+        let node = node_of_the_only_sandbox(scene)?;
+        cordon(scene, &node, true)?;
+        let claims = burst(scene, "run", 1, "python", &json!({}))?;
+        all_bound(scene, &claims)?;
+        let said = super::says(scene, &claims[0], "Bound", "Bound")?;
+        uncordon(scene, &node)?;
+        wait::until("the claim takes it back", 30, || {
+            let said = super::says(scene, &claims[0], "Bound", "Bound")?;
+            wait::ensure(!said.contains("cordoned"), || said)
+        })?;
+        scene.delete_claim(&claims[0])?;
+        wait::ensure(said.contains(&format!("its node is cordoned ({node})")), || said)
+    })
+}
+
+/// Runs alone, with operators of its own.
+pub fn an_operator_killed_between_a_replacement_and_the_deletion_makes_no_second_one(
+    scene: &Scene,
+) -> Result<(), String> {
+    on_nodes(scene, 2, |_| {
+        let operator = scene.lab.start_operator()?;
+        full_pool(scene, 1, &json!({}))?;
+        let node = node_of_the_only_sandbox(scene)?;
+        cordon(scene, &node, false)?;
+        wait::until("the replacement was made", 30, || {
+            let made = super::pods_created(&scene.history());
+            wait::ensure(made == 2, || format!("{made} pods were made"))
+        })?;
+        let operator = scene.while_operator_is_down(|| {
+            operator.kill()?;
+            scene.lab.start_operator()
+        })?;
+        is_empty(scene, &node, 60)?;
+        wait_until_at_rest(scene, 30)?;
+        let made = super::pods_created(&scene.history_up_to_now()?);
+        wait::ensure(made == 2, || format!("{made} pods were made"))?;
+        operator.stop()
+    })
+}

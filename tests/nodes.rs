@@ -1,0 +1,181 @@
+//! Checks what an event of a node has reconciled, and what is known of nodes.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a panic is how a test fails"
+)]
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use warmpool::cache::index::Index;
+use warmpool::cache::reconcile_request::ReconcileRequest;
+use warmpool::cache::snapshot::PoolSnapshot;
+use warmpool::cache::watch::Indexed;
+use warmpool::model::Key;
+use warmpool::model::known_nodes::NodeAccess;
+use warmpool::model::leaving::LeavingReason;
+use warmpool::model::stored::{StoredNode, StoredPod, StoredPool};
+use warmpool::planner::pool_snapshot;
+
+const NOW: Timestamp = Timestamp::constant(1_767_225_600, 0);
+
+fn node(name: &str, spec: Value, heartbeat: &str) -> StoredNode {
+    let ready = json!({
+        "type": "Ready", "status": "True", "lastHeartbeatTime": heartbeat, "lastTransitionTime": "2026-01-01T00:00:00Z",
+    });
+    let node = json!({
+        "metadata": {"name": name, "resourceVersion": heartbeat.len().to_string(), "annotations": {"beat": heartbeat}},
+        "spec": spec,
+        "status": {"conditions": [ready], "images": [{"names": ["image:1"]}], "nodeInfo": {"kubeletVersion": heartbeat}},
+    });
+    serde_json::from_value(node).unwrap()
+}
+
+fn open(name: &str) -> StoredNode {
+    node(name, json!({}), "one")
+}
+
+fn cordoned(name: &str) -> StoredNode {
+    node(name, json!({"unschedulable": true}), "one")
+}
+
+fn pod(name: &str, pool: &str, node: &str, owner: Value) -> StoredPod {
+    let labels = json!({"warmpool.dev/pool": pool, "warmpool.dev/state": "warm"});
+    let pod = json!({
+        "metadata": {
+            "namespace": "default", "name": name, "uid": name, "resourceVersion": "1", "labels": labels,
+            "ownerReferences": [owner],
+        },
+        "spec": {"nodeName": node},
+        "status": {"phase": "Running"},
+    });
+    serde_json::from_value(pod).unwrap()
+}
+
+fn of(kind: &str, name: &str) -> Value {
+    json!({"apiVersion": "warmpool.dev/v1alpha1", "kind": kind, "name": name, "uid": name, "controller": true})
+}
+
+fn unclaimed(name: &str, pool: &str, node: &str) -> StoredPod {
+    pod(name, pool, node, of("Pool", pool))
+}
+
+fn request(pool: &str) -> ReconcileRequest {
+    ReconcileRequest::Pool(Key::new("default", pool))
+}
+
+/// Two nodes with a pod of a pool each, and a claimed pod of the first pool on the first node.
+fn cluster() -> Index {
+    let mut index = Index::default();
+    StoredNode::retain(&mut index, &HashSet::new());
+    for name in ["one", "two"] {
+        index.apply_node(&open(name), NOW);
+        let spec =
+            json!({"replicas": 1, "template": {"spec": {"containers": [{"name": "main", "image": "i"}]}}});
+        let metadata = json!({"namespace": "default", "name": name, "uid": name});
+        let pool: StoredPool = serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap();
+        index.apply_pool(&pool);
+        index.apply_pod(&unclaimed(&format!("{name}-pod"), name, name));
+    }
+    index.apply_pod(&pod("claimed", "one", "one", of("SandboxClaim", "run")));
+    index
+}
+
+fn snapshot(index: &Index, pool: &str) -> PoolSnapshot {
+    pool_snapshot(index, &Key::new("default", pool), NOW, 0).unwrap()
+}
+
+fn reason(index: &Index, pod: &str, pool: &str) -> Option<LeavingReason> {
+    let snapshot = snapshot(index, pool);
+    let entry = snapshot
+        .sandboxes
+        .iter()
+        .find(|entry| entry.sandbox.key.name == pod)
+        .unwrap();
+    let leaving = snapshot.nodes.leaving(&entry.sandbox, NOW);
+    leaving.map(|leaving| leaving.reason)
+}
+
+#[test]
+fn a_heartbeat_reconciles_nothing() {
+    let mut index = cluster();
+    for beat in 0..100 {
+        let heartbeat = node("one", json!({}), &format!("beat {beat}"));
+        assert_eq!(heartbeat.apply(&mut index, true), []);
+    }
+}
+
+#[test]
+fn a_change_of_a_node_reconciles_the_pools_and_claims_with_pods_there_and_no_others() {
+    let mut index = cluster();
+    let claim = ReconcileRequest::Claim(Key::new("default", "run"));
+    assert_eq!(
+        index.apply_node(&cordoned("one"), NOW),
+        [request("one"), claim.clone()]
+    );
+    assert_eq!(index.apply_node(&cordoned("one"), NOW), []);
+    assert_eq!(index.apply_node(&cordoned("three"), NOW), []);
+    assert_eq!(index.delete_node(&open("two")), [request("two")]);
+    assert_eq!(
+        reason(&index, "one-pod", "one"),
+        Some(LeavingReason::NodeCordoned)
+    );
+    assert_eq!(index.apply_node(&open("one"), NOW), [request("one"), claim]);
+    assert_eq!(reason(&index, "one-pod", "one"), None);
+}
+
+#[test]
+fn a_pod_that_is_gone_or_elsewhere_is_no_concern_of_a_node() {
+    let mut index = cluster();
+    index.delete_pod(&unclaimed("two-pod", "two", "two"));
+    assert_eq!(index.apply_node(&cordoned("two"), NOW), []);
+    let mut claimed = pod("claimed", "one", "one", of("SandboxClaim", "run"));
+    index.delete_pod(&claimed);
+    claimed.metadata.uid = Some("anew".into());
+    claimed.spec.node_name = Some("two".into());
+    index.apply_pod(&claimed);
+    assert_eq!(index.apply_node(&cordoned("one"), NOW), [request("one")]);
+    assert_eq!(index.apply_node(&open("two"), NOW).len(), 2);
+}
+
+#[test]
+fn without_the_right_to_read_them_nothing_is_known_of_nodes_until_they_are_listed_again() {
+    let mut index = cluster();
+    index.apply_node(&cordoned("one"), NOW);
+    assert_eq!(StoredNode::deny(&mut index), Some(true));
+    assert_eq!(StoredNode::deny(&mut index), Some(false));
+    assert_eq!(snapshot(&index, "one").nodes.access, NodeAccess::Denied);
+    assert_eq!(reason(&index, "one-pod", "one"), None);
+    assert_eq!(StoredPod::deny(&mut index), None);
+    StoredNode::retain(&mut index, &HashSet::from([Key::new("", "one")]));
+    index.apply_node(&cordoned("one"), NOW);
+    assert_eq!(
+        reason(&index, "one-pod", "one"),
+        Some(LeavingReason::NodeCordoned)
+    );
+}
+
+#[test]
+fn a_list_forgets_the_nodes_that_it_lacks() {
+    let mut index = cluster();
+    StoredNode::retain(&mut index, &HashSet::from([Key::new("", "two")]));
+    assert_eq!(reason(&index, "one-pod", "one"), Some(LeavingReason::NodeGone));
+    assert_eq!(reason(&index, "two-pod", "two"), None);
+}
+
+#[test]
+fn a_cordon_without_a_time_began_when_it_was_seen_first() {
+    let mut index = cluster();
+    index.apply_node(&cordoned("one"), NOW);
+    let later = NOW + SignedDuration::from_secs(60);
+    assert_eq!(index.apply_node(&cordoned("one"), later), []);
+    let snapshot = snapshot(&index, "one");
+    let entry = snapshot
+        .sandboxes
+        .iter()
+        .find(|entry| entry.sandbox.key.name == "one-pod")
+        .unwrap();
+    assert_eq!(snapshot.nodes.leaving(&entry.sandbox, later).unwrap().since, NOW);
+}

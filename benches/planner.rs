@@ -10,6 +10,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use warmpool::api::labels;
+use warmpool::cache::disruption_budgets::BudgetSnapshot;
 use warmpool::cache::snapshot::{Creation, PoolSnapshot, RevisionProgress, SandboxEntry, Waiting};
 use warmpool::model::Key;
 use warmpool::model::autoscaling::ResolvedAutoscaling;
@@ -234,6 +235,7 @@ fn at_rest(size: usize, complete: &str) -> Outcome<PoolSnapshot> {
         recent_claims: Vec::new(),
         demand: None,
         sizing: None,
+        disruption_budgets: BudgetSnapshot::default(),
     })
 }
 
@@ -258,6 +260,8 @@ fn sandbox(number: usize, now: Timestamp) -> Sandbox {
         created,
         terminating: false,
         evict: false,
+        allows_disruption: false,
+        disruption_deadline: None,
         phase: PodPhase::Running,
         node: Some(format!("node-{}", mixed % NODES)),
         scheduling: Scheduling::Unknown,

@@ -1,6 +1,8 @@
 //! The kind `SandboxClaim`: its spec, status and validation rules.
 
-pub use crate::api::claim_choices::{OnEmpty, OnSandboxLost, PodMetadata, ReleasePolicy, RevisionPolicy};
+pub use crate::api::claim_choices::{
+    Disruption, OnEmpty, OnSandboxLost, PodMetadata, ReleasePolicy, RevisionPolicy,
+};
 use crate::api::claim_defaults::BoundDefaults;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
@@ -102,6 +104,15 @@ pub struct SandboxClaimSpec {
     /// else Delete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release_policy: Option<ReleasePolicy>,
+    /// What happens when a bound sandbox is to be evicted, because its node is drained or for another reason: Block,
+    /// Allow or Notify. Default: the pool's `claimDefaults`, else Block.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disruption: Option<Disruption>,
+    /// With `disruption: Notify`, seconds from the first sign that the node has to go until the sandbox may be evicted.
+    /// Default: the pool's `claimDefaults`, else 300.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = kube::core::Rule::new("self >= 1").message("disruptionGracePeriodSeconds must be 1 or more"))]
+    pub disruption_grace_period_seconds: Option<i32>,
     /// What happens when a bound sandbox is deleted, fails or loses its node: Fail or Replace. Default: the pool's
     /// `claimDefaults`, else Fail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -124,6 +135,8 @@ fn immutable_once_bound() -> String {
         "priority",
         "waitTimeoutSeconds",
         "releasePolicy",
+        "disruption",
+        "disruptionGracePeriodSeconds",
         "onSandboxLost",
         "podMetadata",
     ];
@@ -186,7 +199,7 @@ pub struct SandboxClaimStatus {
     /// Why the claim is not Ready: the reason of the condition Bound, or of Ready once it is bound. Absent while it is Ready.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// Conditions: Bound, Ready.
+    /// Conditions: Bound, Ready, and DisruptionPending while a sandbox cannot stay on its node.
     pub conditions: Vec<Condition>,
     /// The sandboxes of the claim.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -37,6 +37,19 @@ pub enum OnSandboxLost {
     Replace,
 }
 
+/// What happens when a sandbox of a claim is to be evicted, because its node is drained or for another reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Disruption {
+    /// A PodDisruptionBudget refuses the eviction until the claim ends.
+    #[default]
+    Block,
+    /// The sandbox may be evicted.
+    Allow,
+    /// When the node has to go, the claim and an annotation of the pod say so; after `disruptionGracePeriodSeconds` the
+    /// sandbox may be evicted.
+    Notify,
+}
+
 /// Which revisions of the pool's template a claim accepts. A claim without a policy of its own prefers the latest revision;
 /// with the pool's strategy OnReplenish it takes old sandboxes first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,6 +1,8 @@
 //! Defaults for claims: as a pool sets them, and as a claim keeps them.
 
-use crate::api::claim_choices::{OnEmpty, OnSandboxLost, PodMetadata, ReleasePolicy, RevisionPolicy};
+use crate::api::claim_choices::{
+    Disruption, OnEmpty, OnSandboxLost, PodMetadata, ReleasePolicy, RevisionPolicy,
+};
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -34,6 +36,13 @@ pub struct ClaimDefaults {
     /// What happens to the sandboxes when the claim expires. Default: Delete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release_policy: Option<ReleasePolicy>,
+    /// What happens when a bound sandbox is to be evicted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disruption: Option<Disruption>,
+    /// With `disruption: Notify`, seconds from the first sign that a node has to go until its sandbox may be evicted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = kube::core::Rule::new("self >= 1").message("disruptionGracePeriodSeconds must be 1 or more"))]
+    pub disruption_grace_period_seconds: Option<i32>,
     /// What happens when a bound sandbox is lost. Default: Fail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_sandbox_lost: Option<OnSandboxLost>,
@@ -68,6 +77,12 @@ pub struct BoundDefaults {
     /// What happens to the sandboxes when the claim expires.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub release_policy: Option<ReleasePolicy>,
+    /// What happens when a bound sandbox is to be evicted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disruption: Option<Disruption>,
+    /// With `disruption: Notify`, seconds from the first sign that a node has to go until its sandbox may be evicted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disruption_grace_period_seconds: Option<i32>,
     /// What happens when a bound sandbox is lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_sandbox_lost: Option<OnSandboxLost>,
@@ -83,6 +98,8 @@ impl From<&ClaimDefaults> for BoundDefaults {
             lifetime_seconds: defaults.lifetime_seconds,
             ttl_seconds_after_finished: defaults.ttl_seconds_after_finished,
             release_policy: defaults.release_policy,
+            disruption: defaults.disruption,
+            disruption_grace_period_seconds: defaults.disruption_grace_period_seconds,
             on_sandbox_lost: defaults.on_sandbox_lost,
         }
     }

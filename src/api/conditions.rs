@@ -19,6 +19,9 @@ pub const SCALING_LIMITED: &str = "ScalingLimited";
 pub const BOUND: &str = "Bound";
 /// Claim: the sandboxes of the claim are Ready.
 pub const READY: &str = "Ready";
+/// Claim: a sandbox of the claim cannot stay on its node. The reason is the one for which it would leave; the message says
+/// when it may be evicted. Absent otherwise.
+pub const DISRUPTION_PENDING: &str = "DisruptionPending";
 
 /// Reasons of [`AVAILABLE`].
 pub mod available {

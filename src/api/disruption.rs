@@ -18,6 +18,11 @@ pub struct Disruption {
     #[serde(default = "pool_defaults::drain_deadline_seconds")]
     #[x_kube(validation = kube::core::Rule::new("self >= 1").message("disruption.drainDeadlineSeconds must be 1 or more"))]
     pub drain_deadline_seconds: i32,
+    /// Keeps a PodDisruptionBudget over the unclaimed sandboxes, so that `kubectl drain`, the descheduler and autoscalers
+    /// evict no more of them than `updateStrategy.maxUnavailable` allows. A pool of which every sandbox may go has none. A
+    /// PodDisruptionBudget of a user over the same sandboxes takes its place.
+    #[serde(default = "pool_defaults::pod_disruption_budget")]
+    pub pod_disruption_budget: bool,
 }
 
 impl Default for Disruption {
@@ -25,6 +30,7 @@ impl Default for Disruption {
         Self {
             drain_policy: DrainPolicy::default(),
             drain_deadline_seconds: pool_defaults::drain_deadline_seconds(),
+            pod_disruption_budget: pool_defaults::pod_disruption_budget(),
         }
     }
 }

@@ -14,6 +14,8 @@ pub const CLAIM: &str = "warmpool.dev/claim";
 pub const CLAIM_UID: &str = "warmpool.dev/claim-uid";
 /// Label: a user sets it to `"true"` to have an unclaimed sandbox replaced.
 pub const EVICT: &str = "warmpool.dev/evict";
+/// Label: [`ALLOW`] on a claimed sandbox that may be evicted; absent on all others.
+pub const DISRUPTION: &str = "warmpool.dev/disruption";
 
 /// [`STATE`] of an unclaimed sandbox.
 pub const WARM: &str = "warm";
@@ -21,9 +23,13 @@ pub const WARM: &str = "warm";
 pub const CLAIMED: &str = "claimed";
 /// [`STATE`] of an unclaimed sandbox whose deletion waits for its `preDelete` hooks.
 pub const DRAINING: &str = "draining";
+/// [`DISRUPTION`] of a claimed sandbox that may be evicted.
+pub const ALLOW: &str = "Allow";
 
 /// Annotation of a pod: pods with a lower value are deleted first in a scale-down; see KEP-2255.
 pub const POD_DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+/// Annotation of a claimed pod whose node has to go: from when on it may be evicted, for claims with `disruption: Notify`.
+pub const DISRUPTION_DEADLINE: &str = "warmpool.dev/disruption-deadline";
 /// Annotation of a ControllerRevision: version of the hash function that its name comes from.
 pub const HASH_VERSION: &str = "warmpool.dev/hash-version";
 /// Annotation of a Pool: why the template changed, written by a user. Copied to the ControllerRevision.

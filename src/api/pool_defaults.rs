@@ -46,3 +46,8 @@ pub(super) fn max_warming() -> IntOrString {
 pub(super) fn drain_deadline_seconds() -> i32 {
     600
 }
+
+/// `disruption.podDisruptionBudget`: whoever drains a node sees how many sandboxes may go.
+pub(super) fn pod_disruption_budget() -> bool {
+    true
+}

@@ -138,6 +138,11 @@ impl Expectation {
             ExpectedWrite::Delete | ExpectedWrite::Deleted => sandbox.terminating,
             ExpectedWrite::Drain => sandbox.terminating || sandbox.state == labels::DRAINING,
             ExpectedWrite::Restore => sandbox.terminating || sandbox.state == labels::WARM,
+            ExpectedWrite::MarkDisruption => {
+                let mark = sandbox.disruption_mark();
+                sandbox.terminating
+                    || matches!(&self.write.change, PodChange::MarkDisruption(written) if *written == mark)
+            }
             ExpectedWrite::Conflicted => sandbox.resource_version != self.write.sandbox.resource_version,
         }
     }
@@ -196,6 +201,7 @@ impl Expectations {
             PodChange::Delete => ExpectedWrite::Delete,
             PodChange::Drain => ExpectedWrite::Drain,
             PodChange::Restore(_) => ExpectedWrite::Restore,
+            PodChange::MarkDisruption(_) => ExpectedWrite::MarkDisruption,
         };
         let uid = write.sandbox.uid.clone();
         self.remove(&uid);

@@ -1,5 +1,6 @@
 //! The state of the cluster, indexed as the planner needs it. An event returns what to reconcile.
 
+use crate::cache::disruption_budgets::DisruptionBudgets;
 use crate::cache::expectations::Expectations;
 use crate::cache::grouped::remove_from;
 use crate::cache::memory::Memory;
@@ -39,6 +40,8 @@ pub struct Index {
     pub(crate) revisions: HashMap<Key, BTreeMap<SmolStr, Arc<Revision>>>,
     /// PodTemplates and the pools that use them.
     pub(crate) templates: Templates,
+    /// PodDisruptionBudgets of pools and users.
+    pub(crate) disruption_budgets: DisruptionBudgets,
     /// Nodes and the pools with pods there.
     pub(crate) nodes: Nodes,
     /// How far the watches have got.

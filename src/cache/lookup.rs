@@ -72,6 +72,7 @@ impl Index {
             revision_request: memory
                 .map(|memory| memory.revision_request.clone())
                 .unwrap_or_default(),
+            disruption_budgets: self.budget_snapshot(&pool),
             creation_proven: memory.is_some_and(|memory| memory.is_creation_proven(pool.generation, now)),
             creation: memory
                 .map(|memory| memory.creation_backoff.state(&pool, now))

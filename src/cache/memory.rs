@@ -1,5 +1,6 @@
 //! What the operator remembers of each pool and each claim: one record by UID, forgotten in one place.
 
+use crate::cache::disruption_budgets::BudgetMemory;
 use crate::cache::recent_claims::RecentClaims;
 use crate::cache::rejected_creations::CreationBackoff;
 use crate::cache::snapshot::{RevisionProgress, SandboxRead, WaitReason, WarmUpFailures};
@@ -34,6 +35,8 @@ pub struct PoolMemory {
     /// What is known of the demand for the sandboxes of an autoscaled pool. A restarted operator reads a summary from the
     /// pool's status.
     pub demand: Option<Arc<Demand>>,
+    /// The last request about the pool's PodDisruptionBudgets.
+    pub budgets: BudgetMemory,
     /// Whether the API server rejects the pool's pods.
     pub creation_backoff: CreationBackoff,
 }
@@ -150,6 +153,7 @@ impl Memory {
             pool.accepted = None;
             pool.status_write.iter_mut().for_each(ObjectWrite::forget_moments);
             pool.revision_request.forget_moments();
+            pool.budgets.forget_moments();
         }
         for claim in self.claims.values_mut() {
             claim.write.iter_mut().for_each(|write| write.forget_moments());

@@ -2,6 +2,7 @@
 
 mod assigned_pools;
 mod cancel_requests;
+pub mod disruption_budgets;
 pub mod expectations;
 mod grouped;
 pub mod index;

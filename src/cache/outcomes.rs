@@ -76,6 +76,7 @@ impl Index {
             Request::ReadClaim(claim) => self.claim_read(claim, outcome, now),
             Request::WritePool(write) => self.pool_written(write, outcome, now),
             Request::Revision(request) => self.revision_answered(request, outcome, before, now),
+            Request::DisruptionBudget(request) => self.budget_answered(request, outcome, before, now),
         }
     }
 

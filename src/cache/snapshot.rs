@@ -1,5 +1,6 @@
 //! The snapshot of one pool or claim: everything the planner knows, as plain data.
 
+use crate::cache::disruption_budgets::BudgetSnapshot;
 use crate::model::Key;
 use crate::model::availability::AvailabilityRule;
 use crate::model::claim::Claim;
@@ -44,6 +45,8 @@ pub struct PoolSnapshot {
     pub status_written_at: Option<Timestamp>,
     /// What is known of the last request about the pool's stored revisions.
     pub revision_request: RevisionProgress,
+    /// The PodDisruptionBudgets that concern the pool.
+    pub disruption_budgets: BudgetSnapshot,
     /// Whether pods may be created now.
     pub creation: Creation,
     /// The API server has accepted a pod of the pool a moment ago.
@@ -148,10 +151,10 @@ pub struct SandboxEntry {
 impl SandboxEntry {
     /// A write is in flight after which the sandbox is unclaimed no more, or draining.
     pub fn is_leaving(&self) -> bool {
-        use ExpectedWrite::{Bind, Conflicted, Delete, Deleted, Drain, Restore};
+        use ExpectedWrite::{Bind, Conflicted, Delete, Deleted, Drain, MarkDisruption, Restore};
         match self.expected {
             Some(Bind | Delete | Deleted | Drain) => true,
-            None | Some(Restore | Conflicted) => false,
+            None | Some(Restore | MarkDisruption | Conflicted) => false,
         }
     }
 }
@@ -167,6 +170,8 @@ pub enum ExpectedWrite {
     Drain,
     /// The change of the state back to warm.
     Restore,
+    /// The mark that says since when a claimed pod may be evicted.
+    MarkDisruption,
     /// A deletion by any client, which the API server confirmed.
     Deleted,
     /// The last write met a version conflict. No write follows before the watch shows the change.

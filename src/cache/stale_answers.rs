@@ -43,6 +43,7 @@ impl KindProgress {
 pub struct WatchProgress {
     pub(crate) pods: KindProgress,
     pub(crate) revisions: KindProgress,
+    pub(crate) budgets: KindProgress,
 }
 
 /// Whether resource version `a` is newer than `b`. Versions of one resource compare as numbers (KEP-5504); a version that

@@ -8,7 +8,8 @@ use crate::client::error_chain::chain;
 use crate::client::error_log;
 use crate::model::Key;
 use crate::model::stored::{
-    self, StoredClaim, StoredNode, StoredPod, StoredPodTemplate, StoredPool, StoredRevision,
+    self, StoredClaim, StoredDisruptionBudget, StoredNode, StoredPod, StoredPodTemplate, StoredPool,
+    StoredRevision,
 };
 use futures::StreamExt;
 use jiff::Timestamp;
@@ -77,6 +78,9 @@ pub struct WatchContext {
 
 /// A kind whose objects the index keeps.
 pub trait Indexed: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static {
+    /// Nothing is planned before the first list of the kind.
+    const IS_REQUIRED: bool = true;
+
     /// The objects of `namespace`, or of all namespaces for `None`.
     fn api(client: Client, namespace: Option<&str>) -> Api<Self>;
     /// Label selector of the watched objects; `None`: all.
@@ -219,6 +223,32 @@ impl Indexed for StoredNode {
     }
 }
 
+impl Indexed for StoredDisruptionBudget {
+    const IS_REQUIRED: bool = false;
+
+    fn api(client: Client, namespace: Option<&str>) -> Api<Self> {
+        namespaced(client, namespace)
+    }
+    fn apply(&self, index: &mut Index, _live: bool) -> Vec<ReconcileRequest> {
+        index.apply_budget(self)
+    }
+    fn delete(&self, index: &mut Index) -> Vec<ReconcileRequest> {
+        index.delete_budget(self)
+    }
+    fn retain(index: &mut Index, listed: &HashSet<Key>) {
+        index.retain_budgets(listed);
+    }
+    fn deny(index: &mut Index) -> Option<bool> {
+        let is_new = index.deny_budgets();
+        if is_new {
+            tracing::warn!(
+                "the operator may not list and watch poddisruptionbudgets, so it keeps none; add the rule to its role if it should"
+            );
+        }
+        Some(is_new)
+    }
+}
+
 /// Watches one kind for ever. Each event goes to `reflect` before it requests a reconcile.
 pub async fn run<K: Indexed>(context: WatchContext, mut reflect: impl FnMut(&Event<K>)) {
     let resource = format!("{}.{}", K::plural(&()), K::group(&()));
@@ -245,7 +275,9 @@ pub async fn run<K: Indexed>(context: WatchContext, mut reflect: impl FnMut(&Eve
                 context.shared.watches.failed(&kind, chain(&error));
                 if !complete {
                     complete = true;
-                    context.shared.watch_synced();
+                    if K::IS_REQUIRED {
+                        context.shared.watch_synced();
+                    }
                 }
                 tokio::time::sleep(DENIED_PAUSE).await;
                 // The watcher would continue where it stopped, and what was known then is forgotten.
@@ -270,7 +302,7 @@ pub async fn run<K: Indexed>(context: WatchContext, mut reflect: impl FnMut(&Eve
             Event::InitDone => {
                 take_over_list(&mut context.shared.lock(), std::mem::take(&mut listed));
                 context.shared.watches.complete(&kind);
-                if !std::mem::replace(&mut complete, true) {
+                if !std::mem::replace(&mut complete, true) && K::IS_REQUIRED {
                     context.shared.watch_synced();
                 }
                 // A list shows no deletion and no single change, so everything is reconciled.

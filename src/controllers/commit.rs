@@ -6,8 +6,10 @@ use crate::cache::reconcile_request::ReconcileRequest;
 use crate::cache::snapshot::{ClaimSnapshot, PoolSnapshot, RevisionProgress, SandboxRead};
 use crate::model::Key;
 use crate::model::claim::Claim;
+use crate::model::disruption_budget::BudgetStep;
 use crate::model::request::{
-    ClaimWrite, PodChange, PodCreation, PodWrite, PoolWrite, Request, RevisionRequest, RevisionStep,
+    BudgetRequest, ClaimWrite, PodChange, PodCreation, PodWrite, PoolWrite, Request, RevisionRequest,
+    RevisionStep,
 };
 use crate::model::retry::{NextWrite, ObjectWrite, Purpose, Stage};
 use crate::model::sandbox::Sandbox;
@@ -47,6 +49,9 @@ pub(crate) fn pool_plan(index: &mut Index, snapshot: &PoolSnapshot, plan: Plan) 
     }
     if let Some(step) = &plan.revision_step {
         send_revision_step(index, snapshot, step.clone());
+    }
+    if let Some(step) = &plan.budget_step {
+        send_budget_step(index, snapshot, step.clone());
     }
     let mut to_reconcile = index.record_wait_reasons(plan.waiting);
     let mut assigned = index.assign_pools(&snapshot.selected_pools);
@@ -162,6 +167,16 @@ fn send_revision_step(index: &mut Index, snapshot: &PoolSnapshot, step: Revision
     index.requests.push(request, false);
 }
 
+fn send_budget_step(index: &mut Index, snapshot: &PoolSnapshot, step: BudgetStep) {
+    let Some(memory) = index.pool_memory_mut(&snapshot.pool) else {
+        return;
+    };
+    memory.budgets.note_write(snapshot.now);
+    let pool = Arc::clone(&snapshot.pool);
+    let request = Request::DisruptionBudget(Arc::new(BudgetRequest { pool, step }));
+    index.requests.push(request, false);
+}
+
 fn write_pool(index: &mut Index, snapshot: &PoolSnapshot, status: PoolStatus) {
     let pool = Arc::clone(&snapshot.pool);
     if let Some(memory) = index.pool_memory_mut(&pool) {
@@ -186,6 +201,16 @@ pub(crate) fn claim_requests(
                 memory.reads.remove(&sandbox.uid);
             }
             write_pod(index, sandbox, PodChange::Delete, reason);
+        }
+    }
+    for (sandbox, mark) in requests.marks {
+        if index.expectations.on(&sandbox.uid).is_none() {
+            write_pod(
+                index,
+                sandbox,
+                PodChange::MarkDisruption(mark),
+                "DisruptionPending",
+            );
         }
     }
     if let Some(memory) = index.claim_memory_mut(claim) {

@@ -10,7 +10,7 @@ use crate::controllers::{claim, failed_writes, pool, resync, schema_check};
 use crate::executor::Executor;
 use crate::model::Key;
 use crate::model::stored::{
-    StoredClaim, StoredNode, StoredPod, StoredPodTemplate, StoredPool, StoredRevision,
+    StoredClaim, StoredDisruptionBudget, StoredNode, StoredPod, StoredPodTemplate, StoredPool, StoredRevision,
 };
 use crate::telemetry::claim_events::ClaimEvents;
 use crate::telemetry::metrics::Metrics;
@@ -120,6 +120,7 @@ pub async fn run(
             watch::run::<StoredPod>(watch_context.clone(), |_| {}),
             watch::run::<StoredRevision>(watch_context.clone(), |_| {}),
             watch::run::<StoredPodTemplate>(watch_context.clone(), |_| {}),
+            watch::run::<StoredDisruptionBudget>(watch_context.clone(), |_| {}),
             watch::run::<StoredNode>(watch_context.clone(), |_| {}),
         )
     };

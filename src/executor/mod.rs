@@ -2,6 +2,7 @@
 //!
 //! It decides nothing. What follows from an outcome is the next plan.
 
+mod budget_body;
 pub mod pod_body;
 pub mod pod_patch;
 mod revision_body;

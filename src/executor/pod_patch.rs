@@ -3,16 +3,17 @@
 //! They hold no resource version, so that a status update of the kubelet is no conflict. Instead they test what the change
 //! depends on. A failed test answers 422 and changes nothing.
 
-use crate::api::claim::PodMetadata;
+use crate::api::claim::{Disruption, PodMetadata};
 use crate::api::{API_VERSION, labels};
 use crate::model::Key;
 use crate::model::claim::Claim;
+use crate::model::disruption_mark::DisruptionMark;
 use crate::model::lifecycle_hook::Hook;
 use crate::model::pool::Pool;
 use crate::model::resolved_claim_spec::pod_metadata;
 use crate::model::sandbox::{Owner, Sandbox};
 use json_patch::jsonptr::PointerBuf;
-use json_patch::{AddOperation, Patch, PatchOperation, ReplaceOperation, TestOperation};
+use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
 use serde_json::{Value, json};
 use thiserror::Error;
 
@@ -62,6 +63,7 @@ pub fn claiming_patch(claim: &Claim, sandbox: &Sandbox, pool: &Pool) -> Result<P
     patch.push(add(label(labels::STATE), json!(labels::CLAIMED)));
     patch.push(add(label(labels::CLAIM), json!(claim.key.name)));
     patch.push(add(label(labels::CLAIM_UID), json!(claim.uid)));
+    patch.extend(disruption(claim, sandbox, pool));
     let reference = json!({
         "apiVersion": API_VERSION, "kind": "SandboxClaim", "name": claim.key.name, "uid": claim.uid,
         "controller": true, "blockOwnerDeletion": false,
@@ -84,8 +86,7 @@ pub fn claiming_patch(claim: &Claim, sandbox: &Sandbox, pool: &Pool) -> Result<P
             .map(|(k, v)| add(label(k), json!(v))),
     );
     if !annotations.is_empty() && !sandbox.annotated {
-        patch.push(test(pointer(["metadata", "annotations"]), Value::Null));
-        patch.push(add(pointer(["metadata", "annotations"]), json!({})));
+        patch.extend(make_annotations());
     }
     patch.extend(
         annotations
@@ -94,6 +95,17 @@ pub fn claiming_patch(claim: &Claim, sandbox: &Sandbox, pool: &Pool) -> Result<P
             .map(|(k, v)| add(annotation(k), json!(v))),
     );
     Ok(Patch(patch))
+}
+
+/// The operation that lets the sandbox be evicted, or takes that back, as the claim asks.
+fn disruption(claim: &Claim, sandbox: &Sandbox, pool: &Pool) -> Option<PatchOperation> {
+    let allows = claim.resolved_spec(Some(&pool.claim_defaults)).disruption == Disruption::Allow;
+    let path = label(labels::DISRUPTION);
+    match (allows, sandbox.allows_disruption) {
+        (true, _) => Some(add(path, json!(labels::ALLOW))),
+        (false, true) => Some(remove(path)),
+        (false, false) => None,
+    }
 }
 
 /// The patch that marks a warm sandbox as draining, if the pod has not changed at all: a claim may have bound it, or it may
@@ -114,6 +126,36 @@ pub(crate) fn draining_patch(sandbox: &Sandbox) -> Result<Patch, PodPatchError> 
 pub(crate) fn restoring_patch(sandbox: &Sandbox, hook: &Hook) -> Result<Patch, PodPatchError> {
     let untouched = handlers_are_on(hook, sandbox)?;
     state_patch(sandbox, labels::DRAINING, labels::WARM, untouched)
+}
+
+/// The patch by which a claimed sandbox says since when it may be evicted.
+///
+/// # Errors
+/// When no claim owns the pod as last seen.
+pub(crate) fn disruption_patch(sandbox: &Sandbox, mark: DisruptionMark) -> Result<Patch, PodPatchError> {
+    let Owner::Claim { uid: owner_uid, .. } = &sandbox.owner else {
+        return Err(PodPatchError::Owner(sandbox.key.clone()));
+    };
+    let mut patch = vec![
+        test(pointer(["metadata", "uid"]), json!(sandbox.uid)),
+        test(pointer(["metadata", "deletionTimestamp"]), Value::Null),
+        test(owner(sandbox).with_trailing_token("uid"), json!(owner_uid)),
+    ];
+    let at = annotation(labels::DISRUPTION_DEADLINE);
+    match (mark.deadline, sandbox.disruption_deadline) {
+        (Some(deadline), _) => {
+            patch.extend((!sandbox.annotated).then(make_annotations).into_iter().flatten());
+            patch.push(add(at, json!(deadline.to_string())));
+        }
+        (None, Some(_)) => patch.push(remove(at)),
+        (None, None) => {}
+    }
+    match (mark.allowed, sandbox.allows_disruption) {
+        (true, _) => patch.push(add(label(labels::DISRUPTION), json!(labels::ALLOW))),
+        (false, true) => patch.push(remove(label(labels::DISRUPTION))),
+        (false, false) => {}
+    }
+    Ok(Patch(patch))
 }
 
 /// The patch that changes the state label of an unclaimed pod from one value to another, under `conditions`.
@@ -163,6 +205,17 @@ fn test(path: PointerBuf, value: Value) -> PatchOperation {
 /// The operation that puts `value` at `path`, over what is there.
 fn add(path: PointerBuf, value: Value) -> PatchOperation {
     PatchOperation::Add(AddOperation { path, value })
+}
+
+/// The operations that give a pod without annotations a place for them.
+fn make_annotations() -> [PatchOperation; 2] {
+    let path = pointer(["metadata", "annotations"]);
+    [test(path.clone(), Value::Null), add(path, json!({}))]
+}
+
+/// The operation that removes what is at `path`; it fails where nothing is.
+fn remove(path: PointerBuf) -> PatchOperation {
+    PatchOperation::Remove(RemoveOperation { path })
 }
 
 /// The operation that replaces what is at `path`; it fails where nothing is.

@@ -3,14 +3,20 @@
 use crate::client::call::call;
 use crate::client::object_requests::{create, only};
 use crate::client::request_errors::CallError;
+use crate::executor::budget_body::{budget_body, budget_patch};
 use crate::executor::pod_body::pod_body;
-use crate::executor::pod_patch::{PodPatchError, claiming_patch, draining_patch, restoring_patch};
+use crate::executor::pod_patch::{
+    PodPatchError, claiming_patch, disruption_patch, draining_patch, restoring_patch,
+};
 use crate::executor::revision_body::{labels_patch, number_patch, revision_body};
 use crate::executor::status_patch::{claim_status_patch, pool_status_patch};
 use crate::model::Key;
+use crate::model::disruption_budget::BudgetStep;
 use crate::model::failure::{Class, Failure};
-use crate::model::request::{Answer, Outcome, PodChange, PodWrite, Request, RevisionRequest, RevisionStep};
-use crate::model::stored::{StoredClaim, StoredPod, StoredPool, StoredRevision};
+use crate::model::request::{
+    Answer, BudgetRequest, Outcome, PodChange, PodWrite, Request, RevisionRequest, RevisionStep,
+};
+use crate::model::stored::{StoredClaim, StoredDisruptionBudget, StoredPod, StoredPool, StoredRevision};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use serde::Serialize;
@@ -52,6 +58,7 @@ pub async fn send(client: &Client, request: &Request) -> Outcome {
             answered(answer, |stored| Answer::Pool(Box::new(stored)))
         }
         Request::Revision(request) => revision(client, request).await,
+        Request::DisruptionBudget(request) => disruption_budget(client, request).await,
     }
 }
 
@@ -95,6 +102,7 @@ async fn write_pod(client: &Client, write: &PodWrite) -> Outcome {
         PodChange::Bind { claim, pool } => claiming_patch(claim, sandbox, pool),
         PodChange::Drain => draining_patch(sandbox),
         PodChange::Restore(hook) => restoring_patch(sandbox, hook),
+        PodChange::MarkDisruption(mark) => disruption_patch(sandbox, *mark),
     };
     let patch = patch.map_err(conflict)?;
     let patch = Patch::Json::<()>(patch);
@@ -133,6 +141,23 @@ async fn revision(client: &Client, request: &RevisionRequest) -> Outcome {
         }
     };
     answered(answer, |stored| Answer::Revision(Box::new(stored)))
+}
+
+async fn disruption_budget(client: &Client, request: &BudgetRequest) -> Outcome {
+    let pool = &request.pool;
+    let api = api::<StoredDisruptionBudget>(client, &pool.key.namespace);
+    let answer = match &request.step {
+        BudgetStep::Create(name, spec) => create(client, &api, &budget_body(pool, name, spec)).await,
+        BudgetStep::Change(budget, spec) => {
+            let patch = Patch::Json::<()>(budget_patch(budget, spec));
+            patched(&api, &budget.key.name, &patch).await
+        }
+        BudgetStep::Delete(budget) => {
+            let parameters = only(&budget.uid, None);
+            return deleted(call(api.delete(&budget.key.name, &parameters)).await);
+        }
+    };
+    answered(answer, |stored| Answer::DisruptionBudget(Box::new(stored)))
 }
 
 async fn patched<K, P>(api: &Api<K>, name: &str, patch: &Patch<P>) -> Result<K, CallError>

@@ -4,12 +4,14 @@ use crate::api::claim::BoundSandbox;
 use crate::api::{PoolStatus, SandboxClaimStatus};
 use crate::model::Key;
 use crate::model::claim::Claim;
+use crate::model::disruption_budget::BudgetStep;
+use crate::model::disruption_mark::DisruptionMark;
 use crate::model::failure::Failure;
 use crate::model::lifecycle_hook::Hook;
 use crate::model::pool::Pool;
 use crate::model::revision::{Revision, Template};
 use crate::model::sandbox::Sandbox;
-use crate::model::stored::{StoredClaim, StoredPod, StoredPool, StoredRevision};
+use crate::model::stored::{StoredClaim, StoredDisruptionBudget, StoredPod, StoredPool, StoredRevision};
 use smol_str::SmolStr;
 use std::sync::Arc;
 
@@ -34,6 +36,8 @@ pub enum Request {
     WritePool(Arc<PoolWrite>),
     /// Read or write a stored revision of a pool.
     Revision(Arc<RevisionRequest>),
+    /// Write a PodDisruptionBudget of a pool.
+    DisruptionBudget(Arc<BudgetRequest>),
 }
 
 impl Request {
@@ -42,7 +46,10 @@ impl Request {
         match self {
             Self::WritePod(write) => match write.change {
                 PodChange::Delete => ("delete", "pods"),
-                PodChange::Bind { .. } | PodChange::Drain | PodChange::Restore(_) => ("patch", "pods"),
+                PodChange::Bind { .. }
+                | PodChange::Drain
+                | PodChange::Restore(_)
+                | PodChange::MarkDisruption(_) => ("patch", "pods"),
             },
             Self::CreatePod(_) => ("create", "pods"),
             Self::ReadPod(_) | Self::ReadLostPod(..) => ("get", "pods"),
@@ -58,6 +65,14 @@ impl Request {
                     RevisionStep::Delete(_) => "delete",
                 };
                 (verb, "controllerrevisions")
+            }
+            Self::DisruptionBudget(request) => {
+                let verb = match request.step {
+                    BudgetStep::Create(..) => "create",
+                    BudgetStep::Change(..) => "patch",
+                    BudgetStep::Delete(_) => "delete",
+                };
+                (verb, "poddisruptionbudgets")
             }
         }
     }
@@ -88,6 +103,8 @@ pub enum PodChange {
     Delete,
     /// A warm pod becomes draining, if it has not changed.
     Drain,
+    /// A claimed pod says since when it may be evicted.
+    MarkDisruption(DisruptionMark),
     /// A draining pod becomes warm again, if every handler of the pool's preDelete hooks is still on it.
     Restore(Hook),
 }
@@ -132,6 +149,15 @@ pub struct RevisionRequest {
     pub pool: Arc<Pool>,
     /// What to do.
     pub step: RevisionStep,
+}
+
+/// A request about a PodDisruptionBudget of a pool.
+#[derive(Clone, Debug)]
+pub struct BudgetRequest {
+    /// The pool.
+    pub pool: Arc<Pool>,
+    /// What to do.
+    pub step: BudgetStep,
 }
 
 /// What to do about a stored revision.
@@ -187,6 +213,8 @@ pub enum Answer {
     Pool(Box<StoredPool>),
     /// The revision as it is now.
     Revision(Box<StoredRevision>),
+    /// The PodDisruptionBudget as it is now.
+    DisruptionBudget(Box<StoredDisruptionBudget>),
     /// The object is deleted.
     Deleted,
 }

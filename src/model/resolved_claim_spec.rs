@@ -1,12 +1,15 @@
 //! What a claim's spec comes to: its own fields, then the pool's `claimDefaults`, then API defaults.
 
-use crate::api::claim::{OnEmpty, OnSandboxLost, PodMetadata, ReleasePolicy, RevisionPolicy};
+use crate::api::claim::{Disruption, OnEmpty, OnSandboxLost, PodMetadata, ReleasePolicy, RevisionPolicy};
 use crate::api::claim_defaults::BoundDefaults;
 use crate::api::{ClaimDefaults, SandboxClaimSpec};
 use jiff::SignedDuration;
 
 /// Default of `waitTimeoutSeconds`.
 const WAIT_TIMEOUT: i32 = 300;
+
+/// Default of `disruptionGracePeriodSeconds`: as long as a pod stays on a node that is not ready, unless it says otherwise.
+const DISRUPTION_GRACE: i32 = 300;
 
 /// The spec of a claim with every default filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +29,10 @@ pub struct ResolvedClaimSpec {
     pub ttl: Option<SignedDuration>,
     /// What happens to the sandboxes when the claim expires.
     pub release_policy: ReleasePolicy,
+    /// What happens when a bound sandbox is to be evicted.
+    pub disruption: Disruption,
+    /// With [`Disruption::Notify`], how long after the first sign that its node has to go a sandbox may be evicted.
+    pub disruption_grace: SignedDuration,
     /// What happens when a bound sandbox is lost.
     pub on_sandbox_lost: OnSandboxLost,
     /// The pool's defaults, as they are or as they were when the claim was first bound or ended.
@@ -57,6 +64,12 @@ impl ResolvedClaimSpec {
                 .release_policy
                 .or(defaults.release_policy)
                 .unwrap_or_default(),
+            disruption: spec.disruption.or(defaults.disruption).unwrap_or_default(),
+            disruption_grace: seconds(
+                spec.disruption_grace_period_seconds,
+                defaults.disruption_grace_period_seconds,
+            )
+            .unwrap_or(SignedDuration::from_secs(DISRUPTION_GRACE.into())),
             on_sandbox_lost: spec
                 .on_sandbox_lost
                 .or(defaults.on_sandbox_lost)

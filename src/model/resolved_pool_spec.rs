@@ -38,6 +38,8 @@ pub struct ResolvedPoolSpec {
     pub warming: IntOrPercent,
     /// What a running sandbox has to have to be available.
     pub availability_rule: AvailabilityRule,
+    /// A PodDisruptionBudget is kept over the unclaimed sandboxes.
+    pub pod_disruption_budget: bool,
     /// Handlers whose presence puts off the deletion of an unclaimed sandbox.
     pub pre_delete: Hook,
     /// How long an unclaimed sandbox may take to become available.
@@ -126,6 +128,7 @@ impl ResolvedPoolSpec {
                 min_ready: seconds("spec.minReadySeconds", spec.min_ready_seconds, 0)?,
                 pre_normal: lifecycle.pre_normal.unwrap_or_default().into(),
             },
+            pod_disruption_budget: spec.disruption.pod_disruption_budget,
             pre_delete: lifecycle.pre_delete.unwrap_or_default().into(),
             warm_up: seconds("spec.warmUpDeadlineSeconds", spec.warm_up_deadline_seconds, 1)?,
             progress: seconds("spec.progressDeadlineSeconds", spec.progress_deadline_seconds, 1)?,

@@ -1,6 +1,7 @@
 //! A sandbox: a pod of a pool or claim, reduced to what decisions need.
 
 use crate::api::{API_VERSION, labels};
+use crate::model::disruption_mark::DisruptionMark;
 use crate::model::scheduling::Scheduling;
 use crate::model::stored::{self, StoredPod, StoredPodCondition};
 use crate::model::toleration::Tolerations;
@@ -68,6 +69,10 @@ pub struct Sandbox {
     pub terminating: bool,
     /// A user asked for a replacement with label `warmpool.dev/evict`.
     pub evict: bool,
+    /// The claim lets the sandbox be evicted, as label `warmpool.dev/disruption` says.
+    pub allows_disruption: bool,
+    /// When the grace of its tenant ends, as annotation `warmpool.dev/disruption-deadline` says.
+    pub disruption_deadline: Option<Timestamp>,
     /// Pod phase.
     pub phase: PodPhase,
     /// Node, once scheduled.
@@ -131,6 +136,8 @@ impl Sandbox {
             created: stored::created(metadata),
             terminating: metadata.deletion_timestamp.is_some(),
             evict: label(labels::EVICT).as_deref() == Some("true"),
+            disruption_deadline: DisruptionMark::deadline_of(metadata),
+            allows_disruption: label(labels::DISRUPTION).as_deref() == Some(labels::ALLOW),
             phase: match pod.status.phase.as_deref() {
                 None | Some("" | "Pending") => PodPhase::Pending,
                 Some("Running") => PodPhase::Running,

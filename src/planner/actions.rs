@@ -4,6 +4,7 @@ use crate::api::PoolStatus;
 use crate::cache::snapshot::{WaitReason, WarmUpFailures};
 use crate::model::claim::Claim;
 use crate::model::demand::Demand;
+use crate::model::disruption_budget::BudgetStep;
 use crate::model::request::RevisionStep;
 use crate::model::sandbox::Sandbox;
 use crate::planner::revise::Revisions;
@@ -22,6 +23,8 @@ pub struct Plan {
     pub revisions: Revisions,
     /// The request about a stored revision that is to be sent now.
     pub revision_step: Option<RevisionStep>,
+    /// The write of a PodDisruptionBudget that is to be sent now.
+    pub budget_step: Option<BudgetStep>,
     /// The status that the pool should have.
     pub status: PoolStatus,
     /// When it is written.

@@ -6,6 +6,7 @@ use crate::model::leaving::LeavingReason;
 use crate::model::node::Node;
 use crate::model::sandbox::{Owner, Sandbox};
 use crate::model::scheduling::Scheduling;
+use crate::planner::disruption_budgets;
 use crate::planner::draft::Draft;
 use crate::planner::leave_nodes;
 use std::collections::BTreeMap;
@@ -28,6 +29,7 @@ pub(crate) fn clauses(draft: &Draft) -> String {
         ),
         stuck(draft),
         denied(draft),
+        disruption_budgets::remark(draft),
     ];
     let clauses = clauses.into_iter().flatten();
     clauses.map(|clause| format!("; {clause}")).collect()

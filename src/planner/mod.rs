@@ -14,6 +14,7 @@ mod claim_order;
 mod create;
 mod delete_or_drain;
 mod desired_counts;
+mod disruption_budgets;
 mod draft;
 mod evict;
 pub mod explain_order;

@@ -9,11 +9,14 @@ use crate::cache::synced_cache::SharedCache;
 use crate::cache::waiting_claims::queue_of;
 use crate::model::Key;
 use crate::model::claim::Claim;
+use crate::model::disruption_budget::BudgetStep;
+use crate::model::disruption_mark::DisruptionMark;
 use crate::model::failure::{Class, Failure};
 use crate::model::queue_position::without_position;
 use crate::model::request::{ClaimWrite, Outcome, PodChange, PodWrite, Request, RevisionStep};
 use crate::telemetry::log_once::log_once;
 use crate::telemetry::metrics::Metrics;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use std::time::Duration;
 use tracing::field::{DisplayValue, display};
 
@@ -60,6 +63,7 @@ pub(crate) fn log(metrics: &Metrics, shared: &SharedCache, request: &Request, ou
                 tracing::debug!(pool = %request.pool.key, revision = hash, number, "revision stored");
             }
         }
+        Request::DisruptionBudget(request) if is_done => log_budget(&request.pool.key, &request.step),
         _ => {}
     }
 }
@@ -71,9 +75,10 @@ fn log_failure(request: &Request, failure: &Failure) {
     let (object, error) = (object_of(request), &failure.message);
     let what = match request {
         Request::WritePod(write) => match (&write.change, failure.class) {
-            (PodChange::Delete | PodChange::Drain | PodChange::Restore(_), Class::Rejected) => {
-                "the API server rejects the change of a pod"
-            }
+            (
+                PodChange::Delete | PodChange::Drain | PodChange::Restore(_) | PodChange::MarkDisruption(_),
+                Class::Rejected,
+            ) => "the API server rejects the change of a pod",
             _ => return tracing::debug!(verb, resource, %object, error, "the pod was not written"),
         },
         Request::CreatePod(_) => {
@@ -93,6 +98,7 @@ fn log_failure(request: &Request, failure: &Failure) {
             }
             _ => "the revision could not be stored",
         },
+        Request::DisruptionBudget(_) => "the PodDisruptionBudget could not be written",
     };
     // While the API server does not answer, every request fails alike, and the lines of one kind of request share a line.
     let key = match failure.class {
@@ -115,6 +121,9 @@ fn object_of(request: &Request) -> Key {
         Request::DeleteClaim(claim) | Request::ReadClaim(claim) => claim.key.clone(),
         Request::WritePool(write) => write.pool.key.clone(),
         Request::Revision(request) => request.pool.key.clone(),
+        Request::DisruptionBudget(request) => {
+            Key::new(request.pool.key.namespace.clone(), request.step.name())
+        }
     }
 }
 
@@ -141,6 +150,24 @@ fn log_pod_write(metrics: &Metrics, write: &PodWrite) {
             metrics.drained(&pool, reason);
         }
         PodChange::Restore(_) => tracing::info!(%pool, %pod, reason, "sandbox warm again"),
+        PodChange::MarkDisruption(DisruptionMark { deadline, allowed }) => {
+            let deadline = deadline.map(display);
+            tracing::info!(%pool, %pod, deadline, allowed, "the sandbox says when it may be evicted");
+        }
+    }
+}
+
+fn log_budget(pool: &Key, step: &BudgetStep) {
+    let name = step.name();
+    match step {
+        BudgetStep::Create(_, spec) | BudgetStep::Change(_, spec) => {
+            let min_available = match &spec.min_available {
+                Some(IntOrString::Int(count)) => Some(*count),
+                _ => None,
+            };
+            tracing::info!(%pool, name, min_available, "PodDisruptionBudget written");
+        }
+        BudgetStep::Delete(_) => tracing::info!(%pool, name, "PodDisruptionBudget deleted"),
     }
 }
 

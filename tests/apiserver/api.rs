@@ -22,6 +22,7 @@ pub const NODES: Resource = Resource("/api/v1", "nodes");
 pub const EVENTS: Resource = Resource("/apis/events.k8s.io/v1", "events");
 pub const TEMPLATES: Resource = Resource("/api/v1", "podtemplates");
 pub const REVISIONS: Resource = Resource("/apis/apps/v1", "controllerrevisions");
+pub const BUDGETS: Resource = Resource("/apis/policy/v1", "poddisruptionbudgets");
 pub const LEASES: Resource = Resource("/apis/coordination.k8s.io/v1", "leases");
 pub const CRDS: Resource = Resource("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions");
 pub const POLICIES: Resource = Resource(

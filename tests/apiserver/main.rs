@@ -212,6 +212,15 @@ const TOGETHER: &[Named] = named![
         an_unready_sandbox_is_not_handed_out_and_comes_back,
         a_namespace_deleted_under_it_hurts_no_other,
     },
+    stories::budgets::{
+        budgets_follow_the_spec_and_the_size_of_the_pool,
+        budgets_are_written_once_and_not_for_each_claim,
+        an_eviction_passes_within_the_budget_and_a_single_sandbox_is_kept,
+        a_drain_is_refused_by_a_claim_that_blocks_and_passes_one_that_allows,
+        a_plain_drain_of_a_pool_of_one_waits_for_its_replacement,
+        a_notified_claim_keeps_its_sandbox_for_its_grace_and_then_lets_it_go,
+        a_budget_of_a_user_takes_the_place_of_ours_and_evictions_go_by_it,
+    },
     stories::edits::{
         a_sandbox_said_to_be_claimed_by_hand_is_left_alone_and_replaced,
         a_sandbox_in_a_state_nobody_knows_is_left_alone_and_replaced,
@@ -338,6 +347,7 @@ const ALONE: &[Named] = named![
         a_leader_that_stood_still_past_its_deadline_ends_and_harms_nothing,
     },
     stories::least::{ the_role_allows_what_it_does_and_nothing_that_it_never_does },
+    stories::budgets::{ without_the_right_to_budgets_it_keeps_none_and_says_so_once },
     stories::namespaced::{ with_a_role_it_serves_its_namespace_and_leaves_others_alone },
     stories::starts::{
         without_an_api_server_it_waits_and_says_so_once,

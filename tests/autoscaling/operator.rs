@@ -8,6 +8,7 @@ use smol_str::SmolStr;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use warmpool::api::{PoolStatus, labels};
+use warmpool::cache::disruption_budgets::BudgetSnapshot;
 use warmpool::cache::snapshot::{Creation, PoolSnapshot, RevisionProgress, SandboxEntry, Waiting};
 use warmpool::model::Key;
 use warmpool::model::claim::Claim;
@@ -240,6 +241,7 @@ impl Operator {
             failures: BTreeMap::new(),
             recent_claims: Vec::new(),
             nodes: KnownNodes::default(),
+            disruption_budgets: BudgetSnapshot::default(),
             demand: self.demand.clone(),
             sizing: None,
         }
@@ -272,6 +274,8 @@ fn sandbox(name: &SmolStr, revision: &str, now: Timestamp) -> Sandbox {
         scheduling: Scheduling::Unknown,
         tolerations: Tolerations::default(),
         disruption_target: None,
+        allows_disruption: false,
+        disruption_deadline: None,
         labels: BTreeMap::new(),
         finalizers: Vec::new(),
         annotated: false,

@@ -19,6 +19,8 @@ mod claims;
 mod conflicts;
 mod deadlines;
 mod defaults;
+mod disruption_budgets;
+mod disruption_pending;
 mod drains;
 mod ends;
 mod events;

@@ -6,6 +6,7 @@ use smol_str::SmolStr;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use warmpool::api::{PoolStatus, labels};
+use warmpool::cache::disruption_budgets::BudgetSnapshot;
 use warmpool::cache::recent_claims::LATELY;
 use warmpool::cache::snapshot::{
     Creation, PoolSnapshot, RevisionProgress, SandboxEntry, Waiting, WarmUpFailures,
@@ -48,6 +49,8 @@ pub struct World {
     pub demand: Option<Arc<Demand>>,
     /// UIDs of the claims that a plan of any operator has counted.
     pub counted: BTreeSet<SmolStr>,
+    /// The PodDisruptionBudgets, as far as the operator knows.
+    pub budgets: BudgetSnapshot,
     /// The PodTemplate that the pool names, or why it cannot be used. `None` means an inline template.
     pub pod_template: Option<Result<Arc<Template>, PoolError>>,
     pub counter: u64,
@@ -77,6 +80,7 @@ impl World {
             recent_claims: Vec::new(),
             demand: None,
             counted: BTreeSet::new(),
+            budgets: BudgetSnapshot::default(),
             pod_template: None,
             counter: 0,
         }
@@ -164,6 +168,8 @@ impl World {
             created: self.now,
             terminating: false,
             evict: false,
+            allows_disruption: false,
+            disruption_deadline: None,
             phase: PodPhase::Pending,
             node: None,
             scheduling: Scheduling::Unknown,
@@ -226,6 +232,7 @@ impl World {
             pool: Arc::new(pool),
             creation: self.creation.clone(),
             creation_proven: false,
+            disruption_budgets: self.budgets.clone(),
             revision_request: RevisionProgress::default(),
             failures: self.failures.clone(),
             recent_claims: self

@@ -12,6 +12,7 @@
 
 mod claim;
 mod command_line;
+mod drain;
 mod exec;
 mod history;
 mod objects;

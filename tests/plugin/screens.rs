@@ -73,9 +73,7 @@ fn bound(name: &str, wait: f64, warm: bool) -> Value {
 
 fn index(objects: &[Value]) -> Index {
     let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-    Documents::read(&list.to_string())
-        .unwrap()
-        .into_index(Timestamp::now())
+    Documents::read(&list.to_string()).unwrap().into_index(now())
 }
 
 fn words(text: &str) -> Vec<&str> {

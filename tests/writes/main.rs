@@ -3,6 +3,7 @@
 // A test may panic: that is how it fails.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
+mod budgets;
 mod clock;
 mod failing_bindings;
 mod failing_sandboxes;

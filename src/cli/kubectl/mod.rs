@@ -4,6 +4,7 @@ pub mod claim;
 mod claim_name;
 pub(super) mod cluster;
 pub(super) mod connection;
+pub mod drain;
 pub mod dry_run;
 pub mod exec;
 pub mod operator_lease;
@@ -45,6 +46,7 @@ Examples:
   kubectl warmpool top -A                                  hits and waits of every pool
   kubectl warmpool plan                                    what would the operator do next in this namespace?
   kubectl warmpool set image python main=python:3.14       roll out another image
+  kubectl warmpool drain node-1 --dry-run                  what would a drain of the node do?
   kubectl warmpool rollout status python                   follow a rollout until it completes
   kubectl warmpool rollout history python                  list the revisions of the template
   kubectl warmpool rollout undo python --to-revision=2     roll back to revision 2
@@ -74,6 +76,8 @@ enum Verb {
     Top(top::Arguments),
     /// Print what the operator would do next and why, without writing to the cluster
     Plan(plan::Arguments),
+    /// Show what a drain of a node would do to its sandboxes
+    Drain(drain::Arguments),
     /// Follow, list, undo, pause, resume or restart the rollouts of a pool
     Rollout(rollout::Arguments),
     /// Change the template of a pool
@@ -112,6 +116,7 @@ pub fn main() -> ExitCode {
         Verb::Size(arguments) => size::run(connection, arguments)
             .map(|()| ExitCode::SUCCESS)
             .map_err(|e| e.to_string()),
+        Verb::Drain(arguments) => drain::run(connection, arguments).map_err(|e| e.to_string()),
         Verb::Why(arguments) => why::run(connection, arguments)
             .map(|()| ExitCode::SUCCESS)
             .map_err(|e| e.to_string()),

@@ -12,6 +12,7 @@ use crate::model::toleration::StoredToleration;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::{Node, Pod, PodTemplate};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::Resource;
 use serde::Deserialize;
@@ -72,6 +73,18 @@ pub struct StoredRevision {
     /// The template of a pool's revision, undecoded but for what a pod does not take over from it; `None` in others.
     #[serde(default, rename = "data", deserialize_with = "data")]
     pub template: Option<Value>,
+}
+
+/// A `PodDisruptionBudget` as stored. Its status is never decoded: it changes with every pod.
+#[derive(Resource, Clone, Debug, Default, Deserialize)]
+#[resource(inherit = PodDisruptionBudget)]
+pub struct StoredDisruptionBudget {
+    /// Object metadata.
+    #[serde(deserialize_with = "metadata")]
+    pub metadata: ObjectMeta,
+    /// Undecoded spec.
+    #[serde(default)]
+    pub spec: Value,
 }
 
 /// The few fields of a pod that matter here; the rest is never decoded.

@@ -4,6 +4,7 @@ use crate::api::SandboxClaimStatus;
 use crate::api::claim::{BoundSandbox, Phase};
 use crate::cache::snapshot::ClaimSnapshot;
 use crate::model::claim::Claim;
+use crate::model::disruption_mark::DisruptionMark;
 use crate::model::sandbox::Sandbox;
 use jiff::Timestamp;
 use std::collections::HashSet;
@@ -17,6 +18,8 @@ pub struct ClaimPlan {
     /// Pods of the claim that it may not keep: bound beyond its `replicas` by a second leader, bound while the claim
     /// failed, ended before they were published, or left over from an expired claim.
     pub release: Vec<Arc<Sandbox>>,
+    /// Published sandboxes that are to say since when they may be evicted.
+    pub marks: Vec<(Arc<Sandbox>, DisruptionMark)>,
     /// Published sandboxes that are not seen any more; a live read has to confirm that before `status` is written.
     pub confirm_loss: Vec<BoundSandbox>,
     /// The claim has ended and had its time; it is to be deleted.

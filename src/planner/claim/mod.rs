@@ -3,6 +3,7 @@
 mod bound;
 mod claim_plan;
 mod conditions;
+mod disruption;
 mod finished;
 mod ready_sandboxes;
 mod release;

@@ -5,6 +5,7 @@ use crate::api::SandboxClaimStatus;
 use crate::api::claim::{BoundSandbox, Phase};
 use crate::cache::snapshot::{ClaimSnapshot, SandboxRead};
 use crate::model::claim::Claim;
+use crate::model::disruption_mark::DisruptionMark;
 use crate::model::retry::{NextWrite, Purpose};
 use crate::model::sandbox::Sandbox;
 use crate::planner::claim::claim_plan::ClaimPlan;
@@ -22,6 +23,8 @@ pub struct ClaimRequests {
     pub delete: bool,
     /// Sandboxes to delete.
     pub release: Vec<Arc<Sandbox>>,
+    /// Sandboxes that are to say since when they may be evicted.
+    pub marks: Vec<(Arc<Sandbox>, DisruptionMark)>,
     /// The claim is to be read.
     pub read_claim: bool,
     /// UIDs of the sandboxes that the read of the claim is to decide on.
@@ -36,6 +39,7 @@ pub struct ClaimRequests {
 pub fn requests(snapshot: &ClaimSnapshot, plan: ClaimPlan) -> ClaimRequests {
     let mut requests = ClaimRequests {
         next: plan.next,
+        marks: plan.marks,
         ..ClaimRequests::default()
     };
     for sandbox in plan.release {

@@ -9,6 +9,8 @@ use crate::api::conditions::claim as reasons;
 use crate::cache::pool_stats::NO_POOL;
 use crate::model::Key;
 use crate::model::claim::Claim;
+use crate::model::leaving::LeavingReason;
+use crate::planner::leave_nodes::{DEADLINE_EXCEEDED, POLICY_BREAK};
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
@@ -24,6 +26,11 @@ const WAIT: [f64; 17] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
 ];
 
+/// The replacement was available first.
+const SURGE: &str = "surge";
+/// No replacement was waited for.
+const BREAK: &str = "break";
+
 /// The counters of one pool.
 #[derive(Debug)]
 pub struct Meter {
@@ -34,6 +41,8 @@ pub struct Meter {
     creations: BTreeMap<&'static str, u64>,
     deletions: BTreeMap<&'static str, u64>,
     drains: BTreeMap<&'static str, u64>,
+    /// By method.
+    disruptions: BTreeMap<&'static str, u64>,
 }
 
 impl Default for Meter {
@@ -46,6 +55,7 @@ impl Default for Meter {
             creations: BTreeMap::from([("Demand", 0), ("Refill", 0)]),
             deletions: BTreeMap::from([("ScaledDown", 0), ("OldRevision", 0)]),
             drains: BTreeMap::from([("OldRevision", 0)]),
+            disruptions: BTreeMap::from([(SURGE, 0), (BREAK, 0)]),
         }
     }
 }
@@ -57,6 +67,9 @@ impl Meter {
 
     pub(crate) fn deleted(&mut self, reason: &'static str) {
         *self.deletions.entry(reason).or_default() += 1;
+        if let Some(method) = disruption_method(reason) {
+            *self.disruptions.entry(method).or_default() += 1;
+        }
     }
 
     pub(crate) fn drained(&mut self, reason: &'static str) {
@@ -151,7 +164,18 @@ impl Meters {
             "sandbox_drains",
             "Sandboxes marked as draining before their deletion",
             |m| &m.drains,
-        )
+        )?;
+        let help = "Unclaimed sandboxes deleted because they could not stay on their nodes: surge, after their replacements \
+                    were available; break, without";
+        let mut disruptions =
+            encoder.encode_descriptor("sandbox_disruptions", help, None, MetricType::Counter)?;
+        for (pool, meter) in meters.iter() {
+            for (method, count) in &meter.disruptions {
+                let labels = labels(pool, [("method", *method)]);
+                ConstCounter::new(*count).encode(disruptions.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Meter>> {
@@ -162,6 +186,23 @@ impl Meters {
 /// The key of claims of no existing pool. Tenants may make as many namespaces as they like, so it names none.
 fn none() -> Key {
     Key::new(NO_POOL, NO_POOL)
+}
+
+/// How a sandbox that could not stay on its node went; `None` for a deletion for another reason.
+fn disruption_method(reason: &str) -> Option<&'static str> {
+    let after_replacement = [
+        LeavingReason::DisruptionTarget,
+        LeavingReason::NodeNotReady,
+        LeavingReason::NodeDeletionAnnounced,
+        LeavingReason::NodeCordoned,
+        LeavingReason::NodeTainted,
+    ];
+    let at_once = [LeavingReason::NodeGone.as_str(), POLICY_BREAK, DEADLINE_EXCEEDED];
+    if after_replacement.iter().any(|leaving| leaving.as_str() == reason) {
+        Some(SURGE)
+    } else {
+        at_once.contains(&reason).then_some(BREAK)
+    }
 }
 
 fn by_reason(
@@ -191,4 +232,28 @@ pub(crate) fn labels<'a, const N: usize>(
         ("pool", pool.name.as_str()),
     ];
     of_pool.into_iter().chain(more).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deletion_counts_as_a_disruption_by_whether_its_replacement_was_waited_for() {
+        let rows = [
+            ("NodeCordoned", Some(SURGE)),
+            ("NodeTainted", Some(SURGE)),
+            ("NodeNotReady", Some(SURGE)),
+            ("NodeDeletionAnnounced", Some(SURGE)),
+            ("DisruptionTarget", Some(SURGE)),
+            ("NodeGone", Some(BREAK)),
+            ("DrainPolicyBreak", Some(BREAK)),
+            ("DrainDeadlineExceeded", Some(BREAK)),
+            ("EvictRequested", None),
+            ("OldRevision", None),
+        ];
+        for (reason, method) in rows {
+            assert_eq!(disruption_method(reason), method, "{reason}");
+        }
+    }
 }

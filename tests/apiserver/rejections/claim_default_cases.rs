@@ -24,6 +24,17 @@ pub fn of_claims() -> Vec<Case> {
             json!({"lifetimeSeconds": -5}),
         ),
         cel(
+            "spec.disruptionGracePeriodSeconds",
+            "disruptionGracePeriodSeconds must be 1 or more",
+            json!({"disruptionGracePeriodSeconds": 0}),
+        ),
+        keyword(
+            "spec.disruption",
+            "enum",
+            "supported values: \"Block\", \"Allow\", \"Notify\"",
+            json!({"disruption": "Forbid"}),
+        ),
+        cel(
             "spec.ttlSecondsAfterFinished",
             "ttlSecondsAfterFinished must be 0 or more",
             json!({"ttlSecondsAfterFinished": -1}),
@@ -58,6 +69,10 @@ pub fn of_claims() -> Vec<Case> {
         ("spec.priority", json!({"priority": HUGE})),
         ("spec.waitTimeoutSeconds", json!({"waitTimeoutSeconds": HUGE})),
         ("spec.lifetimeSeconds", json!({"lifetimeSeconds": HUGE})),
+        (
+            "spec.disruptionGracePeriodSeconds",
+            json!({"disruptionGracePeriodSeconds": HUGE}),
+        ),
         (
             "spec.ttlSecondsAfterFinished",
             json!({"ttlSecondsAfterFinished": HUGE}),

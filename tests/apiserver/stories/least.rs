@@ -119,6 +119,9 @@ fn exercise_every_feature(scene: &Scene) -> Result<(), String> {
     scene.kubectl(&["delete", "pod", &lost], None)?;
     super::in_phase(scene, &claims[0], "Failed", 30)?;
     scene.delete_claim(&claims[0])?;
+    // The pool's PodDisruptionBudget follows.
     scene.patch_pool("python", &json!({"spec": {"replicas": 2}}))?;
+    wait_until_at_rest(scene, 60)?;
+    scene.patch_pool("python", &json!({"spec": {"replicas": 0}}))?;
     wait_until_at_rest(scene, 60)
 }

@@ -4,15 +4,20 @@ use super::{bound, in_phase, sandbox, says};
 use crate::api::{NODES, PODS};
 use crate::check::event::text;
 use crate::cluster_state::wait_until_at_rest;
-use crate::objects::pool;
+use crate::objects::{pool, with};
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
 
 /// The claims `fails` and `replaces`, bound, and the names of their sandboxes.
 fn two_claims(scene: &Scene) -> Result<[String; 2], String> {
-    scene.create_claim("fails", "python", &json!({}))?;
-    scene.create_claim("replaces", "python", &json!({"onSandboxLost": "Replace"}))?;
+    let allows = json!({"disruption": "Allow"});
+    scene.create_claim("fails", "python", &allows)?;
+    scene.create_claim(
+        "replaces",
+        "python",
+        &with(allows, &json!({"onSandboxLost": "Replace"})),
+    )?;
     let name = |claim| Ok::<_, String>(sandbox(&bound(scene, claim)?).0);
     Ok([name("fails")?, name("replaces")?])
 }

@@ -4,6 +4,7 @@ pub mod across;
 pub mod autoscaling;
 pub mod batches;
 pub mod breach;
+pub mod budgets;
 pub mod busy;
 pub mod chaos;
 pub mod churn;

@@ -91,7 +91,14 @@ fn bound(index: &Index, key: &Key, status: &SandboxClaimStatus, now: Timestamp) 
             message(status, conditions::READY)
         ));
     }
+    sentences.extend(disruption(status));
     sentences
+}
+
+/// Why the node of a sandbox of the claim has to go, and until when the sandbox stays.
+fn disruption(status: &SandboxClaimStatus) -> Option<String> {
+    let pending = conditions::find(&status.conditions, conditions::DISRUPTION_PENDING)?;
+    Some(format!("Its disruption is pending: {}.", pending.message))
 }
 
 /// Why the claim waits, and what the operator does about it.

@@ -1,12 +1,14 @@
 //! Explains the state of a sandbox and the operator's next action on it.
 
 use crate::api::claim::ReleasePolicy;
+use crate::api::disruption::DrainPolicy;
 use crate::api::labels;
 use crate::cache::index::Index;
 use crate::cli::dry_run::PoolPlan;
 use crate::cli::kubectl::why::format::{because, between, rank, since, timestamp};
 use crate::cli::kubectl::why::pool;
 use crate::model::Key;
+use crate::model::leaving::LeavingReason;
 use crate::model::lifecycle_hook::Hook;
 use crate::model::resolved_pool_spec::ResolvedPoolSpec;
 use crate::model::sandbox::{Owner, PodPhase, Sandbox};
@@ -91,6 +93,7 @@ fn unclaimed(sandbox: &Arc<Sandbox>, pool_plan: &PoolPlan, now: Timestamp) -> Ve
             labels::EVICT
         ));
     }
+    sentences.extend(leaving(sandbox, pool_plan, now));
     sentences.push(revision(sandbox, pool_plan));
     sentences.extend(ranks(sandbox, &SandboxQueues::of(&pool_plan.snapshot)));
     sentences.extend(pool::error(pool_plan));
@@ -129,6 +132,31 @@ fn availability(sandbox: &Sandbox, spec: &ResolvedPoolSpec, now: Timestamp) -> S
             unmet_conditions(sandbox, spec).join("; ")
         ),
     }
+}
+
+/// Why the sandbox cannot stay on its node, and when it goes.
+fn leaving(sandbox: &Sandbox, pool_plan: &PoolPlan, now: Timestamp) -> Option<String> {
+    let leaving = pool_plan.snapshot.nodes.leaving(sandbox, now)?;
+    if leaving.reason == LeavingReason::EvictRequested {
+        return None;
+    }
+    let spec = &pool_plan.snapshot.pool.spec;
+    let deadline = leaving
+        .since
+        .checked_add(spec.drain_deadline)
+        .unwrap_or(Timestamp::MAX);
+    let when = match spec.drain_policy {
+        DrainPolicy::Wait => format!(
+            "it goes once its replacement is available, and at {} at the latest (disruption.drainDeadlineSeconds)",
+            timestamp(deadline)
+        ),
+        DrainPolicy::Break => "it goes at once (disruption.drainPolicy is Break)".to_string(),
+    };
+    Some(format!(
+        "It cannot stay on node {}, {}: {when}.",
+        sandbox.node.as_deref().unwrap_or_default(),
+        leaving.reason.clause()
+    ))
 }
 
 /// When the sandbox is replaced if it does not become available. A pool with an error replaces no sandbox.

@@ -1,0 +1,83 @@
+//! `kubectl warmpool drain NODE --dry-run`: what a drain of a node would do to its sandboxes.
+//!
+//! The order and the rounds come from the planner of the controllers, so they match what the operator does.
+
+pub mod forecast;
+mod report;
+
+use crate::cli::kubectl::cluster::{Cluster, ClusterError};
+use crate::cli::kubectl::connection::Connection;
+use crate::cli::kubectl::print::{self, PrintError};
+use crate::cli::runtime::block_on;
+use crate::model::stored::StoredNode;
+use clap::ValueEnum;
+use forecast::forecast;
+use jiff::Timestamp;
+use kube::Api;
+use std::process::ExitCode;
+use thiserror::Error;
+
+/// Exit code when the drain would not end by itself.
+const BLOCKED: u8 = 2;
+
+/// Arguments of `kubectl warmpool drain`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Nothing is drained: 'kubectl drain NODE' does that. With -n, only the sandboxes of that namespace are shown. Exit code 0: \
+the drain would end by itself. Exit code 2: something blocks it; the table says what. Exit code 1: any other error.
+
+Examples:
+  kubectl warmpool drain node-1 --dry-run
+  kubectl warmpool drain node-1 --dry-run -o json | jq '.sandboxes[] | select(.blocks)'")]
+pub(super) struct Arguments {
+    /// The node
+    #[arg(value_name = "NODE")]
+    node: String,
+    /// Only show what a drain would do; there is no drain without it, because kubectl drains nodes
+    #[arg(long, required = true)]
+    dry_run: bool,
+    /// Print JSON instead of a table
+    #[arg(short, long, value_enum)]
+    output: Option<Output>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Output {
+    /// One JSON document
+    Json,
+}
+
+/// Nothing was shown.
+#[derive(Debug, Error)]
+pub enum DrainError {
+    /// The cluster could not be read.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// The forecast could not be printed.
+    #[error(transparent)]
+    Print(#[from] PrintError),
+    /// The runtime could not be set up.
+    #[error("cannot set up the runtime: {0}")]
+    Runtime(#[from] std::io::Error),
+}
+
+/// Runs the verb.
+pub(super) fn run(connection: &Connection, arguments: &Arguments) -> Result<ExitCode, DrainError> {
+    block_on(async {
+        let cluster = Cluster::open(connection).await?;
+        let nodes = Api::<StoredNode>::all(cluster.client.clone());
+        let node = cluster.ask(nodes.get(&arguments.node)).await?;
+        let mut index = cluster.read_of(connection.namespace.as_deref()).await?;
+        let forecast = forecast(&mut index, node, Timestamp::now());
+        let text = match arguments.output {
+            Some(Output::Json) => report::json(&forecast).map_err(PrintError::Json)?,
+            None => report::table(&forecast).map_err(PrintError::Write)?,
+        };
+        print::out(&text)?;
+        Ok(if forecast.blocks() {
+            ExitCode::from(BLOCKED)
+        } else {
+            ExitCode::SUCCESS
+        })
+    })?
+}

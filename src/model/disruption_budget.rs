@@ -1,0 +1,202 @@
+//! A PodDisruptionBudget: who keeps it, which pods it covers, what it asks for.
+
+use crate::api::{API_VERSION, labels};
+use crate::model::Key;
+use crate::model::failure::Class;
+use crate::model::retry::Tries;
+use crate::model::stored::{self, StoredDisruptionBudget};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::policy::v1::PodDisruptionBudgetSpec;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube::core::{Selector, SelectorExt};
+use smol_str::{SmolStr, format_smolstr};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Pause after a write that the API server rejects: only a person can help.
+const REJECTED_PAUSE: SignedDuration = SignedDuration::from_secs(60);
+
+/// A PodDisruptionBudget as decisions need it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DisruptionBudget {
+    /// Namespace and name.
+    pub key: Key,
+    /// UID.
+    pub uid: SmolStr,
+    /// Resource version of the decoded state.
+    pub resource_version: SmolStr,
+    /// UID of the pool that controls it. A budget without one is a user's.
+    pub pool: Option<SmolStr>,
+    /// What it asks for.
+    pub spec: PodDisruptionBudgetSpec,
+    /// `None`: it covers no pod.
+    selector: Option<Selector>,
+}
+
+impl DisruptionBudget {
+    /// Decodes a stored PodDisruptionBudget. A spec that cannot be read covers no pod, as for the API server.
+    pub fn read(stored: &StoredDisruptionBudget) -> Self {
+        let metadata = &stored.metadata;
+        let spec: PodDisruptionBudgetSpec = stored::decode("spec", &stored.spec).unwrap_or_default();
+        let references = metadata.owner_references.iter().flatten();
+        let is_pool = |kind: &str, version: &str| kind == "Pool" && version == API_VERSION;
+        let mut controllers =
+            references.filter(|r| r.controller == Some(true) && is_pool(&r.kind, &r.api_version));
+        Self {
+            key: stored::key(metadata),
+            uid: stored::uid(metadata),
+            resource_version: stored::resource_version(metadata),
+            pool: controllers.next().map(|owner| owner.uid.as_str().into()),
+            selector: spec
+                .selector
+                .clone()
+                .and_then(|selector| selector.try_into().ok()),
+            spec,
+        }
+    }
+
+    /// Whether it covers a pod with these labels.
+    pub fn covers(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.selector
+            .as_ref()
+            .is_some_and(|selector| selector.matches(labels))
+    }
+}
+
+/// The sandboxes of a pool that one budget of the operator covers. No pod is in two groups: the API server evicts no pod that
+/// two budgets cover.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// The unclaimed sandboxes.
+    Unclaimed,
+    /// The claimed sandboxes that must not be evicted.
+    Claimed,
+}
+
+impl Group {
+    /// Both groups.
+    pub const ALL: [Self; 2] = [Self::Unclaimed, Self::Claimed];
+
+    /// Name of the budget over the group in the pool with this name.
+    pub fn budget_name(self, pool: &str) -> SmolStr {
+        format_smolstr!("{pool}{}", self.suffix())
+    }
+
+    /// Whether a budget of this name is the one over the group in the pool with name `pool`.
+    pub fn is_named(self, budget: &str, pool: &str) -> bool {
+        budget.strip_prefix(pool) == Some(self.suffix())
+    }
+
+    fn suffix(self) -> &'static str {
+        match self {
+            Self::Unclaimed => "-unclaimed",
+            Self::Claimed => "-claimed",
+        }
+    }
+
+    /// The budget that keeps `min_available` sandboxes of the group. `minAvailable` is a whole number, because Kubernetes
+    /// resolves anything else by the scale of the pods' owners, and a claim has none.
+    pub fn budget(self, pool: &str, min_available: usize) -> PodDisruptionBudgetSpec {
+        let (state, requirements, unhealthy) = match self {
+            Self::Unclaimed => (labels::WARM, None, "AlwaysAllow"),
+            Self::Claimed => {
+                let not_allowed = LabelSelectorRequirement {
+                    key: labels::DISRUPTION.into(),
+                    operator: "NotIn".into(),
+                    values: Some(vec![labels::ALLOW.into()]),
+                };
+                (labels::CLAIMED, Some(vec![not_allowed]), "IfHealthyBudget")
+            }
+        };
+        let equal = [(labels::POOL, pool), (labels::STATE, state)];
+        PodDisruptionBudgetSpec {
+            max_unavailable: None,
+            min_available: Some(IntOrString::Int(i32::try_from(min_available).unwrap_or(i32::MAX))),
+            selector: Some(LabelSelector {
+                match_expressions: requirements,
+                match_labels: Some(equal.map(|(key, value)| (key.into(), value.into())).into()),
+            }),
+            unhealthy_pod_eviction_policy: Some(unhealthy.into()),
+        }
+    }
+}
+
+/// What to do about a PodDisruptionBudget of a pool.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BudgetStep {
+    /// Create it under this name.
+    Create(SmolStr, PodDisruptionBudgetSpec),
+    /// Have it ask for this.
+    Change(Arc<DisruptionBudget>, PodDisruptionBudgetSpec),
+    /// Delete it.
+    Delete(Arc<DisruptionBudget>),
+}
+
+impl BudgetStep {
+    /// Name of the budget.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Create(name, _) => name,
+            Self::Change(budget, _) | Self::Delete(budget) => &budget.key.name,
+        }
+    }
+}
+
+/// What is known of the last request about the budgets of a pool. A pool sends one at a time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum BudgetProgress {
+    /// Nothing is under way.
+    #[default]
+    Idle,
+    /// The request is under way.
+    Sent(Option<Tries>),
+    /// The request failed.
+    Failed(Tries),
+}
+
+impl BudgetProgress {
+    /// The progress after one more request, sent now.
+    #[must_use]
+    pub fn sent(self) -> Self {
+        match self {
+            Self::Idle => Self::Sent(None),
+            Self::Sent(tries) => Self::Sent(tries),
+            Self::Failed(tries) => Self::Sent(Some(tries)),
+        }
+    }
+
+    /// When the next request may be sent; `None` while one is under way.
+    pub fn next_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Idle => Some(Timestamp::MIN),
+            Self::Sent(_) => None,
+            Self::Failed(tries) if is_final(tries.failure.class) => {
+                Some(tries.at.checked_add(REJECTED_PAUSE).unwrap_or(Timestamp::MAX))
+            }
+            Self::Failed(tries) => Some(tries.next_at()),
+        }
+    }
+
+    /// The API server's message, if it rejects the budget.
+    pub fn rejection(&self) -> Option<&str> {
+        match self {
+            Self::Failed(tries) | Self::Sent(Some(tries)) if is_final(tries.failure.class) => {
+                Some(&tries.failure.message)
+            }
+            _ => None,
+        }
+    }
+
+    /// Forgets when requests failed: the clock was set back.
+    pub fn forget_moments(&mut self) {
+        if let Self::Sent(Some(tries)) | Self::Failed(tries) = self {
+            tries.forget_moments();
+        }
+    }
+}
+
+/// Whether the same request would fail again.
+fn is_final(class: Class) -> bool {
+    matches!(class, Class::Rejected | Class::Denied | Class::Invalid)
+}

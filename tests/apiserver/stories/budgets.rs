@@ -1,0 +1,383 @@
+//! Checks the PodDisruptionBudgets that the operator keeps, as those see them who evict.
+
+use super::{bound, in_phase, sandbox, says};
+use crate::accounts::account;
+use crate::api::{BUDGETS, NODES};
+use crate::check::event::{Kind, condition, text};
+use crate::cluster_state::wait_until_at_rest;
+use crate::objects::{pool, with};
+use crate::rbac::granted;
+use crate::scene::Scene;
+use crate::wait;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+const UNCLAIMED: &str = "python-unclaimed";
+const CLAIMED: &str = "python-claimed";
+
+fn budget(scene: &Scene, name: &str) -> Result<Option<Value>, String> {
+    Ok(scene.lab.api.get(BUDGETS, &scene.namespace, name)?)
+}
+
+/// Waits until the budget asks for so many, and the disruption controller allows so many disruptions.
+fn allows(scene: &Scene, name: &str, min_available: i64, allowed: i64) -> Result<(), String> {
+    wait::until(
+        &format!("{name} asked for {min_available} and allowed {allowed}"),
+        30,
+        || {
+            let budget = budget(scene, name)?.ok_or("there is none")?;
+            let is_as_expected = budget["spec"]["minAvailable"] == min_available
+                && budget["status"]["disruptionsAllowed"] == allowed
+                && budget["status"]["observedGeneration"] == budget["metadata"]["generation"];
+            wait::ensure(is_as_expected, || budget.to_string())
+        },
+    )
+}
+
+fn is_gone(scene: &Scene, name: &str) -> Result<(), String> {
+    wait::until(&format!("{name} was gone"), 30, || {
+        let budget = budget(scene, name)?;
+        wait::ensure(budget.is_none(), || format!("{budget:?}"))
+    })
+}
+
+/// Calls the eviction API as a descheduler does.
+fn evict(scene: &Scene, pod: &str) -> Result<String, String> {
+    let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}});
+    let path = format!("/api/v1/namespaces/{}/pods/{pod}/eviction", scene.namespace);
+    scene.kubectl(
+        &["create", "--raw", &path, "-f", "-"],
+        Some(&eviction.to_string()),
+    )
+}
+
+fn is_refused(scene: &Scene, pod: &str) -> Result<(), String> {
+    match evict(scene, pod) {
+        Err(said) if said.contains("would violate the pod's disruption budget") => Ok(()),
+        other => Err(format!("the eviction of {pod} should be refused: {other:?}")),
+    }
+}
+
+/// Names of the unclaimed sandboxes.
+fn unclaimed(scene: &Scene) -> Result<Vec<String>, String> {
+    let is_warm = |pod: &&Value| pod["metadata"]["labels"]["warmpool.dev/state"] == "warm";
+    let pods = scene.pods()?;
+    Ok(pods
+        .iter()
+        .filter(is_warm)
+        .map(|pod| text(pod, "/metadata/name").to_string())
+        .collect())
+}
+
+/// The message of the pool's condition `Available`.
+fn remark(scene: &Scene) -> Result<String, String> {
+    let pool = scene.pool("python")?;
+    let message = condition(&pool, "Available").map(|c| text(c, "/message").to_string());
+    message.ok_or_else(|| pool["status"].to_string())
+}
+
+pub fn budgets_follow_the_spec_and_the_size_of_the_pool(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&pool("python", 8, &json!({})))?;
+    allows(scene, UNCLAIMED, 6, 2)?;
+    allows(scene, CLAIMED, i64::from(i32::MAX), 0)?;
+    scene.kubectl(&["scale", "pool", "python", "--replicas=4"], None)?;
+    allows(scene, UNCLAIMED, 3, 1)?;
+    // An edit by hand is undone, and so is a deletion.
+    let widened = json!({"spec": {"minAvailable": 0, "selector": {"matchLabels": {"app": "python"}}}});
+    let api = &scene.lab.api;
+    api.merge(BUDGETS, &scene.namespace, UNCLAIMED, &widened)?;
+    allows(scene, UNCLAIMED, 3, 1)?;
+    let selector = budget(scene, UNCLAIMED)?.unwrap_or_default()["spec"]["selector"].clone();
+    wait::ensure(selector["matchLabels"]["app"].is_null(), || selector.to_string())?;
+    api.delete(BUDGETS, &scene.namespace, CLAIMED)?;
+    allows(scene, CLAIMED, i64::from(i32::MAX), 0)?;
+    // A pool of nothing has nothing to keep, and neither has one whose owner wants no budget.
+    scene.patch_pool("python", &json!({"spec": {"replicas": 0}}))?;
+    is_gone(scene, UNCLAIMED)?;
+    scene.patch_pool("python", &json!({"spec": {"replicas": 4}}))?;
+    allows(scene, UNCLAIMED, 3, 1)?;
+    let off = json!({"spec": {"disruption": {"podDisruptionBudget": false}}});
+    scene.patch_pool("python", &off)?;
+    is_gone(scene, UNCLAIMED)?;
+    wait_until_at_rest(scene, 30)?;
+    scene.kubectl(&["delete", "pool", "python"], None)?;
+    is_gone(scene, CLAIMED)
+}
+
+pub fn budgets_are_written_once_and_not_for_each_claim(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&pool("python", 6, &json!({})))?;
+    allows(scene, UNCLAIMED, 5, 1)?;
+    allows(scene, CLAIMED, i64::from(i32::MAX), 0)?;
+    for n in 0..12 {
+        let name = format!("run-{n}");
+        scene.create_claim(&name, "python", &json!({}))?;
+        bound(scene, &name)?;
+    }
+    for n in 0..12 {
+        scene.delete_claim(&format!("run-{n}"))?;
+    }
+    wait_until_at_rest(scene, 60)?;
+    // Another operator finds them as they should be.
+    let writes = scene.writes(|write| write.resource == "poddisruptionbudgets")?;
+    wait::ensure(writes.len() == 2, || {
+        format!("two creations are enough: {writes:?}")
+    })
+}
+
+pub fn an_eviction_passes_within_the_budget_and_a_single_sandbox_is_kept(
+    scene: &Scene,
+) -> Result<(), String> {
+    scene.create_pool(&pool("python", 1, &json!({})))?;
+    allows(scene, UNCLAIMED, 1, 0)?;
+    wait_until_at_rest(scene, 30)?;
+    let only = unclaimed(scene)?.concat();
+    let from = Timestamp::now();
+    for _ in 0..10 {
+        is_refused(scene, &only)?;
+    }
+    // The refusal leaves no trace that anybody could answer.
+    let writes = scene.writes(|write| write.at > from)?;
+    wait::ensure(writes.is_empty(), || format!("{writes:?}"))?;
+    scene.kubectl(&["label", "pod", &only, "warmpool.dev/evict=true"], None)?;
+    wait::until("the sandbox was replaced, and never missing", 30, || {
+        let now = unclaimed(scene)?;
+        let available = scene.pool("python")?["status"]["available"].clone();
+        if available == 0 {
+            return Err(format!("none is available: {now:?}"));
+        }
+        wait::ensure(now.len() == 1 && now != [only.clone()], || format!("{now:?}"))
+    })?;
+    wait_until_at_rest(scene, 30)?;
+    // With a budget of one of four, one eviction passes and the next is refused.
+    scene.patch_pool("python", &json!({"spec": {"replicas": 4}}))?;
+    allows(scene, UNCLAIMED, 3, 1)?;
+    let victims = unclaimed(scene)?;
+    evict(scene, &victims[0])?;
+    is_refused(scene, &victims[1])?;
+    allows(scene, UNCLAIMED, 3, 1)?;
+    wait_until_at_rest(scene, 30)
+}
+
+/// A node that takes pods of this story alone.
+fn node(scene: &Scene, name: &str) -> Value {
+    let story = &scene.namespace;
+    json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {"story": story},
+            "annotations": {"kwok.x-k8s.io/node": "fake"},
+        },
+        "spec": {"taints": [{"key": "story", "value": story, "effect": "NoSchedule"}]},
+    })
+}
+
+/// A part of a pool's spec: its pods run on the nodes of this story.
+fn only_there(scene: &Scene) -> Value {
+    json!({"template": {"spec": {
+        "nodeSelector": {"story": scene.namespace},
+        "tolerations": [{"key": "story", "operator": "Exists", "effect": "NoSchedule"}],
+    }}})
+}
+
+fn drain(scene: &Scene, node: &str, seconds: u64) -> Result<String, String> {
+    let timeout = format!("--timeout={seconds}s");
+    scene.kubectl(&["drain", node, "--ignore-daemonsets", &timeout], None)
+}
+
+pub fn a_drain_is_refused_by_a_claim_that_blocks_and_passes_one_that_allows(
+    scene: &Scene,
+) -> Result<(), String> {
+    let api = &scene.lab.api;
+    api.create(NODES, "", &node(scene, "drained"))?;
+    let all_may_go = json!({"updateStrategy": {"maxUnavailable": "100%"}});
+    scene.create_pool(&pool("python", 2, &with(only_there(scene), &all_may_go)))?;
+    wait_until_at_rest(scene, 30)?;
+    scene.create_claim("blocks", "python", &json!({}))?;
+    scene.create_claim("allows", "python", &json!({"disruption": "Allow"}))?;
+    let blocks = sandbox(&bound(scene, "blocks")?).0;
+    let allows = sandbox(&bound(scene, "allows")?).0;
+    wait_until_at_rest(scene, 30)?;
+    // The tenant's sandbox is kept even while it is not ready.
+    let unready = json!({"metadata": {"annotations": {"sim.warmpool.dev/unready": "true"}}});
+    api.merge(crate::api::PODS, &scene.namespace, &blocks, &unready)?;
+    api.create(NODES, "", &node(scene, "spare"))?;
+    let said = match drain(scene, "drained", 12) {
+        Err(said) => said,
+        Ok(said) => return Err(format!("the drain should be refused: {said}")),
+    };
+    let names_the_budget = said.contains(&blocks) && said.contains("violate the pod's disruption budget");
+    wait::ensure(names_the_budget, || said.clone())?;
+    disruption_of(scene, "blocks", "disruption is Block, so nothing evicts it")?;
+    in_phase(scene, "allows", "Failed", 10)?;
+    scene.expect_no_pod(&allows)?;
+    let kept = scene.pod(&blocks)?;
+    wait::ensure(kept["metadata"]["deletionTimestamp"].is_null(), || {
+        kept.to_string()
+    })?;
+    // It is in the hands of the claim's owner.
+    scene.delete_claim("blocks")?;
+    // A garbage collector that has just started learns of claims within 30 s.
+    drain(scene, "drained", 90)?;
+    scene.delete_claim("allows")?;
+    scene.patch_pool("python", &json!({"spec": {"replicas": 0}}))?;
+    wait_until_at_rest(scene, 30)?;
+    api.delete(NODES, "", "drained")?;
+    Ok(api.delete(NODES, "", "spare")?)
+}
+
+pub fn a_plain_drain_of_a_pool_of_one_waits_for_its_replacement(scene: &Scene) -> Result<(), String> {
+    let api = &scene.lab.api;
+    let nodes = ["drained-at-once", "spare-for-drained"];
+    api.create(NODES, "", &node(scene, nodes[0]))?;
+    scene.create_pool(&pool("python", 1, &only_there(scene)))?;
+    wait_until_at_rest(scene, 30)?;
+    allows(scene, UNCLAIMED, 1, 0)?;
+    api.create(NODES, "", &node(scene, nodes[1]))?;
+    let from = Timestamp::now();
+    drain(scene, nodes[0], 60)?;
+    wait_until_at_rest(scene, 30)?;
+    let statuses = scene.history_up_to_now()?;
+    let statuses = statuses.iter().filter(|e| e.kind == Kind::Pool && e.at > from);
+    let least = statuses
+        .filter_map(|e| e.object["status"]["available"].as_i64())
+        .min();
+    wait::ensure(least.is_none_or(|least| least >= 1), || {
+        format!("{least:?} was available")
+    })?;
+    scene.patch_pool("python", &json!({"spec": {"replicas": 0}}))?;
+    wait_until_at_rest(scene, 30)?;
+    nodes.iter().try_for_each(|node| Ok(api.delete(NODES, "", node)?))
+}
+
+/// Waits until the claim says why the node of its sandbox has to go, and returns the message.
+fn disruption_of(scene: &Scene, claim: &str, part: &str) -> Result<String, String> {
+    wait::until(&format!("claim {claim} said {part:?}"), 30, || {
+        let message = says(scene, claim, "DisruptionPending", "NodeCordoned")?;
+        wait::ensure(message.contains(part), || message.clone())?;
+        Ok(message)
+    })
+}
+
+pub fn a_notified_claim_keeps_its_sandbox_for_its_grace_and_then_lets_it_go(
+    scene: &Scene,
+) -> Result<(), String> {
+    let api = &scene.lab.api;
+    api.create(NODES, "", &node(scene, "notified"))?;
+    scene.create_pool(&pool("python", 1, &only_there(scene)))?;
+    wait_until_at_rest(scene, 30)?;
+    let notify = json!({"disruption": "Notify", "disruptionGracePeriodSeconds": 8});
+    scene.create_claim("run", "python", &notify)?;
+    let pod = sandbox(&bound(scene, "run")?).0;
+    api.create(NODES, "", &node(scene, "spare-for-notified"))?;
+    let mark = |pod: &Value| pod["metadata"]["annotations"]["warmpool.dev/disruption-deadline"].clone();
+    // A cordon that is taken back takes the notice back.
+    scene.kubectl(&["cordon", "notified"], None)?;
+    disruption_of(scene, "run", "it may be evicted from")?;
+    wait::ensure(mark(&scene.pod(&pod)?).is_string(), || "no annotation".into())?;
+    is_refused(scene, &pod)?;
+    scene.kubectl(&["uncordon", "notified"], None)?;
+    wait::until("the notice was taken back", 30, || {
+        let claim = scene.claim("run")?;
+        let is_said = condition(&claim, "DisruptionPending").is_some();
+        let mark = mark(&scene.pod(&pod)?);
+        wait::ensure(!is_said && mark.is_null(), || {
+            format!("{} {mark}", claim["status"])
+        })
+    })?;
+    let from = Timestamp::now();
+    scene.kubectl(&["cordon", "notified"], None)?;
+    disruption_of(scene, "run", "it may be evicted from")?;
+    is_refused(scene, &pod)?;
+    drain(scene, "notified", 60)?;
+    let seconds = Timestamp::now().duration_since(from).as_secs();
+    wait::ensure(seconds >= 7, || {
+        format!("the drain took {seconds} s of a grace of 8")
+    })?;
+    in_phase(scene, "run", "Failed", 30)?;
+    let marks = scene.writes(|write| write.resource == "pods" && write.verb == "patch" && write.at > from)?;
+    wait::ensure(marks.len() == 2, || format!("two writes tell of it: {marks:?}"))?;
+    scene.delete_claim("run")?;
+    scene.patch_pool("python", &json!({"spec": {"replicas": 0}}))?;
+    wait_until_at_rest(scene, 30)?;
+    api.delete(NODES, "", "notified")?;
+    Ok(api.delete(NODES, "", "spare-for-notified")?)
+}
+
+pub fn a_budget_of_a_user_takes_the_place_of_ours_and_evictions_go_by_it(
+    scene: &Scene,
+) -> Result<(), String> {
+    scene.create_pool(&pool("python", 4, &json!({})))?;
+    allows(scene, UNCLAIMED, 3, 1)?;
+    wait_until_at_rest(scene, 30)?;
+    let mine = json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "mine"},
+        "spec": {"minAvailable": 2, "selector": {"matchLabels": {"warmpool.dev/state": "warm"}}},
+    });
+    scene.create(BUDGETS, &mine)?;
+    is_gone(scene, UNCLAIMED)?;
+    allows(scene, "mine", 2, 2)?;
+    allows(scene, CLAIMED, i64::from(i32::MAX), 0)?;
+    let said = wait::until("the pool said whose budget it is", 30, || {
+        let said = remark(scene)?;
+        wait::ensure(said.contains("PodDisruptionBudget mine does"), || said.clone())?;
+        Ok(said)
+    })?;
+    wait::ensure(said.contains("4 unclaimed sandboxes are available"), || {
+        said.clone()
+    })?;
+    evict(scene, &unclaimed(scene)?[0])?;
+    wait_until_at_rest(scene, 30)?;
+    scene.kubectl(&["delete", "pdb", "mine"], None)?;
+    allows(scene, UNCLAIMED, 3, 1)?;
+    wait::until("the pool said nothing of it any more", 30, || {
+        let said = remark(scene)?;
+        wait::ensure(!said.contains("PodDisruptionBudget"), || said.clone())
+    })?;
+    wait_until_at_rest(scene, 30)
+}
+
+pub fn without_the_right_to_budgets_it_keeps_none_and_says_so_once(scene: &Scene) -> Result<(), String> {
+    let rules = granted("clusterrole.yaml")?.into_iter();
+    let rules: Vec<Value> = rules
+        .filter(|rule| rule["apiGroups"] != json!(["policy"]))
+        .collect();
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+        "metadata": {"name": "no-budgets"}, "rules": rules,
+    });
+    scene.kubectl(&["create", "-f", "-"], Some(&role.to_string()))?;
+    let kubeconfig = account(scene.lab, &scene.namespace, "no-budgets")?;
+    let subject = format!("--serviceaccount={}:no-budgets", scene.namespace);
+    scene.kubectl(
+        &[
+            "create",
+            "rolebinding",
+            "no-budgets",
+            "--role=no-budgets",
+            &subject,
+        ],
+        None,
+    )?;
+    let settings = ["--leader-elect=false", "--namespace", &scene.namespace];
+    let operator = scene.lab.start_operator_as(&kubeconfig, &settings)?;
+    scene.create_pool(&pool("python", 3, &json!({})))?;
+    wait::until("the pool said what is missing", 30, || {
+        let said = remark(scene)?;
+        let is_full = said.starts_with("3 of 3");
+        let is_said = said.contains("the operator may not list poddisruptionbudgets");
+        wait::ensure(is_full && is_said, || said.clone())
+    })?;
+    operator.says("the operator may not list and watch poddisruptionbudgets", 5)?;
+    scene.create_claim("run", "python", &json!({}))?;
+    bound(scene, "run")?;
+    wait_until_at_rest(scene, 30)?;
+    let log = operator.text()?;
+    let times = log.matches("poddisruptionbudgets").count();
+    wait::ensure(times == 1, || format!("the log names it {times} times\n{log}"))?;
+    wait::ensure(budget(scene, UNCLAIMED)?.is_none(), || "there is a budget".into())?;
+    // What an operator without all rights says is no fault of its own.
+    drop(operator);
+    Ok(())
+}

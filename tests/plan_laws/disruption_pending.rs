@@ -1,0 +1,146 @@
+//! Checks what a claim says and does when the node of its sandbox has to go.
+
+use crate::lifetimes::{bound, later};
+use crate::world::World;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use warmpool::api::conditions::find;
+use warmpool::model::disruption_mark::DisruptionMark;
+use warmpool::planner::claim::{ClaimPlan, plan};
+
+/// A bound claim whose sandbox is on a node that stays, and the node.
+fn on_a_node(claim: Value, defaults: Value) -> (World, String) {
+    let mut world = bound(claim, defaults);
+    let node = world.bound_to("run").unwrap().node.clone().unwrap();
+    world.open(&node);
+    world.reconcile_claim("run");
+    (world, node)
+}
+
+fn planned(world: &World) -> ClaimPlan {
+    plan(&world.claim_snapshot("run"))
+}
+
+/// Reason and message of the condition `DisruptionPending`, once the status is written.
+fn said(world: &mut World) -> Option<(String, String)> {
+    world.reconcile_claim("run");
+    assert_eq!(planned(world).status, None, "the status is written once");
+    let conditions = &world.claims["run"].status.conditions;
+    let said = find(conditions, "DisruptionPending")?;
+    assert_eq!(said.status, "True");
+    Some((said.reason.clone(), said.message.clone()))
+}
+
+/// The mark that is to be written, which is then on the pod.
+fn write_mark(world: &mut World) -> Option<DisruptionMark> {
+    let (sandbox, mark) = planned(world).marks.pop()?;
+    let stored = world.sandboxes.get_mut(&sandbox.key.name).unwrap();
+    stored.disruption_deadline = mark.deadline;
+    stored.allows_disruption = mark.allowed;
+    Some(mark)
+}
+
+fn in_seconds(world: &World, seconds: i64) -> Timestamp {
+    world.now + SignedDuration::from_secs(seconds)
+}
+
+#[test]
+fn a_claim_says_that_its_node_has_to_go_and_until_when_its_sandbox_stays() {
+    let rows = [
+        (
+            json!({}),
+            "; disruption is Block, so nothing evicts it; delete the claim to let it go",
+        ),
+        (
+            json!({"lifetimeSeconds": 3600}),
+            "; disruption is Block, so nothing evicts it before the claim expires at 2026-01-31T13:00:00Z; delete the claim \
+             to let it go",
+        ),
+        (
+            json!({"disruption": "Allow"}),
+            "; disruption is Allow, so it may be evicted at any time",
+        ),
+        (
+            json!({"disruption": "Notify"}),
+            "; disruption is Notify, so it may be evicted in disruptionGracePeriodSeconds (300)",
+        ),
+    ];
+    for (claim, end) in rows {
+        let (mut world, node) = on_a_node(claim.clone(), json!({}));
+        assert_eq!(said(&mut world), None, "{claim}");
+        world.cordon(&node);
+        let (reason, message) = said(&mut world).unwrap();
+        assert_eq!(reason, "NodeCordoned", "{claim}");
+        assert!(message.contains("has to go, its node is cordoned"), "{message}");
+        assert!(message.ends_with(end), "{message}");
+        world.open(&node);
+        assert_eq!(said(&mut world), None, "{claim}");
+    }
+}
+
+#[test]
+fn the_label_that_asks_for_a_replacement_says_nothing_of_a_claimed_sandbox() {
+    let (mut world, _) = on_a_node(json!({"disruption": "Notify"}), json!({}));
+    let name = world.bound_to("run").unwrap().key.name.clone();
+    world.sandboxes.get_mut(&name).unwrap().evict = true;
+    assert_eq!(said(&mut world), None);
+    assert_eq!(write_mark(&mut world), None);
+}
+
+#[test]
+fn a_notified_claim_keeps_its_sandbox_for_its_grace_and_then_lets_it_go() {
+    let claim = json!({"disruption": "Notify", "disruptionGracePeriodSeconds": 60});
+    let (mut world, node) = on_a_node(claim, json!({}));
+    assert_eq!(write_mark(&mut world), None, "nothing is written before");
+    world.cordon(&node);
+    let deadline = Some(in_seconds(&world, 60));
+    let notified = DisruptionMark {
+        deadline,
+        allowed: false,
+    };
+    assert_eq!(write_mark(&mut world), Some(notified));
+    let (_, message) = said(&mut world).unwrap();
+    assert!(
+        message.ends_with("it may be evicted from 2026-01-31T12:01:00Z on"),
+        "{message}"
+    );
+    for seconds in [0, 59] {
+        later(&mut world, seconds);
+        assert_eq!(write_mark(&mut world), None, "one write says it");
+        assert_eq!(planned(&world).next, deadline);
+    }
+    later(&mut world, 1);
+    let allowed = DisruptionMark {
+        deadline,
+        allowed: true,
+    };
+    assert_eq!(write_mark(&mut world), Some(allowed));
+    assert_eq!(write_mark(&mut world), None);
+    // A node that stays after all takes both back.
+    world.open(&node);
+    assert_eq!(write_mark(&mut world), Some(DisruptionMark::default()));
+    assert_eq!(write_mark(&mut world), None);
+}
+
+#[test]
+fn claims_that_block_or_allow_write_no_mark() {
+    for claim in [
+        json!({}),
+        json!({"disruption": "Block"}),
+        json!({"disruption": "Allow"}),
+    ] {
+        let (mut world, node) = on_a_node(claim.clone(), json!({}));
+        world.cordon(&node);
+        assert_eq!(write_mark(&mut world), None, "{claim}");
+    }
+}
+
+#[test]
+fn the_grace_of_the_pool_counts_as_it_was_when_the_claim_was_bound() {
+    let defaults = json!({"disruption": "Notify", "disruptionGracePeriodSeconds": 10});
+    let (mut world, node) = on_a_node(json!({}), defaults);
+    world.set(json!({"claimDefaults": {"disruption": "Block", "disruptionGracePeriodSeconds": 1000}}));
+    world.cordon(&node);
+    let deadline = Some(in_seconds(&world, 10));
+    assert_eq!(write_mark(&mut world).and_then(|mark| mark.deadline), deadline);
+}

@@ -1,0 +1,148 @@
+//! The PodDisruptionBudgets of a pool: how often they are written, and what follows when that fails.
+
+use crate::world::{Reply, World};
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use warmpool::model::stored::StoredDisruptionBudget;
+
+const RESOURCE: &str = "poddisruptionbudgets";
+
+/// A pool of two whose budgets are listed: there are none. The first requests on them are answered by `replies`, all others are
+/// carried out.
+fn world(replies: &'static [Reply]) -> World {
+    let mut answered = 0;
+    let mut world = World::new(move |asked| {
+        if asked.resource != RESOURCE {
+            return Reply::Done;
+        }
+        answered += 1;
+        replies.get(answered - 1).cloned().unwrap_or(Reply::Done)
+    });
+    world.pool("default", "python", 2);
+    world.context.shared.lock().retain_budgets(&HashSet::new());
+    world.reconcile_all();
+    world
+}
+
+/// Verb and name of each request on a budget.
+fn asked(world: &World) -> Vec<String> {
+    let verbs = ["POST", "PATCH", "DELETE"];
+    let of = verbs.map(|verb| (verb, world.asked("default", verb, RESOURCE)));
+    let lines = of
+        .iter()
+        .flat_map(|(verb, asked)| asked.iter().map(move |asked| format!("{verb} {}", asked.name)));
+    lines.collect()
+}
+
+/// The watch shows the stored budgets, each with its pods counted anew.
+fn watch_shows(world: &mut World) {
+    for budget in world.stored(RESOURCE) {
+        let stored: StoredDisruptionBudget = serde_json::from_value(budget).unwrap();
+        let to_reconcile = world.context.shared.lock().apply_budget(&stored);
+        world.trigger(to_reconcile);
+    }
+}
+
+fn named(world: &World, name: &str) -> Value {
+    let stored = world.stored(RESOURCE).into_iter();
+    let mut such = stored.filter(|budget| budget["metadata"]["name"] == name);
+    such.next().unwrap_or_default()
+}
+
+const BOTH: [&str; 2] = ["POST python-unclaimed", "POST python-claimed"];
+
+#[tokio::test(start_paused = true)]
+async fn both_budgets_are_created_once_whatever_the_watch_shows_and_claims_take() {
+    let mut world = world(&[]);
+    world.pass(2).await;
+    assert_eq!(asked(&world), BOTH);
+    assert_eq!(named(&world, "python-unclaimed")["spec"]["minAvailable"], 2);
+    for n in 0..2 {
+        watch_shows(&mut world);
+        world.claim("default", &format!("run-{n}"), "python", &json!({}));
+        world.pass(10).await;
+        world.reconcile_all();
+    }
+    watch_shows(&mut world);
+    world.pass(60).await;
+    assert_eq!(asked(&world), BOTH);
+    // Another operator finds them as they should be.
+    world.restart();
+    world.context.shared.lock().retain_budgets(&HashSet::new());
+    watch_shows(&mut world);
+    world.pass(60).await;
+    assert_eq!(asked(&world), BOTH);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_creation_that_fails_is_tried_again_and_one_that_is_rejected_a_minute_later() {
+    let rows: [(&'static [Reply], u64, usize); 6] = [
+        (&[Reply::Fails("no quorum")], 1, 3),
+        (&[Reply::Throttled(3)], 2, 1),
+        (&[Reply::Throttled(3)], 5, 3),
+        (&[Reply::Code(409)], 1, 3),
+        (&[Reply::Code(403)], 59, 1),
+        (&[Reply::Code(403)], 62, 3),
+    ];
+    for (replies, seconds, requests) in rows {
+        let mut world = world(replies);
+        world.pass(seconds).await;
+        let asked = asked(&world);
+        assert_eq!(
+            asked.len(),
+            requests,
+            "after {seconds} s of {replies:?}: {asked:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scaled_pool_patches_its_budget_once_and_a_pool_of_none_deletes_it() {
+    let mut world = world(&[]);
+    world.pass(10).await;
+    world.pool_is_scaled("default", "python", 5);
+    world.pass(10).await;
+    let mut expected: Vec<_> = BOTH.map(ToString::to_string).into();
+    expected.push("PATCH python-unclaimed".into());
+    assert_eq!(asked(&world), expected);
+    assert_eq!(named(&world, "python-unclaimed")["spec"]["minAvailable"], 4);
+    world.pool_is_scaled("default", "python", 0);
+    world.pass(10).await;
+    expected.push("DELETE python-unclaimed".into());
+    assert_eq!(asked(&world), expected);
+    world.pass(60).await;
+    assert_eq!(asked(&world), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_edited_or_deleted_by_hand_is_made_good() {
+    let mut world = world(&[]);
+    world.pass(10).await;
+    let mut edited = named(&world, "python-unclaimed");
+    edited["spec"]["minAvailable"] = json!(0);
+    edited["metadata"]["resourceVersion"] = json!("999999");
+    let stored: StoredDisruptionBudget = serde_json::from_value(edited).unwrap();
+    let to_reconcile = world.context.shared.lock().apply_budget(&stored);
+    world.trigger(to_reconcile);
+    world.pass(1).await;
+    assert_eq!(asked(&world).last().unwrap(), "PATCH python-unclaimed");
+    let gone = named(&world, "python-claimed");
+    let stored: StoredDisruptionBudget = serde_json::from_value(gone).unwrap();
+    let to_reconcile = world.context.shared.lock().delete_budget(&stored);
+    world.trigger(to_reconcile);
+    world.pass(1).await;
+    let asked = asked(&world);
+    let made = asked.iter().filter(|line| *line == "POST python-claimed");
+    assert_eq!(made.count(), 2, "{asked:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_the_right_to_list_them_no_budget_is_written() {
+    let mut world = world(&[]);
+    world.pass(10).await;
+    assert!(world.context.shared.lock().deny_budgets(), "it is news once");
+    assert!(!world.context.shared.lock().deny_budgets());
+    world.pool_is_scaled("default", "python", 5);
+    world.pass(60).await;
+    assert_eq!(asked(&world), BOTH);
+}

@@ -17,6 +17,7 @@ use warmpool::cache::stale_answers::WatchProgress;
 use warmpool::cache::watch::Indexed;
 use warmpool::controllers::claim::decide;
 use warmpool::controllers::failed_writes;
+use warmpool::controllers::pool;
 use warmpool::model::Key;
 use warmpool::model::claim::Claim;
 use warmpool::model::failure::{Class, Failure};
@@ -28,6 +29,7 @@ use warmpool::model::retry::{ObjectWrite, Purpose};
 use warmpool::model::sandbox::Sandbox;
 use warmpool::model::stored::{StoredClaim, StoredPod, StoredPool, StoredRevision};
 use warmpool::planner::pool_snapshot;
+use warmpool::telemetry::metrics::Metrics;
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -59,6 +61,45 @@ fn claim(version: u32, phase: &str) -> StoredClaim {
 
 fn snapshot(index: &Index) -> PoolSnapshot {
     pool_snapshot(index, &Key::new("default", "python"), NOW, 0).unwrap()
+}
+
+/// Whether the claims that wait for the pool are new to it.
+fn new_claims(index: &Index) -> Vec<bool> {
+    snapshot(index)
+        .claims
+        .iter()
+        .map(|waiting| waiting.is_new)
+        .collect()
+}
+
+#[test]
+fn a_claim_is_new_until_a_plan_has_counted_it_and_never_again() {
+    let mut index = index();
+    assert_eq!(new_claims(&index), [true]);
+    pool::decide(
+        &mut index,
+        &Key::new("default", "python"),
+        NOW,
+        0,
+        &Metrics::default(),
+    );
+    assert_eq!(new_claims(&index), [false]);
+    index.apply_claim(&claim(11, ""), true, NOW);
+    index.apply_claim(&claim(12, ""), false, NOW);
+    assert_eq!(new_claims(&index), [false]);
+}
+
+#[test]
+fn a_claim_of_the_first_list_is_not_new_and_one_that_a_later_list_shows_is() {
+    let mut index = Index::default();
+    index.apply_pool(&pool("pool", json!({})));
+    index.apply_claim(&claim(10, ""), false, NOW);
+    index.retain_claims(&HashSet::from([Key::new("default", "run")]));
+    assert_eq!(new_claims(&index), [false]);
+    let mut late = claim(11, "");
+    (late.metadata.name, late.metadata.uid) = (Some("late".into()), Some("late".into()));
+    index.apply_claim(&late, false, NOW);
+    assert_eq!(new_claims(&index), [false, true]);
 }
 
 /// Notes a write of the claim's status and returns its request.

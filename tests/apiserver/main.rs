@@ -28,6 +28,7 @@ mod http;
 mod interrupt;
 mod lab;
 mod lock;
+mod metrics_api;
 mod objects;
 mod operator;
 mod plugin;
@@ -75,6 +76,7 @@ const TOGETHER: &[Named] = named![
         a_template_flipped_ten_times_in_a_second_costs_a_bounded_number_of_writes,
         pools_of_one_name_in_two_namespaces_do_not_touch_each_other,
     },
+    stories::autoscaling::{ scaling_an_autoscaled_pool_moves_its_floor },
     stories::strategies::{
         with_a_surge_none_is_ever_missing,
         a_partition_keeps_that_many_on_the_old_revision,
@@ -328,6 +330,10 @@ const ALONE: &[Named] = named![
         a_second_operator_takes_over_from_a_killed_one,
         the_api_server_restarts_in_a_burst_of_claims,
         the_api_server_crashes_in_a_burst_of_claims,
+    },
+    stories::autoscaling::{
+        a_pool_at_its_floor_follows_ten_claims_a_second_through_a_kill,
+        a_horizontal_pod_autoscaler_moves_the_size_of_a_pool_and_the_floor_of_one_that_sizes_itself,
     },
     stories::drains::{ an_operator_killed_between_a_replacement_and_the_deletion_makes_no_second_one },
     stories::metrics::{ every_query_of_the_dashboard_and_every_alert_has_data_under_load },

@@ -28,7 +28,8 @@ impl Bounds {
         let surge = surge.max(usize::from(both_zero));
         let upper = pool
             .number("/spec/capacity/maxWarm")
-            .max(pool.number("/spec/capacity/minTotal"));
+            .max(pool.number("/spec/capacity/minTotal"))
+            .max(pool.number("/spec/autoscaling/maxReplicas"));
         let total = pool.value.pointer("/spec/capacity/maxTotal");
         Self {
             replicas,

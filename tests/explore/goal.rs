@@ -239,7 +239,8 @@ fn pool_is_full(state: &State, pool: &Object) -> Result<(), Breach> {
     let for_total = pool
         .number("/spec/capacity/minTotal")
         .saturating_sub(with_claims.len());
-    let wanted = pool.number("/spec/replicas").max(for_total);
+    let chosen = pool.number("/status/desiredReplicas");
+    let wanted = pool.number("/spec/replicas").max(chosen).max(for_total);
     let most = wanted.max(pool.number("/spec/capacity/maxWarm"));
     let bounds = Bounds::of(pool);
     let unavailable = bounds.unavailable;

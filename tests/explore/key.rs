@@ -108,7 +108,7 @@ fn write_index(text: &mut String, state: &State, operator: &Operator) -> std::fm
             let accepted = memory.accepted.filter(|_| snapshot.creation_proven);
             writeln!(text, "{due:?} {accepted:?} {:?}", memory.creation_backoff)?;
             writeln!(text, "{:?} {:?}", memory.status_write, memory.revision_request)?;
-            writeln!(text, "{}", memory.waits_for_first_pod)?;
+            writeln!(text, "{} {:?}", memory.waits_for_first_pod, memory.demand)?;
         }
         for revision in &snapshot.revisions {
             let stored = (

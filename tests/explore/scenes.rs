@@ -50,6 +50,17 @@ pub fn a_claim_and_a_crash() -> &'static Scene {
     })
 }
 
+/// The size that the claims call for outlives the operator that chose it.
+pub fn a_pool_that_sizes_itself_and_a_crash() -> &'static Scene {
+    binding("a pool that sizes itself, and a crash", 0, |scene| {
+        scene.pools[0].1["autoscaling"] = json!({"maxReplicas": 1});
+        scene.claims([json!({})]);
+        scene.left.crashes = 1;
+        scene.prompt = true;
+        scene.lagging = &[Kind::Claims];
+    })
+}
+
 pub fn a_claim_and_a_lost_answer() -> &'static Scene {
     binding("a claim and a lost answer", 2, |scene| {
         scene.claims([json!({})]);

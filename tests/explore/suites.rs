@@ -46,6 +46,7 @@ macro_rules! suite {
 suite! {
     exhaust, "slow when not optimized; `make unit` runs it optimized", debug_assertions,
     a_claim_and_a_lost_answer
+    a_pool_that_sizes_itself_and_a_crash
     a_claim_that_loses_its_sandbox
     two_claims_on_one_sandbox
     a_batch_and_a_crash

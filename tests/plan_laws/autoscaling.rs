@@ -297,6 +297,19 @@ fn a_clock_that_goes_back_changes_no_size() {
 }
 
 #[test]
+fn a_clock_that_goes_forward_takes_one_step_at_most() {
+    let mut world = autoscaled(json!({}));
+    claims(&mut world, 8);
+    world.converge();
+    let before = size(&world);
+    world.now += SignedDuration::from_hours(9);
+    world.step();
+    assert!(size(&world) * 4 >= before * 3, "{} after {before}", size(&world));
+    world.step();
+    assert!(size(&world) * 4 >= before * 3, "{} after {before}", size(&world));
+}
+
+#[test]
 fn autoscaling_that_is_taken_away_leaves_nothing_in_the_status() {
     let mut world = autoscaled(json!({}));
     claims(&mut world, 8);

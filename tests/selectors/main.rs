@@ -19,6 +19,7 @@ use warmpool::model::stored::{StoredClaim, StoredPod, StoredPool};
 use warmpool::planner::claim::plan;
 use warmpool::planner::pool_snapshot;
 use warmpool::planner::select_pool::select_all_pools;
+use warmpool::telemetry::metrics::Metrics;
 
 fn now() -> Timestamp {
     "2026-01-31T12:00:00Z".parse().unwrap()
@@ -433,4 +434,34 @@ fn a_claim_that_ends_unbound_keeps_the_defaults_of_its_assigned_pool() {
         (&json!("Expired"), &json!("a"))
     );
     assert_eq!(status["defaults"], defaults);
+}
+
+#[test]
+fn a_claim_with_a_selector_counts_once_and_for_the_pool_that_serves_it() {
+    let mut index = Index::default();
+    for name in ["a", "b"] {
+        pool(
+            &mut index,
+            name,
+            json!({"spec": {"autoscaling": {"maxReplicas": 9}}}),
+        );
+    }
+    pod(&mut index, "b", "b-0", "new", None);
+    claim(&mut index, json!({"spec": {"replicas": 1}}));
+    let metrics = Metrics::default();
+    for name in ["a", "b", "a", "b"] {
+        warmpool::controllers::pool::decide(&mut index, &Key::new("default", name), now(), 1, &metrics);
+    }
+    let counted = |name: &str| {
+        let pool = index.pool(&Key::new("default", name)).unwrap();
+        index
+            .pool_memory(&pool)
+            .unwrap()
+            .demand
+            .as_ref()
+            .unwrap()
+            .seen
+            .total()
+    };
+    assert_eq!((counted("a"), counted("b")), (0.0, 1.0));
 }

@@ -64,8 +64,15 @@ fn reason(sizing: &Sizing, demand: &Demand, autoscaling: &ResolvedAutoscaling) -
     if sizing.needed > size {
         return format!("{size}, where a hit rate of {target} needs {}", sizing.needed);
     }
+    let highest = demand.stabilization.highest();
+    if highest.fast == sizing.needed && highest.fast > highest.long {
+        return format!(
+            "{size}, because lately claims asked for more sandboxes than those of the last hour explain"
+        );
+    }
     format!(
-        "{size}, because {target} of recent claims came when at most as many sandboxes were asked for within {warm_up:.1} s, the time that a sandbox takes to be replaced"
+        "{size}, because {target} of recent claims came when at most as many sandboxes were asked for within \
+         {warm_up:.1} s, the time that a sandbox takes to be replaced"
     )
 }
 
@@ -100,11 +107,14 @@ pub(crate) fn statement(snapshot: &PoolSnapshot, capacity: usize) -> Option<Stat
         ),
         ScalingLimit::Rejected => (
             scaling_limited::REJECTED,
-            format!("the pool keeps its size {size} while the API server rejects new sandboxes; see condition ReplicaFailure"),
+            format!(
+                "the pool keeps its size {size} while the API server rejects new sandboxes; see condition ReplicaFailure"
+            ),
         ),
         ScalingLimit::TooMany => (
             scaling_limited::TOO_MANY,
-            "the hit rate needs more sandboxes than autoscaling.maxReplicas; raise maxReplicas or lower targetHitRate".into(),
+            "the hit rate needs more sandboxes than autoscaling.maxReplicas; raise maxReplicas or lower targetHitRate"
+                .into(),
         ),
         _ if capacity < size => (
             scaling_limited::MAX_TOTAL,

@@ -1,6 +1,7 @@
 //! Holds the stories, and the steps that they share.
 
 pub mod across;
+pub mod autoscaling;
 pub mod batches;
 pub mod breach;
 pub mod budgets;

@@ -6,13 +6,13 @@ use crate::client::call::call;
 use crate::client::request_errors::CallError;
 use crate::model::failure::Class;
 use crate::model::stored::{
-    StoredClaim, StoredNode, StoredPod, StoredPodTemplate, StoredPool, StoredRevision,
+    StoredClaim, StoredDisruptionBudget, StoredNode, StoredPod, StoredPodTemplate, StoredPool, StoredRevision,
 };
 use kube::Client;
 use kube::api::ListParams;
 
 /// Lists the objects of `namespace`, or of all namespaces for `None`, and the nodes, into an index. A user without the right to list
-/// nodes gets the index without them.
+/// nodes or PodDisruptionBudgets gets the index without them.
 ///
 /// # Errors
 /// The error of the first list that failed.
@@ -23,11 +23,17 @@ pub(super) async fn read(client: &Client, namespace: Option<&str>) -> Result<Ind
     list::<StoredRevision>(client, namespace, &mut index).await?;
     list::<StoredPodTemplate>(client, namespace, &mut index).await?;
     list::<StoredPod>(client, namespace, &mut index).await?;
-    match list::<StoredNode>(client, None, &mut index).await {
-        Err(error) if error.failure().class == Class::Denied => {}
-        outcome => outcome?,
-    }
+    optional(list::<StoredNode>(client, None, &mut index).await)?;
+    optional(list::<StoredDisruptionBudget>(client, namespace, &mut index).await)?;
     Ok(index)
+}
+
+/// A user may lack the right to list a kind that the operator can do without.
+fn optional(listed: Result<(), CallError>) -> Result<(), CallError> {
+    match listed {
+        Err(error) if error.failure().class == Class::Denied => Ok(()),
+        outcome => outcome,
+    }
 }
 
 async fn list<K: Indexed>(

@@ -99,7 +99,7 @@ fn claimed(name: &str, spec: Value) -> [Value; 2] {
 
 fn forecast_of(objects: Vec<Value>) -> Forecast {
     let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-    let mut index = Documents::read(&list.to_string()).unwrap().into_index();
+    let mut index = Documents::read(&list.to_string()).unwrap().into_index(now());
     let node: StoredNode = serde_json::from_value(node("drained")).unwrap();
     forecast(&mut index, node, now())
 }

@@ -6,14 +6,14 @@ use crate::client::call::call_within;
 use crate::client::request_errors::CallError;
 use crate::model::failure::Class;
 use crate::model::stored::{
-    StoredClaim, StoredNode, StoredPod, StoredPodTemplate, StoredPool, StoredRevision,
+    StoredClaim, StoredDisruptionBudget, StoredNode, StoredPod, StoredPodTemplate, StoredPool, StoredRevision,
 };
 use kube::Client;
 use kube::api::ListParams;
 use std::time::Duration;
 
 /// Lists the objects of `namespace`, or of all namespaces for `None`, and the nodes, into an index. Each list may take as long as
-/// `deadline`. A user without the right to list nodes gets the index without them.
+/// `deadline`. A user without the right to list nodes or PodDisruptionBudgets gets the index without them.
 ///
 /// # Errors
 /// The error of the first list that failed, or of every list that the user may not send.
@@ -37,7 +37,9 @@ pub(super) async fn read(
     if !reading.denied.is_empty() {
         return Err(reading.denied);
     }
+    // Of kinds that the operator can do without, a list that is denied is left out.
     reading.list::<StoredNode>().await?;
+    reading.list::<StoredDisruptionBudget>().await?;
     Ok(reading.index)
 }
 

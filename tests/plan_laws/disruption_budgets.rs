@@ -398,3 +398,17 @@ fn a_budget_changes_once_in_five_seconds_and_is_created_at_once() {
         assert!(is_due || plan.next.is_some(), "after {seconds} s");
     }
 }
+
+#[test]
+fn a_change_that_waits_holds_up_no_creation() {
+    let mut world = full(4, json!({}));
+    converge(&mut world);
+    world.budgets.written_at = Some(world.now);
+    world.set(json!({"replicas": 8}));
+    world
+        .budgets
+        .budgets
+        .retain(|budget| budget.key.name != "python-claimed");
+    let step = world.plan().budget_step;
+    assert_eq!(step.as_ref().map(BudgetStep::name), Some("python-claimed"));
+}

@@ -6,6 +6,7 @@ use crate::api::{BUDGETS, NODES};
 use crate::check::event::{Kind, condition, text};
 use crate::cluster_state::wait_until_at_rest;
 use crate::objects::{pool, with};
+use crate::plugin::Call;
 use crate::rbac::granted;
 use crate::scene::Scene;
 use crate::wait;
@@ -203,6 +204,14 @@ pub fn a_drain_is_refused_by_a_claim_that_blocks_and_passes_one_that_allows(
     let unready = json!({"metadata": {"annotations": {"sim.warmpool.dev/unready": "true"}}});
     api.merge(crate::api::PODS, &scene.namespace, &blocks, &unready)?;
     api.create(NODES, "", &node(scene, "spare"))?;
+    let forecast = Call::of(scene, &["drain", "drained", "--dry-run"]).run()?;
+    let lines = [
+        "evicted (disruption Allow)",
+        "blocks the drain until the claim is deleted (disruption Block)",
+        "A drain of node drained does not end by itself: 1 sandbox blocks it.",
+    ];
+    let is_told = lines.iter().all(|line| forecast.out.contains(line));
+    wait::ensure(forecast.code == Some(2) && is_told, || format!("{forecast:?}"))?;
     let said = match drain(scene, "drained", 12) {
         Err(said) => said,
         Ok(said) => return Err(format!("the drain should be refused: {said}")),
@@ -218,6 +227,10 @@ pub fn a_drain_is_refused_by_a_claim_that_blocks_and_passes_one_that_allows(
     })?;
     // It is in the hands of the claim's owner.
     scene.delete_claim("blocks")?;
+    wait::until("the forecast knew of nothing that blocks", 60, || {
+        let forecast = Call::of(scene, &["drain", "drained", "--dry-run"]).run()?;
+        wait::ensure(forecast.code == Some(0), || format!("{forecast:?}"))
+    })?;
     // A garbage collector that has just started learns of claims within 30 s.
     drain(scene, "drained", 90)?;
     scene.delete_claim("allows")?;

@@ -76,7 +76,7 @@ fn the_crds_printed_are_those_in_the_files() {
 }
 
 /// The fields of a spec that need no default: without them there is no pool or claim, or another field takes their place.
-const WITHOUT_DEFAULT: [&str; 8] = [
+const WITHOUT_DEFAULT: &[&str] = &[
     "template",
     "templateRef",
     "templateRef.name",
@@ -84,8 +84,11 @@ const WITHOUT_DEFAULT: [&str; 8] = [
     "poolRef.name",
     "poolSelector",
     "poolSelector.matchLabels",
-    // Each of its fields has one.
+    // Each of their fields has one.
+    "disruption",
     "updateStrategy",
+    // It is required.
+    "autoscaling.maxReplicas",
 ];
 
 /// Adds a sentence for each field of `schema` that `kubectl explain` explains badly.

@@ -31,7 +31,7 @@ pub struct Autoscaling {
             .message("autoscaling.stabilizationWindowSeconds must be from 0 to 3600")
     )]
     pub stabilization_window_seconds: i32,
-    /// Minimum sizes by time of day, in addition to `replicas`. Of the schedules that are active, the highest counts.
+    /// Minimum sizes by time of day, in addition to `replicas`. Of the schedules that are active, the highest counts. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub schedules: Vec<Schedule>,

@@ -36,10 +36,11 @@ pub struct ClaimDefaults {
     /// What happens to the sandboxes when the claim expires. Default: Delete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release_policy: Option<ReleasePolicy>,
-    /// What happens when a bound sandbox is to be evicted.
+    /// What happens when a bound sandbox is to be evicted. Default: Block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disruption: Option<Disruption>,
-    /// With `disruption: Notify`, seconds from the first sign that a node has to go until its sandbox may be evicted.
+    /// With `disruption: Notify`, seconds from the first sign that a node has to go until its sandbox may be
+    /// evicted. Default: 300.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = kube::core::Rule::new("self >= 1").message("disruptionGracePeriodSeconds must be 1 or more"))]
     pub disruption_grace_period_seconds: Option<i32>,

@@ -43,7 +43,7 @@ impl Collector for PoolGauges {
         let mut replicas = gauge(
             &mut encoder,
             "pool_spec_replicas",
-            "spec.replicas: unclaimed sandboxes that the pool wants, or its least size with autoscaling",
+            "Unclaimed sandboxes that the pool wants, or its least size with autoscaling (spec.replicas)",
             None,
         )?;
         for (key, stats) in pools() {

@@ -402,8 +402,9 @@ pub fn a_cordoned_node_and_a_crash() -> &'static Scene {
 
 /// Of a sandbox and its replacement one stays.
 pub fn a_cordon_that_is_taken_back() -> &'static Scene {
-    draining("a cordon that is taken back", 1, |scene| {
-        scene.left.cordons = 2;
+    draining("a cordon that is taken back", 2, |scene| {
+        scene.pool(json!({"updateStrategy": {"maxUnavailable": 0, "maxSurge": 1}}));
+        scene.left.cordons = 1;
         scene.left.uncordons = 1;
         scene.lagging = &[Kind::Nodes];
     })

@@ -4,7 +4,7 @@
 //! beyond replicas, maxSurge and the claims that wait. All pods together stay within maxTotal.
 
 use super::world::{Pod, Pool, Recent, Step, World};
-use super::{Figures, Finding, Rules, Scene};
+use super::{Figures, Finding, Scene};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 
@@ -35,17 +35,11 @@ struct Loss {
 
 impl Budget {
     /// Records what is true from now on.
-    pub fn note(&mut self, world: &World, rules: &Rules, now: Timestamp) {
+    pub fn note(&mut self, world: &World, now: Timestamp) {
         for (name, pool) in &world.pools {
             let counts = self.0.entry(name.clone()).or_default();
             counts.floor.push(now, pool.floor(world.claimed(name)));
-            // A drain surges by as much as a rollout may have missing and extra.
-            let surge = if rules.drains_at(now) {
-                pool.max_unavailable + pool.max_surge
-            } else {
-                pool.max_surge
-            };
-            counts.wanted.push(now, pool.most + surge);
+            counts.wanted.push(now, pool.most + pool.max_surge);
             counts.waiting.push(now, world.waiting(pool));
             counts.max_total.push(now, pool.max_total.unwrap_or(i64::MAX));
         }
@@ -135,7 +129,11 @@ impl Counts {
 
     fn stays_within_limits(&mut self, scene: &Scene, pool: &Pool, created: &Pod, out: &mut Vec<Finding>) {
         let from = scene.now - scene.rules.held_up;
-        let wanted = self.wanted.since(from).max().unwrap_or(0);
+        let mut wanted = self.wanted.since(from).max().unwrap_or(0);
+        if scene.rules.drains_at(scene.now) {
+            // A drain surges by as much as a rollout may have missing and extra.
+            wanted = wanted.max(pool.replicas + pool.max_unavailable + pool.max_surge);
+        }
         let waiting = self.waiting.since(from).max().unwrap_or(0);
         let allowed = (wanted + waiting).max(pool.min_total);
         // Two that do not see each other's creations may each make all that is missing.

@@ -285,7 +285,7 @@ pub fn judge(events: &[Event], rules: &Rules) -> Verdict {
         work_conservation.judge(&scene, &step, &mut findings, &mut figures);
         wait_reasons.judge(&scene, &step, &mut findings);
         world.apply(event, step);
-        budget.note(&world, rules, now);
+        budget.note(&world, now);
         drains::measure(&world, rules, now, &mut figures);
         work_conservation.note(&world, now, &mut figures);
         accusations.extend(findings.into_iter().map(|f| trail.prove(f)));

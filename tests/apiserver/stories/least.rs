@@ -2,7 +2,7 @@
 
 use super::{bound, burst};
 use crate::accounts::account;
-use crate::api::{LEASES, TEMPLATES};
+use crate::api::{BUDGETS, LEASES, TEMPLATES};
 use crate::cluster_state::wait_until_at_rest;
 use crate::objects::{NEW_IMAGE, OLD_IMAGE, pool, pool_of, template};
 use crate::rbac::{Right, granted, rights};
@@ -123,5 +123,9 @@ fn exercise_every_feature(scene: &Scene) -> Result<(), String> {
     scene.patch_pool("python", &json!({"spec": {"replicas": 2}}))?;
     wait_until_at_rest(scene, 60)?;
     scene.patch_pool("python", &json!({"spec": {"replicas": 0}}))?;
+    wait::until("the PodDisruptionBudget was gone", 30, || {
+        let budget = scene.lab.api.get(BUDGETS, &scene.namespace, "python-unclaimed")?;
+        wait::ensure(budget.is_none(), || format!("{budget:?}"))
+    })?;
     wait_until_at_rest(scene, 60)
 }

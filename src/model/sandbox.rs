@@ -181,6 +181,14 @@ impl Sandbox {
         })
     }
 
+    /// Whether it is in all but its resource version as it was `before`.
+    pub(crate) fn is_as(&mut self, before: &Self) -> bool {
+        let version = std::mem::replace(&mut self.resource_version, before.resource_version.clone());
+        let is_same = self == before;
+        self.resource_version = version;
+        is_same
+    }
+
     /// Namespace and name of the pool.
     pub fn pool_key(&self) -> Key {
         Key::new(self.key.namespace.clone(), self.pool.clone())

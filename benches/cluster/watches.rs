@@ -174,7 +174,7 @@ impl ApplyEvents<StoredPod> for Pods {
         self.unclaimed.remove(&name);
         let sandbox = Sandbox::read(pod).filter(|s| s.state == "warm");
         if let Some(sandbox) = sandbox {
-            self.unclaimed.insert(name.clone(), sandbox.revision.clone());
+            self.unclaimed.insert(name.clone(), sandbox.revision.to_string());
             if !sandbox.terminating && sandbox.ready_since.is_some() {
                 self.available.insert(name, sandbox);
             }

@@ -216,16 +216,28 @@ versions: ## Run e2e on the oldest promised Kubernetes, one in the middle and th
 	@e2e/each.py .cluster/versions \
 	  $(foreach version,$(VERSIONS),"e2e VERSION=$(version)" "chart-test VERSION=$(version) HELM=3")
 
+# WRITE=1 writes the figures of this run into docs/performance.md.
+WRITE :=
+FIGURES := $(if $(WRITE),-- --markdown docs/performance.md --plots docs/performance)
+
 .PHONY: bench
-bench: ## Measure the planner alone, then the operator on a control plane that the benchmark starts
+bench: ## Measure plans, decisions and, three times, the operator on a control plane (half an hour on a quiet machine; WRITE=1)
 	@e2e/need.sh cargo cc go python3 openssl
 	$(CLUSTER) build
-	cargo bench --locked --bench planner --bench cluster
+	cargo bench --locked --bench planner
+	cargo bench --locked --bench decisions $(FIGURES)
+	cargo bench --locked --bench cluster $(FIGURES)
+
+.PHONY: bench-quick
+bench-quick: ## Measure the floor, 20 claims/s, a burst and a fill once, in less than five minutes after the build
+	@e2e/need.sh cargo cc go python3 openssl
+	$(CLUSTER) build
+	cargo bench --locked --bench cluster -- --quick
 
 .PHONY: everything
 everything: ## Run each target that README and docs name, as root (hours); go on after a failure, and fail at the end
 	@e2e/each.py .cluster/everything lint unit e2e chart-test session audit docs "plugin BIN=.cluster/everything" demo demo-down \
-	  "demo NODE=real" demo-down image-test e2e-node storm churn chaos mutants explore soak versions bench
+	  "demo NODE=real" demo-down image-test e2e-node storm churn chaos mutants explore soak versions bench-quick bench
 
 .PHONY: help
 help: ## List the targets

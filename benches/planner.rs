@@ -263,7 +263,7 @@ fn sandbox(number: usize, now: Timestamp) -> Sandbox {
         allows_disruption: false,
         disruption_deadline: None,
         phase: PodPhase::Running,
-        node: Some(format!("node-{}", mixed % NODES)),
+        node: Some(format!("node-{}", mixed % NODES).into()),
         scheduling: Scheduling::Unknown,
         tolerations: Tolerations::default(),
         disruption_target: None,

@@ -6,13 +6,46 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Units of processor time in `/proc`. Linux has 100 a second on every architecture.
 const TICKS_A_SECOND: f64 = 100.0;
 /// First of four fields of `/proc/PID/stat`, counted after the process's name: user and system time of the process, and of
 /// its ended children.
 const OWN_TIME: usize = 11;
+
+/// Processors that other processes may use without disturbing a measurement.
+const QUIET: f64 = 0.15;
+/// How long the machine is watched before anything starts.
+const BEFORE_START: Duration = Duration::from_secs(3);
+
+/// What else ran on the machine during a phase.
+#[derive(Clone, Copy)]
+pub struct Surroundings {
+    /// The load average before the phase. The phases before it count, too.
+    pub load_average: f64,
+    /// Processors that processes used which are no part of the benchmark.
+    pub others: f64,
+}
+
+impl Surroundings {
+    /// What the machine does while the benchmark has started nothing.
+    pub fn before_start() -> Outcome<Self> {
+        let (load_average, busy_before) = (load_average()?, busy()?);
+        std::thread::sleep(BEFORE_START);
+        Ok(Self {
+            load_average,
+            others: (busy()? - busy_before) / BEFORE_START.as_secs_f64(),
+        })
+    }
+
+    /// Why figures measured now are worth nothing; `None` on a quiet machine.
+    pub fn disturbance(self) -> Option<String> {
+        let others = self.others;
+        (others > QUIET)
+            .then(|| format!("other processes use {others:.2} processors, and {QUIET} may disturb nothing"))
+    }
+}
 
 /// The load average over the last minute.
 pub fn load_average() -> Outcome<f64> {
@@ -23,6 +56,15 @@ pub fn load_average() -> Outcome<f64> {
 /// Processor time of a process so far, in seconds.
 pub fn cpu_seconds(pid: u32) -> Outcome<f64> {
     stat(pid, 2)
+}
+
+/// Processor time of a part of the control plane so far, in seconds.
+pub fn cpu_of(dir: &Path, part: &str) -> Outcome<f64> {
+    let parts = parts(dir)?;
+    Ok(parts
+        .get(part)
+        .copied()
+        .ok_or_else(|| format!("no part {part}"))?)
 }
 
 fn stat(pid: u32, fields: usize) -> Outcome<f64> {

@@ -3,19 +3,24 @@
 //! It measures how fast claims are served, what that costs the API server, how fast a pool fills and rolls, and what the
 //! operator uses at rest. The floor beside each figure comes from the same run: the same writes sent by hand.
 //!
-//!     cargo bench --bench cluster                           everything, some seven minutes
-//!     cargo bench --bench cluster -- --only burst,idle      some phases
+//!     cargo bench --bench cluster                           everything, three times, some thirty minutes
+//!     cargo bench --bench cluster -- --quick                some phases once, less than five minutes
+//!     cargo bench --bench cluster -- --only burst,idle      some phases, three times
 //!
-//! Times are from just before a claim's POST to the watch of the same process showing it Ready.
+//! Times are from the moment at which a claim was meant to be POSTed to the watch of the same process showing it Ready.
+//! Figures measured while other processes used the machine are marked.
 
 mod audit;
 mod by_hand;
 mod control_plane;
+#[path = "../document.rs"]
+mod document;
 mod lab;
 mod load;
 mod machine;
 mod operator;
 mod phases;
+mod plot;
 mod report;
 mod scene;
 mod watches;
@@ -23,6 +28,7 @@ mod watches;
 use clap::Parser;
 use control_plane::ControlPlane;
 use lab::Lab;
+use machine::Surroundings;
 use phases::Phase;
 use std::error::Error;
 use std::path::PathBuf;
@@ -37,6 +43,21 @@ struct Arguments {
     /// Measure these phases only
     #[arg(long, value_enum, value_delimiter = ',', value_name = "PHASE")]
     only: Vec<Phase>,
+    /// Measure the floor, 20 claims a second, a burst and a fill, once
+    #[arg(long, conflicts_with = "only")]
+    quick: bool,
+    /// Repetitions of all phases [default: 3, or 1 with --quick]
+    #[arg(long, value_name = "COUNT")]
+    repetitions: Option<usize>,
+    /// Start although other processes use the machine; the figures are marked
+    #[arg(long)]
+    busy: bool,
+    /// Write the table into this Markdown file, between its comments `figures` and `end of figures`
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// Draw a burst into this folder: burst.svg
+    #[arg(long, value_name = "FOLDER")]
+    plots: Option<PathBuf>,
     /// The operator to measure; by default the one of this checkout, built with optimization
     #[arg(long, value_name = "FILE", env = "WARMPOOL_BIN", default_value = env!("CARGO_BIN_EXE_warmpool"))]
     operator: PathBuf,
@@ -62,6 +83,12 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Outcome<()> {
+    if let Some(disturbance) = Surroundings::before_start()?.disturbance() {
+        if !arguments.busy {
+            return Err(format!("{disturbance}; stop them, or measure with --busy").into());
+        }
+        println!("{disturbance}: the figures are worth little");
+    }
     // Dropping the control plane ends it, however this function returns.
     let plane = ControlPlane::up(arguments.keep)?;
     let runtime = tokio::runtime::Runtime::new()?;
@@ -80,12 +107,39 @@ fn run(arguments: &Arguments) -> Outcome<()> {
 
 async fn measure(plane: &ControlPlane, arguments: &Arguments) -> Outcome<()> {
     let lab = Lab::open(plane, &arguments.operator, &arguments.log).await?;
-    let outcome = phases::run(&lab, &arguments.only).await;
+    let only = if arguments.quick {
+        phases::QUICK
+    } else {
+        &arguments.only
+    };
+    let repetitions = arguments
+        .repetitions
+        .unwrap_or(if arguments.quick { 1 } else { 3 });
+    let mut outcome = phases::run(&lab, only, repetitions).await;
+    if let (Ok(()), Some(folder)) = (&outcome, &arguments.plots) {
+        outcome = phases::burst::draw(&lab, folder).await;
+    }
     // The report also shows what was measured before a failure.
     let report = lab.report();
     println!("\n{}", report.table());
     let file = plane.dir.join("result.json");
     report.append_to(&file)?;
     println!("appended to {}", file.display());
-    outcome
+    if !report.is_quiet() {
+        println!(
+            "Figures marked as disturbed are worth nothing: other processes used the machine meanwhile."
+        );
+    }
+    outcome?;
+    match &arguments.markdown {
+        Some(_) if !report.is_quiet() => Err("no document gets figures of a busy machine".into()),
+        Some(document) => {
+            document::write_table(document, "figures", &report.markdown())?;
+            match report.writes() {
+                Some(writes) => document::write_table(document, "writes", &writes),
+                None => Ok(()),
+            }
+        }
+        None => Ok(()),
+    }
 }

@@ -158,12 +158,22 @@ pub struct Pods {
     pub unclaimed: BTreeMap<String, String>,
     /// Fewest available since the last reset.
     pub least: usize,
+    /// How many were available after each event, where that is drawn.
+    pub over_time: Option<Vec<(Instant, usize)>>,
 }
 
 impl Pods {
     /// Removes an available pod and returns it.
     pub fn take(&mut self) -> Option<Sandbox> {
         self.available.pop_first().map(|(_, sandbox)| sandbox)
+    }
+
+    fn note(&mut self) {
+        let available = self.available.len();
+        self.least = self.least.min(available);
+        if let Some(over_time) = &mut self.over_time {
+            over_time.push((Instant::now(), available));
+        }
     }
 }
 
@@ -174,19 +184,19 @@ impl ApplyEvents<StoredPod> for Pods {
         self.unclaimed.remove(&name);
         let sandbox = Sandbox::read(pod).filter(|s| s.state == "warm");
         if let Some(sandbox) = sandbox {
-            self.unclaimed.insert(name.clone(), sandbox.revision.clone());
+            self.unclaimed.insert(name.clone(), sandbox.revision.to_string());
             if !sandbox.terminating && sandbox.ready_since.is_some() {
                 self.available.insert(name, sandbox);
             }
         }
-        self.least = self.least.min(self.available.len());
+        self.note();
     }
 
     fn delete(&mut self, pod: &StoredPod) {
         let name = name(&pod.metadata);
         self.available.remove(&name);
         self.unclaimed.remove(&name);
-        self.least = self.least.min(self.available.len());
+        self.note();
     }
 }
 

@@ -1,8 +1,8 @@
 //! Which requests that wait to be sent are dropped, because nobody wants them any more.
 
-use crate::cache::expectations::Stage;
 use crate::cache::index::Index;
 use crate::cache::request_limits::Sent;
+use crate::cache::write_progress::Stage;
 use crate::model::pool::Pool;
 use crate::model::request::{PodChange, Request};
 use jiff::Timestamp;

@@ -1,106 +1,20 @@
 //! Expectations: the operator's writes on pods that the watch has not shown, so that no plan repeats them.
 
 use crate::api::labels;
+use crate::cache::expected_creations::{ExpectedCreation, ExpectedCreations};
 use crate::cache::snapshot::{CreationInFlight, ExpectedWrite};
+use crate::cache::write_progress::{Progress, Stage};
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::failure::Failure;
 use crate::model::request::{PodChange, PodCreation, PodWrite};
-use crate::model::retry::{self, FailedWrite, Next, Tries};
+use crate::model::retry::Tries;
 use crate::model::sandbox::{Owner, Sandbox};
 use jiff::Timestamp;
 use smol_str::SmolStr;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-/// How long after its answer a write may stay unseen before a live read confirms whether it happened.
-pub const EXPECTATION_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// How far a write is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// The request waits to be sent or is in flight.
-    Sent,
-    /// The request failed; [`Progress::tries`] says how.
-    Failed,
-    /// A live read is waiting to be sent or in flight.
-    Reading,
-    /// A live read showed that the write did not happen.
-    Missed,
-    /// The API server answered; the watch will show the write.
-    Answered,
-}
-
-/// How far a write is, and how it failed so far.
-#[derive(Clone, Debug)]
-pub struct Progress {
-    /// How far it is.
-    pub stage: Stage,
-    /// Its failed tries.
-    pub tries: Option<Tries>,
-    since: Instant,
-}
-
-impl Progress {
-    fn new() -> Self {
-        Self {
-            stage: Stage::Sent,
-            tries: None,
-            since: Instant::now(),
-        }
-    }
-
-    /// The answer of a try was lost: the write may have happened.
-    pub fn is_in_doubt(&self) -> bool {
-        self.tries.as_ref().is_some_and(|tries| tries.lost)
-    }
-
-    /// A retry of a creation decided at `decided` waited for too long to be sent.
-    pub(crate) fn is_outdated(&self, decided: Timestamp, now: Timestamp) -> bool {
-        let next = |tries| retry::next(FailedWrite::Create(decided), tries, false, now);
-        self.tries.as_ref().is_some_and(|tries| next(tries) != Next::Send)
-    }
-
-    /// The write enters another stage.
-    pub fn enter(&mut self, stage: Stage) {
-        (self.stage, self.since) = (stage, Instant::now());
-    }
-
-    fn fail(&mut self, failure: Failure, now: Timestamp) {
-        self.tries = Some(Tries::after(self.tries.as_ref(), failure, now));
-        self.enter(Stage::Failed);
-    }
-
-    /// A live read that was due failed. Where the write itself had not failed, the read is due again later.
-    fn read_failed(&mut self, now: Timestamp) {
-        if self.stage != Stage::Reading {
-            return;
-        }
-        match &mut self.tries {
-            Some(tries) => {
-                tries.read_failed(now);
-                self.enter(Stage::Failed);
-            }
-            None => self.enter(Stage::Answered),
-        }
-    }
-
-    /// A live read that was due shows that the write did not happen. Returns whether that is all there is to say.
-    fn miss(&mut self) -> bool {
-        self.enter(Stage::Missed);
-        self.tries.is_none()
-    }
-
-    /// Whether a live read is due at `now`. If so, the read counts as begun.
-    fn read_if_due(&mut self, now: Instant) -> bool {
-        let is_due = self.stage == Stage::Answered && now.duration_since(self.since) >= EXPECTATION_TIMEOUT;
-        if is_due {
-            (self.stage, self.tries, self.since) = (Stage::Reading, None, now);
-        }
-        is_due
-    }
-}
+use std::time::Instant;
 
 /// A write on an existing pod.
 #[derive(Clone, Debug)]
@@ -148,34 +62,10 @@ impl Expectation {
     }
 }
 
-/// A creation.
-#[derive(Clone, Debug)]
-pub struct ExpectedCreation {
-    /// The creation as it was decided.
-    pub creation: Arc<PodCreation>,
-    /// When it was decided.
-    pub decided: Timestamp,
-    /// How far it is.
-    pub progress: Progress,
-}
-
-impl ExpectedCreation {
-    /// Whether `sandbox`, which has the name, was created for the pool. A claim may own it by now.
-    fn is_shown_by(&self, sandbox: &Sandbox) -> bool {
-        let pool = &self.creation.pool;
-        match &sandbox.owner {
-            Owner::Pool { uid } => *uid == pool.uid,
-            Owner::Claim { .. } => sandbox.pool == pool.key.name,
-            Owner::Other => false,
-        }
-    }
-}
-
 /// The writes on pods that the watch has not shown. Each is noted before its request is sent.
 #[derive(Clone, Debug, Default)]
 pub struct Expectations {
-    /// By name of the pod.
-    creations: HashMap<Key, ExpectedCreation>,
+    creations: ExpectedCreations,
     /// By UID of the pod.
     writes: HashMap<SmolStr, Expectation>,
     /// How many pods are being bound to each claim, by UID.
@@ -185,13 +75,11 @@ pub struct Expectations {
 impl Expectations {
     /// Notes a creation, decided at `now`.
     pub fn create(&mut self, creation: Arc<PodCreation>, now: Timestamp) {
-        let pod = creation.pod.clone();
-        let expected = ExpectedCreation {
+        self.creations.insert(ExpectedCreation {
             creation,
             decided: now,
             progress: Progress::new(),
-        };
-        self.creations.insert(pod, expected);
+        });
     }
 
     /// Notes a write on a pod, in place of an earlier one.
@@ -402,42 +290,36 @@ impl Expectations {
         self.bindings.get(claim).copied().unwrap_or_default()
     }
 
-    /// Expected creations of `pool`.
+    /// Expected creations of `pool`, by name.
     pub fn creations_of(&self, pool: &Key) -> Vec<CreationInFlight> {
-        let of_pool = self
-            .creations
-            .values()
-            .filter(|known| known.creation.pool.key == *pool);
-        let mut creating: Vec<_> = of_pool
-            .map(|known| CreationInFlight {
-                name: known.creation.pod.name.clone(),
-                revision: known.creation.revision.clone(),
-                is_answered: known.progress.stage == Stage::Answered,
-            })
-            .collect();
-        creating.sort_by(|a, b| a.name.cmp(&b.name));
-        creating
+        let in_flight = |known: &ExpectedCreation| CreationInFlight {
+            name: known.creation.pod.name.clone(),
+            revision: known.creation.revision.clone(),
+            is_answered: known.progress.stage == Stage::Answered,
+        };
+        self.creations.of_pool(pool).map(in_flight).collect()
     }
 
     /// The writes on existing pods that failed or that a live read showed not to have happened, in order of their pods.
     pub fn failed_writes(&self) -> Vec<&Expectation> {
         let writes = self.writes.values();
-        let mut failed: Vec<_> = writes.filter(|known| is_failed(&known.progress)).collect();
+        let mut failed: Vec<_> = writes.filter(|known| known.progress.is_failed()).collect();
         failed.sort_by(|a, b| a.write.sandbox.key.cmp(&b.write.sandbox.key));
         failed
     }
 
     /// The creations that failed or that a live read showed not to have happened, in order of their pods.
     pub fn failed_creations(&self) -> Vec<&ExpectedCreation> {
-        let creations = self.creations.values();
-        let mut failed: Vec<_> = creations.filter(|known| is_failed(&known.progress)).collect();
+        let creations = self.creations.iter();
+        let mut failed: Vec<_> = creations.filter(|known| known.progress.is_failed()).collect();
         failed.sort_by(|a, b| a.creation.pod.cmp(&b.creation.pod));
         failed
     }
 
     /// Pods with a write answered and unseen for too long at `now`, sorted. A live read is due for each, and counts as begun.
     pub fn overdue(&mut self, now: Instant) -> Vec<Key> {
-        let creations = self.creations.iter_mut().map(|(key, c)| (key, &mut c.progress));
+        let creations = self.creations.iter_mut();
+        let creations = creations.map(|known| (&known.creation.pod, &mut known.progress));
         let writes = self
             .writes
             .values_mut()
@@ -452,7 +334,7 @@ impl Expectations {
 
     /// Forgets when requests failed. After the clock was set back these moments lie in the future.
     pub(crate) fn forget_moments(&mut self) {
-        for known in self.creations.values_mut() {
+        for known in self.creations.iter_mut() {
             known.decided = Timestamp::UNIX_EPOCH;
             known.progress.tries.iter_mut().for_each(Tries::forget_moments);
         }
@@ -463,7 +345,7 @@ impl Expectations {
 
     /// The entries as text, sorted, without their age: for tests.
     pub fn describe(&self) -> Vec<String> {
-        let creations = self.creations.values().map(|known| {
+        let creations = self.creations.iter().map(|known| {
             let (creation, progress) = (&known.creation, &known.progress);
             let (pod, revision) = (&creation.pod, &creation.revision);
             format!(
@@ -497,8 +379,4 @@ impl Expectations {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-}
-
-fn is_failed(progress: &Progress) -> bool {
-    matches!(progress.stage, Stage::Failed | Stage::Missed)
 }

@@ -189,12 +189,22 @@ impl Index {
         self.take_over_pod(stored)
     }
 
+    /// A list showed the pod.
+    pub(crate) fn apply_sandbox(&mut self, sandbox: Sandbox) {
+        self.watch_progress.pods.up_to_version(&sandbox.resource_version);
+        self.take_over_sandbox(sandbox);
+    }
+
     /// Stores a pod that a watch or an answer showed.
     pub(crate) fn take_over_pod(&mut self, stored: &StoredPod) -> Vec<ReconcileRequest> {
-        let key = stored::key(&stored.metadata);
-        let Some(sandbox) = Sandbox::read(stored) else {
-            return self.remove_pod(&key);
-        };
+        match Sandbox::read(stored) {
+            Some(sandbox) => self.take_over_sandbox(sandbox),
+            None => self.remove_pod(&stored::key(&stored.metadata)),
+        }
+    }
+
+    fn take_over_sandbox(&mut self, mut sandbox: Sandbox) -> Vec<ReconcileRequest> {
+        let key = sandbox.key.clone();
         let before = self.pod(&key);
         if before
             .as_ref()
@@ -205,12 +215,7 @@ impl Index {
         let bound = self.expectations.claim_of(&sandbox.uid).map(of_binding);
         let confirmed = self.expectations.seen(&sandbox);
         let pool = Key::new(key.namespace.clone(), sandbox.pool.clone());
-        let same = before.as_ref().is_some_and(|b| {
-            Sandbox {
-                resource_version: sandbox.resource_version.clone(),
-                ..(**b).clone()
-            } == sandbox
-        });
+        let same = before.as_ref().is_some_and(|before| sandbox.is_as(before));
         let mut to_reconcile = Vec::new();
         if !same {
             to_reconcile = self.remove_pod(&key);
@@ -219,6 +224,7 @@ impl Index {
             to_reconcile.push(ReconcileRequest::Pool(pool.clone()));
             to_reconcile.extend(bound);
         }
+        self.share_pool_uid(&pool, &mut sandbox);
         let sandbox = Arc::new(sandbox);
         if let Owner::Claim { name, uid } = &sandbox.owner {
             self.owned.entry(uid.clone()).or_default().insert(key.clone());
@@ -235,6 +241,15 @@ impl Index {
         self.pool_of.insert(key.clone(), pool.clone());
         self.sandboxes.entry(pool).or_default().insert(key.name, sandbox);
         to_reconcile
+    }
+
+    /// Has all sandboxes of a pool share one copy of its UID, which each would allocate and each plan would compare.
+    fn share_pool_uid(&self, pool: &Key, sandbox: &mut Sandbox) {
+        if let (Owner::Pool { uid }, Some(pool)) = (&mut sandbox.owner, self.pools.get(pool))
+            && *uid == pool.uid
+        {
+            uid.clone_from(&pool.uid);
+        }
     }
 
     /// A pod is gone.

@@ -90,6 +90,11 @@ impl Index {
         self.sandboxes_of(pool).map(entry).collect()
     }
 
+    /// How many pods have the label of a pool.
+    pub(crate) fn count_of(&self, pool: &Key) -> usize {
+        self.sandboxes.get(pool).map_or(0, BTreeMap::len)
+    }
+
     /// The pods with the label of a pool.
     pub(crate) fn sandboxes_of(&self, pool: &Key) -> impl Iterator<Item = &Arc<Sandbox>> + Clone {
         self.sandboxes.get(pool).into_iter().flat_map(BTreeMap::values)
@@ -285,6 +290,14 @@ impl Index {
         let keys = self.waiting_claims.all();
         keys.filter_map(|key| self.claims.get(key))
             .filter(move |claim| !self.is_busy(claim, now) || self.is_rejected(claim))
+    }
+
+    /// Whether a claim that `pool` may serve waits for a plan, and not only for the answer to a request.
+    pub(crate) fn has_claim_waiting_for(&self, pool: &Pool, now: Timestamp) -> bool {
+        let selecting = self.queued(&selector_queue(&pool.key.namespace));
+        let selecting = selecting.filter(|claim| claim.accepts(pool));
+        let mut waiting = self.queued(&pool.key).chain(selecting);
+        waiting.any(|claim| !self.is_busy(claim, now))
     }
 
     /// Whether a waiting claim holds all its sandboxes, and its status is about to say so.

@@ -22,6 +22,8 @@ pub struct PoolMemory {
     pub status_write: Option<ObjectWrite>,
     /// When this process wrote the status last.
     pub status_written_at: Option<Timestamp>,
+    /// When this process planned the pool last.
+    pub planned_at: Option<Timestamp>,
     /// What is known of the last request about the stored revisions.
     pub revision_request: RevisionProgress,
     /// The generation of the pool of which the API server accepted a pod last, and when.

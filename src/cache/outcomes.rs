@@ -1,12 +1,12 @@
 //! What the outcome of each request changes in the cache. An answer that shows an object counts as an event of its watch,
 //! unless the watch knows better: an answer may arrive late.
 
-use crate::cache::expectations;
 use crate::cache::grouped::remove_from;
 use crate::cache::index::{Index, is_news, of_binding};
 use crate::cache::reconcile_request::ReconcileRequest;
 use crate::cache::snapshot::{RevisionProgress, SandboxRead};
 use crate::cache::stale_answers::WatchProgress;
+use crate::cache::write_progress;
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::failure::{Class, Failure};
@@ -130,7 +130,7 @@ impl Index {
             return vec![ReconcileRequest::FailedWrites];
         }
         if let Some(known) = self.expectations.creation(&creation.pod) {
-            known.progress.enter(expectations::Stage::Answered);
+            known.progress.enter(write_progress::Stage::Answered);
         }
         if self.creation_accepted(&creation.pool, now) {
             vec![ReconcileRequest::Pool(creation.pool.key.clone())]
@@ -467,7 +467,7 @@ impl Index {
         if let Owner::Claim { name, .. } = now.as_ref().map_or(&sandbox.owner, |pod| &pod.owner) {
             to_reconcile.push(ReconcileRequest::Claim(Key::new(
                 sandbox.key.namespace.clone(),
-                name,
+                name.clone(),
             )));
         }
         to_reconcile

@@ -27,7 +27,7 @@ pub struct PoolSnapshot {
     pub seed: u64,
     /// The pool.
     pub pool: Arc<Pool>,
-    /// Pods with the pool's label, each with the write on it that the watch has not shown.
+    /// Pods with the pool's label, each with the write on it that the watch has not shown, in order of their names.
     pub sandboxes: Vec<SandboxEntry>,
     /// The nodes of the sandboxes.
     pub nodes: KnownNodes,
@@ -371,6 +371,14 @@ pub struct WaitReason {
 }
 
 impl PoolSnapshot {
+    /// Whether a pod with the pool's label has this name.
+    pub(crate) fn has_sandbox(&self, name: &str) -> bool {
+        let found = self
+            .sandboxes
+            .binary_search_by(|entry| entry.sandbox.key.name.as_str().cmp(name));
+        found.is_ok()
+    }
+
     /// Key of the pool.
     pub fn key(&self) -> &Key {
         &self.pool.key

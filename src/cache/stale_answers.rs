@@ -15,8 +15,12 @@ pub struct KindProgress {
 impl KindProgress {
     /// The watch showed this object.
     pub(crate) fn up_to(&mut self, metadata: &ObjectMeta) {
-        let version = metadata.resource_version.as_deref().and_then(number);
-        self.version = self.version.max(version.unwrap_or(0));
+        self.up_to_version(metadata.resource_version.as_deref().unwrap_or_default());
+    }
+
+    /// The watch showed an object of this version.
+    pub(crate) fn up_to_version(&mut self, version: &str) {
+        self.version = self.version.max(number(version).unwrap_or(0));
     }
 
     /// The watch restarts with a complete list. Versions are lower after etcd was restored from a backup.

@@ -7,6 +7,7 @@ use crate::cache::synced_cache::SharedCache;
 use crate::client::error_chain::chain;
 use crate::client::error_log;
 use crate::model::Key;
+use crate::model::sandbox::Sandbox;
 use crate::model::stored::{
     self, StoredClaim, StoredDisruptionBudget, StoredNode, StoredPod, StoredPodTemplate, StoredPool,
     StoredRevision,
@@ -98,6 +99,46 @@ pub trait Indexed: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned
     fn deny(_index: &mut Index) -> Option<bool> {
         None
     }
+    /// What is kept of the object until its list is complete.
+    fn listed(self) -> Listed<Self> {
+        Listed::Object(Box::new(self))
+    }
+}
+
+/// An object of a list that is not complete yet.
+pub enum Listed<K> {
+    /// The whole object.
+    Object(Box<K>),
+    /// What the index keeps of a pod: a fifth of the object. A start would take up the memory of all objects for good.
+    Sandbox(Box<Sandbox>),
+}
+
+impl<K: Indexed> Listed<K> {
+    fn key(&self) -> Key {
+        match self {
+            Self::Object(object) => stored::key(object.meta()),
+            Self::Sandbox(sandbox) => sandbox.key.clone(),
+        }
+    }
+
+    /// The older the smaller.
+    fn age(&self) -> (Timestamp, u64) {
+        let (created, version) = match self {
+            Self::Object(object) => (
+                stored::created(object.meta()),
+                stored::resource_version(object.meta()),
+            ),
+            Self::Sandbox(sandbox) => (sandbox.created, sandbox.resource_version.clone()),
+        };
+        (created, version.parse().unwrap_or(u64::MAX))
+    }
+
+    fn apply(self, index: &mut Index) {
+        match self {
+            Self::Object(object) => _ = object.apply(index, false),
+            Self::Sandbox(sandbox) => index.apply_sandbox(*sandbox),
+        }
+    }
 }
 
 /// The objects of `namespace`, or of all namespaces for `None`.
@@ -162,6 +203,12 @@ impl Indexed for StoredPod {
     }
     fn retain(index: &mut Index, listed: &HashSet<Key>) {
         index.retain_pods(listed);
+    }
+    fn listed(self) -> Listed<Self> {
+        match Sandbox::read(&self) {
+            Some(sandbox) => Listed::Sandbox(Box::new(sandbox)),
+            None => Listed::Object(Box::new(self)),
+        }
     }
 }
 
@@ -264,7 +311,7 @@ pub async fn run<K: Indexed>(context: WatchContext, mut reflect: impl FnMut(&Eve
         watcher.backoff(Pauses::default()).boxed()
     };
     let mut events = watch();
-    let mut listed: Vec<K> = Vec::new();
+    let mut listed: Vec<Listed<K>> = Vec::new();
     let mut complete = false;
     let kind = K::kind(&());
     context.shared.watches.begins(&kind);
@@ -300,9 +347,9 @@ pub async fn run<K: Indexed>(context: WatchContext, mut reflect: impl FnMut(&Eve
         reflect(&event);
         match event {
             Event::Init => listed.clear(),
-            Event::InitApply(object) => listed.push(object),
+            Event::InitApply(object) => listed.push(object.listed()),
             Event::InitDone => {
-                take_over_list(&mut context.shared.lock(), std::mem::take(&mut listed));
+                take_over_listed(&mut context.shared.lock(), std::mem::take(&mut listed));
                 context.shared.watches.complete(&kind);
                 if !std::mem::replace(&mut complete, true) && K::IS_REQUIRED {
                     context.shared.watch_synced();
@@ -339,20 +386,15 @@ fn denied<K: Indexed>(shared: &SharedCache, to_reconcile: &ReconcileSender) -> b
 }
 
 /// Puts a complete list into the index, the oldest objects first.
-pub fn take_over_list<K: Indexed>(index: &mut Index, mut objects: Vec<K>) {
-    let age = |object: &K| {
-        let metadata = object.meta();
-        (
-            stored::created(metadata),
-            stored::resource_version(metadata).parse().unwrap_or(u64::MAX),
-        )
-    };
-    objects.sort_by_cached_key(age);
-    let listed = objects.iter().map(|object| stored::key(object.meta())).collect();
+pub fn take_over_list<K: Indexed>(index: &mut Index, objects: Vec<K>) {
+    take_over_listed(index, objects.into_iter().map(K::listed).collect());
+}
+
+fn take_over_listed<K: Indexed>(index: &mut Index, mut objects: Vec<Listed<K>>) {
+    objects.sort_by_cached_key(Listed::age);
+    let listed = objects.iter().map(Listed::key).collect();
     K::retain(index, &listed);
-    for object in &objects {
-        object.apply(index, false);
-    }
+    objects.into_iter().for_each(|object| object.apply(index));
 }
 
 /// Keeps only the name of each object in a controller's store. The index holds the rest.

@@ -212,25 +212,30 @@ fn report(index: &Index, key: &Key, now: Timestamp) -> Option<PoolReport> {
 
 fn action(action: &Action) -> ActionReport {
     let (verb, pod, claim, revision) = match &action.step {
-        Step::CreatePod { name, revision } => ("CreatePod", Some(name), None, Some(revision)),
+        Step::CreatePod { name, revision } => ("CreatePod", Some(name), None, Some(revision.as_str())),
         Step::DeletePod { sandbox } => (
             "DeletePod",
             Some(&sandbox.key.name),
             None,
-            Some(&sandbox.revision),
+            Some(sandbox.revision.as_str()),
         ),
-        Step::DrainPod { sandbox } => ("DrainPod", Some(&sandbox.key.name), None, Some(&sandbox.revision)),
+        Step::DrainPod { sandbox } => (
+            "DrainPod",
+            Some(&sandbox.key.name),
+            None,
+            Some(sandbox.revision.as_str()),
+        ),
         Step::RestorePod { sandbox } => (
             "RestorePod",
             Some(&sandbox.key.name),
             None,
-            Some(&sandbox.revision),
+            Some(sandbox.revision.as_str()),
         ),
         Step::BindClaim { claim, sandbox } => (
             "BindClaim",
             Some(&sandbox.key.name),
             Some(&claim.key.name),
-            Some(&sandbox.revision),
+            Some(sandbox.revision.as_str()),
         ),
         Step::FailClaim { claim, .. } => ("FailClaim", None, Some(&claim.key.name), None),
     };
@@ -239,7 +244,7 @@ fn action(action: &Action) -> ActionReport {
         action: verb,
         pod: pod.map(ToString::to_string),
         claim: claim.map(ToString::to_string),
-        revision: revision.cloned(),
+        revision: revision.map(str::to_string),
         reason: action.reason.to_string(),
         waits_for: action.waits_for,
     }

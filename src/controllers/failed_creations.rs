@@ -1,8 +1,8 @@
 //! What happens when the creation of a pod fails, or when the API server rejects it.
 
-use crate::cache::expectations::Stage;
 use crate::cache::index::Index;
 use crate::cache::reconcile_request::ReconcileRequest;
+use crate::cache::write_progress::Stage;
 use crate::controllers::commit::Committed;
 use crate::model::failure::{Class, Failure};
 use crate::model::request::{PodCreation, Request};

@@ -1,9 +1,9 @@
 //! Reconciles the writes on pods that failed: what follows for each, and when.
 
-use crate::cache::expectations::Stage;
 use crate::cache::index::Index;
 use crate::cache::reconcile_request::ReconcileRequest;
 use crate::cache::snapshot::ExpectedWrite;
+use crate::cache::write_progress::Stage;
 use crate::controllers::commit::Committed;
 use crate::controllers::context::Context;
 use crate::controllers::leader_election::Term;

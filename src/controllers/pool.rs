@@ -7,7 +7,7 @@ use crate::controllers::commit::{self, Committed};
 use crate::controllers::context::{Context, requeue_at};
 use crate::model::Key;
 use crate::model::stored::{self, StoredPool};
-use crate::planner::{self, Plan};
+use crate::planner::{self, Plan, plan_pace};
 use crate::telemetry::metrics::Metrics;
 use jiff::Timestamp;
 use kube::runtime::controller::Action;
@@ -36,8 +36,31 @@ pub fn step(context: &Context, key: &Key, now: Timestamp) -> Option<Timestamp> {
     }
     let seed = (context.shared.inputs.seed)();
     let metrics = &context.executor.metrics;
-    let committed = decide(&mut context.shared.lock(), key, now, seed, metrics);
+    let committed = decide_in_turn(&mut context.shared.lock(), key, now, seed, metrics);
     context.follow(committed)
+}
+
+/// Decides on one pool, unless that is postponed.
+pub fn decide_in_turn(
+    index: &mut Index,
+    key: &Key,
+    now: Timestamp,
+    seed: u64,
+    metrics: &Metrics,
+) -> Committed {
+    if let Some(at) = plan_pace::postponed(index, key, now) {
+        return Committed {
+            next: Some(at),
+            ..Committed::default()
+        };
+    }
+    let committed = decide(index, key, now, seed, metrics);
+    if let Some(pool) = index.pool(key)
+        && let Some(memory) = index.pool_memory_mut(&pool)
+    {
+        memory.planned_at = Some(now);
+    }
+    committed
 }
 
 /// Decides on one pool: snapshot, plan, commit. The requests that follow are queued.

@@ -21,7 +21,7 @@ pub enum Owner {
     /// Claimed: the SandboxClaim with this name and UID.
     Claim {
         /// Name of the SandboxClaim.
-        name: String,
+        name: SmolStr,
         /// UID of the SandboxClaim.
         uid: SmolStr,
     },
@@ -56,9 +56,9 @@ pub struct Sandbox {
     /// Name of the pool, from the label.
     pub pool: SmolStr,
     /// Template revision, from the label.
-    pub revision: String,
+    pub revision: SmolStr,
     /// Value of the state label.
-    pub state: String,
+    pub state: SmolStr,
     /// Controller owner.
     pub owner: Owner,
     /// Index of the controller among the owner references; the binding patch tests and replaces it.
@@ -76,7 +76,7 @@ pub struct Sandbox {
     /// Pod phase.
     pub phase: PodPhase,
     /// Node, once scheduled.
-    pub node: Option<String>,
+    pub node: Option<SmolStr>,
     /// Whether it has a node, and why not.
     pub scheduling: Scheduling,
     /// Taints that it tolerates.
@@ -84,7 +84,7 @@ pub struct Sandbox {
     /// Since when condition `DisruptionTarget` is True, if it is: somebody is about to terminate the pod.
     pub disruption_target: Option<Timestamp>,
     /// Pod IP, once known.
-    pub ip: String,
+    pub ip: SmolStr,
     /// Index of the Ready condition in the status; the binding patch tests it.
     pub ready_index: Option<usize>,
     /// Since when Ready is True, if it is.
@@ -111,7 +111,7 @@ impl Sandbox {
     /// Decodes a stored pod; `None` without the pool label.
     pub fn read(pod: &StoredPod) -> Option<Self> {
         let metadata = &pod.metadata;
-        let label = |name: &str| metadata.labels.as_ref().and_then(|l| l.get(name)).cloned();
+        let label = |name: &str| metadata.labels.as_ref()?.get(name).map(SmolStr::from);
         let conditions = pod.status.conditions.as_deref().unwrap_or_default();
         let ready = conditions.iter().enumerate().find(|(_, c)| c.type_ == "Ready");
         let changed = |(_, condition): (usize, &StoredPodCondition)| {
@@ -128,7 +128,7 @@ impl Sandbox {
             key: stored::key(metadata),
             uid: stored::uid(metadata),
             resource_version: stored::resource_version(metadata),
-            pool: label(labels::POOL)?.into(),
+            pool: label(labels::POOL)?,
             revision: label(labels::REVISION).unwrap_or_default(),
             state: label(labels::STATE).unwrap_or_default(),
             owner,
@@ -145,14 +145,19 @@ impl Sandbox {
                 Some("Failed") => PodPhase::Failed,
                 Some(_) => PodPhase::Unknown,
             },
-            node: pod.spec.node_name.clone().filter(|n| !n.is_empty()),
+            node: pod
+                .spec
+                .node_name
+                .as_ref()
+                .filter(|n| !n.is_empty())
+                .map(SmolStr::from),
             scheduling: Scheduling::read(conditions),
             tolerations: Tolerations::read(pod.spec.tolerations.as_deref().unwrap_or_default()),
             disruption_target: target.map(|condition| {
                 let at = condition.last_transition_time.as_ref();
                 at.map_or_else(|| stored::created(metadata), |t| t.0)
             }),
-            ip: pod.status.pod_ip.clone().unwrap_or_default(),
+            ip: pod.status.pod_ip.as_ref().map(SmolStr::from).unwrap_or_default(),
             ready_index: ready.map(|(index, _)| index),
             ready_since: ready.filter(|(_, c)| c.status == "True").map(changed),
             ready_changed: ready.map(changed),
@@ -181,6 +186,14 @@ impl Sandbox {
         })
     }
 
+    /// Whether it is in all but its resource version as it was `before`.
+    pub(crate) fn is_as(&mut self, before: &Self) -> bool {
+        let version = std::mem::replace(&mut self.resource_version, before.resource_version.clone());
+        let is_same = self == before;
+        self.resource_version = version;
+        is_same
+    }
+
     /// Namespace and name of the pool.
     pub fn pool_key(&self) -> Key {
         Key::new(self.key.namespace.clone(), self.pool.clone())
@@ -206,7 +219,7 @@ fn owner(pod: &StoredPod) -> (usize, Owner) {
             uid: reference.uid.as_str().into(),
         },
         "SandboxClaim" => Owner::Claim {
-            name: reference.name.clone(),
+            name: reference.name.as_str().into(),
             uid: reference.uid.as_str().into(),
         },
         _ => Owner::Other,

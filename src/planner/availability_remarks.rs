@@ -63,7 +63,7 @@ fn without_node(draft: &Draft, why: Scheduling, what: &str, remedy: &str) -> Opt
     let count = draft
         .unclaimed
         .iter()
-        .filter(|unclaimed| waits(&unclaimed.sandbox))
+        .filter(|unclaimed| waits(unclaimed.sandbox))
         .count();
     (count > 0).then(|| format!("{what} {count} of the others, which are kept: {remedy}"))
 }

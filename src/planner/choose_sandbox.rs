@@ -9,7 +9,6 @@ use crate::planner::draft::Draft;
 use crate::planner::unclaimed_sandbox::UnclaimedSandbox;
 
 /// The sandboxes that claims may take.
-#[derive(Default)]
 pub(crate) struct Claimable {
     staying: Positions,
     /// Sandboxes that leave their nodes, which claims take only when no other would do.

@@ -17,7 +17,7 @@ pub(crate) fn ranks(unclaimed: &[UnclaimedSandbox], nodes: &KnownNodes) -> Vec<u
             .collect();
         let node = |index: usize| unclaimed.get(index).and_then(|u| u.sandbox.node.as_deref());
         let zone = |index: usize| {
-            let node = unclaimed.get(index).and_then(|u| nodes.of(&u.sandbox));
+            let node = unclaimed.get(index).and_then(|u| nodes.of(u.sandbox));
             node.map(|node| node.zone.as_str())
         };
         order.sort_by_key(|index| Reverse((worths.get(*index), *index)));

@@ -8,6 +8,7 @@ use crate::model::sandbox::{Owner, Sandbox};
 use crate::model::sandbox_state::SandboxState;
 use crate::planner::actions::{Action, PlanPhase, Shortfall, Step, WaitsFor};
 use crate::planner::delete_or_drain;
+use crate::planner::observed_counts::ObservedCounts;
 use crate::planner::removal_order;
 use crate::planner::revise::Revisions;
 use crate::planner::unavailability_budget::Budget;
@@ -34,8 +35,9 @@ pub(crate) enum Limit {
 pub(crate) struct Draft<'a> {
     pub(crate) snapshot: &'a PoolSnapshot,
     pub(crate) revisions: &'a Revisions,
-    /// Unclaimed sandboxes that stay unless a phase removes them, in order of removal.
-    pub(crate) unclaimed: Vec<UnclaimedSandbox>,
+    /// Unclaimed sandboxes that stay unless a phase removes them; in order of removal after [`Draft::order`].
+    pub(crate) unclaimed: Vec<UnclaimedSandbox<'a>>,
+    is_ordered: bool,
     /// Unclaimed sandboxes that have ended.
     pub(crate) finished: Vec<Arc<Sandbox>>,
     /// Draining sandboxes that a preDelete hook holds, those most worth keeping first.
@@ -76,6 +78,8 @@ pub(crate) struct Draft<'a> {
     pub(crate) demand_latest: usize,
     /// Bindings in flight, with those that this plan adds.
     pub(crate) being_bound: usize,
+    /// The sandboxes as the watch shows them, for the status.
+    pub(crate) observed: ObservedCounts,
     /// Creations that the demand or refill asked for and `maxTotal` forbade.
     pub(crate) forbidden: usize,
     /// What the phase *scale* found missing.
@@ -92,6 +96,7 @@ impl<'a> Draft<'a> {
             snapshot,
             revisions,
             unclaimed: Vec::new(),
+            is_ordered: false,
             finished: Vec::new(),
             draining: Vec::new(),
             drained: Vec::new(),
@@ -111,6 +116,7 @@ impl<'a> Draft<'a> {
             demand: 0,
             being_bound: 0,
             demand_latest: 0,
+            observed: ObservedCounts::default(),
             forbidden: 0,
             shortfall: Shortfall::default(),
             budget: Budget::new(0, 0),
@@ -127,7 +133,6 @@ impl<'a> Draft<'a> {
         if let Some(at) = forgotten {
             draft.wake(at);
         }
-        removal_order::by_removal(&mut draft.unclaimed, &snapshot.nodes);
         draft.finished.sort_by(|a, b| a.key.cmp(&b.key));
         draft.set_aside.sort_by(|a, b| a.key.cmp(&b.key));
         draft
@@ -152,6 +157,7 @@ impl<'a> Draft<'a> {
     fn sort_in(&mut self, entry: &'a SandboxEntry) {
         let (pool, sandbox) = (&self.snapshot.pool, &entry.sandbox);
         let state = sandbox.state_at(&pool.uid, &pool.spec.availability_rule, self.snapshot.now);
+        self.observed.count(entry, state, &self.revisions.update.hash);
         self.existing += usize::from(state != SandboxState::Foreign);
         if let Owner::Claim { .. } = sandbox.owner {
             self.sort_in_claimed(sandbox, state);
@@ -205,8 +211,16 @@ impl<'a> Draft<'a> {
             leaving: None,
             overdue: false,
             conflicted: entry.expected == Some(ExpectedWrite::Conflicted),
-            sandbox: Arc::clone(sandbox),
+            sandbox,
         });
+    }
+
+    /// Sorts the unclaimed sandboxes into the order of removal, unless they are. That takes as long as all the rest of a plan,
+    /// and most plans neither remove a sandbox nor give one to a claim.
+    pub(crate) fn order(&mut self) {
+        if !std::mem::replace(&mut self.is_ordered, true) {
+            removal_order::by_removal(&mut self.unclaimed, &self.snapshot.nodes);
+        }
     }
 
     /// A draining sandbox is being made warm again.
@@ -290,9 +304,15 @@ impl<'a> Draft<'a> {
         limit: Limit,
         reason_of: impl Fn(&UnclaimedSandbox) -> Option<&'static str>,
     ) -> usize {
-        if count == 0 {
+        if count == 0
+            || !self
+                .unclaimed
+                .iter()
+                .any(|unclaimed| reason_of(unclaimed).is_some())
+        {
             return 0;
         }
+        self.order();
         let mut removed = 0;
         let mut kept = Vec::with_capacity(self.unclaimed.len());
         for unclaimed in std::mem::take(&mut self.unclaimed) {
@@ -301,8 +321,8 @@ impl<'a> Draft<'a> {
             match reason {
                 Some(reason) if !unclaimed.available || self.allows(limit) => {
                     removed += 1;
-                    self.expect_to_leave(&unclaimed.sandbox);
-                    self.discard(phase, reason, unclaimed.sandbox);
+                    self.expect_to_leave(unclaimed.sandbox);
+                    self.discard(phase, reason, Arc::clone(unclaimed.sandbox));
                 }
                 _ => kept.push(unclaimed),
             }
@@ -325,20 +345,15 @@ impl<'a> Draft<'a> {
     }
 
     /// Fresh pod names `<pool>-<revision>-<suffix>`, derived from the seed of the snapshot.
-    pub(crate) fn fresh_names(&self) -> impl FnMut(&str) -> SmolStr + use<> {
-        let pool = self.snapshot.pool.key.name.clone();
-        let mut taken: HashSet<SmolStr> = self
-            .snapshot
-            .sandboxes
-            .iter()
-            .map(|s| s.sandbox.key.name.clone())
-            .collect();
-        taken.extend(self.snapshot.creating.iter().map(|c| c.name.clone()));
-        let mut state = self.snapshot.seed;
+    pub(crate) fn fresh_names(&self) -> impl FnMut(&str) -> SmolStr + use<'a> {
+        let snapshot = self.snapshot;
+        let pool = &snapshot.pool.key.name;
+        let mut taken: HashSet<SmolStr> = snapshot.creating.iter().map(|c| c.name.clone()).collect();
+        let mut state = snapshot.seed;
         move |revision| loop {
             let suffix: String = (0..5).map(|_| letter(split_mix(&mut state))).collect();
             let name = format_smolstr!("{pool}-{revision}-{suffix}");
-            if taken.insert(name.clone()) {
+            if !snapshot.has_sandbox(&name) && taken.insert(name.clone()) {
                 return name;
             }
         }

@@ -8,6 +8,7 @@ use crate::planner::draft::{Draft, Limit};
 use crate::planner::leave_nodes;
 use crate::planner::unclaimed_sandbox::UnclaimedSandbox;
 use crate::planner::warm_up_backoff;
+use smol_str::SmolStr;
 use std::collections::BTreeSet;
 
 /// Marks sandboxes that are leaving, because a user asked for it or because of their node, sandboxes that did not become
@@ -19,10 +20,10 @@ pub(crate) fn mark(draft: &mut Draft) {
     let spec = &snapshot.pool.spec;
     let mut deadlines = Vec::new();
     for unclaimed in &mut draft.unclaimed {
-        let sandbox = &unclaimed.sandbox;
+        let sandbox = unclaimed.sandbox;
         // Another try would not change that no node has room, or that the node of the sandbox has to go.
         let is_held = sandbox.scheduling.waits_for_node() || unclaimed.leaves_node();
-        if sandbox.available_at(&spec.availability_rule).is_none() && !is_held {
+        if !unclaimed.available && sandbox.available_at(&spec.availability_rule).is_none() && !is_held {
             let deadline = sandbox.overdue_at(spec.warm_up);
             unclaimed.overdue = deadline <= snapshot.now;
             deadlines.push(deadline);
@@ -49,7 +50,7 @@ pub(crate) fn remove_leaving(draft: &mut Draft) {
         "EvictRequested",
         usize::MAX,
         Limit::Budget,
-        UnclaimedSandbox::evict_requested,
+        |unclaimed| unclaimed.evict_requested(),
     );
     leave_nodes::remove(draft);
 }
@@ -76,7 +77,10 @@ fn remove_finished(draft: &mut Draft) {
 /// Gives up the sandboxes that are overdue: of each revision as many as may be created anew now.
 fn give_up_overdue(draft: &mut Draft) {
     let overdue = draft.unclaimed.iter().filter(|u| u.overdue);
-    let revisions: BTreeSet<String> = overdue.map(|u| u.sandbox.revision.clone()).collect();
+    let revisions: BTreeSet<SmolStr> = overdue.map(|u| u.sandbox.revision.clone()).collect();
+    if !revisions.is_empty() {
+        draft.order();
+    }
     for revision in revisions {
         let rest = warm_up_backoff::width(draft, &revision).saturating_sub(to_be_replaced(draft));
         let count = warm_up_backoff::max_creatable(draft, &revision).min(rest);

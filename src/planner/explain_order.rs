@@ -23,7 +23,8 @@ impl SandboxQueues {
         let revisions = revise::resolve(snapshot);
         let mut draft = Draft::new(snapshot, &revisions);
         evict::mark(&mut draft);
-        let sandbox = |unclaimed: &UnclaimedSandbox| Arc::clone(&unclaimed.sandbox);
+        draft.order();
+        let sandbox = |unclaimed: &UnclaimedSandbox| Arc::clone(unclaimed.sandbox);
         let claimable = Claimable::of(&draft).in_order();
         let in_claiming_order = claimable.iter().filter_map(|index| draft.unclaimed.get(*index));
         Self {

@@ -6,7 +6,6 @@ use crate::model::leaving::{Leaving, LeavingReason};
 use crate::planner::actions::PlanPhase;
 use crate::planner::claim_load;
 use crate::planner::draft::{Draft, Limit};
-use crate::planner::removal_order;
 use crate::planner::unclaimed_sandbox::UnclaimedSandbox;
 use jiff::Timestamp;
 
@@ -15,7 +14,7 @@ pub const POLICY_BREAK: &str = "DrainPolicyBreak";
 /// Reason of a deletion that waits for no replacement any more, because `drainDeadlineSeconds` have passed.
 pub const DEADLINE_EXCEEDED: &str = "DrainDeadlineExceeded";
 
-/// Marks the sandboxes that are leaving, and has those that leave their node go before others of the same worth.
+/// Marks the sandboxes that are leaving. Those that leave their node go before others of the same worth.
 pub(crate) fn mark(draft: &mut Draft) {
     let snapshot = draft.snapshot;
     let mut moments = Vec::new();
@@ -33,9 +32,6 @@ pub(crate) fn mark(draft: &mut Draft) {
     }
     for moment in moments {
         draft.wake(moment);
-    }
-    if draft.unclaimed.iter().any(UnclaimedSandbox::leaves_node) {
-        removal_order::by_removal(&mut draft.unclaimed, &snapshot.nodes);
     }
 }
 
@@ -63,6 +59,9 @@ pub(crate) fn surge(draft: &Draft) -> usize {
 /// Removes the sandboxes whose nodes are gone, and those that wait no longer, within no budget; of the others as many as are
 /// replaced.
 pub(crate) fn remove(draft: &mut Draft) {
+    if !draft.unclaimed.iter().any(|unclaimed| unclaimed.leaves_node()) {
+        return;
+    }
     let snapshot = draft.snapshot;
     let breaks = |unclaimed: &UnclaimedSandbox| {
         let leaving = unclaimed.leaving.filter(|_| unclaimed.leaves_node())?;

@@ -23,6 +23,7 @@ pub mod leave_nodes;
 mod observed_counts;
 mod paused_split;
 mod plan;
+pub mod plan_pace;
 mod pool_status;
 mod recreate;
 mod refill_limit;

@@ -1,10 +1,10 @@
 //! Counts over the unclaimed sandboxes as seen, for the status.
 
-use crate::cache::snapshot::PoolSnapshot;
+use crate::cache::snapshot::SandboxEntry;
 use crate::model::sandbox_state::SandboxState;
 
 /// Unclaimed sandboxes as the watch shows them. The plan changes none of these numbers.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct ObservedCounts {
     /// Warm sandboxes that run or are to run, without those with a write in flight that ends this.
     pub(crate) replicas: usize,
@@ -21,31 +21,25 @@ pub(crate) struct ObservedCounts {
 }
 
 impl ObservedCounts {
-    /// Counts the sandboxes of a snapshot; `update` is the hash of the update revision.
-    pub(crate) fn of(snapshot: &PoolSnapshot, update: &str) -> Self {
-        let mut counts = Self::default();
-        for entry in &snapshot.sandboxes {
-            let sandbox = &entry.sandbox;
-            let rule = &snapshot.pool.spec.availability_rule;
-            let available = match sandbox.state_at(&snapshot.pool.uid, rule, snapshot.now) {
-                SandboxState::Available => true,
-                SandboxState::Warming => false,
-                state => {
-                    counts.draining += usize::from(state == SandboxState::Draining);
-                    continue;
-                }
-            };
-            if entry.is_leaving() {
-                continue;
+    /// Counts a sandbox that is in this state; `update` is the hash of the update revision.
+    pub(crate) fn count(&mut self, entry: &SandboxEntry, state: SandboxState, update: &str) {
+        let is_available = match state {
+            SandboxState::Available => true,
+            SandboxState::Warming => false,
+            state => {
+                self.draining += usize::from(state == SandboxState::Draining);
+                return;
             }
-            let updated = sandbox.revision == update;
-            counts.replicas += 1;
-            counts.ready += usize::from(sandbox.ready_since.is_some());
-            counts.available += usize::from(available);
-            counts.updated += usize::from(updated);
-            counts.updated_available += usize::from(updated && available);
+        };
+        if entry.is_leaving() {
+            return;
         }
-        counts
+        let is_updated = entry.sandbox.revision == update;
+        self.replicas += 1;
+        self.ready += usize::from(entry.sandbox.ready_since.is_some());
+        self.available += usize::from(is_available);
+        self.updated += usize::from(is_updated);
+        self.updated_available += usize::from(is_updated && is_available);
     }
 
     /// Of `replicas`, the sandboxes of old revisions.

@@ -22,7 +22,7 @@ pub(crate) fn run(
 ) -> PoolStatus {
     let pool = &draft.snapshot.pool;
     let update = &draft.revisions.update.hash;
-    let observed = ObservedCounts::of(draft.snapshot, update);
+    let observed = draft.observed;
     let counts = Counts::of(draft);
     let progress = Progress::of(draft, &counts, &observed);
     for at in [progress.deadline, warming_reasons.next].into_iter().flatten() {

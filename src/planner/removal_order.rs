@@ -31,8 +31,8 @@ pub(crate) type Worth = ((bool, PodPhase, bool, bool), (bool, bool), i32);
 /// zone, then on its node; ready for a shorter time; more restarts; newer; then name. It is the order of a ReplicaSet
 /// (`ActivePodsWithRanks`), with availability before readiness, with zones, and without its logarithmic buckets of age.
 pub(crate) fn by_removal(unclaimed: &mut [UnclaimedSandbox], nodes: &KnownNodes) {
-    let mut on_node: HashMap<String, usize> = HashMap::new();
-    for node in unclaimed.iter().filter_map(|i| i.sandbox.node.clone()) {
+    let mut on_node: HashMap<&str, usize> = HashMap::new();
+    for node in unclaimed.iter().filter_map(|i| i.sandbox.node.as_deref()) {
         *on_node.entry(node).or_default() += 1;
     }
     sort(unclaimed, nodes, &on_node, &HashMap::new());
@@ -49,7 +49,7 @@ fn ranks_in_zone(sorted: &[UnclaimedSandbox], nodes: &KnownNodes) -> HashMap<Smo
     let mut in_zone: HashMap<&str, usize> = HashMap::new();
     let mut ranks = HashMap::new();
     for unclaimed in sorted.iter().rev() {
-        if let Some(node) = nodes.of(&unclaimed.sandbox) {
+        if let Some(node) = nodes.of(unclaimed.sandbox) {
             let rank = in_zone.entry(&node.zone).or_default();
             *rank += 1;
             ranks.insert(unclaimed.sandbox.uid.clone(), *rank);
@@ -61,14 +61,14 @@ fn ranks_in_zone(sorted: &[UnclaimedSandbox], nodes: &KnownNodes) -> HashMap<Smo
 fn sort(
     unclaimed: &mut [UnclaimedSandbox],
     nodes: &KnownNodes,
-    on_node: &HashMap<String, usize>,
+    on_node: &HashMap<&str, usize>,
     ranks_in_zone: &HashMap<SmolStr, usize>,
 ) {
     unclaimed.sort_by_cached_key(|i| {
-        let sandbox = &i.sandbox;
+        let sandbox = i.sandbox;
         let neighbours = sandbox
             .node
-            .as_ref()
+            .as_deref()
             .and_then(|node| on_node.get(node))
             .copied()
             .unwrap_or(0);
@@ -79,7 +79,7 @@ fn sort(
             Reverse(sandbox.ready_since.unwrap_or(Timestamp::MAX)),
             Reverse(sandbox.restarts),
             Reverse(sandbox.created),
-            sandbox.key.name.clone(),
+            sandbox.key.name.as_str(),
         )
     });
 }

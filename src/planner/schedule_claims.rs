@@ -37,11 +37,12 @@ pub(crate) fn run(draft: &mut Draft) {
         }
     }
     let mut limit = BindLimit::of(&draft.snapshot.claims);
-    let mut claimable = if queue.is_empty() {
-        Claimable::default()
-    } else {
-        Claimable::of(draft)
-    };
+    draft.being_bound = limit.in_flight();
+    if queue.is_empty() {
+        return;
+    }
+    draft.order();
+    let mut claimable = Claimable::of(draft);
     let mut bound = Vec::new();
     for waiting in queue {
         if fail_claims::fail_overdue(draft, waiting) {
@@ -72,7 +73,7 @@ fn bind(draft: &mut Draft, claim: &Arc<Claim>, index: usize, waits_for: Option<W
     let Some(unclaimed) = draft.unclaimed.get(index) else {
         return;
     };
-    let sandbox = Arc::clone(&unclaimed.sandbox);
+    let sandbox = Arc::clone(unclaimed.sandbox);
     draft.budget.claim();
     draft.unconfirmed += 1;
     let claim = Arc::clone(claim);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 /// An unclaimed sandbox that stays, unless a phase takes it.
 #[derive(Clone)]
-pub(crate) struct UnclaimedSandbox {
-    pub(crate) sandbox: Arc<Sandbox>,
+pub(crate) struct UnclaimedSandbox<'a> {
+    pub(crate) sandbox: &'a Arc<Sandbox>,
     /// A claim could take it now, as the API defines `available`.
     pub(crate) available: bool,
     /// It is of the update revision.
@@ -20,7 +20,7 @@ pub(crate) struct UnclaimedSandbox {
     pub(crate) conflicted: bool,
 }
 
-impl UnclaimedSandbox {
+impl UnclaimedSandbox<'_> {
     /// A user asked for its replacement.
     pub(crate) fn evict_requested(&self) -> bool {
         self.is_leaving_for(LeavingReason::EvictRequested)

@@ -173,7 +173,7 @@ pub(crate) fn width(draft: &Draft, revision: &str) -> usize {
     let open = draft
         .unclaimed
         .iter()
-        .filter(|u| u.sandbox.revision == revision && !u.overdue && (!u.available || since(&u.sandbox)));
+        .filter(|u| u.sandbox.revision == revision && !u.overdue && (!u.available || since(u.sandbox)));
     let creating = draft.snapshot.creating.iter().filter(|c| c.revision == revision);
     let spec = &draft.snapshot.pool.spec;
     spec.rollout_width()

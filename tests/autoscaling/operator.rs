@@ -263,7 +263,7 @@ fn sandbox(name: &SmolStr, revision: &str, now: Timestamp) -> Sandbox {
         evict: false,
         phase: PodPhase::Pending,
         node: Some("node-1".into()),
-        ip: String::new(),
+        ip: SmolStr::default(),
         ready_index: None,
         ready_since: None,
         ready_changed: None,

@@ -51,6 +51,10 @@ pub fn a_value_that_is_misspelt_or_cannot_be_is_refused_by_its_name() -> Result<
         ("image.tag=1 2", "at '/image/tag'"),
         ("image.repository=my registry/warmpool", "at '/image/repository'"),
         (
+            "flowControl.concurrencyShares=0",
+            "at '/flowControl/concurrencyShares'",
+        ),
+        (
             "podDisruptionBudget.maxUnavailable=200%",
             "at '/podDisruptionBudget/maxUnavailable'",
         ),

@@ -24,7 +24,7 @@ fn with_addresses(claim: Value) -> World {
     claim["replicas"] = json!(2);
     let mut world = bound(claim, json!({}));
     for (n, sandbox) in held(&mut world).into_iter().enumerate() {
-        sandbox.ip = format!("10.0.0.{}", n + 1);
+        sandbox.ip = format!("10.0.0.{}", n + 1).into();
     }
     world.reconcile_claim("run");
     assert_eq!(addresses(&world), ["10.0.0.1", "10.0.0.2"]);

@@ -11,7 +11,7 @@ use warmpool::planner::claim::{ClaimPlan, plan};
 /// A bound claim whose sandbox is on a node that stays, and the node.
 fn on_a_node(claim: Value, defaults: Value) -> (World, String) {
     let mut world = bound(claim, defaults);
-    let node = world.bound_to("run").unwrap().node.clone().unwrap();
+    let node = world.bound_to("run").unwrap().node.clone().unwrap().to_string();
     world.open(&node);
     world.reconcile_claim("run");
     (world, node)

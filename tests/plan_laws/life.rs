@@ -39,7 +39,7 @@ impl World {
                 self.recent_claims.push(self.now);
                 pod.state = labels::CLAIMED.into();
                 pod.owner = Owner::Claim {
-                    name: claim.key.name.to_string(),
+                    name: claim.key.name.clone(),
                     uid: claim.uid.clone(),
                 };
                 pod.resource_version = self.counter.to_string().into();

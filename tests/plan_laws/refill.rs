@@ -32,10 +32,23 @@ fn created(snapshot: &PoolSnapshot) -> usize {
     lines(&planner::plan(snapshot), PlanPhase::Scale).len()
 }
 
+/// Checks how many refills the plan sends while claims are being bound.
+fn assert_refills(snapshot: &PoolSnapshot, wanted: usize, case: &str) {
+    let created = created(snapshot);
+    assert!(
+        created <= wanted,
+        "I7: {created} refills compete with bindings: {case}"
+    );
+    assert!(
+        created >= wanted,
+        "I8: bindings keep the pool from its refill, {created} are sent: {case}"
+    );
+}
+
 #[test]
 fn four_refills_are_in_flight_while_claims_are_being_bound() {
     for (claims, refills) in [(3, 3), (4, 4), (5, 4), (20, 4)] {
-        assert_eq!(created(&while_binding(claims)), refills, "{claims} claims");
+        assert_refills(&while_binding(claims), refills, &format!("{claims} claims"));
     }
     for (in_flight, refills) in [(1, 3), (4, 0), (9, 0)] {
         let mut snapshot = while_binding(20);
@@ -45,7 +58,7 @@ fn four_refills_are_in_flight_while_claims_are_being_bound() {
             is_answered: false,
         };
         snapshot.creating = (0..in_flight).map(creation).collect();
-        assert_eq!(created(&snapshot), refills, "{in_flight} in flight");
+        assert_refills(&snapshot, refills, &format!("{in_flight} in flight"));
     }
 }
 

@@ -16,7 +16,7 @@ fn mixed(fields: Value) -> World {
         let sandbox = world.sandboxes.get_mut(name).unwrap();
         sandbox.deletion_cost = 5;
         if index == 0 {
-            sandbox.revision.clone_from(&new);
+            sandbox.revision = new.as_str().into();
             sandbox.deletion_cost = 0;
         }
     }
@@ -154,7 +154,7 @@ fn an_old_sandbox_that_nothing_replaces_does_not_delay_a_claim_for_the_latest() 
         world.set_image("image:2");
         world.claim("latest", json!({"revisionPolicy": "Latest"}));
         world.converge();
-        let bound = world.bound_to("latest").map(|s| s.revision.clone());
+        let bound = world.bound_to("latest").map(|s| s.revision.to_string());
         assert_eq!(bound, Some(world.update()), "{fields}");
     }
 }

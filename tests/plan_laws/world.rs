@@ -147,7 +147,7 @@ impl World {
 
     pub fn make_ready(&self, sandbox: &mut Sandbox) {
         sandbox.phase = PodPhase::Running;
-        let node = sandbox.node.take().or_else(|| self.free_node());
+        let node = sandbox.node.take().or_else(|| Some(self.free_node()?.into()));
         sandbox.node = node.or_else(|| Some("node-1".into()));
         sandbox.ready_index = Some(0);
         sandbox.ready_since = Some(self.now);
@@ -175,7 +175,7 @@ impl World {
             scheduling: Scheduling::Unknown,
             tolerations: Tolerations::default(),
             disruption_target: None,
-            ip: String::new(),
+            ip: SmolStr::default(),
             ready_index: None,
             ready_since: None,
             ready_changed: None,

@@ -6,7 +6,7 @@ use crate::Outcome;
 use crate::by_hand::Hand;
 use crate::lab::Lab;
 use crate::load::{Served, claim, claims};
-use crate::report::{Side, milliseconds};
+use crate::report::{Side, brief, milliseconds};
 use crate::scene::Scene;
 use kube::api::{DeleteParams, PostParams};
 use serde_json::json;
@@ -28,7 +28,7 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
         claims(&scene).delete(&name, &DeleteParams::default()).await?;
         scene.rest().await?;
     }
-    record(lab, Side::Ours, served);
+    record(lab, Side::Ours, served)?;
     scene.close().await
 }
 
@@ -42,7 +42,7 @@ async fn by_hand(lab: &Lab<'_>) -> Outcome<()> {
         hand.serve(&name, WANTED).await?;
         took(&scene, &mut served, &name, began).await;
     }
-    record(lab, Side::Floor, served);
+    record(lab, Side::Floor, served)?;
     scene.close().await
 }
 
@@ -52,9 +52,10 @@ async fn took(scene: &Scene, served: &mut Served, name: &str, began: Instant) {
     served.latencies.push(seen.duration_since(began));
 }
 
-fn record(lab: &Lab<'_>, side: Side, mut served: Served) {
+fn record(lab: &Lab<'_>, side: Side, mut served: Served) -> Outcome<()> {
     served.latencies.sort_unstable();
-    let times = milliseconds(&served);
-    println!("  {WANTED} at once in ms: {times}");
+    let times = milliseconds(&served)?;
+    println!("  {WANTED} at once in ms: {}", brief(&times));
     lab.record("batch", side, times);
+    Ok(())
 }

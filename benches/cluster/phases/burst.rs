@@ -4,9 +4,12 @@ use crate::Outcome;
 use crate::audit::OPERATOR;
 use crate::lab::Lab;
 use crate::load;
-use crate::report::{Side, milliseconds, seconds, writes};
+use crate::plot::{BurstOverTime, draw_burst};
+use crate::report::{Side, brief, milliseconds, seconds, writes};
 use crate::scene::Scene;
 use kube::api::{DeleteParams, ListParams};
+use std::fs;
+use std::path::Path;
 
 const WARM: usize = 320;
 pub const CLAIMS: usize = 300;
@@ -18,7 +21,10 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
     let burst = load::burst(&scene, CLAIMS, load::submit(&scene)).await?;
     scene.until_refilled(WARM).await?;
     let times = seconds(&burst, Some(burst.began.elapsed()));
-    println!("  {times}; each claim in ms: {}", milliseconds(&burst.served));
+    println!(
+        "  {times}; each claim in ms: {}",
+        brief(&milliseconds(&burst.served)?)
+    );
     lab.record("burst", Side::Ours, times);
     load::claims(&scene)
         .delete_collection(&DeleteParams::default(), &ListParams::default())
@@ -28,5 +34,29 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
     let figures = writes(&written, CLAIMS, cpu(&scene)? - cpu_before);
     println!("  writes {figures}\n    {written}");
     lab.record("burst_writes", Side::Ours, figures);
+    scene.close().await
+}
+
+/// Draws a burst into a folder. Its figures do not count: the benchmark watches the pods meanwhile.
+pub async fn draw(lab: &Lab<'_>, folder: &Path) -> Outcome<()> {
+    println!("\na burst to be drawn");
+    let mut scene = Scene::at_rest(lab, "drawn", WARM).await?;
+    let pods = scene.watch_pods();
+    pods.until(|pods| (pods.available.len() >= WARM).then_some(()))
+        .await;
+    pods.with(|pods| pods.over_time = Some(Vec::new()));
+    let burst = load::burst(&scene, CLAIMS, load::submit(&scene)).await?;
+    scene.until_refilled(WARM).await?;
+    let drawn = BurstOverTime {
+        began: burst.began,
+        claims: burst.claims,
+        available: pods.with(|pods| pods.over_time.take()).unwrap_or_default(),
+    };
+    fs::create_dir_all(folder)?;
+    draw_burst(&drawn, &folder.join("burst.svg"))?;
+    load::claims(&scene)
+        .delete_collection(&DeleteParams::default(), &ListParams::default())
+        .await?;
+    scene.rest().await?;
     scene.close().await
 }

@@ -7,7 +7,7 @@ use crate::Outcome;
 use crate::by_hand::Hand;
 use crate::lab::Lab;
 use crate::load::{self, Served};
-use crate::report::{Side, milliseconds, seconds};
+use crate::report::{Side, brief, milliseconds, seconds};
 use crate::scene::Scene;
 use serde_json::json;
 use std::time::Instant;
@@ -25,22 +25,26 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
     lab.record("fill", Side::Floor, json!({"seconds": filled}));
 
     let served = in_a_row(&scene, &hand).await?;
-    let times = milliseconds(&served);
-    println!("  {IN_A_ROW} claims one after the other, over one connection, in ms: {times}");
+    let times = milliseconds(&served)?;
+    println!(
+        "  {IN_A_ROW} claims one after the other, over one connection, in ms: {}",
+        brief(&times)
+    );
     lab.record("in_a_row", Side::Floor, times);
     remove_claims(&scene).await?;
 
     for rate in [SLOW, BUSY, HEAVY, STOCK] {
         let served = load::steady(&scene, &rate, hand.submit(rate.replaced)).await?;
-        let times = milliseconds(&served);
+        let times = milliseconds(&served)?;
         let source = if rate.replaced {
             "each pod replaced"
         } else {
             "from stock"
         };
         println!(
-            "  {} claims a second, {source}, in ms: {times}",
-            rate.claims_a_second
+            "  {} claims a second, {source}, in ms: {}",
+            rate.claims_a_second,
+            brief(&times)
         );
         lab.record(rate.times, Side::Floor, times);
     }

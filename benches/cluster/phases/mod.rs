@@ -1,7 +1,7 @@
 //! Runs the phases in order, each within a time limit.
 
 mod batch;
-mod burst;
+pub mod burst;
 mod fill;
 mod floor;
 mod idle;
@@ -9,13 +9,13 @@ mod roll;
 mod roll1000;
 pub mod steady;
 mod timers;
+mod verbs;
 
 use crate::Outcome;
 use crate::lab::Lab;
-use crate::machine::{self, Meter};
+use crate::machine::{self, Meter, Surroundings};
 use crate::operator::tail;
 use clap::ValueEnum;
-use serde_json::json;
 use std::time::Duration;
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -44,7 +44,12 @@ pub enum Phase {
     Roll,
     /// A rollout of 1,000 unclaimed sandboxes
     Roll1000,
+    /// What each verb costs the API server
+    Verbs,
 }
+
+/// What takes less than five minutes together.
+pub const QUICK: &[Phase] = &[Phase::Floor, Phase::Rate20, Phase::Burst, Phase::Fill];
 
 impl Phase {
     fn name(self) -> String {
@@ -57,7 +62,7 @@ impl Phase {
     fn time_limit(self) -> Duration {
         Duration::from_secs(match self {
             Self::Floor | Self::Timers => 400,
-            Self::Rate5 | Self::Rate20 | Self::Burst | Self::Batch | Self::Roll => 180,
+            Self::Rate5 | Self::Rate20 | Self::Burst | Self::Batch | Self::Roll | Self::Verbs => 180,
             Self::Rate50 | Self::Stock50 | Self::Idle | Self::Fill | Self::Roll1000 => 300,
         })
     }
@@ -76,37 +81,52 @@ impl Phase {
             Self::Fill => fill::run(lab).await,
             Self::Roll => roll::run(lab).await,
             Self::Roll1000 => roll1000::run(lab).await,
+            Self::Verbs => verbs::run(lab).await,
         }
     }
 }
 
-/// Runs the phases in `only`, or all if it is empty. Stops at the first phase that fails.
-pub async fn run(lab: &Lab<'_>, only: &[Phase]) -> Outcome<()> {
-    for phase in Phase::value_variants() {
-        if !only.is_empty() && !only.contains(phase) {
-            continue;
+/// Runs the phases in `only`, or all if it is empty, `repetitions` times. The floor is measured before and after the phases of
+/// the operator. Stops at the first phase that fails.
+pub async fn run(lab: &Lab<'_>, only: &[Phase], repetitions: usize) -> Outcome<()> {
+    let is_wanted = |phase: &&Phase| only.is_empty() || only.contains(phase);
+    let phases: Vec<_> = Phase::value_variants().iter().filter(is_wanted).collect();
+    for repetition in 1..=repetitions {
+        println!("\nrepetition {repetition} of {repetitions}");
+        let floor_after = phases
+            .first()
+            .filter(|first| ***first == Phase::Floor && phases.len() > 1);
+        for phase in phases.iter().chain(floor_after) {
+            run_phase(lab, **phase).await?;
         }
-        let name = phase.name();
-        let (load, meter) = (machine::load_average()?, Meter::start(lab.dir())?);
-        println!("\n{name}  (load average before it: {load:.1})");
-        let outcome = tokio::time::timeout(phase.time_limit(), phase.run(lab)).await;
-        let outcome =
-            outcome.unwrap_or_else(|_| Err(format!("not over after {:?}", phase.time_limit()).into()));
-        if let Err(error) = outcome {
-            let log = lab.operator_log(&name);
-            return Err(format!(
-                "phase {name}: {error}\nlast lines of {}:\n{}",
-                log.display(),
-                tail(&log)
-            )
-            .into());
-        }
-        let shares = meter.shares(lab.dir())?;
-        println!("  processors used: {shares}");
-        lab.report().surroundings(
-            &name,
-            json!({"load_average": load, "processors_of_others": shares.others()}),
-        );
     }
+    Ok(())
+}
+
+async fn run_phase(lab: &Lab<'_>, phase: Phase) -> Outcome<()> {
+    let name = phase.name();
+    let (load, meter) = (machine::load_average()?, Meter::start(lab.dir())?);
+    println!("\n{name}  (load average before it: {load:.1})");
+    let outcome = tokio::time::timeout(phase.time_limit(), phase.run(lab)).await;
+    let outcome = outcome.unwrap_or_else(|_| Err(format!("not over after {:?}", phase.time_limit()).into()));
+    if let Err(error) = outcome {
+        let log = lab.operator_log(&name);
+        return Err(format!(
+            "phase {name}: {error}\nlast lines of {}:\n{}",
+            log.display(),
+            tail(&log)
+        )
+        .into());
+    }
+    let shares = meter.shares(lab.dir())?;
+    println!("  processors used: {shares}");
+    let surroundings = Surroundings {
+        load_average: load,
+        others: shares.others(),
+    };
+    if let Some(disturbance) = surroundings.disturbance() {
+        println!("  DISTURBED: {disturbance}");
+    }
+    lab.report().phase_is_over(&name, &surroundings);
     Ok(())
 }

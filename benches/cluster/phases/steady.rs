@@ -7,7 +7,7 @@ use crate::Outcome;
 use crate::audit::OPERATOR;
 use crate::lab::Lab;
 use crate::load;
-use crate::report::{Side, milliseconds, writes};
+use crate::report::{Side, brief, milliseconds, writes};
 use crate::scene::Scene;
 use serde_json::json;
 
@@ -67,8 +67,8 @@ pub async fn run(lab: &Lab<'_>, rate: &Rate) -> Outcome<()> {
         audit.writes_of(OPERATOR)?,
         cpu(&scene)? - cpu_before,
     );
-    let times = milliseconds(&served);
-    println!("  {count} claims in ms: {times}");
+    let times = milliseconds(&served)?;
+    println!("  {count} claims in ms: {}", brief(&times));
     lab.record(rate.times, Side::Ours, times);
     let figures = writes(&written, count, cpu);
     println!("  writes {figures}\n    {written}");

@@ -24,7 +24,7 @@ not share an object. */}}
 {{- define "warmpool.clusterWide" -}}
 {{- with .Values }}
 {{- $roles := and .rbac.create (or .rbac.userRoles (not .watchNamespace)) }}
-{{- if or .crds.enabled $roles .priorityClass.create .admissionPolicies.claimDeletion .admissionPolicies.deleteProtection .admissionPolicies.podLabels -}}
+{{- if or .crds.enabled $roles .priorityClass.create .flowControl.enabled .admissionPolicies.claimDeletion .admissionPolicies.deleteProtection .admissionPolicies.podLabels -}}
 true
 {{- end }}
 {{- end }}

@@ -93,7 +93,7 @@ fn following(snapshot: &ClaimSnapshot, kept: &[Kept<'_>]) -> SandboxClaimStatus 
 fn with_ip(entry: &BoundSandbox, sandbox: &Sandbox) -> BoundSandbox {
     let mut entry = entry.clone();
     if !sandbox.ip.is_empty() {
-        entry.ip.clone_from(&sandbox.ip);
+        entry.ip = sandbox.ip.to_string();
     }
     entry
 }
@@ -162,9 +162,9 @@ pub fn binding(
     let published = |sandbox: &Arc<Sandbox>| BoundSandbox {
         name: sandbox.key.name.to_string(),
         uid: sandbox.uid.to_string(),
-        ip: sandbox.ip.clone(),
-        node: sandbox.node.clone().unwrap_or_default(),
-        revision: sandbox.revision.clone(),
+        ip: sandbox.ip.to_string(),
+        node: sandbox.node.as_deref().unwrap_or_default().into(),
+        revision: sandbox.revision.to_string(),
         bound_time: Time(api_conditions::whole_seconds(now)),
         warm: warm(sandbox),
     };

@@ -226,7 +226,7 @@ fn claimed(index: &Index, sandbox: &Sandbox, now: Timestamp) -> Option<Row> {
     let Owner::Claim { name, .. } = &sandbox.owner else {
         return None;
     };
-    let key = Key::new(sandbox.key.namespace.clone(), name);
+    let key = Key::new(sandbox.key.namespace.clone(), name.clone());
     let snapshot = index.claim_snapshot(&key, now)?;
     let spec = &snapshot.resolved_spec;
     let (after, outcome) = match spec.disruption {
@@ -253,7 +253,7 @@ fn claimed(index: &Index, sandbox: &Sandbox, now: Timestamp) -> Option<Row> {
     Some(Row {
         pod: sandbox.key.clone(),
         pool: sandbox.pool.to_string(),
-        claim: Some(name.clone()),
+        claim: Some(name.to_string()),
         round: after.map(|_| 0),
         after,
         outcome,

@@ -1,0 +1,140 @@
+//! Checks how often a large pool is planned while no claim waits for it.
+
+// A test may panic: that is how it fails.
+#![allow(clippy::unwrap_used)]
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use warmpool::cache::index::Index;
+use warmpool::controllers::pool::decide_in_turn;
+use warmpool::model::Key;
+use warmpool::model::request::{PodChange, Request};
+use warmpool::planner::plan_pace::postponed;
+use warmpool::telemetry::metrics::Metrics;
+
+const START: Timestamp = Timestamp::UNIX_EPOCH;
+const LARGE: usize = 2_000;
+/// Pause of a pool of [`LARGE`].
+const PAUSE: SignedDuration = SignedDuration::from_millis(100);
+
+fn key() -> Key {
+    Key::new("default", "python")
+}
+
+fn after(milliseconds: i64) -> Timestamp {
+    START + SignedDuration::from_millis(milliseconds)
+}
+
+/// A pool with so many available sandboxes, planned once at [`START`].
+fn planned(sandboxes: usize) -> Index {
+    let mut index = Index::default();
+    let template = json!({"spec": {"containers": []}});
+    let pool = json!({
+        "metadata": {
+            "namespace": "default", "name": "python", "uid": "pool", "resourceVersion": "1",
+            "labels": {"lang": "python"},
+        },
+        "spec": {"replicas": sandboxes, "template": template},
+    });
+    index.apply_pool(&serde_json::from_value(pool).unwrap());
+    for number in 0..sandboxes {
+        let pod = json!({
+            "metadata": {
+                "namespace": "default", "name": format!("python-{number}"), "uid": format!("pod-{number}"),
+                "resourceVersion": "1", "creationTimestamp": START.to_string(),
+                "labels": {"warmpool.dev/pool": "python", "warmpool.dev/state": "warm"},
+                "ownerReferences": [{
+                    "apiVersion": "warmpool.dev/v1alpha1", "kind": "Pool", "name": "python", "uid": "pool",
+                    "controller": true,
+                }],
+            },
+            "status": {"phase": "Running", "conditions": [
+                {"type": "Ready", "status": "True", "lastTransitionTime": START.to_string()},
+            ]},
+        });
+        index.apply_pod(&serde_json::from_value(pod).unwrap());
+    }
+    assert_eq!(
+        decide_at(&mut index, START),
+        None,
+        "the first plan is not postponed"
+    );
+    index
+}
+
+/// Decides on the pool. Returns until when that is postponed, if it is.
+fn decide_at(index: &mut Index, now: Timestamp) -> Option<Timestamp> {
+    let until = postponed(index, &key(), now);
+    let committed = decide_in_turn(index, &key(), now, 0, &Metrics::default());
+    if until.is_some() {
+        assert_eq!(
+            committed.next, until,
+            "a postponed pool is reconciled when it is due"
+        );
+    }
+    until
+}
+
+fn claim(spec: &Value) -> Value {
+    json!({
+        "metadata": {"namespace": "default", "name": "run", "uid": "claim", "resourceVersion": "1"},
+        "spec": spec,
+    })
+}
+
+fn bindings(index: &mut Index) -> usize {
+    let requests = std::iter::from_fn(|| index.requests.take_next());
+    let binds = |request: &Request| match request {
+        Request::WritePod(write) => matches!(write.change, PodChange::Bind { .. }),
+        _ => false,
+    };
+    requests.filter(|sent| binds(&sent.request)).count()
+}
+
+#[test]
+fn a_large_pool_that_nobody_waits_for_is_planned_once_in_50_microseconds_for_each_sandbox() {
+    let mut index = planned(LARGE);
+    assert_eq!(decide_at(&mut index, after(1)), Some(START + PAUSE));
+    assert_eq!(decide_at(&mut index, after(99)), Some(START + PAUSE));
+    assert_eq!(decide_at(&mut index, after(100)), None);
+    assert_eq!(decide_at(&mut index, after(101)), Some(after(100) + PAUSE));
+}
+
+#[test]
+fn a_pool_of_fewer_than_200_is_planned_at_every_event() {
+    let mut index = planned(199);
+    assert_eq!(decide_at(&mut index, after(0)), None);
+    assert_eq!(decide_at(&mut index, after(1)), None);
+}
+
+#[test]
+fn a_claim_has_a_large_pool_planned_at_once() {
+    for spec in [
+        json!({"poolRef": {"name": "python"}}),
+        json!({"poolSelector": {"matchLabels": {"lang": "python"}}}),
+    ] {
+        let mut index = planned(LARGE);
+        let claim = serde_json::from_value(claim(&spec)).unwrap();
+        index.apply_claim(&claim, true, after(1));
+        assert_eq!(decide_at(&mut index, after(1)), None, "{spec}");
+        assert_eq!(bindings(&mut index), 1, "{spec}");
+        assert!(
+            decide_at(&mut index, after(2)).is_some(),
+            "a claim that is being bound waits for no plan: {spec}"
+        );
+    }
+}
+
+#[test]
+fn a_claim_for_another_pool_has_no_large_pool_planned() {
+    let mut index = planned(LARGE);
+    let claim = serde_json::from_value(claim(&json!({"poolRef": {"name": "other"}}))).unwrap();
+    index.apply_claim(&claim, true, after(1));
+    assert!(decide_at(&mut index, after(1)).is_some());
+}
+
+#[test]
+fn a_clock_that_is_set_back_postpones_no_plan() {
+    let mut index = planned(LARGE);
+    assert_eq!(decide_at(&mut index, START - SignedDuration::from_hours(1)), None);
+}

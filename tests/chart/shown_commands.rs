@@ -12,11 +12,18 @@ use std::process::Command;
 pub const NOT_RUN: &str = "<!-- not run: ";
 
 /// Beginnings of commands that are not run here, and why.
-const ELSEWHERE: [(&str, &str); 5] = [
+const ELSEWHERE: [(&str, &str); 9] = [
     (
         "kubectl warmpool claim python -it",
         "needs a terminal and containers",
     ),
+    ("kubectl warmpool exec", "needs containers"),
+    ("kubectl warmpool status python --watch", "does not end"),
+    (
+        "kubectl warmpool drain",
+        "ends with 2 where a claim blocks the drain",
+    ),
+    ("kubectl warmpool size", "needs the claims of some time"),
     ("kubectl -n warmpool-system logs", "needs containers"),
     ("kubectl -n warmpool-system get --raw", "needs containers"),
     (
@@ -142,21 +149,24 @@ pub fn every_command_of_readme_and_docs_works(plane: &Plane) -> Result<(), Strin
     ran.and(tidied.map(drop))
 }
 
-/// The objects of the samples, a pool that has rolled out once, and a claim that waits.
+/// The objects of the samples, a pool that has rolled out once, a claim that waits and one that has failed.
 fn set_up(plane: &Plane, folder: &Path) -> Result<(), String> {
     let commands = r#"
         kubectl apply -k config/samples
+        kubectl label pool python lang=python
         kubectl wait --for=condition=Ready sbc/run-42 --timeout=60s
         kubectl warmpool rollout restart python
         kubectl warmpool rollout status python --timeout=60s
-        kubectl apply -f - <<EOF
-        {apiVersion: warmpool.dev/v1alpha1, kind: SandboxClaim, metadata: {name: early}, spec: {poolRef: {name: missing}}}
-EOF
+        claim='{apiVersion: warmpool.dev/v1alpha1, kind: SandboxClaim'
+        kubectl apply -f - <<<"$claim, metadata: {name: early}, spec: {poolRef: {name: missing}}}"
+        kubectl apply -f - <<<"$claim, metadata: {name: late}, spec: {poolRef: {name: missing}, waitTimeoutSeconds: 1}}"
     "#;
     output_of(shell(plane, folder, commands), None)?;
-    until("the claim for a missing pool waits", 30, || {
-        let claims = output_of(shell(plane, folder, "kubectl get sbc early"), None)?;
-        ensure(claims.contains("Pending"), || claims.clone())
+    until("one claim waits and one has failed", 30, || {
+        let claims = output_of(shell(plane, folder, "kubectl get sbc early late"), None)?;
+        ensure(claims.contains("Pending") && claims.contains("Failed"), || {
+            claims.clone()
+        })
     })
 }
 

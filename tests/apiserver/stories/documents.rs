@@ -45,6 +45,9 @@ fn objects(block: &str) -> Result<Vec<Value>, String> {
             object["apiVersion"] = json!("warmpool.dev/v1alpha1");
             object["kind"] = json!("Pool");
             object["metadata"] = json!({"name": "part"});
+            if object["spec"]["template"].is_null() && object["spec"]["templateRef"].is_null() {
+                object["spec"]["templateRef"] = json!({"name": "part"});
+            }
         }
         if let Some(metadata) = object["metadata"].as_object_mut() {
             metadata.remove("namespace");

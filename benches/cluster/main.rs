@@ -13,7 +13,7 @@
 mod audit;
 mod by_hand;
 mod control_plane;
-#[path = "../document.rs"]
+#[path = "../shared/document.rs"]
 mod document;
 mod lab;
 mod load;

@@ -1,5 +1,8 @@
 //! A simulated API server: it keeps objects as JSON, answers writes one after the other, and makes each pod Ready.
 
+// The objects are made here, so their members are there.
+#![allow(clippy::indexing_slicing)]
+
 use crate::Outcome;
 use jiff::{SignedDuration, Timestamp};
 use json_patch::PatchOperation;

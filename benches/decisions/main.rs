@@ -8,7 +8,7 @@
 //! Only the operator's part is timed, in processor time of its thread.
 
 mod api_server;
-#[path = "../document.rs"]
+#[path = "../shared/document.rs"]
 mod document;
 mod operator;
 mod plot;

@@ -416,7 +416,7 @@ fn a_sandbox_whose_node_is_gone_goes_at_once_and_to_no_claim() {
     let mut world = on_two_nodes(1, json!({}));
     let node = only(&mut world).node.clone().unwrap();
     world.nodes.nodes.remove(node.as_str());
-    world.nodes.deleted.insert(node.into());
+    world.nodes.deleted.insert(node);
     assert_eq!(
         evictions(&world).len(),
         1,

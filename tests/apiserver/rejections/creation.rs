@@ -74,7 +74,7 @@ pub fn a_missing_service_account_is_reported_and_hurts_no_other_pool(scene: &Sce
 }
 
 pub fn a_pod_that_the_server_cannot_take_is_reported(scene: &Scene) -> Result<(), String> {
-    let invalid = json!({"template": {"spec": {"restartPolicy": "Sometimes"}}});
+    let invalid = json!({"template": {"spec": {"dnsPolicy": "Sometimes"}}});
     scene.create_pool(&pool("python", 2, &invalid))?;
     let message = pool_says(scene, "python", "ReplicaFailure", "FailedCreate")?;
     wait::ensure(message.contains("Sometimes"), || {
@@ -84,7 +84,7 @@ pub fn a_pod_that_the_server_cannot_take_is_reported(scene: &Scene) -> Result<()
     // A fixed template is tried at once, without backoff.
     scene.patch_pool(
         "python",
-        &json!({"spec": {"template": {"spec": {"restartPolicy": "Always"}}}}),
+        &json!({"spec": {"template": {"spec": {"dnsPolicy": "Default"}}}}),
     )?;
     failure_is_gone(scene, "python")?;
     wait_until_at_rest(scene, 90)

@@ -5,7 +5,7 @@ use crate::accounts::account;
 use crate::api::{BUDGETS, NODES};
 use crate::check::event::{Kind, condition, text};
 use crate::cluster_state::wait_until_at_rest;
-use crate::objects::{pool, with};
+use crate::objects::{pool, sim, with};
 use crate::plugin::Call;
 use crate::rbac::granted;
 use crate::scene::Scene;
@@ -128,7 +128,7 @@ pub fn budgets_are_written_once_and_not_for_each_claim(scene: &Scene) -> Result<
 pub fn an_eviction_passes_within_the_budget_and_a_single_sandbox_is_kept(
     scene: &Scene,
 ) -> Result<(), String> {
-    scene.create_pool(&pool("python", 1, &json!({})))?;
+    scene.create_pool(&pool("python", 1, &sim(&[("ready-after", "2s")])))?;
     allows(scene, UNCLAIMED, 1, 0)?;
     wait_until_at_rest(scene, 30)?;
     let only = unclaimed(scene)?.concat();
@@ -149,7 +149,7 @@ pub fn an_eviction_passes_within_the_budget_and_a_single_sandbox_is_kept(
         wait::ensure(now.len() == 1 && now != [only.clone()], || format!("{now:?}"))
     })?;
     wait_until_at_rest(scene, 30)?;
-    // With a budget of one of four, one eviction passes and the next is refused.
+    // With a budget of one of four, one eviction passes and the next is refused until the evicted sandbox is replaced.
     scene.patch_pool("python", &json!({"spec": {"replicas": 4}}))?;
     allows(scene, UNCLAIMED, 3, 1)?;
     let victims = unclaimed(scene)?;

@@ -48,7 +48,8 @@ fn with_values<'a>(lines: &'a [Value], wanted: &'a Value) -> impl Iterator<Item 
 fn not_of_others(scene: &Scene, mut lines: Vec<Value>) -> Vec<Value> {
     let ours = format!("{}/", scene.namespace);
     let of_others = |value: &Value| value.as_str().is_some_and(|key| !key.starts_with(&ours));
-    lines.retain(|line| !["pool", "claim"].iter().any(|field| of_others(&line[*field])));
+    let fields = ["pool", "claim", "object"];
+    lines.retain(|line| !fields.iter().any(|field| of_others(&line[*field])));
     lines
 }
 

@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use warmpool::api::labels;
-use warmpool::cache::disruption_budgets::BudgetSnapshot;
+use warmpool::cache::budget_snapshot::BudgetSnapshot;
 use warmpool::cache::snapshot::{Creation, PoolSnapshot, RevisionProgress, SandboxEntry, Waiting};
 use warmpool::model::Key;
 use warmpool::model::autoscaling::ResolvedAutoscaling;

@@ -1,45 +1,25 @@
 //! The PodDisruptionBudgets of the cluster, those of pools and those of users.
 
-use crate::cache::index::Index;
-use crate::cache::reconcile_request::ReconcileRequest;
-use crate::cache::stale_answers::{WatchProgress, newer};
+use crate::cache::budget_snapshot::Access;
 use crate::model::Key;
-use crate::model::disruption_budget::{BudgetProgress, DisruptionBudget, Group};
-use crate::model::failure::Class;
-use crate::model::pool::Pool;
-use crate::model::request::{Answer, BudgetRequest, Outcome};
-use crate::model::retry::Tries;
-use crate::model::stored::{self, StoredDisruptionBudget};
-use jiff::Timestamp;
+use crate::model::disruption_budget::DisruptionBudget;
 use smol_str::SmolStr;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-
-/// What the operator knows of PodDisruptionBudgets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Access {
-    /// Nothing yet: none is written.
-    #[default]
-    Unknown,
-    /// They are listed.
-    Listed,
-    /// The operator's role lacks the right to list them: none is written.
-    Denied,
-}
 
 /// The PodDisruptionBudgets, by namespace and name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DisruptionBudgets {
-    by_namespace: HashMap<SmolStr, BTreeMap<SmolStr, Arc<DisruptionBudget>>>,
-    access: Access,
+    pub(crate) by_namespace: HashMap<SmolStr, BTreeMap<SmolStr, Arc<DisruptionBudget>>>,
+    pub(crate) access: Access,
 }
 
 impl DisruptionBudgets {
-    fn get(&self, key: &Key) -> Option<&Arc<DisruptionBudget>> {
+    pub(crate) fn get(&self, key: &Key) -> Option<&Arc<DisruptionBudget>> {
         self.by_namespace.get(&key.namespace)?.get(&key.name)
     }
 
-    fn remove(&mut self, key: &Key) -> Option<Arc<DisruptionBudget>> {
+    pub(crate) fn remove(&mut self, key: &Key) -> Option<Arc<DisruptionBudget>> {
         let in_namespace = self.by_namespace.get_mut(&key.namespace)?;
         let removed = in_namespace.remove(&key.name);
         if in_namespace.is_empty() {
@@ -47,174 +27,4 @@ impl DisruptionBudgets {
         }
         removed
     }
-}
-
-/// What a process remembers of its writes of a pool's budgets.
-#[derive(Clone, Debug, Default)]
-pub struct BudgetMemory {
-    /// What is known of the last request.
-    pub progress: BudgetProgress,
-    /// When this process sent the last one.
-    pub written_at: Option<Timestamp>,
-}
-
-impl BudgetMemory {
-    /// A request about the budgets is sent at `now`.
-    pub fn note_write(&mut self, now: Timestamp) {
-        self.progress = std::mem::take(&mut self.progress).sent();
-        self.written_at = Some(now);
-    }
-
-    /// Forgets when requests were sent or failed: the clock was set back.
-    pub(crate) fn forget_moments(&mut self) {
-        self.progress.forget_moments();
-        self.written_at = None;
-    }
-}
-
-/// The budgets that concern one pool, at one moment.
-#[derive(Clone, Debug, Default)]
-pub struct BudgetSnapshot {
-    /// Whether the budgets are known.
-    pub access: Access,
-    /// The budgets of the pool and of users in its namespace, by name.
-    pub budgets: Vec<Arc<DisruptionBudget>>,
-    /// What is known of the last request about the pool's budgets.
-    pub progress: BudgetProgress,
-    /// When this process sent the last one; `None`: not yet.
-    pub written_at: Option<Timestamp>,
-}
-
-impl Index {
-    /// The budgets that concern `pool`: no budget of another pool covers its sandboxes.
-    pub(crate) fn budget_snapshot(&self, pool: &Pool) -> BudgetSnapshot {
-        let in_namespace = self.disruption_budgets.by_namespace.get(&pool.key.namespace);
-        let budgets = in_namespace.into_iter().flat_map(BTreeMap::values);
-        let concerns = |budget: &&Arc<DisruptionBudget>| {
-            budget.pool.as_ref().is_none_or(|of| *of == pool.uid) || is_named_for(budget, pool)
-        };
-        let memory = self.pool_memory(pool).map(|memory| memory.budgets.clone());
-        let BudgetMemory { progress, written_at } = memory.unwrap_or_default();
-        BudgetSnapshot {
-            access: self.disruption_budgets.access,
-            budgets: budgets.filter(concerns).cloned().collect(),
-            progress,
-            written_at,
-        }
-    }
-
-    /// A PodDisruptionBudget was created or changed.
-    pub fn apply_budget(&mut self, stored: &StoredDisruptionBudget) -> Vec<ReconcileRequest> {
-        self.watch_progress.budgets.up_to(&stored.metadata);
-        self.take_over_budget(stored)
-    }
-
-    /// Stores a budget that a watch or an answer showed. Most events change only its status, which changes nothing here.
-    fn take_over_budget(&mut self, stored: &StoredDisruptionBudget) -> Vec<ReconcileRequest> {
-        let budget = DisruptionBudget::read(stored);
-        let known = self.disruption_budgets.get(&budget.key);
-        if known.is_some_and(|known| {
-            known.uid == budget.uid && newer(&known.resource_version, &budget.resource_version)
-        }) {
-            return Vec::new();
-        }
-        let same = known.is_some_and(|known| {
-            (&known.uid, &known.pool, &known.spec) == (&budget.uid, &budget.pool, &budget.spec)
-        });
-        let to_reconcile = if same { Vec::new() } else { self.pools_of(&budget) };
-        let of_namespace = &mut self.disruption_budgets.by_namespace;
-        of_namespace
-            .entry(budget.key.namespace.clone())
-            .or_default()
-            .insert(budget.key.name.clone(), Arc::new(budget));
-        to_reconcile
-    }
-
-    /// A PodDisruptionBudget is gone.
-    pub fn delete_budget(&mut self, stored: &StoredDisruptionBudget) -> Vec<ReconcileRequest> {
-        self.watch_progress.budgets.up_to(&stored.metadata);
-        let gone = self.disruption_budgets.remove(&stored::key(&stored.metadata));
-        gone.map_or_else(Vec::new, |gone| self.pools_of(&gone))
-    }
-
-    /// After a list: budgets missing from it are gone. Everything is reconciled after a list.
-    pub fn retain_budgets(&mut self, listed: &HashSet<Key>) {
-        self.watch_progress.budgets.by_list();
-        let known = self.disruption_budgets.by_namespace.values();
-        let keys: Vec<_> = known.flat_map(BTreeMap::values).map(|b| b.key.clone()).collect();
-        for key in keys.iter().filter(|key| !listed.contains(key)) {
-            self.disruption_budgets.remove(key);
-        }
-        self.disruption_budgets.access = Access::Listed;
-    }
-
-    /// The operator may not read PodDisruptionBudgets, or not any more: what it knew of them says nothing. Returns whether that
-    /// is new.
-    pub fn deny_budgets(&mut self) -> bool {
-        let before = self.disruption_budgets.access;
-        self.disruption_budgets = DisruptionBudgets {
-            access: Access::Denied,
-            ..DisruptionBudgets::default()
-        };
-        before != Access::Denied
-    }
-
-    /// A request about a budget of a pool is answered.
-    pub(crate) fn budget_answered(
-        &mut self,
-        request: &BudgetRequest,
-        outcome: Outcome,
-        before: WatchProgress,
-        now: Timestamp,
-    ) -> Vec<ReconcileRequest> {
-        let pool = &request.pool;
-        let key = Key::new(pool.key.namespace.clone(), request.step.name());
-        match &outcome {
-            Ok(Answer::DisruptionBudget(stored)) => {
-                let version = stored::resource_version(&stored.metadata);
-                if !self.watch_progress.budgets.knows_better(&version, before.budgets) {
-                    self.take_over_budget(stored);
-                }
-            }
-            Ok(Answer::Deleted) => {
-                self.disruption_budgets.remove(&key);
-            }
-            Err(failure) if failure.class == Class::Gone => {
-                self.disruption_budgets.remove(&key);
-            }
-            Ok(_) | Err(_) => {}
-        }
-        let Some(memory) = self.pool_memory_mut(pool) else {
-            return Vec::new();
-        };
-        let before = match std::mem::take(&mut memory.budgets.progress) {
-            BudgetProgress::Sent(tries) => tries,
-            BudgetProgress::Idle | BudgetProgress::Failed(_) => None,
-        };
-        match outcome {
-            Err(failure) if failure.class != Class::Gone => {
-                memory.budgets.progress = BudgetProgress::Failed(Tries::after(before.as_ref(), failure, now));
-            }
-            Ok(_) | Err(_) => {}
-        }
-        vec![ReconcileRequest::Pool(pool.key.clone())]
-    }
-
-    /// The pools to reconcile for a budget: the one that keeps it, or all whose sandboxes a user's budget may cover.
-    fn pools_of(&self, budget: &DisruptionBudget) -> Vec<ReconcileRequest> {
-        let concerned = |pool: &&Arc<Pool>| {
-            pool.key.namespace == budget.key.namespace
-                && (budget.pool.as_ref().is_none_or(|of| *of == pool.uid) || is_named_for(budget, pool))
-        };
-        let pools = self.pools.values().filter(concerned);
-        pools
-            .map(|pool| ReconcileRequest::Pool(pool.key.clone()))
-            .collect()
-    }
-}
-
-/// The budget has the name of one that the operator keeps for `pool`.
-fn is_named_for(budget: &DisruptionBudget, pool: &Pool) -> bool {
-    let mut groups = Group::ALL.into_iter();
-    groups.any(|group| group.is_named(&budget.key.name, &pool.key.name))
 }

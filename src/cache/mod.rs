@@ -1,14 +1,17 @@
 //! What the watches said, the operator's own writes that they have not shown, and what is remembered of each object.
 
 mod assigned_pools;
+mod budget_events;
+pub mod budget_snapshot;
 mod cancel_requests;
-pub mod disruption_budgets;
+mod disruption_budgets;
 pub mod expectations;
 mod expected_creations;
 mod grouped;
 pub mod index;
 mod lookup;
 pub mod memory;
+mod node_events;
 mod nodes;
 mod outcomes;
 mod pod_templates;

@@ -1,27 +1,23 @@
-//! The nodes of the cluster, and which pools have pods on each. A node event reconciles those pools only.
+//! The nodes of the cluster, and which pools have pods on each.
 
 use crate::cache::grouped::remove_from;
-use crate::cache::index::Index;
-use crate::cache::reconcile_request::ReconcileRequest;
 use crate::model::Key;
-use crate::model::known_nodes::{KnownNodes, NodeAccess};
+use crate::model::known_nodes::NodeAccess;
 use crate::model::node::Node;
-use crate::model::sandbox::{Owner, Sandbox};
-use crate::model::stored::{self, StoredNode};
-use jiff::Timestamp;
+use crate::model::sandbox::Sandbox;
 use smol_str::SmolStr;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// The nodes, and what runs on them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Nodes {
-    access: NodeAccess,
-    known: HashMap<SmolStr, Arc<Node>>,
+    pub(crate) access: NodeAccess,
+    pub(crate) known: HashMap<SmolStr, Arc<Node>>,
     /// Deleted nodes that still have pods.
-    deleted: HashSet<SmolStr>,
+    pub(crate) deleted: HashSet<SmolStr>,
     /// Pods by node and pool.
-    pods: HashMap<SmolStr, BTreeMap<Key, usize>>,
+    pub(crate) pods: HashMap<SmolStr, BTreeMap<Key, usize>>,
 }
 
 impl Nodes {
@@ -53,93 +49,10 @@ impl Nodes {
     }
 
     /// A node does not exist any more.
-    fn remove(&mut self, name: &SmolStr) {
+    pub(crate) fn remove(&mut self, name: &SmolStr) {
         self.known.remove(name);
         if self.pods.contains_key(name) {
             self.deleted.insert(name.clone());
         }
-    }
-}
-
-impl Index {
-    /// A node was created or changed. A heartbeat changes nothing that matters here.
-    pub fn apply_node(&mut self, stored: &StoredNode, now: Timestamp) -> Vec<ReconcileRequest> {
-        let name = stored::key(&stored.metadata).name;
-        let known = self.nodes.known.get(&name);
-        let node = Node::read(stored, known.map(AsRef::as_ref), now);
-        if known.is_some_and(|known| **known == node) {
-            return Vec::new();
-        }
-        self.nodes.known.insert(name.clone(), Arc::new(node));
-        self.nodes.deleted.remove(&name);
-        self.affected_by(&name)
-    }
-
-    /// A node is gone.
-    pub fn delete_node(&mut self, stored: &StoredNode) -> Vec<ReconcileRequest> {
-        let name = stored::key(&stored.metadata).name;
-        self.nodes.remove(&name);
-        self.affected_by(&name)
-    }
-
-    /// After a list: nodes missing from it are gone.
-    pub fn retain_nodes(&mut self, listed: &HashSet<Key>) {
-        let listed: HashSet<_> = listed.iter().map(|key| &key.name).collect();
-        let known = self.nodes.known.keys();
-        let gone: Vec<_> = known.filter(|name| !listed.contains(name)).cloned().collect();
-        gone.iter().for_each(|name| self.nodes.remove(name));
-        self.nodes.access = NodeAccess::Listed;
-    }
-
-    /// Only some nodes were listed.
-    pub(crate) fn nodes_are_partial(&mut self) {
-        self.nodes.access = NodeAccess::Partial;
-    }
-
-    /// The operator may not read nodes, or not any more: what it knew of them says nothing. Returns whether that is new.
-    pub fn deny_nodes(&mut self) -> bool {
-        self.nodes.known.clear();
-        self.nodes.deleted.clear();
-        let before = std::mem::replace(&mut self.nodes.access, NodeAccess::Denied);
-        before != NodeAccess::Denied
-    }
-
-    /// What is known of the nodes of these sandboxes.
-    pub(crate) fn nodes_of<'a>(&self, sandboxes: impl Iterator<Item = &'a Arc<Sandbox>>) -> KnownNodes {
-        let (mut nodes, mut deleted) = (BTreeMap::new(), BTreeSet::new());
-        for name in sandboxes.filter_map(|sandbox| sandbox.node.as_deref()) {
-            if !nodes.contains_key(name)
-                && let Some(node) = self.nodes.known.get(name)
-            {
-                nodes.insert(node.name.clone(), Arc::clone(node));
-            } else if let Some(name) = self.nodes.deleted.get(name) {
-                deleted.insert(name.clone());
-            }
-        }
-        KnownNodes {
-            access: self.nodes.access,
-            nodes,
-            deleted,
-        }
-    }
-
-    /// The pools and claims with pods on a node.
-    fn affected_by(&self, node: &str) -> Vec<ReconcileRequest> {
-        let pools = self.nodes.pods.get(node).into_iter().flat_map(BTreeMap::keys);
-        let mut affected = Vec::new();
-        for pool in pools {
-            affected.push(ReconcileRequest::Pool(pool.clone()));
-            let on_node = self
-                .sandboxes_of(pool)
-                .filter(|s| s.node.as_deref() == Some(node));
-            affected.extend(on_node.filter_map(|sandbox| match &sandbox.owner {
-                Owner::Claim { name, .. } => {
-                    let key = Key::new(sandbox.key.namespace.clone(), name.clone());
-                    Some(ReconcileRequest::Claim(key))
-                }
-                Owner::Pool { .. } | Owner::Other => None,
-            }));
-        }
-        affected
     }
 }

@@ -1,7 +1,6 @@
 //! What a claimed pod says of its disruption: since when it may be evicted, and whether it may be now.
 
 use crate::api::labels;
-use crate::model::sandbox::Sandbox;
 use crate::model::stored;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -21,15 +20,5 @@ impl DisruptionMark {
         stored::annotation(metadata, labels::DISRUPTION_DEADLINE)?
             .parse()
             .ok()
-    }
-}
-
-impl Sandbox {
-    /// What the pod says now.
-    pub fn disruption_mark(&self) -> DisruptionMark {
-        DisruptionMark {
-            deadline: self.disruption_deadline,
-            allowed: self.allows_disruption,
-        }
     }
 }

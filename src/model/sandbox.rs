@@ -199,6 +199,14 @@ impl Sandbox {
         Key::new(self.key.namespace.clone(), self.pool.clone())
     }
 
+    /// What the pod says now.
+    pub fn disruption_mark(&self) -> DisruptionMark {
+        DisruptionMark {
+            deadline: self.disruption_deadline,
+            allowed: self.allows_disruption,
+        }
+    }
+
     /// The phase is final: Succeeded or Failed.
     pub fn finished(&self) -> bool {
         matches!(self.phase, PodPhase::Succeeded | PodPhase::Failed)

@@ -5,7 +5,7 @@
 
 use crate::api::claim::Disruption;
 use crate::api::labels;
-use crate::cache::disruption_budgets::{Access, BudgetSnapshot};
+use crate::cache::budget_snapshot::{Access, BudgetSnapshot};
 use crate::model::disruption_budget::{BudgetStep, DisruptionBudget, Group};
 use crate::model::pool_error::PoolError;
 use crate::model::sandbox::{Owner, Sandbox};

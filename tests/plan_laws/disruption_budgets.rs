@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use warmpool::api::labels;
-use warmpool::cache::disruption_budgets::{Access, BudgetSnapshot};
+use warmpool::cache::budget_snapshot::{Access, BudgetSnapshot};
 use warmpool::model::disruption_budget::{BudgetProgress, BudgetStep, DisruptionBudget};
 use warmpool::model::failure::{Class, Failure};
 use warmpool::model::retry::Tries;

@@ -6,7 +6,7 @@ use smol_str::SmolStr;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use warmpool::api::{PoolStatus, labels};
-use warmpool::cache::disruption_budgets::BudgetSnapshot;
+use warmpool::cache::budget_snapshot::BudgetSnapshot;
 use warmpool::cache::recent_claims::LATELY;
 use warmpool::cache::snapshot::{
     Creation, PoolSnapshot, RevisionProgress, SandboxEntry, Waiting, WarmUpFailures,

@@ -113,7 +113,8 @@ fn most_in(bin: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::model::demand::histogram::{Histogram, MOST, bin_of, most_in};
+    use jiff::{SignedDuration, Timestamp};
 
     #[test]
     fn a_number_is_rounded_up_by_less_than_two_percent() {

@@ -22,6 +22,7 @@ mod status;
 mod table;
 pub mod terminal;
 pub mod top;
+pub mod verb_error;
 pub mod why;
 
 use crate::cli::plan;

@@ -2,14 +2,14 @@
 
 use crate::api;
 use crate::cli::kubectl::claim_name::ClaimName;
-use crate::cli::kubectl::cluster::{Cluster, ClusterError};
+use crate::cli::kubectl::cluster::Cluster;
 use crate::cli::kubectl::connection::Connection;
 use crate::cli::kubectl::pool;
-use crate::cli::kubectl::print::{self, PrintError};
+use crate::cli::kubectl::print;
+use crate::cli::kubectl::verb_error::VerbError;
 use crate::cli::runtime::block_on;
 use kube::api::{DeleteParams, ListParams};
 use std::process::ExitCode;
-use thiserror::Error;
 
 /// Arguments of `kubectl warmpool release`.
 #[derive(clap::Args)]
@@ -33,22 +33,8 @@ pub(super) struct Arguments {
     selector: Option<String>,
 }
 
-/// Nothing was released.
-#[derive(Debug, Error)]
-pub enum ReleaseError {
-    /// The claims could not be listed.
-    #[error(transparent)]
-    Cluster(#[from] ClusterError),
-    /// An outcome could not be printed.
-    #[error(transparent)]
-    Print(#[from] PrintError),
-    /// The runtime could not be set up.
-    #[error("cannot set up the runtime: {0}")]
-    Runtime(#[from] std::io::Error),
-}
-
 /// Runs the verb.
-pub(super) fn run(connection: &Connection, arguments: &Arguments) -> Result<ExitCode, ReleaseError> {
+pub(super) fn run(connection: &Connection, arguments: &Arguments) -> Result<ExitCode, VerbError> {
     block_on(async {
         let cluster = Cluster::open(connection).await?;
         let claims = cluster.objects::<api::SandboxClaim>();

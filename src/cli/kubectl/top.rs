@@ -1,10 +1,11 @@
 //! `kubectl warmpool top`: how well pools serve their claims, from the API alone.
 
 use crate::cache::index::Index;
-use crate::cli::kubectl::cluster::{Cluster, ClusterError};
+use crate::cli::kubectl::cluster::Cluster;
 use crate::cli::kubectl::connection::Connection;
-use crate::cli::kubectl::print::{self, PrintError};
+use crate::cli::kubectl::print;
 use crate::cli::kubectl::table::Table;
+use crate::cli::kubectl::verb_error::VerbError;
 use crate::cli::kubectl::why::format::between;
 use crate::cli::runtime::block_on;
 use crate::model::Key;
@@ -13,7 +14,6 @@ use crate::model::pool::Pool;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use thiserror::Error;
 
 /// What a cell without a value holds, as in kubectl.
 const NONE: &str = "<none>";
@@ -34,22 +34,8 @@ pub(super) struct Arguments {
     all_namespaces: bool,
 }
 
-/// Nothing was printed.
-#[derive(Debug, Error)]
-pub enum TopError {
-    /// The cluster could not be read.
-    #[error(transparent)]
-    Cluster(#[from] ClusterError),
-    /// The table could not be printed.
-    #[error(transparent)]
-    Print(#[from] PrintError),
-    /// The runtime could not be set up.
-    #[error("cannot set up the runtime: {0}")]
-    Runtime(#[from] std::io::Error),
-}
-
 /// Runs the verb.
-pub(super) fn run(connection: &Connection, arguments: &Arguments) -> Result<(), TopError> {
+pub(super) fn run(connection: &Connection, arguments: &Arguments) -> Result<(), VerbError> {
     block_on(async {
         let cluster = Cluster::open(connection).await?;
         let namespace = (!arguments.all_namespaces).then_some(cluster.namespace.as_str());

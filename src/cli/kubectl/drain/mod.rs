@@ -5,9 +5,10 @@
 pub mod forecast;
 mod report;
 
-use crate::cli::kubectl::cluster::{Cluster, ClusterError};
+use crate::cli::kubectl::cluster::Cluster;
 use crate::cli::kubectl::connection::Connection;
 use crate::cli::kubectl::print::{self, PrintError};
+use crate::cli::kubectl::verb_error::VerbError;
 use crate::cli::runtime::block_on;
 use crate::model::stored::StoredNode;
 use clap::ValueEnum;
@@ -15,7 +16,6 @@ use forecast::forecast;
 use jiff::Timestamp;
 use kube::Api;
 use std::process::ExitCode;
-use thiserror::Error;
 
 /// Exit code when the drain would not end by itself.
 const BLOCKED: u8 = 2;
@@ -47,22 +47,8 @@ enum Output {
     Json,
 }
 
-/// Nothing was shown.
-#[derive(Debug, Error)]
-pub enum DrainError {
-    /// The cluster could not be read.
-    #[error(transparent)]
-    Cluster(#[from] ClusterError),
-    /// The forecast could not be printed.
-    #[error(transparent)]
-    Print(#[from] PrintError),
-    /// The runtime could not be set up.
-    #[error("cannot set up the runtime: {0}")]
-    Runtime(#[from] std::io::Error),
-}
-
 /// Runs the verb.
-pub(super) fn run(connection: &Connection, arguments: &Arguments) -> Result<ExitCode, DrainError> {
+pub(super) fn run(connection: &Connection, arguments: &Arguments) -> Result<ExitCode, VerbError> {
     block_on(async {
         let cluster = Cluster::open(connection).await?;
         let nodes = Api::<StoredNode>::all(cluster.client.clone());

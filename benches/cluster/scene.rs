@@ -33,10 +33,11 @@ impl Scene {
     /// Creates an empty namespace and watches its claims. Starts no operator.
     pub async fn open(lab: &Lab<'_>, name: &str) -> Outcome<Self> {
         let client = lab.client.clone();
-        let namespace = format!("bench-{name}");
-        let object = serde_json::from_value(json!({"metadata": {"name": namespace}}))?;
+        // A phase runs several times, and the namespace of the last time may not be gone yet.
+        let object = serde_json::from_value(json!({"metadata": {"generateName": format!("bench-{name}-")}}))?;
         let namespaces: Api<Namespace> = Api::all(client.clone());
-        namespaces.create(&PostParams::default(), &object).await?;
+        let created = namespaces.create(&PostParams::default(), &object).await?;
+        let namespace = created.metadata.name.unwrap_or_default();
         // The API server rejects pods until the namespace has its ServiceAccount.
         let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), &namespace);
         while accounts.get_opt("default").await?.is_none() {

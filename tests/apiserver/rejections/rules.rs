@@ -238,7 +238,7 @@ pub fn what_is_good_is_accepted(scene: &Scene) -> Result<(), String> {
         "registry.example:5000/team/sub/name:v1.2_3",
         "localhost/x",
         &digest,
-        "ghcr.io/a__b/c-d.e",
+        "registry.example.com/a__b/c-d.e",
         "registry.example/a:1@sha256:0123456789abcdef0123456789abcdef",
         "[2001:db8::1]:5000/team/name",
     ];

@@ -1,5 +1,6 @@
 //! Checks the PodDisruptionBudgets that the operator keeps, as those see them who evict.
 
+use super::own_nodes::{node, only_there};
 use super::{bound, in_phase, sandbox, says};
 use crate::accounts::account;
 use crate::api::{BUDGETS, NODES};
@@ -157,29 +158,6 @@ pub fn an_eviction_passes_within_the_budget_and_a_single_sandbox_is_kept(
     is_refused(scene, &victims[1])?;
     allows(scene, UNCLAIMED, 3, 1)?;
     wait_until_at_rest(scene, 30)
-}
-
-/// A node that takes pods of this story alone.
-fn node(scene: &Scene, name: &str) -> Value {
-    let story = &scene.namespace;
-    json!({
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {
-            "name": name,
-            "labels": {"story": story},
-            "annotations": {"kwok.x-k8s.io/node": "fake"},
-        },
-        "spec": {"taints": [{"key": "story", "value": story, "effect": "NoSchedule"}]},
-    })
-}
-
-/// A part of a pool's spec: its pods run on the nodes of this story.
-fn only_there(scene: &Scene) -> Value {
-    json!({"template": {"spec": {
-        "nodeSelector": {"story": scene.namespace},
-        "tolerations": [{"key": "story", "operator": "Exists", "effect": "NoSchedule"}],
-    }}})
 }
 
 fn drain(scene: &Scene, node: &str, seconds: u64) -> Result<String, String> {

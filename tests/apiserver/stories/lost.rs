@@ -1,5 +1,6 @@
 //! Checks claims whose sandbox is evicted, fails or loses its node.
 
+use super::own_nodes::{node, only_there};
 use super::{bound, in_phase, sandbox, says};
 use crate::api::{NODES, PODS};
 use crate::check::Drain;
@@ -9,7 +10,7 @@ use crate::objects::{pool, with};
 use crate::scene::Scene;
 use crate::wait;
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// The claims `fails` and `replaces`, bound, and the names of their sandboxes.
 fn two_claims(scene: &Scene) -> Result<[String; 2], String> {
@@ -61,30 +62,10 @@ pub fn a_claimed_sandbox_that_fails_is_lost(scene: &Scene) -> Result<(), String>
     scene.expect_no_pod(&lost[1])
 }
 
-/// A node that takes pods of this story alone.
-fn node(scene: &Scene, name: &str) -> Value {
-    let story = &scene.namespace;
-    json!({
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {
-            "name": name,
-            "labels": {"story": story},
-            "annotations": {"kwok.x-k8s.io/node": "fake"},
-        },
-        "spec": {"taints": [{"key": "story", "value": story, "effect": "NoSchedule"}]},
-    })
-}
-
 pub fn a_claimed_sandbox_whose_node_is_gone_is_lost(scene: &Scene) -> Result<(), String> {
-    let story = &scene.namespace;
-    let only_there = json!({"template": {"spec": {
-        "nodeSelector": {"story": story},
-        "tolerations": [{"key": "story", "operator": "Exists", "effect": "NoSchedule"}],
-    }}});
     let api = &scene.lab.api;
     api.create(NODES, "", &node(scene, "doomed"))?;
-    scene.create_pool(&pool("python", 2, &only_there))?;
+    scene.create_pool(&pool("python", 2, &only_there(scene)))?;
     wait_until_at_rest(scene, 30)?;
     let lost = two_claims(scene)?;
     api.create(NODES, "", &node(scene, "spare"))?;

@@ -34,6 +34,7 @@ pub mod lost;
 pub mod metrics;
 pub mod more_verbs;
 pub mod namespaced;
+mod own_nodes;
 pub mod plugin;
 pub mod queue;
 pub mod rejected_bindings;

@@ -1,9 +1,8 @@
 //! The kind `SandboxClaim`: its spec, status and validation rules.
 
-pub use crate::api::claim_choices::{
-    Disruption, OnEmpty, OnSandboxLost, PodMetadata, ReleasePolicy, RevisionPolicy,
-};
 use crate::api::claim_defaults::BoundDefaults;
+pub use crate::api::claim_policies::{Disruption, OnEmpty, OnSandboxLost, ReleasePolicy, RevisionPolicy};
+pub use crate::api::pod_metadata::PodMetadata;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;

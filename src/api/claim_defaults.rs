@@ -1,8 +1,7 @@
 //! Defaults for claims: as a pool sets them, and as a claim keeps them.
 
-use crate::api::claim_choices::{
-    Disruption, OnEmpty, OnSandboxLost, PodMetadata, ReleasePolicy, RevisionPolicy,
-};
+use crate::api::claim_policies::{Disruption, OnEmpty, OnSandboxLost, ReleasePolicy, RevisionPolicy};
+use crate::api::pod_metadata::PodMetadata;
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

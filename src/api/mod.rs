@@ -2,13 +2,14 @@
 
 pub mod autoscaling;
 pub mod claim;
-pub mod claim_choices;
 pub mod claim_defaults;
+pub mod claim_policies;
 pub mod conditions;
 pub mod crd;
 mod crd_descriptions;
 pub mod disruption;
 pub mod labels;
+pub mod pod_metadata;
 pub mod pool;
 mod pool_defaults;
 

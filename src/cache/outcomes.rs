@@ -2,10 +2,10 @@
 //! unless the watch knows better: an answer may arrive late.
 
 use crate::cache::grouped::remove_from;
-use crate::cache::index::{Index, is_news, of_binding};
+use crate::cache::index::Index;
 use crate::cache::reconcile_request::ReconcileRequest;
 use crate::cache::snapshot::{RevisionProgress, SandboxRead};
-use crate::cache::stale_answers::WatchProgress;
+use crate::cache::stale_answers::{WatchProgress, is_news};
 use crate::cache::write_progress;
 use crate::model::Key;
 use crate::model::claim::Claim;
@@ -171,7 +171,7 @@ impl Index {
         });
         let sandbox = live.as_ref().and_then(|pod| Sandbox::read(pod));
         let mut to_reconcile = vec![ReconcileRequest::FailedWrites];
-        to_reconcile.extend(self.expectations.claims_of(key).map(of_binding));
+        to_reconcile.extend(self.expectations.claims_of(key).map(ReconcileRequest::of_binding));
         if let Some(proven) = self.expectations.read(key, sandbox.as_ref()) {
             self.creation_accepted(&proven.pool, now);
         }

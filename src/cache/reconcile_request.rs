@@ -1,7 +1,9 @@
 //! What is to be reconciled, and the way to the controllers.
 
 use crate::model::Key;
+use crate::model::claim::Claim;
 use futures::channel::mpsc::UnboundedSender;
+use std::sync::Arc;
 
 /// What is to be reconciled.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -12,6 +14,13 @@ pub enum ReconcileRequest {
     Claim(Key),
     /// The writes on pods that failed.
     FailedWrites,
+}
+
+impl ReconcileRequest {
+    /// The claim of a binding that is over is reconciled, because its plan writes nothing while a binding is in flight.
+    pub(crate) fn of_binding(claim: &Arc<Claim>) -> Self {
+        Self::Claim(claim.key.clone())
+    }
 }
 
 /// Sends reconcile requests to the controllers.

@@ -1,5 +1,6 @@
 //! Which answers are stale: older than what a watch has shown. The resource versions that a watch showed tell how far it has got.
 
+use crate::model::stored;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 /// How far the watch of one kind has got.
@@ -54,6 +55,17 @@ pub struct WatchProgress {
 /// is not a number is never newer.
 pub(crate) fn newer(a: &str, b: &str) -> bool {
     matches!((number(a), number(b)), (Some(a), Some(b)) if a > b)
+}
+
+/// Whether the object with UID `uid`, known at resource version `version`, is as new as `metadata` shows it.
+pub(crate) fn is_known(uid: &str, version: &str, metadata: &ObjectMeta) -> bool {
+    let shown = stored::resource_version(metadata);
+    uid == stored::uid(metadata) && (version == shown || newer(version, &shown))
+}
+
+/// Whether `metadata` shows the object with UID `uid`, known at resource version `version`, at a later version.
+pub(crate) fn is_news(uid: &str, version: &str, metadata: &ObjectMeta) -> bool {
+    uid == stored::uid(metadata) && newer(&stored::resource_version(metadata), version)
 }
 
 /// A resource version as a number.

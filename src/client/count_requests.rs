@@ -1,6 +1,7 @@
 //! Middleware that counts and times every request of a client.
 
-use crate::telemetry::metrics::requests::{RequestLabels, RequestMetrics};
+use crate::telemetry::metrics::request_labels::RequestLabels;
+use crate::telemetry::metrics::requests::RequestMetrics;
 use axum::http::{Request, Response};
 use futures::future::BoxFuture;
 use kube::client::Body;

@@ -7,7 +7,7 @@ use crate::cache::watch::Pauses;
 use crate::client::error_chain::chain;
 use crate::client::error_log;
 use crate::controllers::leader_election::election::{Election, Lost, Step};
-use crate::controllers::leader_election::timing::Timing;
+use crate::controllers::leader_election::timing::{HANDOVER, RELEASE, Timing};
 use futures::{Stream, StreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -22,13 +22,6 @@ use thiserror::Error;
 use tokio::sync::watch;
 use tokio::time::{sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
-
-/// Delay of a new leader's first plan after the last leader released the lease. The watches must show the last leader's writes,
-/// or the same sandboxes would be created again.
-const HANDOVER: Duration = Duration::from_millis(250);
-
-/// Deadline for the release of the lease, the last request before the process ends.
-const RELEASE: Duration = Duration::from_secs(5);
 
 /// The lease, the candidate and the periods.
 #[derive(Clone, Debug)]

@@ -3,11 +3,12 @@
 mod bound;
 mod claim_plan;
 mod conditions;
+mod confirm_loss;
 mod disruption;
 mod finished;
+mod next_requests;
 mod ready_sandboxes;
-mod release;
-mod requests;
+mod release_unpublished;
 mod status;
 mod waiting;
 
@@ -15,7 +16,7 @@ use crate::api::claim::Phase;
 use crate::cache::snapshot::ClaimSnapshot;
 pub use bound::binding;
 pub use claim_plan::{ClaimPlan, release_reason};
-pub use requests::{ClaimRequests, purpose, requests};
+pub use next_requests::{ClaimRequests, purpose, requests};
 pub use status::{failure, pending, rejection};
 
 /// Plans the next writes for a claim, beyond the binding itself.

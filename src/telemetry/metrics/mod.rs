@@ -2,6 +2,7 @@
 
 pub mod pool_counters;
 mod reconcile_queue;
+pub mod request_labels;
 pub mod requests;
 
 use crate::cache::reconcile_request::ReconcileRequest;

@@ -1,15 +1,16 @@
-//! Which requests of a claim's plan may be sent now: one write on the claim at a time, and a live read before anything is
-//! done on the word of the watch alone.
+//! Which requests of a claim's plan are sent next: one write on the claim at a time, and a live read before anything is done
+//! on the word of the watch alone.
 
 use crate::api::SandboxClaimStatus;
 use crate::api::claim::{BoundSandbox, Phase};
-use crate::cache::snapshot::{ClaimSnapshot, SandboxRead};
+use crate::cache::snapshot::ClaimSnapshot;
 use crate::model::claim::Claim;
 use crate::model::disruption_mark::DisruptionMark;
 use crate::model::retry::{NextWrite, Purpose};
 use crate::model::sandbox::Sandbox;
 use crate::planner::claim::claim_plan::ClaimPlan;
-use crate::planner::claim::release::{Release, is_being_read, release};
+use crate::planner::claim::confirm_loss::confirm_loss;
+use crate::planner::claim::release_unpublished::{Release, is_being_read, release};
 use jiff::Timestamp;
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -64,13 +65,17 @@ pub fn requests(snapshot: &ClaimSnapshot, plan: ClaimPlan) -> ClaimRequests {
         // A read that is under way was sent before the conflict.
         NextWrite::Read => requests.read_claim |= !is_being_read(snapshot),
         NextWrite::Write if plan.delete => requests.delete = true,
-        NextWrite::Write if confirm_loss(snapshot, plan.confirm_loss, &mut requests) => {
-            requests.status = plan.status;
-            // A read beside the write decides nothing. The outcome of the write comes first.
-            requests.read_claim = false;
-            requests.to_release.clear();
+        NextWrite::Write => {
+            let loss = confirm_loss(snapshot, plan.confirm_loss);
+            requests.read_pods = loss.read_pods;
+            loss.retry_at.into_iter().for_each(|at| requests.wait(at));
+            if loss.confirmed {
+                requests.status = plan.status;
+                // A read beside the write decides nothing. The outcome of the write comes first.
+                requests.read_claim = false;
+                requests.to_release.clear();
+            }
         }
-        NextWrite::Write => {}
     }
     requests
 }
@@ -90,23 +95,4 @@ impl ClaimRequests {
     fn wait(&mut self, until: Timestamp) {
         self.next = Some(self.next.map_or(until, |next| next.min(until)));
     }
-}
-
-/// Whether live reads show all `published` sandboxes lost. Those that nobody has read are read.
-fn confirm_loss(
-    snapshot: &ClaimSnapshot,
-    published: Vec<BoundSandbox>,
-    requests: &mut ClaimRequests,
-) -> bool {
-    let mut all_lost = true;
-    for sandbox in published {
-        let read = snapshot.reads.get(sandbox.uid.as_str());
-        all_lost &= read == Some(&SandboxRead::Lost);
-        match read {
-            Some(SandboxRead::Lost | SandboxRead::PodSent) => {}
-            Some(SandboxRead::Again(at)) if *at > snapshot.now => requests.wait(*at),
-            _ => requests.read_pods.push(sandbox),
-        }
-    }
-    all_lost
 }

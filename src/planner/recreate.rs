@@ -5,6 +5,7 @@ use crate::planner::actions::PlanPhase;
 use crate::planner::desired_counts::Counts;
 use crate::planner::draft::{Draft, Limit};
 use crate::planner::evict;
+use crate::planner::leave_nodes;
 
 /// Removes sandboxes that are leaving, then old sandboxes as the update strategy allows. The phase *scale* makes their
 /// replacements. Returns the surge that the rollout wanted before the old sandboxes went.
@@ -41,7 +42,11 @@ fn roll(draft: &mut Draft, counts: &Counts) {
     // the budget lets it.
     let is_full = counts.within_total(counts.desired + 1) == wanted;
     let max_unavailable = counts.budget.max_unavailable.max(usize::from(is_full));
-    let max_replaced = (max_unavailable + counts.present).saturating_sub(wanted + counts.updated_warming);
+    // Where more sandboxes leave their nodes than the rollout may have extra, their replacements stand above its surge. To
+    // replace an old sandbox for each would delete what has just been made.
+    let replacements = leave_nodes::surge(draft).saturating_sub(counts.budget.max_surge);
+    let to_stay = wanted + replacements.min(counts.present.saturating_sub(wanted));
+    let max_replaced = (max_unavailable + counts.present).saturating_sub(to_stay + counts.updated_warming);
     let count = counts.to_replace.min(max_replaced);
     remove_old(draft, count, Limit::Budget);
 }

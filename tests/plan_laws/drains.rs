@@ -330,6 +330,20 @@ fn a_rollout_and_a_drain_share_the_budget() {
 }
 
 #[test]
+fn a_rollout_that_does_not_come_up_deletes_no_replacement_of_what_leaves_its_node() {
+    let update = json!({"maxUnavailable": 2, "maxSurge": 0});
+    let mut world = on_two_nodes(6, json!({"updateStrategy": update, "capacity": {"maxWarm": 7}}));
+    world.set_image("image:2");
+    world.step();
+    world.cordon("node-1");
+    // No pod becomes Ready.
+    let plans: Vec<_> = (0..8).map(|_| world.step().actions).collect();
+    let is_at_rest = plans.last().is_some_and(Vec::is_empty);
+    assert!(is_at_rest, "I8: the pool comes to no rest: {plans:#?}");
+    assert!(world.available() >= 4);
+}
+
+#[test]
 fn the_replacement_of_an_old_sandbox_respects_the_partition() {
     let mut world = on_two_nodes(
         4,

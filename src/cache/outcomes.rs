@@ -90,6 +90,7 @@ impl Index {
         match outcome {
             Ok(Answer::Pod(pod)) if !matches!(write.change, PodChange::Delete) => {
                 self.expectations.answered(write);
+                self.note_claimed(write, now);
                 self.learn_pod(&pod, before);
             }
             Ok(_) => self.expectations.deleted(write),
@@ -110,6 +111,15 @@ impl Index {
         let mut to_reconcile = self.of_sandbox(&write.sandbox);
         to_reconcile.extend(self.of_claim(claim));
         to_reconcile
+    }
+
+    /// A claim took a sandbox of the pool. A rejected binding took none, and the pool has nothing to make up for.
+    fn note_claimed(&mut self, write: &PodWrite, now: Timestamp) {
+        if let PodChange::Bind { pool, .. } = &write.change
+            && let Some(memory) = self.pool_memory_mut(pool)
+        {
+            memory.recent_claims.note(now);
+        }
     }
 
     /// Whether a waiting claim holds all its sandboxes.

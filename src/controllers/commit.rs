@@ -73,9 +73,6 @@ fn bind(index: &mut Index, snapshot: &PoolSnapshot, plan: &Plan) {
             memory.bound_at_once = !has_waited;
         }
         for sandbox in sandboxes {
-            if let Some(memory) = index.pool_memory_mut(&snapshot.pool) {
-                memory.recent_claims.note(snapshot.now);
-            }
             let change = PodChange::Bind {
                 claim: Arc::clone(claim),
                 pool: Arc::clone(&snapshot.pool),

@@ -3,6 +3,7 @@
 use crate::api::claim::{Phase, ReleasePolicy};
 use crate::api::{ClaimDefaults, SandboxClaimSpec, SandboxClaimStatus};
 use crate::model::Key;
+use crate::model::claim_validation::validated;
 use crate::model::pool::Pool;
 use crate::model::resolved_claim_spec::ResolvedClaimSpec;
 use crate::model::sandbox::{PodPhase, Sandbox};
@@ -70,7 +71,7 @@ impl Target {
 impl Claim {
     /// Decodes a stored claim. It was number `sequence` to arrive, at `arrived`.
     pub fn read(claim: &StoredClaim, sequence: u64, arrived: Timestamp) -> Self {
-        let spec: Result<SandboxClaimSpec, String> = stored::decode("spec", &claim.spec).and_then(valid);
+        let spec: Result<SandboxClaimSpec, String> = stored::decode("spec", &claim.spec).and_then(validated);
         let target = spec.as_ref().map_err(Clone::clone).and_then(Target::read);
         Self {
             key: stored::key(&claim.metadata),
@@ -173,21 +174,4 @@ impl Claim {
     pub fn waiting(&self) -> bool {
         !self.terminating && matches!(self.status.phase, None | Some(Phase::Pending))
     }
-}
-
-/// Rejects values that an object stored under an older, looser schema may hold.
-fn valid(spec: SandboxClaimSpec) -> Result<SandboxClaimSpec, String> {
-    if !(1..=1000).contains(&spec.replicas) {
-        return Err(format!("spec.replicas: {} is not from 1 to 1000", spec.replicas));
-    }
-    if let Some(seconds) = spec.wait_timeout_seconds.filter(|s| *s < 1) {
-        return Err(format!("spec.waitTimeoutSeconds: {seconds} is not 1 or more"));
-    }
-    if let Some(seconds) = spec.lifetime_seconds.filter(|s| *s < 1) {
-        return Err(format!("spec.lifetimeSeconds: {seconds} is not 1 or more"));
-    }
-    if spec.lifetime_seconds.is_some() && spec.shutdown_time.is_some() {
-        return Err("spec: must hold at most one of lifetimeSeconds and shutdownTime".into());
-    }
-    Ok(spec)
 }

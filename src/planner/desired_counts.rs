@@ -1,7 +1,7 @@
 //! The numbers that decide how far a plan may go.
 
 use crate::api::pool::UpdateStrategyType;
-use crate::model::resolved_pool_spec::RolloutBudget;
+use crate::model::rollout_budget::RolloutBudget;
 use crate::planner::draft::Draft;
 use crate::planner::leave_nodes;
 use crate::planner::paused_split::{self, Staying};

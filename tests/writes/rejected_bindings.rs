@@ -100,6 +100,24 @@ async fn a_rejected_claim_always_counts_as_waiting() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_rejected_binding_does_not_count_as_a_sandbox_that_a_claim_took() {
+    let mut world = a_rejected_claim(4);
+    world.run_for(Duration::from_secs(1)).await;
+    assert!(!world.asked("default", "PATCH", "pods").is_empty());
+    assert_eq!(recently_claimed(&world), 0, "I6: no claim took a sandbox");
+    world.claim("default", "good", "python", &json!({}));
+    world.run_for(Duration::from_secs(1)).await;
+    assert_eq!(recently_claimed(&world), 1);
+}
+
+/// What the next plan knows of sandboxes that claims took lately: a drain does not wait for their replacements.
+fn recently_claimed(world: &World) -> usize {
+    let (index, key) = (world.context.shared.lock(), Key::new("default", "python"));
+    let snapshot = warmpool::planner::pool_snapshot(&index, &key, BEGIN, 0).unwrap();
+    snapshot.recent_claims.len()
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_claim_is_not_bound_to_sandboxes_that_reject_all_claims() {
     let bad = |asked: &Asked| asked.name.ends_with('0') || asked.name.ends_with('1');
     let rule = move |asked: &Asked| {

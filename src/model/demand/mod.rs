@@ -1,15 +1,15 @@
 //! What a pool has learned of the demand for its sandboxes: plain data of at most some 12 KiB.
 
 pub mod histogram;
+pub mod recent_needs;
 pub mod recent_rate;
 pub mod sliding_window;
-pub mod stabilization;
 pub mod warm_up_times;
 
 use crate::model::demand::histogram::Histogram;
+use crate::model::demand::recent_needs::RecentNeeds;
 use crate::model::demand::recent_rate::RecentRate;
 use crate::model::demand::sliding_window::SlidingWindow;
-use crate::model::demand::stabilization::Stabilization;
 use crate::model::demand::warm_up_times::{DEFAULT_WARM_UP, WarmUpTimes};
 use jiff::{SignedDuration, Timestamp};
 
@@ -44,7 +44,7 @@ pub struct Demand {
     /// The rate of arrivals.
     pub rate: RecentRate,
     /// The highest needs of the last minutes.
-    pub stabilization: Stabilization,
+    pub recent_needs: RecentNeeds,
     /// Claims that found a sandbox available: 1, and those that did not: 0.
     pub hits: Histogram,
     /// When the last claim arrived.
@@ -63,7 +63,7 @@ impl Default for Demand {
             recent: SlidingWindow::default(),
             seen: Histogram::default(),
             rate: RecentRate::default(),
-            stabilization: Stabilization::default(),
+            recent_needs: RecentNeeds::default(),
             hits: Histogram::default(),
             last_arrival: None,
         }

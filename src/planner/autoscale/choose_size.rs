@@ -4,7 +4,7 @@ use crate::api::claim::OnEmpty;
 use crate::cache::snapshot::{Creation, PoolSnapshot, Sizing, Waiting};
 use crate::model::autoscaling::ResolvedAutoscaling;
 use crate::model::demand::Demand;
-use crate::model::demand::stabilization::PARTS;
+use crate::model::demand::recent_needs::PARTS;
 use crate::model::int_or_percent::Rounding;
 use crate::planner::autoscale::limits::{self, Facts};
 use crate::planner::autoscale::{estimate, recover};
@@ -26,21 +26,21 @@ pub(super) fn choose(snapshot: &mut PoolSnapshot, autoscaling: &ResolvedAutoscal
         .unwrap_or_else(|| Arc::new(recover::recover(&pool, autoscaling, floor.replicas, now)));
     let window = window(&demand, autoscaling);
     if demand
-        .stabilization
+        .recent_needs
         .first_end(window)
         .is_some_and(|end| end <= now)
     {
-        Arc::make_mut(&mut demand).stabilization.forget(now, window);
+        Arc::make_mut(&mut demand).recent_needs.forget(now, window);
     }
     let arrived: Vec<_> = snapshot.claims.iter().filter(|waiting| waiting.is_new).collect();
     if !arrived.is_empty() {
         let demand = Arc::make_mut(&mut demand);
         let peak = count_arrivals(demand, arrived);
         let need = estimate::need(demand, autoscaling.target, peak, now);
-        demand.stabilization.note(need, now, window);
+        demand.recent_needs.note(need, now, window);
     }
 
-    let needed = estimate::size_for(demand.stabilization.highest()).max(largest_that_only_waits(snapshot));
+    let needed = estimate::size_for(demand.recent_needs.highest()).max(largest_that_only_waits(snapshot));
     let wanted = needed.max(floor.replicas).min(autoscaling.max_replicas);
     let is_rejected = matches!(snapshot.creation, Creation::BackOff { .. });
     let step = window.checked_div(PARTS).unwrap_or_default();
@@ -63,7 +63,7 @@ pub(super) fn choose(snapshot: &mut PoolSnapshot, autoscaling: &ResolvedAutoscal
     let next_step = demand.shrunk_at.and_then(|at| at.checked_add(step).ok());
     let moments = [
         floor.until,
-        demand.stabilization.first_end(window),
+        demand.recent_needs.first_end(window),
         next_step.filter(|_| size > wanted),
     ];
     let limit = limits::of(&Facts {

@@ -6,7 +6,7 @@
 
 use crate::model::autoscaling::HitRate;
 use crate::model::demand::Demand;
-use crate::model::demand::stabilization::Need;
+use crate::model::demand::recent_needs::Need;
 use jiff::Timestamp;
 
 /// Warm-up times to be seen before the quantile is trusted alone.

@@ -3,8 +3,8 @@
 use crate::api::autoscaling::AutoscalingStatus;
 use crate::model::autoscaling::{HitRate, ResolvedAutoscaling};
 use crate::model::demand::Demand;
+use crate::model::demand::recent_needs::Need;
 use crate::model::demand::recent_rate::RecentRate;
-use crate::model::demand::stabilization::Need;
 use crate::model::pool::Pool;
 use jiff::{SignedDuration, Timestamp};
 
@@ -35,7 +35,7 @@ pub(super) fn recover(
             long: demand.size,
             fast: 0,
         };
-        demand.stabilization.note(need, now, autoscaling.window);
+        demand.recent_needs.note(need, now, autoscaling.window);
     }
     if let Some(status) = &pool.status.autoscaling {
         recall(&mut demand, status, now);

@@ -64,7 +64,7 @@ fn reason(sizing: &Sizing, demand: &Demand, autoscaling: &ResolvedAutoscaling) -
     if sizing.needed > size {
         return format!("{size}, where a hit rate of {target} needs {}", sizing.needed);
     }
-    let highest = demand.stabilization.highest();
+    let highest = demand.recent_needs.highest();
     if highest.fast == sizing.needed && highest.fast > highest.long {
         return format!(
             "{size}, because lately claims asked for more sandboxes than those of the last hour explain"

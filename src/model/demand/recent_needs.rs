@@ -27,12 +27,12 @@ impl Need {
 
 /// The needs within a window that ends now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stabilization {
+pub struct RecentNeeds {
     /// Each part with its beginning, oldest first.
     parts: VecDeque<(Timestamp, Need)>,
 }
 
-impl Stabilization {
+impl RecentNeeds {
     /// Notes a need at `now`.
     pub fn note(&mut self, need: Need, now: Timestamp, window: SignedDuration) {
         match self.parts.back_mut() {

@@ -9,6 +9,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use std::collections::HashSet;
+use std::sync::Arc;
 use warmpool::cache::index::Index;
 use warmpool::cache::reconcile_request::ReconcileRequest;
 use warmpool::cache::snapshot::PoolSnapshot;
@@ -17,7 +18,7 @@ use warmpool::model::Key;
 use warmpool::model::known_nodes::NodeAccess;
 use warmpool::model::leaving::LeavingReason;
 use warmpool::model::stored::{StoredNode, StoredPod, StoredPool};
-use warmpool::planner::pool_snapshot;
+use warmpool::planner::{self, pool_snapshot};
 
 const NOW: Timestamp = Timestamp::constant(1_767_225_600, 0);
 
@@ -178,4 +179,41 @@ fn a_cordon_without_a_time_began_when_it_was_seen_first() {
         .find(|entry| entry.sandbox.key.name == "one-pod")
         .unwrap();
     assert_eq!(snapshot.nodes.leaving(&entry.sandbox, later).unwrap().since, NOW);
+}
+
+/// What a cluster of 5,000 nodes says every ten seconds.
+#[test]
+fn the_heartbeats_of_5000_nodes_reconcile_nothing_and_change_no_snapshot() {
+    let mut index = cluster();
+    let names: Vec<_> = (0..5_000).map(|n| format!("node-{n}")).collect();
+    for name in &names {
+        open(name).apply(&mut index, true);
+        index.apply_pod(&unclaimed(&format!("on-{name}"), "one", name));
+    }
+    let decided_on = |index: &Index| {
+        let snapshot = snapshot(index, "one");
+        let nodes: Vec<_> = snapshot.nodes.nodes.into_values().collect();
+        assert_eq!(nodes.len(), names.len() + 1);
+        (nodes, planner::plan(&self::snapshot(index, "one")))
+    };
+    let (before, plan) = decided_on(&index);
+    for beat in ["second", "third"] {
+        for name in &names {
+            // The kubelet moves a timestamp, an image is pulled, a controller annotates: the node is another version.
+            let requests = node(name, json!({}), beat).apply(&mut index, true);
+            assert_eq!(requests, [], "I9: a heartbeat of {name} reconciles something");
+        }
+    }
+    let (after, plan_after) = decided_on(&index);
+    let same = before
+        .iter()
+        .zip(&after)
+        .all(|(before, after)| Arc::ptr_eq(before, after));
+    assert!(same, "no heartbeat replaces what is known of a node");
+    assert_eq!(
+        (plan.actions.len(), plan.next),
+        (plan_after.actions.len(), plan_after.next)
+    );
+    let cordon = node(&names[0], json!({"unschedulable": true}), "fourth");
+    assert_eq!(cordon.apply(&mut index, true), [request("one")]);
 }

@@ -52,6 +52,7 @@ impl Index {
         let selectable = |pool: &Arc<Pool>| SelectablePool {
             pool: Arc::clone(pool),
             sandboxes: self.entries_of(&pool.key),
+            nodes: self.nodes_of(self.sandboxes_of(&pool.key)),
             claims: self
                 .queued(&pool.key)
                 .map(|claim| self.waiting(claim, &pool.claim_defaults, now))

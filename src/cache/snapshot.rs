@@ -113,6 +113,8 @@ pub struct SelectablePool {
     pub pool: Arc<Pool>,
     /// Pods with the pool's label, each with the write on it that the watch has not shown.
     pub sandboxes: Vec<SandboxEntry>,
+    /// The nodes of the pods.
+    pub nodes: KnownNodes,
     /// Waiting claims that name the pool.
     pub claims: Vec<Waiting>,
 }

@@ -20,7 +20,7 @@ pub(crate) fn run(draft: &mut Draft, surge: usize) {
         _ => counts.old.saturating_sub(counts.max_old + counts.surge),
     };
     if stale > excess {
-        trim_old(draft, stale);
+        trim_old(draft, stale, Limit::Budget);
     } else if excess > 0 {
         trim(draft, &counts, excess);
         // `maxTotal` is a bound on what the pool costs, and no budget stands above it.
@@ -37,8 +37,9 @@ pub(crate) fn run(draft: &mut Draft, surge: usize) {
 /// Old sandboxes that do not stay go first, then updated sandboxes while a partition keeps the old. If the budget does not
 /// let an old sandbox go yet, no updated sandbox that is still warming is deleted in its place.
 fn trim(draft: &mut Draft, counts: &Counts, excess: usize) {
+    let limit = trim_limit(draft, counts);
     let of_old = excess.min(counts.old.saturating_sub(counts.kept));
-    trim_old(draft, of_old);
+    trim_old(draft, of_old, limit);
     let of_updated = if counts.kept > 0 {
         (excess - of_old).min(counts.updated)
     } else {
@@ -46,10 +47,10 @@ fn trim(draft: &mut Draft, counts: &Counts, excess: usize) {
     };
     let rest = excess - of_old - of_updated;
     let reason = reason(draft);
-    draft.remove(PlanPhase::Scale, reason, of_updated, Limit::Budget, |unclaimed| {
+    draft.remove(PlanPhase::Scale, reason, of_updated, limit, |unclaimed| {
         unclaimed.updated
     });
-    draft.remove(PlanPhase::Scale, reason, rest, Limit::Budget, |_| true);
+    draft.remove(PlanPhase::Scale, reason, rest, limit, |_| true);
 }
 
 /// Why sandboxes are trimmed: the pool has more than `capacity.maxWarm`, or simply more than it wants.
@@ -62,9 +63,19 @@ fn reason(draft: &Draft) -> &'static str {
     }
 }
 
-fn trim_old(draft: &mut Draft, count: usize) {
+/// What bounds a trim. A sandbox whose creation is in flight counts as present and cannot be removed yet. It costs less than an
+/// available one, so it is the one to go once it is seen, as when a cordon is taken back at once.
+fn trim_limit(draft: &Draft, counts: &Counts) -> Limit {
+    if draft.snapshot.creating.is_empty() {
+        Limit::Budget
+    } else {
+        Limit::AtLeast(counts.within_total(counts.desired))
+    }
+}
+
+fn trim_old(draft: &mut Draft, count: usize, limit: Limit) {
     let reason = reason(draft);
-    draft.remove(PlanPhase::Scale, reason, count, Limit::Budget, |unclaimed| {
+    draft.remove(PlanPhase::Scale, reason, count, limit, |unclaimed| {
         !unclaimed.updated
     });
 }

@@ -9,6 +9,7 @@ use crate::cache::snapshot::{
 };
 use crate::model::Key;
 use crate::model::claim::Claim;
+use crate::model::leaving::LeavingReason;
 use crate::model::pool::Pool;
 use crate::model::sandbox_state::SandboxState;
 use crate::planner::can_ever_serve::can_ever_serve;
@@ -38,9 +39,9 @@ pub fn select_all_pools(index: &Index, now: Timestamp) -> BTreeMap<Key, Key> {
 }
 
 /// For each selector claim of a namespace, the pool that serves it: the pool whose sandboxes it holds already, or else,
-/// of the pools that may come to have as many as it needs, the one with the most available. Among equals it stays
-/// where it was, or else goes by name. Pools are selected in the order of service, and what an earlier claim waits for
-/// is not available to a later one.
+/// of the pools that may come to have as many as it needs, the one with the most available. Sandboxes that leave their nodes
+/// count only where no pool has as many others as the claim needs. Among equals it stays where it was, or else goes by name.
+/// Pools are selected in the order of service, and what an earlier claim waits for is not available to a later one.
 pub fn select_pools(snapshot: &SelectorSnapshot) -> BTreeMap<Key, Key> {
     let mut candidates: BTreeMap<&Key, Candidate> = snapshot
         .pools
@@ -84,14 +85,43 @@ fn queue(snapshot: &SelectorSnapshot) -> Vec<(&Waiting, Option<&SelectorClaim>)>
     queue
 }
 
-fn may_be_bound(entry: &SandboxEntry, state: SandboxState) -> bool {
-    state == SandboxState::Available && entry.expected.is_none()
+/// What one pod of a pool is to claims; `None` for a pod that none can have, or that is about to go.
+fn supply_of(entry: &SandboxEntry, candidate: &SelectablePool, now: Timestamp) -> Option<Supply> {
+    let (pool, sandbox) = (&candidate.pool, &entry.sandbox);
+    let state = sandbox.state_at(&pool.uid, &pool.spec.availability_rule, now);
+    let unclaimed = !matches!(
+        state,
+        SandboxState::Claimed | SandboxState::Terminating | SandboxState::Foreign
+    );
+    let is_assigned = matches!(
+        entry.expected,
+        Some(ExpectedWrite::Bind | ExpectedWrite::Delete | ExpectedWrite::Deleted)
+    );
+    let leaving = candidate
+        .nodes
+        .leaving(sandbox, now)
+        .map(|leaving| leaving.reason);
+    let goes = matches!(
+        leaving,
+        Some(LeavingReason::EvictRequested | LeavingReason::NodeGone)
+    );
+    let available = state == SandboxState::Available && entry.expected.is_none();
+    (unclaimed && !is_assigned && !goes).then(|| Supply {
+        available: usize::from(available),
+        leaving: usize::from(available && leaving.is_some()),
+        warm: usize::from(matches!(state, SandboxState::Warming | SandboxState::Available)),
+        most: 1,
+    })
 }
+
+/// How a pool compares for a claim: it can never have enough; the claim has to wait; its available sandboxes, those that stay
+/// on their nodes before the others; it does not serve the claim so far; its name.
+type Rank<'a> = (bool, bool, (Reverse<usize>, Reverse<usize>), bool, &'a str);
 
 /// A pool and what it has for claims that no pool is selected for yet.
 struct Candidate<'a> {
     pool: &'a Pool,
-    sandboxes: &'a [SandboxEntry],
+    selectable: &'a SelectablePool,
     now: Timestamp,
     any: Supply,
     /// Of the update revision.
@@ -103,6 +133,8 @@ struct Candidate<'a> {
 struct Supply {
     /// Sandboxes that could be bound now.
     available: usize,
+    /// Of `available`, the sandboxes that leave their nodes, which claims take last.
+    leaving: usize,
     /// Available and warming sandboxes.
     warm: usize,
     /// The most that there may be, once warming sandboxes are available and those that may be created are created.
@@ -112,13 +144,20 @@ struct Supply {
 impl Supply {
     fn add(&mut self, other: Self) {
         self.available += other.available;
+        self.leaving += other.leaving;
         self.warm += other.warm;
         self.most += other.most;
+    }
+
+    /// Sandboxes that could be bound now and do not leave their nodes.
+    fn staying(self) -> usize {
+        self.available.saturating_sub(self.leaving)
     }
 
     fn less(self, taken: Self) -> Self {
         Self {
             available: self.available.saturating_sub(taken.available),
+            leaving: self.leaving.saturating_sub(taken.leaving),
             warm: self.warm.saturating_sub(taken.warm),
             most: self.most.saturating_sub(taken.most),
         }
@@ -127,6 +166,7 @@ impl Supply {
     fn up_to(self, count: usize) -> Self {
         Self {
             available: self.available.min(count),
+            leaving: self.available.min(count) - self.staying().min(count),
             warm: self.warm.min(count),
             most: self.most.min(count),
         }
@@ -138,26 +178,11 @@ impl<'a> Candidate<'a> {
         let (pool, sandboxes) = (&*candidate.pool, &candidate.sandboxes);
         let (mut any, mut updated) = (Supply::default(), Supply::default());
         for entry in sandboxes {
-            let sandbox = &entry.sandbox;
-            let state = sandbox.state_at(&pool.uid, &pool.spec.availability_rule, now);
-            let unclaimed = !matches!(
-                state,
-                SandboxState::Claimed | SandboxState::Terminating | SandboxState::Foreign
-            );
-            let is_assigned = matches!(
-                entry.expected,
-                Some(ExpectedWrite::Bind | ExpectedWrite::Delete | ExpectedWrite::Deleted)
-            );
-            if !unclaimed || sandbox.evict || is_assigned {
+            let Some(supply) = supply_of(entry, candidate, now) else {
                 continue;
-            }
-            let supply = Supply {
-                available: usize::from(may_be_bound(entry, state)),
-                warm: usize::from(matches!(state, SandboxState::Warming | SandboxState::Available)),
-                most: 1,
             };
             any.add(supply);
-            if sandbox.revision == pool.status.update_revision {
+            if entry.sandbox.revision == pool.status.update_revision {
                 updated.add(supply);
             }
         }
@@ -173,33 +198,28 @@ impl<'a> Candidate<'a> {
         }
         Candidate {
             pool,
-            sandboxes,
+            selectable: candidate,
             now,
             any,
             updated,
         }
     }
 
-    /// How many of the sandboxes that could be bound now were rejected for the claim.
-    fn rejected_for(&self, waiting: &Waiting) -> usize {
-        if waiting.rejected_sandboxes.is_empty() {
-            return 0;
+    /// The sandboxes that were rejected for the claim.
+    fn rejected_for(&self, waiting: &Waiting) -> Supply {
+        let mut rejected = Supply::default();
+        if !waiting.rejected_sandboxes.is_empty() {
+            let entries = self.selectable.sandboxes.iter();
+            entries
+                .filter(|entry| waiting.rejected_sandboxes.contains(&entry.sandbox.uid))
+                .filter_map(|entry| supply_of(entry, self.selectable, self.now))
+                .for_each(|supply| rejected.add(supply));
         }
-        let rule = &self.pool.spec.availability_rule;
-        let rejected = self
-            .sandboxes
-            .iter()
-            .filter(|entry| waiting.rejected_sandboxes.contains(&entry.sandbox.uid));
         rejected
-            .filter(|entry| {
-                let state = entry.sandbox.state_at(&self.pool.uid, rule, self.now);
-                !entry.sandbox.evict && may_be_bound(entry, state)
-            })
-            .count()
     }
 
     /// The rank of the pool for a claim that `assigned` served so far; the lowest is the best.
-    fn rank_for(&self, waiting: &Waiting, assigned: Option<&Key>) -> (bool, Reverse<usize>, bool, &'a str) {
+    fn rank_for(&self, waiting: &Waiting, assigned: Option<&Key>) -> Rank<'a> {
         let rejected = self.rejected_for(waiting);
         let waiting = waiting.on(self.pool);
         let supply = match waiting.resolved_spec.revision_policy {
@@ -211,8 +231,10 @@ impl<'a> Candidate<'a> {
         let most = if makes_none { supply.warm } else { supply.most };
         let too_few = most < waiting.needs() || !can_ever_serve(&self.pool.spec, &waiting);
         let elsewhere = assigned != Some(&self.pool.key);
-        let untried = supply.available.saturating_sub(rejected);
-        (too_few, Reverse(untried), elsewhere, &self.pool.key.name)
+        let untried = supply.less(rejected);
+        let waits = untried.available < waiting.needs();
+        let most_first = (Reverse(untried.staying()), Reverse(untried.available));
+        (too_few, waits, most_first, elsewhere, &self.pool.key.name)
     }
 
     /// What a claim takes or waits for is not available to a later claim.
@@ -233,6 +255,7 @@ impl<'a> Candidate<'a> {
             self.updated = self.updated.less(of_updated);
         }
         self.updated.available = self.updated.available.min(self.any.available);
+        self.updated.leaving = self.updated.leaving.min(self.any.leaving);
     }
 
     /// How many available old sandboxes the claim takes before any of the update revision, as

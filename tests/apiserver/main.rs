@@ -218,6 +218,7 @@ const TOGETHER: &[Named] = named![
         an_eviction_passes_within_the_budget_and_a_single_sandbox_is_kept,
         a_drain_is_refused_by_a_claim_that_blocks_and_passes_one_that_allows,
         a_plain_drain_of_a_pool_of_one_waits_for_its_replacement,
+        a_descheduler_evicts_the_sandbox_of_a_pool_of_one_once_its_cordon_has_it_replaced,
         a_notified_claim_keeps_its_sandbox_for_its_grace_and_then_lets_it_go,
         a_budget_of_a_user_takes_the_place_of_ours_and_evictions_go_by_it,
     },
@@ -335,7 +336,10 @@ const ALONE: &[Named] = named![
         a_pool_at_its_floor_follows_ten_claims_a_second_through_a_kill,
         a_horizontal_pod_autoscaler_moves_the_size_of_a_pool_and_the_floor_of_one_that_sizes_itself,
     },
-    stories::drains::{ an_operator_killed_between_a_replacement_and_the_deletion_makes_no_second_one },
+    stories::drains::{
+        an_operator_killed_between_a_replacement_and_the_deletion_makes_no_second_one,
+        a_replacement_deleted_while_the_operator_is_away_is_made_again_before_the_sandbox_goes,
+    },
     stories::metrics::{ every_query_of_the_dashboard_and_every_alert_has_data_under_load },
     stories::selectors::{ pools_with_a_claim_for_each_other_are_looked_at_no_more_than_need_be },
     stories::logs::{
@@ -392,6 +396,7 @@ const SIZED: &[Named] = named![
         claims_given_up_at_once_leave_nothing,
         a_steady_stream_is_served_as_it_comes,
     },
+    stories::drains::{ a_node_with_many_sandboxes_is_drained_in_little_more_than_its_rounds },
     stories::across::{ claims_keep_coming_through_a_rollout_a_scale_to_zero_and_a_pool_made_anew },
 ];
 

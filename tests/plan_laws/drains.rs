@@ -12,7 +12,7 @@ use warmpool::model::toleration::{StoredToleration, Tolerations};
 use warmpool::planner::PlanPhase;
 
 /// A full pool on two nodes.
-fn on_two_nodes(replicas: usize, fields: Value) -> World {
+pub fn on_two_nodes(replicas: usize, fields: Value) -> World {
     let mut world = World::new(replicas, fields);
     world.open("node-1").open("node-2");
     world.converge();
@@ -56,7 +56,7 @@ fn tolerations(stored: Value) -> Tolerations {
 }
 
 /// The one sandbox of a pool of one.
-fn only(world: &mut World) -> &mut Sandbox {
+pub fn only(world: &mut World) -> &mut Sandbox {
     world.sandboxes.values_mut().next().unwrap()
 }
 
@@ -179,37 +179,6 @@ fn a_sandbox_stays_on_a_node_whose_taint_it_tolerates_or_that_is_only_a_hint() {
         only(&mut world).tolerations = tolerations(other.clone());
         world.node(&on, json!({"spec": {"taints": [taint]}}));
         assert_eq!(world.plan().actions.len(), 1, "{other}");
-    }
-}
-
-#[test]
-fn a_node_uncordoned_in_time_costs_one_of_both_and_never_both() {
-    let mut world = on_two_nodes(1, json!({}));
-    let node = only(&mut world).node.clone().unwrap();
-    world.cordon(&node);
-    world.step();
-    world.pass_second(|_| true);
-    assert_eq!(world.available(), 2);
-    world.open(&node);
-    world.step();
-    assert_eq!((world.available(), world.unclaimed().count()), (1, 1));
-    assert!(world.plan().actions.is_empty());
-}
-
-#[test]
-fn a_cordon_that_comes_and_goes_each_second_makes_no_more_than_one_replacement() {
-    let mut world = on_two_nodes(1, json!({}));
-    let node = only(&mut world).node.clone().unwrap();
-    for second in 0..40 {
-        if second % 2 == 0 {
-            world.cordon(&node);
-        } else {
-            world.open(&node);
-        }
-        world.step();
-        assert!((1..=2).contains(&world.unclaimed().count()));
-        assert!(world.available() >= 1);
-        world.pass_second(|_| second % 3 == 2);
     }
 }
 

@@ -42,6 +42,7 @@ mod rollouts;
 mod sandbox_states;
 mod templates;
 mod times;
+mod uncordons;
 mod undone;
 mod wait_reasons;
 mod waits;

@@ -4,8 +4,10 @@ use super::own_nodes::{node, only_there};
 use super::{bound, in_phase, sandbox, says};
 use crate::accounts::account;
 use crate::api::{BUDGETS, NODES};
+use crate::check::Drain;
 use crate::check::event::{Kind, condition, text};
 use crate::cluster_state::wait_until_at_rest;
+use crate::extremes;
 use crate::objects::{pool, sim, with};
 use crate::plugin::Call;
 use crate::rbac::granted;
@@ -13,6 +15,8 @@ use crate::scene::Scene;
 use crate::wait;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 const UNCLAIMED: &str = "python-unclaimed";
 const CLAIMED: &str = "python-claimed";
@@ -236,6 +240,66 @@ pub fn a_plain_drain_of_a_pool_of_one_waits_for_its_replacement(scene: &Scene) -
         .min();
     wait::ensure(least.is_none_or(|least| least >= 1), || {
         format!("{least:?} was available")
+    })?;
+    scene.patch_pool("python", &json!({"spec": {"replicas": 0}}))?;
+    wait_until_at_rest(scene, 30)?;
+    nodes.iter().try_for_each(|node| Ok(api.delete(NODES, "", node)?))
+}
+
+/// A descheduler evicts what it chose again and again, and takes a refusal for an answer each time.
+pub fn a_descheduler_evicts_the_sandbox_of_a_pool_of_one_once_its_cordon_has_it_replaced(
+    scene: &Scene,
+) -> Result<(), String> {
+    const WARM_UP: u64 = 3;
+    let api = &scene.lab.api;
+    let nodes = ["descheduled", "spare-for-descheduled"];
+    api.create(NODES, "", &node(scene, nodes[0]))?;
+    let warm_up = sim(&[("ready-after", &format!("{WARM_UP}s"))]);
+    scene.create_pool(&pool("python", 1, &with(only_there(scene), &warm_up)))?;
+    wait_until_at_rest(scene, 30)?;
+    allows(scene, UNCLAIMED, 1, 0)?;
+    api.create(NODES, "", &node(scene, nodes[1]))?;
+    let only = unclaimed(scene)?.concat();
+    // Without a cordon nothing shows that anybody wants it gone.
+    for _ in 0..3 {
+        is_refused(scene, &only)?;
+        sleep(Duration::from_secs(1));
+    }
+    wait::ensure(unclaimed(scene)? == [only.clone()], || "it was replaced".into())?;
+    let version = text(&scene.pool("python")?, "/metadata/resourceVersion").parse();
+    scene.declare(|rules| {
+        rules.drains.push(Drain {
+            node: nodes[0].into(),
+            from: Timestamp::now(),
+            to: None,
+            breaks: false,
+        });
+    });
+    scene.kubectl(&["cordon", nodes[0]], None)?;
+    let (began, mut refused) = (Instant::now(), 0);
+    loop {
+        match evict(scene, &only) {
+            Err(said) if said.contains("would violate the pod's disruption budget") => refused += 1,
+            Err(said) if !said.contains("NotFound") => return Err(said),
+            // Who is first does not matter: the budget allows one eviction, and the operator has replaced it.
+            Ok(_) | Err(_) => break,
+        }
+        sleep(Duration::from_millis(500));
+    }
+    let took = began.elapsed();
+    wait_until_at_rest(scene, 30)?;
+    let events = scene.history_up_to_now()?;
+    let seen = extremes::since(&events, "python", version.unwrap_or(0));
+    let made = super::pods_created(&events);
+    scene.lab.print_at_end(format!(
+        "a descheduler was refused {refused} times in {:.1} s of a warm-up of {WARM_UP} s: {seen}, {made} pods made",
+        took.as_secs_f64()
+    ));
+    wait::ensure(refused > 0 && made == 2 && seen.least == 1, || {
+        format!("refused {refused} times, {seen}, {made} pods were made")
+    })?;
+    wait::ensure(took < Duration::from_secs(2 * WARM_UP + 4), || {
+        format!("it took {took:?}")
     })?;
     scene.patch_pool("python", &json!({"spec": {"replicas": 0}}))?;
     wait_until_at_rest(scene, 30)?;

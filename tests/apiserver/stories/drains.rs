@@ -1,7 +1,7 @@
 //! Checks drains: every story has nodes of its own, which no other pod tolerates.
 
 use super::{all_bound, burst};
-use crate::api::{EVENTS, NODES, POOLS};
+use crate::api::{EVENTS, NODES, PODS, POOLS};
 use crate::check::Drain;
 use crate::check::event::{condition, text};
 use crate::claimants::Claimants;
@@ -308,6 +308,87 @@ pub fn an_operator_killed_between_a_replacement_and_the_deletion_makes_no_second
         wait_until_at_rest(scene, 30)?;
         let made = super::pods_created(&scene.history_up_to_now()?);
         wait::ensure(made == 2, || format!("{made} pods were made"))?;
+        operator.stop()
+    })
+}
+
+/// Runs alone, with operators of its own. While none is there, somebody deletes the replacement, which is available.
+pub fn a_replacement_deleted_while_the_operator_is_away_is_made_again_before_the_sandbox_goes(
+    scene: &Scene,
+) -> Result<(), String> {
+    on_nodes(scene, 3, |_| {
+        let operator = scene.lab.start_operator()?;
+        let fields = json!({"updateStrategy": {"maxUnavailable": 0}});
+        full_pool(scene, 1, &with(sim(&[("ready-after", "3s")]), &fields))?;
+        let (node, from) = (node_of_the_only_sandbox(scene)?, version(scene)?);
+        cordon(scene, &node, false)?;
+        let replacement = wait::until("the replacement was made", 30, || {
+            let state = ClusterState::read(scene)?;
+            let unclaimed = state.unclaimed("python");
+            let elsewhere = unclaimed.iter().find(|pod| text(pod, "/spec/nodeName") != node);
+            let name = elsewhere.map(|pod| text(pod, "/metadata/name").to_string());
+            name.ok_or_else(|| "it is not there".into())
+        })?;
+        let operator = scene.while_operator_is_down(|| {
+            operator.kill()?;
+            wait::until("the replacement was available", 30, || {
+                let pod = scene.pod(&replacement)?;
+                let ready = condition(&pod, "Ready").is_some_and(|c| c["status"] == "True");
+                wait::ensure(ready, || pod["status"].to_string())
+            })?;
+            wait::ensure(unclaimed_on(scene, &node)? == 1, || {
+                "the sandbox went before the operator did".into()
+            })?;
+            scene.lab.api.delete(PODS, &scene.namespace, &replacement)?;
+            wait::until("the replacement was gone", 30, || {
+                scene.expect_no_pod(&replacement)
+            })?;
+            scene.lab.start_operator()
+        })?;
+        is_empty(scene, &node, 60)?;
+        wait_until_at_rest(scene, 30)?;
+        let events = scene.history_up_to_now()?;
+        let (seen, made) = (
+            extremes::since(&events, "python", from),
+            super::pods_created(&events),
+        );
+        scene
+            .lab
+            .print_at_end(format!("a replacement deleted by hand: {seen}, {made} pods made"));
+        wait::ensure(seen.least == 1 && made == 3, || {
+            format!("{seen}, {made} pods were made")
+        })?;
+        wait::ensure(node_of_the_only_sandbox(scene)? != node, || {
+            "it is on the node that was cordoned".into()
+        })?;
+        operator.stop()
+    })
+}
+
+/// Runs alone: beside other stories the API server is what takes the time.
+pub fn a_node_with_many_sandboxes_is_drained_in_little_more_than_its_rounds(
+    scene: &Scene,
+) -> Result<(), String> {
+    const WARM_UP: f64 = 2.0;
+    let replicas = scene.sized(40, 500);
+    on_nodes(scene, 2, |nodes| {
+        let operator = scene.lab.start_operator()?;
+        let fields = json!({"updateStrategy": {"maxUnavailable": "25%"}});
+        full_pool(scene, replicas, &with(sim(&[("ready-after", "2s")]), &fields))?;
+        let (node, on_node) = (&nodes[0], unclaimed_on(scene, &nodes[0])?);
+        let width = usize::try_from(replicas / 4).unwrap_or(1);
+        let began = Instant::now();
+        let least = drained(scene, node, 120)?;
+        let took = began.elapsed().as_secs_f64();
+        let rounds = on_node.div_ceil(width);
+        let ideal = f64::from(u32::try_from(rounds).unwrap_or(u32::MAX)) * WARM_UP;
+        scene.lab.print_at_end(format!(
+            "a node with {on_node} sandboxes, {width} at once: drained in {took:.1} s, ideal {rounds} rounds of {WARM_UP} s, \
+             {:.2} times the ideal",
+            took / ideal
+        ));
+        wait_until_at_rest(scene, 60)?;
+        wait::ensure(least == replicas, || format!("{least} were available"))?;
         operator.stop()
     })
 }

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # release.sh VERSION OUT: builds into OUT what a release of this version has and this machine can build: the plugin of its own
-# platform, the chart, the CustomResourceDefinitions, a bill of materials, and SHA256SUMS over all.
+# platform and, with SOURCE, its manifest for krew, the chart, the CustomResourceDefinitions, a bill of materials, and SHA256SUMS over
+# all.
 #
 #   IMAGE=REPOSITORY   the image's repository, written into the chart [default: warmpool]
-#   SOURCE=URL         the address of the source, written into the chart
+#   SOURCE=URL         the address of the source, written into the chart and into the manifest for krew
 #   BINARY=FILE        a binary that is built already
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -41,6 +42,11 @@ cp LICENSE "$work/"
 when=$(git log -1 --format=%ct 2>/dev/null || echo 0)
 tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$when" -cf - LICENSE kubectl-warmpool |
   gzip -n >"$out/kubectl-warmpool-$version-$system-$machine.tar.gz"
+if [ -n "${SOURCE:-}" ]; then
+  packaging/krew.py "$version" "$SOURCE" "$out"
+else
+  echo "no manifest for krew: it names the address of the plugin, so it needs SOURCE=URL" >&2
+fi
 
 "$BINARY" crds >"$out/warmpool-crds-$version.yaml"
 packaging/chart.py "$version" "${IMAGE:-warmpool}" "${SOURCE:-}" "$work/warmpool"

@@ -7,8 +7,12 @@ use crate::cache::index::Index;
 use crate::cache::snapshot::{ClaimSnapshot, PoolSnapshot};
 use crate::cli::documents::{DocumentError, Documents};
 use crate::cli::dry_run::PoolPlan;
-use crate::cli::kubectl::cluster::{Cluster, ClusterError};
+use crate::cli::kubectl::cluster::Cluster;
 use crate::cli::kubectl::connection::Connection;
+use crate::cli::kubectl::print::{self, Data};
+use crate::cli::kubectl::selection::{Selected, Selection};
+use crate::cli::kubectl::table::Table;
+use crate::cli::kubectl::verb_error::VerbError;
 use crate::cli::runtime::block_on;
 use crate::client::identity::Component;
 use crate::model::Key;
@@ -19,9 +23,9 @@ use crate::planner::claim::release_reason;
 use crate::planner::{Action, PlanPhase, Step, WaitsFor};
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
-use std::fmt::Write as _;
-use std::io::{Read, Write as _};
+use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 use thiserror::Error;
@@ -40,18 +44,17 @@ document and the field. Exit code 1: any other error.
 Examples:
   warmpool plan -n sandboxes
   kubectl warmpool plan -A
-  warmpool plan -o json | jq '.pools[].actions'
+  warmpool plan -l lang=python -o json | jq '.pools[].actions'
   kubectl get wp,sbc,pods,podtemplates,controllerrevisions,nodes -o yaml | warmpool plan -f -")]
 pub struct Arguments {
     /// YAML or JSON file to plan from instead of a cluster; - reads standard input
-    #[arg(short = 'f', long = "filename", value_name = "FILE")]
+    #[arg(short = 'f', long = "filename", value_name = "FILE", conflicts_with_all = ["all_namespaces", "selector"])]
     file: Option<PathBuf>,
     /// Time to plan for, as in 2026-01-31T12:00:00Z [default: now]
     #[arg(long, value_name = "RFC3339")]
     now: Option<Timestamp>,
-    /// Read all namespaces, whatever -n says
-    #[arg(short = 'A', long, conflicts_with = "file")]
-    all_namespaces: bool,
+    #[command(flatten)]
+    selection: Selection,
     /// Format of the plan
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
@@ -74,6 +77,8 @@ enum Output {
     Json,
     /// One YAML document
     Yaml,
+    /// Kind and name of each pool about which something would be done
+    Name,
 }
 
 /// No plan was printed.
@@ -90,15 +95,15 @@ pub enum PlanError {
     /// A document of the file is invalid.
     #[error(transparent)]
     Document(#[from] DocumentError),
-    /// The cluster could not be read.
+    /// As for every verb.
     #[error(transparent)]
-    Cluster(#[from] ClusterError),
-    /// The runtime could not be set up.
-    #[error("cannot set up the runtime: {0}")]
-    Runtime(#[from] std::io::Error),
-    /// The plan could not be printed.
-    #[error("cannot print the plan: {0}")]
-    Print(#[source] Box<dyn std::error::Error + Send + Sync>),
+    Verb(VerbError),
+}
+
+impl<E: Into<VerbError>> From<E> for PlanError {
+    fn from(error: E) -> Self {
+        Self::Verb(error.into())
+    }
 }
 
 impl PlanError {
@@ -106,32 +111,44 @@ impl PlanError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Read { .. } | Self::Document(_) => BAD_INPUT,
-            Self::Cluster(_) | Self::Runtime(_) | Self::Print(_) => 1,
+            Self::Verb(_) => 1,
         }
     }
 }
 
-/// The JSON form of the plans of all pools.
-#[derive(Serialize)]
-struct Report {
+/// What `warmpool plan -o json` and `kubectl warmpool plan -o json` print.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Report {
+    /// The pools, by namespace and name.
     pools: Vec<PoolReport>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct PoolReport {
+    /// Namespace of the pool.
     namespace: String,
+    /// Name of the pool.
     name: String,
+    /// What the operator would do, in this order.
     actions: Vec<ActionReport>,
+    /// The status that the operator would write: see Pool.
     status: PoolStatus,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ActionReport {
+    /// One of eviction, scheduling, recreate, scale.
+    #[schemars(with = "String")]
     phase: PlanPhase,
+    /// One of CreatePod, DeletePod, BindClaim, DrainPod, RestorePod, FailClaim, ReleaseClaim.
     action: &'static str,
+    /// Name of the pod.
     pod: Option<String>,
+    /// Name of the claim.
     claim: Option<String>,
+    /// Revision of the pod.
     revision: Option<String>,
+    /// Why, in one word.
     reason: String,
     /// What has to happen before the operator does this. The keys of the JSON form are fixed, so only the table has it.
     #[serde(skip)]
@@ -144,30 +161,31 @@ struct ActionReport {
 /// See [`PlanError`].
 pub(super) fn run(connection: &Connection, arguments: &Arguments, scope: Scope) -> Result<(), PlanError> {
     let now = arguments.now.unwrap_or_else(Timestamp::now);
-    let index = match &arguments.file {
-        Some(path) => from_file(path, now)?,
+    let Selected { index, pools } = match &arguments.file {
+        Some(path) => {
+            let index = from_file(path, now)?;
+            let pools = index.pool_keys();
+            Selected { index, pools }
+        }
         None => {
-            let all = arguments.all_namespaces || (scope == Scope::All && connection.namespace.is_none());
-            block_on(from_cluster(connection, all))??
+            let selection = &arguments.selection;
+            let all = selection.all_namespaces || (scope == Scope::All && connection.namespace.is_none());
+            block_on(from_cluster(connection, selection, all))??
         }
     };
-    let pools = index
-        .pool_keys()
-        .iter()
-        .filter_map(|key| report(&index, key, now))
-        .collect();
-    let text = match arguments.output {
-        Output::Json => {
-            serde_json::to_string_pretty(&Report { pools }).map_err(|e| PlanError::Print(e.into()))? + "\n"
-        }
-        Output::Yaml => {
-            serde_yaml_ng::to_string(&Report { pools }).map_err(|e| PlanError::Print(e.into()))?
-        }
-        Output::Text => table(&pools).map_err(|e| PlanError::Print(e.into()))?,
+    let pools = pools.iter().filter_map(|key| report(&index, key, now));
+    let report = Report {
+        pools: pools.collect(),
     };
-    std::io::stdout()
-        .write_all(text.as_bytes())
-        .map_err(|e| PlanError::Print(e.into()))
+    Ok(print::out(&match arguments.output {
+        Output::Json => print::data(Data::Json, &report)?,
+        Output::Yaml => print::data(Data::Yaml, &report)?,
+        Output::Text => text(&report.pools),
+        Output::Name => {
+            let busy = report.pools.iter().filter(|pool| !pool.actions.is_empty());
+            busy.map(|pool| print::title(&pool.name) + "\n").collect()
+        }
+    })?)
 }
 
 fn from_file(path: &PathBuf, now: Timestamp) -> Result<Index, PlanError> {
@@ -192,10 +210,14 @@ fn from_file(path: &PathBuf, now: Timestamp) -> Result<Index, PlanError> {
     Ok(index)
 }
 
-async fn from_cluster(connection: &Connection, all: bool) -> Result<Index, ClusterError> {
+async fn from_cluster(
+    connection: &Connection,
+    selection: &Selection,
+    all: bool,
+) -> Result<Selected, VerbError> {
     let cluster = Cluster::open_as(connection, Component::Plan).await?;
     let namespace = (!all).then_some(cluster.namespace.as_str());
-    cluster.read_of(namespace).await
+    Ok(selection.read(&cluster, namespace).await?)
 }
 
 fn report(index: &Index, key: &Key, now: Timestamp) -> Option<PoolReport> {
@@ -313,64 +335,68 @@ fn actions_of(snapshot: &ClaimSnapshot) -> Vec<ActionReport> {
     reports
 }
 
-fn table(pools: &Vec<PoolReport>) -> Result<String, std::fmt::Error> {
-    let mut text = String::new();
-    for pool in pools {
-        let status = &pool.status;
-        writeln!(
-            text,
-            "Pool {}/{}: {} unclaimed, {} available, {} updated; {} claimed, {} waiting; revision {}",
-            pool.namespace,
-            pool.name,
-            status.replicas,
-            status.available,
-            status.updated,
-            status.claimed,
-            status.pending_claims,
-            status.update_revision
-        )?;
-        for condition in &status.conditions {
-            writeln!(
-                text,
-                "  {} {}: {}",
-                condition.type_, condition.status, condition.message
-            )?;
-        }
-        if pool.actions.is_empty() {
-            writeln!(text, "  Nothing to do.")?;
-        } else {
-            let mut rows = tabwriter::TabWriter::new(Vec::new()).padding(3);
-            let mut row = |cells: [&str; 6]| writeln!(rows, "  {}", cells.join("\t"));
-            let mut written = row(["PHASE", "ACTION", "POD", "CLAIM", "REVISION", "REASON"]);
-            for action in &pool.actions {
-                let phase = match action.phase {
-                    PlanPhase::Eviction => "eviction",
-                    PlanPhase::Scheduling => "scheduling",
-                    PlanPhase::Recreate => "recreate",
-                    PlanPhase::Scale => "scale",
-                };
-                let or_dash = |cell: &Option<String>| cell.clone().unwrap_or_else(|| "-".into());
-                let (pod, claim, revision) = (
-                    or_dash(&action.pod),
-                    or_dash(&action.claim),
-                    or_dash(&action.revision),
-                );
-                let reason = match action.waits_for {
-                    Some(waits_for) => format!("{}, {}", action.reason, waits_for.clause()),
-                    None => action.reason.clone(),
-                };
-                written = written.and(row([phase, action.action, &pod, &claim, &revision, &reason]));
-            }
-            let rows = written.and(
-                rows.into_inner()
-                    .map_err(|e| std::io::Error::other(e.to_string())),
-            );
-            text.push_str(&String::from_utf8_lossy(&rows.map_err(|_| std::fmt::Error)?));
-        }
-        writeln!(text)?;
-    }
+/// The plan for people.
+fn text(pools: &[PoolReport]) -> String {
     if pools.is_empty() {
-        writeln!(text, "No pools.")?;
+        return "No pools.\n".into();
     }
-    Ok(text)
+    let pools = pools.iter().flat_map(|pool| {
+        let lines = lines(pool).into_iter().chain([String::new()]);
+        lines.map(|line| line + "\n")
+    });
+    pools.collect()
+}
+
+/// The lines about a pool: what it has, its conditions, and a table of the actions.
+fn lines(pool: &PoolReport) -> Vec<String> {
+    let status = &pool.status;
+    let mut lines = vec![format!(
+        "Pool {}/{}: {} unclaimed, {} available, {} updated; {} claimed, {} waiting; revision {}",
+        pool.namespace,
+        pool.name,
+        status.replicas,
+        status.available,
+        status.updated,
+        status.claimed,
+        status.pending_claims,
+        status.update_revision
+    )];
+    let conditions = status.conditions.iter();
+    lines.extend(conditions.map(|condition| {
+        let (kind, message) = (&condition.type_, &condition.message);
+        format!("  {kind} {}: {message}", condition.status)
+    }));
+    if pool.actions.is_empty() {
+        lines.push("  Nothing to do.".into());
+    } else {
+        lines.extend(table(&pool.actions).iter().map(|line| format!("  {line}")));
+    }
+    lines
+}
+
+fn table(actions: &[ActionReport]) -> Vec<String> {
+    let mut table = Table::new(["PHASE", "ACTION", "POD", "CLAIM", "REVISION", "REASON"].into_iter());
+    let or_dash = |cell: &Option<String>| cell.clone().unwrap_or_else(|| "-".into());
+    for action in actions {
+        let phase = match action.phase {
+            PlanPhase::Eviction => "eviction",
+            PlanPhase::Scheduling => "scheduling",
+            PlanPhase::Recreate => "recreate",
+            PlanPhase::Scale => "scale",
+        };
+        let reason = match action.waits_for {
+            Some(waits_for) => format!("{}, {}", action.reason, waits_for.clause()),
+            None => action.reason.clone(),
+        };
+        let cells = [
+            phase.into(),
+            action.action.into(),
+            or_dash(&action.pod),
+            or_dash(&action.claim),
+            or_dash(&action.revision),
+            reason,
+        ];
+        table.row(cells.into_iter());
+    }
+    table.lines()
 }

@@ -4,7 +4,7 @@ use crate::cluster::{binaries, output_of, repository};
 use crate::files::{annotation, yaml};
 use crate::plane::{documents, helm};
 use crate::wait::ensure;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -12,6 +12,7 @@ use std::process::Command;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const IMAGE: &str = "registry.example.com/team/warmpool";
+const SOURCE: &str = "https://git.example.com/warmpool";
 
 fn release(version: &str, out: &Path) -> Result<String, String> {
     let mut command = Command::new(repository().join("packaging/release.sh"));
@@ -21,7 +22,7 @@ fn release(version: &str, out: &Path) -> Result<String, String> {
         .env("WARMPOOL_CLUSTER_BIN", binaries())
         .env("BINARY", env!("CARGO_BIN_EXE_warmpool"))
         .env("IMAGE", IMAGE)
-        .env("SOURCE", "https://git.example.com/warmpool");
+        .env("SOURCE", SOURCE);
     output_of(command, None)
 }
 
@@ -42,6 +43,7 @@ pub fn a_release_is_whole_and_its_sums_hold() -> Result<(), String> {
     let expected = BTreeSet::from([
         "SHA256SUMS".to_string(),
         plugin.clone(),
+        format!("kubectl-warmpool-{VERSION}-krew.yaml"),
         format!("warmpool-{VERSION}.cdx.json"),
         format!("warmpool-{VERSION}.tgz"),
         format!("warmpool-crds-{VERSION}.yaml"),
@@ -54,6 +56,7 @@ pub fn a_release_is_whole_and_its_sums_hold() -> Result<(), String> {
         format!("the sums are of {checked}")
     })?;
     the_chart_names_the_image(&out)?;
+    krew_accepts_the_manifest(&out, &plugin, machine)?;
     the_plugin_runs(&out, &plugin)?;
     the_bill_lists_the_crates(&out)?;
     let crds =
@@ -77,12 +80,41 @@ fn the_chart_names_the_image(out: &Path) -> Result<(), String> {
     let images = annotation(&metadata, "artifacthub.io/images")?;
     let changes = annotation(&metadata, "artifacthub.io/changes")?;
     let told = images[0]["image"] == format!("{IMAGE}:{VERSION}")
-        && metadata["sources"][0] == "https://git.example.com/warmpool"
+        && metadata["sources"][0] == SOURCE
         && changes.len() > 3
         && changes
             .iter()
             .all(|change| change["kind"].is_string() && change["description"].is_string());
     ensure(told, || metadata.to_string())
+}
+
+/// What krew checks before it installs a plugin: the kind, the version, and of each platform the selector, the address, the sum of
+/// the archive, and the files.
+fn krew_accepts_the_manifest(out: &Path, plugin: &str, machine: &str) -> Result<(), String> {
+    let path = out.join(format!("kubectl-warmpool-{VERSION}-krew.yaml"));
+    let text = fs::read_to_string(path).map_err(|e| e.to_string())?;
+    let manifest: Value = serde_yaml_ng::from_str(&text).map_err(|e| e.to_string())?;
+    let mut sum = Command::new("sha256sum");
+    sum.current_dir(out).arg(plugin);
+    let sum = output_of(sum, None)?;
+    let platform = json!({
+        "selector": {"matchLabels": {"os": "linux", "arch": machine}},
+        "uri": format!("{SOURCE}/releases/download/v{VERSION}/{plugin}"),
+        "sha256": sum.split_whitespace().next(),
+        "bin": "kubectl-warmpool",
+        "files": [{"from": "kubectl-warmpool", "to": "."}, {"from": "LICENSE", "to": "."}],
+    });
+    let spec = &manifest["spec"];
+    let short = spec["shortDescription"].as_str().unwrap_or_default();
+    let right = manifest["apiVersion"] == "krew.googlecontainertools.github.com/v1alpha2"
+        && manifest["kind"] == "Plugin"
+        && manifest["metadata"] == json!({"name": "warmpool"})
+        && spec["version"] == format!("v{VERSION}")
+        && spec["homepage"] == SOURCE
+        && (1..=80).contains(&short.len())
+        && !short.contains('\n')
+        && spec["platforms"] == json!([platform]);
+    ensure(right, || text)
 }
 
 fn the_plugin_runs(out: &Path, plugin: &str) -> Result<(), String> {
@@ -154,7 +186,7 @@ pub fn the_workflow_calls_what_is_there() -> Result<(), String> {
             }
         }
     }
-    ensure(jobs.len() == 4 && called == 1, || {
+    ensure(jobs.len() == 4 && called == 2, || {
         format!("{} jobs, {called} calls", jobs.len())
     })
 }

@@ -9,6 +9,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use warmpool::cache::reconcile_request::ReconcileRequest;
 use warmpool::cache::synced_cache::SharedCache;
+use warmpool::cli::kubectl::{command as plugin, output_schemas};
 use warmpool::client::connect::{ClientOptions, client};
 use warmpool::client::identity::Component;
 use warmpool::model::Key;
@@ -339,6 +340,77 @@ fn command_page(name: &str, called: &str, verbs_so_far: &[&str], body: &mut Stri
     }
 }
 
+/// The flags of kubectl that each verb of the plugin has.
+fn flags_of_verbs(command: &clap::Command, so_far: &str, table: &mut String) {
+    for verb in command.get_subcommands() {
+        let name = format!("{so_far}{}", verb.get_name());
+        if verb.has_subcommands() {
+            flags_of_verbs(verb, &format!("{name} "), table);
+            continue;
+        }
+        let flag = |long: &str| verb.get_arguments().find(|flag| flag.get_long() == Some(long));
+        let has = |long: &str| if flag(long).is_some() { "yes" } else { "" };
+        let formats = flag("output")
+            .map(clap::Arg::get_possible_values)
+            .unwrap_or_default();
+        let formats: Vec<_> = formats
+            .iter()
+            .map(|value| format!("`{}`", value.get_name()))
+            .collect();
+        writeln!(
+            table,
+            "| `{name}` | {} | {} | {} |",
+            has("selector"),
+            has("all-namespaces"),
+            formats.join(" ")
+        )
+        .unwrap();
+    }
+}
+
+#[test]
+fn the_reference_of_the_documents_that_verbs_print_is_current() {
+    let mut body = String::from(
+        "With `-o json` and `-o yaml` these verbs of the plugin print one document, for programs. A key is not renamed or removed \
+         within a minor version; new keys may come. The other verbs that have `-o` print the Kubernetes object that they read or \
+         wrote.\n",
+    );
+    for (verb, schema) in output_schemas() {
+        let schema = schema.as_value();
+        let description = schema["description"].as_str().unwrap_or_default();
+        write!(
+            body,
+            "\n## {verb}\n\n{}\n\n| key | type | meaning |\n|---|---|---|\n",
+            cell(description)
+        )
+        .unwrap();
+        keys("", schema, &mut body);
+    }
+    check("output.md", "Documents of the plugin", &body);
+}
+
+/// A row for each key of a document, but for the keys below the status of a pool, which have a page.
+fn keys(path: &str, schema: &Value, table: &mut String) {
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        let path = format!("{path}{name}");
+        // A value that may be absent has two types.
+        let types = field["type"].as_array().cloned().unwrap_or_default();
+        let known = types.iter().find(|kind| *kind != "null").cloned();
+        let mut field = field.clone();
+        if let Some(kind) = known {
+            field["type"] = kind;
+        }
+        let or_null = if types.is_empty() { "" } else { " or null" };
+        let meaning = cell(field["description"].as_str().unwrap_or_default());
+        writeln!(table, "| `{path}` | {}{or_null} | {meaning} |", type_of(&field)).unwrap();
+        let has_page = path.ends_with(".status") || path.ends_with("conditions");
+        if !has_page {
+            keys(&format!("{path}."), &field, table);
+            keys(&format!("{path}[]."), &field["items"], table);
+        }
+    }
+}
+
 #[test]
 fn the_reference_of_commands_is_current() {
     let mut body = String::from(
@@ -351,6 +423,11 @@ fn the_reference_of_commands_is_current() {
          | 128 + N | `kubectl warmpool claim` was ended by signal N: 130 after ^C |\n\
          | any | `kubectl warmpool claim --exec`: that of the command in the sandbox |\n",
     );
+    body += "\nEvery verb of the plugin has `-n`, `--context`, `--kubeconfig`, `--as`, `--as-group` and `--request-timeout`. These flags \
+             are there where they make sense; elsewhere the error says what to write instead.\n\n\
+             | verb | `-l` | `-A` | `-o` |\n|---|---|---|---|\n";
+    flags_of_verbs(&plugin(), "", &mut body);
+    body += "\n[Documents of the plugin](output.md) has the keys that `-o json` and `-o yaml` print.\n";
     command_page("warmpool", "warmpool", &[], &mut body);
     command_page("kubectl-warmpool", "kubectl warmpool", &[], &mut body);
     assert!(body.matches("\n## ").count() > 12, "the verbs were not found");

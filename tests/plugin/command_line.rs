@@ -1,8 +1,10 @@
 //! Checks the name of the binary, its help and its arguments.
 
+use clap::error::ErrorKind;
 use std::os::unix::fs::symlink;
 use std::process::{Command, Output};
 use warmpool::cli::kubectl::pool_name::{PoolName, PoolNameError};
+use warmpool::cli::kubectl::{command, usage_error};
 
 /// Runs the binary under `name`, without a kubeconfig and with an empty PATH.
 pub fn run_as(name: &str, arguments: &[&str]) -> Output {
@@ -138,6 +140,107 @@ fn kubectl_gets_the_verbs_and_flags_that_fit() {
     assert_eq!(answer(&["why", "--req"]), ["--request-timeout"]);
     assert!(answer(&["why", "run"]).is_empty());
     assert!(answer(&[""]).contains(&"claim".to_string()));
+}
+
+/// Every verb without verbs below it, as its words.
+fn verbs(command: &clap::Command, so_far: &[&str], found: &mut Vec<Vec<String>>) {
+    for verb in command.get_subcommands() {
+        let words = [so_far, &[verb.get_name()]].concat();
+        if verb.has_subcommands() {
+            verbs(verb, &words, found);
+        } else {
+            found.push(words.iter().map(ToString::to_string).collect());
+        }
+    }
+}
+
+#[test]
+fn every_verb_has_the_flags_of_kubectl_or_says_what_to_write_instead() {
+    let mut found = Vec::new();
+    verbs(&command(), &[], &mut found);
+    assert!(found.len() > 15, "{found:?}");
+    for verb in &found {
+        let verb: Vec<&str> = verb.iter().map(String::as_str).collect();
+        for flag in ["-l", "--selector", "-A", "--all-namespaces", "-o", "--output"] {
+            // A value that no flag rejects, so that an error says whether the flag is there.
+            let words = [&verb[..], &[flag, "json"]].concat();
+            let Some(error) = usage_error(&words) else {
+                continue;
+            };
+            if error.kind() == ErrorKind::UnknownArgument && !error.to_string().contains("argument 'json'") {
+                let advice = error.to_string().contains("\n\n  tip: ");
+                let own = !error.to_string().contains("as a value");
+                assert!(advice && own, "{words:?}: {error}");
+            }
+        }
+        for flag in ["-n", "--context", "--kubeconfig", "--as", "--request-timeout"] {
+            let value = if flag == "--request-timeout" { "1s" } else { "a" };
+            let words = [&verb[..], &[flag, value]].concat();
+            let unknown = usage_error(&words).is_some_and(|e| e.kind() == ErrorKind::UnknownArgument);
+            assert!(!unknown, "{words:?}");
+        }
+    }
+}
+
+#[test]
+fn a_flag_that_makes_no_sense_is_rejected_with_what_to_write() {
+    for (words, advice) in [
+        (&["exec", "run-42", "-A"][..], "name its namespace with -n"),
+        (
+            &["why", "pool/python", "-o", "json"],
+            "'kubectl warmpool status POOL -o json'",
+        ),
+        (
+            &["rollout", "status", "python", "-o", "json"],
+            "'kubectl get pool POOL -o json'",
+        ),
+        (
+            &["-n", "ns", "rollout", "pause", "python", "-A"],
+            "name it with -n",
+        ),
+        (
+            &["top", "-o", "table"],
+            "[possible values: json, yaml, wide, name]",
+        ),
+        (&["status", "python", "-A"], "cannot be used with"),
+        (&["release", "-A", "run-42"], "--selector"),
+    ] {
+        let output = run_as("kubectl-warmpool", words);
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert!(
+            printed(&output).contains(advice),
+            "{words:?}: {}",
+            printed(&output)
+        );
+    }
+}
+
+#[test]
+fn set_image_takes_one_pool_or_labels_and_at_least_one_image() {
+    for words in [
+        &["python"][..],
+        &["main=a"],
+        &["python", "ruby", "main=a"],
+        &["python", "main=a", "-l", "a=b"],
+        &["-l", "a=b"],
+        &["python", "main="],
+        &["Python", "main=a"],
+    ] {
+        let output = run_as("kubectl-warmpool", &[&["set", "image"], words].concat());
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {}", printed(&output));
+    }
+    for words in [
+        &["python", "main=a", "b=c"][..],
+        &["-l", "a=b", "main=a"],
+        &["main=a", "pool/python"],
+    ] {
+        let output = run_as("kubectl-warmpool", &[&["set", "image"], words].concat());
+        assert!(
+            printed(&output).starts_with("error: no cluster"),
+            "{words:?}: {}",
+            printed(&output)
+        );
+    }
 }
 
 #[test]

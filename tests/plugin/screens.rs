@@ -5,9 +5,10 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use warmpool::cache::index::Index;
 use warmpool::cli::documents::Documents;
+use warmpool::cli::kubectl::pool_report::{PoolReport, report};
 use warmpool::cli::kubectl::pool_screen::screen;
 use warmpool::cli::kubectl::terminal::wrapped;
-use warmpool::cli::kubectl::top::table;
+use warmpool::cli::kubectl::top;
 use warmpool::model::Key;
 use warmpool::model::revision::{Template, hash};
 
@@ -80,6 +81,10 @@ fn words(text: &str) -> Vec<&str> {
     text.split_whitespace().collect()
 }
 
+fn state(objects: &[Value]) -> PoolReport {
+    report(&index(objects), &Key::new("ns", "python"), now()).unwrap()
+}
+
 #[test]
 fn the_screen_counts_sandboxes_by_revision_and_state_and_claims_by_phase() {
     let objects = [
@@ -91,7 +96,7 @@ fn the_screen_counts_sandboxes_by_revision_and_state_and_claims_by_phase() {
         claim("run-2", &json!({})),
         claim("run-3", &json!({"phase": "Failed", "pool": "python"})),
     ];
-    let lines = screen(&index(&objects), &Key::new("ns", "python"), now()).unwrap();
+    let lines = screen(&state(&objects), false, now());
     let title = "Pool ns/python: Available False (MinimumReplicasUnavailable), Progressing";
     assert!(lines[0].starts_with(title), "{lines:#?}");
     assert_eq!(
@@ -122,7 +127,82 @@ fn the_screen_counts_sandboxes_by_revision_and_state_and_claims_by_phase() {
 
 #[test]
 fn a_pool_that_is_not_there_has_no_screen() {
-    assert_eq!(screen(&index(&[pool(0)]), &Key::new("ns", "node"), now()), None);
+    assert!(report(&index(&[pool(0)]), &Key::new("ns", "node"), now()).is_none());
+}
+
+/// A claim for several, bound to these sandboxes.
+fn bound_to(name: &str, sandboxes: &[&str]) -> Value {
+    let sandbox = |name: &&str| json!({"name": name, "uid": name, "boundTime": ago(20), "warm": true});
+    let sandboxes: Vec<_> = sandboxes.iter().map(sandbox).collect();
+    claim(
+        name,
+        &json!({"phase": "Bound", "pool": "python", "waitSeconds": 0.1, "sandboxes": sandboxes}),
+    )
+}
+
+#[test]
+fn the_wide_screen_has_each_sandbox_and_every_sandbox_of_a_claim() {
+    let objects = [pool(1), pod("a", &latest(), true), bound_to("batch", &["x", "y"])];
+    let lines = screen(&state(&objects), true, now());
+    let row = |first: &str| {
+        let found = lines.iter().find(|line| line.starts_with(first));
+        words(found.unwrap_or_else(|| panic!("no line {first}: {lines:#?}")))
+    };
+    assert_eq!(
+        row("SANDBOX "),
+        ["SANDBOX", "STATE", "REVISION", "NODE", "CLAIM", "AGE"]
+    );
+    assert_eq!(
+        row("a "),
+        ["a", "available", &latest(), "node-1", "<none>", "1m30s"]
+    );
+    assert_eq!(row("batch "), ["batch", "Bound", "100ms", "x,y"]);
+    let short = screen(&state(&objects), false, now());
+    assert!(!short.iter().any(|line| line.contains("x,y")), "{short:#?}");
+}
+
+#[test]
+fn the_document_of_a_pool_has_what_the_screen_says_under_stable_keys() {
+    let objects = [
+        pool(1),
+        pod("a", &latest(), true),
+        pod("b", "old", false),
+        bound_to("batch", &["x", "y"]),
+        claim("run-2", &json!({})),
+    ];
+    let document = serde_json::to_value(state(&objects)).unwrap();
+    assert_eq!(
+        document["revisions"],
+        json!([
+            {"revision": latest(), "latest": true, "sandboxes": {"available": 1}},
+            {"revision": "old", "latest": false, "sandboxes": {"warming": 1}},
+        ])
+    );
+    let b = json!({
+        "name": "b", "state": "warming", "revision": "old", "node": "node-1", "claim": null, "created": ago(90),
+    });
+    assert!(
+        document["sandboxes"].as_array().unwrap().contains(&b),
+        "{document:#}"
+    );
+    let claims = document["claims"].as_array().unwrap();
+    let batch = json!({
+        "name": "batch", "phase": "Bound", "sandboxes": ["x", "y"], "waitSeconds": 0.1, "waitingSince": null, "message": null,
+    });
+    assert_eq!(claims[0], batch);
+    assert_eq!(
+        (&claims[1]["phase"], &claims[1]["waitingSince"]),
+        (&json!("Pending"), &json!(ago(30)))
+    );
+    assert!(
+        claims[1]["message"].as_str().unwrap().contains("wanted together"),
+        "{document:#}"
+    );
+    assert!(
+        document["explanation"].as_array().unwrap().len() > 1,
+        "{document:#}"
+    );
+    assert_eq!(document["conditions"][0]["type"], "Available");
 }
 
 #[test]
@@ -130,7 +210,9 @@ fn top_lists_hits_and_waits_of_the_claims_that_exist() {
     let mut objects = vec![pool(2), claim("waits", &json!({}))];
     objects.extend((1..=98).map(|n| bound(&format!("warm-{n}"), f64::from(n) / 1000.0, true)));
     objects.extend([bound("cold-1", 2.0, false), bound("cold-2", 3.44, false)]);
-    let lines = table(&index(&objects), true, now());
+    let pools = [Key::new("ns", "python")];
+    let report = top::report(&index(&objects), &pools);
+    let lines = top::table(&report, true, false, now());
     assert_eq!(
         words(&lines[0]),
         [
@@ -149,7 +231,26 @@ fn top_lists_hits_and_waits_of_the_claims_that_exist() {
         words(&lines[1]),
         ["ns", "python", "2/3", "100", "98%", "50ms", "2.0s", "1", "30s"]
     );
-    let empty = table(&index(&[pool(0)]), false, now());
+    let document = serde_json::to_value(&report.pools[0]).unwrap();
+    for (key, value) in [
+        ("bound", json!(100)),
+        ("boundWarm", json!(98)),
+        ("hitRatio", json!(0.98)),
+        ("waitSecondsP50", json!(0.05)),
+        ("waitSecondsP99", json!(2.0)),
+        ("waiting", json!(1)),
+        ("oldestWaitingSince", json!(ago(30))),
+    ] {
+        assert_eq!(document[key], value, "{key} of {document:#}");
+    }
+    objects = vec![
+        pool(0),
+        claim("run", &json!({"phase": "Failed", "pool": "python"})),
+    ];
+    let wide = top::table(&top::report(&index(&objects), &pools), false, true, now());
+    assert_eq!(words(&wide[0])[8..], ["TOTAL", "FAILED", "EXPIRED"]);
+    assert_eq!(words(&wide[1])[8..], ["0", "1", "0"]);
+    let empty = top::table(&top::report(&index(&[pool(0)]), &pools), false, false, now());
     assert_eq!(
         words(&empty[1]),
         ["python", "0/3", "0", "<none>", "<none>", "<none>", "0", "<none>"]

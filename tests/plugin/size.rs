@@ -7,7 +7,8 @@ use warmpool::model::autoscaling::HitRate;
 
 fn table(file: &str, target: Option<&str>) -> Option<String> {
     let target = target.map(|target| HitRate::parse(target).unwrap());
-    of_arrivals(&parse(file).unwrap(), SignedDuration::from_secs(10), target)
+    let report = of_arrivals(&parse(file).unwrap(), SignedDuration::from_secs(10), target);
+    report.map(|report| report.text())
 }
 
 #[test]

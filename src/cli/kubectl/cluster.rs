@@ -8,6 +8,8 @@ use crate::client::connect::{self, ClientOptions, ConfigError};
 use crate::client::error_chain::chain;
 use crate::client::identity::Component;
 use crate::client::request_errors::CallError;
+use crate::model::Key;
+use kube::api::{ListParams, ObjectMeta};
 use kube::config::{InferConfigError, KubeconfigError};
 use kube::core::Status;
 use kube::core::{ApiResource, DynamicObject};
@@ -53,6 +55,7 @@ pub enum ClusterError {
 }
 
 /// A client for one namespace of a cluster.
+#[derive(Clone)]
 pub struct Cluster {
     /// The client.
     pub(super) client: Client,
@@ -101,6 +104,27 @@ impl Cluster {
             &self.namespace,
             &ApiResource::erase::<K>(&()),
         )
+    }
+
+    /// Names of the objects of a kind with these labels, in `namespace` or, for `None`, in all namespaces.
+    pub(super) async fn named_with<K: Resource<DynamicType = ()>>(
+        &self,
+        namespace: Option<&str>,
+        labels: &str,
+    ) -> Result<Vec<Key>, ClusterError> {
+        let kind = ApiResource::erase::<K>(&());
+        let objects: Api<DynamicObject> = match namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &kind),
+            None => Api::all_with(self.client.clone(), &kind),
+        };
+        let parameters = ListParams::default().labels(labels);
+        let listed = self.ask(objects.list_metadata(&parameters)).await?;
+        let key = |metadata: ObjectMeta| Some(Key::new(metadata.namespace?, metadata.name?));
+        Ok(listed
+            .items
+            .into_iter()
+            .filter_map(|object| key(object.metadata))
+            .collect())
     }
 
     /// Sends a request and waits for the answer.

@@ -28,7 +28,7 @@ pub fn answer(command: &mut Command, words: &[String]) -> String {
 }
 
 /// The verb that these words name.
-fn verb_of<'a>(command: &'a Command, words: &[String]) -> &'a Command {
+pub(super) fn verb_of<'a>(command: &'a Command, words: &[String]) -> &'a Command {
     words.iter().fold(command, |command, word| {
         let verb = |verb: &&Command| verb.get_name() == word;
         command.get_subcommands().find(verb).unwrap_or(command)

@@ -9,26 +9,32 @@ pub mod drain;
 pub mod dry_run;
 pub mod exec;
 pub mod operator_lease;
+mod output_schemas;
 mod pool;
 mod pool_client;
 pub mod pool_name;
+pub mod pool_report;
 pub mod pool_screen;
-mod print;
+mod pool_target;
+pub(super) mod print;
 mod release;
 pub mod rollout;
+pub(super) mod selection;
 pub mod set_image;
 pub mod size;
 mod status;
-mod table;
+pub(super) mod table;
 pub mod terminal;
 pub mod top;
+mod unfit_flags;
 pub mod verb_error;
 pub mod why;
 
 use crate::cli::plan;
 use clap::{CommandFactory, Parser, Subcommand};
 use connection::Connection;
-use std::ffi::OsStr;
+pub use output_schemas::output_schemas;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -110,9 +116,25 @@ pub fn command() -> clap::Command {
     Cli::command()
 }
 
+/// Parses the words that follow the name of the program.
+fn parse(words: &[OsString]) -> Result<Cli, clap::Error> {
+    let all = [NAME.into()].into_iter().chain(words.iter().cloned());
+    Cli::try_parse_from(all).map_err(|error| unfit_flags::with_advice(error, &mut command(), words))
+}
+
+/// The error about these words, as `kubectl warmpool` prints it; `None` when they can be parsed.
+pub fn usage_error(words: &[&str]) -> Option<clap::Error> {
+    let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+    parse(&words).err()
+}
+
 /// Parses the arguments, runs the verb and returns its exit code.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let cli = match parse(&words) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
     let connection = &cli.connection;
     let outcome = match &cli.verb {
         Verb::Claim(arguments) => claim::run(connection, arguments).map_err(|e| e.to_string()),
@@ -124,16 +146,15 @@ pub fn main() -> ExitCode {
         Verb::Top(arguments) => top::run(connection, arguments)
             .map(|()| ExitCode::SUCCESS)
             .map_err(|e| e.to_string()),
-        Verb::Set(arguments) => set_image::run(connection, arguments)
-            .map(|()| ExitCode::SUCCESS)
-            .map_err(|e| e.to_string()),
+        Verb::Set(arguments) => match set_image::run(connection, arguments) {
+            Ok(code) => return code,
+            Err(error) => return report(&error.to_string(), error.exit_code()),
+        },
         Verb::Plan(arguments) => match plan::run(connection, arguments, plan::Scope::Context) {
             Ok(()) => return ExitCode::SUCCESS,
             Err(error) => return report(&error.to_string(), error.exit_code()),
         },
-        Verb::Rollout(arguments) => rollout::run(connection, arguments)
-            .map(|()| ExitCode::SUCCESS)
-            .map_err(|e| e.to_string()),
+        Verb::Rollout(arguments) => rollout::run(connection, arguments).map_err(|e| e.to_string()),
         Verb::Drain(arguments) => drain::run(connection, arguments).map_err(|e| e.to_string()),
         Verb::Size(arguments) => size::run(connection, arguments)
             .map(|()| ExitCode::SUCCESS)

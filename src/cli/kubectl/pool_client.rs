@@ -2,8 +2,6 @@
 
 use crate::api::{self, labels};
 use crate::cli::kubectl::cluster::{Cluster, ClusterError};
-use crate::cli::kubectl::connection::Connection;
-use crate::cli::kubectl::pool_name::PoolName;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
@@ -25,17 +23,16 @@ pub(super) struct PoolClient {
 }
 
 impl PoolClient {
-    /// Builds a client for the pool `name`. Sends no request.
-    pub(super) async fn open(connection: &Connection, name: &PoolName) -> Result<Self, ClusterError> {
-        let cluster = Cluster::open(connection).await?;
+    /// A client for the pool `name`. Sends no request.
+    pub(super) fn new(cluster: Cluster, name: &str) -> Self {
         let (client, namespace) = (&cluster.client, &cluster.namespace);
         let kind = ApiResource::erase::<api::Pool>(&());
-        Ok(Self {
-            name: name.0.clone(),
+        Self {
+            name: name.into(),
             pools: Api::namespaced_with(client.clone(), namespace, &kind),
             revisions: Api::namespaced(client.clone(), namespace),
             cluster,
-        })
+        }
     }
 
     /// Reads the pool.

@@ -14,14 +14,6 @@ const KINDS: [&str; 7] = [
     "pools.v1alpha1.warmpool.dev",
 ];
 
-/// The argument of a verb that acts on one pool.
-#[derive(clap::Args)]
-pub(super) struct PoolArgument {
-    /// Name of the pool: NAME, pool/NAME or pool.warmpool.dev/NAME
-    #[arg(value_name = "POOL")]
-    pub(super) pool: PoolName,
-}
-
 /// The name of a pool, parsed from `python` or `pool/python`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolName(pub String);

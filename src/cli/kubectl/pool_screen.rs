@@ -1,17 +1,11 @@
-//! The screen of `kubectl warmpool status`: the state of one pool.
+//! The screen of `kubectl warmpool status`: the state of one pool in lines.
 
 use crate::api::claim::Phase;
-use crate::cache::index::Index;
-use crate::cli::dry_run::PoolPlan;
-use crate::cli::kubectl::table::Table;
-use crate::cli::kubectl::why::explain_pool;
-use crate::cli::kubectl::why::format::{between, claims};
-use crate::model::Key;
-use crate::model::claim::Claim;
+use crate::cli::kubectl::pool_report::{ClaimReport, PoolReport};
+use crate::cli::kubectl::table::{NONE, Table};
+use crate::cli::kubectl::why::format::{between, claims, short};
 use crate::model::sandbox_state::SandboxState;
 use jiff::Timestamp;
-use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// The states that have a column.
 const COLUMNS: [(SandboxState, &str); 5] = [
@@ -22,60 +16,47 @@ const COLUMNS: [(SandboxState, &str); 5] = [
     (SandboxState::Terminating, "TERMINATING"),
 ];
 
-/// The lines about a pool; `None` when it does not exist.
-pub fn screen(index: &Index, key: &Key, now: Timestamp) -> Option<Vec<String>> {
-    let pool_plan = PoolPlan::of(index, key, now)?;
-    let mut lines = vec![headline(&pool_plan), String::new()];
-    lines.extend(sandboxes(&pool_plan, now));
+/// The lines about a pool; when they may be wide, with each sandbox and each claim.
+pub fn screen(pool: &PoolReport, is_wide: bool, now: Timestamp) -> Vec<String> {
+    let mut lines = vec![headline(pool), String::new()];
+    lines.extend(revisions(pool));
     lines.push(String::new());
-    lines.extend(claims_of(index, &pool_plan, now));
+    if is_wide && !pool.sandboxes.is_empty() {
+        lines.extend(sandboxes(pool, now));
+        lines.push(String::new());
+    }
+    lines.extend(claims_of(pool, now));
+    if is_wide && !pool.claims.is_empty() {
+        lines.extend(each_claim(pool, now));
+    }
     lines.push(String::new());
-    lines.extend(explain_pool(index, key, now).unwrap_or_default());
-    Some(lines)
+    lines.extend(pool.explanation.iter().cloned());
+    lines
 }
 
 /// The conditions in one line.
-fn headline(pool_plan: &PoolPlan) -> String {
-    let pool = &pool_plan.snapshot.pool;
-    let said = pool_plan.plan.status.conditions.iter();
+fn headline(pool: &PoolReport) -> String {
+    let said = pool.conditions.iter();
     let conditions: Vec<_> = said
         .map(|condition| format!("{} {} ({})", condition.type_, condition.status, condition.reason))
         .collect();
-    format!(
-        "Pool {}/{}: {}",
-        pool.key.namespace,
-        pool.key.name,
-        conditions.join(", ")
-    )
+    format!("Pool {}/{}: {}", pool.namespace, pool.name, conditions.join(", "))
 }
 
 /// A table of sandboxes by revision and state.
-fn sandboxes(pool_plan: &PoolPlan, now: Timestamp) -> Vec<String> {
-    let pool = &pool_plan.snapshot.pool;
-    let update = &pool_plan.plan.status.update_revision;
-    let mut counts: BTreeMap<&str, BTreeMap<SandboxState, usize>> = BTreeMap::new();
-    counts.entry(update).or_default();
-    for entry in &pool_plan.snapshot.sandboxes {
-        let state = entry
-            .sandbox
-            .state_at(&pool.uid, &pool.spec.availability_rule, now);
-        *counts
-            .entry(&entry.sandbox.revision)
-            .or_default()
-            .entry(state)
-            .or_default() += 1;
-    }
+fn revisions(pool: &PoolReport) -> Vec<String> {
     let titles = COLUMNS.iter().map(|(_, title)| *title);
     let mut table = Table::new(["REVISION"].into_iter().chain(titles));
-    // The newest revision first.
-    let (newest, older): (Vec<_>, Vec<_>) = counts.iter().partition(|(revision, _)| *revision == update);
-    for (revision, states) in newest.into_iter().chain(older) {
-        let name = if revision == update {
-            format!("{revision} (latest)")
+    for row in &pool.revisions {
+        let name = if row.latest {
+            format!("{} (latest)", row.revision)
         } else {
-            (*revision).to_string()
+            row.revision.clone()
         };
-        let count = |state: &SandboxState| states.get(state).copied().unwrap_or_default().to_string();
+        let count = |state: &SandboxState| {
+            let count = row.sandboxes.get(state.as_str());
+            count.copied().unwrap_or_default().to_string()
+        };
         table.row(
             [name]
                 .into_iter()
@@ -85,27 +66,55 @@ fn sandboxes(pool_plan: &PoolPlan, now: Timestamp) -> Vec<String> {
     table.lines()
 }
 
-/// How many claims the pool serves, by phase, and the oldest that waits.
-fn claims_of(index: &Index, pool_plan: &PoolPlan, now: Timestamp) -> Vec<String> {
-    let key = &pool_plan.snapshot.pool.key;
-    let all = index.claim_keys();
-    let of_pool = all
-        .iter()
-        .filter_map(|claim| index.claim(claim))
-        .filter(|claim| claim.key.namespace == key.namespace && claim.pool() == key.name);
-    let mut phases: BTreeMap<&str, usize> = BTreeMap::new();
-    for claim in of_pool {
-        let phase = match claim.status.phase {
-            Some(Phase::Bound) => "bound",
-            Some(Phase::Failed) => "failed",
-            Some(Phase::Expired) => "expired",
-            Some(Phase::Pending) | None => continue,
-        };
-        *phases.entry(phase).or_default() += 1;
+/// A table of each sandbox.
+fn sandboxes(pool: &PoolReport, now: Timestamp) -> Vec<String> {
+    let mut table = Table::new(["SANDBOX", "STATE", "REVISION", "NODE", "CLAIM", "AGE"].into_iter());
+    let or_none = |cell: &Option<String>| cell.clone().unwrap_or_else(|| NONE.into());
+    for sandbox in &pool.sandboxes {
+        let cells = [
+            sandbox.name.clone(),
+            sandbox.state.to_string(),
+            sandbox.revision.clone(),
+            or_none(&sandbox.node),
+            or_none(&sandbox.claim),
+            age(&sandbox.created, now),
+        ];
+        table.row(cells.into_iter());
     }
+    table.lines()
+}
+
+/// A table of each claim with all its sandboxes: the columns of `kubectl get` have the first alone.
+fn each_claim(pool: &PoolReport, now: Timestamp) -> Vec<String> {
+    let mut table = Table::new(["CLAIM", "PHASE", "WAIT", "SANDBOXES"].into_iter());
+    for claim in &pool.claims {
+        let wait = match (&claim.waiting_since, claim.wait_seconds) {
+            (Some(since), _) => age(since, now),
+            (None, Some(seconds)) => short(seconds),
+            (None, None) => NONE.into(),
+        };
+        let sandboxes = if claim.sandboxes.is_empty() {
+            NONE.into()
+        } else {
+            claim.sandboxes.join(",")
+        };
+        table.row([claim.name.clone(), format!("{:?}", claim.phase), wait, sandboxes].into_iter());
+    }
+    table.lines()
+}
+
+/// How many claims the pool serves, by phase, and the oldest that waits.
+fn claims_of(pool: &PoolReport, now: Timestamp) -> Vec<String> {
+    let phases = [
+        (Phase::Bound, "bound"),
+        (Phase::Expired, "expired"),
+        (Phase::Failed, "failed"),
+    ];
     let counts: Vec<_> = phases
-        .iter()
-        .map(|(phase, count)| format!("{count} {phase}"))
+        .into_iter()
+        .map(|(phase, word)| (in_phase(pool, phase).count(), word))
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{count} {word}"))
         .collect();
     let counts = if counts.is_empty() {
         "none".to_string()
@@ -113,21 +122,26 @@ fn claims_of(index: &Index, pool_plan: &PoolPlan, now: Timestamp) -> Vec<String>
         counts.join(", ")
     };
     let mut lines = vec![format!("Claims: {counts}.")];
-    let waiting = &pool_plan.plan.waiting;
-    let oldest = waiting.iter().min_by_key(|(claim, _)| since(claim));
-    if let Some((oldest, why)) = oldest {
-        let age = between(since(oldest), now);
-        let verb = if waiting.len() == 1 { "waits" } else { "wait" };
+    let waiting = in_phase(pool, Phase::Pending).count();
+    if let Some(oldest) = in_phase(pool, Phase::Pending).next() {
+        let age = age(oldest.waiting_since.as_deref().unwrap_or_default(), now);
+        let verb = if waiting == 1 { "waits" } else { "wait" };
         lines.push(format!(
             "{} {verb}, the oldest ({}) for {age}: {}.",
-            claims(waiting.len()),
-            oldest.key.name,
-            why.message
+            claims(waiting),
+            oldest.name,
+            oldest.message.as_deref().unwrap_or_default()
         ));
     }
     lines
 }
 
-fn since(claim: &Arc<Claim>) -> Timestamp {
-    claim.waits_from(claim.created)
+fn in_phase(pool: &PoolReport, phase: Phase) -> impl Iterator<Item = &ClaimReport> {
+    pool.claims.iter().filter(move |claim| claim.phase == phase)
+}
+
+fn age(since: &str, now: Timestamp) -> String {
+    since
+        .parse()
+        .map_or_else(|_| NONE.into(), |since| between(since, now))
 }

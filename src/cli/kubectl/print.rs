@@ -6,6 +6,7 @@ use kube::Resource;
 use kube::core::DynamicObject;
 use serde::Serialize;
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 use thiserror::Error;
 
 /// An output format, as in kubectl's `-o`.
@@ -18,6 +19,38 @@ pub enum Format {
     /// Kind and name
     Name,
 }
+
+/// An output format of a verb that shows something, as in `kubectl get -o`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum View {
+    /// One JSON document
+    Json,
+    /// One YAML document
+    Yaml,
+    /// The table with more rows or columns
+    Wide,
+    /// Kind and name of each object
+    Name,
+}
+
+/// An output format for programs alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Data {
+    /// One JSON document
+    Json,
+    /// One YAML document
+    Yaml,
+}
+
+/// The output format of a verb that deletes objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum NameOnly {
+    /// Kind and name of each object
+    Name,
+}
+
+/// Whether a YAML document was printed: another begins with a separator.
+static HAS_YAML: AtomicBool = AtomicBool::new(false);
 
 /// The output could not be printed.
 #[derive(Debug, Error)]
@@ -34,7 +67,7 @@ pub enum PrintError {
 }
 
 /// Writes to standard output and flushes, so that a program that reads the pipe sees each line at once.
-pub(super) fn out(text: &str) -> Result<(), PrintError> {
+pub(in crate::cli) fn out(text: &str) -> Result<(), PrintError> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())?;
     Ok(out.flush()?)
@@ -55,8 +88,41 @@ pub(super) fn error(message: &str) {
     note(&format!("{prefix}{message}"));
 }
 
+/// A document for programs.
+pub(in crate::cli) fn data(format: Data, value: &impl Serialize) -> Result<String, PrintError> {
+    Ok(match format {
+        Data::Json => serde_json::to_string_pretty(value)? + "\n",
+        Data::Yaml => {
+            let is_first = !HAS_YAML.swap(true, Ordering::Relaxed);
+            let separator = if is_first { "" } else { "---\n" };
+            format!("{separator}{}", serde_yaml_ng::to_string(value)?)
+        }
+    })
+}
+
+/// What a verb shows: `report` for programs, `names` alone, or the text that `text` makes, which is told whether it is to be wide.
+pub(super) fn view(
+    format: Option<View>,
+    report: &impl Serialize,
+    names: impl Iterator<Item = String>,
+    text: impl FnOnce(bool) -> String,
+) -> Result<String, PrintError> {
+    Ok(match format {
+        None => text(false),
+        Some(View::Wide) => text(true),
+        Some(View::Json) => data(Data::Json, report)?,
+        Some(View::Yaml) => data(Data::Yaml, report)?,
+        Some(View::Name) => names.map(|name| name + "\n").collect(),
+    })
+}
+
+/// Resource and name of a claim, as kubectl prints them.
+pub(super) fn claim_title(claim: &str) -> String {
+    format!("sandboxclaim.warmpool.dev/{claim}")
+}
+
 /// Resource and name of a pool, as kubectl prints them.
-pub(super) fn title(pool: &str) -> String {
+pub(in crate::cli) fn title(pool: &str) -> String {
     format!("pool.warmpool.dev/{pool}")
 }
 
@@ -78,8 +144,8 @@ pub(super) fn document<K: Resource + Clone + Serialize>(
     let mut object = object.clone();
     object.meta_mut().managed_fields = None;
     Ok(match format {
-        Format::Json => serde_json::to_string_pretty(&object)? + "\n",
-        Format::Yaml => serde_yaml_ng::to_string(&object)?,
+        Format::Json => data(Data::Json, &object)?,
+        Format::Yaml => data(Data::Yaml, &object)?,
         Format::Name => format!("{title}\n"),
     })
 }

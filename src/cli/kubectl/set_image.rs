@@ -1,16 +1,18 @@
 //! `kubectl warmpool set image`: changes images in the template of a pool, which rolls out.
 
-use crate::cli::kubectl::cluster::ClusterError;
 use crate::cli::kubectl::connection::Connection;
 use crate::cli::kubectl::dry_run::DryRun;
 use crate::cli::kubectl::pool;
 use crate::cli::kubectl::pool_client::PoolClient;
-use crate::cli::kubectl::pool_name::PoolArgument;
+use crate::cli::kubectl::pool_name::{PoolName, PoolNameError};
+use crate::cli::kubectl::pool_target::PoolTarget;
 use crate::cli::kubectl::print::{self, Format, PrintError};
+use crate::cli::kubectl::verb_error::VerbError;
 use crate::cli::runtime::block_on;
 use kube::api::Patch;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
+use std::process::ExitCode;
 use std::str::FromStr;
 use thiserror::Error;
 
@@ -39,13 +41,15 @@ Exit code 0: the images are changed, or were so already. Exit code 1: they are n
 
 Examples:
   kubectl warmpool set image python main=python:3.14
-  kubectl warmpool set image python '*=python:3.14' --dry-run=server")]
+  kubectl warmpool set image python '*=python:3.14' --dry-run=server
+  kubectl warmpool set image -l lang=python main=python:3.14")]
 struct Arguments {
-    #[command(flatten)]
-    pool: PoolArgument,
-    /// Container and image; * names every container
-    #[arg(value_name = "CONTAINER=IMAGE", required = true)]
-    images: Vec<Change>,
+    /// The pool, unless -l selects pools; then each container and its image, where * names every container
+    #[arg(value_names = ["POOL", "CONTAINER=IMAGE"], num_args = 1.., required = true)]
+    words: Vec<Word>,
+    /// Act on every pool of the namespace with these labels, as in lang=python
+    #[arg(short = 'l', long, value_name = "LABELS")]
+    selector: Option<String>,
     /// Write nothing: client prints the outcome, server has the API server validate the write
     #[arg(long, value_enum, default_value_t = DryRun::None)]
     dry_run: DryRun,
@@ -61,6 +65,46 @@ pub struct Change {
     pub container: String,
     /// The image.
     pub image: String,
+}
+
+/// A word of the command line. Only a change has an equals sign.
+#[derive(Clone, Debug)]
+enum Word {
+    Pool(PoolName),
+    Change(Change),
+}
+
+impl FromStr for Word {
+    type Err = String;
+
+    fn from_str(written: &str) -> Result<Self, String> {
+        if written.contains('=') {
+            written.parse().map(Self::Change)
+        } else {
+            written
+                .parse()
+                .map(Self::Pool)
+                .map_err(|e: PoolNameError| e.to_string())
+        }
+    }
+}
+
+impl Arguments {
+    /// The pools and their new images.
+    fn parse(&self) -> Result<(PoolTarget, Vec<Change>), SetImageError> {
+        let (mut pools, mut changes) = (Vec::new(), Vec::new());
+        for word in &self.words {
+            match word {
+                Word::Pool(pool) => pools.push(pool.clone()),
+                Word::Change(change) => changes.push(change.clone()),
+            }
+        }
+        let pool = pools.pop();
+        if !pools.is_empty() || pool.is_some() == self.selector.is_some() || changes.is_empty() {
+            return Err(SetImageError::Words);
+        }
+        Ok((PoolTarget::new(pool, self.selector.clone()), changes))
+    }
 }
 
 impl FromStr for Change {
@@ -80,6 +124,12 @@ impl FromStr for Change {
 /// The images were not changed.
 #[derive(Debug, Error)]
 pub enum SetImageError {
+    /// The command line names no pool, several, or no image.
+    #[error(
+        "write CONTAINER=IMAGE after the name of one pool or -l LABELS, as in \
+         'kubectl warmpool set image python main=python:3.14'"
+    )]
+    Words,
     /// No container has this name.
     #[error("unable to find container named {container:?}; the template of pool {pool:?} has {}", .has.join(", "))]
     NoContainer {
@@ -100,24 +150,34 @@ pub enum SetImageError {
         /// Name of the PodTemplate.
         template: String,
     },
-    /// A request failed.
+    /// As for every verb.
     #[error(transparent)]
-    Cluster(#[from] ClusterError),
-    /// The outcome could not be printed.
-    #[error(transparent)]
-    Print(#[from] PrintError),
-    /// The runtime could not be set up.
-    #[error("cannot set up the runtime: {0}")]
-    Runtime(#[from] std::io::Error),
+    Verb(VerbError),
+}
+
+impl SetImageError {
+    /// 2 for wrong arguments, 1 for every other error.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Words => 2,
+            _ => 1,
+        }
+    }
+}
+
+impl<E: Into<VerbError>> From<E> for SetImageError {
+    fn from(error: E) -> Self {
+        Self::Verb(error.into())
+    }
 }
 
 /// Runs the verb.
-pub(super) fn run(connection: &Connection, set: &Set) -> Result<(), SetImageError> {
+pub(super) fn run(connection: &Connection, set: &Set) -> Result<ExitCode, SetImageError> {
     let Verb::Image(arguments) = &set.verb;
-    block_on(async {
-        let client = PoolClient::open(connection, &arguments.pool.pool).await?;
+    let (pools, changes) = arguments.parse()?;
+    let set = async |client: &PoolClient| {
         let pool = client.pool().await?;
-        let operations = patch(&pool, &arguments.images)?;
+        let operations = patch(&pool, &changes)?;
         let outcome = format!("image updated{}", arguments.dry_run.suffix());
         if operations.is_empty() || arguments.dry_run == DryRun::Client {
             let outcome = if operations.is_empty() {
@@ -131,7 +191,8 @@ pub(super) fn run(connection: &Connection, set: &Set) -> Result<(), SetImageErro
         let is_server = arguments.dry_run == DryRun::Server;
         let now = client.patch(&Patch::Json(operations), is_server).await?;
         Ok(print::done(arguments.output, &now, &outcome)?)
-    })?
+    };
+    block_on(pools.each(connection, set))?
 }
 
 /// The operations of a JSON Patch that set the images. Each image is set only while its container stands where it was read.

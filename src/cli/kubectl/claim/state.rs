@@ -5,6 +5,7 @@
 
 use crate::api::conditions;
 use crate::cli::kubectl::pool;
+use crate::cli::kubectl::print;
 use kube::core::DynamicObject;
 use serde_json::Value;
 
@@ -50,7 +51,7 @@ impl ReadySandbox {
 
 /// Resource and name of a claim, as kubectl prints them.
 pub fn title(claim: &DynamicObject) -> String {
-    format!("sandboxclaim.warmpool.dev/{}", pool::name(claim))
+    print::claim_title(pool::name(claim))
 }
 
 /// The state of `claim`.

@@ -3,15 +3,14 @@
 //! The order and the rounds come from the planner of the controllers, so they match what the operator does.
 
 pub mod forecast;
-mod report;
+pub(super) mod report;
 
 use crate::cli::kubectl::cluster::Cluster;
 use crate::cli::kubectl::connection::Connection;
-use crate::cli::kubectl::print::{self, PrintError};
+use crate::cli::kubectl::print::{self, Data};
 use crate::cli::kubectl::verb_error::VerbError;
 use crate::cli::runtime::block_on;
 use crate::model::stored::StoredNode;
-use clap::ValueEnum;
 use forecast::forecast;
 use jiff::Timestamp;
 use kube::Api;
@@ -36,15 +35,9 @@ pub(super) struct Arguments {
     /// Only show what a drain would do; there is no drain without it, because kubectl drains nodes
     #[arg(long, required = true)]
     dry_run: bool,
-    /// Print JSON instead of a table
+    /// Print the forecast in this format [default: a table]
     #[arg(short, long, value_enum)]
-    output: Option<Output>,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Output {
-    /// One JSON document
-    Json,
+    output: Option<Data>,
 }
 
 /// Runs the verb.
@@ -56,8 +49,8 @@ pub(super) fn run(connection: &Connection, arguments: &Arguments) -> Result<Exit
         let mut index = cluster.read_of(connection.namespace.as_deref()).await?;
         let forecast = forecast(&mut index, node, Timestamp::now());
         let text = match arguments.output {
-            Some(Output::Json) => report::json(&forecast).map_err(PrintError::Json)?,
-            None => report::table(&forecast).map_err(PrintError::Write)?,
+            Some(format) => print::data(format, &report::report(&forecast))?,
+            None => report::table(&forecast),
         };
         print::out(&text)?;
         Ok(if forecast.blocks() {

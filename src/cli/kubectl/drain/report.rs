@@ -1,47 +1,54 @@
 //! Prints the forecast of a drain.
 
 use crate::cli::kubectl::drain::forecast::{Forecast, Row};
+use crate::cli::kubectl::table::Table;
 use jiff::SignedDuration;
+use schemars::JsonSchema;
 use serde::Serialize;
-use std::io::{self, Write as _};
 
-/// The JSON form of a forecast.
-#[derive(Serialize)]
+/// What `kubectl warmpool drain NODE --dry-run -o json` prints.
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Report<'a> {
+pub(in crate::cli::kubectl) struct Report<'a> {
+    /// Name of the node.
     node: &'a str,
     /// The drain ends by itself.
     ends: bool,
     /// How long it takes; null where that is not known.
     seconds: Option<i64>,
+    /// The sandboxes on the node, in the order in which they go.
     sandboxes: Vec<SandboxReport<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct SandboxReport<'a> {
+    /// Namespace of the pod.
     namespace: &'a str,
+    /// Pool of the sandbox.
     pool: &'a str,
+    /// Name of the pod.
     sandbox: &'a str,
+    /// The claim that it belongs to.
     claim: Option<&'a str>,
+    /// How many rounds of replacements it waits for.
     round: Option<usize>,
+    /// Seconds from the cordon until it goes; null where that is not known.
     after_seconds: Option<i64>,
+    /// What happens to it.
     outcome: &'a str,
+    /// It keeps the drain from ending.
     blocks: bool,
 }
 
-/// The forecast as one JSON document.
-///
-/// # Errors
-/// Never in practice: every value has a JSON form.
-pub(super) fn json(forecast: &Forecast) -> Result<String, serde_json::Error> {
-    let report = Report {
+/// The forecast for programs.
+pub(super) fn report(forecast: &Forecast) -> Report<'_> {
+    Report {
         node: &forecast.node,
         ends: !forecast.blocks(),
         seconds: forecast.takes().map(|takes| takes.as_secs()),
         sandboxes: forecast.sandboxes.iter().map(of_sandbox).collect(),
-    };
-    Ok(serde_json::to_string_pretty(&report)? + "\n")
+    }
 }
 
 fn of_sandbox(row: &Row) -> SandboxReport<'_> {
@@ -58,34 +65,35 @@ fn of_sandbox(row: &Row) -> SandboxReport<'_> {
 }
 
 /// The forecast as a table, with a sentence on the whole below it.
-///
-/// # Errors
-/// When the columns cannot be aligned.
-pub(super) fn table(forecast: &Forecast) -> io::Result<String> {
+pub(super) fn table(forecast: &Forecast) -> String {
     let mut text = String::new();
     if !forecast.sandboxes.is_empty() {
-        let mut rows = tabwriter::TabWriter::new(Vec::new()).padding(3);
-        writeln!(rows, "NAMESPACE\tPOOL\tSANDBOX\tCLAIM\tROUND\tAFTER\tOUTCOME")?;
+        let titles = [
+            "NAMESPACE",
+            "POOL",
+            "SANDBOX",
+            "CLAIM",
+            "ROUND",
+            "AFTER",
+            "OUTCOME",
+        ];
+        let mut table = Table::new(titles.into_iter());
         for row in &forecast.sandboxes {
             let or_dash = |cell: Option<String>| cell.unwrap_or_else(|| "-".into());
-            writeln!(
-                rows,
-                "{}\t{}\t{}\t{}\t{}\t{}\t{}",
-                row.pod.namespace,
-                row.pool,
-                row.pod.name,
+            let cells = [
+                row.pod.namespace.to_string(),
+                row.pool.clone(),
+                row.pod.name.to_string(),
                 or_dash(row.claim.clone()),
                 or_dash(row.round.map(|round| round.to_string())),
                 or_dash(row.after.map(duration)),
-                row.outcome
-            )?;
+                row.outcome.clone(),
+            ];
+            table.row(cells.into_iter());
         }
-        let rows = rows
-            .into_inner()
-            .map_err(|error| io::Error::other(error.to_string()))?;
-        text = String::from_utf8_lossy(&rows).into_owned() + "\n";
+        text = table.lines().join("\n") + "\n\n";
     }
-    Ok(text + &summary(forecast) + "\n")
+    text + &summary(forecast) + "\n"
 }
 
 fn summary(forecast: &Forecast) -> String {

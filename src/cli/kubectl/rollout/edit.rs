@@ -4,7 +4,7 @@ use crate::api::labels;
 use crate::cli::kubectl::cluster::ClusterError;
 use crate::cli::kubectl::pool;
 use crate::cli::kubectl::pool_client::PoolClient;
-use crate::cli::kubectl::pool_name::PoolArgument;
+use crate::cli::kubectl::pool_target::PoolTarget;
 use crate::cli::kubectl::print::{self, Format, PrintError};
 use kube::api::Patch;
 use kube::core::DynamicObject;
@@ -15,7 +15,7 @@ use thiserror::Error;
 #[derive(clap::Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
-    pub(super) pool: PoolArgument,
+    pub(super) pools: PoolTarget,
     /// Print the pool in this format [default: one line that says what changed]
     #[arg(short, long, value_enum)]
     output: Option<Format>,

@@ -4,7 +4,7 @@ use crate::api::labels;
 use crate::cli::kubectl::cluster::ClusterError;
 use crate::cli::kubectl::pool;
 use crate::cli::kubectl::pool_client::PoolClient;
-use crate::cli::kubectl::pool_name::PoolArgument;
+use crate::cli::kubectl::pool_target::PoolTarget;
 use crate::cli::kubectl::print::{self, Format, PrintError};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::core::DynamicObject;
@@ -25,7 +25,7 @@ Examples:
   kubectl warmpool rollout history python --revision=2 -o yaml")]
 pub(super) struct Arguments {
     #[command(flatten)]
-    pub(super) pool: PoolArgument,
+    pub(super) pools: PoolTarget,
     /// Show the template of this revision; 0 lists all revisions
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..))]
     revision: i64,
@@ -130,18 +130,10 @@ pub(super) async fn run(client: &PoolClient, arguments: &Arguments) -> Result<()
     };
     if let Some(format) = arguments.output {
         let all: Vec<_> = selected.map_or_else(|| history.iter().collect(), |revision| vec![revision]);
-        for (n, revision) in all.into_iter().enumerate() {
+        for revision in all {
             let name = revision.metadata.name.as_deref().unwrap_or_default();
             let title = format!("controllerrevision.apps/{name}");
-            let between = if n > 0 && format == Format::Yaml {
-                "---\n"
-            } else {
-                ""
-            };
-            print::out(&format!(
-                "{between}{}",
-                print::document(format, revision, &title)?
-            ))?;
+            print::out(&print::document(format, revision, &title)?)?;
         }
         return Ok(());
     }

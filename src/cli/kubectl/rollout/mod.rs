@@ -12,12 +12,13 @@ pub mod undo;
 use crate::cli::kubectl::cluster::ClusterError;
 use crate::cli::kubectl::connection::Connection;
 use crate::cli::kubectl::pool_client::PoolClient;
-use crate::cli::kubectl::pool_name::PoolName;
+use crate::cli::kubectl::pool_target::PoolTarget;
 use crate::cli::runtime::block_on;
 use clap::Subcommand;
 use edit::EditError;
 use history::HistoryError;
 use status::FollowError;
+use std::process::ExitCode;
 use thiserror::Error;
 use undo::UndoError;
 
@@ -69,29 +70,28 @@ pub(super) enum RolloutError {
 }
 
 /// Runs the verb.
-pub(super) fn run(connection: &Connection, arguments: &Arguments) -> Result<(), RolloutError> {
-    block_on(async {
-        let client = PoolClient::open(connection, arguments.verb.pool()).await?;
+pub(super) fn run(connection: &Connection, arguments: &Arguments) -> Result<ExitCode, RolloutError> {
+    let verb = async |client: &PoolClient| {
         match &arguments.verb {
-            Verb::Status(arguments) => status::run(&client, arguments).await?,
-            Verb::History(arguments) => history::run(&client, arguments).await?,
-            Verb::Undo(arguments) => undo::run(&client, arguments).await?,
-            Verb::Pause(arguments) => pause::run(&client, arguments).await?,
-            Verb::Resume(arguments) => resume::run(&client, arguments).await?,
-            Verb::Restart(arguments) => restart::run(&client, arguments).await?,
+            Verb::Status(arguments) => status::run(client, arguments).await?,
+            Verb::History(arguments) => history::run(client, arguments).await?,
+            Verb::Undo(arguments) => undo::run(client, arguments).await?,
+            Verb::Pause(arguments) => pause::run(client, arguments).await?,
+            Verb::Resume(arguments) => resume::run(client, arguments).await?,
+            Verb::Restart(arguments) => restart::run(client, arguments).await?,
         }
         Ok(())
-    })?
+    };
+    block_on(arguments.verb.pools().each(connection, verb))?
 }
 
 impl Verb {
-    fn pool(&self) -> &PoolName {
-        let argument = match self {
-            Self::Status(arguments) => &arguments.pool,
-            Self::History(arguments) => &arguments.pool,
-            Self::Undo(arguments) => &arguments.pool,
-            Self::Pause(arguments) | Self::Resume(arguments) | Self::Restart(arguments) => &arguments.pool,
-        };
-        &argument.pool
+    fn pools(&self) -> &PoolTarget {
+        match self {
+            Self::Status(arguments) => &arguments.pools,
+            Self::History(arguments) => &arguments.pools,
+            Self::Undo(arguments) => &arguments.pools,
+            Self::Pause(arguments) | Self::Resume(arguments) | Self::Restart(arguments) => &arguments.pools,
+        }
     }
 }

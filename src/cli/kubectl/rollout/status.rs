@@ -5,7 +5,7 @@ use crate::cli::kubectl::cluster::ClusterError;
 use crate::cli::kubectl::operator_lease;
 use crate::cli::kubectl::pool;
 use crate::cli::kubectl::pool_client::PoolClient;
-use crate::cli::kubectl::pool_name::PoolArgument;
+use crate::cli::kubectl::pool_target::PoolTarget;
 use crate::cli::kubectl::print::{self, PrintError};
 use crate::cli::kubectl::rollout::history::History;
 use crate::cli::kubectl::rollout::outcome::{self, RolloutState, StatusError};
@@ -33,7 +33,7 @@ Examples:
   kubectl warmpool rollout status python --watch=false")]
 pub(super) struct Arguments {
     #[command(flatten)]
-    pub(super) pool: PoolArgument,
+    pub(super) pools: PoolTarget,
     /// Follow the rollout until it completes; false prints the state once
     #[arg(short, long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true,
         default_value_t = true, default_missing_value = "true", value_name = "BOOL")]

@@ -5,7 +5,7 @@ use crate::cli::kubectl::cluster::ClusterError;
 use crate::cli::kubectl::dry_run::DryRun;
 use crate::cli::kubectl::pool;
 use crate::cli::kubectl::pool_client::PoolClient;
-use crate::cli::kubectl::pool_name::PoolArgument;
+use crate::cli::kubectl::pool_target::PoolTarget;
 use crate::cli::kubectl::print::{self, Format, PrintError};
 use crate::cli::kubectl::rollout::history::{self, History};
 use crate::model::revision::Template;
@@ -29,7 +29,7 @@ Examples:
   kubectl warmpool rollout undo python --dry-run=client")]
 pub(super) struct Arguments {
     #[command(flatten)]
-    pub(super) pool: PoolArgument,
+    pub(super) pools: PoolTarget,
     /// Revision to roll back to; 0 is the revision before the current template
     #[arg(long, value_name = "N", default_value_t = 0)]
     to_revision: i64,

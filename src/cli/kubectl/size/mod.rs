@@ -6,17 +6,20 @@ pub mod needed;
 use crate::api::PoolStatus;
 use crate::cache::index::Index;
 use crate::cli::duration;
-use crate::cli::kubectl::cluster::{Cluster, ClusterError, FROM_SERVER};
+use crate::cli::kubectl::cluster::Cluster;
 use crate::cli::kubectl::connection::Connection;
 use crate::cli::kubectl::pool_name::PoolName;
-use crate::cli::kubectl::print::{self, PrintError};
+use crate::cli::kubectl::print::{self, Data};
 use crate::cli::kubectl::size::arrivals::{Arrival, ArrivalError};
 use crate::cli::kubectl::size::needed::Needed;
+use crate::cli::kubectl::verb_error::VerbError;
 use crate::cli::runtime::block_on;
 use crate::model::Key;
 use crate::model::autoscaling::{COMMON_HIT_RATES, HitRate};
 use crate::model::demand::warm_up_times::DEFAULT_WARM_UP;
 use jiff::SignedDuration;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::fmt::Write as _;
 use std::io::Read;
 use std::path::PathBuf;
@@ -35,6 +38,7 @@ after it if it is not 1. Without a pool, no cluster is needed.
 Examples:
   kubectl warmpool size python                            sizes for 90%, 95%, 99% and 99.9%
   kubectl warmpool size python --target 99.5%
+  kubectl warmpool size python -o json | jq '.sizes[] | {hitRate, size}'
   kubectl warmpool size --from arrivals.txt --warm-up 8s")]
 pub(super) struct Arguments {
     /// Name of the pool: NAME, pool/NAME or pool.warmpool.dev/NAME
@@ -49,6 +53,9 @@ pub(super) struct Arguments {
     /// Time that a sandbox takes until it is available [default: what the pool's status says, or 5s]
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     warm_up: Option<Duration>,
+    /// Print the sizes in this format [default: a table]
+    #[arg(short, long, value_enum)]
+    output: Option<Data>,
 }
 
 fn hit_rate(written: &str) -> Result<HitRate, String> {
@@ -70,21 +77,48 @@ pub enum SizeError {
     /// A line of the file is no arrival.
     #[error(transparent)]
     Arrival(#[from] ArrivalError),
-    /// The pool does not exist.
-    #[error("{FROM_SERVER} (NotFound): pools.warmpool.dev {0:?} not found")]
-    NotFound(String),
     /// Nothing says how many claims come.
     #[error("no claims to count: {0}; collect arrival times in a file and use --from")]
     NoClaims(&'static str),
-    /// The cluster could not be read.
+    /// As for every verb.
     #[error(transparent)]
-    Cluster(#[from] ClusterError),
-    /// The sizes could not be printed.
-    #[error(transparent)]
-    Print(#[from] PrintError),
-    /// The runtime could not be set up.
-    #[error("cannot set up the runtime: {0}")]
-    Runtime(#[from] std::io::Error),
+    Verb(VerbError),
+}
+
+impl<E: Into<VerbError>> From<E> for SizeError {
+    fn from(error: E) -> Self {
+        Self::Verb(error.into())
+    }
+}
+
+/// What `kubectl warmpool size -o json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SizeReport {
+    /// Number of claims that were counted.
+    pub claims: i64,
+    /// Hours from the first to the last of them; null where the operator has counted them, over some hours.
+    pub hours: Option<f64>,
+    /// Sandboxes that were asked for in an hour.
+    pub sandboxes_per_hour: f64,
+    /// Time that a sandbox takes until it is available.
+    pub warm_up_seconds: f64,
+    /// The sizes, by hit rate.
+    pub sizes: Vec<Size>,
+}
+
+/// The size for one hit rate.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Size {
+    /// Share of claims that find a sandbox available, such as 99%.
+    pub hit_rate: String,
+    /// The least spec.replicas with which that many do.
+    pub size: usize,
+    /// Mean number of available sandboxes.
+    pub idle: f64,
+    /// What they come to in sandbox hours per day.
+    pub sandbox_hours_per_day: f64,
 }
 
 /// Runs the verb.
@@ -94,7 +128,7 @@ pub(super) fn run(connection: &Connection, arguments: &Arguments) -> Result<(), 
         Ok::<_, SizeError>(arrivals)
     });
     let arrivals = of_file.transpose()?;
-    let text = match &arguments.pool {
+    let report = match &arguments.pool {
         None => of_arrivals(
             &arrivals.unwrap_or_default(),
             warm_up(arguments, None),
@@ -108,7 +142,10 @@ pub(super) fn run(connection: &Connection, arguments: &Arguments) -> Result<(), 
             of_pool(&index, &key, arrivals, arguments)
         })??,
     };
-    Ok(print::out(&text)?)
+    Ok(print::out(&match arguments.output {
+        Some(format) => print::data(format, &report)?,
+        None => report.text(),
+    })?)
 }
 
 fn read(path: &PathBuf) -> Result<String, SizeError> {
@@ -142,10 +179,10 @@ fn of_pool(
     key: &Key,
     from_file: Option<Vec<Arrival>>,
     arguments: &Arguments,
-) -> Result<String, SizeError> {
+) -> Result<SizeReport, SizeError> {
     let pool = index
         .pool(key)
-        .ok_or_else(|| SizeError::NotFound(key.name.to_string()))?;
+        .ok_or_else(|| VerbError::NoPool(key.name.to_string()))?;
     let is_listed = |status: &PoolStatus| {
         let sizes = status.autoscaling.iter().flat_map(|learned| &learned.sizes);
         let wanted = arguments.target.map(|target| target.to_string());
@@ -179,52 +216,84 @@ fn of_pool(
 }
 
 /// What the operator has counted.
-fn learned(status: &PoolStatus, target: Option<HitRate>) -> String {
+fn learned(status: &PoolStatus, target: Option<HitRate>) -> SizeReport {
     let learned = status.autoscaling.clone().unwrap_or_default();
     let warm_up = learned.warm_up_milliseconds as f64 / 1000.0;
-    let mut text = format!(
-        "About {} claims of the last hours, {} sandboxes per hour lately, warm-up time {warm_up:.1} s.\n",
-        learned.claims, learned.arrivals_per_hour
-    );
-    let warming = learned.arrivals_per_hour as f64 / 3600.0 * warm_up;
-    let rows = learned.sizes.iter().filter_map(|size| {
+    let per_hour = learned.arrivals_per_hour as f64;
+    let warming = per_hour / 3600.0 * warm_up;
+    let sizes = learned.sizes.iter().filter_map(|size| {
         let rate = HitRate::parse(&size.hit_rate)?;
         let is_shown = target.map_or(COMMON_HIT_RATES.contains(&rate), |target| target == rate);
         let replicas = usize::try_from(size.replicas).ok()?;
-        is_shown.then(|| (rate, replicas, (replicas as f64 - warming).max(0.0)))
+        is_shown.then(|| Size::new(rate, replicas, (replicas as f64 - warming).max(0.0)))
     });
-    table(&mut text, rows);
-    text
+    SizeReport {
+        claims: learned.claims,
+        hours: None,
+        sandboxes_per_hour: per_hour,
+        warm_up_seconds: warm_up,
+        sizes: sizes.collect(),
+    }
 }
 
 /// What these arrivals would have needed; `None` without any.
-pub fn of_arrivals(arrivals: &[Arrival], warm_up: SignedDuration, target: Option<HitRate>) -> Option<String> {
+pub fn of_arrivals(
+    arrivals: &[Arrival],
+    warm_up: SignedDuration,
+    target: Option<HitRate>,
+) -> Option<SizeReport> {
     let needed = Needed::of(arrivals, warm_up);
     if needed.claims() == 0 {
         return None;
     }
-    let mut text = format!(
-        "{} claims in {:.1} hours, {:.0} sandboxes per hour, warm-up time {:.1} s.\n",
-        needed.claims(),
-        needed.hours(),
-        needed.per_hour(),
-        warm_up.as_secs_f64()
-    );
     let rates = target.map_or(COMMON_HIT_RATES.to_vec(), |target| vec![target]);
-    let rows = rates.into_iter().map(|rate| {
+    let sizes = rates.into_iter().map(|rate| {
         let size = needed.size(rate.share());
-        (rate, size, needed.idle(size))
+        Size::new(rate, size, needed.idle(size))
     });
-    table(&mut text, rows);
-    Some(text)
+    Some(SizeReport {
+        claims: i64::try_from(needed.claims()).unwrap_or(i64::MAX),
+        hours: Some(needed.hours()),
+        sandboxes_per_hour: needed.per_hour(),
+        warm_up_seconds: warm_up.as_secs_f64(),
+        sizes: sizes.collect(),
+    })
 }
 
-/// Adds a row for each hit rate, size and mean number of idle sandboxes.
-fn table(text: &mut String, rows: impl Iterator<Item = (HitRate, usize, f64)>) {
-    let (rate, size, idle) = ("HIT RATE", "SIZE", "IDLE");
-    _ = writeln!(text, "{rate:<10} {size:>6} {idle:>8}   SANDBOX HOURS PER DAY");
-    for (rate, size, idle) in rows {
-        let rate = rate.to_string();
-        _ = writeln!(text, "{rate:<10} {size:>6} {idle:>8.1}   {:.0}", idle * 24.0);
+impl Size {
+    fn new(rate: HitRate, size: usize, idle: f64) -> Self {
+        Self {
+            hit_rate: rate.to_string(),
+            size,
+            idle,
+            sandbox_hours_per_day: idle * 24.0,
+        }
+    }
+}
+
+impl SizeReport {
+    /// The report for people: what was counted, and a row for each hit rate.
+    pub fn text(&self) -> String {
+        let Self {
+            claims,
+            hours,
+            sandboxes_per_hour: per_hour,
+            warm_up_seconds: warm_up,
+            sizes,
+        } = self;
+        let mut text = match hours {
+            Some(hours) => format!("{claims} claims in {hours:.1} hours, {per_hour:.0} sandboxes per hour, "),
+            None => {
+                format!("About {claims} claims of the last hours, {per_hour:.0} sandboxes per hour lately, ")
+            }
+        };
+        _ = writeln!(text, "warm-up time {warm_up:.1} s.");
+        let (rate, size, idle) = ("HIT RATE", "SIZE", "IDLE");
+        _ = writeln!(text, "{rate:<10} {size:>6} {idle:>8}   SANDBOX HOURS PER DAY");
+        for row in sizes {
+            let (rate, size, idle, hours) = (&row.hit_rate, row.size, row.idle, row.sandbox_hours_per_day);
+            _ = writeln!(text, "{rate:<10} {size:>6} {idle:>8.1}   {hours:.0}");
+        }
+        text
     }
 }

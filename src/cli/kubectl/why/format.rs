@@ -37,6 +37,15 @@ pub fn between(from: Timestamp, to: Timestamp) -> String {
     if text.is_empty() { "0s".into() } else { text }
 }
 
+/// A time in seconds, such as `12ms` or `3.4s`.
+pub fn short(seconds: f64) -> String {
+    if seconds < 1.0 {
+        format!("{:.0}ms", seconds * 1000.0)
+    } else {
+        format!("{seconds:.1}s")
+    }
+}
+
 /// A past timestamp and its age.
 pub(super) fn since(at: Timestamp, now: Timestamp) -> String {
     format!("since {} ({})", timestamp(at), between(at, now))

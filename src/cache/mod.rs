@@ -13,6 +13,7 @@ mod lookup;
 pub mod memory;
 mod node_events;
 mod nodes;
+mod orphaned_claims;
 mod outcomes;
 mod pod_templates;
 pub mod pool_stats;

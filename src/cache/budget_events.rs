@@ -9,8 +9,9 @@ use crate::model::Key;
 use crate::model::disruption_budget::{BudgetProgress, DisruptionBudget, Group};
 use crate::model::failure::Class;
 use crate::model::pool::Pool;
-use crate::model::request::{Answer, BudgetRequest, Outcome};
+use crate::model::request::{Answer, BudgetOwner, BudgetRequest, Outcome};
 use crate::model::retry::Tries;
+use crate::model::sandbox::Owner;
 use crate::model::stored::{self, StoredDisruptionBudget};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, HashSet};
@@ -22,7 +23,7 @@ impl Index {
         let in_namespace = self.disruption_budgets.by_namespace.get(&pool.key.namespace);
         let budgets = in_namespace.into_iter().flat_map(BTreeMap::values);
         let concerns = |budget: &&Arc<DisruptionBudget>| {
-            budget.pool.as_ref().is_none_or(|of| *of == pool.uid) || is_named_for(budget, pool)
+            budget.is_of_user() || budget.is_of_pool(&pool.uid) || is_named_for(budget, pool)
         };
         let memory = self.pool_memory(pool).map(|memory| memory.budgets.clone());
         let BudgetMemory { progress, written_at } = memory.unwrap_or_default();
@@ -50,9 +51,13 @@ impl Index {
             return Vec::new();
         }
         let same = known.is_some_and(|known| {
-            (&known.uid, &known.pool, &known.spec) == (&budget.uid, &budget.pool, &budget.spec)
+            (&known.uid, &known.owner, &known.spec) == (&budget.uid, &budget.owner, &budget.spec)
         });
-        let to_reconcile = if same { Vec::new() } else { self.pools_of(&budget) };
+        let to_reconcile = if same {
+            Vec::new()
+        } else {
+            self.concerned_by(&budget)
+        };
         let of_namespace = &mut self.disruption_budgets.by_namespace;
         of_namespace
             .entry(budget.key.namespace.clone())
@@ -65,7 +70,7 @@ impl Index {
     pub fn delete_budget(&mut self, stored: &StoredDisruptionBudget) -> Vec<ReconcileRequest> {
         self.watch_progress.budgets.up_to(&stored.metadata);
         let gone = self.disruption_budgets.remove(&stored::key(&stored.metadata));
-        gone.map_or_else(Vec::new, |gone| self.pools_of(&gone))
+        gone.map_or_else(Vec::new, |gone| self.concerned_by(&gone))
     }
 
     /// After a list: budgets missing from it are gone. Everything is reconciled after a list.
@@ -90,7 +95,7 @@ impl Index {
         before != Access::Denied
     }
 
-    /// A request about a budget of a pool is answered.
+    /// A request about a budget is answered.
     pub(crate) fn budget_answered(
         &mut self,
         request: &BudgetRequest,
@@ -98,8 +103,7 @@ impl Index {
         before: WatchProgress,
         now: Timestamp,
     ) -> Vec<ReconcileRequest> {
-        let pool = &request.pool;
-        let key = Key::new(pool.key.namespace.clone(), request.step.name());
+        let key = Key::new(request.owner.key().namespace.clone(), request.step.name());
         match &outcome {
             Ok(Answer::DisruptionBudget(stored)) => {
                 let version = stored::resource_version(&stored.metadata);
@@ -115,32 +119,49 @@ impl Index {
             }
             Ok(_) | Err(_) => {}
         }
-        let Some(memory) = self.pool_memory_mut(pool) else {
+        let Some(memory) = self.budget_memory_mut(&request.owner) else {
             return Vec::new();
         };
-        let before = match std::mem::take(&mut memory.budgets.progress) {
+        let before = match std::mem::take(&mut memory.progress) {
             BudgetProgress::Sent(tries) => tries,
             BudgetProgress::Idle | BudgetProgress::Failed(_) => None,
         };
         match outcome {
             Err(failure) if failure.class != Class::Gone => {
-                memory.budgets.progress = BudgetProgress::Failed(Tries::after(before.as_ref(), failure, now));
+                memory.progress = BudgetProgress::Failed(Tries::after(before.as_ref(), failure, now));
             }
             Ok(_) | Err(_) => {}
         }
-        vec![ReconcileRequest::Pool(pool.key.clone())]
+        vec![match &request.owner {
+            BudgetOwner::Pool(pool) => ReconcileRequest::Pool(pool.key.clone()),
+            BudgetOwner::Claim(claim) => ReconcileRequest::Claim(claim.key.clone()),
+        }]
     }
 
-    /// The pools to reconcile for a budget: the one that keeps it, or all whose sandboxes a user's budget may cover.
-    fn pools_of(&self, budget: &DisruptionBudget) -> Vec<ReconcileRequest> {
+    /// What is remembered of the last request about the budgets of a pool or claim; `None` when that is gone.
+    pub(crate) fn budget_memory_mut(&mut self, owner: &BudgetOwner) -> Option<&mut BudgetMemory> {
+        match owner {
+            BudgetOwner::Pool(pool) => self.pool_memory_mut(pool).map(|memory| &mut memory.budgets),
+            BudgetOwner::Claim(claim) => {
+                let memory = self.claim_memory_mut(claim)?;
+                Some(memory.budget.get_or_insert_default())
+            }
+        }
+    }
+
+    /// What to reconcile for a budget: the pool or claim that keeps it, or all whose sandboxes it may cover.
+    fn concerned_by(&self, budget: &DisruptionBudget) -> Vec<ReconcileRequest> {
+        if let Owner::Claim { name, .. } = &budget.owner {
+            let claim = Key::new(budget.key.namespace.clone(), name.clone());
+            return vec![ReconcileRequest::Claim(claim)];
+        }
         let concerned = |pool: &&Arc<Pool>| {
             pool.key.namespace == budget.key.namespace
-                && (budget.pool.as_ref().is_none_or(|of| *of == pool.uid) || is_named_for(budget, pool))
+                && (budget.is_of_user() || budget.is_of_pool(&pool.uid) || is_named_for(budget, pool))
         };
         let pools = self.pools.values().filter(concerned);
-        pools
-            .map(|pool| ReconcileRequest::Pool(pool.key.clone()))
-            .collect()
+        let pools = pools.map(|pool| ReconcileRequest::Pool(pool.key.clone()));
+        pools.chain(self.orphaned_claims(&budget.key.namespace)).collect()
     }
 }
 

@@ -101,6 +101,7 @@ impl Index {
         // A claim that waits again is not published with a sandbox that is already being deleted.
         let going = |pod: &Sandbox| claim.waiting() && self.expectations.is_deleting(&pod.uid);
         let sandboxes: Vec<_> = self.owned_by(claim).filter(|pod| !going(pod)).collect();
+        let presence = self.pool_presence_of(claim);
         Some(ClaimSnapshot {
             now,
             claim: Arc::clone(claim),
@@ -112,7 +113,8 @@ impl Index {
             availability_rule: pool.map(|pool| pool.spec.availability_rule.clone()),
             invalid_metadata: memory.and_then(|memory| memory.invalid_metadata.clone()),
             reads: memory.map(|memory| memory.reads.clone()).unwrap_or_default(),
-            pool_presence: self.pool_presence_of(claim),
+            disruption_budgets: self.orphan_budgets(claim, presence),
+            pool_presence: presence,
             resolved_spec: claim.resolved_spec(pool.map(|p| &p.claim_defaults)),
             pool: served_by.name,
             wait_reason: self.wait_reason(&claim.uid).cloned(),

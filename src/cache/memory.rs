@@ -85,6 +85,8 @@ pub struct ClaimMemory {
     pub(crate) bound_at_once: bool,
     /// What live reads said of sandboxes, by UID.
     pub reads: BTreeMap<SmolStr, SandboxRead>,
+    /// The last request about the claim's PodDisruptionBudget. Boxed, because only claims without a pool have one.
+    pub budget: Option<Box<BudgetMemory>>,
     /// The pool that serves a selector claim, as decided last.
     pub(crate) assigned_pool: Option<Key>,
     /// UIDs of the sandboxes that the API server did not bind to the claim. Nobody says whether the claim or the sandbox is
@@ -98,6 +100,7 @@ impl ClaimMemory {
         *self = Self {
             write: self.write.take(),
             reads: std::mem::take(&mut self.reads),
+            budget: self.budget.take(),
             ..Self::default()
         };
     }
@@ -160,6 +163,7 @@ impl Memory {
         for claim in self.claims.values_mut() {
             claim.write.iter_mut().for_each(|write| write.forget_moments());
             claim.rejection = None;
+            claim.budget.iter_mut().for_each(|budget| budget.forget_moments());
             claim
                 .reads
                 .retain(|_, read| !matches!(read, SandboxRead::Again(_)));

@@ -15,6 +15,7 @@ mod lookup;
 pub mod memory;
 mod node_events;
 mod nodes;
+mod orphaned_claims;
 mod outcomes;
 mod pod_events;
 mod pod_template_events;

@@ -2,11 +2,12 @@
 //! with pods there.
 
 use crate::cache::index::Index;
+use crate::cache::orphaned_claims::claim_of;
 use crate::cache::reconcile_request::ReconcileRequest;
 use crate::model::Key;
 use crate::model::known_nodes::{KnownNodes, NodeAccess};
 use crate::model::node::Node;
-use crate::model::sandbox::{Owner, Sandbox};
+use crate::model::sandbox::Sandbox;
 use crate::model::stored::{self, StoredNode};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -83,13 +84,7 @@ impl Index {
             let on_node = self
                 .sandboxes_of(pool)
                 .filter(|s| s.node.as_deref() == Some(node));
-            affected.extend(on_node.filter_map(|sandbox| match &sandbox.owner {
-                Owner::Claim { name, .. } => {
-                    let key = Key::new(sandbox.key.namespace.clone(), name.clone());
-                    Some(ReconcileRequest::Claim(key))
-                }
-                Owner::Pool { .. } | Owner::Other => None,
-            }));
+            affected.extend(on_node.filter_map(claim_of).map(ReconcileRequest::Claim));
         }
         affected
     }

@@ -25,11 +25,14 @@ impl Index {
         {
             self.cancel_creations(&pool);
         }
-        let known = before.is_some_and(|b| {
+        let known = before.as_ref().is_some_and(|b| {
             (&b.error, &b.labels, &b.claim_defaults, b.terminating)
                 == (&pool.error, &pool.labels, &pool.claim_defaults, pool.terminating)
         });
         let mut to_reconcile = vec![ReconcileRequest::Pool(key.clone())];
+        if before.is_none_or(|before| before.terminating != pool.terminating) {
+            to_reconcile.extend(self.claims_with_sandboxes_of(&key));
+        }
         if !known {
             if self.templates.knows_that_of(&pool) {
                 pool.log_error();
@@ -53,6 +56,7 @@ impl Index {
         // The last reconcile finds nothing, and so drops the pool's timer.
         let mut to_reconcile = vec![ReconcileRequest::Pool(key.clone())];
         to_reconcile.extend(self.waiting_on(&key));
+        to_reconcile.extend(self.claims_with_sandboxes_of(&key));
         to_reconcile
     }
 

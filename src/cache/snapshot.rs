@@ -333,6 +333,8 @@ pub struct ClaimSnapshot {
     pub resolved_spec: ResolvedClaimSpec,
     /// Why the last plan of its pool left the claim waiting.
     pub wait_reason: Option<WaitReason>,
+    /// The budgets that may cover its sandboxes, where no pool has them covered.
+    pub disruption_budgets: BudgetSnapshot,
 }
 
 /// What a live read says of a sandbox that its claim may have lost, or may not keep.

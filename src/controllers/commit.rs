@@ -8,8 +8,8 @@ use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::disruption_budget::BudgetStep;
 use crate::model::request::{
-    BudgetRequest, ClaimWrite, PodChange, PodCreation, PodWrite, PoolWrite, Request, RevisionRequest,
-    RevisionStep,
+    BudgetOwner, BudgetRequest, ClaimWrite, PodChange, PodCreation, PodWrite, PoolWrite, Request,
+    RevisionRequest, RevisionStep,
 };
 use crate::model::retry::{NextWrite, ObjectWrite, Purpose, Stage};
 use crate::model::sandbox::Sandbox;
@@ -51,7 +51,8 @@ pub(crate) fn pool_plan(index: &mut Index, snapshot: &PoolSnapshot, plan: Plan) 
         send_revision_step(index, snapshot, step.clone());
     }
     if let Some(step) = &plan.budget_step {
-        send_budget_step(index, snapshot, step.clone());
+        let owner = BudgetOwner::Pool(Arc::clone(&snapshot.pool));
+        send_budget_step(index, owner, step.clone(), snapshot.now);
     }
     let mut to_reconcile = index.record_wait_reasons(plan.waiting);
     let mut assigned = index.assign_pools(&snapshot.selected_pools);
@@ -164,13 +165,12 @@ fn send_revision_step(index: &mut Index, snapshot: &PoolSnapshot, step: Revision
     index.requests.push(request, false);
 }
 
-fn send_budget_step(index: &mut Index, snapshot: &PoolSnapshot, step: BudgetStep) {
-    let Some(memory) = index.pool_memory_mut(&snapshot.pool) else {
+fn send_budget_step(index: &mut Index, owner: BudgetOwner, step: BudgetStep, now: Timestamp) {
+    let Some(memory) = index.budget_memory_mut(&owner) else {
         return;
     };
-    memory.budgets.note_write(snapshot.now);
-    let pool = Arc::clone(&snapshot.pool);
-    let request = Request::DisruptionBudget(Arc::new(BudgetRequest { pool, step }));
+    memory.note_write(now);
+    let request = Request::DisruptionBudget(Arc::new(BudgetRequest { owner, step }));
     index.requests.push(request, false);
 }
 
@@ -209,6 +209,9 @@ pub(crate) fn claim_requests(
                 "DisruptionPending",
             );
         }
+    }
+    if let Some(step) = requests.budget_step {
+        send_budget_step(index, BudgetOwner::Claim(Arc::clone(claim)), step, snapshot.now);
     }
     if let Some(memory) = index.claim_memory_mut(claim) {
         for uid in requests.to_release {

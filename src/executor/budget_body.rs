@@ -2,22 +2,27 @@
 
 use crate::api::{API_VERSION, labels};
 use crate::model::disruption_budget::DisruptionBudget;
-use crate::model::pool::Pool;
+use crate::model::request::BudgetOwner;
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{Patch, PatchOperation, ReplaceOperation, TestOperation};
 use k8s_openapi::api::policy::v1::PodDisruptionBudgetSpec;
 use serde_json::{Value, json};
 
-/// The PodDisruptionBudget with this name, which goes with the pool.
-pub(crate) fn budget_body(pool: &Pool, name: &str, spec: &PodDisruptionBudgetSpec) -> Value {
+/// The PodDisruptionBudget with this name, which goes with its owner.
+pub(crate) fn budget_body(owner: &BudgetOwner, name: &str, spec: &PodDisruptionBudgetSpec) -> Value {
+    let (label, kind, uid) = match owner {
+        BudgetOwner::Pool(pool) => (labels::POOL, "Pool", &pool.uid),
+        BudgetOwner::Claim(claim) => (labels::CLAIM, "SandboxClaim", &claim.uid),
+    };
+    let owner = &owner.key().name;
     json!({
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
         "metadata": {
             "name": name,
-            "labels": {(labels::POOL): pool.key.name},
+            "labels": {label: owner},
             "ownerReferences": [{
-                "apiVersion": API_VERSION, "kind": "Pool", "name": pool.key.name, "uid": pool.uid,
+                "apiVersion": API_VERSION, "kind": kind, "name": owner, "uid": uid,
                 "controller": true, "blockOwnerDeletion": false,
             }],
         },

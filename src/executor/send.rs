@@ -144,10 +144,11 @@ async fn revision(client: &Client, request: &RevisionRequest) -> Outcome {
 }
 
 async fn disruption_budget(client: &Client, request: &BudgetRequest) -> Outcome {
-    let pool = &request.pool;
-    let api = api::<StoredDisruptionBudget>(client, &pool.key.namespace);
+    let api = api::<StoredDisruptionBudget>(client, &request.owner.key().namespace);
     let answer = match &request.step {
-        BudgetStep::Create(name, spec) => create(client, &api, &budget_body(pool, name, spec)).await,
+        BudgetStep::Create(name, spec) => {
+            create(client, &api, &budget_body(&request.owner, name, spec)).await
+        }
         BudgetStep::Change(budget, spec) => {
             let patch = Patch::Json::<()>(budget_patch(budget, spec));
             patched(&api, &budget.key.name, &patch).await

@@ -1,9 +1,10 @@
 //! A PodDisruptionBudget: who keeps it, which pods it covers, what it asks for.
 
-use crate::api::{API_VERSION, labels};
+use crate::api::labels;
 use crate::model::Key;
 use crate::model::failure::Class;
 use crate::model::retry::Tries;
+use crate::model::sandbox::{self, Owner};
 use crate::model::stored::{self, StoredDisruptionBudget};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::policy::v1::PodDisruptionBudgetSpec;
@@ -26,8 +27,8 @@ pub struct DisruptionBudget {
     pub uid: SmolStr,
     /// Resource version of the decoded state.
     pub resource_version: SmolStr,
-    /// UID of the pool that controls it. A budget without one is a user's.
-    pub pool: Option<SmolStr>,
+    /// The pool or claim that controls it. A budget of another owner is a user's.
+    pub owner: Owner,
     /// What it asks for.
     pub spec: PodDisruptionBudgetSpec,
     /// `None`: it covers no pod.
@@ -39,21 +40,32 @@ impl DisruptionBudget {
     pub fn read(stored: &StoredDisruptionBudget) -> Self {
         let metadata = &stored.metadata;
         let spec: PodDisruptionBudgetSpec = stored::decode("spec", &stored.spec).unwrap_or_default();
-        let references = metadata.owner_references.iter().flatten();
-        let is_pool = |kind: &str, version: &str| kind == "Pool" && version == API_VERSION;
-        let mut controllers =
-            references.filter(|r| r.controller == Some(true) && is_pool(&r.kind, &r.api_version));
         Self {
             key: stored::key(metadata),
             uid: stored::uid(metadata),
             resource_version: stored::resource_version(metadata),
-            pool: controllers.next().map(|owner| owner.uid.as_str().into()),
+            owner: sandbox::owner(metadata).1,
             selector: spec
                 .selector
                 .clone()
                 .and_then(|selector| selector.try_into().ok()),
             spec,
         }
+    }
+
+    /// Whether the pool with this UID controls it.
+    pub fn is_of_pool(&self, pool: &str) -> bool {
+        matches!(&self.owner, Owner::Pool { uid } if uid == pool)
+    }
+
+    /// Whether the claim with this UID controls it.
+    pub fn is_of_claim(&self, claim: &str) -> bool {
+        matches!(&self.owner, Owner::Claim { uid, .. } if uid == claim)
+    }
+
+    /// Whether neither a pool nor a claim controls it.
+    pub fn is_of_user(&self) -> bool {
+        self.owner == Owner::Other
     }
 
     /// Whether it covers a pod with these labels.
@@ -100,26 +112,49 @@ impl Group {
     pub fn budget(self, pool: &str, min_available: usize) -> PodDisruptionBudgetSpec {
         let (state, requirements, unhealthy) = match self {
             Self::Unclaimed => (labels::WARM, None, "AlwaysAllow"),
-            Self::Claimed => {
-                let not_allowed = LabelSelectorRequirement {
-                    key: labels::DISRUPTION.into(),
-                    operator: "NotIn".into(),
-                    values: Some(vec![labels::ALLOW.into()]),
-                };
-                (labels::CLAIMED, Some(vec![not_allowed]), "IfHealthyBudget")
-            }
+            Self::Claimed => (labels::CLAIMED, Some(vec![not_allowed()]), "IfHealthyBudget"),
         };
         let equal = [(labels::POOL, pool), (labels::STATE, state)];
-        PodDisruptionBudgetSpec {
-            max_unavailable: None,
-            min_available: Some(IntOrString::Int(i32::try_from(min_available).unwrap_or(i32::MAX))),
-            selector: Some(LabelSelector {
-                match_expressions: requirements,
-                match_labels: Some(equal.map(|(key, value)| (key.into(), value.into())).into()),
-            }),
-            unhealthy_pod_eviction_policy: Some(unhealthy.into()),
-        }
+        budget(equal, requirements, min_available, unhealthy)
     }
+}
+
+fn budget(
+    equal: [(&str, &str); 2],
+    requirements: Option<Vec<LabelSelectorRequirement>>,
+    min_available: usize,
+    unhealthy: &str,
+) -> PodDisruptionBudgetSpec {
+    PodDisruptionBudgetSpec {
+        max_unavailable: None,
+        min_available: Some(IntOrString::Int(i32::try_from(min_available).unwrap_or(i32::MAX))),
+        selector: Some(LabelSelector {
+            match_expressions: requirements,
+            match_labels: Some(equal.map(|(key, value)| (key.into(), value.into())).into()),
+        }),
+        unhealthy_pod_eviction_policy: Some(unhealthy.into()),
+    }
+}
+
+/// The pod does not say that it may be evicted.
+fn not_allowed() -> LabelSelectorRequirement {
+    LabelSelectorRequirement {
+        key: labels::DISRUPTION.into(),
+        operator: "NotIn".into(),
+        values: Some(vec![labels::ALLOW.into()]),
+    }
+}
+
+/// Name of the budget of a claim that has outlived its pool.
+pub fn orphan_budget_name(claim: &str) -> SmolStr {
+    format_smolstr!("{claim}-orphaned")
+}
+
+/// The budget that lets none of the sandboxes of the claim with this UID be evicted. It covers what the budget over the claimed
+/// sandboxes of its pool covered.
+pub fn orphan_budget(claim_uid: &str) -> PodDisruptionBudgetSpec {
+    let equal = [(labels::CLAIM_UID, claim_uid), (labels::STATE, labels::CLAIMED)];
+    budget(equal, Some(vec![not_allowed()]), usize::MAX, "IfHealthyBudget")
 }
 
 /// What to do about a PodDisruptionBudget of a pool.

@@ -36,7 +36,7 @@ pub enum Request {
     WritePool(Arc<PoolWrite>),
     /// Read or write a stored revision of a pool.
     Revision(Arc<RevisionRequest>),
-    /// Write a PodDisruptionBudget of a pool.
+    /// Write a PodDisruptionBudget of a pool or claim.
     DisruptionBudget(Arc<BudgetRequest>),
 }
 
@@ -151,13 +151,32 @@ pub struct RevisionRequest {
     pub step: RevisionStep,
 }
 
-/// A request about a PodDisruptionBudget of a pool.
+/// A request about a PodDisruptionBudget.
 #[derive(Clone, Debug)]
 pub struct BudgetRequest {
-    /// The pool.
-    pub pool: Arc<Pool>,
+    /// Whose it is.
+    pub owner: BudgetOwner,
     /// What to do.
     pub step: BudgetStep,
+}
+
+/// Whose a PodDisruptionBudget of the operator is. It goes with its owner.
+#[derive(Clone, Debug)]
+pub enum BudgetOwner {
+    /// The pool, for its sandboxes.
+    Pool(Arc<Pool>),
+    /// The claim, for its sandboxes, whose pool is gone.
+    Claim(Arc<Claim>),
+}
+
+impl BudgetOwner {
+    /// Namespace and name of the owner.
+    pub fn key(&self) -> &Key {
+        match self {
+            Self::Pool(pool) => &pool.key,
+            Self::Claim(claim) => &claim.key,
+        }
+    }
 }
 
 /// What to do about a stored revision.

@@ -7,6 +7,7 @@ use crate::model::stored::{self, StoredPod, StoredPodCondition};
 use crate::model::toleration::Tolerations;
 use crate::model::{Key, not_running_reason};
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use smol_str::SmolStr;
 use std::collections::BTreeMap;
 
@@ -121,7 +122,7 @@ impl Sandbox {
         let targets = |c: &&StoredPodCondition| c.type_ == "DisruptionTarget" && c.status == "True";
         let target = conditions.iter().find(targets);
         let annotations = metadata.annotations.as_ref();
-        let (owner_index, owner) = owner(pod);
+        let (owner_index, owner) = owner(&pod.metadata);
         let not_running = not_running_reason::of(pod);
         let detail = not_running.as_ref().map(|why| why.detail.as_str());
         Some(Self {
@@ -213,8 +214,9 @@ impl Sandbox {
     }
 }
 
-fn owner(pod: &StoredPod) -> (usize, Owner) {
-    let references = pod.metadata.owner_references.as_deref().unwrap_or_default();
+/// The controller owner reference, and its place among the others.
+pub(crate) fn owner(metadata: &ObjectMeta) -> (usize, Owner) {
+    let references = metadata.owner_references.as_deref().unwrap_or_default();
     let controller = references
         .iter()
         .enumerate()

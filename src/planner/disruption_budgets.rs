@@ -133,7 +133,7 @@ fn kept<'a>(known: &'a BudgetSnapshot, group: Group, draft: &Draft) -> Kept<'a> 
     let mut budgets = known.budgets.iter();
     match budgets.find(|budget| group.is_named(&budget.key.name, &pool.key.name)) {
         None => Kept::None,
-        Some(budget) if budget.pool.as_ref() == Some(&pool.uid) => Kept::Ours(budget),
+        Some(budget) if budget.is_of_pool(&pool.uid) => Kept::Ours(budget),
         Some(_) => Kept::Other,
     }
 }
@@ -143,7 +143,7 @@ fn of_user<'a>(draft: &Draft<'a>, group: Group) -> Option<&'a DisruptionBudget> 
     let budgets = draft.snapshot.disruption_budgets.budgets.iter();
     let mut of_users = budgets
         .map(Arc::as_ref)
-        .filter(|budget| budget.pool.is_none())
+        .filter(|budget| budget.is_of_user())
         .peekable();
     of_users.peek()?;
     let labels = labels_in(draft, group);

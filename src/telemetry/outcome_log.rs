@@ -13,7 +13,9 @@ use crate::model::disruption_budget::BudgetStep;
 use crate::model::disruption_mark::DisruptionMark;
 use crate::model::failure::{Class, Failure};
 use crate::model::queue_position::without_position;
-use crate::model::request::{ClaimWrite, Outcome, PodChange, PodWrite, Request, RevisionStep};
+use crate::model::request::{
+    BudgetOwner, BudgetRequest, ClaimWrite, Outcome, PodChange, PodWrite, Request, RevisionStep,
+};
 use crate::telemetry::log_once::log_once;
 use crate::telemetry::metrics::Metrics;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -63,7 +65,7 @@ pub(crate) fn log(metrics: &Metrics, shared: &SharedCache, request: &Request, ou
                 tracing::debug!(pool = %request.pool.key, revision = hash, number, "revision stored");
             }
         }
-        Request::DisruptionBudget(request) if is_done => log_budget(&request.pool.key, &request.step),
+        Request::DisruptionBudget(request) if is_done => log_budget(request),
         _ => {}
     }
 }
@@ -122,7 +124,7 @@ fn object_of(request: &Request) -> Key {
         Request::WritePool(write) => write.pool.key.clone(),
         Request::Revision(request) => request.pool.key.clone(),
         Request::DisruptionBudget(request) => {
-            Key::new(request.pool.key.namespace.clone(), request.step.name())
+            Key::new(request.owner.key().namespace.clone(), request.step.name())
         }
     }
 }
@@ -157,17 +159,21 @@ fn log_pod_write(metrics: &Metrics, write: &PodWrite) {
     }
 }
 
-fn log_budget(pool: &Key, step: &BudgetStep) {
-    let name = step.name();
-    match step {
+fn log_budget(request: &BudgetRequest) {
+    let name = request.step.name();
+    let (pool, claim) = match &request.owner {
+        BudgetOwner::Pool(pool) => (Some(display(&pool.key)), None),
+        BudgetOwner::Claim(claim) => (None, Some(display(&claim.key))),
+    };
+    match &request.step {
         BudgetStep::Create(_, spec) | BudgetStep::Change(_, spec) => {
             let min_available = match &spec.min_available {
                 Some(IntOrString::Int(count)) => Some(*count),
                 _ => None,
             };
-            tracing::info!(%pool, name, min_available, "PodDisruptionBudget written");
+            tracing::info!(pool, claim, name, min_available, "PodDisruptionBudget written");
         }
-        BudgetStep::Delete(_) => tracing::info!(%pool, name, "PodDisruptionBudget deleted"),
+        BudgetStep::Delete(_) => tracing::info!(pool, claim, name, "PodDisruptionBudget deleted"),
     }
 }
 

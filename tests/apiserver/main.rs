@@ -221,6 +221,7 @@ const TOGETHER: &[Named] = named![
         a_descheduler_evicts_the_sandbox_of_a_pool_of_one_once_its_cordon_has_it_replaced,
         a_notified_claim_keeps_its_sandbox_for_its_grace_and_then_lets_it_go,
         a_budget_of_a_user_takes_the_place_of_ours_and_evictions_go_by_it,
+        a_claim_that_outlives_its_pool_is_guarded_until_it_ends_or_a_pool_is_there_again,
     },
     stories::edits::{
         a_sandbox_said_to_be_claimed_by_hand_is_left_alone_and_replaced,

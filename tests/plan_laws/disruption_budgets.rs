@@ -13,7 +13,7 @@ use warmpool::model::sandbox::Owner;
 use warmpool::model::stored::StoredDisruptionBudget;
 
 /// A budget as the API server stores it. Without `pool` it is a user's.
-fn budget(name: &str, pool: Option<&str>, spec: &Value) -> Arc<DisruptionBudget> {
+pub fn budget(name: &str, pool: Option<&str>, spec: &Value) -> Arc<DisruptionBudget> {
     let owner = pool.map(|uid| {
         json!({
             "apiVersion": "warmpool.dev/v1alpha1", "kind": "Pool", "name": "python", "uid": uid, "controller": true,
@@ -27,7 +27,7 @@ fn budget(name: &str, pool: Option<&str>, spec: &Value) -> Arc<DisruptionBudget>
 }
 
 /// The operator has listed the budgets, and there are these.
-fn listed(budgets: Vec<Arc<DisruptionBudget>>) -> BudgetSnapshot {
+pub fn listed(budgets: Vec<Arc<DisruptionBudget>>) -> BudgetSnapshot {
     BudgetSnapshot {
         access: Access::Listed,
         budgets,

@@ -101,6 +101,7 @@ impl World {
             pool: self.pool().key.name,
             resolved_spec: claim.resolved_spec(Some(&self.pool().claim_defaults)),
             wait_reason: None,
+            disruption_budgets: self.budgets.clone(),
             claim,
         }
     }

@@ -31,6 +31,7 @@ mod life;
 mod lifetimes;
 mod load;
 mod nodes;
+mod orphaned_claims;
 mod pauses;
 mod phases;
 mod refill;

@@ -144,3 +144,54 @@ async fn without_the_right_to_list_them_no_budget_is_written() {
     world.pass(60).await;
     assert_eq!(asked(&world), BOTH);
 }
+
+/// The pool is gone, and with it, by the garbage collector, its budgets.
+fn pool_goes(world: &mut World) {
+    let mut to_reconcile = Vec::new();
+    {
+        let mut index = world.context.shared.lock();
+        let metadata = json!({"namespace": "default", "name": "python", "uid": "uid-default-python"});
+        let pool = serde_json::from_value(json!({"metadata": metadata, "spec": {}})).unwrap();
+        to_reconcile.extend(index.delete_pool(&pool));
+        for name in ["python-unclaimed", "python-claimed"] {
+            let metadata = json!({"namespace": "default", "name": name});
+            to_reconcile
+                .extend(index.delete_budget(&serde_json::from_value(json!({"metadata": metadata})).unwrap()));
+        }
+    }
+    world.trigger(to_reconcile);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_outlives_its_pool_keeps_a_budget_until_a_pool_of_that_name_is_there_again() {
+    let mut world = world(&[]);
+    world.pass(10).await;
+    for (name, disruption) in [("stays", "Block"), ("goes", "Allow")] {
+        world.claim("default", name, "python", &json!({"disruption": disruption}));
+        world.pass(1).await;
+        world.claim_is_seen_as_written("default", name);
+    }
+    pool_goes(&mut world);
+    world.pass(10).await;
+    let mut expected: Vec<String> = BOTH.map(ToString::to_string).into();
+    expected.push("POST stays-orphaned".into());
+    assert_eq!(asked(&world), expected);
+    let made = named(&world, "stays-orphaned");
+    let owner = &made["metadata"]["ownerReferences"][0];
+    assert_eq!(
+        (&owner["kind"], &owner["name"]),
+        (&json!("SandboxClaim"), &json!("stays"))
+    );
+    // Another operator finds it as it should be.
+    world.restart();
+    let stored: Vec<StoredDisruptionBudget> = vec![serde_json::from_value(made).unwrap()];
+    take_over_list(&mut world.context.shared.lock(), stored);
+    pool_goes(&mut world);
+    world.reconcile_all();
+    world.pass(10).await;
+    assert_eq!(asked(&world), expected);
+    world.pool_is_scaled("default", "python", 2);
+    world.pass(10).await;
+    let asked = asked(&world);
+    assert!(asked.contains(&"DELETE stays-orphaned".into()), "{asked:?}");
+}

@@ -67,7 +67,7 @@ pub enum PrintError {
 }
 
 /// Writes to standard output and flushes, so that a program that reads the pipe sees each line at once.
-pub(in crate::cli) fn out(text: &str) -> Result<(), PrintError> {
+pub(crate) fn out(text: &str) -> Result<(), PrintError> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())?;
     Ok(out.flush()?)
@@ -89,7 +89,7 @@ pub(super) fn error(message: &str) {
 }
 
 /// A document for programs.
-pub(in crate::cli) fn data(format: Data, value: &impl Serialize) -> Result<String, PrintError> {
+pub(crate) fn data(format: Data, value: &impl Serialize) -> Result<String, PrintError> {
     Ok(match format {
         Data::Json => serde_json::to_string_pretty(value)? + "\n",
         Data::Yaml => {
@@ -122,7 +122,7 @@ pub(super) fn claim_title(claim: &str) -> String {
 }
 
 /// Resource and name of a pool, as kubectl prints them.
-pub(in crate::cli) fn title(pool: &str) -> String {
+pub(crate) fn title(pool: &str) -> String {
     format!("pool.warmpool.dev/{pool}")
 }
 

@@ -9,21 +9,21 @@ use std::collections::BTreeSet;
 
 /// The flags that select the pools to show.
 #[derive(clap::Args)]
-pub(in crate::cli) struct Selection {
+pub(crate) struct Selection {
     /// Show the pools of all namespaces, whatever -n says
     #[arg(short = 'A', long)]
-    pub(in crate::cli) all_namespaces: bool,
+    pub(crate) all_namespaces: bool,
     /// Show only the pools with these labels, as in lang=python,size!=small
     #[arg(short = 'l', long, value_name = "LABELS")]
     selector: Option<String>,
 }
 
 /// The selected pools, and every object that the planner needs for them.
-pub(in crate::cli) struct Selected {
+pub(crate) struct Selected {
     /// The objects.
-    pub(in crate::cli) index: Index,
+    pub(crate) index: Index,
     /// The pools, in the order of their names.
-    pub(in crate::cli) pools: Vec<Key>,
+    pub(crate) pools: Vec<Key>,
 }
 
 impl Selection {
@@ -33,7 +33,7 @@ impl Selection {
     }
 
     /// Reads the pools of `namespace`, or of all namespaces for `None`, and selects those with the labels.
-    pub(in crate::cli) async fn read(
+    pub(crate) async fn read(
         &self,
         cluster: &Cluster,
         namespace: Option<&str>,

@@ -10,25 +10,25 @@ const PADDING: usize = 3;
 pub(super) const NONE: &str = "<none>";
 
 /// A table in the making.
-pub(in crate::cli) struct Table(TabWriter<Vec<u8>>);
+pub(crate) struct Table(TabWriter<Vec<u8>>);
 
 impl Table {
     /// A table with these titles.
-    pub(in crate::cli) fn new<'a>(titles: impl Iterator<Item = &'a str>) -> Self {
+    pub(crate) fn new<'a>(titles: impl Iterator<Item = &'a str>) -> Self {
         let mut table = Self(TabWriter::new(Vec::new()).padding(PADDING));
         table.row(titles.map(str::to_string));
         table
     }
 
     /// Adds a row.
-    pub(in crate::cli) fn row(&mut self, cells: impl Iterator<Item = String>) {
+    pub(crate) fn row(&mut self, cells: impl Iterator<Item = String>) {
         let cells: Vec<_> = cells.collect();
         // Writing to a Vec cannot fail.
         _ = writeln!(self.0, "{}", cells.join("\t"));
     }
 
     /// The lines, without blanks at their ends.
-    pub(in crate::cli) fn lines(self) -> Vec<String> {
+    pub(crate) fn lines(self) -> Vec<String> {
         let bytes = self.0.into_inner().unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes).into_owned();
         text.lines().map(|line| line.trim_end().to_string()).collect()

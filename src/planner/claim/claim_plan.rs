@@ -4,6 +4,7 @@ use crate::api::SandboxClaimStatus;
 use crate::api::claim::{BoundSandbox, Phase};
 use crate::cache::snapshot::ClaimSnapshot;
 use crate::model::claim::Claim;
+use crate::model::disruption_budget::BudgetStep;
 use crate::model::disruption_mark::DisruptionMark;
 use crate::model::sandbox::Sandbox;
 use jiff::Timestamp;
@@ -22,6 +23,8 @@ pub struct ClaimPlan {
     pub marks: Vec<(Arc<Sandbox>, DisruptionMark)>,
     /// Published sandboxes that are not seen any more; a live read has to confirm that before `status` is written.
     pub confirm_loss: Vec<BoundSandbox>,
+    /// The next write of the claim's PodDisruptionBudget.
+    pub budget_step: Option<BudgetStep>,
     /// The claim has ended and had its time; it is to be deleted.
     pub delete: bool,
     /// When time alone will change the plan.

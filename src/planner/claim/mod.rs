@@ -7,6 +7,7 @@ mod confirm_loss;
 mod disruption;
 mod finished;
 mod next_requests;
+mod orphan_budget;
 mod ready_sandboxes;
 mod release_unpublished;
 mod status;
@@ -24,11 +25,15 @@ pub fn plan(snapshot: &ClaimSnapshot) -> ClaimPlan {
     if snapshot.claim.terminating {
         return ClaimPlan::default();
     }
-    match snapshot.claim.status.phase {
+    let mut plan = match snapshot.claim.status.phase {
         Some(Phase::Failed) => finished::failed(snapshot),
         Some(Phase::Expired) => finished::expired(snapshot),
         Some(Phase::Bound) => bound::plan(snapshot),
         None | Some(Phase::Pending) if snapshot.binding => waiting::being_bound(snapshot),
         None | Some(Phase::Pending) => waiting::plan(snapshot),
-    }
+    };
+    let (step, due) = orphan_budget::next_step(snapshot);
+    plan.budget_step = step;
+    plan.next = plan.next.into_iter().chain(due).min();
+    plan
 }

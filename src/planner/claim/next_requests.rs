@@ -5,6 +5,7 @@ use crate::api::SandboxClaimStatus;
 use crate::api::claim::{BoundSandbox, Phase};
 use crate::cache::snapshot::ClaimSnapshot;
 use crate::model::claim::Claim;
+use crate::model::disruption_budget::BudgetStep;
 use crate::model::disruption_mark::DisruptionMark;
 use crate::model::retry::{NextWrite, Purpose};
 use crate::model::sandbox::Sandbox;
@@ -26,6 +27,8 @@ pub struct ClaimRequests {
     pub release: Vec<Arc<Sandbox>>,
     /// Sandboxes that are to say since when they may be evicted.
     pub marks: Vec<(Arc<Sandbox>, DisruptionMark)>,
+    /// The write of the claim's PodDisruptionBudget.
+    pub budget_step: Option<BudgetStep>,
     /// The claim is to be read.
     pub read_claim: bool,
     /// UIDs of the sandboxes that the read of the claim is to decide on.
@@ -41,6 +44,7 @@ pub fn requests(snapshot: &ClaimSnapshot, plan: ClaimPlan) -> ClaimRequests {
     let mut requests = ClaimRequests {
         next: plan.next,
         marks: plan.marks,
+        budget_step: plan.budget_step,
         ..ClaimRequests::default()
     };
     for sandbox in plan.release {

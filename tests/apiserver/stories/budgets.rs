@@ -393,6 +393,39 @@ pub fn a_budget_of_a_user_takes_the_place_of_ours_and_evictions_go_by_it(
     wait_until_at_rest(scene, 30)
 }
 
+pub fn a_claim_that_outlives_its_pool_is_guarded_until_it_ends_or_a_pool_is_there_again(
+    scene: &Scene,
+) -> Result<(), String> {
+    const ORPHANED: &str = "blocks-orphaned";
+    let (most, python) = (i64::from(i32::MAX), pool("python", 2, &json!({})));
+    scene.create_pool(&python)?;
+    wait_until_at_rest(scene, 30)?;
+    scene.create_claim("blocks", "python", &json!({}))?;
+    scene.create_claim("allows", "python", &json!({"disruption": "Allow"}))?;
+    let blocks = sandbox(&bound(scene, "blocks")?).0;
+    let lets_go = sandbox(&bound(scene, "allows")?).0;
+    allows(scene, CLAIMED, most, 0)?;
+    scene.kubectl(&["delete", "pool", "python"], None)?;
+    allows(scene, ORPHANED, most, 0)?;
+    is_gone(scene, CLAIMED)?;
+    is_refused(scene, &blocks)?;
+    evict(scene, &lets_go)?;
+    in_phase(scene, "allows", "Failed", 30)?;
+    wait::ensure(budget(scene, "allows-orphaned")?.is_none(), || {
+        "a claim that allows evictions has a budget".into()
+    })?;
+    // The budget of a pool of that name covers the sandbox again, and the claim has its own no more.
+    scene.create_pool(&python)?;
+    allows(scene, CLAIMED, most, 0)?;
+    is_gone(scene, ORPHANED)?;
+    is_refused(scene, &blocks)?;
+    scene.kubectl(&["delete", "pool", "python"], None)?;
+    allows(scene, ORPHANED, most, 0)?;
+    scene.delete_claim("allows")?;
+    scene.delete_claim("blocks")?;
+    is_gone(scene, ORPHANED)
+}
+
 pub fn without_the_right_to_budgets_it_keeps_none_and_says_so_once(scene: &Scene) -> Result<(), String> {
     let rules = granted("clusterrole.yaml")?.into_iter();
     let rules: Vec<Value> = rules

@@ -19,10 +19,12 @@ pub(crate) fn mark(draft: &mut Draft) {
     let snapshot = draft.snapshot;
     let spec = &snapshot.pool.spec;
     let mut deadlines = Vec::new();
+    let may_surge = leave_nodes::may_surge(draft);
     for unclaimed in &mut draft.unclaimed {
         let sandbox = unclaimed.sandbox;
-        // Another try would not change that no node has room, or that the node of the sandbox has to go.
-        let is_held = sandbox.scheduling.waits_for_node() || unclaimed.leaves_node();
+        // Another try would not change that no node has room. On a node that has to go the sandbox waits for its replacement,
+        // where there can be one before it goes.
+        let is_held = sandbox.scheduling.waits_for_node() || leave_nodes::holds(unclaimed, may_surge);
         if !unclaimed.available && sandbox.available_at(&spec.availability_rule).is_none() && !is_held {
             let deadline = sandbox.overdue_at(spec.warm_up);
             unclaimed.overdue = deadline <= snapshot.now;

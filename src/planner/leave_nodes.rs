@@ -49,6 +49,23 @@ pub(crate) fn first_deadline(draft: &Draft) -> Option<Timestamp> {
     deadlines.min()
 }
 
+/// Whether `maxTotal` leaves capacity for a replacement beside a full pool.
+pub(crate) fn may_surge(draft: &Draft) -> bool {
+    let spec = &draft.snapshot.pool.spec;
+    spec.total_capacity_left(draft.claimed) > spec.replicas
+}
+
+/// Whether a sandbox on a leaving node is kept after its warm-up deadline: its replacement comes first, or nothing that is deleted
+/// there would end.
+pub(crate) fn holds(unclaimed: &UnclaimedSandbox, may_surge: bool) -> bool {
+    let is_not_ready = || {
+        unclaimed
+            .leaving
+            .is_some_and(|leaving| leaving.reason == LeavingReason::NodeNotReady)
+    };
+    unclaimed.leaves_node() && (may_surge || is_not_ready())
+}
+
 /// Sandboxes wanted above `replicas`, so that replacements are available before sandboxes leave their nodes: one for each, and
 /// no more at once than a rollout may have missing and extra, when all nodes of a zone go.
 pub(crate) fn surge(draft: &Draft) -> usize {

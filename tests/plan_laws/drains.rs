@@ -55,7 +55,7 @@ fn tolerations(stored: Value) -> Tolerations {
     Tolerations::read(&stored)
 }
 
-/// The one sandbox of a pool of one.
+/// The only or first sandbox.
 pub fn only(world: &mut World) -> &mut Sandbox {
     world.sandboxes.values_mut().next().unwrap()
 }
@@ -221,6 +221,27 @@ fn where_max_total_is_full_a_drain_waits_says_why_and_breaks_at_its_deadline() {
         left.len() == 1 && left[0].ends_with("DrainDeadlineExceeded"),
         "{left:?}"
     );
+}
+
+#[test]
+fn where_max_total_is_full_a_stuck_sandbox_of_a_leaving_node_goes_at_its_warm_up_deadline() {
+    let fields = json!({"capacity": {"maxTotal": 2}, "warmUpDeadlineSeconds": 60});
+    let mut world = on_two_nodes(2, fields);
+    let now = world.now;
+    let stuck = only(&mut world);
+    (stuck.created, stuck.ready_since, stuck.ready_changed) = (now, None, Some(now));
+    let node = stuck.node.clone().unwrap();
+    world.cordon(&node);
+    later(&mut world, 59);
+    assert!(evictions(&world).is_empty());
+    later(&mut world, 1);
+    let left = evictions(&world);
+    assert!(
+        matches!(&left[..], [line] if line.ends_with("WarmUpDeadline")),
+        "I8: {left:?}"
+    );
+    world.converge();
+    assert_eq!((world.available(), world.on_node(&node)), (2, 0));
 }
 
 #[test]

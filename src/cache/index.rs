@@ -16,6 +16,7 @@ use crate::model::claim::Claim;
 use crate::model::pool::Pool;
 use crate::model::revision::Revision;
 use crate::model::sandbox::{Owner, Sandbox};
+use crate::model::shard_selector::ShardSelector;
 use crate::model::stored::{self, StoredClaim, StoredPod, StoredPodTemplate, StoredPool, StoredRevision};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -26,6 +27,8 @@ use std::sync::Arc;
 /// Everything that this process knows of the cluster. A clone is a copy of the operator's whole state.
 #[derive(Clone, Debug, Default)]
 pub struct Index {
+    /// The pools that this operator serves.
+    pub shard: ShardSelector,
     pub(crate) pools: HashMap<Key, Arc<Pool>>,
     pub(crate) claims: HashMap<Key, Arc<Claim>>,
     /// Which claims wait, by queue.
@@ -76,6 +79,7 @@ impl Index {
         {
             self.cancel_creations(&pool);
         }
+        let changing_hands = self.claims_changing_hands(before.as_ref(), Some(&pool));
         let known = before.is_some_and(|b| {
             (&b.error, &b.labels, &b.claim_defaults, b.terminating)
                 == (&pool.error, &pool.labels, &pool.claim_defaults, pool.terminating)
@@ -83,10 +87,11 @@ impl Index {
         let mut to_reconcile = vec![ReconcileRequest::Pool(key.clone())];
         if !known {
             if self.templates.knows_that_of(&pool) {
-                pool.log_error();
+                self.log_error_of(&pool);
             }
             to_reconcile.extend(self.waiting_on(&key));
         }
+        to_reconcile.extend(changing_hands);
         to_reconcile
     }
 
@@ -106,10 +111,12 @@ impl Index {
     /// A pool is gone.
     pub fn delete_pool(&mut self, stored: &StoredPool) -> Vec<ReconcileRequest> {
         let key = stored::key(&stored.metadata);
+        let changing_hands = self.claims_changing_hands(self.pools.get(&key), None);
         self.remove_pool(&key);
         // The last reconcile finds nothing, and so drops the pool's timer.
         let mut to_reconcile = vec![ReconcileRequest::Pool(key.clone())];
         to_reconcile.extend(self.waiting_on(&key));
+        to_reconcile.extend(changing_hands);
         to_reconcile
     }
 
@@ -331,7 +338,7 @@ impl Index {
             self.pools
                 .values()
                 .filter(missing)
-                .for_each(|pool| pool.log_error());
+                .for_each(|pool| self.log_error_of(pool));
         }
     }
 
@@ -342,7 +349,8 @@ impl Index {
         for user in &users {
             if let Some(pool) = self.pools.get_mut(user) {
                 *pool = Arc::new(Pool::clone(pool).with_template(found.clone()));
-                pool.log_error();
+                let pool = Arc::clone(pool);
+                self.log_error_of(&pool);
             }
         }
         users.into_iter().map(ReconcileRequest::Pool).collect()

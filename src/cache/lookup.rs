@@ -144,6 +144,9 @@ impl Index {
 
     fn pool_presence_of(&self, claim: &Claim) -> PoolPresence {
         let all_from = self.pool_held_of(claim);
+        if self.is_served_elsewhere(claim) {
+            return PoolPresence::Elsewhere;
+        }
         let pools: Vec<_> = match all_from {
             Some(pool) => self.pools.get(&pool).into_iter().collect(),
             None => self.accepted_by(claim).collect(),
@@ -305,7 +308,10 @@ impl Index {
         let mut waiting = self.waiting_claims.all().filter_map(|key| self.claims.get(key));
         waiting.any(|claim| {
             let is_bound = self.held_by(claim).count() >= claim.wanted();
-            is_bound && claim.spec.is_ok() && self.next_write(claim, now).1.is_none()
+            is_bound
+                && !self.is_served_elsewhere(claim)
+                && claim.spec.is_ok()
+                && self.next_write(claim, now).1.is_none()
         })
     }
 

@@ -22,6 +22,7 @@ mod recorded_wait_reasons;
 pub mod rejected_creations;
 mod reports_over_limit;
 pub mod request_limits;
+mod shard;
 pub mod snapshot;
 pub mod stale_answers;
 pub mod synced_cache;

@@ -3,6 +3,8 @@
 // A test may panic: that is how it fails.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+mod shard_syntax;
+mod shards;
 mod supply;
 
 use jiff::{SignedDuration, Timestamp};

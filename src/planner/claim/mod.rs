@@ -4,6 +4,7 @@ mod bound;
 mod claim_plan;
 mod conditions;
 mod disruption;
+mod elsewhere;
 mod finished;
 mod ready_sandboxes;
 mod release;
@@ -12,7 +13,7 @@ mod status;
 mod waiting;
 
 use crate::api::claim::Phase;
-use crate::cache::snapshot::ClaimSnapshot;
+use crate::cache::snapshot::{ClaimSnapshot, PoolPresence};
 pub use bound::binding;
 pub use claim_plan::{ClaimPlan, release_reason};
 pub use requests::{ClaimRequests, purpose, requests};
@@ -22,6 +23,9 @@ pub use status::{failure, pending, rejection};
 pub fn plan(snapshot: &ClaimSnapshot) -> ClaimPlan {
     if snapshot.claim.terminating {
         return ClaimPlan::default();
+    }
+    if snapshot.pool_presence == PoolPresence::Elsewhere {
+        return elsewhere::plan(snapshot);
     }
     match snapshot.claim.status.phase {
         Some(Phase::Failed) => finished::failed(snapshot),

@@ -90,6 +90,8 @@ pub mod claim {
     pub const BOUND: &str = "Bound";
     /// No pool matches, or every matching pool is being deleted. The claim waits for a pool.
     pub const POOL_NOT_FOUND: &str = "PoolNotFound";
+    /// The pool is in the shard of no operator that answers. The claim waits for one.
+    pub const POOL_NOT_SERVED: &str = "PoolNotServed";
     /// The spec of the pool is invalid, so nothing is created for the claim.
     pub const POOL_INVALID: &str = "PoolInvalid";
     /// The PodTemplate of the pool does not exist, so nothing is created for the claim.

@@ -18,9 +18,9 @@ impl Index {
         self.memory.claim(uid)?.assigned_pool.as_ref()
     }
 
-    /// Whether the assigned pool of a selector claim is gone, is being deleted or has other labels.
+    /// Whether the assigned pool of a selector claim is gone, is being deleted, has other labels or left the shard.
     pub fn has_lost_its_pool(&self, claim: &Claim) -> bool {
-        let would_do = |pool: &Arc<Pool>| !pool.terminating && claim.accepts(pool);
+        let would_do = |pool: &Arc<Pool>| !pool.terminating && self.serves_pool(pool) && claim.accepts(pool);
         let assigned = self.assigned_pool(&claim.uid);
         assigned.is_some_and(|key| !self.pools.get(key).is_some_and(would_do))
     }
@@ -44,11 +44,12 @@ impl Index {
         to_reconcile.into_iter().map(ReconcileRequest::Pool).collect()
     }
 
-    /// The waiting selector claims of a namespace, and the pools that they accept.
+    /// The waiting selector claims of a namespace that this operator serves, and the pools of its shard that they accept.
     pub fn selector_snapshot(&self, namespace: &str, now: Timestamp) -> SelectorSnapshot {
-        let claims: Vec<_> = self.queued(&selector_queue(namespace)).collect();
-        let would_do =
-            |pool: &&Arc<Pool>| !pool.terminating && claims.iter().any(|claim| claim.accepts(pool));
+        let queued = self.queued(&selector_queue(namespace));
+        let claims: Vec<_> = queued.filter(|claim| !self.is_served_elsewhere(claim)).collect();
+        let accepts = |pool: &Arc<Pool>| claims.iter().any(|claim| claim.accepts(pool));
+        let would_do = |pool: &&Arc<Pool>| !pool.terminating && self.serves_pool(pool) && accepts(pool);
         let selectable = |pool: &Arc<Pool>| SelectablePool {
             pool: Arc::clone(pool),
             sandboxes: self.entries_of(&pool.key),

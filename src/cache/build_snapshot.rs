@@ -133,6 +133,9 @@ impl Index {
 
     fn pool_presence_of(&self, claim: &Claim) -> PoolPresence {
         let all_from = self.pool_held_of(claim);
+        if self.is_served_elsewhere(claim) {
+            return PoolPresence::Elsewhere;
+        }
         let pools: Vec<_> = match all_from {
             Some(pool) => self.pools.get(&pool).into_iter().collect(),
             None => self.accepted_by(claim).collect(),

@@ -15,6 +15,7 @@ use crate::model::claim::Claim;
 use crate::model::pool::Pool;
 use crate::model::revision::Revision;
 use crate::model::sandbox::Sandbox;
+use crate::model::shard_selector::ShardSelector;
 use smol_str::SmolStr;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -22,6 +23,8 @@ use std::sync::Arc;
 /// Everything that this process knows of the cluster. A clone is a copy of the operator's whole state.
 #[derive(Clone, Debug, Default)]
 pub struct Index {
+    /// The pools that this operator serves.
+    pub shard: ShardSelector,
     pub(crate) pools: HashMap<Key, Arc<Pool>>,
     pub(crate) claims: HashMap<Key, Arc<Claim>>,
     /// Which claims wait, by queue.

@@ -138,7 +138,10 @@ impl Index {
         let mut waiting = self.waiting_claims.all().filter_map(|key| self.claims.get(key));
         waiting.any(|claim| {
             let is_bound = self.held_by(claim).count() >= claim.wanted();
-            is_bound && claim.spec.is_ok() && self.next_write(claim, now).1.is_none()
+            is_bound
+                && !self.is_served_elsewhere(claim)
+                && claim.spec.is_ok()
+                && self.next_write(claim, now).1.is_none()
         })
     }
 

@@ -29,6 +29,7 @@ pub mod rejected_creations;
 mod reports_over_limit;
 pub mod request_limits;
 mod revision_events;
+mod shard;
 pub mod snapshot;
 pub mod stale_answers;
 pub mod synced_cache;

@@ -41,7 +41,7 @@ impl Index {
             self.pools
                 .values()
                 .filter(missing)
-                .for_each(|pool| pool.log_error());
+                .for_each(|pool| self.log_error_of(pool));
         }
     }
 
@@ -52,7 +52,8 @@ impl Index {
         for user in &users {
             if let Some(pool) = self.pools.get_mut(user) {
                 *pool = Arc::new(Pool::clone(pool).with_template(found.clone()));
-                pool.log_error();
+                let pool = Arc::clone(pool);
+                self.log_error_of(&pool);
             }
         }
         users.into_iter().map(ReconcileRequest::Pool).collect()

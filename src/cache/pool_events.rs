@@ -25,6 +25,7 @@ impl Index {
         {
             self.cancel_creations(&pool);
         }
+        let changing_hands = self.claims_changing_hands(before.as_ref(), Some(&pool));
         let known = before.as_ref().is_some_and(|b| {
             (&b.error, &b.labels, &b.claim_defaults, b.terminating)
                 == (&pool.error, &pool.labels, &pool.claim_defaults, pool.terminating)
@@ -35,10 +36,11 @@ impl Index {
         }
         if !known {
             if self.templates.knows_that_of(&pool) {
-                pool.log_error();
+                self.log_error_of(&pool);
             }
             to_reconcile.extend(self.waiting_on(&key));
         }
+        to_reconcile.extend(changing_hands);
         to_reconcile
     }
 
@@ -52,11 +54,13 @@ impl Index {
     /// A pool is gone.
     pub fn delete_pool(&mut self, stored: &StoredPool) -> Vec<ReconcileRequest> {
         let key = stored::key(&stored.metadata);
+        let changing_hands = self.claims_changing_hands(self.pools.get(&key), None);
         self.remove_pool(&key);
         // The last reconcile finds nothing, and so drops the pool's timer.
         let mut to_reconcile = vec![ReconcileRequest::Pool(key.clone())];
         to_reconcile.extend(self.waiting_on(&key));
         to_reconcile.extend(self.claims_with_sandboxes_of(&key));
+        to_reconcile.extend(changing_hands);
         to_reconcile
     }
 

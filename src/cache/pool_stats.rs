@@ -85,11 +85,12 @@ impl PoolStats {
 }
 
 impl Index {
-    /// Counts everything at `now`, by pool; `selected_pools` holds the pool that serves each selector claim. Claims without a pool
+    /// Counts what this operator serves at `now`, by pool; `selected_pools` holds the pool that serves each selector claim. Claims without a pool
     /// are counted for [`NO_POOL`] of their namespace.
     pub fn stats(&self, now: Timestamp, selected_pools: &BTreeMap<Key, Key>) -> BTreeMap<Key, PoolStats> {
         let mut all: BTreeMap<Key, PoolStats> = BTreeMap::new();
-        for (key, pool) in &self.pools {
+        let served = self.pools.iter().filter(|(_, pool)| self.serves_pool(pool));
+        for (key, pool) in served {
             let demand = self.pool_memory(pool).and_then(|memory| memory.demand.as_ref());
             let mut stats = PoolStats::of(pool, demand.map(|demand| DemandStats::of(demand, now)));
             let sandboxes = self.sandboxes_of(key);
@@ -102,7 +103,8 @@ impl Index {
             }
             all.insert(key.clone(), stats);
         }
-        for claim in self.waiting_claims(now) {
+        let waiting = self.waiting_claims(now);
+        for claim in waiting.filter(|claim| !self.is_served_elsewhere(claim)) {
             let serving_pool = claim
                 .named_pool()
                 .or_else(|| selected_pools.get(&claim.key).cloned());

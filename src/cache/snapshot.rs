@@ -361,6 +361,8 @@ pub enum PoolPresence {
     Terminating,
     /// No such pool exists.
     Absent,
+    /// Such a pool exists in the shard of another operator, which serves the claim.
+    Elsewhere,
 }
 
 /// Why a claim waits.

@@ -10,6 +10,7 @@ use crate::client::identity::Component;
 use crate::controllers::leader_election;
 use crate::controllers::leader_election::timing::{Timing, TimingError};
 use crate::controllers::operator;
+use crate::model::shard_selector::ShardSelector;
 use crate::telemetry::claim_events::ClaimEvents;
 use crate::telemetry::http::{ServeError, exposition, health, serve};
 use crate::telemetry::json_log::JsonLog;
@@ -28,12 +29,19 @@ use tracing_subscriber::filter::{EnvFilter, FilterExt as _, filter_fn};
 use tracing_subscriber::fmt;
 use tracing_subscriber::prelude::*;
 
+/// Name of the lease of an operator that serves all pools.
+const LEASE: &str = "warmpool";
+
 /// Arguments of `warmpool controller`.
 #[derive(Args)]
 pub struct Arguments {
     /// Serve only the pools and claims of this namespace; a Role is then enough [default: all namespaces]
     #[arg(long, value_name = "NS", env = "WARMPOOL_NAMESPACE", value_parser = NonEmptyStringValueParser::new())]
     namespace: Option<String>,
+    /// Serve only the pools whose labels match, in the syntax of kubectl get -l; each pool must match the selector of one
+    /// operator [default: all pools]
+    #[arg(long, value_name = "SELECTOR", env = "WARMPOOL_POOL_SELECTOR")]
+    pool_selector: Option<ShardSelector>,
     #[command(flatten)]
     election: Election,
     /// Format of log lines
@@ -81,13 +89,13 @@ struct Election {
     /// Time between two attempts to acquire or renew the Lease
     #[arg(long = "leader-elect-retry-period", value_name = "DURATION", default_value = "2s", value_parser = duration::parse)]
     retry_period: Duration,
-    /// Name of the Lease
+    /// Name of the Lease [default: warmpool; with --pool-selector, warmpool- and a hash of the selector]
     #[arg(
         long = "leader-elect-resource-name",
         value_name = "NAME",
-        default_value = "warmpool"
+        value_parser = NonEmptyStringValueParser::new()
     )]
-    name: String,
+    name: Option<String>,
     /// Namespace of the Lease [default: the namespace of the operator's pod or of the kubeconfig context]
     #[arg(
         id = "lease_namespace",
@@ -100,17 +108,31 @@ struct Election {
 }
 
 impl Election {
-    fn settings(&self, client: &Client) -> Result<Option<leader_election::Settings>, TimingError> {
+    fn settings(
+        &self,
+        client: &Client,
+        pools: &ShardSelector,
+    ) -> Result<Option<leader_election::Settings>, TimingError> {
         if !self.on {
             return Ok(None);
         }
         let default = client.default_namespace();
         Ok(Some(leader_election::Settings {
-            name: self.name.clone(),
+            name: self.name.clone().unwrap_or_else(|| default_lease(pools)),
             namespace: self.namespace.clone().unwrap_or_else(|| default.to_string()),
             identity: identity(),
             timing: Timing::new(self.lease_duration, self.renew_deadline, self.retry_period)?,
         }))
+    }
+}
+
+/// The name of the lease of the operator that serves these pools. Two operators of one shard share a lease, and those of two
+/// shards do not.
+fn default_lease(pools: &ShardSelector) -> String {
+    if pools.selects_all() {
+        LEASE.to_string()
+    } else {
+        format!("{LEASE}-{}", pools.hash())
     }
 }
 
@@ -175,6 +197,16 @@ pub fn main(arguments: &Arguments) -> ExitCode {
     ExitCode::FAILURE
 }
 
+/// What the operator serves, for the log.
+fn scope(namespace: Option<&str>, pools: &ShardSelector) -> String {
+    let namespaces = namespace.map_or("all namespaces".to_string(), |name| format!("namespace {name}"));
+    if pools.selects_all() {
+        namespaces
+    } else {
+        format!("{namespaces}, pools with {pools}")
+    }
+}
+
 /// Sets up the log, the endpoints and the client, and runs the controllers until a signal comes.
 ///
 /// # Errors
@@ -208,10 +240,9 @@ fn run(arguments: &Arguments) -> Result<(), ControllerError> {
             metrics: Some(metrics.requests.clone()),
         };
         let config = config(None, None).await?;
-        let scope = match &arguments.namespace {
-            Some(namespace) => format!("namespace {namespace}"),
-            None => "all namespaces".to_string(),
-        };
+        let pools = arguments.pool_selector.clone().unwrap_or_default();
+        let scope = scope(arguments.namespace.as_deref(), &pools);
+        shared.lock().shard = pools.clone();
         tracing::info!(version = env!("CARGO_PKG_VERSION"), cluster = %config.cluster_url, scope, "starting");
         let client = client(config, options)?;
         let measured = exposition::routes(exposition::registry(&metrics, &shared));
@@ -225,7 +256,7 @@ fn run(arguments: &Arguments) -> Result<(), ControllerError> {
         .await?;
         let settings = operator::Settings {
             namespace: arguments.namespace.clone(),
-            election: arguments.election.settings(&client)?,
+            election: arguments.election.settings(&client, &pools)?,
             claim_events: arguments.claim_events,
         };
         let term = watch::Sender::new(leader_election::Term::None);

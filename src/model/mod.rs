@@ -30,6 +30,7 @@ mod sandbox_labels;
 pub mod sandbox_state;
 pub mod schedule;
 pub mod scheduling;
+pub mod shard_selector;
 pub mod stored;
 pub mod toleration;
 mod warm_up_deadline;

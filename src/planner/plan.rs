@@ -14,8 +14,12 @@ use crate::planner::{
 };
 use jiff::Timestamp;
 
-/// The snapshot of a pool at its chosen size, with the selector claims that it serves; `None` when the pool is gone.
+/// The snapshot of a pool at its chosen size, with the selector claims that it serves; `None` when the pool is gone or in the
+/// shard of another operator.
 pub fn pool_snapshot(index: &Index, key: &Key, now: Timestamp, seed: u64) -> Option<PoolSnapshot> {
+    if !index.pool(key).is_some_and(|pool| index.serves_pool(&pool)) {
+        return None;
+    }
     let selected_pools = select_pool::select_pools(&index.selector_snapshot(&key.namespace, now));
     let snapshot = index.pool_snapshot(key, now, seed, selected_pools)?;
     Some(autoscale::at_chosen_size(snapshot))

@@ -359,6 +359,10 @@ const ALONE: &[Named] = named![
     stories::least::{ the_role_allows_what_it_does_and_nothing_that_it_never_does },
     stories::budgets::{ without_the_right_to_budgets_it_keeps_none_and_says_so_once },
     stories::namespaced::{ with_a_role_it_serves_its_namespace_and_leaves_others_alone },
+    stories::shards::{
+        two_operators_serve_a_shard_each_and_the_other_goes_on_when_one_is_killed,
+        a_pool_in_no_shard_has_its_claims_told_so_until_a_label_puts_it_into_one,
+    },
     stories::starts::{
         without_an_api_server_it_waits_and_says_so_once,
         without_its_types_it_says_how_to_install_them,

@@ -95,6 +95,7 @@ const RENDERED: &[(&str, Check)] = named![
         names_that_are_digits_stay_names,
         rendering_says_nothing_beside_the_objects,
         what_is_added_to_the_operator_is_in_its_pod,
+        each_shard_has_a_deployment_and_a_lease_of_its_own,
         monitors_go_where_they_are_asked_for_with_their_relabelings,
     },
     release::{ a_release_is_whole_and_its_sums_hold },

@@ -84,6 +84,13 @@ pub fn a_value_that_is_misspelt_or_cannot_be_is_refused_by_its_name() -> Result<
             "set the value metrics.port instead",
         ),
         ("extraArgs={plan}", "at '/extraArgs/0'"),
+        ("extraArgs={--pool-selector=a}", "set the value shards instead"),
+        ("shards[0].name=a", "missing property 'poolSelector'"),
+        ("shards[0].name=A,shards[0].poolSelector=a", "at '/shards/0/name'"),
+        (
+            "shards[0].name=a,shards[0].poolSelector=x,shards[1].name=b,shards[1].poolSelector=x",
+            "shards has two entries with the same poolSelector",
+        ),
         ("extraEnv[0].value=x", "missing property 'name'"),
         ("extraEnv[0].name=POD_NAME", "at '/extraEnv/0/name'"),
     ] {
@@ -130,6 +137,34 @@ pub fn what_is_added_to_the_operator_is_in_its_pod() -> Result<(), String> {
         && container["securityContext"]["runAsUser"] == 1000
         && container["securityContext"]["readOnlyRootFilesystem"] == true;
     ensure(contexts, || pod.to_string())
+}
+
+pub fn each_shard_has_a_deployment_and_a_lease_of_its_own() -> Result<(), String> {
+    let shards = "shards[0].name=one,shards[0].poolSelector=shard=one,shards[1].name=rest,shards[1].poolSelector=shard!=one";
+    let objects = chart(&["--set", shards])?;
+    let deployments = of_kind(&objects, "Deployment");
+    let names: Vec<_> = deployments.iter().map(|d| &d["metadata"]["name"]).collect();
+    ensure(names == ["warmpool-one", "warmpool-rest"], || {
+        format!("{names:?}")
+    })?;
+    for (deployment, (name, selector)) in deployments
+        .iter()
+        .zip([("one", "shard=one"), ("rest", "shard!=one")])
+    {
+        let spec = &deployment["spec"];
+        let args = spec["template"]["spec"]["containers"][0]["args"].to_string();
+        let has_args = args.contains(&format!("\"--pool-selector={selector}\""))
+            && args.contains(&format!("\"--leader-elect-resource-name=warmpool-{name}\""));
+        ensure(has_args, || args.clone())?;
+        let own_pods = spec["selector"]["matchLabels"]["warmpool-shard"] == name
+            && spec["template"]["metadata"]["labels"]["warmpool-shard"] == name;
+        ensure(own_pods, || spec.to_string())?;
+    }
+    let roles = of_kind(&objects, "Role");
+    let leases = &roles[0]["rules"][1]["resourceNames"];
+    ensure(*leases == json!(["warmpool-one", "warmpool-rest"]), || {
+        roles[0].to_string()
+    })
 }
 
 pub fn monitors_go_where_they_are_asked_for_with_their_relabelings() -> Result<(), String> {

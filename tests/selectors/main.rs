@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod leaving;
+mod shard_syntax;
+mod shards;
 mod supply;
 
 use jiff::{SignedDuration, Timestamp};

@@ -10,6 +10,11 @@
 {{- end }}
 {{- end }}
 
+{{/* Name of the Deployment and the Lease of one shard, or of the only operator: takes the context and the shard. */}}
+{{- define "warmpool.operatorName" -}}
+{{- list (include "warmpool.fullname" (first .)) (last .).name | compact | join "-" }}
+{{- end }}
+
 {{/* Name of the objects outside namespaces. It contains watchNamespace, so two releases that watch one namespace each do
 not share an object. */}}
 {{- define "warmpool.clusterName" -}}

@@ -5,6 +5,7 @@ mod claim_plan;
 mod conditions;
 mod confirm_loss;
 mod disruption;
+mod elsewhere;
 mod finished;
 mod next_requests;
 mod orphan_budget;
@@ -14,7 +15,7 @@ mod status;
 mod waiting;
 
 use crate::api::claim::Phase;
-use crate::cache::snapshot::ClaimSnapshot;
+use crate::cache::snapshot::{ClaimSnapshot, PoolPresence};
 pub use bound::binding;
 pub use claim_plan::{ClaimPlan, release_reason};
 pub use next_requests::{ClaimRequests, purpose, requests};
@@ -24,6 +25,9 @@ pub use status::{failure, pending, rejection};
 pub fn plan(snapshot: &ClaimSnapshot) -> ClaimPlan {
     if snapshot.claim.terminating {
         return ClaimPlan::default();
+    }
+    if snapshot.pool_presence == PoolPresence::Elsewhere {
+        return elsewhere::plan(snapshot);
     }
     let mut plan = match snapshot.claim.status.phase {
         Some(Phase::Failed) => finished::failed(snapshot),

@@ -20,6 +20,9 @@ use std::sync::Arc;
 /// bound sooner.
 const PATIENCE: SignedDuration = SignedDuration::from_millis(500);
 
+/// What to do about a pool that no operator serves.
+const HOW_TO_SERVE: &str = ": start the operator of its shard, or give the pool labels that the --pool-selector of an operator selects";
+
 /// How soon a claim that has ended is planned again while a binding is in flight, or was and nobody knows what became of it.
 const REQUEUE_AFTER: SignedDuration = SignedDuration::from_secs(5);
 
@@ -127,15 +130,19 @@ fn wait(snapshot: &ClaimSnapshot) -> ClaimPlan {
         (Err(error), _) => (reasons::INVALID_SPEC, error.clone(), None),
         (Ok(_), _) if snapshot.pool_presence != PoolPresence::Present => {
             let missing = missing(snapshot);
+            let (reason, hint) = match snapshot.pool_presence {
+                PoolPresence::Elsewhere => (reasons::POOL_NOT_SERVED, HOW_TO_SERVE),
+                _ => (reasons::POOL_NOT_FOUND, ""),
+            };
             if deadline.is_some_and(|deadline| deadline <= now) {
                 let message = format!("{missing}, and none appeared within waitTimeoutSeconds");
                 return fail(snapshot, reasons::WAIT_TIMEOUT, &message);
             }
             if snapshot.resolved_spec.on_empty == OnEmpty::Fail {
                 let message = format!("{missing}, and onEmpty is Fail");
-                return fail(snapshot, reasons::POOL_NOT_FOUND, &message);
+                return fail(snapshot, reason, &message);
             }
-            (reasons::POOL_NOT_FOUND, missing, None)
+            (reason, missing + hint, None)
         }
         (Ok(_), Some(why)) => (why.reason, why.message.to_string(), why.position),
         (Ok(_), None) => return ClaimPlan::default(),
@@ -166,6 +173,12 @@ fn wait(snapshot: &ClaimSnapshot) -> ClaimPlan {
 fn missing(snapshot: &ClaimSnapshot) -> String {
     let namespace = &snapshot.claim.key.namespace;
     match &snapshot.claim.target {
+        Target::Pool(name) if snapshot.pool_presence == PoolPresence::Elsewhere => {
+            format!("no operator serves pool {name} in namespace {namespace}")
+        }
+        Target::AnyWith(_) if snapshot.pool_presence == PoolPresence::Elsewhere => {
+            format!("no operator serves the pool in namespace {namespace} that would do")
+        }
         Target::Pool(name) if snapshot.pool_presence == PoolPresence::Terminating => {
             format!("pool {name} in namespace {namespace} is being deleted")
         }

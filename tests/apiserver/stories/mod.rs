@@ -42,6 +42,7 @@ pub mod removals;
 pub mod revisions;
 pub mod rollouts;
 pub mod selectors;
+pub mod shards;
 pub mod starts;
 pub mod storm;
 pub mod strategies;

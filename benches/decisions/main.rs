@@ -10,6 +10,7 @@
 mod api_server;
 #[path = "../shared/document.rs"]
 mod document;
+mod heartbeats;
 mod operator;
 mod plot;
 
@@ -35,12 +36,14 @@ const ROWS: &[&str] = &[
     "beside:0",
     "beside:100",
     "beside:1000",
+    "heartbeats:5000",
 ];
 
 /// Measures what deciding costs the operator, for each sandbox and each claim
 #[derive(Parser)]
 struct Arguments {
-    /// Rows: fill:SIZE, claims:SIZE (20 claims/s on a pool) or beside:POOLS (20 claims/s beside other pools)
+    /// Rows: fill:SIZE, claims:SIZE (20 claims/s on a pool), beside:POOLS (20 claims/s beside other pools) or
+    /// heartbeats:NODES (a status of each node)
     #[arg(value_name = "ROW")]
     rows: Vec<String>,
     /// Write the table into this Markdown file
@@ -56,7 +59,7 @@ struct Arguments {
 
 /// What one row cost.
 pub struct Cost {
-    /// The kind of the row: fill, claims or beside.
+    /// The kind of the row: fill, claims, beside or heartbeats.
     pub kind: String,
     /// Its size.
     pub size: usize,
@@ -105,6 +108,17 @@ fn main() -> Outcome<()> {
 fn measure(row: &str) -> Outcome<Cost> {
     let (kind, size) = row.split_once(':').ok_or("a row is KIND:SIZE")?;
     let size = size.parse()?;
+    let each = |time: Duration, count: usize| time.as_secs_f64() * 1e6 / count.max(1) as f64;
+    if kind == "heartbeats" {
+        return Ok(Cost {
+            kind: kind.to_string(),
+            size,
+            description: format!("a status of {size} nodes, per node"),
+            each: each(heartbeats::heartbeats(size)?, size),
+            plans: 0.0,
+            plan: 0.0,
+        });
+    }
     let (operator, count, description) = match kind {
         "fill" => (fill(size)?, size, format!("fill of {size}, per sandbox")),
         "claims" => (
@@ -120,7 +134,6 @@ fn measure(row: &str) -> Outcome<Cost> {
         }
         _ => return Err(format!("no row is named {kind}").into()),
     };
-    let each = |time: Duration, count: usize| time.as_secs_f64() * 1e6 / count.max(1) as f64;
     Ok(Cost {
         kind: kind.to_string(),
         size,

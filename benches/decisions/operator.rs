@@ -246,7 +246,7 @@ fn answer(request: &Request, text: Option<&str>) -> Outcome<Answered> {
 }
 
 /// Processor time of this thread.
-fn used() -> Duration {
+pub fn used() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(
         time.tv_sec.unsigned_abs(),

@@ -104,11 +104,15 @@ impl Index {
         now: Timestamp,
     ) -> Vec<ReconcileRequest> {
         let key = Key::new(request.owner.key().namespace.clone(), request.step.name());
+        let mut to_reconcile = vec![match &request.owner {
+            BudgetOwner::Pool(pool) => ReconcileRequest::Pool(pool.key.clone()),
+            BudgetOwner::Claim(claim) => ReconcileRequest::Claim(claim.key.clone()),
+        }];
         match &outcome {
             Ok(Answer::DisruptionBudget(stored)) => {
                 let version = stored::resource_version(&stored.metadata);
                 if !self.watch_progress.budgets.knows_better(&version, before.budgets) {
-                    self.take_over_budget(stored);
+                    to_reconcile.extend(self.take_over_budget(stored));
                 }
             }
             Ok(Answer::Deleted) => {
@@ -120,7 +124,7 @@ impl Index {
             Ok(_) | Err(_) => {}
         }
         let Some(memory) = self.budget_memory_mut(&request.owner) else {
-            return Vec::new();
+            return to_reconcile;
         };
         let before = match std::mem::take(&mut memory.progress) {
             BudgetProgress::Sent(tries) => tries,
@@ -132,10 +136,7 @@ impl Index {
             }
             Ok(_) | Err(_) => {}
         }
-        vec![match &request.owner {
-            BudgetOwner::Pool(pool) => ReconcileRequest::Pool(pool.key.clone()),
-            BudgetOwner::Claim(claim) => ReconcileRequest::Claim(claim.key.clone()),
-        }]
+        to_reconcile
     }
 
     /// What is remembered of the last request about the budgets of a pool or claim; `None` when that is gone.

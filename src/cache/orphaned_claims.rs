@@ -43,21 +43,34 @@ impl Index {
         claims.into_iter().map(ReconcileRequest::Claim).collect()
     }
 
-    /// The claims of a namespace whose pools are gone or being deleted.
+    /// The claims of a namespace whose pools are gone or being deleted, and those that still have the budget of such a claim.
     pub(crate) fn orphaned_claims(&self, namespace: &str) -> Vec<ReconcileRequest> {
         let pools = self.sandboxes.keys().filter(|pool| pool.namespace == namespace);
         let lives = |pool: &Key| self.pools.get(pool).is_some_and(|pool| !pool.terminating);
         let without = pools.filter(|pool| !lives(pool));
-        without
-            .flat_map(|pool| self.claims_with_sandboxes_of(pool))
-            .collect()
+        let orphaned = without
+            .flat_map(|pool| self.sandboxes_of(pool))
+            .filter_map(claim_of);
+        let budgets = self.disruption_budgets.by_namespace.get(namespace);
+        let with_budget = budgets.into_iter().flat_map(BTreeMap::values).filter_map(keeper);
+        let claims: BTreeSet<_> = orphaned.chain(with_budget).collect();
+        claims.into_iter().map(ReconcileRequest::Claim).collect()
     }
 }
 
 /// The claim that owns a pod.
 pub(crate) fn claim_of(sandbox: &Arc<Sandbox>) -> Option<Key> {
-    match &sandbox.owner {
-        Owner::Claim { name, .. } => Some(Key::new(sandbox.key.namespace.clone(), name.clone())),
+    claim_named_by(&sandbox.owner, &sandbox.key)
+}
+
+/// The claim that keeps a budget.
+pub(crate) fn keeper(budget: &Arc<DisruptionBudget>) -> Option<Key> {
+    claim_named_by(&budget.owner, &budget.key)
+}
+
+fn claim_named_by(owner: &Owner, of: &Key) -> Option<Key> {
+    match owner {
+        Owner::Claim { name, .. } => Some(Key::new(of.namespace.clone(), name.clone())),
         Owner::Pool { .. } | Owner::Other => None,
     }
 }

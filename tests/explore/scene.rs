@@ -1,4 +1,7 @@
 //! Small worlds: the pool they begin with, and how many disturbances of each kind may come.
+//!
+//! No world has PodDisruptionBudgets. No plan reads them but for the next write of a budget, as `disruption_budgets` in
+//! tests/plan_laws shows, and whoever evicts a pod is here a user who deletes it (`removals`), whatever a budget allows.
 
 use crate::api_server::{ApiServer, Kind};
 use crate::operator::Operator;

@@ -1,6 +1,7 @@
 //! Checks which PodDisruptionBudgets a pool keeps.
 
-use crate::world::{POOL_UID, World};
+use crate::drains::on_two_nodes;
+use crate::world::{POOL_UID, World, lines};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use warmpool::model::failure::{Class, Failure};
 use warmpool::model::retry::Tries;
 use warmpool::model::sandbox::Owner;
 use warmpool::model::stored::StoredDisruptionBudget;
+use warmpool::planner::PlanPhase;
 
 /// A budget as the API server stores it. Without `pool` it is a user's.
 pub fn budget(name: &str, pool: Option<&str>, spec: &Value) -> Arc<DisruptionBudget> {
@@ -411,4 +413,57 @@ fn a_change_that_waits_holds_up_no_creation() {
         .retain(|budget| budget.key.name != "python-claimed");
     let step = world.plan().budget_step;
     assert_eq!(step.as_ref().map(BudgetStep::name), Some("python-claimed"));
+}
+
+/// So the explorer can do without budgets: whoever evicts is in its model a user who deletes any pod, whatever a budget allows.
+#[test]
+fn a_plan_writes_the_same_whatever_budgets_there_are_but_for_the_budgets() {
+    type Change = fn(&mut World);
+    let changes: [Change; 5] = [
+        |world| _ = world.cordon("node-1"),
+        |world| _ = world.set_image("image:2"),
+        |world| _ = world.set(json!({"replicas": 2})),
+        |world| {
+            _ = world
+                .claim("run", json!({}))
+                .claim("other", json!({"disruption": "Allow"}))
+        },
+        |world| world.sandboxes.values_mut().next().unwrap().evict = true,
+    ];
+    let mine = json!({"maxUnavailable": 0, "selector": {"matchLabels": {"warmpool.dev/pool": "python"}}});
+    let budgets = [
+        listed(Vec::new()),
+        listed(vec![budget("mine", None, &mine)]),
+        listed(vec![budget("python-unclaimed", Some(POOL_UID), &mine)]),
+        BudgetSnapshot {
+            access: Access::Denied,
+            ..BudgetSnapshot::default()
+        },
+        BudgetSnapshot {
+            progress: BudgetProgress::Sent(None),
+            ..listed(Vec::new())
+        },
+    ];
+    for (number, change) in changes.iter().enumerate() {
+        let mut world = on_two_nodes(4, json!({"updateStrategy": {"maxUnavailable": 1}}));
+        change(&mut world);
+        let writes = |world: &World| {
+            let plan = world.plan();
+            let phases = [
+                PlanPhase::Eviction,
+                PlanPhase::Scheduling,
+                PlanPhase::Recreate,
+                PlanPhase::Scale,
+            ];
+            let lines: Vec<_> = phases.map(|phase| lines(&plan, phase)).concat();
+            assert_eq!(lines.len(), plan.actions.len());
+            lines
+        };
+        let expected = writes(&world);
+        assert!(!expected.is_empty(), "change {number} asks for something");
+        for budgets in &budgets {
+            world.budgets = budgets.clone();
+            assert_eq!(writes(&world), expected, "change {number} with {budgets:?}");
+        }
+    }
 }

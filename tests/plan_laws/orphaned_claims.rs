@@ -134,7 +134,19 @@ fn the_budget_is_written_once_mended_and_withdrawn_for_another_that_covers_the_s
         "I8: it is as it should be"
     );
     let delete = Some(BudgetStep::Delete(Arc::clone(&own_budget)));
-    assert_eq!(step(&world, PoolPresence::Present), delete, "a pool has its own");
+    assert_eq!(
+        step(&world, PoolPresence::Present),
+        None,
+        "I2: the pool has none yet"
+    );
+    world.budgets.budgets.push(of_pool("another-pool"));
+    assert_eq!(
+        step(&world, PoolPresence::Present),
+        delete,
+        "the pool has its own"
+    );
+    assert_eq!(step(&world, PoolPresence::Absent), None, "it goes with the pool");
+    world.budgets = listed(vec![Arc::clone(&own_budget)]);
     let users = budget(
         "mine",
         None,

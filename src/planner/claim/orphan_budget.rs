@@ -28,6 +28,7 @@ fn step(snapshot: &ClaimSnapshot) -> Option<BudgetStep> {
     let own = budgets.find(|budget| budget.key.name == name);
     let wanted = is_wanted(snapshot).then(|| orphan_budget(&claim.uid));
     match (own, wanted) {
+        (None, Some(_)) if snapshot.pool_presence == PoolPresence::Present => None,
         (None, Some(wanted)) => Some(BudgetStep::Create(name, wanted)),
         (Some(own), _) if !own.is_of_claim(&claim.uid) => None,
         (Some(own), Some(wanted)) if own.spec != wanted => Some(BudgetStep::Change(Arc::clone(own), wanted)),
@@ -37,7 +38,8 @@ fn step(snapshot: &ClaimSnapshot) -> Option<BudgetStep> {
 }
 
 /// A sandbox of the claim must not be evicted, and no other budget has it covered: the API server evicts no pod that two cover. The
-/// budget of a pool that is gone is about to go, too. While a pool is being deleted, its budget may be there for long.
+/// budget of a pool that is gone is about to go, too. While a pool is being deleted, its budget may be there for long. Where a pool
+/// exists again, the claim keeps its budget until that of the pool is seen.
 fn is_wanted(snapshot: &ClaimSnapshot) -> bool {
     let pool_counts = snapshot.pool_presence != PoolPresence::Absent;
     let others = |budget: &&Arc<DisruptionBudget>| match budget.owner {
@@ -52,8 +54,7 @@ fn is_wanted(snapshot: &ClaimSnapshot) -> bool {
         others.iter().any(|budget| budget.covers(&labels))
     };
     let guarded = |sandbox: &&Arc<Sandbox>| !sandbox.terminating && !sandbox.allows_disruption;
-    snapshot.pool_presence != PoolPresence::Present
-        && snapshot.resolved_spec.disruption != Disruption::Allow
+    snapshot.resolved_spec.disruption != Disruption::Allow
         && snapshot.sandboxes.iter().any(|sandbox| guarded(&sandbox))
         && !snapshot.sandboxes.iter().any(|sandbox| is_covered(sandbox))
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 /// What `kubectl warmpool drain NODE --dry-run -o json` prints.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::cli::kubectl) struct Report<'a> {
+pub(in crate::cli) struct Report<'a> {
     /// Name of the node.
     node: &'a str,
     /// The drain ends by itself.

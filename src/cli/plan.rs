@@ -12,7 +12,7 @@ use crate::cli::kubectl::connection::Connection;
 use crate::cli::kubectl::print::{self, Data};
 use crate::cli::kubectl::selection::{Selected, Selection};
 use crate::cli::kubectl::table::Table;
-use crate::cli::kubectl::verb_error::VerbError;
+use crate::cli::kubectl::verb_error::{VerbError, wraps_verb_error};
 use crate::cli::runtime::block_on;
 use crate::client::identity::Component;
 use crate::model::Key;
@@ -100,11 +100,7 @@ pub enum PlanError {
     Verb(VerbError),
 }
 
-impl<E: Into<VerbError>> From<E> for PlanError {
-    fn from(error: E) -> Self {
-        Self::Verb(error.into())
-    }
-}
+wraps_verb_error!(PlanError);
 
 impl PlanError {
     /// 2 for invalid input, 1 for every other error.

@@ -263,7 +263,9 @@ const TOGETHER: &[Named] = named![
     stories::more_verbs::{
         a_pool_is_shown_on_one_screen_and_its_claims_are_counted,
         a_claim_is_released_and_an_image_rolled_out,
+        labels_select_and_each_format_is_printed,
         every_missing_right_is_named,
+        a_namespace_that_is_not_there_has_no_pools,
     },
     stories::metrics::{ every_alert_is_tested_and_explained },
     stories::breach::{
@@ -370,7 +372,9 @@ const ALONE: &[Named] = named![
         types_of_its_own_version_are_no_news,
         each_missing_right_is_named_once,
     },
+    stories::events::{ a_claim_bound_at_once_is_told_only_where_that_is_asked_for },
     stories::watches::{
+        a_watch_that_fails_for_half_a_minute_fails_readiness_by_name,
         watches_gone_silent_are_noticed_and_opened_anew,
         watches_refused_as_expired_list_anew,
     },

@@ -34,6 +34,12 @@ impl CommandOutput {
         wait::ensure(same, || format!("expected {out:?}, got {self:?}"))
     }
 
+    /// It succeeded, and printed only this on stderr.
+    pub fn says_nothing_but(&self, err: &str) -> Result<(), String> {
+        let same = self.code == Some(0) && self.out.is_empty() && self.err == err;
+        wait::ensure(same, || format!("expected the note {err:?}, got {self:?}"))
+    }
+
     /// It failed with this on stderr.
     pub fn fails(&self, err: &str) -> Result<(), String> {
         let same = self.code == Some(1) && self.err == err;

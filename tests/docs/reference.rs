@@ -421,7 +421,7 @@ fn the_reference_of_commands_is_current() {
          | 1 | the error is on standard error; for `rollout status` and `claim` also: not done within `--timeout` |\n\
          | 2 | the command line is wrong, or the file of `warmpool plan -f`; `kubectl warmpool drain`: something blocks the drain |\n\
          | 128 + N | `kubectl warmpool claim` was ended by signal N: 130 after ^C |\n\
-         | any | `kubectl warmpool claim --exec`: that of the command in the sandbox |\n",
+         | any | `kubectl warmpool claim` and `exec` with a command: that of the command in the sandbox |\n",
     );
     body += "\nEvery verb of the plugin has `-n`, `--context`, `--kubeconfig`, `--as`, `--as-group` and `--request-timeout`. These flags \
              are there where they make sense; elsewhere the error says what to write instead.\n\n\

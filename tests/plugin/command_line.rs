@@ -216,6 +216,16 @@ fn a_flag_that_makes_no_sense_is_rejected_with_what_to_write() {
 }
 
 #[test]
+fn the_last_of_a_repeated_flag_counts_as_in_kubectl() {
+    for words in [
+        &["-n", "a", "top", "-n", "b"][..],
+        &["top", "-o", "json", "-n", "a", "-n", "b", "-o", "yaml"],
+    ] {
+        assert_eq!(usage_error(words).map(|error| error.to_string()), None);
+    }
+}
+
+#[test]
 fn set_image_takes_one_pool_or_labels_and_at_least_one_image() {
     for words in [
         &["python"][..],

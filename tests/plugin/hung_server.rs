@@ -33,6 +33,11 @@ fn a_verb_gives_up_on_a_server_that_hangs_and_names_it() {
         &["set", "image", "python", "main=a"],
         &["rollout", "status", "python"],
         &["rollout", "undo", "python"],
+        &["rollout", "history", "python"],
+        &["rollout", "pause", "-l", "lang=python"],
+        &["exec", "run-42", "--", "true"],
+        &["drain", "node-1", "--dry-run"],
+        &["size", "python"],
     ] {
         let begun = Instant::now();
         let output = Command::new(&link)

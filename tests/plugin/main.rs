@@ -10,6 +10,7 @@
     clippy::panic
 )]
 
+mod bad_input;
 mod claim;
 mod command_line;
 mod drain;

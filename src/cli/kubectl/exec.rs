@@ -4,8 +4,9 @@ use crate::api;
 use crate::cli::kubectl::claim::exec::{self, ExecError};
 use crate::cli::kubectl::claim::state::{ClaimState, claim_state, title};
 use crate::cli::kubectl::claim_name::ClaimName;
-use crate::cli::kubectl::cluster::{Cluster, ClusterError};
+use crate::cli::kubectl::cluster::Cluster;
 use crate::cli::kubectl::connection::Connection;
+use crate::cli::kubectl::verb_error::{VerbError, wraps_verb_error};
 use crate::cli::runtime::block_on;
 use crate::cli::unix_signals::Signals;
 use kube::core::DynamicObject;
@@ -56,13 +57,12 @@ pub enum ExecVerbError {
     /// kubectl could not be run.
     #[error(transparent)]
     Exec(#[from] ExecError),
-    /// A request failed.
+    /// As for every verb.
     #[error(transparent)]
-    Cluster(#[from] ClusterError),
-    /// The runtime or the signal handlers could not be set up.
-    #[error("cannot set up the runtime: {0}")]
-    Runtime(#[from] std::io::Error),
+    Verb(VerbError),
 }
+
+wraps_verb_error!(ExecVerbError);
 
 /// Runs the verb.
 pub(super) fn run(connection: &Connection, arguments: &Arguments) -> Result<ExitCode, ExecVerbError> {

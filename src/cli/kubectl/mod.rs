@@ -43,7 +43,7 @@ const NAME: &str = "kubectl-warmpool";
 
 /// Claim sandboxes, explain what the operator does, and control rollouts as kubectl does for Deployments.
 #[derive(Parser)]
-#[command(name = NAME, bin_name = "kubectl warmpool", version, long_about = None, after_help = "\
+#[command(name = NAME, bin_name = "kubectl warmpool", version, long_about = None, args_override_self = true, after_help = "\
 Examples:
   kubectl warmpool claim python -it --rm -- sh             a shell in a warm sandbox
   kubectl warmpool exec run-42 -- python -V                run a command in the sandbox of a claim

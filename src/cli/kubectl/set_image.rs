@@ -7,7 +7,7 @@ use crate::cli::kubectl::pool_client::PoolClient;
 use crate::cli::kubectl::pool_name::{PoolName, PoolNameError};
 use crate::cli::kubectl::pool_target::PoolTarget;
 use crate::cli::kubectl::print::{self, Format, PrintError};
-use crate::cli::kubectl::verb_error::VerbError;
+use crate::cli::kubectl::verb_error::{VerbError, wraps_verb_error};
 use crate::cli::runtime::block_on;
 use kube::api::Patch;
 use kube::core::DynamicObject;
@@ -165,11 +165,7 @@ impl SetImageError {
     }
 }
 
-impl<E: Into<VerbError>> From<E> for SetImageError {
-    fn from(error: E) -> Self {
-        Self::Verb(error.into())
-    }
-}
+wraps_verb_error!(SetImageError);
 
 /// Runs the verb.
 pub(super) fn run(connection: &Connection, set: &Set) -> Result<ExitCode, SetImageError> {

@@ -1,4 +1,4 @@
-//! Why a verb that has no errors of its own did not end well.
+//! The errors that every verb may meet. Some verbs have more.
 
 use crate::cli::kubectl::cluster::{ClusterError, FROM_SERVER};
 use crate::cli::kubectl::print::PrintError;
@@ -20,3 +20,15 @@ pub enum VerbError {
     #[error("cannot set up the runtime: {0}")]
     Runtime(#[from] std::io::Error),
 }
+
+/// Makes a variant `Verb` of an error of one verb take over what every verb meets.
+macro_rules! wraps_verb_error {
+    ($error:ty) => {
+        impl<E: Into<VerbError>> From<E> for $error {
+            fn from(error: E) -> Self {
+                Self::Verb(error.into())
+            }
+        }
+    };
+}
+pub(crate) use wraps_verb_error;

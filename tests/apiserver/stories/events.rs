@@ -143,6 +143,13 @@ pub fn a_pool_exhausted_by_one_claim_after_another_does_not_say_so_for_each(
     wait_until_at_rest(scene, 60)
 }
 
+/// The reasons of the events of a claim, in their order.
+fn reasons(scene: &Scene, claim: &str) -> Result<Vec<String>, String> {
+    let all = events_about(scene, "SandboxClaim")?;
+    let of_claim = all.iter().filter(|event| event["regarding"]["name"] == claim);
+    Ok(of_claim.map(|event| text(event, "/reason").to_string()).collect())
+}
+
 pub fn what_befalls_a_claim_is_told_once(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 0, &json!({})))?;
     wait_until_at_rest(scene, 60)?;
@@ -158,15 +165,6 @@ pub fn what_befalls_a_claim_is_told_once(scene: &Scene) -> Result<(), String> {
     in_phase(scene, "run", "Expired", 60)?;
     scene.create_claim("hasty", "python", &json!({"onEmpty": "Fail", "replicas": 9}))?;
     in_phase(scene, "hasty", "Failed", 30)?;
-    let reasons = |claim: &str| {
-        let all = events_about(scene, "SandboxClaim")?;
-        let of_claim = all.iter().filter(|event| event["regarding"]["name"] == claim);
-        Ok::<_, String>(
-            of_claim
-                .map(|event| text(event, "/reason").to_string())
-                .collect::<Vec<_>>(),
-        )
-    };
     for (claim, expected) in [
         (
             "run",
@@ -175,11 +173,42 @@ pub fn what_befalls_a_claim_is_told_once(scene: &Scene) -> Result<(), String> {
         ("hasty", vec!["Failed"]),
     ] {
         wait::until(&format!("{expected:?} were told of {claim}"), 30, || {
-            let now = reasons(claim)?;
+            let now = reasons(scene, claim)?;
             wait::ensure(now == expected, || format!("{now:?}"))
         })?;
     }
     let shown = scene.kubectl(&["describe", "sandboxclaim", "hasty"], None)?;
     wait::ensure(shown.contains("PoolEmpty: "), || shown)?;
     wait_until_at_rest(scene, 60)
+}
+
+pub fn a_claim_bound_at_once_is_told_only_where_that_is_asked_for(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&pool("python", 2, &json!({})))?;
+    for (which, of_bound, of_failed) in [
+        ("notable", &[][..], &["Failed"][..]),
+        ("all", &["Bound"], &["Failed"]),
+        ("none", &[], &[]),
+    ] {
+        let flag = format!("--claim-events={which}");
+        let operator = scene.lab.start_operator_with(&["--leader-elect=false", &flag])?;
+        wait_until_at_rest(scene, 60)?;
+        let (served, hasty) = (format!("served-{which}"), format!("hasty-{which}"));
+        scene.create_claim(&served, "python", &json!({}))?;
+        bound(scene, &served)?;
+        // Events are written in their order, so after one about a later claim none is to come about an earlier one.
+        scene.create_claim(&hasty, "python", &json!({"onEmpty": "Fail", "replicas": 9}))?;
+        in_phase(scene, &hasty, "Failed", 30)?;
+        wait::until("the failed claim was told of", 30, || {
+            let now = reasons(scene, &hasty)?;
+            wait::ensure(now == of_failed, || format!("{which}: {now:?}"))
+        })?;
+        wait_until_at_rest(scene, 60)?;
+        // It writes what is left before it ends.
+        operator.stop()?;
+        for (claim, expected) in [(&served, of_bound), (&hasty, of_failed)] {
+            let now = reasons(scene, claim)?;
+            wait::ensure(now == expected, || format!("{claim}: {now:?}"))?;
+        }
+    }
+    Ok(())
 }

@@ -86,6 +86,69 @@ pub fn a_claim_is_released_and_an_image_rolled_out(scene: &Scene) -> Result<(), 
     call(scene, &["set", "image", "python", &change])?.is("pool.warmpool.dev/python image unchanged\n")
 }
 
+pub fn labels_select_and_each_format_is_printed(scene: &Scene) -> Result<(), String> {
+    let labelled = |name: &str, lang: &str| {
+        let mut pool = pool(name, 2, &json!({}));
+        pool["metadata"]["labels"] = json!({"lang": lang});
+        pool
+    };
+    scene.create_pool(&labelled("python", "python"))?;
+    scene.create_pool(&labelled("pypy", "python"))?;
+    scene.create_pool(&labelled("node", "js"))?;
+    wait_until_at_rest(scene, 60)?;
+    scene.create_claim("batch", "python", &json!({"replicas": 2, "onEmpty": "Wait"}))?;
+    bound(scene, "batch")?;
+    wait_until_at_rest(scene, 60)?;
+    let python = ["-l", "lang=python"];
+    let with = |verb: &[&str], more: &[&str]| printed(scene, &[verb, &python, more].concat());
+    let names = "pool.warmpool.dev/pypy\npool.warmpool.dev/python\n";
+    for verb in ["status", "top"] {
+        let said = with(&[verb], &["-o", "name"])?;
+        wait::ensure(said == names, || format!("{verb}: {said}"))?;
+    }
+    for verb in ["status", "top", "plan"] {
+        let document: Value =
+            serde_json::from_str(&with(&[verb], &["-o", "json"])?).map_err(|e| e.to_string())?;
+        let pools = document["pools"].as_array().cloned().unwrap_or_default();
+        let pools: Vec<_> = pools.iter().map(|pool| pool["name"].clone()).collect();
+        wait::ensure(pools == ["pypy", "python"], || format!("{verb}: {pools:?}"))?;
+        contains(&with(&[verb], &["-o", "yaml"])?, "pools:\n- ")?;
+    }
+    let sandboxes = scene.claim("batch")?["status"]["sandboxes"].clone();
+    let all = format!(
+        "{},{}",
+        text(&sandboxes[0], "/name"),
+        text(&sandboxes[1], "/name")
+    );
+    contains(&with(&["status"], &["-o", "wide"])?, &all)?;
+    contains(&with(&["top"], &["-o", "wide"])?, "TOTAL")?;
+    wait::ensure(with(&["plan"], &["-o", "name"])?.is_empty(), || {
+        "there is nothing to do".into()
+    })?;
+    call(scene, &["top", "-l", "lang=ruby"])?
+        .says_nothing_but(&format!("No pools found in {} namespace.\n", scene.namespace))?;
+    let image = format!("main={NEW_IMAGE}");
+    let changed = with(&["set", "image"], &[&image, "-o", "name"])?;
+    wait::ensure(changed == names, || changed.clone())?;
+    wait_until_at_rest(scene, 60)?;
+    let followed = with(&["rollout", "status"], &["--timeout=60s"])?;
+    wait::ensure(followed.matches("successfully rolled out").count() == 2, || {
+        followed.clone()
+    })?;
+    let paused = with(&["rollout", "pause"], &[])?;
+    wait::ensure(paused == names.replace('\n', " paused\n"), || paused.clone())?;
+    // One of several that fails does not keep the verb from the others.
+    printed(scene, &["rollout", "resume", "pypy"])?;
+    let resumed = call(scene, &["rollout", "resume", "-l", "lang=python"])?;
+    let rest = resumed.code == Some(1)
+        && resumed.out == "pool.warmpool.dev/python resumed\n"
+        && resumed.err == "error: pools.warmpool.dev \"pypy\" is not paused\n";
+    wait::ensure(rest, || format!("{resumed:?}"))?;
+    scene.kubectl(&["label", "sbc", "batch", "team=red"], None)?;
+    call(scene, &["release", "-l", "team=red", "-o", "name"])?.is("sandboxclaim.warmpool.dev/batch\n")?;
+    wait_until_at_rest(scene, 60)
+}
+
 pub fn every_missing_right_is_named(scene: &Scene) -> Result<(), String> {
     let said = call(scene, &["why", "run", "--as=nobody"])?;
     let lines: Vec<&str> = said.err.lines().collect();
@@ -107,4 +170,16 @@ pub fn every_missing_right_is_named(scene: &Scene) -> Result<(), String> {
         said.code == Some(1) && all.into_iter().all(named) && lines.len() == all.len(),
         || format!("{said:?}"),
     )
+}
+
+pub fn a_namespace_that_is_not_there_has_no_pools(scene: &Scene) -> Result<(), String> {
+    let said = call(scene, &["top", "-n", "nowhere"])?;
+    said.says_nothing_but("No pools found in nowhere namespace.\n")?;
+    let said = call(scene, &["claim", "python", "-n", "nowhere"])?;
+    said.fails(
+        "error: pool \"python\" not found in namespace \"nowhere\", so nothing is claimed; 'kubectl get pools -n nowhere' \
+         lists those that are there\n",
+    )?;
+    call(scene, &["rollout", "pause", "python", "-n", "nowhere"])?
+        .fails("Error from server (NotFound): pools.warmpool.dev \"python\" not found\n")
 }

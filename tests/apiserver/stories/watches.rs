@@ -1,10 +1,12 @@
 //! Checks claims while watches break, expire, lose bookmarks or go silent.
 
 use super::faults::{FAILS_FOR, a_full_pool, expect_faults, under_load};
+use super::metrics::served;
 use super::rollouts::everything_unclaimed_runs;
 use super::{burst, in_phase};
 use crate::cluster_state::wait_until_at_rest;
 use crate::faults::{Fault, Rule};
+use crate::http;
 use crate::objects::NEW_IMAGE;
 use crate::scene::Scene;
 use crate::wait;
@@ -78,6 +80,48 @@ pub fn watches_gone_silent_are_noticed_and_opened_anew(scene: &Scene) -> Result<
     expect_faults(scene);
     let operator = scene.lab.start_operator_behind_faults(&[])?;
     a_full_pool(scene)?;
+    claims_in_silence(scene, "run")?;
+    operator.stop()
+}
+
+pub fn a_watch_that_fails_for_half_a_minute_fails_readiness_by_name(scene: &Scene) -> Result<(), String> {
+    expect_faults(scene);
+    let proxy = scene.lab.proxy()?;
+    let operator = scene.lab.start_operator_as(
+        &proxy.kubeconfig,
+        &["--leader-elect=false", "--health-probe-bind-address=127.0.0.1:0"],
+    )?;
+    let health = served(&operator, "health-probe-bind-address")?;
+    a_full_pool(scene)?;
+    let ready = || {
+        let answer = http::get(&health, "/readyz")?;
+        wait::ensure(answer == (200, "ok".to_string()), || format!("{answer:?}"))
+    };
+    ready()?;
+    proxy
+        .faults
+        .add([Rule::of(Fault::Refused(500), 1.0, LIST_AND_WATCH).on("pods")]);
+    proxy.faults.silence();
+    let broken = Instant::now();
+    wait::until("readiness failed", 2 * NOTICED_WITHIN, || {
+        let (code, text) = http::get(&health, "/readyz?verbose")?;
+        let named =
+            text.contains("[-]watches failed: Pod: the watch fails for ") && text.contains("[+]ping ok");
+        wait::ensure(code == 500 && named, || format!("{code} {text}"))
+    })?;
+    // The last answer to the watch is at most as old as a watch lasts when it breaks.
+    let after = broken.elapsed();
+    wait::ensure(after > Duration::from_secs(5), || {
+        format!("it failed after {after:?}")
+    })?;
+    let (_, text) = http::get(&health, "/readyz?verbose")?;
+    let others = ["Pool:", "SandboxClaim:", "Node:"];
+    wait::ensure(others.iter().all(|other| !text.contains(other)), || text.clone())?;
+    wait::ensure(http::get(&health, "/livez")?.0 == 200, || {
+        "it is to be restarted".into()
+    })?;
+    proxy.faults.stop(None);
+    wait::until("it was ready again", NOTICED_WITHIN, ready)?;
     claims_in_silence(scene, "run")?;
     operator.stop()
 }

@@ -11,7 +11,8 @@ use crate::cli::kubectl::cluster::{Cluster, ClusterError};
 use crate::cli::kubectl::connection::Connection;
 use crate::cli::kubectl::dry_run::DryRun;
 use crate::cli::kubectl::pool;
-use crate::cli::kubectl::print::{self, Format, PrintError};
+use crate::cli::kubectl::print::{self, Format};
+use crate::cli::kubectl::verb_error::{VerbError, wraps_verb_error};
 use crate::cli::runtime::block_on;
 use crate::cli::unix_signals::{self, Signals};
 use delete_at_end::NotDeleted;
@@ -109,16 +110,12 @@ pub enum ClaimError {
     /// `--rm` could not delete the claim.
     #[error(transparent)]
     NotDeleted(#[from] NotDeleted),
-    /// A request failed.
+    /// As for every verb.
     #[error(transparent)]
-    Cluster(#[from] ClusterError),
-    /// The outcome could not be printed.
-    #[error(transparent)]
-    Print(#[from] PrintError),
-    /// The runtime or the signal handlers could not be set up.
-    #[error("cannot set up the runtime: {0}")]
-    Runtime(#[from] std::io::Error),
+    Verb(VerbError),
 }
+
+wraps_verb_error!(ClaimError);
 
 /// Runs the verb.
 pub(super) fn run(connection: &Connection, arguments: &Arguments) -> Result<ExitCode, ClaimError> {

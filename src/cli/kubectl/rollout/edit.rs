@@ -1,11 +1,11 @@
 //! Sends the merge patch of `rollout pause`, `resume` and `restart`.
 
 use crate::api::labels;
-use crate::cli::kubectl::cluster::ClusterError;
 use crate::cli::kubectl::pool;
 use crate::cli::kubectl::pool_client::PoolClient;
 use crate::cli::kubectl::pool_target::PoolTarget;
-use crate::cli::kubectl::print::{self, Format, PrintError};
+use crate::cli::kubectl::print::{self, Format};
+use crate::cli::kubectl::verb_error::{VerbError, wraps_verb_error};
 use kube::api::Patch;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
@@ -56,13 +56,12 @@ pub enum EditError {
         /// Name of the PodTemplate.
         template: String,
     },
-    /// A request failed.
+    /// As for every verb.
     #[error(transparent)]
-    Cluster(#[from] ClusterError),
-    /// The outcome could not be printed.
-    #[error(transparent)]
-    Print(#[from] PrintError),
+    Verb(VerbError),
 }
+
+wraps_verb_error!(EditError);
 
 /// The merge patch that writes `spec` into `pool`. The API server rejects it when another pool has taken the name,
 /// because `metadata.uid` is immutable.

@@ -1,11 +1,11 @@
 //! `rollout history`: lists a pool's revisions from its ControllerRevisions.
 
 use crate::api::labels;
-use crate::cli::kubectl::cluster::ClusterError;
 use crate::cli::kubectl::pool;
 use crate::cli::kubectl::pool_client::PoolClient;
 use crate::cli::kubectl::pool_target::PoolTarget;
 use crate::cli::kubectl::print::{self, Format, PrintError};
+use crate::cli::kubectl::verb_error::{VerbError, wraps_verb_error};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::core::DynamicObject;
 use serde_json::Value;
@@ -40,13 +40,12 @@ pub enum HistoryError {
     /// No revision has the number in `--revision`.
     #[error("unable to find the specified revision")]
     NotFound,
-    /// A request failed.
+    /// As for every verb.
     #[error(transparent)]
-    Cluster(#[from] ClusterError),
-    /// The history could not be printed.
-    #[error(transparent)]
-    Print(#[from] PrintError),
+    Verb(VerbError),
 }
+
+wraps_verb_error!(HistoryError);
 
 /// The stored revisions of one pool, in the order of their numbers.
 #[derive(Clone, Debug, Default)]

@@ -9,10 +9,10 @@ pub mod resume;
 mod status;
 pub mod undo;
 
-use crate::cli::kubectl::cluster::ClusterError;
 use crate::cli::kubectl::connection::Connection;
 use crate::cli::kubectl::pool_client::PoolClient;
 use crate::cli::kubectl::pool_target::PoolTarget;
+use crate::cli::kubectl::verb_error::{VerbError, wraps_verb_error};
 use crate::cli::runtime::block_on;
 use clap::Subcommand;
 use edit::EditError;
@@ -56,7 +56,7 @@ Examples:
 #[derive(Debug, Error)]
 pub(super) enum RolloutError {
     #[error(transparent)]
-    Cluster(#[from] ClusterError),
+    Verb(VerbError),
     #[error(transparent)]
     Follow(#[from] FollowError),
     #[error(transparent)]
@@ -65,9 +65,9 @@ pub(super) enum RolloutError {
     Undo(#[from] UndoError),
     #[error(transparent)]
     Edit(#[from] EditError),
-    #[error("cannot set up the runtime: {0}")]
-    Runtime(#[from] std::io::Error),
 }
+
+wraps_verb_error!(RolloutError);
 
 /// Runs the verb.
 pub(super) fn run(connection: &Connection, arguments: &Arguments) -> Result<ExitCode, RolloutError> {

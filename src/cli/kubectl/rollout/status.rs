@@ -1,14 +1,14 @@
 //! `rollout status`: follows a rollout with a watch and prints each change.
 
 use crate::api::conditions;
-use crate::cli::kubectl::cluster::ClusterError;
 use crate::cli::kubectl::operator_lease;
 use crate::cli::kubectl::pool;
 use crate::cli::kubectl::pool_client::PoolClient;
 use crate::cli::kubectl::pool_target::PoolTarget;
-use crate::cli::kubectl::print::{self, PrintError};
+use crate::cli::kubectl::print;
 use crate::cli::kubectl::rollout::history::History;
 use crate::cli::kubectl::rollout::outcome::{self, RolloutState, StatusError};
+use crate::cli::kubectl::verb_error::{VerbError, wraps_verb_error};
 use futures::StreamExt;
 use kube::core::DynamicObject;
 use kube::runtime::{WatchStreamExt, watcher};
@@ -58,13 +58,12 @@ pub enum FollowError {
     /// The rollout was not complete within `--timeout`. Holds the message of the condition Progressing.
     #[error("timed out waiting for the condition{}", pool_message(.0.as_deref()))]
     Timeout(Option<String>),
-    /// A request failed.
+    /// As for every verb.
     #[error(transparent)]
-    Cluster(#[from] ClusterError),
-    /// A line could not be printed.
-    #[error(transparent)]
-    Print(#[from] PrintError),
+    Verb(VerbError),
 }
+
+wraps_verb_error!(FollowError);
 
 fn pool_message(message: Option<&str>) -> String {
     message.map_or_else(String::new, |m| format!("; the pool says: {m}"))

@@ -8,6 +8,7 @@ use crate::cli::kubectl::pool_client::PoolClient;
 use crate::cli::kubectl::pool_target::PoolTarget;
 use crate::cli::kubectl::print::{self, Format, PrintError};
 use crate::cli::kubectl::rollout::history::{self, History};
+use crate::cli::kubectl::verb_error::{VerbError, wraps_verb_error};
 use crate::model::revision::Template;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::api::Patch;
@@ -67,13 +68,12 @@ pub enum UndoError {
     /// Another client changed the spec, or replaced the pool. Holds the name of the pool.
     #[error("pool {0:?} was changed at the same time; check its spec and try again")]
     Changed(String),
-    /// A request failed.
+    /// As for every verb.
     #[error(transparent)]
-    Cluster(#[from] ClusterError),
-    /// The outcome could not be printed.
-    #[error(transparent)]
-    Print(#[from] PrintError),
+    Verb(VerbError),
 }
+
+wraps_verb_error!(UndoError);
 
 /// The revision to roll back to. `to_revision` is its number; 0 selects the newest revision with another template.
 ///

@@ -12,7 +12,7 @@ use crate::cli::kubectl::pool_name::PoolName;
 use crate::cli::kubectl::print::{self, Data};
 use crate::cli::kubectl::size::arrivals::{Arrival, ArrivalError};
 use crate::cli::kubectl::size::needed::Needed;
-use crate::cli::kubectl::verb_error::VerbError;
+use crate::cli::kubectl::verb_error::{VerbError, wraps_verb_error};
 use crate::cli::runtime::block_on;
 use crate::model::Key;
 use crate::model::autoscaling::{COMMON_HIT_RATES, HitRate};
@@ -85,11 +85,7 @@ pub enum SizeError {
     Verb(VerbError),
 }
 
-impl<E: Into<VerbError>> From<E> for SizeError {
-    fn from(error: E) -> Self {
-        Self::Verb(error.into())
-    }
-}
+wraps_verb_error!(SizeError);
 
 /// What `kubectl warmpool size -o json` prints.
 #[derive(Debug, Serialize, JsonSchema)]

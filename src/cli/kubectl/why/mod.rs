@@ -15,8 +15,9 @@ use crate::cache::index::Index;
 use crate::cli::kubectl::cluster::{Cluster, ClusterError, FROM_SERVER};
 use crate::cli::kubectl::connection::Connection;
 use crate::cli::kubectl::operator_lease;
-use crate::cli::kubectl::print::{self, PrintError};
+use crate::cli::kubectl::print;
 use crate::cli::kubectl::terminal::{width, wrapped};
+use crate::cli::kubectl::verb_error::{VerbError, wraps_verb_error};
 use crate::cli::runtime::block_on;
 use crate::model::Key;
 use crate::model::stored::StoredPod;
@@ -48,16 +49,12 @@ pub enum WhyError {
     /// The object does not exist. The message has a line for each kind that was looked up.
     #[error("{}", not_found(.0))]
     NotFound(Target),
-    /// The cluster could not be read.
+    /// As for every verb.
     #[error(transparent)]
-    Cluster(#[from] ClusterError),
-    /// The explanation could not be printed.
-    #[error(transparent)]
-    Print(#[from] PrintError),
-    /// The runtime could not be set up.
-    #[error("cannot set up the runtime: {0}")]
-    Runtime(#[from] std::io::Error),
+    Verb(VerbError),
 }
+
+wraps_verb_error!(WhyError);
 
 fn not_found(target: &Target) -> String {
     let line = |kind: &Kind| {

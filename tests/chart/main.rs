@@ -36,6 +36,7 @@ mod wait;
 
 mod accepted;
 mod files;
+mod flow_control;
 mod install;
 mod kustomize;
 mod neighbors;
@@ -124,6 +125,7 @@ const STORIES: &[(&str, Story)] = named![
         nobody_but_the_operator_writes_the_labels_of_sandboxes,
     },
     roles::{ view_edit_and_admin_take_in_pools_claims_and_their_templates },
+    flow_control::{ the_operator_has_a_queue_of_its_own_while_another_client_floods_the_server },
     kustomize::{ kubectl_apply_k_installs_it },
     shown_commands::{ every_command_of_readme_and_docs_works },
     ten_minutes::{ every_command_of_the_first_ten_minutes_works },

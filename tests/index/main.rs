@@ -3,6 +3,7 @@
 // A test may panic: that is how it fails.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+mod many_pools;
 mod new_claims;
 
 use jiff::Timestamp;

@@ -149,7 +149,7 @@ impl Counts {
             to_replace,
             missing_old: kept.saturating_sub(old - old_leaving),
             surge,
-            warming_headroom: spec.warming_ceiling(desired).saturating_sub(warming),
+            warming_headroom: spec.warming_ceiling(desired, surge).saturating_sub(warming),
             unproven_headroom: if trusted {
                 usize::MAX
             } else {
@@ -163,6 +163,12 @@ impl Counts {
     /// `unclaimed` sandboxes, as far as `maxTotal` allows them beside the claimed ones.
     pub(crate) fn within_total(&self, unclaimed: usize) -> usize {
         unclaimed.min(self.total_capacity_left)
+    }
+
+    /// How many of the sandboxes that are missing of `wanted` may be created now, if the API server accepts them.
+    pub(crate) fn creatable_of(&self, wanted: usize) -> usize {
+        let missing = self.within_total(wanted).saturating_sub(self.present);
+        missing.min(self.warming_headroom).min(self.max_creatable())
     }
 
     /// How many of the wanted sandboxes that are missing the two revisions allow to be created now.

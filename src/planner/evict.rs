@@ -100,6 +100,5 @@ fn to_be_replaced(draft: &Draft) -> usize {
         return 0;
     }
     let counts = Counts::of(draft);
-    let missing = counts.within_total(counts.desired).saturating_sub(counts.present);
-    missing.min(counts.warming_headroom).min(counts.max_creatable())
+    counts.creatable_of(counts.desired)
 }

@@ -566,3 +566,30 @@ fn a_sandbox_on_a_node_that_may_go_soon_is_removed_first() {
     world.step();
     assert_eq!((world.on_node("node-1"), world.on_node("node-2")), (1, 0));
 }
+
+/// The surge of the drain is made from the revision that works, and the rollout leaves it alone.
+#[test]
+fn a_drain_in_a_rollout_that_never_comes_up_makes_no_sandbox_in_vain() {
+    for (max_unavailable, max_surge) in [(1, 0), (2, 0), (0, 1), (1, 1), (2, 1)] {
+        let update = json!({"maxUnavailable": max_unavailable, "maxSurge": max_surge});
+        let mut world = on_two_nodes(
+            6,
+            json!({"updateStrategy": update, "warmUpDeadlineSeconds": 3600}),
+        );
+        world.set_image("broken");
+        let broken = world.update();
+        for _ in 0..10 {
+            world.step();
+            world.pass_second(|s| s.revision != broken);
+        }
+        world.cordon("node-1");
+        let mut created = 0;
+        for _ in 0..100 {
+            created += lines(&world.step(), PlanPhase::Scale)
+                .iter()
+                .filter(|line| line.starts_with("CreatePod"))
+                .count();
+        }
+        assert!(created <= 6, "I8: {created} are made with {update}");
+    }
+}

@@ -241,8 +241,8 @@ pub enum UpdateStrategyType {
 #[serde(rename_all = "camelCase")]
 pub struct ScaleStrategy {
     /// Maximum number of sandboxes that warm up (created, not yet available) at once: a number, or a percentage of
-    /// `replicas` rounded up. At least 1. In a pool with 0 replicas, the percentage is of the sandboxes that claims
-    /// want.
+    /// `replicas` and a surge under way, rounded up. At least 1. In a pool with 0 replicas, the percentage is of the
+    /// sandboxes that claims want.
     #[serde(default = "pool_defaults::max_warming")]
     #[x_kube(
         validation = kube::core::Rule::new("type(self) == string ? self.matches('^[0-9]{1,4}%$') : self >= 0")

@@ -159,13 +159,14 @@ impl ResolvedPoolSpec {
         self.replicas.max(self.min_total).max(chosen)
     }
 
-    /// Sandboxes that may be warming at once when `desired` are wanted; at least 1. A percentage is of `replicas`,
-    /// and of what is wanted in a pool that keeps none, since it would serve its claims one by one otherwise.
-    pub fn warming_ceiling(&self, desired: usize) -> usize {
+    /// Sandboxes that may be warming at once when `desired` are wanted, and `surge` above them; at least 1. A percentage
+    /// is of `replicas` and the surge, or else sandboxes that never become available would keep a rollout from its surge.
+    /// In a pool that keeps none it is of what is wanted, since it would serve its claims one by one otherwise.
+    pub fn warming_ceiling(&self, desired: usize, surge: usize) -> usize {
         let base = if self.replicas == 0 {
             desired
         } else {
-            self.replicas
+            self.replicas + surge
         };
         self.warming.of(base, Rounding::Up).max(1)
     }

@@ -71,7 +71,7 @@ impl Counts {
         let warming = unclaimed().filter(|u| !u.available && !u.leaves_node()).count() + creating;
         let updated_warming = unclaimed().filter(|u| u.updated && !u.available).count() + creating_updated;
         // Where a drain has no capacity for a replacement, a sandbox that leaves its node stays for now, so it may be rolled.
-        let may_surge = leave_nodes::may_surge(draft);
+        let may_surge = total_capacity_left > spec.replicas;
         let leaves = |u: &&UnclaimedSandbox| u.evict_requested() || (may_surge && u.leaves_node());
         let old_leaving = unclaimed().filter(|u| !u.updated).filter(leaves).count();
 
@@ -149,7 +149,7 @@ impl Counts {
             to_replace,
             missing_old: kept.saturating_sub(old - old_leaving),
             surge,
-            warming_headroom: spec.warming_ceiling(desired).saturating_sub(warming),
+            warming_headroom: spec.warming_ceiling(desired, surge).saturating_sub(warming),
             unproven_headroom: if trusted {
                 usize::MAX
             } else {
@@ -163,6 +163,12 @@ impl Counts {
     /// `unclaimed` sandboxes, as far as `maxTotal` allows them beside the claimed ones.
     pub(crate) fn within_total(&self, unclaimed: usize) -> usize {
         unclaimed.min(self.total_capacity_left)
+    }
+
+    /// How many of the sandboxes that are missing of `wanted` may be created now, if the API server accepts them.
+    pub(crate) fn creatable_of(&self, wanted: usize) -> usize {
+        let missing = self.within_total(wanted).saturating_sub(self.present);
+        missing.min(self.warming_headroom).min(self.max_creatable())
     }
 
     /// How many of the wanted sandboxes that are missing the two revisions allow to be created now.

@@ -19,12 +19,10 @@ pub(crate) fn mark(draft: &mut Draft) {
     let snapshot = draft.snapshot;
     let spec = &snapshot.pool.spec;
     let mut deadlines = Vec::new();
-    let may_surge = leave_nodes::may_surge(draft);
     for unclaimed in &mut draft.unclaimed {
         let sandbox = unclaimed.sandbox;
-        // Another try would not change that no node has room. On a node that has to go the sandbox waits for its replacement,
-        // where there can be one before it goes.
-        let is_held = sandbox.scheduling.waits_for_node() || leave_nodes::holds(unclaimed, may_surge);
+        // Another try would not change that no node has room.
+        let is_held = sandbox.scheduling.waits_for_node() || leave_nodes::is_out_of_reach(unclaimed);
         if !unclaimed.available && sandbox.available_at(&spec.availability_rule).is_none() && !is_held {
             let deadline = sandbox.overdue_at(spec.warm_up);
             unclaimed.overdue = deadline <= snapshot.now;
@@ -87,10 +85,16 @@ fn give_up_overdue(draft: &mut Draft) {
         let rest = warm_up_backoff::width(draft, &revision).saturating_sub(to_be_replaced(draft));
         let count = warm_up_backoff::max_creatable(draft, &revision).min(rest);
         let of = |unclaimed: &UnclaimedSandbox| unclaimed.overdue && unclaimed.sandbox.revision == revision;
-        let mut overdue = draft.unclaimed.iter().filter(|unclaimed| of(unclaimed));
-        let not_running_reason = overdue.find_map(|unclaimed| unclaimed.sandbox.not_running_reason.clone());
-        if draft.remove(PlanPhase::Eviction, "WarmUpDeadline", count, Limit::Budget, of) > 0 {
-            warm_up_backoff::note_warm_up_failure(draft, &revision, not_running_reason);
+        let overdue = draft.unclaimed.iter().filter(|unclaimed| of(unclaimed));
+        // A sandbox whose node has to go says nothing of its revision.
+        let failed = overdue.filter(|unclaimed| !unclaimed.leaves_node());
+        let reasons: Vec<_> = failed
+            .map(|failed| failed.sandbox.not_running_reason.clone())
+            .collect();
+        let removed = draft.remove(PlanPhase::Eviction, "WarmUpDeadline", count, Limit::Budget, of);
+        if removed > 0 && !reasons.is_empty() {
+            let reason = reasons.into_iter().flatten().next();
+            warm_up_backoff::note_warm_up_failure(draft, &revision, reason);
         }
     }
 }
@@ -102,6 +106,5 @@ fn to_be_replaced(draft: &Draft) -> usize {
         return 0;
     }
     let counts = Counts::of(draft);
-    let missing = counts.within_total(counts.desired).saturating_sub(counts.present);
-    missing.min(counts.warming_headroom).min(counts.max_creatable())
+    counts.creatable_of(counts.desired)
 }

@@ -49,21 +49,11 @@ pub(crate) fn first_deadline(draft: &Draft) -> Option<Timestamp> {
     deadlines.min()
 }
 
-/// Whether `maxTotal` leaves capacity for a replacement beside a full pool.
-pub(crate) fn may_surge(draft: &Draft) -> bool {
-    let spec = &draft.snapshot.pool.spec;
-    spec.total_capacity_left(draft.claimed) > spec.replicas
-}
-
-/// Whether a sandbox on a leaving node is kept after its warm-up deadline: its replacement comes first, or nothing that is deleted
-/// there would end.
-pub(crate) fn holds(unclaimed: &UnclaimedSandbox, may_surge: bool) -> bool {
-    let is_not_ready = || {
-        unclaimed
-            .leaving
-            .is_some_and(|leaving| leaving.reason == LeavingReason::NodeNotReady)
-    };
-    unclaimed.leaves_node() && (may_surge || is_not_ready())
+/// Whether the sandbox is on a node that is not ready. Nothing that is deleted there would end, so it is kept after its warm-up
+/// deadline.
+pub(crate) fn is_out_of_reach(unclaimed: &UnclaimedSandbox) -> bool {
+    let leaving = unclaimed.leaving.filter(|_| unclaimed.leaves_node());
+    leaving.is_some_and(|leaving| leaving.reason == LeavingReason::NodeNotReady)
 }
 
 /// Sandboxes wanted above `replicas`, so that replacements are available before sandboxes leave their nodes: one for each, and

@@ -6,6 +6,7 @@ use crate::planner::desired_counts::Counts;
 use crate::planner::draft::{Draft, Limit};
 use crate::planner::evict;
 use crate::planner::leave_nodes;
+use crate::planner::warm_up_backoff;
 
 /// Removes sandboxes that are leaving, then old sandboxes as the update strategy allows. The phase *scale* makes their
 /// replacements. Returns the surge that the rollout wanted before the old sandboxes went.
@@ -33,7 +34,7 @@ pub(crate) fn run(draft: &mut Draft) -> usize {
 ///
 /// - the new sandboxes not yet available, with those being replaced now, reach `maxUnavailable` and what is there above
 ///   the wanted number. So a revision that never becomes ready cannot eat the pool, not even sandboxes that are broken
-///   already.
+///   already. What a drain has made above the surge of the rollout does not count: replacing it, too, would make it again.
 /// - removing an available one would leave fewer than have to stay
 ///   ([`crate::model::resolved_pool_spec::ResolvedPoolSpec::min_available_beside`]).
 fn roll(draft: &mut Draft, counts: &Counts) {
@@ -42,13 +43,36 @@ fn roll(draft: &mut Draft, counts: &Counts) {
     // the budget lets it.
     let is_full = counts.within_total(counts.desired + 1) == wanted;
     let max_unavailable = counts.budget.max_unavailable.max(usize::from(is_full));
-    // Where more sandboxes leave their nodes than the rollout may have extra, their replacements stand above its surge. To
-    // replace an old sandbox for each would delete what has just been made.
-    let replacements = leave_nodes::surge(draft).saturating_sub(counts.budget.max_surge);
-    let to_stay = wanted + replacements.min(counts.present.saturating_sub(wanted));
-    let max_replaced = (max_unavailable + counts.present).saturating_sub(to_stay + counts.updated_warming);
+    let for_drain = leave_nodes::surge(draft).saturating_sub(counts.budget.max_surge);
+    let above = counts.present.saturating_sub(wanted);
+    let present = counts.present - for_drain.min(above);
+    let max_replaced = (max_unavailable + present).saturating_sub(wanted + counts.updated_warming);
+    let removed = remove_unproven(draft, counts);
     let count = counts.to_replace.min(max_replaced);
-    remove_old(draft, count, Limit::Budget);
+    remove_old(draft, count.saturating_sub(removed), Limit::Budget);
+}
+
+/// Makes way for sandboxes of the update revision where `scaleStrategy.maxUnavailable` leaves no place for them: old sandboxes
+/// go that are not available and whose revision is not known to work. Nothing is lost with them, whatever the budget is. The
+/// update revision is not known to work either, so at most `maxUnavailable + maxSurge` of it are tried at once. Returns how
+/// many sandboxes went.
+fn remove_unproven(draft: &mut Draft, counts: &Counts) -> usize {
+    let update = draft.revisions.update.hash.clone();
+    let have_place = counts.creatable_of(counts.desired + counts.surge);
+    let max_tried = warm_up_backoff::width(draft, &update).saturating_sub(have_place);
+    let max_created = warm_up_backoff::max_creatable(draft, &update);
+    let count = counts.to_replace.min(max_tried).min(max_created);
+    let previous = draft.revisions.previous.as_ref();
+    draft.remove(
+        PlanPhase::Recreate,
+        "OldRevision",
+        count,
+        Limit::Budget,
+        |unclaimed| {
+            let works = previous.is_some_and(|previous| previous.hash == unclaimed.sandbox.revision);
+            !unclaimed.updated && !unclaimed.available && !works
+        },
+    )
 }
 
 fn remove_old(draft: &mut Draft, count: usize, limit: Limit) {

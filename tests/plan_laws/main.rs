@@ -41,6 +41,7 @@ mod revisions;
 mod rollout_budget;
 mod rollouts;
 mod sandbox_states;
+mod stuck_sandboxes;
 mod templates;
 mod times;
 mod uncordons;

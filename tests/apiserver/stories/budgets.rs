@@ -40,8 +40,9 @@ fn allows(scene: &Scene, name: &str, min_available: i64, allowed: i64) -> Result
     )
 }
 
+/// A garbage collector that has just started learns of pools and claims within 30 s.
 fn is_gone(scene: &Scene, name: &str) -> Result<(), String> {
-    wait::until(&format!("{name} was gone"), 30, || {
+    wait::until(&format!("{name} was gone"), 60, || {
         let budget = budget(scene, name)?;
         wait::ensure(budget.is_none(), || format!("{budget:?}"))
     })

@@ -265,6 +265,7 @@ const TOGETHER: &[Named] = named![
         a_claim_is_released_and_an_image_rolled_out,
         labels_select_and_each_format_is_printed,
         every_missing_right_is_named,
+        sentences_fit_a_terminal_of_sixty_columns_and_stay_whole_in_a_pipe,
         a_namespace_that_is_not_there_has_no_pools,
     },
     stories::metrics::{ every_alert_is_tested_and_explained },

@@ -90,6 +90,21 @@ impl<'a> Call<'a> {
         output.map(CommandOutput::from).map_err(|e| e.to_string())
     }
 
+    /// Runs it to its end in a terminal with so many columns, which has both its outputs.
+    pub fn in_terminal(self, columns: u16) -> Result<CommandOutput, String> {
+        let call = self.command()?;
+        let words = [call.get_program()].into_iter().chain(call.get_args());
+        let words: Vec<_> = words
+            .map(|word| format!("'{}'", word.to_string_lossy()))
+            .collect();
+        let line = format!("stty cols {columns} && exec {}", words.join(" "));
+        let mut script = Command::new("script");
+        script.args(["--quiet", "--return", "--command", &line, "/dev/null"]);
+        script.envs(call.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let output = script.current_dir(repository()).stdin(Stdio::null()).output();
+        output.map(CommandOutput::from).map_err(|e| e.to_string())
+    }
+
     /// Leaves it running.
     pub fn start(self) -> Result<Running, String> {
         let mut command = self.command()?;

@@ -70,6 +70,28 @@ pub fn helm_test_plans_with_the_rights_of_the_operator(plane: &Plane) -> Result<
         ];
         plane.cluster.kubectl(&check, Some(&example.to_string()))?;
     }
+    helm_test(plane)?;
+    plane.nothing_was_forbidden()
+}
+
+pub fn helm_test_plans_in_the_one_namespace_that_the_operator_watches(plane: &Plane) -> Result<(), String> {
+    plane.team()?;
+    plane.install(
+        CHART,
+        &["--create-namespace", "--set", &format!("watchNamespace={TEAM}")],
+    )?;
+    plane.create(POOLS, &pool("planned", 2, &json!({})))?;
+    until("the API server listed the new kinds", 30, || {
+        for kind in [POOLS, CLAIMS] {
+            plane.api.list(kind, TEAM)?;
+        }
+        Ok(())
+    })?;
+    helm_test(plane)
+}
+
+/// Runs `helm test`, with what its pod would do done here: simulated pods have no containers.
+fn helm_test(plane: &Plane) -> Result<(), String> {
     std::thread::scope(|scope| {
         let test = scope.spawn(|| plane.helm(&["test", "warmpool", "-n", SYSTEM, "--timeout", "60s"]));
         let pod = until("helm test created its pod", 30, || {
@@ -93,8 +115,7 @@ pub fn helm_test_plans_with_the_rights_of_the_operator(plane: &Plane) -> Result<
         ensure(said.contains("Succeeded"), || format!("helm test says {said}"))
     })?;
     let delete = ["-n", SYSTEM, "delete", "pod", "warmpool-test"];
-    plane.cluster.kubectl(&delete, None)?;
-    plane.nothing_was_forbidden()
+    plane.cluster.kubectl(&delete, None).map(drop)
 }
 
 /// Runs the binary with the arguments of a container and the rights of an account of the operator's namespace.

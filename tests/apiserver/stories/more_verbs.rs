@@ -1,6 +1,6 @@
 //! Checks `kubectl warmpool status`, `top`, `plan`, `exec`, `release` and `set image` from outside.
 
-use super::bound;
+use super::{bound, says};
 use crate::api::CLAIMS;
 use crate::check::event::text;
 use crate::cluster_state::wait_until_at_rest;
@@ -170,6 +170,38 @@ pub fn every_missing_right_is_named(scene: &Scene) -> Result<(), String> {
         said.code == Some(1) && all.into_iter().all(named) && lines.len() == all.len(),
         || format!("{said:?}"),
     )
+}
+
+/// A terminal of 60 columns, which `script` of util-linux gives to the call.
+pub fn sentences_fit_a_terminal_of_sixty_columns_and_stay_whole_in_a_pipe(
+    scene: &Scene,
+) -> Result<(), String> {
+    scene.create_pool(&pool("python", 0, &json!({})))?;
+    scene.create_claim("run", "python", &json!({"onEmpty": "Wait"}))?;
+    says(scene, "run", "Bound", "NoneAvailable")?;
+    let whole = printed(scene, &["why", "run"])?;
+    wait::ensure(whole.lines().any(|line| line.chars().count() > 60), || {
+        whole.clone()
+    })?;
+    let narrow = Call::of(scene, &["why", "run"]).in_terminal(60)?;
+    let fits = narrow.code == Some(0)
+        && narrow
+            .out
+            .lines()
+            .all(|line| line.trim_end().chars().count() <= 60);
+    wait::ensure(fits, || format!("{narrow:?}"))?;
+    let words = |text: &str| {
+        text.split_whitespace()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+    };
+    // The time that a claim has waited goes on between the calls.
+    let (narrow, whole) = (words(&narrow.out), words(&whole));
+    wait::ensure(narrow.len() == whole.len(), || {
+        format!("{narrow:?} is not {whole:?}")
+    })?;
+    scene.delete_claim("run")?;
+    wait_until_at_rest(scene, 60)
 }
 
 pub fn a_namespace_that_is_not_there_has_no_pools(scene: &Scene) -> Result<(), String> {

@@ -61,7 +61,7 @@ impl Backoff for Pauses {
 const DENIED_PAUSE: Duration = Duration::from_secs(60);
 
 /// Objects in one page of a list. A tenant may make each as large as etcd accepts (1.5 MiB), and a page is in memory several
-/// times while it is decoded.
+/// times while it is decoded. Larger pages save nothing that can be measured; see docs/performance.md.
 const PAGE: u32 = 50;
 
 /// What the watches read, and where they report.

@@ -36,7 +36,12 @@ pub async fn check(client: Client, shared: SharedCache) {
     shared.until_synced().await;
     for _ in 0..TRIES {
         match published(&client).await {
-            Ok(served) => return log_differences(&served),
+            Ok(served) => {
+                // The allocator gives the memory of a thread of its own back. On this thread, what the cache allocates
+                // meanwhile would keep it.
+                _ = tokio::task::spawn_blocking(move || log_differences(&served)).await;
+                return;
+            }
             Err(error) => tracing::debug!(
                 error = error.message(),
                 "the published schemas cannot be read yet"
@@ -46,22 +51,25 @@ pub async fn check(client: Client, shared: SharedCache) {
     }
 }
 
-async fn published(client: &Client) -> Result<Value, CallError> {
+async fn published(client: &Client) -> Result<String, CallError> {
     let request = Request::new(PUBLISHED)
         .list(&ListParams::default())
         .map_err(kube::Error::BuildRequest)?;
-    call(client.request(request)).await
+    call(client.request_text(request)).await
 }
 
-fn log_differences(served: &Value) {
-    let Ok(crds) = crd::all() else { return };
+fn log_differences(served: &str) {
+    let (Ok(served), Ok(crds)) = (serde_json::from_str::<Value>(served), crd::all()) else {
+        tracing::debug!("the published schemas are not understood");
+        return;
+    };
     for (_, crd) in crds {
         let name = crd.metadata.name.unwrap_or_default();
         let kind = crd.spec.names.kind;
         let known = crd.spec.versions.into_iter().find_map(|version| version.schema);
         let known =
             serde_json::to_value(known.and_then(|schema| schema.open_api_v3_schema)).unwrap_or_default();
-        let Some(served) = of_kind(served, &kind) else {
+        let Some(served) = of_kind(&served, &kind) else {
             continue;
         };
         let Difference { missing, unknown } = compare(&known, served);

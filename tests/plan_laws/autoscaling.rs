@@ -271,6 +271,20 @@ fn a_warming_ceiling_that_is_too_low_for_the_claims_is_named() {
 }
 
 #[test]
+fn when_claims_stay_away_the_warming_ceiling_is_found_high_enough_without_any_event() {
+    let mut world = autoscaled(json!({"scaleStrategy": {"maxUnavailable": 1}}));
+    claims(&mut world, 6);
+    world.converge();
+    for _ in 0..40 {
+        let next = world.plan().next.filter(|_| limit(&world).0 == "WarmingLimited");
+        let Some(next) = next else { break };
+        world.now = next;
+        world.step();
+    }
+    assert_ne!(limit(&world).0, "WarmingLimited");
+}
+
+#[test]
 fn numbers_that_change_with_every_claim_are_no_reason_to_write_the_status() {
     let mut world = autoscaled(json!({}));
     claims(&mut world, 1);

@@ -1,7 +1,7 @@
 //! The size of a pool: what its claims call for, between its floor and its ceiling, smaller only after a while and in steps.
 
 use crate::api::claim::OnEmpty;
-use crate::cache::snapshot::{Creation, PoolSnapshot, Sizing, Waiting};
+use crate::cache::snapshot::{Creation, PoolSnapshot, ScalingLimit, Sizing, Waiting};
 use crate::model::autoscaling::ResolvedAutoscaling;
 use crate::model::demand::Demand;
 use crate::model::demand::recent_needs::PARTS;
@@ -61,20 +61,28 @@ pub(super) fn choose(snapshot: &mut PoolSnapshot, autoscaling: &ResolvedAutoscal
     }
 
     let next_step = demand.shrunk_at.and_then(|at| at.checked_add(step).ok());
-    let moments = [
-        floor.until,
-        demand.recent_needs.first_end(window),
-        next_step.filter(|_| size > wanted),
-    ];
+    let (warming, in_warm_up) = (
+        pool.spec.warming.of(size, Rounding::Up).max(1),
+        demand.arrivals_per_warm_up(now),
+    );
     let limit = limits::of(&Facts {
         needed,
         size,
         floor: floor.replicas,
         ceiling: autoscaling.max_replicas,
         is_rejected,
-        warming: pool.spec.warming.of(size, Rounding::Up).max(1),
-        in_warm_up: demand.arrivals_per_warm_up(now),
+        warming,
+        in_warm_up,
     });
+    let slower = limits::slow_down(warming, in_warm_up, demand.rate_memory());
+    let moments = [
+        floor.until,
+        demand.recent_needs.first_end(window),
+        next_step.filter(|_| size > wanted),
+        now.checked_add(slower)
+            .ok()
+            .filter(|_| limit == ScalingLimit::Warming),
+    ];
     snapshot.demand = Some(demand);
     Sizing {
         size,

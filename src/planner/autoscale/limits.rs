@@ -1,6 +1,7 @@
 //! What keeps a pool from the size that its claims call for.
 
 use crate::cache::snapshot::ScalingLimit;
+use jiff::SignedDuration;
 
 /// The numbers that limit a size.
 pub(super) struct Facts {
@@ -36,4 +37,13 @@ pub(super) fn of(facts: &Facts) -> ScalingLimit {
     } else {
         ScalingLimit::None
     }
+}
+
+/// How long claims have to stay away until they no longer come about as fast as `warming` sandboxes can warm up at once.
+/// Their rate falls by a factor of e with each `memory`.
+pub(super) fn slow_down(warming: usize, in_warm_up: f64, memory: SignedDuration) -> SignedDuration {
+    let bearable = ((4.0 + warming as f64).sqrt() - 2.0).powi(2);
+    let memories = (in_warm_up / bearable).ln().max(0.0);
+    let millisecond = SignedDuration::from_millis(1);
+    memory.mul_f64(memories).saturating_add(millisecond)
 }

@@ -6,11 +6,12 @@ use crate::wait::{ensure, until};
 use std::collections::BTreeSet;
 
 /// Sets of values, and how many objects each renders.
-const SETS: [(&str, usize); 4] = [
+const SETS: [(&str, usize); 5] = [
     ("default", 21),
     ("everything", 27),
     ("least", 1),
     ("one-namespace", 20),
+    ("shards", 22),
 ];
 
 pub fn every_object_is_accepted_under_every_set_of_values(plane: &Plane) -> Result<(), String> {

@@ -356,6 +356,7 @@ const ALONE: &[Named] = named![
     },
     stories::election::{
         after_a_kill_the_standby_binds_within_the_lease_time_and_a_second,
+        after_a_kill_the_standby_keeps_the_size_that_claims_called_for,
         after_sigterm_in_a_burst_the_standby_binds_without_waiting_for_the_lease,
         a_leader_that_stood_still_past_its_deadline_ends_and_harms_nothing,
     },

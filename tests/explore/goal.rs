@@ -254,7 +254,7 @@ fn pool_is_full(state: &State, pool: &Object) -> Result<(), Breach> {
     }
     // What may only be replaced beforehand stays where there is no place for that.
     let waiting: usize = waiting_for(state, pool).map(|claim| claim.wanted()).sum();
-    let beside = bounds.replicas + waiting + 1 + with_claims.len();
+    let beside = bounds.replicas.max(chosen) + waiting + 1 + with_claims.len();
     let surges = unavailable == 0 && !bounds.both_zero && bounds.total.is_some_and(|most| beside > most);
     if !surges {
         nothing_is_left_over(pool, &update, &idle)?;

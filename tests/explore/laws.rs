@@ -7,6 +7,7 @@ use crate::given;
 use crate::object::Object;
 use crate::operator::{Decision, Operator};
 use crate::scene::Scene;
+use crate::sizes::{self, Raised};
 use crate::state::State;
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,6 +53,8 @@ pub struct Ghost {
     pub published: BTreeMap<String, String>,
     /// When each claim was bound first, by UID.
     pub bound: BTreeMap<String, Timestamp>,
+    /// When claims last raised the size of each pool, by UID.
+    pub raised: BTreeMap<String, Raised>,
 }
 
 pub fn claimed(pod: &Object) -> bool {
@@ -146,6 +149,10 @@ pub fn served(state: &mut State, before: &ApiServer, decision: Option<&Decision>
                 pod_write(state, &earlier, &event, decision)?;
             }
             (Kind::Claims, Some(earlier)) if !event.gone => claims::written(state, earlier, &event.object)?,
+            (Kind::Pools, Some(earlier)) if !event.gone => {
+                let decided = decision.map_or(state.now(), |decision| decision.at);
+                sizes::written(state, earlier, &event.object, decided)?;
+            }
             _ => {}
         }
     }

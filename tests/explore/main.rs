@@ -26,6 +26,7 @@ mod scene;
 mod scenes;
 mod search;
 mod send;
+mod sizes;
 mod state;
 mod story;
 mod suites;

@@ -186,7 +186,9 @@ impl State {
     }
 
     fn pass_until(&mut self, now: Timestamp) {
-        self.milliseconds = now.duration_since(BEGIN).as_millis().try_into().unwrap();
+        // Rounded up, or a moment within a millisecond would never come.
+        let passed = now.duration_since(BEGIN).as_nanos();
+        self.milliseconds = ((passed + 999_999) / 1_000_000).try_into().unwrap();
         self.operators
             .iter_mut()
             .for_each(|operator| operator.wake_up(now));

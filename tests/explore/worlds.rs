@@ -125,7 +125,40 @@ pub fn scene(seed: u64) -> &'static Scene {
         if random.random_bool(0.4) {
             drain(&mut random, scene);
         }
+        if random.random_bool(0.3) {
+            sizes_itself(&mut random, scene);
+        }
     })
+}
+
+/// The first pool chooses its size. Users change its limits and its hit rate, and in the end some take `autoscaling` away. A
+/// schedule counts in the first minute of the world.
+fn sizes_itself(random: &mut StdRng, scene: &mut Scene) {
+    let replicas = scene.pools[0].1["replicas"].as_u64().unwrap();
+    let autoscaling = |random: &mut StdRng| {
+        let most = replicas + random.random_range(1..=3);
+        let target = ["50%", "90%", "99%"].choose(random).unwrap();
+        let window = [30, 60].choose(random).unwrap();
+        json!({"autoscaling": {
+            "maxReplicas": most, "targetHitRate": target, "stabilizationWindowSeconds": window,
+        }})
+    };
+    let field = autoscaling(random);
+    scene.pool(field);
+    if random.random_bool(0.4) {
+        scene.pool(json!({"autoscaling": {"schedules": [{
+            "name": "new-year", "schedule": "0 0 1 1 *", "durationSeconds": 60, "minReplicas": replicas + 1,
+        }]}}));
+    }
+    let mut edits = scene.left.edits.to_vec();
+    if random.random_bool(0.5) {
+        let at = random.random_range(0..=edits.len());
+        edits.insert(at, ("pl", autoscaling(random)));
+    }
+    if random.random_bool(0.2) {
+        edits.push(("pl", json!({"autoscaling": null})));
+    }
+    scene.left.edits = edits.leak();
 }
 
 /// Nodes are cordoned, uncordoned and deleted. What is on a deleted node goes by itself, so not in a strict world.

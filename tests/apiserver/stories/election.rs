@@ -95,6 +95,45 @@ pub fn after_a_kill_the_standby_binds_within_the_lease_time_and_a_second(
     )
 }
 
+pub fn after_a_kill_the_standby_keeps_the_size_that_claims_called_for(scene: &Scene) -> Result<(), String> {
+    /// Sandboxes that are claimed at once.
+    const CALLED_FOR: i64 = 12;
+    const FLOOR: i64 = 2;
+    let size = || {
+        let size = scene.pool("sized")?["status"]["desiredReplicas"].as_i64();
+        size.ok_or_else(|| "the status has no desiredReplicas".to_string())
+    };
+    expect_a_takeover(scene);
+    let (leader, standby) = leader_and_standby(scene)?;
+    let autoscaling = json!({"autoscaling": {"maxReplicas": 40, "stabilizationWindowSeconds": 30}});
+    scene.create_pool(&pool("sized", FLOOR, &autoscaling))?;
+    wait_until_at_rest(scene, 60)?;
+    let claims = burst(
+        scene,
+        "run",
+        usize::try_from(CALLED_FOR).unwrap_or_default(),
+        "sized",
+        &json!({}),
+    )?;
+    all_bound(scene, &claims)?;
+    wait_until_at_rest(scene, 60)?;
+    let called_for = size()?;
+    wait::ensure(called_for >= CALLED_FOR, || format!("the size is {called_for}"))?;
+    leader.kill()?;
+    standby.says("leading", 30)?;
+    // The window begins anew for the standby, which knows the size and not the claims.
+    wait::throughout("the size is kept", 25, || {
+        let now = size()?;
+        wait::ensure(now == called_for, || format!("{called_for} became {now}"))
+    })?;
+    wait::until("the pool was at its floor again", 120, || {
+        let now = size()?;
+        wait::ensure(now == FLOOR, || format!("it keeps {now}"))
+    })?;
+    wait_until_at_rest(scene, 60)?;
+    standby.stop()
+}
+
 pub fn after_sigterm_in_a_burst_the_standby_binds_without_waiting_for_the_lease(
     scene: &Scene,
 ) -> Result<(), String> {

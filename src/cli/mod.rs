@@ -7,7 +7,7 @@ pub mod documents;
 mod dry_run;
 mod duration;
 pub mod kubectl;
-mod live_cluster;
+mod list_objects;
 pub mod plan;
 mod runtime;
 mod unix_signals;

@@ -2,7 +2,7 @@
 
 use crate::cache::index::Index;
 use crate::cli::kubectl::connection::Connection;
-use crate::cli::live_cluster;
+use crate::cli::list_objects;
 use crate::client::call::call_within;
 use crate::client::connect::{self, ClientOptions, ConfigError};
 use crate::client::error_chain::chain;
@@ -147,7 +147,7 @@ impl Cluster {
     /// # Errors
     /// The error of the first list that failed; [`ClusterError::Forbidden`] with every list that is not allowed.
     pub async fn read_of(&self, namespace: Option<&str>) -> Result<Index, ClusterError> {
-        let read = live_cluster::read(&self.client, namespace, self.deadline).await;
+        let read = list_objects::read(&self.client, namespace, self.deadline).await;
         read.map_err(|mut errors| match errors.len() {
             1 => errors
                 .pop()

@@ -1,9 +1,9 @@
 //! `kubectl warmpool exec`: runs a command in a sandbox of a claim.
 
 use crate::api;
-use crate::cli::kubectl::claim::exec::{self, ExecError};
+use crate::cli::kubectl::claim::kubectl_exec::{self, ExecError};
 use crate::cli::kubectl::claim::state::{ClaimState, claim_state, title};
-use crate::cli::kubectl::claim_name::ClaimName;
+use crate::cli::kubectl::claim_argument::ClaimName;
 use crate::cli::kubectl::cluster::Cluster;
 use crate::cli::kubectl::connection::Connection;
 use crate::cli::kubectl::verb_error::{VerbError, wraps_verb_error};
@@ -32,7 +32,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "POD")]
     sandbox: Option<String>,
     #[command(flatten)]
-    command: exec::Arguments,
+    command: kubectl_exec::Arguments,
 }
 
 /// The command was not run.
@@ -69,14 +69,14 @@ pub(super) fn run(connection: &Connection, arguments: &Arguments) -> Result<Exit
     if !arguments.command.has_command() {
         return Err(ExecVerbError::NoCommand(arguments.claim.0.clone()));
     }
-    exec::find_kubectl()?;
+    kubectl_exec::find_kubectl()?;
     block_on(async {
         let cluster = Cluster::open(connection).await?;
         let claims = cluster.objects::<api::SandboxClaim>();
         let claim = cluster.ask(claims.get(&arguments.claim.0)).await?;
         let sandbox = choose(&claim, arguments.sandbox.as_deref())?;
         let mut signals = Signals::catch()?;
-        let code = exec::run(
+        let code = kubectl_exec::run(
             connection,
             &cluster.namespace,
             &sandbox,

@@ -1,7 +1,7 @@
 //! The kubectl plugin: the command line of the binary when it is called `kubectl-warmpool`.
 
 pub mod claim;
-mod claim_name;
+mod claim_argument;
 pub(super) mod cluster;
 pub mod complete;
 pub(super) mod connection;

@@ -1,7 +1,7 @@
 //! `kubectl warmpool release`: deletes claims, and with each its sandboxes.
 
 use crate::api;
-use crate::cli::kubectl::claim_name::ClaimName;
+use crate::cli::kubectl::claim_argument::ClaimName;
 use crate::cli::kubectl::cluster::Cluster;
 use crate::cli::kubectl::connection::Connection;
 use crate::cli::kubectl::print::{self, NameOnly};

@@ -1,8 +1,8 @@
 //! `kubectl warmpool claim`: creates a claim, waits for its sandbox, runs a command.
 
 mod delete_at_end;
-pub(super) mod exec;
-mod request;
+pub(super) mod kubectl_exec;
+mod new_claim;
 pub mod state;
 mod wait;
 
@@ -16,10 +16,10 @@ use crate::cli::kubectl::verb_error::{VerbError, wraps_verb_error};
 use crate::cli::runtime::block_on;
 use crate::cli::unix_signals::{self, Signals};
 use delete_at_end::NotDeleted;
-use exec::ExecError;
 use kube::Api;
 use kube::api::PostParams;
 use kube::core::DynamicObject;
+use kubectl_exec::ExecError;
 use state::ReadySandbox;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -45,7 +45,7 @@ Examples:
   kubectl warmpool release run-42                            release the sandbox")]
 pub(super) struct Arguments {
     #[command(flatten)]
-    request: request::Arguments,
+    request: new_claim::Arguments,
     /// Wait until the sandbox is Ready; false only creates the claim
     #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true,
         default_value_t = true, default_missing_value = "true", value_name = "BOOL")]
@@ -57,7 +57,7 @@ pub(super) struct Arguments {
     #[arg(long, requires = "command")]
     exec: bool,
     #[command(flatten)]
-    command: exec::Arguments,
+    command: kubectl_exec::Arguments,
     /// Create nothing: client prints the claim, server has the API server validate it
     #[arg(long, value_enum, default_value_t = DryRun::None, conflicts_with_all = ["exec", "command", "rm"])]
     dry_run: DryRun,
@@ -127,7 +127,7 @@ pub(super) fn run(connection: &Connection, arguments: &Arguments) -> Result<Exit
         return Err(ClaimError::NotWaited(flag));
     }
     if arguments.command.has_command() {
-        exec::find_kubectl()?;
+        kubectl_exec::find_kubectl()?;
     }
     let claim = arguments.request.claim();
     if arguments.dry_run == DryRun::Client {
@@ -240,7 +240,7 @@ impl<'a> Call<'a> {
             return Ok(ExitCode::SUCCESS);
         }
         let command = &self.arguments.command;
-        let code = exec::run(
+        let code = kubectl_exec::run(
             self.connection,
             &cluster.namespace,
             &sandbox.name,

@@ -2,8 +2,8 @@
 
 pub mod edit;
 pub mod history;
-pub mod outcome;
 pub mod pause;
+pub mod progress_message;
 pub mod restart;
 pub mod resume;
 mod status;

@@ -7,7 +7,7 @@ use crate::cli::kubectl::pool_client::PoolClient;
 use crate::cli::kubectl::pool_target::PoolTarget;
 use crate::cli::kubectl::print;
 use crate::cli::kubectl::rollout::history::History;
-use crate::cli::kubectl::rollout::outcome::{self, RolloutState, StatusError};
+use crate::cli::kubectl::rollout::progress_message::{self, RolloutState, StatusError};
 use crate::cli::kubectl::verb_error::{VerbError, wraps_verb_error};
 use futures::StreamExt;
 use kube::core::DynamicObject;
@@ -143,12 +143,12 @@ impl Follower<'_> {
     /// Prints the state of the rollout, unless it is the last line printed.
     async fn print_state(&mut self) -> Result<Observation, FollowError> {
         let (observation, line) = if self.is_pinned().await? {
-            match outcome::rollout_state(&self.pool)? {
+            match progress_message::rollout_state(&self.pool)? {
                 RolloutState::Waiting(line) => (Observation::Waiting, line),
                 RolloutState::Done(line) => (Observation::Done, line),
             }
         } else {
-            (Observation::Unstored, outcome::UNOBSERVED.into())
+            (Observation::Unstored, progress_message::UNOBSERVED.into())
         };
         if line != self.last_line {
             print::out(&format!("{line}\n"))?;
@@ -162,8 +162,11 @@ impl Follower<'_> {
     /// # Errors
     /// [`StatusError::OtherRevision`] when the update revision has another number.
     async fn is_pinned(&mut self) -> Result<bool, FollowError> {
-        let status = outcome::status(&self.pool);
-        let Some(desired) = self.pinned.filter(|_| outcome::is_observed(&self.pool, &status)) else {
+        let status = progress_message::status(&self.pool);
+        let Some(desired) = self
+            .pinned
+            .filter(|_| progress_message::is_observed(&self.pool, &status))
+        else {
             return Ok(true);
         };
         let now = (status.observed_generation, status.update_revision);
@@ -182,7 +185,7 @@ impl Follower<'_> {
 
 /// Message of the condition Progressing; `None` when it is about an earlier spec.
 fn progress_message(pool: &DynamicObject) -> Option<String> {
-    let status = outcome::status(pool);
+    let status = progress_message::status(pool);
     let progress = conditions::find(&status.conditions, conditions::PROGRESSING)?;
-    Some(progress.message.clone()).filter(|_| outcome::is_observed(pool, &status))
+    Some(progress.message.clone()).filter(|_| progress_message::is_observed(pool, &status))
 }

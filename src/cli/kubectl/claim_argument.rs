@@ -21,7 +21,7 @@ impl FromStr for ClaimName {
 
 #[cfg(test)]
 mod tests {
-    use crate::cli::kubectl::claim_name::ClaimName;
+    use crate::cli::kubectl::claim_argument::ClaimName;
     use crate::cli::kubectl::why::target::TargetError;
 
     #[test]

@@ -302,9 +302,8 @@ impl Index {
                 (Some(_) | None, None) => SandboxRead::Unlisted(known.resource_version.clone()),
             };
         }
-        memory.reads.retain(|uid, read| {
-            *read != SandboxRead::ClaimSent || owned.iter().all(|sandbox| sandbox.uid != *uid)
-        });
+        // What the read was to decide on and is gone by now awaits no answer any more.
+        memory.reads.retain(|_, read| *read != SandboxRead::ClaimSent);
         if let Some(write) = memory
             .write
             .as_mut()

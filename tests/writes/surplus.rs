@@ -1,8 +1,11 @@
 //! A claim holds more, or is another one, than the watch had shown while a write on it was in flight.
 
-use crate::world::{BEGIN, Reply, World, owner, warm};
+use crate::world::{Asked, BEGIN, Reply, World, owner, warm};
 use serde_json::{Value, json};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use warmpool::cache::synced_cache::SharedCache;
+use warmpool::model::stored::StoredPod;
 
 /// A world with a claim for so many sandboxes that has not been reconciled yet.
 fn a_claim_for(replicas: usize) -> World {
@@ -20,12 +23,16 @@ async fn is_decided_on(world: &mut World) {
 
 /// The watch shows that the claim owns the pod.
 fn is_seen_to_hold(world: &World, pod: &str) {
+    world.context.shared.lock().apply_pod(&held(pod));
+}
+
+/// The pod as the claim owns it.
+fn held(pod: &str) -> StoredPod {
     let mut held = warm("default", "python", pod);
     held["metadata"]["resourceVersion"] = json!("2");
     held["metadata"]["labels"]["warmpool.dev/state"] = json!("claimed");
     held["metadata"]["ownerReferences"] = owner("SandboxClaim", "run", "uid-default-run");
-    let held = serde_json::from_value(held).unwrap();
-    world.context.shared.lock().apply_pod(&held);
+    serde_json::from_value(held).unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -73,4 +80,34 @@ async fn a_plan_for_a_claim_is_not_carried_out_for_a_new_claim_of_its_name() {
         .map(|operation| &operation["value"]["uid"])
         .collect();
     assert_eq!(owners, ["another"]);
+}
+
+/// A second leader bound both to the claim.
+#[tokio::test(start_paused = true)]
+async fn a_surplus_sandbox_that_goes_while_the_claim_is_read_keeps_no_other_from_being_released() {
+    let shared: Arc<OnceLock<SharedCache>> = Arc::default();
+    let known = Arc::clone(&shared);
+    let rule = move |asked: &Asked| {
+        if asked.verb == "GET" && asked.resource == "sandboxclaims" {
+            known.get().unwrap().lock().delete_pod(&held("python-7"));
+        }
+        Reply::Done
+    };
+    let mut world = World::new(rule);
+    shared.set(world.context.shared.clone()).ok().unwrap();
+    world.pool("default", "python", 1);
+    world.claim("default", "run", "python", &json!({}));
+    world.run_for(Duration::from_secs(1)).await;
+    world.claim_is_seen_as_written("default", "run");
+    for pod in ["python-7", "python-8"] {
+        is_seen_to_hold(&world, pod);
+        is_decided_on(&mut world).await;
+    }
+    let deleted = world.asked("default", "DELETE", "pods");
+    let deleted: Vec<_> = deleted.iter().map(|asked| asked.name.as_str()).collect();
+    assert_eq!(
+        deleted,
+        ["python-8"],
+        "I8: the claim keeps what its status does not list"
+    );
 }

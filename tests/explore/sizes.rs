@@ -13,8 +13,8 @@ pub struct Raised {
 }
 
 /// Judges what a write has made of a pool: the size stays between `replicas` and `maxReplicas`, and a size that claims called for
-/// does not shrink before half of the stabilization window is over, whoever leads meanwhile. `decided` is when the
-/// operator decided, and the need may be older than that, therefore half.
+/// does not shrink before half of the stabilization window is over, whoever leads meanwhile. `decided` is when the operator
+/// decided on the write. It may have chosen the size before, which the status says, and the need is older still, therefore half.
 pub fn written(state: &mut State, before: &Object, pool: &Object, decided: Timestamp) -> Result<(), Breach> {
     let size = |pool: &Object| pool.number("/status/desiredReplicas");
     let seen = |pool: &Object| pool.number("/status/observedGeneration");
@@ -33,7 +33,9 @@ pub fn written(state: &mut State, before: &Object, pool: &Object, decided: Times
     }
     let now = decided;
     if is > was && is > least && seen(before) == generation {
-        let raised = Raised { generation, at: now };
+        let chosen: Option<Timestamp> = pool.at("/status/autoscaling/lastScaleTime").parse().ok();
+        let at = chosen.map_or(now, |chosen| chosen.min(now));
+        let raised = Raised { generation, at };
         state.ghost.raised.insert(pool.uid().to_string(), raised);
     }
     let raised = state.ghost.raised.get(pool.uid());

@@ -15,7 +15,7 @@ use crate::model::request::{
     Answer, ClaimWrite, Outcome, PodChange, PodCreation, PodWrite, PoolWrite, Request, RevisionRequest,
     RevisionStep,
 };
-use crate::model::retry::{RETRY_DELAY, Stage, Tries};
+use crate::model::retry::{ObjectWrite, RETRY_DELAY, Stage, Tries};
 use crate::model::revision::Revision;
 use crate::model::sandbox::{Owner, Sandbox};
 use crate::model::stored::{self, StoredClaim, StoredPod, StoredPool, StoredRevision};
@@ -251,11 +251,16 @@ impl Index {
         self.of_claim(claim)
     }
 
-    /// The write on the claim is done, or failed. A claim that is gone needs no further write; the watch will show that.
+    /// The write on the claim is done, or failed. A claim that is gone needs no further write; the watch will show that. The answer
+    /// to a write says nothing of one that followed it on another version of the claim.
     fn end_claim_write(&mut self, claim: &Claim, failure: Option<Failure>, now: Timestamp) {
         let Some(memory) = self.claim_memory_mut(claim) else {
             return;
         };
+        let is_of_another = |write: &ObjectWrite| write.version != claim.resource_version;
+        if memory.write.as_deref().is_some_and(is_of_another) {
+            return;
+        }
         match (&mut memory.write, failure) {
             (Some(write), Some(failure)) => write.failed(failure, now),
             (write, _) => {

@@ -3,6 +3,7 @@
 // A test may panic: that is how it fails.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+mod claim_writes;
 mod many_pools;
 mod new_claims;
 

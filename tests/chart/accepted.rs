@@ -10,7 +10,7 @@ const SETS: [(&str, usize); 5] = [
     ("default", 21),
     ("everything", 27),
     ("least", 1),
-    ("one-namespace", 20),
+    ("one-namespace", 21),
     ("shards", 22),
 ];
 

@@ -1,6 +1,7 @@
 //! What the outcome of each request changes in the cache. An answer that shows an object counts as an event of its watch,
 //! unless the watch knows better: an answer may arrive late.
 
+use crate::api::claim::{BoundSandbox, Phase};
 use crate::cache::grouped::remove_from;
 use crate::cache::index::Index;
 use crate::cache::reconcile_request::ReconcileRequest;
@@ -298,7 +299,7 @@ impl Index {
             }
             *read = match (&live, &failure) {
                 (_, Some(failure)) => SandboxRead::Again(again(Some(failure), now)),
-                (Some((live, _)), None) if !may_be_released(live, &known, sandbox) => {
+                (Some((live, _)), None) if !may_be_released(live, &known, sandbox, &owned) => {
                     SandboxRead::Again(again(None, now))
                 }
                 (Some((live, _)), None) if live.uid == known.uid => {
@@ -496,9 +497,12 @@ impl Index {
 }
 
 /// Whether a claim that was just read may not keep a sandbox that it owns. Another leader may be about to publish it while
-/// the claim waits, unless the sandbox has ended.
-fn may_be_released(live: &Claim, known: &Claim, sandbox: &Sandbox) -> bool {
-    live.uid != known.uid || (!live.lists(sandbox) && (sandbox.finished() || !live.waiting()))
+/// the claim waits or has lost what it lists, unless the sandbox has ended.
+fn may_be_released(live: &Claim, known: &Claim, sandbox: &Sandbox, owned: &[Arc<Sandbox>]) -> bool {
+    let has = |listed: &BoundSandbox| owned.iter().any(|s| s.uid == listed.uid && live.keeps(s));
+    let has_ended = matches!(live.status.phase, Some(Phase::Failed | Phase::Expired));
+    let is_settled = has_ended || (!live.waiting() && live.status.sandboxes.iter().all(has));
+    live.uid != known.uid || (!live.lists(sandbox) && (sandbox.finished() || is_settled))
 }
 
 /// When an object is read again after a read that changed nothing, or that failed.

@@ -111,3 +111,24 @@ async fn a_surplus_sandbox_that_goes_while_the_claim_is_read_keeps_no_other_from
         "I8: the claim keeps what its status does not list"
     );
 }
+
+/// Another leader has seen the loss and bound the next sandbox. It publishes that in a moment.
+#[tokio::test(start_paused = true)]
+async fn what_replaces_a_lost_sandbox_is_never_released_as_surplus() {
+    let mut world = World::new(|asked| match (asked.verb.as_str(), asked.name.as_str()) {
+        ("GET", "python-0") => Reply::Code(404),
+        _ => Reply::Done,
+    });
+    world.pool("default", "python", 1);
+    world.claim("default", "run", "python", &json!({"onSandboxLost": "Replace"}));
+    world.run_for(Duration::from_secs(1)).await;
+    world.claim_is_seen_as_written("default", "run");
+    world.run_for(Duration::from_secs(1)).await;
+    world.pod_goes("default", "python-0");
+    is_seen_to_hold(&world, "python-7");
+    is_decided_on(&mut world).await;
+    world.run_for(Duration::from_secs(30)).await;
+    let deleted = world.asked("default", "DELETE", "pods");
+    let deleted: Vec<_> = deleted.iter().map(|asked| asked.name.as_str()).collect();
+    assert!(!deleted.contains(&"python-7"), "I2: {deleted:?}");
+}

@@ -153,7 +153,7 @@ PARTS = {
     "etcd": Part("etcd", ("etcd", "etcd-peer"), etcd_flags, "http /health"),
     "apiserver": Part("kube-apiserver", ("apiserver",), apiserver_flags, "https /readyz"),
     "kcm": Part("kube-controller-manager", ("kcm",), kcm_flags, "https /healthz"),
-    "scheduler": Part("kube-scheduler", ("scheduler",), scheduler_flags, "https /readyz"),
+    "scheduler": Part("kube-scheduler", ("scheduler",), scheduler_flags, "https /healthz"),
     "kwok": Part("kwok", ("kwok",), kwok_flags, "http /readyz"),
 }
 

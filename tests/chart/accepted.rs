@@ -38,7 +38,7 @@ pub fn every_object_is_accepted_under_every_set_of_values(plane: &Plane) -> Resu
         let accounts: String = objects
             .iter()
             .filter(|o| o["kind"] == "ServiceAccount")
-            .map(|o| format!("{o}\n---\n"))
+            .map(|o| format!("{o}\n"))
             .collect();
         if !accounts.is_empty() {
             plane.cluster.kubectl(&["apply", "-f", "-"], Some(&accounts))?;

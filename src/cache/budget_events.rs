@@ -3,6 +3,7 @@
 use crate::cache::budget_snapshot::{Access, BudgetMemory, BudgetSnapshot};
 use crate::cache::disruption_budgets::DisruptionBudgets;
 use crate::cache::index::Index;
+use crate::cache::orphaned_claims::keeper;
 use crate::cache::reconcile_request::ReconcileRequest;
 use crate::cache::stale_answers::{WatchProgress, newer};
 use crate::model::Key;
@@ -11,7 +12,6 @@ use crate::model::failure::Class;
 use crate::model::pool::Pool;
 use crate::model::request::{Answer, BudgetOwner, BudgetRequest, Outcome};
 use crate::model::retry::Tries;
-use crate::model::sandbox::Owner;
 use crate::model::stored::{self, StoredDisruptionBudget};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, HashSet};
@@ -22,9 +22,7 @@ impl Index {
     pub(crate) fn budget_snapshot(&self, pool: &Pool) -> BudgetSnapshot {
         let in_namespace = self.disruption_budgets.by_namespace.get(&pool.key.namespace);
         let budgets = in_namespace.into_iter().flat_map(BTreeMap::values);
-        let concerns = |budget: &&Arc<DisruptionBudget>| {
-            budget.is_of_user() || budget.is_of_pool(&pool.uid) || is_named_for(budget, pool)
-        };
+        let concerns = |budget: &&Arc<DisruptionBudget>| concerns(budget, pool);
         let memory = self.pool_memory(pool).map(|memory| memory.budgets.clone());
         let BudgetMemory { progress, written_at } = memory.unwrap_or_default();
         BudgetSnapshot {
@@ -152,18 +150,20 @@ impl Index {
 
     /// What to reconcile for a budget: the pool or claim that keeps it, or all whose sandboxes it may cover.
     fn concerned_by(&self, budget: &DisruptionBudget) -> Vec<ReconcileRequest> {
-        if let Owner::Claim { name, .. } = &budget.owner {
-            let claim = Key::new(budget.key.namespace.clone(), name.clone());
+        if let Some(claim) = keeper(budget) {
             return vec![ReconcileRequest::Claim(claim)];
         }
-        let concerned = |pool: &&Arc<Pool>| {
-            pool.key.namespace == budget.key.namespace
-                && (budget.is_of_user() || budget.is_of_pool(&pool.uid) || is_named_for(budget, pool))
-        };
+        let concerned =
+            |pool: &&Arc<Pool>| pool.key.namespace == budget.key.namespace && concerns(budget, pool);
         let pools = self.pools.values().filter(concerned);
         let pools = pools.map(|pool| ReconcileRequest::Pool(pool.key.clone()));
         pools.chain(self.orphaned_claims(&budget.key.namespace)).collect()
     }
+}
+
+/// Whether the plan of the pool looks at the budget: it is the pool's own or a user's, or it has the name of the pool's own.
+fn concerns(budget: &DisruptionBudget, pool: &Pool) -> bool {
+    budget.is_of_user() || budget.is_of_pool(&pool.uid) || is_named_for(budget, pool)
 }
 
 /// The budget has the name of one that the operator keeps for `pool`.

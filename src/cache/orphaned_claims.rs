@@ -52,7 +52,10 @@ impl Index {
             .flat_map(|pool| self.sandboxes_of(pool))
             .filter_map(claim_of);
         let budgets = self.disruption_budgets.by_namespace.get(namespace);
-        let with_budget = budgets.into_iter().flat_map(BTreeMap::values).filter_map(keeper);
+        let with_budget = budgets
+            .into_iter()
+            .flat_map(BTreeMap::values)
+            .filter_map(|budget| keeper(budget));
         let claims: BTreeSet<_> = orphaned.chain(with_budget).collect();
         claims.into_iter().map(ReconcileRequest::Claim).collect()
     }
@@ -64,7 +67,7 @@ pub(crate) fn claim_of(sandbox: &Arc<Sandbox>) -> Option<Key> {
 }
 
 /// The claim that keeps a budget.
-pub(crate) fn keeper(budget: &Arc<DisruptionBudget>) -> Option<Key> {
+pub(crate) fn keeper(budget: &DisruptionBudget) -> Option<Key> {
     claim_named_by(&budget.owner, &budget.key)
 }
 

@@ -1,6 +1,7 @@
 //! Phase *evict*: which unclaimed sandboxes are leaving, and how many of them may go now.
 
 use crate::cache::snapshot::Creation;
+use crate::model::leaving::LeavingReason;
 use crate::model::sandbox::PodPhase;
 use crate::planner::actions::{PlanPhase, Step};
 use crate::planner::desired_counts::Counts;
@@ -21,8 +22,9 @@ pub(crate) fn mark(draft: &mut Draft) {
     let mut deadlines = Vec::new();
     for unclaimed in &mut draft.unclaimed {
         let sandbox = unclaimed.sandbox;
-        // Another try would not change that no node has room.
-        let is_held = sandbox.scheduling.waits_for_node() || leave_nodes::is_out_of_reach(unclaimed);
+        // Another try would not change that no node has room, and nothing that is deleted on a node that is not ready would end.
+        let is_held =
+            sandbox.scheduling.waits_for_node() || unclaimed.is_leaving_for(LeavingReason::NodeNotReady);
         if !unclaimed.available && sandbox.available_at(&spec.availability_rule).is_none() && !is_held {
             let deadline = sandbox.overdue_at(spec.warm_up);
             unclaimed.overdue = deadline <= snapshot.now;

@@ -49,13 +49,6 @@ pub(crate) fn first_deadline(draft: &Draft) -> Option<Timestamp> {
     deadlines.min()
 }
 
-/// Whether the sandbox is on a node that is not ready. Nothing that is deleted there would end, so it is kept after its warm-up
-/// deadline.
-pub(crate) fn is_out_of_reach(unclaimed: &UnclaimedSandbox) -> bool {
-    let leaving = unclaimed.leaving.filter(|_| unclaimed.leaves_node());
-    leaving.is_some_and(|leaving| leaving.reason == LeavingReason::NodeNotReady)
-}
-
 /// Sandboxes wanted above `replicas`, so that replacements are available before sandboxes leave their nodes: one for each, and
 /// no more at once than a rollout may have missing and extra, when all nodes of a zone go.
 pub(crate) fn surge(draft: &Draft) -> usize {

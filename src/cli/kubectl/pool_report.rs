@@ -33,7 +33,7 @@ pub struct PoolReport {
     pub name: String,
     /// The conditions that the operator would write now.
     pub conditions: Vec<Condition>,
-    /// The revisions of the template, the newest first.
+    /// The revision of the current template, and then those of the other sandboxes by name.
     pub revisions: Vec<RevisionReport>,
     /// The sandboxes, by revision and name.
     pub sandboxes: Vec<SandboxReport>,

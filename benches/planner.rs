@@ -270,6 +270,7 @@ fn sandbox(number: usize, now: Timestamp) -> Sandbox {
         evict: false,
         allows_disruption: false,
         disruption_deadline: None,
+        chosen_on: smol_str::SmolStr::default(),
         phase: PodPhase::Running,
         node: Some(format!("node-{}", mixed % NODES).into()),
         scheduling: Scheduling::Unknown,

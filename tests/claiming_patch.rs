@@ -202,3 +202,18 @@ fn a_pod_without_a_condition_ready_is_never_patched() {
     let patch = claiming_patch(&claim(json!({})), &sandbox, &Pool::default());
     assert_eq!(patch, Err(PodPatchError::NotReady(sandbox.key)));
 }
+
+#[test]
+fn a_replacement_says_on_which_version_of_its_claim_it_was_chosen() {
+    let first = claim(json!({}));
+    let bound = bind(&first, &pod(), pod()).unwrap();
+    assert_eq!(bound["metadata"].get("annotations"), None, "nothing was lost yet");
+    let mut again = claim(json!({}));
+    again.status.wait_seconds = Some(0.5);
+    again.resource_version = "42".into();
+    let bound = bind(&again, &pod(), pod()).unwrap();
+    assert_eq!(
+        bound["metadata"]["annotations"],
+        json!({"warmpool.dev/chosen-on": "42"})
+    );
+}

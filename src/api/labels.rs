@@ -30,6 +30,8 @@ pub const ALLOW: &str = "Allow";
 pub const POD_DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 /// Annotation of a claimed pod whose node has to go: from when on it may be evicted, for claims with `disruption: Notify`.
 pub const DISRUPTION_DEADLINE: &str = "warmpool.dev/disruption-deadline";
+/// Annotation of a claimed pod that replaces a lost one: resource version of the claim on which it was chosen.
+pub const CHOSEN_ON: &str = "warmpool.dev/chosen-on";
 /// Annotation of a ControllerRevision: version of the hash function that its name comes from.
 pub const HASH_VERSION: &str = "warmpool.dev/hash-version";
 /// Annotation of a Pool: why the template changed, written by a user. Copied to the ControllerRevision.

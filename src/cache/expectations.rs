@@ -57,6 +57,10 @@ impl Expectation {
                 sandbox.terminating
                     || matches!(&self.write.change, PodChange::MarkDisruption(written) if *written == mark)
             }
+            ExpectedWrite::ChooseReplacement => {
+                sandbox.terminating
+                    || matches!(&self.write.change, PodChange::ChooseReplacement(claim) if claim.has_chosen(sandbox))
+            }
             ExpectedWrite::Conflicted => sandbox.resource_version != self.write.sandbox.resource_version,
         }
     }
@@ -90,6 +94,7 @@ impl Expectations {
             PodChange::Drain => ExpectedWrite::Drain,
             PodChange::Restore(_) => ExpectedWrite::Restore,
             PodChange::MarkDisruption(_) => ExpectedWrite::MarkDisruption,
+            PodChange::ChooseReplacement(_) => ExpectedWrite::ChooseReplacement,
         };
         let uid = write.sandbox.uid.clone();
         self.remove(&uid);

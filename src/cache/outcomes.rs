@@ -21,6 +21,7 @@ use crate::model::revision::Revision;
 use crate::model::sandbox::{Owner, Sandbox};
 use crate::model::stored::{self, StoredClaim, StoredPod, StoredPool, StoredRevision};
 use jiff::Timestamp;
+use smol_str::SmolStr;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
@@ -294,22 +295,26 @@ impl Index {
             let Some(read) = memory.reads.get_mut(&sandbox.uid) else {
                 continue;
             };
-            if *read != SandboxRead::ClaimSent {
+            let SandboxRead::ClaimSent(seen) = read else {
                 continue;
-            }
+            };
+            let unlisted = |claim: &SmolStr| SandboxRead::Unlisted {
+                claim: claim.clone(),
+                sandbox: seen.clone(),
+            };
             *read = match (&live, &failure) {
                 (_, Some(failure)) => SandboxRead::Again(again(Some(failure), now)),
                 (Some((live, _)), None) if !may_be_released(live, &known, sandbox, &owned) => {
                     SandboxRead::Again(again(None, now))
                 }
-                (Some((live, _)), None) if live.uid == known.uid => {
-                    SandboxRead::Unlisted(live.resource_version.clone())
-                }
-                (Some(_) | None, None) => SandboxRead::Unlisted(known.resource_version.clone()),
+                (Some((live, _)), None) if live.uid == known.uid => unlisted(&live.resource_version),
+                (Some(_) | None, None) => unlisted(&known.resource_version),
             };
         }
         // What the read was to decide on and is gone by now awaits no answer any more.
-        memory.reads.retain(|_, read| *read != SandboxRead::ClaimSent);
+        memory
+            .reads
+            .retain(|_, read| !matches!(read, SandboxRead::ClaimSent(_)));
         if let Some(write) = memory
             .write
             .as_mut()

@@ -153,10 +153,12 @@ pub struct SandboxEntry {
 impl SandboxEntry {
     /// A write is in flight after which the sandbox is unclaimed no more, or draining.
     pub fn is_leaving(&self) -> bool {
-        use ExpectedWrite::{Bind, Conflicted, Delete, Deleted, Drain, MarkDisruption, Restore};
+        use ExpectedWrite::{
+            Bind, ChooseReplacement, Conflicted, Delete, Deleted, Drain, MarkDisruption, Restore,
+        };
         match self.expected {
             Some(Bind | Delete | Deleted | Drain) => true,
-            None | Some(Restore | MarkDisruption | Conflicted) => false,
+            None | Some(Restore | MarkDisruption | ChooseReplacement | Conflicted) => false,
         }
     }
 }
@@ -174,6 +176,8 @@ pub enum ExpectedWrite {
     Restore,
     /// The mark that says since when a claimed pod may be evicted.
     MarkDisruption,
+    /// The mark on a claimed pod that is about to be published as a replacement.
+    ChooseReplacement,
     /// A deletion by any client, which the API server confirmed.
     Deleted,
     /// The last write met a version conflict. No write follows before the watch shows the change.
@@ -342,12 +346,17 @@ pub struct ClaimSnapshot {
 pub enum SandboxRead {
     /// The pod is being read.
     PodSent,
-    /// The claim is being read.
-    ClaimSent,
+    /// The claim is being read, for the sandbox of this resource version.
+    ClaimSent(SmolStr),
     /// The claim has lost the sandbox.
     Lost,
-    /// The claim does not list the sandbox; it was read at this resource version.
-    Unlisted(SmolStr),
+    /// The claim does not list the sandbox.
+    Unlisted {
+        /// Resource version of the claim that was read.
+        claim: SmolStr,
+        /// Resource version that the sandbox had before the read.
+        sandbox: SmolStr,
+    },
     /// The watch is right so far, or nobody knows. The next read is due at this moment.
     Again(Timestamp),
 }

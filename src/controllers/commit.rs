@@ -146,7 +146,8 @@ fn note_claim_write(index: &mut Index, claim: &Claim, purpose: Purpose) -> bool 
     let is_retry = write.tries.is_some();
     memory.write = Some(Box::new(write));
     // A read before the write does not show what the write lists.
-    let is_older = |read: &SandboxRead| matches!(read, SandboxRead::ClaimSent | SandboxRead::Unlisted(_));
+    let is_older =
+        |read: &SandboxRead| matches!(read, SandboxRead::ClaimSent(_) | SandboxRead::Unlisted { .. });
     memory.reads.retain(|_, read| !is_older(read));
     is_retry
 }
@@ -210,12 +211,19 @@ pub(crate) fn claim_requests(
             );
         }
     }
+    for sandbox in requests.replacements {
+        if index.expectations.on(&sandbox.uid).is_none() {
+            let change = PodChange::ChooseReplacement(Arc::clone(claim));
+            write_pod(index, sandbox, change, "SandboxLost");
+        }
+    }
     if let Some(step) = requests.budget_step {
         send_budget_step(index, BudgetOwner::Claim(Arc::clone(claim)), step, snapshot.now);
     }
     if let Some(memory) = index.claim_memory_mut(claim) {
-        for uid in requests.to_release {
-            memory.reads.insert(uid, SandboxRead::ClaimSent);
+        for sandbox in requests.to_release {
+            let seen = SandboxRead::ClaimSent(sandbox.resource_version.clone());
+            memory.reads.insert(sandbox.uid.clone(), seen);
         }
         for sandbox in &requests.read_pods {
             memory

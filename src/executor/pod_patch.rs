@@ -85,9 +85,11 @@ pub fn claiming_patch(claim: &Claim, sandbox: &Sandbox, pool: &Pool) -> Result<P
             .filter(|(k, _)| !is_reserved(k))
             .map(|(k, v)| add(label(k), json!(v))),
     );
-    if !annotations.is_empty() && !sandbox.annotated {
+    let chosen_on = claim.was_bound().then(|| chosen_on(claim));
+    if !sandbox.annotated && (!annotations.is_empty() || chosen_on.is_some()) {
         patch.extend(make_annotations());
     }
+    patch.extend(chosen_on);
     patch.extend(
         annotations
             .iter()
@@ -95,6 +97,11 @@ pub fn claiming_patch(claim: &Claim, sandbox: &Sandbox, pool: &Pool) -> Result<P
             .map(|(k, v)| add(annotation(k), json!(v))),
     );
     Ok(Patch(patch))
+}
+
+/// The operation by which a sandbox says on which version of its claim it was chosen as a replacement.
+fn chosen_on(claim: &Claim) -> PatchOperation {
+    add(annotation(labels::CHOSEN_ON), json!(claim.resource_version))
 }
 
 /// The operation that lets the sandbox be evicted, or takes that back, as the claim asks.
@@ -128,19 +135,35 @@ pub(crate) fn restoring_patch(sandbox: &Sandbox, hook: &Hook) -> Result<Patch, P
     state_patch(sandbox, labels::DRAINING, labels::WARM, untouched)
 }
 
+/// The tests that the pod is still the claimed sandbox that was seen.
+fn is_still_claimed(sandbox: &Sandbox) -> Result<Vec<PatchOperation>, PodPatchError> {
+    let Owner::Claim { uid: owner_uid, .. } = &sandbox.owner else {
+        return Err(PodPatchError::Owner(sandbox.key.clone()));
+    };
+    Ok(vec![
+        test(pointer(["metadata", "uid"]), json!(sandbox.uid)),
+        test(pointer(["metadata", "deletionTimestamp"]), Value::Null),
+        test(owner(sandbox).with_trailing_token("uid"), json!(owner_uid)),
+    ])
+}
+
+/// The patch by which a sandbox that `claim` holds says that the claim chose it as a replacement.
+///
+/// # Errors
+/// When no claim owns the pod as last seen.
+pub(crate) fn choosing_patch(claim: &Claim, sandbox: &Sandbox) -> Result<Patch, PodPatchError> {
+    let mut patch = is_still_claimed(sandbox)?;
+    patch.extend((!sandbox.annotated).then(make_annotations).into_iter().flatten());
+    patch.push(chosen_on(claim));
+    Ok(Patch(patch))
+}
+
 /// The patch by which a claimed sandbox says since when it may be evicted.
 ///
 /// # Errors
 /// When no claim owns the pod as last seen.
 pub(crate) fn disruption_patch(sandbox: &Sandbox, mark: DisruptionMark) -> Result<Patch, PodPatchError> {
-    let Owner::Claim { uid: owner_uid, .. } = &sandbox.owner else {
-        return Err(PodPatchError::Owner(sandbox.key.clone()));
-    };
-    let mut patch = vec![
-        test(pointer(["metadata", "uid"]), json!(sandbox.uid)),
-        test(pointer(["metadata", "deletionTimestamp"]), Value::Null),
-        test(owner(sandbox).with_trailing_token("uid"), json!(owner_uid)),
-    ];
+    let mut patch = is_still_claimed(sandbox)?;
     let at = annotation(labels::DISRUPTION_DEADLINE);
     match (mark.deadline, sandbox.disruption_deadline) {
         (Some(deadline), _) => {

@@ -6,7 +6,7 @@ use crate::client::request_errors::CallError;
 use crate::executor::budget_body::{budget_body, budget_patch};
 use crate::executor::pod_body::pod_body;
 use crate::executor::pod_patch::{
-    PodPatchError, claiming_patch, disruption_patch, draining_patch, restoring_patch,
+    PodPatchError, choosing_patch, claiming_patch, disruption_patch, draining_patch, restoring_patch,
 };
 use crate::executor::revision_body::{labels_patch, number_patch, revision_body};
 use crate::executor::status_patch::{claim_status_patch, pool_status_patch};
@@ -103,6 +103,7 @@ async fn write_pod(client: &Client, write: &PodWrite) -> Outcome {
         PodChange::Drain => draining_patch(sandbox),
         PodChange::Restore(hook) => restoring_patch(sandbox, hook),
         PodChange::MarkDisruption(mark) => disruption_patch(sandbox, *mark),
+        PodChange::ChooseReplacement(claim) => choosing_patch(claim, sandbox),
     };
     let patch = patch.map_err(conflict)?;
     let patch = Patch::Json::<()>(patch);

@@ -170,6 +170,16 @@ impl Claim {
         self.status.sandboxes.iter().any(|s| s.uid == sandbox.uid)
     }
 
+    /// The claim has been bound before, according to its status.
+    pub fn was_bound(&self) -> bool {
+        self.status.wait_seconds.is_some()
+    }
+
+    /// The sandbox says that it was chosen as a replacement on this very version of the claim.
+    pub fn has_chosen(&self, sandbox: &Sandbox) -> bool {
+        sandbox.chosen_on == self.resource_version
+    }
+
     /// The claim is neither bound, ended nor being deleted, according to its status.
     pub fn waiting(&self) -> bool {
         !self.terminating && matches!(self.status.phase, None | Some(Phase::Pending))

@@ -41,8 +41,8 @@ impl Claim {
 
     /// When a claim that waits lost a sandbox, in whole seconds.
     fn lost(&self) -> Option<Timestamp> {
-        let was_bound = self.status.wait_seconds.is_some();
-        let lost = conditions::find(&self.status.conditions, conditions::BOUND).filter(|_| was_bound)?;
+        let lost = conditions::find(&self.status.conditions, conditions::BOUND);
+        let lost = lost.filter(|_| self.was_bound())?;
         Some(lost.last_transition_time.0)
     }
 

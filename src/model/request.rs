@@ -49,7 +49,8 @@ impl Request {
                 PodChange::Bind { .. }
                 | PodChange::Drain
                 | PodChange::Restore(_)
-                | PodChange::MarkDisruption(_) => ("patch", "pods"),
+                | PodChange::MarkDisruption(_)
+                | PodChange::ChooseReplacement(_) => ("patch", "pods"),
             },
             Self::CreatePod(_) => ("create", "pods"),
             Self::ReadPod(_) | Self::ReadLostPod(..) => ("get", "pods"),
@@ -105,6 +106,8 @@ pub enum PodChange {
     Drain,
     /// A claimed pod says since when it may be evicted.
     MarkDisruption(DisruptionMark),
+    /// A claimed pod is about to be published as a replacement: it says so, and every deletion under way fails.
+    ChooseReplacement(Arc<Claim>),
     /// A draining pod becomes warm again, if every handler of the pool's preDelete hooks is still on it.
     Restore(Hook),
 }

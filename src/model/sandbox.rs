@@ -74,6 +74,9 @@ pub struct Sandbox {
     pub allows_disruption: bool,
     /// When the grace of its tenant ends, as annotation `warmpool.dev/disruption-deadline` says.
     pub disruption_deadline: Option<Timestamp>,
+    /// On which version of its claim it was chosen as a replacement, as annotation `warmpool.dev/chosen-on` says; empty
+    /// unless it was.
+    pub chosen_on: SmolStr,
     /// Pod phase.
     pub phase: PodPhase,
     /// Node, once scheduled.
@@ -139,6 +142,9 @@ impl Sandbox {
             evict: label(labels::EVICT).as_deref() == Some("true"),
             disruption_deadline: DisruptionMark::deadline_of(metadata),
             allows_disruption: label(labels::DISRUPTION).as_deref() == Some(labels::ALLOW),
+            chosen_on: stored::annotation(metadata, labels::CHOSEN_ON)
+                .map(SmolStr::from)
+                .unwrap_or_default(),
             phase: match pod.status.phase.as_deref() {
                 None | Some("" | "Pending") => PodPhase::Pending,
                 Some("Running") => PodPhase::Running,

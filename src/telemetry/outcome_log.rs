@@ -78,7 +78,11 @@ fn log_failure(request: &Request, failure: &Failure) {
     let what = match request {
         Request::WritePod(write) => match (&write.change, failure.class) {
             (
-                PodChange::Delete | PodChange::Drain | PodChange::Restore(_) | PodChange::MarkDisruption(_),
+                PodChange::Delete
+                | PodChange::Drain
+                | PodChange::Restore(_)
+                | PodChange::MarkDisruption(_)
+                | PodChange::ChooseReplacement(_),
                 Class::Rejected,
             ) => "the API server rejects the change of a pod",
             _ => return tracing::debug!(verb, resource, %object, error, "the pod was not written"),
@@ -142,7 +146,7 @@ fn is_expected(failure: &Failure) -> bool {
 fn log_pod_write(metrics: &Metrics, write: &PodWrite) {
     let (pool, pod, reason) = (write.sandbox.pool_key(), &write.sandbox.key, write.reason);
     match &write.change {
-        PodChange::Bind { .. } => {}
+        PodChange::Bind { .. } | PodChange::ChooseReplacement(_) => {}
         PodChange::Delete => {
             tracing::info!(%pool, %pod, reason, "sandbox deleted");
             metrics.deleted(&pool, reason);

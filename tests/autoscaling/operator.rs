@@ -276,6 +276,7 @@ fn sandbox(name: &SmolStr, revision: &str, now: Timestamp) -> Sandbox {
         disruption_target: None,
         allows_disruption: false,
         disruption_deadline: None,
+        chosen_on: SmolStr::default(),
         labels: BTreeMap::new(),
         finalizers: Vec::new(),
         annotated: false,

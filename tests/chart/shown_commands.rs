@@ -130,9 +130,13 @@ fn runnable(block: &str) -> String {
         .replace("=NS", "=default")
         .replace(" NS", " default")
         .replace("NAME ", "run-42 ");
-    match named.starts_with("helm install") {
-        true => format!("{named} --dry-run=client >/dev/null"),
-        false => named,
+    if named.starts_with("helm install") {
+        format!("{named} --dry-run=client >/dev/null")
+    } else if named.contains("rollout restart") {
+        // As with kubectl, a pool restarts at most once within a second, and the command before may have restarted it.
+        format!("sleep 1\n{named}")
+    } else {
+        named
     }
 }
 
@@ -157,9 +161,9 @@ fn set_up(plane: &Plane, folder: &Path) -> Result<(), String> {
         kubectl wait --for=condition=Ready sbc/run-42 --timeout=60s
         kubectl warmpool rollout restart python
         kubectl warmpool rollout status python --timeout=60s
-        claim='{apiVersion: warmpool.dev/v1alpha1, kind: SandboxClaim'
-        kubectl apply -f - <<<"$claim, metadata: {name: early}, spec: {poolRef: {name: missing}}}"
-        kubectl apply -f - <<<"$claim, metadata: {name: late}, spec: {poolRef: {name: missing}, waitTimeoutSeconds: 1}}"
+        claim=$'apiVersion: warmpool.dev/v1alpha1\nkind: SandboxClaim\n'
+        kubectl apply -f - <<<"${claim}metadata: {name: early}"$'\n'"spec: {poolRef: {name: missing}}"
+        kubectl apply -f - <<<"${claim}metadata: {name: late}"$'\n'"spec: {poolRef: {name: missing}, waitTimeoutSeconds: 1}"
     "#;
     output_of(shell(plane, folder, commands), None)?;
     until("one claim waits and one has failed", 30, || {

@@ -102,7 +102,7 @@ fn is_due(before: &Object, claim: &Object, decision: &Decision) -> Result<(), Br
     let own = place(resolved_spec.priority, &claim);
     let would_do = |one: &&Waiting| {
         // A claim whose time is over gets no more. While a binding is in flight it has not failed yet.
-        let ends = one.claim.shutdown().into_iter().chain(one.deadline()).min();
+        let ends = one.claim.expires_at().into_iter().chain(one.deadline()).min();
         let over = ends.is_some_and(|time| time <= at);
         let takes = updated || one.resolved_spec.revision_policy != RevisionPolicy::Latest;
         one.needs() > 0 && !over && takes && can_ever_serve(&view.pool.spec, one)

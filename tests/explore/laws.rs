@@ -92,7 +92,7 @@ pub fn planned(scene: &Scene, operator: &Operator, sent: &[Request], now: Timest
         let picky = claim.resolved_spec(None).revision_policy == RevisionPolicy::Latest;
         let coming = index.expectations.bound_to(&claim.uid);
         let needs = !picky && claim.waiting() && index.held_by(claim).count() + coming < claim.wanted();
-        let over = claim.shutdown().is_some_and(|time| time <= now);
+        let over = claim.expires_at().is_some_and(|time| time <= now);
         let write = index.claim_memory(claim).and_then(|memory| memory.write.as_ref());
         let decides = write.filter(|write| write.purpose != Purpose::Report);
         let next = decides.map(|write| write.next(write.purpose, &claim.resource_version, now));

@@ -28,7 +28,7 @@ fn sent(snapshot: &ClaimSnapshot) -> Vec<String> {
         requests
             .to_release
             .iter()
-            .map(|uid| format!("to decide on {uid}")),
+            .map(|sandbox| format!("to decide on {}", sandbox.uid)),
     );
     lines.extend(
         requests
@@ -46,9 +46,9 @@ fn next(snapshot: &ClaimSnapshot) -> Option<Timestamp> {
 }
 
 /// A claim bound to a published sandbox that also holds sandboxes with these UIDs, which its status does not list.
-fn with_unlisted(uids: &[&str]) -> World {
+pub fn with_unlisted(uids: &[&str]) -> World {
     let mut world = World::full(1, json!({}));
-    world.claim("one", json!({})).step();
+    world.claim("one", json!({"onSandboxLost": "Replace"})).step();
     let (claim, revision) = (world.claims["one"].uid.clone(), world.update());
     for uid in uids {
         world.sandbox(uid, &revision, |sandbox| {
@@ -63,23 +63,34 @@ fn with_unlisted(uids: &[&str]) -> World {
     world
 }
 
+fn version_of(world: &World, sandbox: &str) -> SmolStr {
+    world.sandboxes[sandbox].resource_version.clone()
+}
+
+/// A read of this version of the claim did not list a sandbox of that version.
+fn unlisted(claim: &str, sandbox: &str) -> SandboxRead {
+    SandboxRead::Unlisted {
+        claim: claim.into(),
+        sandbox: sandbox.into(),
+    }
+}
+
 #[test]
 fn a_claim_is_read_before_a_sandbox_that_it_does_not_list_is_released() {
     let world = with_unlisted(&["a"]);
     let later = world.now + SignedDuration::from_secs(5);
     let read = vec!["read the claim", "to decide on a"];
+    let seen = version_of(&world, "a");
     let rows = [
         (None, read.clone(), None),
-        (Some(SandboxRead::ClaimSent), vec![], None),
+        (Some(SandboxRead::ClaimSent(seen.clone())), vec![], None),
         (Some(SandboxRead::Again(later)), vec![], Some(later)),
         (Some(SandboxRead::Again(world.now)), read.clone(), None),
-        (
-            Some(SandboxRead::Unlisted(VERSION.into())),
-            vec!["release a"],
-            None,
-        ),
+        (Some(unlisted(VERSION, &seen)), vec!["release a"], None),
         // The status may list the sandbox since.
-        (Some(SandboxRead::Unlisted("0".into())), read, None),
+        (Some(unlisted("0", &seen)), read.clone(), None),
+        // The sandbox may have been chosen as a replacement since.
+        (Some(unlisted(VERSION, "0")), read, None),
     ];
     for (known, expected, due) in rows {
         let mut snapshot = world.claim_snapshot("one");
@@ -87,7 +98,7 @@ fn a_claim_is_read_before_a_sandbox_that_it_does_not_list_is_released() {
         snapshot
             .reads
             .extend(known.map(|read| (SmolStr::from("a"), read)));
-        assert_eq!(sent(&snapshot), expected, "{row}");
+        assert_eq!(sent(&snapshot), expected, "I2: {row}");
         assert_eq!(next(&snapshot), due, "{row}");
     }
 }
@@ -95,12 +106,12 @@ fn a_claim_is_read_before_a_sandbox_that_it_does_not_list_is_released() {
 #[test]
 fn a_read_that_is_under_way_does_not_decide_on_a_sandbox_that_came_later() {
     let world = with_unlisted(&["a", "b"]);
-    let unlisted = SandboxRead::Unlisted(VERSION.into());
+    let seen = version_of(&world, "a");
     let rows = [
         (None, vec!["read the claim", "to decide on a", "to decide on b"]),
-        (Some(SandboxRead::ClaimSent), vec![]),
+        (Some(SandboxRead::ClaimSent(seen.clone())), vec![]),
         (
-            Some(unlisted),
+            Some(unlisted(VERSION, &seen)),
             vec!["read the claim", "to decide on b", "release a"],
         ),
     ];
@@ -121,7 +132,7 @@ fn a_read_that_is_under_way_does_not_decide_on_a_sandbox_that_came_later() {
 #[test]
 fn no_sandbox_is_released_while_a_status_that_may_list_it_is_being_written() {
     let world = with_unlisted(&["a"]);
-    for known in [None, Some(SandboxRead::Unlisted(VERSION.into()))] {
+    for known in [None, Some(unlisted(VERSION, &version_of(&world, "a")))] {
         let mut snapshot = world.claim_snapshot("one");
         snapshot.write = Some(ObjectWrite::sent(None, VERSION, Purpose::Publish));
         let row = format!("{known:?}");

@@ -42,6 +42,9 @@ impl World {
                     name: claim.key.name.clone(),
                     uid: claim.uid.clone(),
                 };
+                if claim.was_bound() {
+                    pod.chosen_on = claim.resource_version.clone();
+                }
                 pod.resource_version = self.counter.to_string().into();
                 self.reconcile_claim(&claim.key.name);
             }

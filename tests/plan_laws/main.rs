@@ -35,6 +35,7 @@ mod orphaned_claims;
 mod pauses;
 mod phases;
 mod refill;
+mod replacements;
 mod revision_policy;
 mod revision_steps;
 mod revisions;

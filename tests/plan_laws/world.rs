@@ -170,6 +170,7 @@ impl World {
             evict: false,
             allows_disruption: false,
             disruption_deadline: None,
+            chosen_on: SmolStr::default(),
             phase: PodPhase::Pending,
             node: None,
             scheduling: Scheduling::Unknown,

@@ -21,6 +21,8 @@ pub struct ClaimPlan {
     pub release: Vec<Arc<Sandbox>>,
     /// Published sandboxes that are to say since when they may be evicted.
     pub marks: Vec<(Arc<Sandbox>, DisruptionMark)>,
+    /// Sandboxes that the claim holds and that are to replace lost ones. Each says so before `status` lists it.
+    pub replacements: Vec<Arc<Sandbox>>,
     /// Published sandboxes that are not seen any more; a live read has to confirm that before `status` is written.
     pub confirm_loss: Vec<BoundSandbox>,
     /// The next write of the claim's PodDisruptionBudget.

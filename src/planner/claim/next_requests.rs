@@ -13,7 +13,6 @@ use crate::planner::claim::claim_plan::ClaimPlan;
 use crate::planner::claim::confirm_loss::confirm_loss;
 use crate::planner::claim::release_unpublished::{Release, is_being_read, release};
 use jiff::Timestamp;
-use smol_str::SmolStr;
 use std::sync::Arc;
 
 /// The requests to be sent now.
@@ -27,12 +26,14 @@ pub struct ClaimRequests {
     pub release: Vec<Arc<Sandbox>>,
     /// Sandboxes that are to say since when they may be evicted.
     pub marks: Vec<(Arc<Sandbox>, DisruptionMark)>,
+    /// Sandboxes that are to say that the claim chose them as replacements.
+    pub replacements: Vec<Arc<Sandbox>>,
     /// The write of the claim's PodDisruptionBudget.
     pub budget_step: Option<BudgetStep>,
     /// The claim is to be read.
     pub read_claim: bool,
-    /// UIDs of the sandboxes that the read of the claim is to decide on.
-    pub to_release: Vec<SmolStr>,
+    /// The sandboxes that the read of the claim is to decide on.
+    pub to_release: Vec<Arc<Sandbox>>,
     /// Pods to read, because they seem to be lost.
     pub read_pods: Vec<BoundSandbox>,
     /// When time alone changes what may be sent.
@@ -44,13 +45,14 @@ pub fn requests(snapshot: &ClaimSnapshot, plan: ClaimPlan) -> ClaimRequests {
     let mut requests = ClaimRequests {
         next: plan.next,
         marks: plan.marks,
+        replacements: plan.replacements,
         budget_step: plan.budget_step,
         ..ClaimRequests::default()
     };
     for sandbox in plan.release {
         match release(snapshot, &sandbox) {
             Release::Now => requests.release.push(sandbox),
-            Release::AfterRead => requests.to_release.push(sandbox.uid.clone()),
+            Release::AfterRead => requests.to_release.push(sandbox),
             Release::At(at) => requests.wait(at),
             Release::AfterOutcome => {}
         }

@@ -20,7 +20,8 @@ pub(crate) enum Release {
 }
 
 /// When `sandbox` is released. A claim that has not ended may list more sandboxes than the watch has shown, because another
-/// leader may have just published one: it is read first.
+/// leader may have just published one: it is read first. A sandbox that has changed since then may have been chosen as a
+/// replacement, so the claim is read again.
 pub(crate) fn release(snapshot: &ClaimSnapshot, sandbox: &Sandbox) -> Release {
     let claim = &snapshot.claim;
     if matches!(claim.status.phase, Some(Phase::Failed | Phase::Expired)) {
@@ -32,7 +33,10 @@ pub(crate) fn release(snapshot: &ClaimSnapshot, sandbox: &Sandbox) -> Release {
     }
     match snapshot.reads.get(&sandbox.uid) {
         Some(SandboxRead::Again(at)) if *at > snapshot.now => Release::At(*at),
-        Some(SandboxRead::Unlisted(version)) if *version == claim.resource_version => Release::Now,
+        Some(SandboxRead::Unlisted {
+            claim: read,
+            sandbox: seen,
+        }) if *read == claim.resource_version && *seen == sandbox.resource_version => Release::Now,
         // That read was sent before the sandbox was known, so it does not decide on it.
         _ if is_being_read(snapshot) => Release::AfterOutcome,
         _ => Release::AfterRead,
@@ -46,5 +50,5 @@ pub(crate) fn is_being_read(snapshot: &ClaimSnapshot) -> bool {
         || snapshot
             .reads
             .values()
-            .any(|read| *read == SandboxRead::ClaimSent)
+            .any(|read| matches!(read, SandboxRead::ClaimSent(_)))
 }

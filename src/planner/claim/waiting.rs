@@ -45,18 +45,7 @@ pub(crate) fn plan(snapshot: &ClaimSnapshot) -> ClaimPlan {
         // The claim waits for the replacement of a lost sandbox and has lost another.
         bound::lose(snapshot, &kept, &lost)
     } else if let Some(whole) = usable.get(..wanted) {
-        let warm = |sandbox: &Sandbox| was_warm(snapshot, sandbox);
-        ClaimPlan::write(
-            claim,
-            binding(
-                claim,
-                &snapshot.resolved_spec,
-                whole,
-                &snapshot.nodes,
-                warm,
-                snapshot.now,
-            ),
-        )
+        publish(snapshot, whole)
     } else {
         wait(snapshot)
     };
@@ -67,6 +56,25 @@ pub(crate) fn plan(snapshot: &ClaimSnapshot) -> ClaimPlan {
     let end = end(snapshot).filter(|end| *end > snapshot.now);
     plan.next = [plan.next, end].into_iter().flatten().min();
     plan
+}
+
+/// Publishes `whole`, the sandboxes that the claim is to have. A second leader may still take the claim for bound, and delete
+/// as surplus what it does not list. So a sandbox that replaces a lost one first says on which version of the claim it was
+/// chosen: a deletion that is under way fails, and no other follows while the claim has that version. The status is written
+/// on that version alone.
+fn publish(snapshot: &ClaimSnapshot, whole: &[Arc<Sandbox>]) -> ClaimPlan {
+    let claim = &snapshot.claim;
+    let is_unmarked = |s: &&Arc<Sandbox>| claim.was_bound() && !claim.lists(s) && !claim.has_chosen(s);
+    let replacements: Vec<_> = whole.iter().filter(is_unmarked).cloned().collect();
+    if !replacements.is_empty() {
+        return ClaimPlan {
+            replacements,
+            ..ClaimPlan::default()
+        };
+    }
+    let warm = |sandbox: &Sandbox| was_warm(snapshot, sandbox);
+    let (spec, nodes) = (&snapshot.resolved_spec, &snapshot.nodes);
+    ClaimPlan::write(claim, binding(claim, spec, whole, nodes, warm, snapshot.now))
 }
 
 /// The plan while bindings are in flight: their answers decide. What keeps a binding from happening is said meanwhile.

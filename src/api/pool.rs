@@ -13,6 +13,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A Pool keeps unclaimed sandboxes (pods) warm, so that a SandboxClaim gets one in milliseconds.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -376,7 +377,7 @@ pub struct PoolStatus {
     pub collision_count: Option<i32>,
     /// What `spec.autoscaling` has learned and decided. Absent without it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub autoscaling: Option<AutoscalingStatus>,
+    pub autoscaling: Option<Arc<AutoscalingStatus>>,
     /// Label selector of the unclaimed sandboxes, for the scale subresource.
     pub selector: String,
     /// Conditions: Available, Progressing, ReplicaFailure, Exhausted, ScalingLimited.

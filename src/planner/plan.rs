@@ -53,8 +53,12 @@ pub fn plan(snapshot: &PoolSnapshot) -> Plan {
     }
     let warming_reasons = WarmingReasons::of(snapshot);
     let demand = autoscale::observe(snapshot, &draft.actions);
-    let status = pool_status::run(&mut draft, &warming_reasons, demand.as_deref());
-    let write_status = write_pool_status::when(&draft, &status);
+    let mut status = pool_status::run(&mut draft, &warming_reasons);
+    let write_status = write_pool_status::when(&draft, &mut status);
+    // What was learned changes with every claim, so it is put into words only where it will be read.
+    if write_status == WriteStatus::Now || snapshot.pool.status.autoscaling.is_none() {
+        status.autoscaling = autoscale::status::of(snapshot, demand.as_deref());
+    }
     if let WriteStatus::At(at) = write_status {
         draft.wake(at);
     }

@@ -3,7 +3,6 @@
 use crate::api::conditions::{self, Statement, Truth, available, exhausted, replica_failure};
 use crate::api::{PoolStatus, labels};
 use crate::cache::snapshot::Creation;
-use crate::model::demand::Demand;
 use crate::model::pool_error::PoolError;
 use crate::model::warming_reason::{self, WarmingReason, without_detail};
 use crate::planner::autoscale;
@@ -15,11 +14,7 @@ use crate::planner::rollout_progress::Progress;
 use crate::planner::warming_reasons::WarmingReasons;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-pub(crate) fn run(
-    draft: &mut Draft,
-    warming_reasons: &WarmingReasons,
-    demand: Option<&Demand>,
-) -> PoolStatus {
+pub(crate) fn run(draft: &mut Draft, warming_reasons: &WarmingReasons) -> PoolStatus {
     let pool = &draft.snapshot.pool;
     let update = &draft.revisions.update.hash;
     let observed = draft.observed;
@@ -95,7 +90,7 @@ pub(crate) fn run(
         rollout_start_time: draft.rollout_start.map(Time),
         last_progress_time: progress.last.map(Time),
         collision_count: Some(draft.revisions.collision_count).filter(|c| *c > 0),
-        autoscaling: pool.status.autoscaling.clone(),
+        autoscaling: autoscale::status::said(draft.snapshot),
         selector: format!(
             "{}={},{}={}",
             labels::POOL,
@@ -105,8 +100,7 @@ pub(crate) fn run(
         ),
         conditions: statements.into_iter().map(set).collect(),
     };
-    let learned = autoscale::status::of(draft.snapshot, demand);
-    autoscale::status::with(with_said_detail(&pool.status, status), &pool.status, learned)
+    with_said_detail(&pool.status, status)
 }
 
 /// `status`, unless it differs from the stored one only in the detail about sandboxes that do not run: schedulers, kubelets and

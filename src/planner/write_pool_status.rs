@@ -13,9 +13,9 @@ const STATUS_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
 
 /// When `status` is written: if it says something new, and the last write is long enough ago. That a claim waits which this
 /// plan binds is not new: it is over before the write, which would keep back for a second that the claim has its sandbox.
-pub(crate) fn when(draft: &Draft, status: &PoolStatus) -> WriteStatus {
+pub(crate) fn when(draft: &Draft, status: &mut PoolStatus) -> WriteStatus {
     let (snapshot, pool, now) = (draft.snapshot, &draft.snapshot.pool, draft.snapshot.now);
-    if *status == pool.status || in_a_moment(draft, status) == pool.status {
+    if *status == pool.status || is_stored_in_a_moment(draft, status) {
         return WriteStatus::No;
     }
     let next = snapshot.status_write.as_ref().map_or(NextWrite::Write, |write| {
@@ -30,14 +30,14 @@ pub(crate) fn when(draft: &Draft, status: &PoolStatus) -> WriteStatus {
     }
 }
 
-/// `status` without the waiting claims that this plan binds.
-fn in_a_moment(draft: &Draft, status: &PoolStatus) -> PoolStatus {
-    let bound = number(bindings(&draft.actions).len());
-    PoolStatus {
-        pending_claims: status.pending_claims.saturating_sub(bound),
-        autoscaling: draft.snapshot.pool.status.autoscaling.clone(),
-        ..status.clone()
-    }
+/// Whether the stored status says the same, but for the waiting claims that this plan binds. `status` stays as it is: to change
+/// one number and back costs less than a copy.
+fn is_stored_in_a_moment(draft: &Draft, status: &mut PoolStatus) -> bool {
+    let now = status.pending_claims;
+    status.pending_claims = now.saturating_sub(number(bindings(&draft.actions).len()));
+    let is_stored = *status == draft.snapshot.pool.status;
+    status.pending_claims = now;
+    is_stored
 }
 
 /// When a status may be written again that was written at `written_at`; `None` when it may be at `now`. A clock that was set

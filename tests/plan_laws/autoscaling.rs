@@ -105,7 +105,7 @@ fn what_was_learned_outlives_a_restart() {
     let before = world.written();
     world.restart();
     world.claim("one-more", json!({}));
-    world.step();
+    world.converge();
     let after = world.written();
     let (learned, again) = (before.autoscaling.unwrap(), after.autoscaling.unwrap());
     assert_eq!((learned.claims, again.claims), (8, 9));
@@ -169,7 +169,7 @@ fn a_schedule_raises_the_size_while_it_is_active() {
     assert_eq!(world.plan().next, Some("2026-02-02T07:00:00Z".parse().unwrap()));
     at(&mut world, "2026-02-02T07:00:00Z");
     assert_eq!(size(&world), 9, "the highest active schedule counts");
-    let message = world.written().autoscaling.unwrap().message;
+    let message = &world.written().autoscaling.unwrap().message;
     assert!(message.contains("office"), "{message}");
     at(&mut world, "2026-02-02T16:59:59Z");
     assert_eq!(size(&world), 9);

@@ -1,12 +1,14 @@
 //! What a pool has learned of the demand for its sandboxes: plain data of at most some 12 KiB.
 
 pub mod histogram;
+pub mod hit_count;
 pub mod recent_needs;
 pub mod recent_rate;
 pub mod sliding_window;
 pub mod warm_up_times;
 
 use crate::model::demand::histogram::Histogram;
+use crate::model::demand::hit_count::HitCount;
 use crate::model::demand::recent_needs::RecentNeeds;
 use crate::model::demand::recent_rate::RecentRate;
 use crate::model::demand::sliding_window::SlidingWindow;
@@ -45,8 +47,8 @@ pub struct Demand {
     pub rate: RecentRate,
     /// The highest needs of the last minutes.
     pub recent_needs: RecentNeeds,
-    /// Claims that found a sandbox available: 1, and those that did not: 0.
-    pub hits: Histogram,
+    /// Claims that found a sandbox available, and those that did not.
+    pub hits: HitCount,
     /// When the last claim arrived.
     pub last_arrival: Option<Timestamp>,
 }
@@ -64,7 +66,7 @@ impl Default for Demand {
             seen: Histogram::default(),
             rate: RecentRate::default(),
             recent_needs: RecentNeeds::default(),
-            hits: Histogram::default(),
+            hits: HitCount::default(),
             last_arrival: None,
         }
     }
@@ -102,6 +104,6 @@ impl Demand {
 
     /// The share of recent claims that found a sandbox available; `None` before the first.
     pub fn hit_rate(&self) -> Option<f64> {
-        (self.hits.total() >= 0.5).then(|| self.hits.mean())
+        self.hits.share()
     }
 }

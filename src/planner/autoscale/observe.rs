@@ -6,7 +6,7 @@ use crate::model::sandbox_state::SandboxState;
 use crate::planner::actions::{Action, Step};
 use jiff::SignedDuration;
 use smol_str::SmolStr;
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// From a claim until the creation of the sandbox that replaces the claimed one: its binding is confirmed first.
@@ -34,18 +34,16 @@ fn count_hits(demand: &mut Arc<Demand>, snapshot: &PoolSnapshot, actions: &[Acti
     if arrived.peek().is_none() {
         return;
     }
-    let bound: HashSet<&str> = actions
-        .iter()
-        .filter_map(|action| match &action.step {
-            Step::BindClaim { claim, .. } => Some(claim.uid.as_str()),
-            _ => None,
-        })
-        .collect();
+    let bound = actions.iter().filter_map(|action| match &action.step {
+        Step::BindClaim { claim, .. } => Some(claim.uid.as_str()),
+        _ => None,
+    });
+    let bound: BTreeSet<&str> = bound.collect();
     let demand = Arc::make_mut(demand);
     let half_life = demand.half_life();
     for waiting in arrived {
         let is_hit = bound.contains(waiting.claim.uid.as_str());
-        demand.hits.add(usize::from(is_hit), snapshot.now, half_life);
+        demand.hits.add(is_hit, snapshot.now, half_life);
     }
 }
 
@@ -60,18 +58,19 @@ fn measure(demand: &mut Arc<Demand>, snapshot: &PoolSnapshot) {
         return;
     };
     let (pool, now) = (&snapshot.pool, snapshot.now);
+    let creating = snapshot.creating.iter().map(|creation| creation.name.as_str());
+    let mut warming: Vec<&str> = creating.filter(|name| followed.contains_key(*name)).collect();
     let mut available: Vec<SmolStr> = Vec::new();
-    let mut warming: HashSet<&str> = snapshot.creating.iter().map(|c| c.name.as_str()).collect();
     let sandboxes = snapshot.sandboxes.iter().map(|entry| &entry.sandbox);
-    for sandbox in sandboxes.filter(|sandbox| sandbox.created >= earliest) {
+    let recent = sandboxes.filter(|sandbox| sandbox.created >= earliest);
+    for sandbox in recent.filter(|sandbox| followed.contains_key(&sandbox.key.name)) {
         match sandbox.state_at(&pool.uid, &pool.spec.availability_rule, now) {
             SandboxState::Available => available.push(sandbox.key.name.clone()),
-            SandboxState::Warming => drop(warming.insert(sandbox.key.name.as_str())),
+            SandboxState::Warming => warming.push(sandbox.key.name.as_str()),
             _ => {}
         }
     }
-    available.retain(|name| followed.contains_key(name));
-    let gone = followed.keys().any(|name| !warming.contains(name.as_str()));
+    let gone = followed.keys().any(|name| !warming.contains(&name.as_str()));
     if !gone {
         return;
     }
@@ -82,7 +81,7 @@ fn measure(demand: &mut Arc<Demand>, snapshot: &PoolSnapshot) {
     demand
         .warm_up_times
         .followed
-        .retain(|name, _| warming.contains(name.as_str()));
+        .retain(|name, _| warming.contains(&name.as_str()));
     if let Some(measured) = demand.warm_up_times.measured() {
         use_warm_up(demand, measured.saturating_add(REACTION));
     }

@@ -3,6 +3,7 @@
 use crate::api::autoscaling::AutoscalingStatus;
 use crate::model::autoscaling::{HitRate, ResolvedAutoscaling};
 use crate::model::demand::Demand;
+use crate::model::demand::hit_count::HitCount;
 use crate::model::demand::recent_needs::Need;
 use crate::model::demand::recent_rate::RecentRate;
 use crate::model::pool::Pool;
@@ -54,9 +55,7 @@ fn recall(demand: &mut Demand, status: &AutoscalingStatus, now: Timestamp) {
     let claims = (status.claims.max(0) as f64).min(MOST_CLAIMS);
     let percent = status.hit_rate.as_deref().and_then(|rate| rate.strip_suffix('%'));
     if let Some(percent) = percent.and_then(|percent| percent.parse::<f64>().ok()) {
-        let hits = claims * (percent / 100.0).clamp(0.0, 1.0);
-        demand.hits.add_weight(1, hits as f32);
-        demand.hits.add_weight(0, (claims - hits) as f32);
+        demand.hits = HitCount::known(claims, (percent / 100.0).clamp(0.0, 1.0));
     }
     recall_sizes(demand, status, claims);
 }

@@ -1,6 +1,5 @@
 //! What the status of a pool says of its autoscaling.
 
-use crate::api::PoolStatus;
 use crate::api::autoscaling::{AutoscalingStatus, SizeForHitRate};
 use crate::api::conditions::{self, Statement, scaling_limited};
 use crate::cache::snapshot::{PoolSnapshot, ScalingLimit, Sizing};
@@ -9,17 +8,17 @@ use crate::model::demand::Demand;
 use crate::model::pool_error::PoolError;
 use crate::planner::observed_counts::number;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use std::sync::Arc;
 
-/// What was learned, for the status; `None` without autoscaling.
-pub(crate) fn of(snapshot: &PoolSnapshot, demand: Option<&Demand>) -> Option<AutoscalingStatus> {
-    let pool = &snapshot.pool;
-    if matches!(pool.error, Some(PoolError::Spec(_))) {
-        return pool.status.autoscaling.clone();
-    }
-    let sizing = snapshot.sizing.as_ref()?;
-    let stored = || snapshot.pool.status.autoscaling.clone().unwrap_or_default();
-    let Some((demand, Ok(autoscaling))) = demand.zip(snapshot.pool.spec.autoscaling.as_ref()) else {
-        return Some(stored());
+/// What was learned, for a status that is written; `None` without autoscaling.
+pub(crate) fn of(snapshot: &PoolSnapshot, demand: Option<&Demand>) -> Option<Arc<AutoscalingStatus>> {
+    let said = said(snapshot)?;
+    let understood = !matches!(snapshot.pool.error, Some(PoolError::Spec(_)));
+    let sizing = snapshot.sizing.as_ref().filter(|_| understood);
+    let (Some(sizing), Some(demand), Some(Ok(autoscaling))) =
+        (sizing, demand, snapshot.pool.spec.autoscaling.as_ref())
+    else {
+        return Some(said);
     };
     let claims = demand.seen.total();
     let mut rates = COMMON_HIT_RATES.to_vec();
@@ -37,7 +36,7 @@ pub(crate) fn of(snapshot: &PoolSnapshot, demand: Option<&Demand>) -> Option<Aut
         sizes.push(size(1.0, "100%".into()));
     }
     let per_second = demand.arrivals_per_second(snapshot.now);
-    Some(AutoscalingStatus {
+    Some(Arc::new(AutoscalingStatus {
         message: reason(sizing, demand, autoscaling),
         last_scale_time: demand.resized_at.map(|at| Time(conditions::whole_seconds(at))),
         arrivals_per_hour: (per_second * 3600.0).round() as i64,
@@ -45,7 +44,7 @@ pub(crate) fn of(snapshot: &PoolSnapshot, demand: Option<&Demand>) -> Option<Aut
         hit_rate: demand.hit_rate().map(|share| format!("{:.1}%", share * 100.0)),
         claims: claims.round() as i64,
         sizes,
-    })
+    }))
 }
 
 /// Why the pool has its size.
@@ -76,23 +75,12 @@ fn reason(sizing: &Sizing, demand: &Demand, autoscaling: &ResolvedAutoscaling) -
     )
 }
 
-/// The status with what autoscaling has learned, if it says something new besides: numbers that change with every claim are
-/// no reason to write.
-pub(crate) fn with(
-    status: PoolStatus,
-    stored: &PoolStatus,
-    learned: Option<AutoscalingStatus>,
-) -> PoolStatus {
-    let unchanged = PoolStatus {
-        autoscaling: stored.autoscaling.clone(),
-        ..status
-    };
-    if unchanged == *stored && learned.is_some() == stored.autoscaling.is_some() {
-        return unchanged;
-    }
-    PoolStatus {
-        autoscaling: learned,
-        ..unchanged
+/// What the status says as long as nothing else in it is new: numbers that change with every claim are no reason to write.
+pub(crate) fn said(snapshot: &PoolSnapshot) -> Option<Arc<AutoscalingStatus>> {
+    let stored = || snapshot.pool.status.autoscaling.clone();
+    match snapshot.pool.error {
+        Some(PoolError::Spec(_)) => stored(),
+        _ => snapshot.sizing.as_ref().map(|_| stored().unwrap_or_default()),
     }
 }
 

@@ -28,18 +28,32 @@ impl Need {
 /// The needs within a window that ends now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecentNeeds {
-    /// Each part with its beginning, oldest first.
-    parts: VecDeque<(Timestamp, Need)>,
+    /// Oldest first.
+    parts: VecDeque<Part>,
+}
+
+/// A part of the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Part {
+    began: Timestamp,
+    /// When its last need was noted.
+    last: Timestamp,
+    highest: Need,
 }
 
 impl RecentNeeds {
     /// Notes a need at `now`.
     pub fn note(&mut self, need: Need, now: Timestamp, window: SignedDuration) {
         match self.parts.back_mut() {
-            Some((began, part)) if now.duration_since(*began).saturating_mul(PARTS) < window => {
-                part.raise(need);
+            Some(part) if now.duration_since(part.began).saturating_mul(PARTS) < window => {
+                part.last = part.last.max(now);
+                part.highest.raise(need);
             }
-            _ => self.parts.push_back((now, need)),
+            _ => self.parts.push_back(Part {
+                began: now,
+                last: now,
+                highest: need,
+            }),
         }
         self.forget(now, window);
     }
@@ -54,14 +68,39 @@ impl RecentNeeds {
     /// The highest needs within the window.
     pub fn highest(&self) -> Need {
         let mut highest = Need::default();
-        self.parts.iter().for_each(|(_, part)| highest.raise(*part));
+        self.parts.iter().for_each(|part| highest.raise(part.highest));
         highest
     }
 
-    /// When the oldest part leaves the window.
+    /// When the oldest part leaves the window. The window may have been longer, and so its parts, when the last need of that
+    /// part was noted: a whole window counts from there all the same.
     pub fn first_end(&self, window: SignedDuration) -> Option<Timestamp> {
-        let (began, _) = self.parts.front()?;
+        let first = self.parts.front()?;
         let part = window.checked_div(PARTS).unwrap_or_default();
-        began.checked_add(window.saturating_add(part)).ok()
+        let end = first.began.checked_add(window.saturating_add(part)).ok()?;
+        Some(end.max(first.last.checked_add(window).ok()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::demand::recent_needs::{Need, RecentNeeds};
+    use jiff::{SignedDuration, Timestamp};
+
+    #[test]
+    fn a_need_counts_for_a_whole_window_though_the_window_was_longer_when_it_was_noted() {
+        let (mut needs, begin) = (RecentNeeds::default(), Timestamp::UNIX_EPOCH);
+        let at = |seconds| begin + SignedDuration::from_secs(seconds);
+        let (long, short) = (SignedDuration::from_secs(800), SignedDuration::from_secs(60));
+        let need = |peak| Need {
+            peak,
+            ..Need::default()
+        };
+        needs.note(need(1), at(0), long);
+        needs.note(need(7), at(90), long);
+        needs.forget(at(149), short);
+        assert_eq!(needs.highest().peak, 7, "I8: it is forgotten after 59 s");
+        needs.forget(at(150), short);
+        assert_eq!(needs.highest().peak, 0);
     }
 }

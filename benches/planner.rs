@@ -5,6 +5,7 @@
 use jiff::{SignedDuration, Timestamp};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
+use smol_str::SmolStr;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::hint::black_box;
@@ -77,8 +78,8 @@ fn rows(name: &str, sizes: &[usize], snapshot: fn(usize) -> Outcome<PoolSnapshot
     Ok(())
 }
 
-/// What the operator plans a full pool at, whose status is written, from the arrival of a claim until the sandbox that it takes
-/// is replaced: the claim arrives, holds its sandbox, and the replacement is seen and becomes available.
+/// A full pool as each plan of one claim's life sees it: a claim arrives, it holds its sandbox, the replacement is seen, and the
+/// replacement is available. The status of the pool was written just before.
 fn life_of_a_claim(mut snapshot: PoolSnapshot, number: usize) -> Outcome<[PoolSnapshot; 4]> {
     let status = plan(&at_chosen_size(snapshot.clone())).status;
     Arc::make_mut(&mut snapshot.pool).status = status;
@@ -317,7 +318,7 @@ fn sandbox(number: usize, now: Timestamp) -> Sandbox {
         evict: false,
         allows_disruption: false,
         disruption_deadline: None,
-        chosen_on: smol_str::SmolStr::default(),
+        chosen_on: SmolStr::default(),
         phase: PodPhase::Running,
         node: Some(format!("node-{}", mixed % NODES).into()),
         scheduling: Scheduling::Unknown,

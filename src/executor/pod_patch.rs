@@ -135,16 +135,21 @@ pub(crate) fn restoring_patch(sandbox: &Sandbox, hook: &Hook) -> Result<Patch, P
     state_patch(sandbox, labels::DRAINING, labels::WARM, untouched)
 }
 
-/// The tests that the pod is still the claimed sandbox that was seen.
-fn is_still_claimed(sandbox: &Sandbox) -> Result<Vec<PatchOperation>, PodPatchError> {
-    let Owner::Claim { uid: owner_uid, .. } = &sandbox.owner else {
-        return Err(PodPatchError::Owner(sandbox.key.clone()));
-    };
-    Ok(vec![
+/// The tests that the pod is still the sandbox that was seen, of that owner and not being deleted.
+fn is_still_owned_by(owner_uid: &str, sandbox: &Sandbox) -> Vec<PatchOperation> {
+    vec![
         test(pointer(["metadata", "uid"]), json!(sandbox.uid)),
         test(pointer(["metadata", "deletionTimestamp"]), Value::Null),
         test(owner(sandbox).with_trailing_token("uid"), json!(owner_uid)),
-    ])
+    ]
+}
+
+/// The tests that the pod is still the claimed sandbox that was seen.
+fn is_still_claimed(sandbox: &Sandbox) -> Result<Vec<PatchOperation>, PodPatchError> {
+    match &sandbox.owner {
+        Owner::Claim { uid, .. } => Ok(is_still_owned_by(uid, sandbox)),
+        _ => Err(PodPatchError::Owner(sandbox.key.clone())),
+    }
 }
 
 /// The patch by which a sandbox that `claim` holds says that the claim chose it as a replacement.
@@ -191,12 +196,8 @@ fn state_patch(
     let (Owner::Pool { uid: owner_uid } | Owner::Claim { uid: owner_uid, .. }) = &sandbox.owner else {
         return Err(PodPatchError::Owner(sandbox.key.clone()));
     };
-    let mut patch = vec![
-        test(pointer(["metadata", "uid"]), json!(sandbox.uid)),
-        test(label(labels::STATE), json!(from)),
-        test(pointer(["metadata", "deletionTimestamp"]), Value::Null),
-        test(owner(sandbox).with_trailing_token("uid"), json!(owner_uid)),
-    ];
+    let mut patch = is_still_owned_by(owner_uid, sandbox);
+    patch.push(test(label(labels::STATE), json!(from)));
     patch.extend(conditions);
     patch.push(replace(label(labels::STATE), json!(to)));
     Ok(Patch(patch))

@@ -61,8 +61,10 @@ pub(super) fn choose(snapshot: &mut PoolSnapshot, autoscaling: &ResolvedAutoscal
     }
 
     let next_step = demand.shrunk_at.and_then(|at| at.checked_add(step).ok());
-    let warming = pool.spec.warming.of(size, Rounding::Up).max(1);
-    let in_warm_up = || demand.arrivals_per_warm_up(now);
+    let (warming, in_warm_up) = (
+        pool.spec.warming.of(size, Rounding::Up).max(1),
+        demand.arrivals_per_warm_up(now),
+    );
     let limit = limits::of(&Facts {
         needed,
         size,
@@ -70,15 +72,16 @@ pub(super) fn choose(snapshot: &mut PoolSnapshot, autoscaling: &ResolvedAutoscal
         ceiling: autoscaling.max_replicas,
         is_rejected,
         warming,
-        in_warm_up: &in_warm_up,
+        in_warm_up,
     });
-    let slower = (limit == ScalingLimit::Warming)
-        .then(|| limits::slow_down(warming, in_warm_up(), demand.rate_memory()));
+    let slower = limits::slow_down(warming, in_warm_up, demand.rate_memory());
     let moments = [
         floor.until,
         demand.recent_needs.first_end(window),
         next_step.filter(|_| size > wanted),
-        slower.and_then(|slower| now.checked_add(slower).ok()),
+        now.checked_add(slower)
+            .ok()
+            .filter(|_| limit == ScalingLimit::Warming),
     ];
     snapshot.demand = Some(demand);
     Sizing {

@@ -4,7 +4,7 @@ use crate::cache::snapshot::ScalingLimit;
 use jiff::SignedDuration;
 
 /// The numbers that limit a size.
-pub(super) struct Facts<'a> {
+pub(super) struct Facts {
     /// The size that the claims call for.
     pub(super) needed: usize,
     /// The chosen size.
@@ -18,28 +18,25 @@ pub(super) struct Facts<'a> {
     /// Sandboxes that may warm up at once.
     pub(super) warming: usize,
     /// Sandboxes that are asked for within a warm-up time on average.
-    pub(super) in_warm_up: &'a dyn Fn() -> f64,
+    pub(super) in_warm_up: f64,
 }
 
 /// The limit that counts first.
 pub(super) fn of(facts: &Facts) -> ScalingLimit {
+    // As many sandboxes warm up as are claimed within a warm-up time. A ceiling near the average is reached so often that
+    // more and more claims wait.
+    let busiest = facts.in_warm_up + 4.0 * facts.in_warm_up.sqrt();
     if facts.is_rejected && facts.needed > facts.size {
         ScalingLimit::Rejected
     } else if facts.needed > facts.ceiling {
         ScalingLimit::TooMany
-    } else if facts.warming < facts.size && (facts.warming as f64) < busiest((facts.in_warm_up)()) {
+    } else if facts.warming < facts.size && (facts.warming as f64) < busiest {
         ScalingLimit::Warming
     } else if facts.needed < facts.floor {
         ScalingLimit::TooFew
     } else {
         ScalingLimit::None
     }
-}
-
-/// Sandboxes that have to be able to warm up at once. As many warm up as are claimed within a warm-up time, and a ceiling near
-/// the average is reached so often that more and more claims wait.
-fn busiest(in_warm_up: f64) -> f64 {
-    in_warm_up + 4.0 * in_warm_up.sqrt()
 }
 
 /// How long claims have to stay away until they no longer come about as fast as `warming` sandboxes can warm up at once.

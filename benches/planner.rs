@@ -12,7 +12,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use warmpool::api::labels;
-use warmpool::cache::budget_snapshot::BudgetSnapshot;
+use warmpool::cache::pod_disruption_budget_snapshot::BudgetSnapshot;
 use warmpool::cache::snapshot::{
     Creation, CreationInFlight, PoolSnapshot, RevisionProgress, SandboxEntry, Waiting,
 };

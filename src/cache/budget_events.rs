@@ -1,14 +1,14 @@
 //! What events of PodDisruptionBudgets and answers about them change.
 
-use crate::cache::budget_snapshot::{Access, BudgetMemory, BudgetSnapshot};
-use crate::cache::disruption_budgets::DisruptionBudgets;
 use crate::cache::index::Index;
 use crate::cache::orphaned_claims::keeper;
+use crate::cache::pod_disruption_budget_snapshot::{Access, BudgetMemory, BudgetSnapshot};
+use crate::cache::pod_disruption_budgets::DisruptionBudgets;
 use crate::cache::reconcile_request::ReconcileRequest;
 use crate::cache::stale_answers::{WatchProgress, newer};
 use crate::model::Key;
-use crate::model::disruption_budget::{BudgetProgress, DisruptionBudget, Group};
 use crate::model::failure::Class;
+use crate::model::pod_disruption_budget::{BudgetProgress, DisruptionBudget, Group};
 use crate::model::pool::Pool;
 use crate::model::request::{Answer, BudgetOwner, BudgetRequest, Outcome};
 use crate::model::retry::Tries;

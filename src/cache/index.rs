@@ -1,10 +1,10 @@
 //! The state of the cluster, indexed as the planner needs it. Files named after events change it; `lookup.rs` and
 //! `build_snapshot.rs` read it.
 
-use crate::cache::disruption_budgets::DisruptionBudgets;
 use crate::cache::expectations::Expectations;
 use crate::cache::memory::Memory;
 use crate::cache::nodes::Nodes;
+use crate::cache::pod_disruption_budgets::DisruptionBudgets;
 use crate::cache::pod_templates::Templates;
 use crate::cache::reports_over_limit::ReportsOverLimit;
 use crate::cache::request_limits::RequestQueue;

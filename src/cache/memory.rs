@@ -1,6 +1,6 @@
 //! What the operator remembers of each pool and each claim: one record by UID, forgotten in one place.
 
-use crate::cache::budget_snapshot::BudgetMemory;
+use crate::cache::pod_disruption_budget_snapshot::BudgetMemory;
 use crate::cache::recent_claims::RecentClaims;
 use crate::cache::rejected_creations::CreationBackoff;
 use crate::cache::snapshot::{RevisionProgress, SandboxRead, WaitReason, WarmUpFailures};

@@ -2,11 +2,9 @@
 
 mod assigned_pools;
 mod budget_events;
-pub mod budget_snapshot;
 mod build_snapshot;
 mod cancel_requests;
 mod claim_events;
-mod disruption_budgets;
 pub mod expectations;
 mod expected_creations;
 mod grouped;
@@ -17,6 +15,8 @@ mod node_events;
 mod nodes;
 mod orphaned_claims;
 mod outcomes;
+pub mod pod_disruption_budget_snapshot;
+mod pod_disruption_budgets;
 mod pod_events;
 mod pod_template_events;
 mod pod_templates;

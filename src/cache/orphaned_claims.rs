@@ -1,12 +1,12 @@
 //! Claims that have outlived their pools: which they are, and the PodDisruptionBudgets that may cover their sandboxes.
 
-use crate::cache::budget_snapshot::{Access, BudgetSnapshot};
 use crate::cache::index::Index;
+use crate::cache::pod_disruption_budget_snapshot::{Access, BudgetSnapshot};
 use crate::cache::reconcile_request::ReconcileRequest;
 use crate::cache::snapshot::PoolPresence;
 use crate::model::Key;
 use crate::model::claim::Claim;
-use crate::model::disruption_budget::{DisruptionBudget, orphan_budget_name};
+use crate::model::pod_disruption_budget::{DisruptionBudget, orphan_budget_name};
 use crate::model::sandbox::{Owner, Sandbox};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

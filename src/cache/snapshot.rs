@@ -1,6 +1,6 @@
 //! The snapshot of one pool or claim: everything the planner knows, as plain data.
 
-use crate::cache::budget_snapshot::BudgetSnapshot;
+use crate::cache::pod_disruption_budget_snapshot::BudgetSnapshot;
 use crate::model::Key;
 use crate::model::availability::AvailabilityRule;
 use crate::model::claim::Claim;

@@ -6,7 +6,7 @@ use crate::cache::reconcile_request::ReconcileRequest;
 use crate::cache::snapshot::{ClaimSnapshot, PoolSnapshot, RevisionProgress, SandboxRead};
 use crate::model::Key;
 use crate::model::claim::Claim;
-use crate::model::disruption_budget::BudgetStep;
+use crate::model::pod_disruption_budget::BudgetStep;
 use crate::model::request::{
     BudgetOwner, BudgetRequest, ClaimWrite, PodChange, PodCreation, PodWrite, PoolWrite, Request,
     RevisionRequest, RevisionStep,

@@ -2,8 +2,8 @@
 //!
 //! It decides nothing. What follows from an outcome is the next plan.
 
-mod budget_body;
 pub mod pod_body;
+mod pod_disruption_budget_body;
 pub mod pod_patch;
 mod revision_body;
 pub mod send;

@@ -3,16 +3,16 @@
 use crate::client::call::call;
 use crate::client::object_requests::{create, only};
 use crate::client::request_errors::CallError;
-use crate::executor::budget_body::{budget_body, budget_patch};
 use crate::executor::pod_body::pod_body;
+use crate::executor::pod_disruption_budget_body::{budget_body, budget_patch};
 use crate::executor::pod_patch::{
     PodPatchError, choosing_patch, claiming_patch, disruption_patch, draining_patch, restoring_patch,
 };
 use crate::executor::revision_body::{labels_patch, number_patch, revision_body};
 use crate::executor::status_patch::{claim_status_patch, pool_status_patch};
 use crate::model::Key;
-use crate::model::disruption_budget::BudgetStep;
 use crate::model::failure::{Class, Failure};
+use crate::model::pod_disruption_budget::BudgetStep;
 use crate::model::request::{
     Answer, BudgetRequest, Outcome, PodChange, PodWrite, Request, RevisionRequest, RevisionStep,
 };

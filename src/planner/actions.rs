@@ -4,7 +4,7 @@ use crate::api::PoolStatus;
 use crate::cache::snapshot::{WaitReason, WarmUpFailures};
 use crate::model::claim::Claim;
 use crate::model::demand::Demand;
-use crate::model::disruption_budget::BudgetStep;
+use crate::model::pod_disruption_budget::BudgetStep;
 use crate::model::request::RevisionStep;
 use crate::model::sandbox::Sandbox;
 use crate::planner::revise::Revisions;

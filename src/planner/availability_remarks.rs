@@ -6,9 +6,9 @@ use crate::model::leaving::LeavingReason;
 use crate::model::node::Node;
 use crate::model::sandbox::{Owner, Sandbox};
 use crate::model::scheduling::Scheduling;
-use crate::planner::disruption_budgets;
 use crate::planner::draft::Draft;
 use crate::planner::leave_nodes;
+use crate::planner::pod_disruption_budgets;
 use std::collections::BTreeMap;
 
 /// The clauses, each after a semicolon; empty where there is nothing to say.
@@ -29,7 +29,7 @@ pub(crate) fn clauses(draft: &Draft) -> String {
         ),
         stuck(draft),
         denied(draft),
-        disruption_budgets::remark(draft),
+        pod_disruption_budgets::remark(draft),
     ];
     let clauses = clauses.into_iter().flatten();
     clauses.map(|clause| format!("; {clause}")).collect()

@@ -9,8 +9,8 @@ use crate::planner::draft::Draft;
 use crate::planner::revise::NextStep;
 use crate::planner::warming_reasons::WarmingReasons;
 use crate::planner::{
-    autoscale, disruption_budgets, evict, pool_status, recreate, revise, scale, schedule_claims, select_pool,
-    wait_reasons, warm_up_backoff, write_pool_status,
+    autoscale, evict, pod_disruption_budgets, pool_status, recreate, revise, scale, schedule_claims,
+    select_pool, wait_reasons, warm_up_backoff, write_pool_status,
 };
 use jiff::Timestamp;
 
@@ -62,7 +62,7 @@ pub fn plan(snapshot: &PoolSnapshot) -> Plan {
     if let WriteStatus::At(at) = write_status {
         draft.wake(at);
     }
-    let budget_step = disruption_budgets::next_step(&mut draft);
+    let budget_step = pod_disruption_budgets::next_step(&mut draft);
     let waiting = wait_reasons::of(&draft, warming_reasons.commonest(snapshot));
     let revision_step = match revise::next_step(snapshot, &revisions) {
         NextStep::None => None,

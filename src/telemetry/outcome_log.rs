@@ -9,9 +9,9 @@ use crate::cache::synced_cache::SharedCache;
 use crate::cache::waiting_claims::queue_of;
 use crate::model::Key;
 use crate::model::claim::Claim;
-use crate::model::disruption_budget::BudgetStep;
 use crate::model::disruption_mark::DisruptionMark;
 use crate::model::failure::{Class, Failure};
+use crate::model::pod_disruption_budget::BudgetStep;
 use crate::model::queue_position::without_position;
 use crate::model::request::{
     BudgetOwner, BudgetRequest, ClaimWrite, Outcome, PodChange, PodWrite, Request, RevisionStep,

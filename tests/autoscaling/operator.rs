@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use warmpool::api::{PoolStatus, labels};
-use warmpool::cache::budget_snapshot::BudgetSnapshot;
+use warmpool::cache::pod_disruption_budget_snapshot::BudgetSnapshot;
 use warmpool::cache::snapshot::{Creation, PoolSnapshot, RevisionProgress, SandboxEntry, Waiting};
 use warmpool::model::Key;
 use warmpool::model::claim::Claim;

@@ -6,12 +6,12 @@ use crate::world::{POOL_UID, World};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use warmpool::cache::budget_snapshot::Access;
+use warmpool::cache::pod_disruption_budget_snapshot::Access;
 use warmpool::cache::snapshot::{ClaimSnapshot, PoolPresence};
-use warmpool::model::disruption_budget::{
+use warmpool::model::failure::{Class, Failure};
+use warmpool::model::pod_disruption_budget::{
     BudgetProgress, BudgetStep, DisruptionBudget, Group, orphan_budget, orphan_budget_name,
 };
-use warmpool::model::failure::{Class, Failure};
 use warmpool::model::retry::Tries;
 use warmpool::model::sandbox::Owner;
 use warmpool::planner::claim::{ClaimPlan, plan};

@@ -6,7 +6,7 @@ use smol_str::SmolStr;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use warmpool::api::{PoolStatus, labels};
-use warmpool::cache::budget_snapshot::BudgetSnapshot;
+use warmpool::cache::pod_disruption_budget_snapshot::BudgetSnapshot;
 use warmpool::cache::recent_claims::LATELY;
 use warmpool::cache::snapshot::{
     Creation, PoolSnapshot, RevisionProgress, SandboxEntry, Waiting, WarmUpFailures,

@@ -8,7 +8,7 @@ mod disruption;
 mod elsewhere;
 mod finished;
 mod next_requests;
-mod orphan_budget;
+mod orphaned_pod_disruption_budget;
 mod ready_sandboxes;
 mod release_unpublished;
 mod status;
@@ -36,7 +36,7 @@ pub fn plan(snapshot: &ClaimSnapshot) -> ClaimPlan {
         None | Some(Phase::Pending) if snapshot.binding => waiting::being_bound(snapshot),
         None | Some(Phase::Pending) => waiting::plan(snapshot),
     };
-    let (step, due) = orphan_budget::next_step(snapshot);
+    let (step, due) = orphaned_pod_disruption_budget::next_step(snapshot);
     plan.budget_step = step;
     plan.next = plan.next.into_iter().chain(due).min();
     plan

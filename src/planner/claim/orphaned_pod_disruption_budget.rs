@@ -1,9 +1,9 @@
 //! The PodDisruptionBudget of a claim that has outlived its pool, whose own went with it. It goes with the claim.
 
 use crate::api::claim::Disruption;
-use crate::cache::budget_snapshot::Access;
+use crate::cache::pod_disruption_budget_snapshot::Access;
 use crate::cache::snapshot::{ClaimSnapshot, PoolPresence};
-use crate::model::disruption_budget::{BudgetStep, DisruptionBudget, orphan_budget, orphan_budget_name};
+use crate::model::pod_disruption_budget::{BudgetStep, DisruptionBudget, orphan_budget, orphan_budget_name};
 use crate::model::sandbox::{Owner, Sandbox};
 use jiff::Timestamp;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! The PodDisruptionBudgets of the cluster, those of pools and those of users.
 
-use crate::cache::budget_snapshot::Access;
+use crate::cache::pod_disruption_budget_snapshot::Access;
 use crate::model::Key;
-use crate::model::disruption_budget::DisruptionBudget;
+use crate::model::pod_disruption_budget::DisruptionBudget;
 use smol_str::SmolStr;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

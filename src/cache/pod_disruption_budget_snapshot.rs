@@ -1,6 +1,6 @@
 //! The PodDisruptionBudgets that concern a pool, as plans see them.
 
-use crate::model::disruption_budget::{BudgetProgress, DisruptionBudget};
+use crate::model::pod_disruption_budget::{BudgetProgress, DisruptionBudget};
 use jiff::Timestamp;
 use std::sync::Arc;
 

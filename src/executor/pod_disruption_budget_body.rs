@@ -1,7 +1,7 @@
 //! The body and the patch of a PodDisruptionBudget.
 
 use crate::api::{API_VERSION, labels};
-use crate::model::disruption_budget::DisruptionBudget;
+use crate::model::pod_disruption_budget::DisruptionBudget;
 use crate::model::request::BudgetOwner;
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{Patch, PatchOperation, ReplaceOperation, TestOperation};

@@ -5,8 +5,8 @@
 
 use crate::api::claim::Disruption;
 use crate::api::labels;
-use crate::cache::budget_snapshot::{Access, BudgetSnapshot};
-use crate::model::disruption_budget::{BudgetStep, DisruptionBudget, Group};
+use crate::cache::pod_disruption_budget_snapshot::{Access, BudgetSnapshot};
+use crate::model::pod_disruption_budget::{BudgetStep, DisruptionBudget, Group};
 use crate::model::pool_error::PoolError;
 use crate::model::sandbox::{Owner, Sandbox};
 use crate::planner::draft::Draft;

@@ -1,10 +1,10 @@
 //! Which pool serves each selector claim, as the planner decided last, and when a claim can change it no more.
 
 use crate::api::ClaimDefaults;
+use crate::cache::claim_queues::selector_queue;
 use crate::cache::index::Index;
 use crate::cache::reconcile_request::ReconcileRequest;
 use crate::cache::snapshot::{SelectablePool, SelectorClaim, SelectorSnapshot};
-use crate::cache::waiting_claims::selector_queue;
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::pool::Pool;

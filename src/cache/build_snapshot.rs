@@ -1,9 +1,9 @@
 //! Gathers what the planner looks at, from the index, into the snapshot of a pool or a claim.
 
 use crate::api::ClaimDefaults;
+use crate::cache::claim_queues::selector_queue;
 use crate::cache::index::Index;
 use crate::cache::snapshot::{ClaimSnapshot, PoolPresence, PoolSnapshot, SandboxEntry, Waiting};
-use crate::cache::waiting_claims::selector_queue;
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::pool::Pool;

@@ -1,6 +1,7 @@
 //! The state of the cluster, indexed as the planner needs it. Files named after events change it; `lookup.rs` and
 //! `build_snapshot.rs` read it.
 
+use crate::cache::claim_queues::WaitingClaims;
 use crate::cache::expectations::Expectations;
 use crate::cache::memory::Memory;
 use crate::cache::nodes::Nodes;
@@ -9,7 +10,6 @@ use crate::cache::pod_templates::Templates;
 use crate::cache::reports_over_limit::ReportsOverLimit;
 use crate::cache::request_limits::RequestQueue;
 use crate::cache::stale_answers::WatchProgress;
-use crate::cache::waiting_claims::WaitingClaims;
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::pool::Pool;

@@ -1,10 +1,10 @@
 //! Queries on the index: single objects, and which belong together.
 
+use crate::cache::claim_queues::selector_queue;
 use crate::cache::index::Index;
 use crate::cache::memory::{ClaimMemory, PoolMemory};
 use crate::cache::reconcile_request::ReconcileRequest;
 use crate::cache::snapshot::Waiting;
-use crate::cache::waiting_claims::selector_queue;
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::pool::Pool;

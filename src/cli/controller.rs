@@ -12,7 +12,7 @@ use crate::controllers::leader_election::timing::{Timing, TimingError};
 use crate::controllers::operator;
 use crate::model::shard_selector::ShardSelector;
 use crate::telemetry::claim_events::ClaimEvents;
-use crate::telemetry::http::{ServeError, exposition, health, serve};
+use crate::telemetry::http::{ServeError, exposition, readiness, serve};
 use crate::telemetry::json_log::JsonLog;
 use crate::telemetry::metrics::Metrics;
 use clap::builder::NonEmptyStringValueParser;
@@ -247,7 +247,7 @@ fn run(arguments: &Arguments) -> Result<(), ControllerError> {
         let client = client(config, options)?;
         let measured = exposition::routes(exposition::registry(&metrics, &shared));
         serve("metrics-bind-address", &arguments.metrics_bind_address, measured).await?;
-        let health = health::routes(shared.clone(), metrics.requests.clone());
+        let health = readiness::routes(shared.clone(), metrics.requests.clone());
         serve(
             "health-probe-bind-address",
             &arguments.health_probe_bind_address,

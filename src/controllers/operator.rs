@@ -6,7 +6,7 @@ use crate::cache::watch::{self, WatchContext, reflect_names};
 use crate::controllers::context::Context;
 use crate::controllers::leader_election::election::Lost;
 use crate::controllers::leader_election::{self, Elector, Term};
-use crate::controllers::{claim, failed_writes, pool, resync, schema_check};
+use crate::controllers::{claim, pool, resync, retry_loop, schema_check};
 use crate::executor::Executor;
 use crate::model::Key;
 use crate::model::stored::{
@@ -148,7 +148,7 @@ pub async fn run(
         claim_config,
     );
 
-    let failed_writes = failed_writes::run(Arc::clone(&context), failures, term.subscribe());
+    let failed_writes = retry_loop::run(Arc::clone(&context), failures, term.subscribe());
     let end_term = CancellationToken::new();
     tokio::spawn(schema_check::check(client.clone(), shared.clone()));
     tokio::spawn(log_synced(shared.clone()));

@@ -3,9 +3,9 @@
 use crate::api::claim::RevisionPolicy;
 use crate::api::pool::UpdateStrategyType;
 use crate::cache::snapshot::Waiting;
-use crate::planner::claim_order;
 use crate::planner::desired_counts::Counts;
 use crate::planner::draft::Draft;
+use crate::planner::sandbox_order;
 use crate::planner::unclaimed_sandbox::UnclaimedSandbox;
 
 /// The sandboxes that claims may take.
@@ -30,7 +30,7 @@ struct Positions {
 impl Claimable {
     pub(crate) fn of(draft: &Draft) -> Self {
         let (mut staying, mut leaving) = (Positions::default(), Positions::default());
-        let ranks = claim_order::ranks(&draft.unclaimed, &draft.snapshot.nodes);
+        let ranks = sandbox_order::ranks(&draft.unclaimed, &draft.snapshot.nodes);
         let mut ranked: Vec<_> = ranks.into_iter().zip(0..).zip(&draft.unclaimed).collect();
         ranked.sort_unstable_by_key(|(position, _)| *position);
         for (position, unclaimed) in ranked {

@@ -5,9 +5,9 @@ use crate::cache::index::Index;
 use crate::cache::snapshot::PoolSnapshot;
 use crate::model::Key;
 use crate::planner::actions::{Plan, WriteStatus};
+use crate::planner::commonest_warming_reason::WarmingReasons;
 use crate::planner::draft::Draft;
 use crate::planner::revise::NextStep;
-use crate::planner::warming_reasons::WarmingReasons;
 use crate::planner::{
     autoscale, evict, pod_disruption_budgets, pool_status, recreate, revise, scale, schedule_claims,
     select_pool, wait_reasons, warm_up_backoff, write_pool_status,

@@ -7,11 +7,11 @@ use crate::model::pool_error::PoolError;
 use crate::model::warming_reason::{self, WarmingReason, without_detail};
 use crate::planner::autoscale;
 use crate::planner::availability_remarks;
+use crate::planner::commonest_warming_reason::WarmingReasons;
 use crate::planner::desired_counts::Counts;
 use crate::planner::draft::Draft;
 use crate::planner::observed_counts::{ObservedCounts, number};
 use crate::planner::rollout_progress::Progress;
-use crate::planner::warming_reasons::WarmingReasons;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 pub(crate) fn run(draft: &mut Draft, warming_reasons: &WarmingReasons) -> PoolStatus {

@@ -7,9 +7,9 @@ use crate::planner::actions::{PlanPhase, Step, WaitsFor};
 use crate::planner::bind_limit::BindLimit;
 use crate::planner::can_ever_serve::can_ever_serve;
 use crate::planner::choose_sandbox::Claimable;
+use crate::planner::claim_order::service_order;
 use crate::planner::draft::Draft;
 use crate::planner::fail_claims;
-use crate::planner::service_order::service_order;
 use std::sync::Arc;
 
 /// Serves waiting claims strictly in order of priority, then age, each with the best available sandboxes that its

@@ -13,7 +13,7 @@ use crate::model::leaving::LeavingReason;
 use crate::model::pool::Pool;
 use crate::model::sandbox_state::SandboxState;
 use crate::planner::can_ever_serve::can_ever_serve;
-use crate::planner::service_order::service_order;
+use crate::planner::claim_order::service_order;
 use jiff::Timestamp;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

@@ -17,7 +17,7 @@ use warmpool::cache::synced_cache::is_complete;
 use warmpool::cache::watch::{Indexed, take_over_list};
 use warmpool::cache::write_progress::EXPECTATION_TIMEOUT;
 use warmpool::controllers::commit::Committed;
-use warmpool::controllers::{claim, failed_writes, pool};
+use warmpool::controllers::{claim, pool, retry_loop};
 use warmpool::model::Key;
 use warmpool::model::request::{Outcome, PodChange, Request, RevisionStep};
 use warmpool::model::retry::ObjectWrite;
@@ -257,7 +257,7 @@ impl Operator {
                 METRICS.with(|metrics| pool::decide(&mut index, &key(name), moment.now, moment.seed, metrics))
             }
             Due::Claim(name) => claim::decide(&mut index, &key(name), moment.now),
-            Due::FailedWrites => failed_writes::decide(&mut index, moment.now),
+            Due::FailedWrites => retry_loop::decide(&mut index, moment.now),
         };
         let sent = next_requests(&mut index);
         Decided {

@@ -21,8 +21,8 @@ use warmpool::cache::stale_answers::WatchProgress;
 use warmpool::cache::watch::Indexed;
 use warmpool::cache::write_progress::{EXPECTATION_TIMEOUT, Stage};
 use warmpool::controllers::claim::decide;
-use warmpool::controllers::failed_writes;
 use warmpool::controllers::pool;
+use warmpool::controllers::retry_loop;
 use warmpool::model::Key;
 use warmpool::model::claim::Claim;
 use warmpool::model::failure::{Class, Failure};
@@ -352,7 +352,7 @@ fn a_claim_is_reconciled_when_a_binding_of_it_is_over_however_that_shows() {
                 .unwrap()
                 .progress
                 .enter(Stage::Missed);
-            failed_writes::decide(index, NOW).to_reconcile
+            retry_loop::decide(index, NOW).to_reconcile
         }),
     ];
     for (how, ends) in rows {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use warmpool::api::conditions::find;
 use warmpool::cache::snapshot::{ExpectedWrite, WaitReason};
 use warmpool::model::sandbox::Sandbox;
-use warmpool::planner::warming_reasons::WarmingReasons;
+use warmpool::planner::commonest_warming_reason::WarmingReasons;
 use warmpool::planner::{self, WriteStatus, claim};
 use warmpool::telemetry::events::transitions;
 

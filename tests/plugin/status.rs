@@ -2,7 +2,7 @@
 
 use crate::objects::pool;
 use serde_json::{Value, json};
-use warmpool::cli::kubectl::rollout::progress_message::{RolloutState, StatusError, rollout_state};
+use warmpool::cli::kubectl::rollout::status::{RolloutState, StatusError, rollout_state};
 
 /// The state of a pool whose condition Progressing has `status` and `reason`; `more` is merged over the pool.
 fn state(status: &str, reason: &str, more: &Value) -> Result<RolloutState, StatusError> {

@@ -17,7 +17,7 @@ use warmpool::cache::synced_cache::{Inputs, KINDS, SharedCache};
 use warmpool::client::identity::{Component, Identify};
 use warmpool::controllers::clock_step::clock_was_set;
 use warmpool::controllers::context::Context;
-use warmpool::controllers::{claim, failed_writes, pool};
+use warmpool::controllers::{claim, pool, retry_loop};
 use warmpool::executor::Executor;
 use warmpool::model::Key;
 use warmpool::telemetry::claim_events::ClaimEvents;
@@ -202,7 +202,7 @@ impl World {
         let next = match trigger {
             ReconcileRequest::Pool(key) => pool::step(&self.context, key, now()),
             ReconcileRequest::Claim(key) => claim::step(&self.context, key, now()),
-            ReconcileRequest::FailedWrites => failed_writes::step(&self.context, now()),
+            ReconcileRequest::FailedWrites => retry_loop::step(&self.context, now()),
         };
         self.wakes.retain(|(other, _)| other != trigger);
         self.wakes.extend(next.map(|next| (trigger.clone(), next)));

@@ -2,8 +2,8 @@
 
 use crate::api::claim::Phase;
 use crate::cache::index::Index;
-use crate::cli::dry_run::PoolPlan;
 use crate::cli::kubectl::why::explain_pool;
+use crate::cli::pool_plan::PoolPlan;
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::sandbox::{Owner, Sandbox};

@@ -5,10 +5,10 @@ mod claim_plan;
 mod conditions;
 mod confirm_loss;
 mod disruption;
-mod elsewhere;
 mod finished;
 mod next_requests;
 mod orphaned_pod_disruption_budget;
+mod pool_not_served;
 mod ready_sandboxes;
 mod release_unpublished;
 mod status;
@@ -27,7 +27,7 @@ pub fn plan(snapshot: &ClaimSnapshot) -> ClaimPlan {
         return ClaimPlan::default();
     }
     if snapshot.pool_presence == PoolPresence::Elsewhere {
-        return elsewhere::plan(snapshot);
+        return pool_not_served::plan(snapshot);
     }
     let mut plan = match snapshot.claim.status.phase {
         Some(Phase::Failed) => finished::failed(snapshot),

@@ -1,9 +1,9 @@
 //! Serves `/metrics` to Prometheus, `/livez` and `/readyz` to the kubelet.
 
 pub mod exposition;
-pub mod health;
 pub mod pool_gauges;
 mod process_metrics;
+pub mod readiness;
 
 use axum::Router;
 use std::future::IntoFuture;

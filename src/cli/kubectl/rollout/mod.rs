@@ -1,12 +1,12 @@
 //! `kubectl warmpool rollout`: parses the verb and runs it on one pool.
 
 pub mod edit;
+mod follow;
 pub mod history;
 pub mod pause;
-pub mod progress_message;
 pub mod restart;
 pub mod resume;
-mod status;
+pub mod status;
 pub mod undo;
 
 use crate::cli::kubectl::connection::Connection;
@@ -16,8 +16,8 @@ use crate::cli::kubectl::verb_error::{VerbError, wraps_verb_error};
 use crate::cli::runtime::block_on;
 use clap::Subcommand;
 use edit::EditError;
+use follow::FollowError;
 use history::HistoryError;
-use status::FollowError;
 use std::process::ExitCode;
 use thiserror::Error;
 use undo::UndoError;
@@ -32,7 +32,7 @@ pub(super) struct Arguments {
 #[derive(Subcommand)]
 enum Verb {
     /// Follow a rollout until it completes
-    Status(status::Arguments),
+    Status(follow::Arguments),
     /// List the revisions of the pool's template
     History(history::Arguments),
     /// Roll back to an earlier revision
@@ -73,7 +73,7 @@ wraps_verb_error!(RolloutError);
 pub(super) fn run(connection: &Connection, arguments: &Arguments) -> Result<ExitCode, RolloutError> {
     let verb = async |client: &PoolClient| {
         match &arguments.verb {
-            Verb::Status(arguments) => status::run(client, arguments).await?,
+            Verb::Status(arguments) => follow::run(client, arguments).await?,
             Verb::History(arguments) => history::run(client, arguments).await?,
             Verb::Undo(arguments) => undo::run(client, arguments).await?,
             Verb::Pause(arguments) => pause::run(client, arguments).await?,

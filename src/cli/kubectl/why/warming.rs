@@ -1,10 +1,10 @@
 //! Explains why the warming sandboxes of a pool are not available, and how long the operator waits for them.
 
-use crate::cli::dry_run::PoolPlan;
 use crate::cli::kubectl::why::format::{are, between, sandboxes, timestamp};
+use crate::cli::pool_plan::PoolPlan;
 use crate::model::sandbox::{PodPhase, Sandbox};
 use crate::model::sandbox_state::SandboxState;
-use crate::planner::warming_reasons::WarmingReasons;
+use crate::planner::commonest_warming_reason::WarmingReasons;
 use std::sync::Arc;
 
 /// The warming sandboxes, as the watch shows them.

@@ -1,4 +1,4 @@
-//! Reconciles the writes on pods that failed: what follows for each, and when.
+//! The loop that tries failed writes on pods again: what follows for each, and when it is looked at next.
 
 use crate::cache::index::Index;
 use crate::cache::reconcile_request::ReconcileRequest;

@@ -4,6 +4,7 @@ use crate::cache::snapshot::Creation;
 use crate::planner::actions::{PlanPhase, Shortfall, Step, WaitsFor};
 use crate::planner::desired_counts::Counts;
 use crate::planner::draft::Draft;
+use crate::planner::pod_names::fresh_names;
 use crate::planner::refill_limit;
 use crate::planner::restore_draining::restore;
 use crate::planner::warm_up_backoff;
@@ -49,7 +50,7 @@ pub(crate) fn create_missing(draft: &mut Draft, counts: &Counts) {
     let update = draft.revisions.update.hash.clone();
     let previous = draft.revisions.previous.as_ref();
     let previous = previous.map_or(update.clone(), |previous| previous.hash.clone());
-    let mut fresh_name = draft.fresh_names();
+    let mut fresh_name = fresh_names(draft.snapshot);
     for (share, revision) in [(updated, update), (old, previous)] {
         // If a revision fails to come up, its share is not made from the other revision: the rollout would only delete
         // those sandboxes again.

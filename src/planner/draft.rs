@@ -1,35 +1,18 @@
 //! The draft that all phases work on: the sandboxes, one budget, the actions so far.
 
-use crate::api::conditions;
 use crate::cache::recent_claims::LATELY;
 use crate::cache::snapshot::{ExpectedWrite, PoolSnapshot, SandboxEntry, Waiting, WarmUpFailures};
-use crate::model::revision::letter;
 use crate::model::sandbox::{Owner, Sandbox};
 use crate::model::sandbox_state::SandboxState;
 use crate::planner::actions::{Action, PlanPhase, Shortfall, Step, WaitsFor};
-use crate::planner::delete_or_drain;
 use crate::planner::observed_counts::ObservedCounts;
 use crate::planner::removal_order;
-use crate::planner::revise::Revisions;
+use crate::planner::revise::{Revisions, rollout_start};
 use crate::planner::unavailability_budget::Budget;
 use crate::planner::unclaimed_sandbox::UnclaimedSandbox;
 use jiff::Timestamp;
-use smol_str::{SmolStr, format_smolstr};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// What bounds the removal of available sandboxes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Limit {
-    /// `replicas - maxUnavailable` stay available.
-    Budget,
-    /// As [`Limit::Budget`], and at least so many stay available.
-    AtLeast(usize),
-    /// The user asked for all at once, or `maxTotal` leaves no choice.
-    None,
-    /// Nothing holds it back, and it leaves less of the budget to the others.
-    Forced,
-}
 
 /// A plan in the making.
 pub(crate) struct Draft<'a> {
@@ -229,7 +212,8 @@ impl<'a> Draft<'a> {
         self.returning_updated += usize::from(sandbox.revision == self.revisions.update.hash);
     }
 
-    fn expect_to_leave(&mut self, sandbox: &Sandbox) {
+    /// An unclaimed sandbox is being bound or deleted.
+    pub(crate) fn expect_to_leave(&mut self, sandbox: &Sandbox) {
         let unproven = sandbox.revision == self.revisions.update.hash
             && !sandbox.is_available(&self.snapshot.pool.spec.availability_rule, self.snapshot.now);
         self.unconfirmed += 1;
@@ -268,12 +252,6 @@ impl<'a> Draft<'a> {
         self.snapshot.pool.spec.paused && self.revisions.previous.is_some()
     }
 
-    /// Has an unclaimed sandbox removed.
-    pub(crate) fn discard(&mut self, phase: PlanPhase, reason: &'static str, sandbox: Arc<Sandbox>) {
-        let step = delete_or_drain::removal(&self.snapshot.pool.spec.pre_delete, sandbox);
-        self.act(phase, reason, step);
-    }
-
     /// Creations in flight of the update revision.
     pub(crate) fn creating_updated(&self) -> usize {
         self.snapshot
@@ -282,99 +260,4 @@ impl<'a> Draft<'a> {
             .filter(|c| c.revision == self.revisions.update.hash)
             .count()
     }
-
-    /// Discards up to `count` of the unclaimed sandboxes that `of` selects, in order of removal. A sandbox that is not
-    /// available goes freely, an available one within `limit`. Returns how many went.
-    pub(crate) fn remove(
-        &mut self,
-        phase: PlanPhase,
-        reason: &'static str,
-        count: usize,
-        limit: Limit,
-        of: impl Fn(&UnclaimedSandbox) -> bool,
-    ) -> usize {
-        self.remove_for(phase, count, limit, |unclaimed| of(unclaimed).then_some(reason))
-    }
-
-    /// As [`Draft::remove`] for the sandboxes that `reason_of` gives a reason for.
-    pub(crate) fn remove_for(
-        &mut self,
-        phase: PlanPhase,
-        count: usize,
-        limit: Limit,
-        reason_of: impl Fn(&UnclaimedSandbox) -> Option<&'static str>,
-    ) -> usize {
-        if count == 0
-            || !self
-                .unclaimed
-                .iter()
-                .any(|unclaimed| reason_of(unclaimed).is_some())
-        {
-            return 0;
-        }
-        self.order();
-        let mut removed = 0;
-        let mut kept = Vec::with_capacity(self.unclaimed.len());
-        for unclaimed in std::mem::take(&mut self.unclaimed) {
-            let may_go = removed < count && !unclaimed.conflicted;
-            let reason = reason_of(&unclaimed).filter(|_| may_go);
-            match reason {
-                Some(reason) if !unclaimed.available || self.allows(limit) => {
-                    removed += 1;
-                    self.expect_to_leave(unclaimed.sandbox);
-                    self.discard(phase, reason, Arc::clone(unclaimed.sandbox));
-                }
-                _ => kept.push(unclaimed),
-            }
-        }
-        self.unclaimed = kept;
-        removed
-    }
-
-    /// Whether an available sandbox may go within `limit`.
-    fn allows(&mut self, limit: Limit) -> bool {
-        match limit {
-            Limit::Budget => self.budget.take(),
-            Limit::AtLeast(least) => self.budget.take_above(least),
-            Limit::None => true,
-            Limit::Forced => {
-                self.budget.claim();
-                true
-            }
-        }
-    }
-
-    /// Fresh pod names `<pool>-<revision>-<suffix>`, derived from the seed of the snapshot.
-    pub(crate) fn fresh_names(&self) -> impl FnMut(&str) -> SmolStr + use<'a> {
-        let snapshot = self.snapshot;
-        let pool = &snapshot.pool.key.name;
-        let mut taken: HashSet<SmolStr> = snapshot.creating.iter().map(|c| c.name.clone()).collect();
-        let mut state = snapshot.seed;
-        move |revision| loop {
-            let suffix: String = (0..5).map(|_| letter(split_mix(&mut state))).collect();
-            let name = format_smolstr!("{pool}-{revision}-{suffix}");
-            if !snapshot.has_sandbox(&name) && taken.insert(name.clone()) {
-                return name;
-            }
-        }
-    }
-}
-
-/// When the rollout to the update revision began, as the status says: now, if the status names another revision.
-fn rollout_start(snapshot: &PoolSnapshot, revisions: &Revisions) -> Option<Timestamp> {
-    let status = &snapshot.pool.status;
-    if status.update_revision == revisions.update.hash {
-        status.rollout_start_time.as_ref().map(|time| time.0)
-    } else {
-        Some(conditions::whole_seconds(snapshot.now))
-    }
-}
-
-/// SplitMix64 (Steele, Lea and Flood 2014): a stream of well-mixed numbers from any seed.
-fn split_mix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }

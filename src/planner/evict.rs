@@ -1,16 +1,13 @@
 //! Phase *evict*: which unclaimed sandboxes are leaving, and how many of them may go now.
 
-use crate::cache::snapshot::Creation;
 use crate::model::leaving::LeavingReason;
 use crate::model::sandbox::PodPhase;
 use crate::planner::actions::{PlanPhase, Step};
-use crate::planner::desired_counts::Counts;
-use crate::planner::draft::{Draft, Limit};
+use crate::planner::draft::Draft;
+use crate::planner::give_up_overdue::give_up_overdue;
 use crate::planner::leave_nodes;
-use crate::planner::unclaimed_sandbox::UnclaimedSandbox;
+use crate::planner::remove::Limit;
 use crate::planner::warm_up_backoff;
-use smol_str::SmolStr;
-use std::collections::BTreeSet;
 
 /// Marks sandboxes that are leaving, because a user asked for it or because of their node, sandboxes that did not become
 /// available in their time, and draining sandboxes that no preDelete hook holds any more. Nothing is removed here, so that
@@ -74,39 +71,4 @@ fn remove_finished(draft: &mut Draft) {
         }
         draft.discard(PlanPhase::Eviction, reason, sandbox);
     }
-}
-
-/// Gives up the sandboxes that are overdue: of each revision as many as may be created anew now.
-fn give_up_overdue(draft: &mut Draft) {
-    let overdue = draft.unclaimed.iter().filter(|u| u.overdue);
-    let revisions: BTreeSet<SmolStr> = overdue.map(|u| u.sandbox.revision.clone()).collect();
-    if !revisions.is_empty() {
-        draft.order();
-    }
-    for revision in revisions {
-        let rest = warm_up_backoff::width(draft, &revision).saturating_sub(to_be_replaced(draft));
-        let count = warm_up_backoff::max_creatable(draft, &revision).min(rest);
-        let of = |unclaimed: &UnclaimedSandbox| unclaimed.overdue && unclaimed.sandbox.revision == revision;
-        let overdue = draft.unclaimed.iter().filter(|unclaimed| of(unclaimed));
-        // A sandbox whose node has to go says nothing of its revision.
-        let failed = overdue.filter(|unclaimed| !unclaimed.leaves_node());
-        let reasons: Vec<_> = failed
-            .map(|failed| failed.sandbox.not_running_reason.clone())
-            .collect();
-        let removed = draft.remove(PlanPhase::Eviction, "WarmUpDeadline", count, Limit::Budget, of);
-        if removed > 0 && !reasons.is_empty() {
-            let reason = reasons.into_iter().flatten().next();
-            warm_up_backoff::note_warm_up_failure(draft, &revision, reason);
-        }
-    }
-}
-
-/// Sandboxes given up before, which are replaced first. Where nothing may be created, an overdue sandbox is not kept for
-/// that reason: it may be what takes up the capacity.
-fn to_be_replaced(draft: &Draft) -> usize {
-    if draft.snapshot.creation != Creation::Open {
-        return 0;
-    }
-    let counts = Counts::of(draft);
-    counts.creatable_of(counts.desired)
 }

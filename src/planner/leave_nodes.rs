@@ -5,7 +5,8 @@ use crate::cache::snapshot::PoolSnapshot;
 use crate::model::leaving::{Leaving, LeavingReason};
 use crate::planner::actions::PlanPhase;
 use crate::planner::claim_load;
-use crate::planner::draft::{Draft, Limit};
+use crate::planner::draft::Draft;
+use crate::planner::remove::Limit;
 use crate::planner::unclaimed_sandbox::UnclaimedSandbox;
 use jiff::Timestamp;
 

@@ -1,12 +1,11 @@
 //! Phase *recreate*: removes leaving and outdated sandboxes, as far as the budget allows.
 
 use crate::api::pool::UpdateStrategyType;
-use crate::planner::actions::PlanPhase;
 use crate::planner::desired_counts::Counts;
-use crate::planner::draft::{Draft, Limit};
+use crate::planner::draft::Draft;
 use crate::planner::evict;
-use crate::planner::leave_nodes;
-use crate::planner::warm_up_backoff;
+use crate::planner::remove::Limit;
+use crate::planner::rolling_update::{remove_old, roll};
 
 /// Removes sandboxes that are leaving, then old sandboxes as the update strategy allows. The phase *scale* makes their
 /// replacements. Returns the surge that the rollout wanted before the old sandboxes went.
@@ -28,55 +27,4 @@ pub(crate) fn run(draft: &mut Draft) -> usize {
         }
         UpdateStrategyType::OnReplenish => 0,
     }
-}
-
-/// Replaces as many old sandboxes as new ones are missing, in the order of removal, and stops when
-///
-/// - the new sandboxes not yet available, with those being replaced now, reach `maxUnavailable` and what is there above
-///   the wanted number. So a revision that never becomes ready cannot eat the pool, not even sandboxes that are broken
-///   already. What a drain has made above the surge of the rollout does not count: replacing it, too, would make it again.
-/// - removing an available one would leave fewer than have to stay
-///   ([`crate::model::resolved_pool_spec::ResolvedPoolSpec::min_available_beside`]).
-fn roll(draft: &mut Draft, counts: &Counts) {
-    let wanted = counts.within_total(counts.desired);
-    // Where the wanted sandboxes fill `maxTotal`, no surge could ever go first. One at a time is replaced then, as far as
-    // the budget lets it.
-    let is_full = counts.within_total(counts.desired + 1) == wanted;
-    let max_unavailable = counts.budget.max_unavailable.max(usize::from(is_full));
-    let for_drain = leave_nodes::surge(draft).saturating_sub(counts.budget.max_surge);
-    let above = counts.present.saturating_sub(wanted);
-    let present = counts.present - for_drain.min(above);
-    let max_replaced = (max_unavailable + present).saturating_sub(wanted + counts.updated_warming);
-    let removed = remove_unproven(draft, counts);
-    let count = counts.to_replace.min(max_replaced);
-    remove_old(draft, count.saturating_sub(removed), Limit::Budget);
-}
-
-/// Makes way for sandboxes of the update revision where `scaleStrategy.maxUnavailable` leaves no place for them: old sandboxes
-/// go that are not available and whose revision is not known to work. Nothing is lost with them, whatever the budget is. The
-/// update revision is not known to work either, so at most `maxUnavailable + maxSurge` of it are tried at once. Returns how
-/// many sandboxes went.
-fn remove_unproven(draft: &mut Draft, counts: &Counts) -> usize {
-    let update = draft.revisions.update.hash.clone();
-    let have_place = counts.creatable_of(counts.desired + counts.surge);
-    let max_tried = warm_up_backoff::width(draft, &update).saturating_sub(have_place);
-    let max_created = warm_up_backoff::max_creatable(draft, &update);
-    let count = counts.to_replace.min(max_tried).min(max_created);
-    let previous = draft.revisions.previous.as_ref();
-    draft.remove(
-        PlanPhase::Recreate,
-        "OldRevision",
-        count,
-        Limit::Budget,
-        |unclaimed| {
-            let works = previous.is_some_and(|previous| previous.hash == unclaimed.sandbox.revision);
-            !unclaimed.updated && !unclaimed.available && !works
-        },
-    )
-}
-
-fn remove_old(draft: &mut Draft, count: usize, limit: Limit) {
-    draft.remove(PlanPhase::Recreate, "OldRevision", count, limit, |unclaimed| {
-        !unclaimed.updated
-    });
 }

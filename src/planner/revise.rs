@@ -1,10 +1,11 @@
 //! Phase *revise*: which revision the template is, and which revisions to store or delete.
 
+use crate::api::conditions;
 use crate::cache::snapshot::{Creation, PoolSnapshot, RevisionProgress};
 use crate::model::request::RevisionStep;
 use crate::model::revision::{Revision, Template, hash};
+use crate::planner::revision_history_limit::over_limit;
 use jiff::Timestamp;
-use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The revisions of a pool.
@@ -93,6 +94,16 @@ pub fn resolve(snapshot: &PoolSnapshot) -> Revisions {
         store,
         trim,
         collision_count,
+    }
+}
+
+/// When the rollout to the update revision began, as the status says: now, if the status names another revision.
+pub(crate) fn rollout_start(snapshot: &PoolSnapshot, revisions: &Revisions) -> Option<Timestamp> {
+    let status = &snapshot.pool.status;
+    if status.update_revision == revisions.update.hash {
+        status.rollout_start_time.as_ref().map(|time| time.0)
+    } else {
+        Some(conditions::whole_seconds(snapshot.now))
     }
 }
 
@@ -198,24 +209,4 @@ fn fresh_hash(template: &Template, mut collisions: i32, stored: &[Arc<Revision>]
         }
         collisions += 1;
     }
-}
-
-/// Old revisions that no sandbox runs, beyond the history limit.
-fn over_limit(snapshot: &PoolSnapshot, by_age: &[&Arc<Revision>], update: &str) -> Vec<Arc<Revision>> {
-    if by_age.len() <= snapshot.pool.spec.history_limit {
-        return Vec::new();
-    }
-    let live: HashSet<&str> = snapshot
-        .sandboxes
-        .iter()
-        .map(|s| s.sandbox.revision.as_str())
-        .chain(snapshot.creating.iter().map(|c| c.revision.as_str()))
-        .chain([update, snapshot.pool.status.current_revision.as_str()])
-        .collect();
-    let old: Vec<_> = by_age
-        .iter()
-        .filter(|r| !live.contains(r.hash.as_str()))
-        .collect();
-    let excess = old.len().saturating_sub(snapshot.pool.spec.history_limit);
-    old.into_iter().take(excess).map(|r| Arc::clone(r)).collect()
 }

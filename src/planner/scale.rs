@@ -3,7 +3,8 @@
 use crate::planner::actions::PlanPhase;
 use crate::planner::create::create_missing;
 use crate::planner::desired_counts::Counts;
-use crate::planner::draft::{Draft, Limit};
+use crate::planner::draft::Draft;
+use crate::planner::remove::Limit;
 
 /// Trims what is above the upper bound, or creates what is missing. `surge` is what the rollout wanted before this
 /// plan removed old sandboxes: their replacements may be made at once, and not only when they are gone.

@@ -11,7 +11,7 @@ use crate::model::resolved_claim_spec::ResolvedClaimSpec;
 use crate::model::sandbox::{PodPhase, Sandbox};
 use crate::planner::claim::claim_plan::{ClaimPlan, unpublished};
 use crate::planner::claim::finished::{expire, fail};
-use crate::planner::claim::{conditions, disruption, ready_sandboxes};
+use crate::planner::claim::{conditions, disruption, ready_sandboxes, wait_column};
 use jiff::{SignedDuration, Timestamp, Unit};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use std::collections::HashMap;
@@ -182,7 +182,7 @@ pub fn binding(
         sandboxes: sandboxes.iter().map(entry).collect(),
         wait_seconds: before.wait_seconds.or(Some(waited.as_millis_f64() / 1000.0)),
         wait: if first {
-            conditions::duration(waited)
+            wait_column::duration(waited)
         } else {
             before.wait.clone()
         },

@@ -7,7 +7,7 @@ use crate::model::claim::Claim;
 use crate::model::known_nodes::KnownNodes;
 use crate::model::leaving::LeavingReason;
 use crate::model::sandbox::{PodPhase, Sandbox};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use std::sync::Arc;
 
 /// `status` with these conditions, and with the reason of the first that does not hold.
@@ -110,15 +110,5 @@ fn not_ready(sandbox: &Sandbox) -> Option<(&'static str, String)> {
         Some((reasons::SANDBOX_NOT_READY, format!("sandbox {name} is not ready")))
     } else {
         None
-    }
-}
-
-/// A time for the column WAIT: `12ms`, `3.4s`, `2m5s`.
-pub(crate) fn duration(waited: SignedDuration) -> String {
-    let milliseconds = waited.as_millis();
-    match milliseconds {
-        ..1_000 => format!("{milliseconds}ms"),
-        1_000..60_000 => format!("{}.{}s", milliseconds / 1_000, milliseconds % 1_000 / 100),
-        _ => format!("{}m{}s", milliseconds / 60_000, milliseconds / 1_000 % 60),
     }
 }

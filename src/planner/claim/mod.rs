@@ -12,6 +12,7 @@ mod pool_not_served;
 mod ready_sandboxes;
 mod release_unpublished;
 mod status;
+mod wait_column;
 mod waiting;
 
 use crate::api::claim::Phase;

@@ -2,12 +2,12 @@
 //! `build_snapshot.rs` read it.
 
 use crate::cache::claim_queues::WaitingClaims;
+use crate::cache::claim_status_limit::ReportsOverLimit;
 use crate::cache::expectations::Expectations;
 use crate::cache::memory::Memory;
 use crate::cache::nodes::Nodes;
 use crate::cache::pod_disruption_budgets::DisruptionBudgets;
 use crate::cache::pod_templates::Templates;
-use crate::cache::reports_over_limit::ReportsOverLimit;
 use crate::cache::request_limits::RequestQueue;
 use crate::cache::stale_answers::WatchProgress;
 use crate::model::Key;

@@ -5,7 +5,7 @@ use crate::planner::actions::{PlanPhase, Shortfall, Step, WaitsFor};
 use crate::planner::desired_counts::Counts;
 use crate::planner::draft::Draft;
 use crate::planner::pod_names::fresh_names;
-use crate::planner::refill_limit;
+use crate::planner::refill_while_binding;
 use crate::planner::restore_draining::restore;
 use crate::planner::warm_up_backoff;
 
@@ -39,7 +39,7 @@ pub(crate) fn create_missing(draft: &mut Draft, counts: &Counts) {
     let headroom = after.total_headroom.min(after.warming_headroom).min(burst_left);
     let mut sent = draft.snapshot.creating.iter().filter(|c| !c.is_answered).count();
     let count = allowed_now(draft, missing.min(headroom));
-    let count = refill_limit::allowed(draft, count, sent);
+    let count = refill_while_binding::allowed(draft, count, sent);
     if count == 0 {
         return;
     }

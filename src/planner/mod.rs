@@ -29,7 +29,7 @@ mod pod_disruption_budgets;
 mod pod_names;
 mod pool_status;
 mod recreate;
-mod refill_limit;
+mod refill_while_binding;
 mod removal_order;
 mod remove;
 mod restore_draining;

@@ -13,9 +13,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use warmpool::api::labels;
 use warmpool::cache::pod_disruption_budget_snapshot::BudgetSnapshot;
-use warmpool::cache::snapshot::{
-    Creation, CreationInFlight, PoolSnapshot, RevisionProgress, SandboxEntry, Waiting,
-};
+use warmpool::cache::snapshot::{Creation, CreationInFlight, PoolSnapshot, RevisionProgress, SandboxEntry};
+use warmpool::cache::waiting_claim::Waiting;
 use warmpool::model::Key;
 use warmpool::model::autoscaling::ResolvedAutoscaling;
 use warmpool::model::claim::Claim;

@@ -1,5 +1,6 @@
 //! What an event of a claim changes in the cache, and what it has reconciled.
 
+use crate::cache::claim_arrival::arrived_at;
 use crate::cache::index::{Index, absent};
 use crate::cache::reconcile_request::ReconcileRequest;
 use crate::cache::stale_answers::is_known;
@@ -21,13 +22,12 @@ impl Index {
             _ => Vec::new(),
         };
         let seen = live.then_some(now);
-        let is_new = !self.claims.contains_key(&key) && (live || self.claims_listed);
+        let is_new = self.is_arrival(&key, live);
         let claim = if let Some(known) = self.claims.get(&key) {
             Claim::read(stored, known.sequence, known.arrived).seen_after(known, seen)
         } else {
             self.sequence += 1;
-            let arrived = seen.unwrap_or_else(|| stored::created(&stored.metadata));
-            Claim::read(stored, self.sequence, arrived)
+            Claim::read(stored, self.sequence, arrived_at(stored, seen))
         };
         let claim = Arc::new(claim);
         to_reconcile.extend(self.dequeue(&key));
@@ -36,7 +36,7 @@ impl Index {
         }
         if claim.waiting() {
             if is_new {
-                self.memory.claim_mut(&claim.uid).is_new = true;
+                self.note_arrival(&claim);
             }
             self.waiting_claims.add(&claim);
             to_reconcile.extend(self.pools_for(&claim));

@@ -1,9 +1,9 @@
 //! Gathers what the planner looks at, from the index, into the snapshot of a pool or a claim.
 
 use crate::api::ClaimDefaults;
-use crate::cache::claim_queues::selector_queue;
 use crate::cache::index::Index;
-use crate::cache::snapshot::{ClaimSnapshot, PoolPresence, PoolSnapshot, SandboxEntry, Waiting};
+use crate::cache::snapshot::{ClaimSnapshot, PoolSnapshot, SandboxEntry};
+use crate::cache::waiting_claim::Waiting;
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::pool::Pool;
@@ -55,7 +55,8 @@ impl Index {
                 .map(|memory| memory.revision_request.clone())
                 .unwrap_or_default(),
             disruption_budgets: self.budget_snapshot(&pool),
-            creation_proven: memory.is_some_and(|memory| memory.is_creation_proven(pool.generation, now)),
+            creation_proven: memory
+                .is_some_and(|memory| memory.accepted_creation.is_creation_proven(pool.generation, now)),
             creation: memory
                 .map(|memory| memory.creation_backoff.state(&pool, now))
                 .unwrap_or_default(),
@@ -119,34 +120,6 @@ impl Index {
             pool: served_by.name,
             wait_reason: self.wait_reason(&claim.uid).cloned(),
         })
-    }
-
-    /// The pool whose sandboxes a claim holds, or else the pool in its status, the pool that it names or its assigned pool;
-    /// the shared queue of the namespace while a selector claim has none.
-    fn serving(&self, claim: &Claim) -> Key {
-        let assigned = || self.assigned_pool(&claim.uid).cloned();
-        self.pool_held_of(claim).unwrap_or_else(|| match claim.pool() {
-            "" => assigned().unwrap_or_else(|| selector_queue(&claim.key.namespace)),
-            pool => Key::new(claim.key.namespace.clone(), pool),
-        })
-    }
-
-    fn pool_presence_of(&self, claim: &Claim) -> PoolPresence {
-        let all_from = self.pool_held_of(claim);
-        if self.is_served_elsewhere(claim) {
-            return PoolPresence::Elsewhere;
-        }
-        let pools: Vec<_> = match all_from {
-            Some(pool) => self.pools.get(&pool).into_iter().collect(),
-            None => self.accepted_by(claim).collect(),
-        };
-        if pools.iter().any(|pool| !pool.terminating) {
-            PoolPresence::Present
-        } else if pools.is_empty() {
-            PoolPresence::Absent
-        } else {
-            PoolPresence::Terminating
-        }
     }
 
     /// A claim that waits for a pool with these defaults.

@@ -14,7 +14,10 @@ use jiff::Timestamp;
 use smol_str::SmolStr;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How long after its answer a write may stay unseen before a live read confirms whether it happened.
+pub const EXPECTATION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A write on an existing pod.
 #[derive(Clone, Debug)]
@@ -331,7 +334,7 @@ impl Expectations {
             .map(|known| (&known.write.sandbox.key, &mut known.progress));
         let due = creations
             .chain(writes)
-            .filter_map(|(key, progress)| progress.read_if_due(now).then_some(key));
+            .filter_map(|(key, progress)| read_if_due(progress, now).then_some(key));
         let mut keys: Vec<Key> = due.cloned().collect();
         keys.sort();
         keys
@@ -384,4 +387,13 @@ impl Expectations {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+/// Whether a live read is due at `now`. If so, the read counts as begun.
+fn read_if_due(progress: &mut Progress, now: Instant) -> bool {
+    let is_due = progress.stage == Stage::Answered && progress.age(now) >= EXPECTATION_TIMEOUT;
+    if is_due {
+        progress.begin_read(now);
+    }
+    is_due
 }

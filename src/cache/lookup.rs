@@ -4,13 +4,11 @@ use crate::cache::claim_queues::selector_queue;
 use crate::cache::index::Index;
 use crate::cache::memory::{ClaimMemory, PoolMemory};
 use crate::cache::reconcile_request::ReconcileRequest;
-use crate::cache::snapshot::Waiting;
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::pool::Pool;
 use crate::model::sandbox::Sandbox;
 use jiff::Timestamp;
-use smol_str::SmolStr;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -118,6 +116,12 @@ impl Index {
             .filter_map(|key| self.claims.get(key))
     }
 
+    /// The claim of a queue that came first.
+    pub(crate) fn oldest_of(&self, queue: &Key) -> Option<&Arc<Claim>> {
+        self.queued(queue)
+            .min_by_key(|claim| (claim.created, claim.sequence))
+    }
+
     /// Every claim that waits for more than the answer to a request. A claim whose binding keeps failing waits, too.
     pub(crate) fn waiting_claims(&self, now: Timestamp) -> impl Iterator<Item = &Arc<Claim>> {
         let keys = self.waiting_claims.all();
@@ -170,21 +174,6 @@ impl Index {
             .is_some_and(|known| known.uid == claim.uid)
     }
 
-    /// The API server rejected the last binding of the claim, or failed to make it.
-    pub(crate) fn is_rejected(&self, claim: &Claim) -> bool {
-        self.memory
-            .claim(&claim.uid)
-            .is_some_and(|memory| memory.rejection.is_some())
-    }
-
-    /// UIDs of the sandboxes that the API server did not bind to the claim.
-    pub(crate) fn rejected_sandboxes(&self, claim: &Claim) -> Arc<[SmolStr]> {
-        let memory = self.memory.claim(&claim.uid);
-        memory
-            .map(|memory| Arc::clone(&memory.rejected_sandboxes))
-            .unwrap_or_default()
-    }
-
     /// What is remembered of a pool.
     pub fn pool_memory(&self, pool: &Pool) -> Option<&PoolMemory> {
         self.memory.pool(&pool.uid)
@@ -207,15 +196,6 @@ impl Index {
     /// What is remembered of a claim, to be changed; `None` when the claim is gone.
     pub fn claim_memory_mut(&mut self, claim: &Claim) -> Option<&mut ClaimMemory> {
         self.exists(claim).then(|| self.memory.claim_mut(&claim.uid))
-    }
-
-    /// A plan has counted the claims among those that arrived.
-    pub(crate) fn count_arrivals(&mut self, counted: &[Waiting]) {
-        for waiting in counted.iter().filter(|waiting| waiting.is_new) {
-            if let Some(memory) = self.claim_memory_mut(&waiting.claim) {
-                memory.is_new = false;
-            }
-        }
     }
 
     /// What is remembered of a pool, to be changed; `None` when the pool is gone.

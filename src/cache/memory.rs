@@ -1,5 +1,6 @@
 //! What the operator remembers of each pool and each claim: one record by UID, forgotten in one place.
 
+use crate::cache::accepted_creations::AcceptedCreation;
 use crate::cache::pod_disruption_budget_snapshot::BudgetMemory;
 use crate::cache::recent_claims::RecentClaims;
 use crate::cache::rejected_creations::CreationBackoff;
@@ -7,13 +8,10 @@ use crate::cache::snapshot::{RevisionProgress, SandboxRead, WaitReason, WarmUpFa
 use crate::model::Key;
 use crate::model::demand::Demand;
 use crate::model::retry::{ObjectWrite, Purpose};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use smol_str::SmolStr;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-
-/// How long the API server's acceptance of one pod says that it accepts another of the same pool.
-const ACCEPTANCE_LIFETIME: SignedDuration = SignedDuration::from_secs(2);
 
 /// What the operator remembers of one pool. A restart loses it.
 #[derive(Clone, Debug, Default)]
@@ -26,8 +24,8 @@ pub struct PoolMemory {
     pub planned_at: Option<Timestamp>,
     /// What is known of the last request about the stored revisions.
     pub revision_request: RevisionProgress,
-    /// The generation of the pool of which the API server accepted a pod last, and when.
-    pub accepted: Option<(i64, Timestamp)>,
+    /// The last pod of the pool that the API server accepted.
+    pub accepted_creation: AcceptedCreation,
     /// The last plan held creations back until the API server accepts the first.
     pub waits_for_first_pod: bool,
     /// Failures in a row to bring up a sandbox, by revision. A restarted operator reads them from the pool's status.
@@ -52,12 +50,6 @@ impl PoolMemory {
             version,
             Purpose::Report,
         ));
-    }
-
-    /// Whether the API server has accepted a pod of this generation of the pool so lately that it accepts the next, too.
-    pub fn is_creation_proven(&self, generation: i64, now: Timestamp) -> bool {
-        self.accepted
-            .is_some_and(|(of, at)| of == generation && now.duration_since(at) < ACCEPTANCE_LIFETIME)
     }
 }
 
@@ -155,7 +147,7 @@ impl Memory {
             pool.recent_claims = RecentClaims::default();
             pool.demand = None;
             pool.creation_backoff = CreationBackoff::default();
-            pool.accepted = None;
+            pool.accepted_creation.forget();
             pool.status_write.iter_mut().for_each(ObjectWrite::forget_moments);
             pool.revision_request.forget_moments();
             pool.budgets.forget_moments();

@@ -1,5 +1,6 @@
 //! What the watches said, the operator's own writes that they have not shown, and what is remembered of each object.
 
+pub mod accepted_creations;
 mod apply_claim;
 mod apply_node;
 mod apply_pod;
@@ -10,6 +11,7 @@ mod apply_revision;
 mod assigned_pools;
 mod build_snapshot;
 mod cancel_requests;
+mod claim_arrival;
 pub(crate) mod claim_queues;
 mod claim_status_limit;
 pub mod expectations;
@@ -24,16 +26,19 @@ mod outcomes;
 pub mod pod_disruption_budget_snapshot;
 mod pod_disruption_budgets;
 mod pod_templates;
+mod pool_presence;
 pub mod pool_stats;
 pub mod recent_claims;
 pub mod reconcile_request;
 mod recorded_wait_reasons;
+mod rejected_bindings;
 pub mod rejected_creations;
 pub mod request_limits;
 mod shard;
 pub mod snapshot;
 pub mod stale_answers;
 pub mod synced_cache;
+pub mod waiting_claim;
 pub mod watch;
 pub mod watch_health;
 pub mod write_progress;

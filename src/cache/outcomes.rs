@@ -22,7 +22,7 @@ use crate::model::sandbox::{Owner, Sandbox};
 use crate::model::stored::{self, StoredClaim, StoredPod, StoredPool, StoredRevision};
 use jiff::Timestamp;
 use smol_str::SmolStr;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 impl Index {
@@ -156,7 +156,7 @@ impl Index {
         let Some(memory) = self.pool_memory_mut(pool) else {
             return false;
         };
-        memory.accepted = Some((pool.generation, now));
+        memory.accepted_creation.note(pool.generation, now);
         let was_rejected = memory.creation_backoff.succeeded(pool);
         std::mem::take(&mut memory.waits_for_first_pod) || was_rejected
     }
@@ -461,23 +461,6 @@ impl Index {
             known.is_some_and(|known| known.uid == revision.uid)
                 && of_pool.remove(&revision.key.name).is_some()
         });
-    }
-
-    /// The API server did not bind `sandbox` to `claim`. Once every sandbox that exists has been tried, the claim tries them
-    /// again.
-    pub fn note_rejected_sandbox(&mut self, claim: &Claim, sandbox: &Sandbox) {
-        if !self.exists(claim) {
-            return;
-        }
-        let known = self.rejected_sandboxes(claim);
-        let again = known.contains(&sandbox.uid);
-        let pools = self.accepted_by(claim);
-        let sandboxes = pools.flat_map(|pool| self.sandboxes_of(&pool.key));
-        // A sandbox that is gone is not remembered.
-        let present = sandboxes.filter(|s| !again && known.contains(&s.uid));
-        let mut rejected: BTreeSet<_> = present.map(|s| s.uid.clone()).collect();
-        rejected.insert(sandbox.uid.clone());
-        self.memory.claim_mut(&claim.uid).rejected_sandboxes = rejected.into_iter().collect();
     }
 
     /// The pool of `sandbox`, and the claim that now owns it.

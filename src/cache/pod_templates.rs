@@ -1,16 +1,9 @@
-//! The PodTemplates of the cluster, the pools that use them, and what makes one unusable.
+//! The PodTemplates of the cluster and the pools that use them.
 
-use crate::api::labels;
 use crate::model::Key;
 use crate::model::pool::Pool;
-use crate::model::pool_error::PoolError;
-use crate::model::revision::Template;
-use serde_json::Value;
+use crate::model::template_validation::{Found, template_of};
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
-
-/// The template of a PodTemplate, or why a pool cannot use it.
-type Found = Result<Arc<Template>, PoolError>;
 
 /// PodTemplates and the pools that use them.
 #[derive(Clone, Debug, Default)]
@@ -44,7 +37,7 @@ impl Templates {
         self.named.insert(pool.key.clone(), name.clone());
         let user = self.used.entry(name).or_insert_with_key(|name| Use {
             pools: BTreeSet::new(),
-            found: find(name, self.stored.get(name).map(Box::as_ref)),
+            found: template_of(name, self.stored.get(name).map(Box::as_ref)),
         });
         user.pools.insert(pool.key.clone());
         pool.with_template(user.found.clone())
@@ -74,7 +67,7 @@ impl Templates {
             return None;
         }
         let user = self.used.get_mut(key).map(|user| {
-            user.found = find(key, content.as_deref());
+            user.found = template_of(key, content.as_deref());
             (user.pools.clone(), user.found.clone())
         });
         match content {
@@ -83,33 +76,4 @@ impl Templates {
         };
         user
     }
-}
-
-fn find(key: &Key, content: Option<&str>) -> Found {
-    let content = content.ok_or_else(|| PoolError::not_found(key))?;
-    let template: Value = serde_json::from_str(content)
-        .map_err(|error| PoolError::invalid(key, &format!("it cannot be read: {error}")))?;
-    usable(&template).map_err(|problem| PoolError::invalid(key, &problem))?;
-    Ok(Arc::new(Template::new(template)))
-}
-
-/// Checks what the schema of a Pool requires of `spec.template` and the API server does not require of a PodTemplate.
-fn usable(template: &Value) -> Result<(), String> {
-    for field in ["labels", "annotations"] {
-        let map = template
-            .pointer(&format!("/metadata/{field}"))
-            .and_then(Value::as_object);
-        let ours = map.and_then(|map| map.keys().find(|key| key.starts_with(labels::PREFIX)));
-        if let Some(key) = ours {
-            return Err(format!(
-                "template.metadata.{field} holds {key}, and keys under {} belong to the operator; remove it there",
-                labels::PREFIX
-            ));
-        }
-    }
-    let containers = template.pointer("/spec/containers").and_then(Value::as_array);
-    if containers.is_none_or(Vec::is_empty) {
-        return Err("template.spec.containers is empty; add at least one container".into());
-    }
-    Ok(())
 }

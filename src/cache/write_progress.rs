@@ -5,9 +5,6 @@ use crate::model::retry::{self, FailedWrite, Next, Tries};
 use jiff::Timestamp;
 use std::time::{Duration, Instant};
 
-/// How long after its answer a write may stay unseen before a live read confirms whether it happened.
-pub const EXPECTATION_TIMEOUT: Duration = Duration::from_secs(30);
-
 /// How far a write is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
@@ -88,12 +85,13 @@ impl Progress {
         self.tries.is_none()
     }
 
-    /// Whether a live read is due at `now`. If so, the read counts as begun.
-    pub(crate) fn read_if_due(&mut self, now: Instant) -> bool {
-        let is_due = self.stage == Stage::Answered && now.duration_since(self.since) >= EXPECTATION_TIMEOUT;
-        if is_due {
-            (self.stage, self.tries, self.since) = (Stage::Reading, None, now);
-        }
-        is_due
+    /// How long the write has been at its stage.
+    pub(crate) fn age(&self, now: Instant) -> Duration {
+        now.duration_since(self.since)
+    }
+
+    /// A live read begins at `now`.
+    pub(crate) fn begin_read(&mut self, now: Instant) {
+        (self.stage, self.tries, self.since) = (Stage::Reading, None, now);
     }
 }

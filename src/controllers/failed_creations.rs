@@ -65,7 +65,7 @@ fn back_off(index: &mut Index, creation: &PodCreation, failure: &Failure, now: T
     let Some(memory) = index.pool_memory_mut(pool) else {
         return;
     };
-    memory.accepted = None;
+    memory.accepted_creation.forget();
     let backoff = &mut memory.creation_backoff;
     let is_known = backoff.says(&failure.message);
     backoff.failed(pool, failure.message.clone(), asks, now);

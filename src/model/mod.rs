@@ -32,6 +32,7 @@ pub mod schedule;
 pub mod scheduling;
 pub mod shard_selector;
 pub mod stored;
+pub(crate) mod template_validation;
 pub mod toleration;
 mod warm_up_deadline;
 pub mod warming_reason;

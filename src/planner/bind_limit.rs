@@ -1,6 +1,6 @@
 //! Limits the bindings of one pool in flight.
 
-use crate::cache::snapshot::Waiting;
+use crate::cache::waiting_claim::Waiting;
 use crate::planner::actions::WaitsFor;
 
 /// Most bindings of one pool in flight, from the first request to the published status. A binding already decided cannot serve

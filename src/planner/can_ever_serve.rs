@@ -1,7 +1,7 @@
 //! Whether a pool could ever hold as many sandboxes as a claim wants.
 
 use crate::api::claim::OnEmpty;
-use crate::cache::snapshot::Waiting;
+use crate::cache::waiting_claim::Waiting;
 use crate::model::resolved_pool_spec::ResolvedPoolSpec;
 
 /// Whether a pool with this spec could ever hold as many sandboxes as the claim needs. No other claim waits for a claim that can

@@ -2,7 +2,7 @@
 
 use crate::api::claim::RevisionPolicy;
 use crate::api::pool::UpdateStrategyType;
-use crate::cache::snapshot::Waiting;
+use crate::cache::waiting_claim::Waiting;
 use crate::planner::desired_counts::Counts;
 use crate::planner::draft::Draft;
 use crate::planner::sandbox_order;

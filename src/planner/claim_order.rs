@@ -1,6 +1,6 @@
 //! Which of the waiting claims is served first.
 
-use crate::cache::snapshot::Waiting;
+use crate::cache::waiting_claim::Waiting;
 use std::cmp::Reverse;
 
 /// Order of service: higher priority first, then older first.

@@ -1,7 +1,8 @@
 //! The draft that all phases work on: the sandboxes, one budget, the actions so far.
 
 use crate::cache::recent_claims::LATELY;
-use crate::cache::snapshot::{ExpectedWrite, PoolSnapshot, SandboxEntry, Waiting, WarmUpFailures};
+use crate::cache::snapshot::{ExpectedWrite, PoolSnapshot, SandboxEntry, WarmUpFailures};
+use crate::cache::waiting_claim::Waiting;
 use crate::model::sandbox::{Owner, Sandbox};
 use crate::model::sandbox_state::SandboxState;
 use crate::planner::actions::{Action, PlanPhase, Shortfall, Step, WaitsFor};

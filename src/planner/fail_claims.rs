@@ -2,7 +2,7 @@
 
 use crate::api::claim::{OnEmpty, RevisionPolicy};
 use crate::api::conditions::claim as reasons;
-use crate::cache::snapshot::Waiting;
+use crate::cache::waiting_claim::Waiting;
 use crate::planner::actions::{PlanPhase, Step};
 use crate::planner::claim;
 use crate::planner::draft::Draft;

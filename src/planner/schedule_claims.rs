@@ -1,7 +1,7 @@
 //! Phase *schedule*: which claim gets which sandbox.
 
 use crate::api::claim::{OnEmpty, RevisionPolicy};
-use crate::cache::snapshot::Waiting;
+use crate::cache::waiting_claim::Waiting;
 use crate::model::claim::Claim;
 use crate::planner::actions::{PlanPhase, Step, WaitsFor};
 use crate::planner::bind_limit::BindLimit;

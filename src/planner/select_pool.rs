@@ -4,9 +4,8 @@ use crate::api::claim::{OnEmpty, RevisionPolicy};
 use crate::api::conditions;
 use crate::api::pool::UpdateStrategyType;
 use crate::cache::index::Index;
-use crate::cache::snapshot::{
-    ExpectedWrite, SandboxEntry, SelectablePool, SelectorClaim, SelectorSnapshot, Waiting,
-};
+use crate::cache::snapshot::{ExpectedWrite, SandboxEntry, SelectablePool, SelectorClaim, SelectorSnapshot};
+use crate::cache::waiting_claim::Waiting;
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::leaving::LeavingReason;

@@ -2,7 +2,8 @@
 
 use crate::api::claim::{OnEmpty, RevisionPolicy};
 use crate::api::conditions::claim as reasons;
-use crate::cache::snapshot::{WaitReason, Waiting};
+use crate::cache::snapshot::WaitReason;
+use crate::cache::waiting_claim::Waiting;
 use crate::model::claim::Claim;
 use crate::model::pool_error::PoolError;
 use crate::model::queue_position::QueuePosition;

@@ -9,7 +9,7 @@ use crate::operator::Decision;
 use crate::state::State;
 use jiff::Timestamp;
 use warmpool::api::claim::RevisionPolicy;
-use warmpool::cache::snapshot::Waiting;
+use warmpool::cache::waiting_claim::Waiting;
 use warmpool::model::Key;
 use warmpool::model::claim::Claim;
 use warmpool::planner::can_ever_serve::can_ever_serve;

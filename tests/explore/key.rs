@@ -105,7 +105,7 @@ fn write_index(text: &mut String, state: &State, operator: &Operator) -> std::fm
         writeln!(text, "{:?} {:?}", snapshot.failures, snapshot.recent_claims)?;
         if let Some(memory) = index.pool_memory(&snapshot.pool) {
             let due = status_due(memory.status_written_at, state.now());
-            let accepted = memory.accepted.filter(|_| snapshot.creation_proven);
+            let accepted = snapshot.creation_proven.then_some(&memory.accepted_creation);
             writeln!(text, "{due:?} {accepted:?} {:?}", memory.creation_backoff)?;
             writeln!(text, "{:?} {:?}", memory.status_write, memory.revision_request)?;
             writeln!(text, "{} {:?}", memory.waits_for_first_pod, memory.demand)?;

@@ -8,9 +8,8 @@ use std::sync::Arc;
 use warmpool::api::{PoolStatus, labels};
 use warmpool::cache::pod_disruption_budget_snapshot::BudgetSnapshot;
 use warmpool::cache::recent_claims::LATELY;
-use warmpool::cache::snapshot::{
-    Creation, PoolSnapshot, RevisionProgress, SandboxEntry, Waiting, WarmUpFailures,
-};
+use warmpool::cache::snapshot::{Creation, PoolSnapshot, RevisionProgress, SandboxEntry, WarmUpFailures};
+use warmpool::cache::waiting_claim::Waiting;
 use warmpool::model::Key;
 use warmpool::model::claim::Claim;
 use warmpool::model::demand::Demand;

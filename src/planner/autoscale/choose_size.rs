@@ -1,7 +1,8 @@
 //! The size of a pool: what its claims call for, between its floor and its ceiling, smaller only after a while and in steps.
 
 use crate::api::claim::OnEmpty;
-use crate::cache::snapshot::{Creation, PoolSnapshot, ScalingLimit, Sizing, Waiting};
+use crate::cache::snapshot::{Creation, PoolSnapshot, ScalingLimit, Sizing};
+use crate::cache::waiting_claim::Waiting;
 use crate::model::autoscaling::ResolvedAutoscaling;
 use crate::model::demand::Demand;
 use crate::model::demand::recent_needs::PARTS;

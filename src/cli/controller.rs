@@ -8,10 +8,11 @@ use crate::client::connect::{ClientOptions, ConfigError, client, config};
 use crate::client::error_chain::chain;
 use crate::client::identity::Component;
 use crate::controllers::leader_election;
+use crate::controllers::leader_election::lease_name::default_lease;
 use crate::controllers::leader_election::timing::{Timing, TimingError};
 use crate::controllers::operator;
 use crate::model::shard_selector::ShardSelector;
-use crate::telemetry::claim_events::ClaimEvents;
+use crate::telemetry::events::claims::ClaimEvents;
 use crate::telemetry::http::{ServeError, exposition, readiness, serve};
 use crate::telemetry::json_log::JsonLog;
 use crate::telemetry::metrics::Metrics;
@@ -28,9 +29,6 @@ use tracing::Level;
 use tracing_subscriber::filter::{EnvFilter, FilterExt as _, filter_fn};
 use tracing_subscriber::fmt;
 use tracing_subscriber::prelude::*;
-
-/// Name of the lease of an operator that serves all pools.
-const LEASE: &str = "warmpool";
 
 /// Arguments of `warmpool controller`.
 #[derive(Args)]
@@ -123,16 +121,6 @@ impl Election {
             identity: identity(),
             timing: Timing::new(self.lease_duration, self.renew_deadline, self.retry_period)?,
         }))
-    }
-}
-
-/// The name of the lease of the operator that serves these pools. Two operators of one shard share a lease, and those of two
-/// shards do not.
-fn default_lease(pools: &ShardSelector) -> String {
-    if pools.selects_all() {
-        LEASE.to_string()
-    } else {
-        format!("{LEASE}-{}", pools.hash())
     }
 }
 

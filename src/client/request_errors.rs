@@ -7,10 +7,6 @@ use kube::core::response::StatusCause;
 use std::time::Duration;
 use thiserror::Error;
 
-/// Longest wait for the answer to one request. kube-rs has no such limit, and a request without one can hang for as long as
-/// a half-open connection lives.
-pub const DEADLINE: Duration = Duration::from_secs(15);
-
 /// Longest delay before a retry, in seconds, whatever the API server asks for. A person often removes the cause (a quota, a
 /// webhook) and then waits.
 pub(crate) const MAX_RETRY_DELAY: u64 = 60;

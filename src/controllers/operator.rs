@@ -12,7 +12,7 @@ use crate::model::Key;
 use crate::model::stored::{
     StoredClaim, StoredDisruptionBudget, StoredNode, StoredPod, StoredPodTemplate, StoredPool, StoredRevision,
 };
-use crate::telemetry::claim_events::ClaimEvents;
+use crate::telemetry::events::claims::ClaimEvents;
 use crate::telemetry::metrics::Metrics;
 use futures::channel::mpsc::{UnboundedReceiver, unbounded};
 use futures::future::BoxFuture;

@@ -2,7 +2,7 @@
 
 use crate::api::autoscaling::Autoscaling;
 use crate::model::schedule::Schedule;
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 
 /// How a pool chooses its size.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,17 +57,6 @@ impl std::fmt::Display for HitRate {
     }
 }
 
-/// The minimum size at a moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Floor {
-    /// Unclaimed sandboxes.
-    pub replicas: usize,
-    /// The schedule that sets it; `None`: `spec.replicas` does.
-    pub schedule: Option<String>,
-    /// When it may change; `None`: never.
-    pub until: Option<Timestamp>,
-}
-
 impl ResolvedAutoscaling {
     /// Checks the field of a pool whose `spec.replicas` is `replicas`.
     ///
@@ -112,26 +101,5 @@ impl ResolvedAutoscaling {
             window: SignedDuration::from_secs(seconds.into()),
             schedules,
         })
-    }
-
-    /// The minimum size at `now` of a pool whose `spec.replicas` is `replicas`: the highest of it and the active schedules.
-    pub fn floor(&self, replicas: usize, now: Timestamp) -> Floor {
-        let mut floor = Floor {
-            replicas,
-            schedule: None,
-            until: None,
-        };
-        for schedule in &self.schedules {
-            let activity = schedule.at(now);
-            floor.until = match (floor.until, activity.until) {
-                (Some(first), Some(second)) => Some(first.min(second)),
-                (first, second) => first.or(second),
-            };
-            if activity.is_active && schedule.min_replicas > floor.replicas {
-                floor.replicas = schedule.min_replicas;
-                floor.schedule = Some(schedule.name.clone());
-            }
-        }
-        floor
     }
 }

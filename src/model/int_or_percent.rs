@@ -1,4 +1,4 @@
-//! What a number or a percentage comes to in whole sandboxes.
+//! What a number or a percentage comes to in whole sandboxes, and which field of a pool is rounded which way.
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
@@ -9,6 +9,19 @@ pub enum Rounding {
     Down,
     /// Away from zero, as a Deployment rounds maxSurge.
     Up,
+}
+
+/// Which way each field of a pool is rounded. `partition` is rounded as [`IntOrPercent::kept_of`] has it.
+impl Rounding {
+    /// `updateStrategy.maxUnavailable`: down, as a Deployment rounds its own (`ResolveFenceposts` of kube-controller-manager), so
+    /// that no more is missing than the percentage says.
+    pub const MAX_UNAVAILABLE: Self = Self::Down;
+    /// `updateStrategy.maxSurge`: up, as a Deployment rounds its own (`ResolveFenceposts`), so that a rollout can begin.
+    pub const MAX_SURGE: Self = Self::Up;
+    /// `scaleStrategy.maxUnavailable`: up, so that a small percentage lets a sandbox warm up at all.
+    pub const WARMING: Self = Self::Up;
+    /// `updateStrategy.partition`: up, before [`IntOrPercent::kept_of`] leaves at least one sandbox to the new revision.
+    const PARTITION: Self = Self::Up;
 }
 
 /// A number of sandboxes or a percentage of `replicas`.
@@ -67,7 +80,7 @@ impl IntOrPercent {
     /// As a partition: rounded up, but a percentage below 100 leaves at least one sandbox to the new
     /// revision, so that a canary of 1% is one sandbox and not none.
     pub fn kept_of(self, replicas: usize) -> usize {
-        let kept = self.of(replicas, Rounding::Up).min(replicas);
+        let kept = self.of(replicas, Rounding::PARTITION).min(replicas);
         let some = matches!(self, Self::Percent(p) if p < 100) && replicas > 1;
         if some { kept.min(replicas - 1) } else { kept }
     }

@@ -1,6 +1,7 @@
 //! What the operator thinks in: pools, claims, sandboxes and revisions, parsed once into plain data.
 
 pub mod autoscaling;
+pub mod autoscaling_floor;
 pub mod availability;
 pub mod claim;
 mod claim_deadlines;
@@ -14,6 +15,7 @@ pub mod known_nodes;
 pub mod leaving;
 pub mod lifecycle_hook;
 pub mod node;
+mod node_taints;
 pub mod not_running_reason;
 pub mod pod_disruption_budget;
 pub mod pool;

@@ -1,35 +1,14 @@
 //! A node, reduced to whether sandboxes can stay on it.
 
 use crate::model::leaving::{Leaving, LeavingReason};
+use crate::model::node_taints::{Taint, is_hint, is_repeated};
 use crate::model::stored::StoredNode;
-use crate::model::toleration::{Effect, NOT_READY, Tolerations, UNREACHABLE, UNSCHEDULABLE};
+use crate::model::toleration::{Effect, NOT_READY, Tolerations, UNSCHEDULABLE};
 use jiff::Timestamp;
 use smol_str::SmolStr;
 
 /// Label: the zone of a node.
 const ZONE: &str = "topology.kubernetes.io/zone";
-/// Taints by which the cluster autoscaler and Karpenter announce that they delete a node.
-const DELETION_ANNOUNCED: [&str; 2] = ["ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"];
-/// Taints that say that a node may go, or that come and go with the load of the node: sandboxes stay, but others are better.
-const HINTS: [&str; 5] = [
-    "DeletionCandidateOfClusterAutoscaler",
-    "node.kubernetes.io/memory-pressure",
-    "node.kubernetes.io/disk-pressure",
-    "node.kubernetes.io/pid-pressure",
-    "node.kubernetes.io/network-unavailable",
-];
-/// Taints that repeat what other fields of the node say.
-const REPEATED: [&str; 3] = [UNSCHEDULABLE, NOT_READY, UNREACHABLE];
-
-/// A taint of a node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Taint {
-    key: SmolStr,
-    value: SmolStr,
-    effect: Effect,
-    since: Timestamp,
-}
-
 /// A node as decisions need it. Two versions that differ in nothing else, as after a heartbeat, are equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
@@ -70,7 +49,7 @@ impl Node {
         let taints = stored_taints.iter().filter_map(|taint| {
             let key = taint.key.as_str();
             let effect = Effect::read(&taint.effect).filter(|effect| *effect != Effect::PreferNoSchedule)?;
-            (!HINTS.contains(&key) && !REPEATED.contains(&key)).then(|| Taint {
+            (!is_hint(key) && !is_repeated(key)).then(|| Taint {
                 key: key.into(),
                 value: taint.value.as_deref().unwrap_or_default().into(),
                 effect,
@@ -90,9 +69,7 @@ impl Node {
                 changed.or_else(known).unwrap_or(now)
             }),
             taints: taints.collect(),
-            hinted: stored_taints
-                .iter()
-                .any(|taint| HINTS.contains(&taint.key.as_str())),
+            hinted: stored_taints.iter().any(|taint| is_hint(&taint.key)),
         }
     }
 
@@ -103,7 +80,7 @@ impl Node {
         let not_ready = self.not_ready.filter(|_| !tolerates(NOT_READY));
         let cordoned = self.cordoned.filter(|_| !tolerates(UNSCHEDULABLE));
         let tainted = self.taints.iter().filter_map(|taint| {
-            if DELETION_ANNOUNCED.contains(&taint.key.as_str()) {
+            if taint.announces_deletion() {
                 Some((LeavingReason::NodeDeletionAnnounced, taint.since))
             } else {
                 let tolerated = tolerations.tolerate(&taint.key, &taint.value, taint.effect);

@@ -142,8 +142,8 @@ impl ResolvedPoolSpec {
         Self {
             replicas,
             max_warm: written.max_warm.unwrap_or(replicas).max(replicas),
-            max_unavailable: written.max_unavailable.of(replicas, Rounding::Down),
-            max_surge: written.max_surge.of(replicas, Rounding::Up),
+            max_unavailable: written.max_unavailable.of(replicas, Rounding::MAX_UNAVAILABLE),
+            max_surge: written.max_surge.of(replicas, Rounding::MAX_SURGE),
             partition: written.partition.kept_of(replicas),
             ..self
         }
@@ -168,7 +168,7 @@ impl ResolvedPoolSpec {
         } else {
             self.replicas + surge
         };
-        self.warming.of(base, Rounding::Up).max(1)
+        self.warming.of(base, Rounding::WARMING).max(1)
     }
 
     /// Unclaimed sandboxes that `maxTotal` allows beside `claimed` ones; `usize::MAX` without a bound.

@@ -1,11 +1,9 @@
-//! Logs and counts what became of each request: one line per write that happened, one a minute for a failure that repeats, and one
-//! for many claims that begin to wait.
+//! Logs and counts what became of each request: one line per write that happened, one a minute for a failure that repeats.
 
 use crate::api::SandboxClaimStatus;
 use crate::api::claim::{BoundSandbox, Phase};
 use crate::api::conditions;
 use crate::api::conditions::claim as claim_reasons;
-use crate::cache::claim_queues::queue_of;
 use crate::cache::synced_cache::SharedCache;
 use crate::model::Key;
 use crate::model::claim::Claim;
@@ -18,12 +16,10 @@ use crate::model::request::{
 };
 use crate::telemetry::log_once::log_once;
 use crate::telemetry::metrics::Metrics;
+use crate::telemetry::waiting_claims_log::log_queue;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use std::time::Duration;
-use tracing::field::{DisplayValue, display};
-
-/// For how long the log is silent on claims that wait for the same reason in a queue of the same size.
-const QUEUE_SILENCE: Duration = Duration::from_secs(60);
+use tracing::field::display;
 
 /// For how long the log is silent on the same failure of the same request.
 const FAILURE_SILENCE: Duration = Duration::from_secs(60);
@@ -214,34 +210,6 @@ fn log_status(metrics: &Metrics, shared: &SharedCache, claim: &Claim, status: &S
     } else {
         tracing::info!(%claim, pool, reason, "claim {outcome}: {message}");
     }
-}
-
-/// Logs that claims wait, of which `claim` is one: one line a minute for a pool and a reason, and another each time that the queue
-/// has doubled.
-fn log_queue(
-    shared: &SharedCache,
-    claim: &Claim,
-    pool: Option<DisplayValue<&Key>>,
-    reason: &str,
-    message: &str,
-) {
-    let queue = queue_of(claim);
-    let waiting = shared.lock().waiting_claims.len(&queue);
-    let key = format!("{queue} {reason} {:?}", waiting.checked_ilog2());
-    log_once(&key, QUEUE_SILENCE, || {
-        let oldest = shared.lock().oldest_of(&queue).cloned();
-        let since = oldest.as_ref().map(|oldest| oldest.waits_from(oldest.arrived));
-        let waited = since.map(|since| shared.now().duration_since(since).as_secs());
-        let oldest = oldest.as_ref().map(|oldest| display(&oldest.key));
-        tracing::info!(
-            pool,
-            reason,
-            waiting,
-            oldest,
-            oldest_waits_seconds = waited,
-            "claims wait: {message}"
-        );
-    });
 }
 
 /// The names of the pods.

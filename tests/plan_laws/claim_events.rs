@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use warmpool::api::SandboxClaimStatus;
 use warmpool::model::claim::Claim;
 use warmpool::model::stored::StoredClaim;
-use warmpool::telemetry::claim_events::{ClaimEvents, transitions};
+use warmpool::telemetry::events::claims::{ClaimEvents, transitions};
 
 const NONE: &str = "no sandbox is available yet";
 const LOST: &str = "sandbox a is gone";

@@ -8,7 +8,7 @@ use warmpool::model::Key;
 use warmpool::model::pool::Pool;
 use warmpool::model::pool_error::PoolError;
 use warmpool::planner::{Step, plan};
-use warmpool::telemetry::events::transitions;
+use warmpool::telemetry::events::pools::transitions;
 
 /// A status with these revisions and conditions, each as `Type Status Reason Message`.
 fn status(current: &str, update: &str, conditions: &[&str]) -> PoolStatus {

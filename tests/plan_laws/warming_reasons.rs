@@ -10,7 +10,7 @@ use warmpool::cache::snapshot::{ExpectedWrite, WaitReason};
 use warmpool::model::sandbox::Sandbox;
 use warmpool::planner::commonest_warming_reason::WarmingReasons;
 use warmpool::planner::{self, WriteStatus, claim};
-use warmpool::telemetry::events::transitions;
+use warmpool::telemetry::events::pools::transitions;
 
 const PULL: &str = "container main: ImagePullBackOff";
 const CRASH: &str = "container main: CrashLoopBackOff";

@@ -20,7 +20,7 @@ use warmpool::controllers::context::Context;
 use warmpool::controllers::{claim, pool, retry_loop};
 use warmpool::executor::Executor;
 use warmpool::model::Key;
-use warmpool::telemetry::claim_events::ClaimEvents;
+use warmpool::telemetry::events::claims::ClaimEvents;
 use warmpool::telemetry::metrics::Metrics;
 
 /// The moment at which every world begins.

@@ -1,6 +1,6 @@
 //! The flags that select a cluster, a namespace and a user, as in kubectl.
 
-use crate::client::request_errors::DEADLINE;
+use crate::client::call::DEADLINE;
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;

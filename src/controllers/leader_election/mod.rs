@@ -5,6 +5,7 @@
 
 pub mod election;
 pub mod elector;
+pub(crate) mod lease_name;
 pub mod timing;
 
 pub use elector::{Elector, Settings, Term};

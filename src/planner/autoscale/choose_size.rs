@@ -63,7 +63,7 @@ pub(super) fn choose(snapshot: &mut PoolSnapshot, autoscaling: &ResolvedAutoscal
 
     let next_step = demand.shrunk_at.and_then(|at| at.checked_add(step).ok());
     let (warming, in_warm_up) = (
-        pool.spec.warming.of(size, Rounding::Up).max(1),
+        pool.spec.warming.of(size, Rounding::WARMING).max(1),
         demand.arrivals_per_warm_up(now),
     );
     let limit = limits::of(&Facts {

@@ -4,7 +4,7 @@ use crate::api::claim::Phase;
 use crate::api::conditions::claim as reasons;
 use crate::api::{API_VERSION, SandboxClaimStatus, conditions};
 use crate::model::claim::Claim;
-use crate::telemetry::event::event;
+use crate::telemetry::events::event::event;
 use clap::ValueEnum;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::events::{Event, EventType};

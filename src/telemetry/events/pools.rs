@@ -1,29 +1,19 @@
-//! Writes the events of pools and claims.
-//!
-//! Events report changes: rollouts and their obstacles, and what befalls a claim. A pool at rest has none.
+//! Which events a pool gets: rollouts and their obstacles, and how often it is warned.
 
 use crate::api::conditions::{self, progressing};
-use crate::api::{API_VERSION, PoolStatus, SandboxClaimStatus};
-use crate::cache::synced_cache::SharedCache;
-use crate::client::call::call;
-use crate::model::claim::Claim;
+use crate::api::{API_VERSION, PoolStatus};
 use crate::model::pool::Pool;
 use crate::model::request::PodWrite;
 use crate::model::warming_reason;
 use crate::planner::leave_nodes;
-use crate::telemetry::claim_events::{self, ClaimEvents, EventLimit, claim_reference};
-use crate::telemetry::event::event;
+use crate::telemetry::events::event::event;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::Client;
-use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use kube::runtime::events::{Event, EventType};
 use smol_str::SmolStr;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Reporting controller of every event.
-const CONTROLLER: &str = "warmpool";
 /// Reason of the event that a rollout resumes; no condition says so.
 const RESUMED: &str = "Resumed";
 /// Action of events about revisions.
@@ -39,111 +29,46 @@ const DRAIN: &str = "DrainNode";
 /// comes and goes.
 const BETWEEN_WARNINGS: Duration = Duration::from_secs(60);
 
-/// Sends events. kube-rs counts an event that repeats within minutes in the first event of its series, whose note stays.
-#[derive(Clone)]
-pub(crate) struct Events {
-    recorder: Recorder,
-    /// Which claims get events.
-    of_claims: ClaimEvents,
-    claim_limit: Arc<Mutex<EventLimit>>,
+/// Limits how often a pool is warned for the same reason.
+#[derive(Debug, Default)]
+pub(crate) struct WarningLimit {
     /// When each pool was last warned, by UID and reason.
-    warned: Arc<Mutex<HashMap<(SmolStr, String), Instant>>>,
+    warned: HashMap<(SmolStr, String), Instant>,
 }
 
-impl Events {
-    pub(crate) fn new(client: Client, of_claims: ClaimEvents) -> Self {
-        Self {
-            recorder: Recorder::new(client, Reporter::from(CONTROLLER)),
-            of_claims,
-            claim_limit: Arc::new(Mutex::new(EventLimit::new(Instant::now()))),
-            warned: Arc::default(),
-        }
-    }
-
-    /// Logs and sends the changes of `pool` with its new status, which has been written. An event that cannot be written is
-    /// lost: the conditions say the same.
-    pub(crate) async fn send(&self, pool: &Pool, status: &PoolStatus) {
-        for event in transitions(pool, status) {
-            if event.type_ == EventType::Warning && !self.may_warn(pool, &event.reason) {
-                continue;
-            }
-            self.log_and_publish(pool, &event).await;
-        }
-    }
-
-    /// Warns that a sandbox was deleted before its replacement was available, if `write` did that. One event a minute for a pool
-    /// and a reason: a drain may end the waiting of many sandboxes.
-    pub(crate) async fn send_unreplaced(&self, shared: &SharedCache, write: &PodWrite) {
-        let note = match write.reason {
-            leave_nodes::POLICY_BREAK => "and drainPolicy is Break",
-            leave_nodes::DEADLINE_EXCEEDED => "and disruption.drainDeadlineSeconds have passed",
-            _ => return,
-        };
-        let Some(pool) = shared.lock().pool(&write.sandbox.pool_key()) else {
-            return;
-        };
-        if !self.may_warn(&pool, write.reason) {
-            return;
-        }
-        let (sandbox, node) = (
-            &write.sandbox.key.name,
-            write.sandbox.node.as_deref().unwrap_or_default(),
-        );
-        let note = format!(
-            "sandbox {sandbox} is deleted without an available replacement: its node {node} has to go, {note}"
-        );
-        let event = event(EventType::Warning, write.reason, DRAIN, &note, None);
-        self.log_and_publish(&pool, &event).await;
-    }
-
-    async fn log_and_publish(&self, pool: &Pool, event: &Event) {
-        let (reason, note) = (&event.reason, event.note.as_deref().unwrap_or_default());
-        match event.type_ {
-            _ if is_logged(reason) => {}
-            EventType::Normal => tracing::info!(pool = %pool.key, reason, "{note}"),
-            EventType::Warning => tracing::warn!(pool = %pool.key, reason, "{note}"),
-        }
-        self.publish(event, &pool_reference(pool)).await;
-    }
-
-    /// Sends the changes of `claim` with its new status, which has been written and logged. Where claims have more to tell than
-    /// may be written, an event is lost: the conditions say the same.
-    pub(crate) async fn send_claim(&self, claim: &Claim, status: &SandboxClaimStatus) {
-        for event in claim_events::transitions(claim, status, self.of_claims) {
-            let limit = || self.claim_limit.lock().unwrap_or_else(PoisonError::into_inner);
-            if limit().take(Instant::now()) {
-                self.publish(&event, &claim_reference(claim)).await;
-            }
-        }
-    }
-
-    async fn publish(&self, event: &Event, about: &ObjectReference) {
-        if let Err(error) = call(self.recorder.publish(event, about)).await {
-            let name = about.name.as_deref().unwrap_or_default();
-            tracing::debug!(
-                about = name,
-                event.reason,
-                error = error.message(),
-                "an event could not be written"
-            );
-        }
-    }
-
-    fn may_warn(&self, pool: &Pool, reason: &str) -> bool {
-        let now = Instant::now();
-        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
-        warned.retain(|_, last| now.duration_since(*last) < BETWEEN_WARNINGS);
+impl WarningLimit {
+    /// Whether `pool` may be warned for this reason at `now`. If so, the warning counts as sent.
+    pub(crate) fn take(&mut self, pool: &Pool, reason: &str, now: Instant) -> bool {
+        self.warned
+            .retain(|_, last| now.duration_since(*last) < BETWEEN_WARNINGS);
         let key = (pool.uid.clone(), reason.to_string());
-        let may_warn = !warned.contains_key(&key);
+        let may_warn = !self.warned.contains_key(&key);
         if may_warn {
-            warned.insert(key, now);
+            self.warned.insert(key, now);
         }
         may_warn
     }
 }
 
+/// The warning that a sandbox was deleted before its replacement was available, if `write` did that.
+pub(crate) fn unreplaced(write: &PodWrite) -> Option<Event> {
+    let note = match write.reason {
+        leave_nodes::POLICY_BREAK => "and drainPolicy is Break",
+        leave_nodes::DEADLINE_EXCEEDED => "and disruption.drainDeadlineSeconds have passed",
+        _ => return None,
+    };
+    let (sandbox, node) = (
+        &write.sandbox.key.name,
+        write.sandbox.node.as_deref().unwrap_or_default(),
+    );
+    let note = format!(
+        "sandbox {sandbox} is deleted without an available replacement: its node {node} has to go, {note}"
+    );
+    Some(event(EventType::Warning, write.reason, DRAIN, &note, None))
+}
+
 /// Where the cause of these stands, the log has had a line about it.
-fn is_logged(reason: &str) -> bool {
+pub(crate) fn is_logged(reason: &str) -> bool {
     [
         progressing::INVALID_SPEC,
         progressing::TEMPLATE_NOT_FOUND,
@@ -266,7 +191,8 @@ fn related_object(pool: &Pool, status: &PoolStatus, now: &Condition) -> Option<O
     }
 }
 
-fn pool_reference(pool: &Pool) -> ObjectReference {
+/// What the events of `pool` are about.
+pub(crate) fn reference(pool: &Pool) -> ObjectReference {
     ObjectReference {
         api_version: Some(API_VERSION.into()),
         kind: Some("Pool".into()),

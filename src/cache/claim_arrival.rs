@@ -14,8 +14,8 @@ pub(crate) fn arrived_at(stored: &StoredClaim, seen: Option<Timestamp>) -> Times
 }
 
 impl Index {
-    /// Whether claim `key`, which an event of the watch (`live`) or a list shows, is new. What the first list shows is not: it may
-    /// have arrived long ago.
+    /// Whether claim `key`, which an event of the watch (`live`) or a list shows, is new. What the first list shows is not: it
+    /// may have arrived long ago.
     pub(crate) fn is_arrival(&self, key: &Key, live: bool) -> bool {
         !self.claims.contains_key(key) && (live || self.claims_listed)
     }

@@ -11,16 +11,15 @@ pub enum Rounding {
     Up,
 }
 
-/// Which way each field of a pool is rounded. `partition` is rounded as [`IntOrPercent::kept_of`] has it.
+/// Which way each field of a pool is rounded, as its description in the CRD says (`api/pool.rs`).
 impl Rounding {
-    /// `updateStrategy.maxUnavailable`: down, as a Deployment rounds its own (`ResolveFenceposts` of kube-controller-manager), so
-    /// that no more is missing than the percentage says.
+    /// `updateStrategy.maxUnavailable`: down, as a Deployment rounds its own.
     pub const MAX_UNAVAILABLE: Self = Self::Down;
-    /// `updateStrategy.maxSurge`: up, as a Deployment rounds its own (`ResolveFenceposts`), so that a rollout can begin.
+    /// `updateStrategy.maxSurge`: up, as a Deployment rounds its own.
     pub const MAX_SURGE: Self = Self::Up;
-    /// `scaleStrategy.maxUnavailable`: up, so that a small percentage lets a sandbox warm up at all.
+    /// `scaleStrategy.maxUnavailable`: up. It counts as at least 1.
     pub const WARMING: Self = Self::Up;
-    /// `updateStrategy.partition`: up, before [`IntOrPercent::kept_of`] leaves at least one sandbox to the new revision.
+    /// `updateStrategy.partition`: up. [`IntOrPercent::kept_of`] says what else holds.
     const PARTITION: Self = Self::Up;
 }
 

@@ -16,7 +16,7 @@ use warmpool::cache::snapshot::PoolSnapshot;
 use warmpool::cache::watch::Indexed;
 use warmpool::model::Key;
 use warmpool::model::known_nodes::NodeAccess;
-use warmpool::model::leaving::LeavingReason;
+use warmpool::model::leaving_reason::LeavingReason;
 use warmpool::model::stored::{StoredNode, StoredPod, StoredPool};
 use warmpool::planner::{self, pool_snapshot};
 

@@ -1,6 +1,6 @@
 //! What is known of the nodes of some sandboxes.
 
-use crate::model::leaving::{Leaving, LeavingReason};
+use crate::model::leaving_reason::{Leaving, LeavingReason};
 use crate::model::node::Node;
 use crate::model::sandbox::Sandbox;
 use jiff::{SignedDuration, Timestamp};

@@ -12,7 +12,7 @@ pub mod failure;
 pub mod int_or_percent;
 mod key;
 pub mod known_nodes;
-pub mod leaving;
+pub mod leaving_reason;
 pub mod lifecycle_hook;
 pub mod node;
 mod node_taints;

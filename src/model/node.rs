@@ -1,6 +1,6 @@
 //! A node, reduced to whether sandboxes can stay on it.
 
-use crate::model::leaving::{Leaving, LeavingReason};
+use crate::model::leaving_reason::{Leaving, LeavingReason};
 use crate::model::node_taints::{Taint, is_hint, is_repeated};
 use crate::model::stored::StoredNode;
 use crate::model::toleration::{Effect, NOT_READY, Tolerations, UNSCHEDULABLE};

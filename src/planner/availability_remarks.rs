@@ -2,7 +2,7 @@
 
 use crate::api::disruption::DrainPolicy;
 use crate::model::known_nodes::NodeAccess;
-use crate::model::leaving::LeavingReason;
+use crate::model::leaving_reason::LeavingReason;
 use crate::model::node::Node;
 use crate::model::sandbox::{Owner, Sandbox};
 use crate::model::scheduling::Scheduling;

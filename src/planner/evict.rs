@@ -1,6 +1,6 @@
 //! Phase *evict*: which unclaimed sandboxes are leaving, and how many of them may go now.
 
-use crate::model::leaving::LeavingReason;
+use crate::model::leaving_reason::LeavingReason;
 use crate::model::sandbox::PodPhase;
 use crate::planner::actions::{PlanPhase, Step};
 use crate::planner::draft::Draft;

@@ -2,7 +2,7 @@
 
 use crate::api::disruption::DrainPolicy;
 use crate::cache::snapshot::PoolSnapshot;
-use crate::model::leaving::{Leaving, LeavingReason};
+use crate::model::leaving_reason::{Leaving, LeavingReason};
 use crate::planner::actions::PlanPhase;
 use crate::planner::claim_load;
 use crate::planner::draft::Draft;

@@ -8,7 +8,7 @@ use crate::cache::snapshot::{ExpectedWrite, SandboxEntry, SelectablePool, Select
 use crate::cache::waiting_claim::Waiting;
 use crate::model::Key;
 use crate::model::claim::Claim;
-use crate::model::leaving::LeavingReason;
+use crate::model::leaving_reason::LeavingReason;
 use crate::model::pool::Pool;
 use crate::model::sandbox_state::SandboxState;
 use crate::planner::can_ever_serve::can_ever_serve;

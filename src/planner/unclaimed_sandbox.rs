@@ -1,6 +1,6 @@
 //! An unclaimed sandbox as the phases see it.
 
-use crate::model::leaving::{Leaving, LeavingReason};
+use crate::model::leaving_reason::{Leaving, LeavingReason};
 use crate::model::sandbox::Sandbox;
 use std::sync::Arc;
 

@@ -17,7 +17,7 @@ use warmpool::api::claim::Phase;
 use warmpool::api::claim::RevisionPolicy;
 use warmpool::model::Key;
 use warmpool::model::claim::Claim;
-use warmpool::model::leaving::LeavingReason;
+use warmpool::model::leaving_reason::LeavingReason;
 use warmpool::model::request::{PodChange, Request};
 use warmpool::model::retry::{NextWrite, Purpose};
 use warmpool::planner::pool_snapshot;

@@ -5,7 +5,7 @@ use crate::api::conditions as api_conditions;
 use crate::api::conditions::{Statement, Truth, claim as reasons};
 use crate::model::claim::Claim;
 use crate::model::known_nodes::KnownNodes;
-use crate::model::leaving::LeavingReason;
+use crate::model::leaving_reason::LeavingReason;
 use crate::model::sandbox::{PodPhase, Sandbox};
 use jiff::Timestamp;
 use std::sync::Arc;

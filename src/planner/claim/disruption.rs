@@ -4,7 +4,7 @@ use crate::api::claim::Disruption;
 use crate::api::conditions::{self, Statement, Truth};
 use crate::cache::snapshot::ClaimSnapshot;
 use crate::model::disruption_mark::DisruptionMark;
-use crate::model::leaving::{Leaving, LeavingReason};
+use crate::model::leaving_reason::{Leaving, LeavingReason};
 use crate::model::sandbox::Sandbox;
 use jiff::Timestamp;
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use crate::api::conditions::claim as reasons;
 use crate::cache::pool_stats::NO_POOL;
 use crate::model::Key;
 use crate::model::claim::Claim;
-use crate::model::leaving::LeavingReason;
+use crate::model::leaving_reason::LeavingReason;
 use crate::planner::leave_nodes::{DEADLINE_EXCEEDED, POLICY_BREAK};
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;

@@ -8,7 +8,7 @@ use crate::cli::kubectl::why::format::{because, between, rank, since, timestamp}
 use crate::cli::kubectl::why::pool;
 use crate::cli::pool_plan::PoolPlan;
 use crate::model::Key;
-use crate::model::leaving::LeavingReason;
+use crate::model::leaving_reason::LeavingReason;
 use crate::model::lifecycle_hook::Hook;
 use crate::model::resolved_pool_spec::ResolvedPoolSpec;
 use crate::model::sandbox::{Owner, PodPhase, Sandbox};

@@ -123,8 +123,18 @@ impl ApiServer {
 
     /// The node of a pod is cordoned.
     pub fn is_on_cordoned(&self, pod: &Object) -> bool {
-        let node = self.get(Kind::Nodes, pod.at("/spec/nodeName"));
-        node.is_some_and(|node| node.is_cordoned())
+        self.is_cordoned(pod.at("/spec/nodeName"))
+    }
+
+    /// A user may cordon this node. One stays open, or no replacement could ever have a place.
+    pub fn may_be_cordoned(&self, node: &str) -> bool {
+        let open = || self.list(Kind::Nodes).filter(|node| !node.is_cordoned());
+        open().count() > 1 && open().any(|other| other.name() == node)
+    }
+
+    /// There is this node, and it is cordoned.
+    pub fn is_cordoned(&self, node: &str) -> bool {
+        self.get(Kind::Nodes, node).is_some_and(|node| node.is_cordoned())
     }
 
     /// The node of a pod does not exist any more, where nodes are known at all.

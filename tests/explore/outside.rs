@@ -113,18 +113,21 @@ impl State {
                 api_server.delete(Kind::Pods, name.clone(), now);
             }
             Action::Cordon(name) => {
+                api_server.may_be_cordoned(name).then_some(())?;
                 self.left.cordons = self.left.cordons.checked_sub(1)?;
                 api_server.edit(Kind::Nodes, name, |node| {
                     node["spec"]["unschedulable"] = json!(true);
                 });
             }
             Action::Uncordon(name) => {
+                api_server.is_cordoned(name).then_some(())?;
                 self.left.uncordons = self.left.uncordons.checked_sub(1)?;
                 api_server.edit(Kind::Nodes, name, |node| {
                     node["spec"]["unschedulable"] = json!(false);
                 });
             }
             Action::Lost(name) => {
+                api_server.is_cordoned(name).then_some(())?;
                 self.left.lost_nodes = self.left.lost_nodes.checked_sub(1)?;
                 api_server.end(Kind::Nodes, name.clone());
             }

@@ -147,16 +147,14 @@ impl State {
             actions.push(Action::Forbid);
         }
         let nodes = || self.api_server.list(Kind::Nodes);
-        let may = |count: u8, cordoned: bool, action: fn(String) -> Action| {
-            let of = nodes().filter(move |node| count > 0 && node.is_cordoned() == cordoned);
-            of.map(move |node| action(node.name().to_string()))
+        let open = nodes().filter(|node| self.api_server.may_be_cordoned(node.name()));
+        let cordoned = || nodes().filter(|node| node.is_cordoned());
+        let may = |count: u8, action: fn(String) -> Action| {
+            move |node: &Arc<Object>| (count > 0).then(|| action(node.name().to_string()))
         };
-        // One node stays open, or no replacement could ever have a place.
-        if nodes().filter(|node| !node.is_cordoned()).count() > 1 {
-            actions.extend(may(left.cordons, false, Action::Cordon));
-        }
-        actions.extend(may(left.uncordons, true, Action::Uncordon));
-        actions.extend(may(left.lost_nodes, true, Action::Lost));
+        actions.extend(open.filter_map(may(left.cordons, Action::Cordon)));
+        actions.extend(cordoned().filter_map(may(left.uncordons, Action::Uncordon)));
+        actions.extend(cordoned().filter_map(may(left.lost_nodes, Action::Lost)));
         if left.prunes > 0 {
             let revisions = self.api_server.list(Kind::Revisions);
             actions.extend(revisions.map(|revision| Action::Prune(revision.name().to_string())));

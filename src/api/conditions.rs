@@ -2,6 +2,8 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use std::borrow::Borrow;
+use std::sync::Arc;
 
 /// Pool: `True` while at least `replicas - maxUnavailable` sandboxes are available, and at least one where any is wanted. The
 /// message names the commonest reason why warming sandboxes are not available, and a pod with a state label that the operator
@@ -152,25 +154,60 @@ pub enum Truth {
     Unknown,
 }
 
+impl Truth {
+    /// The status as the API has it.
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
 impl From<bool> for Truth {
     fn from(holds: bool) -> Self {
         if holds { Self::True } else { Self::False }
     }
 }
 
+impl Statement {
+    /// `condition` says this, as of that generation of the object.
+    fn is_said_by(&self, condition: &Condition, generation: Option<i64>) -> bool {
+        condition.type_ == self.type_
+            && condition.status == self.status.as_str()
+            && condition.reason == self.reason
+            && condition.message == self.message
+            && condition.observed_generation == generation
+    }
+}
+
+/// The conditions to store for these statements: the stored one, not copied, where it says the same. Most do in most plans.
+pub fn set_all(
+    stored: &[Arc<Condition>],
+    statements: Vec<Statement>,
+    generation: Option<i64>,
+    now: Timestamp,
+) -> Vec<Arc<Condition>> {
+    let condition = |statement: Statement| {
+        let says_so = |condition: &&Arc<Condition>| statement.is_said_by(condition, generation);
+        match stored.iter().find(says_so) {
+            Some(same) => Arc::clone(same),
+            None => Arc::new(set(stored, statement, generation, now)),
+        }
+    };
+    statements.into_iter().map(condition).collect()
+}
+
 /// The condition to store for `statement`. Keeps `lastTransitionTime` from `previous` while the status does not
 /// change, as the Kubernetes API conventions require.
-pub fn set(
-    previous: &[Condition],
+pub fn set<C: Borrow<Condition>>(
+    previous: &[C],
     statement: Statement,
     generation: Option<i64>,
     now: Timestamp,
 ) -> Condition {
-    let status = match statement.status {
-        Truth::True => "True",
-        Truth::False => "False",
-        Truth::Unknown => "Unknown",
-    };
+    let status = statement.status.as_str();
     let last_transition_time = find(previous, statement.type_)
         .filter(|c| c.status == status)
         .map_or_else(|| Time(whole_seconds(now)), |c| c.last_transition_time.clone());
@@ -190,8 +227,8 @@ pub(crate) fn time_of_day(at: Timestamp) -> String {
 }
 
 /// The condition of type `type_`.
-pub fn find<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
-    conditions.iter().find(|c| c.type_ == type_)
+pub fn find<'a, C: Borrow<Condition>>(conditions: &'a [C], type_: &str) -> Option<&'a Condition> {
+    conditions.iter().map(Borrow::borrow).find(|c| c.type_ == type_)
 }
 
 /// Truncates a timestamp to seconds, the resolution of condition times in the API.

@@ -381,7 +381,7 @@ pub struct PoolStatus {
     /// Label selector of the unclaimed sandboxes, for the scale subresource.
     pub selector: String,
     /// Conditions: Available, Progressing, ReplicaFailure, Exhausted, ScalingLimited.
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<Arc<Condition>>,
 }
 
 impl PoolStatus {

@@ -13,6 +13,10 @@ use crate::planner::draft::Draft;
 use crate::planner::observed_counts::{ObservedCounts, number};
 use crate::planner::rollout_progress::Progress;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use std::sync::Arc;
+
+/// Conditions that a pool may have at one time.
+const MOST_CONDITIONS: usize = 5;
 
 pub(crate) fn run(draft: &mut Draft, warming_reasons: &WarmingReasons) -> PoolStatus {
     let pool = &draft.snapshot.pool;
@@ -34,10 +38,9 @@ pub(crate) fn run(draft: &mut Draft, warming_reasons: &WarmingReasons) -> PoolSt
         said.clone()
     };
     let why = warming_reasons.commonest(draft.snapshot);
-    let mut statements = vec![
-        availability(draft, &counts, &observed, why),
-        progress.statement(draft, &counts, &observed, why),
-    ];
+    let mut statements = Vec::with_capacity(MOST_CONDITIONS);
+    statements.push(availability(draft, &counts, &observed, why));
+    statements.push(progress.statement(draft, &counts, &observed, why));
     if let Some(message) = rejection(draft) {
         statements.push(Statement {
             type_: conditions::REPLICA_FAILURE,
@@ -60,14 +63,6 @@ pub(crate) fn run(draft: &mut Draft, warming_reasons: &WarmingReasons) -> PoolSt
         draft.snapshot,
         counts.total_capacity_left,
     ));
-    let set = |s| {
-        conditions::set(
-            &pool.status.conditions,
-            s,
-            Some(pool.generation),
-            draft.snapshot.now,
-        )
-    };
     let desired_replicas = match pool.error {
         Some(PoolError::Spec(_)) => pool.status.desired_replicas,
         _ => number(pool.spec.replicas),
@@ -98,7 +93,12 @@ pub(crate) fn run(draft: &mut Draft, warming_reasons: &WarmingReasons) -> PoolSt
             labels::STATE,
             labels::WARM
         ),
-        conditions: statements.into_iter().map(set).collect(),
+        conditions: conditions::set_all(
+            &pool.status.conditions,
+            statements,
+            Some(pool.generation),
+            draft.snapshot.now,
+        ),
     };
     with_said_detail(&pool.status, status)
 }
@@ -107,24 +107,24 @@ pub(crate) fn run(draft: &mut Draft, warming_reasons: &WarmingReasons) -> PoolSt
 /// registries word it anew again and again. Then the stored one.
 fn with_said_detail(stored: &PoolStatus, mut status: PoolStatus) -> PoolStatus {
     let available = |status: &PoolStatus| {
-        conditions::find(&status.conditions, conditions::AVAILABLE).map(|c| c.message.clone())
+        let mut conditions = status.conditions.iter();
+        conditions.find(|c| c.type_ == conditions::AVAILABLE).cloned()
     };
     let (Some(said), Some(now)) = (available(stored), available(&status)) else {
         return status;
     };
-    if without_detail(&said) != without_detail(&now) {
+    if Arc::ptr_eq(&said, &now) || without_detail(&said.message) != without_detail(&now.message) {
         return status;
     }
     let mut set = |message: &str| {
-        let condition = status
-            .conditions
-            .iter_mut()
-            .find(|c| c.type_ == conditions::AVAILABLE);
-        condition.into_iter().for_each(|c| c.message = message.into());
+        let mut conditions = status.conditions.iter_mut();
+        if let Some(condition) = conditions.find(|c| c.type_ == conditions::AVAILABLE) {
+            Arc::make_mut(condition).message = message.into();
+        }
         status == *stored
     };
-    if !set(&said) {
-        set(&now);
+    if !set(&said.message) {
+        set(&now.message);
     }
     status
 }

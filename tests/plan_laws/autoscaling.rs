@@ -123,7 +123,7 @@ fn a_claim_that_waits_is_counted_once() {
         world.step();
     }
     assert_eq!(size(&world), after);
-    assert_eq!(world.demand.unwrap().seen.total(), 6.0);
+    assert_eq!(world.demand.unwrap().arrivals.seen.total(), 6.0);
 }
 
 #[test]

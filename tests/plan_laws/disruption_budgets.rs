@@ -76,8 +76,8 @@ fn full(replicas: usize, fields: Value) -> World {
 /// The message of the condition `Available`.
 fn available(world: &World) -> String {
     let conditions = world.plan().status.conditions;
-    let available = conditions.into_iter().find(|c| c.type_ == "Available");
-    available.unwrap().message
+    let available = conditions.iter().find(|c| c.type_ == "Available");
+    available.unwrap().message.clone()
 }
 
 /// A sandbox of the world becomes a claim's.

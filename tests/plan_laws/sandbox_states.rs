@@ -67,8 +67,8 @@ fn pods_with_a_foreign_or_missing_state_label_count_in_the_total_and_the_status_
     let names: Vec<_> = world.sandboxes.keys().take(2).cloned().collect();
     let message = |world: &World| {
         let conditions = world.written().conditions;
-        let available = conditions.into_iter().find(|c| c.type_ == "Available");
-        available.unwrap().message
+        let available = conditions.iter().find(|c| c.type_ == "Available");
+        available.unwrap().message.clone()
     };
     world.step();
     assert!(!message(&world).contains("pod"), "{}", message(&world));

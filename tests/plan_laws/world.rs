@@ -335,8 +335,8 @@ impl World {
     /// Reason and message of the pool's condition `Progressing`.
     pub fn progressing(&self) -> (String, String) {
         let conditions = self.written().conditions;
-        let condition = conditions.into_iter().find(|c| c.type_ == "Progressing").unwrap();
-        (condition.reason, condition.message)
+        let condition = conditions.iter().find(|c| c.type_ == "Progressing").unwrap();
+        (condition.reason.clone(), condition.message.clone())
     }
 
     /// Revision of the pool's current template.

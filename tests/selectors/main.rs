@@ -463,6 +463,7 @@ fn a_claim_with_a_selector_counts_once_and_for_the_pool_that_serves_it() {
             .demand
             .as_ref()
             .unwrap()
+            .arrivals
             .seen
             .total()
     };

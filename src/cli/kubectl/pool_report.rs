@@ -12,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// What `kubectl warmpool status -o json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -32,7 +33,7 @@ pub struct PoolReport {
     /// Name of the pool.
     pub name: String,
     /// The conditions that the operator would write now.
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<Arc<Condition>>,
     /// The revision of the current template, and then those of the other sandboxes by name.
     pub revisions: Vec<RevisionReport>,
     /// The sandboxes, by revision and name.

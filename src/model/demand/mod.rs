@@ -1,5 +1,6 @@
 //! What a pool has learned of the demand for its sandboxes: plain data of at most some 12 KiB.
 
+pub mod arrivals;
 pub mod histogram;
 pub mod hit_count;
 pub mod recent_needs;
@@ -7,13 +8,11 @@ pub mod recent_rate;
 pub mod sliding_window;
 pub mod warm_up_times;
 
-use crate::model::demand::histogram::Histogram;
+use crate::model::demand::arrivals::Arrivals;
 use crate::model::demand::hit_count::HitCount;
-use crate::model::demand::recent_needs::RecentNeeds;
-use crate::model::demand::recent_rate::RecentRate;
-use crate::model::demand::sliding_window::SlidingWindow;
 use crate::model::demand::warm_up_times::{DEFAULT_WARM_UP, WarmUpTimes};
 use jiff::{SignedDuration, Timestamp};
+use std::sync::Arc;
 
 /// Half-life of what was seen at arrivals, unless warm-up times call for a longer one.
 const HALF_LIFE: SignedDuration = SignedDuration::from_hours(1);
@@ -24,7 +23,8 @@ const LEAST_RATE_MEMORY: SignedDuration = SignedDuration::from_secs(30);
 /// Warm-up times over which the rate is taken at least.
 const WARM_UPS_PER_RATE: i32 = 10;
 
-/// What the operator remembers of the claims on an autoscaled pool.
+/// What the operator remembers of the claims on an autoscaled pool. Each large part is shared until it changes: a plan changes
+/// one of them at most, or none.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Demand {
     /// The size that was chosen last.
@@ -35,22 +35,14 @@ pub struct Demand {
     pub shrunk_at: Option<Timestamp>,
     /// The warm-up time that the estimate uses.
     pub warm_up: SignedDuration,
-    /// The warm-up time with which `seen` was counted.
+    /// The warm-up time with which `arrivals.seen` was counted.
     pub seen_with: SignedDuration,
     /// Measured warm-up times.
-    pub warm_up_times: WarmUpTimes,
-    /// Sandboxes that were asked for within the last warm-up time.
-    pub recent: SlidingWindow,
-    /// How many were asked for within a warm-up time, as seen at each arrival.
-    pub seen: Histogram,
-    /// The rate of arrivals.
-    pub rate: RecentRate,
-    /// The highest needs of the last minutes.
-    pub recent_needs: RecentNeeds,
+    pub warm_up_times: Arc<WarmUpTimes>,
+    /// What was seen when claims arrived.
+    pub arrivals: Arc<Arrivals>,
     /// Claims that found a sandbox available, and those that did not.
     pub hits: HitCount,
-    /// When the last claim arrived.
-    pub last_arrival: Option<Timestamp>,
 }
 
 impl Default for Demand {
@@ -61,13 +53,9 @@ impl Default for Demand {
             shrunk_at: None,
             warm_up: DEFAULT_WARM_UP,
             seen_with: DEFAULT_WARM_UP,
-            warm_up_times: WarmUpTimes::default(),
-            recent: SlidingWindow::default(),
-            seen: Histogram::default(),
-            rate: RecentRate::default(),
-            recent_needs: RecentNeeds::default(),
+            warm_up_times: Arc::default(),
+            arrivals: Arc::default(),
             hits: HitCount::default(),
-            last_arrival: None,
         }
     }
 }
@@ -76,9 +64,12 @@ impl Demand {
     /// Counts the arrival of a claim for `wanted` sandboxes at `at`. Returns the size with which it would find them
     /// available.
     pub fn arrive(&mut self, wanted: usize, at: Timestamp) -> usize {
-        let asked_for = self.recent.arrive(at, wanted, self.warm_up);
-        self.seen.add(asked_for, at, self.half_life());
-        self.rate.add(wanted, at, self.rate_memory());
+        let (half_life, rate_memory) = (self.half_life(), self.rate_memory());
+        let arrivals = Arc::make_mut(&mut self.arrivals);
+        let asked_for = arrivals.recent.arrive(at, wanted, self.warm_up);
+        arrivals.seen.add(asked_for, at, half_life);
+        arrivals.rate.add(wanted, at, rate_memory);
+        arrivals.last = Some(at);
         asked_for
     }
 
@@ -94,7 +85,7 @@ impl Demand {
 
     /// Sandboxes that claims asked for in a second lately.
     pub fn arrivals_per_second(&self, now: Timestamp) -> f64 {
-        self.rate.per_second(now, self.rate_memory())
+        self.arrivals.rate.per_second(now, self.rate_memory())
     }
 
     /// Sandboxes that are asked for within a warm-up time on average, at the rate of the last half minute.

@@ -26,22 +26,24 @@ pub(super) fn choose(snapshot: &mut PoolSnapshot, autoscaling: &ResolvedAutoscal
         .take()
         .unwrap_or_else(|| Arc::new(recover::recover(&pool, autoscaling, floor.replicas, now)));
     let window = window(&demand, autoscaling);
-    if demand
-        .recent_needs
-        .first_end(window)
-        .is_some_and(|end| end <= now)
-    {
-        Arc::make_mut(&mut demand).recent_needs.forget(now, window);
+    let mut need_ends = demand.arrivals.needs.first_end(window);
+    if need_ends.is_some_and(|end| end <= now) {
+        let demand = Arc::make_mut(&mut demand);
+        let needs = &mut Arc::make_mut(&mut demand.arrivals).needs;
+        needs.forget(now, window);
+        need_ends = needs.first_end(window);
     }
     let arrived: Vec<_> = snapshot.claims.iter().filter(|waiting| waiting.is_new).collect();
     if !arrived.is_empty() {
         let demand = Arc::make_mut(&mut demand);
         let peak = count_arrivals(demand, arrived);
         let need = estimate::need(demand, autoscaling.target, peak, now);
-        demand.recent_needs.note(need, now, window);
+        let needs = &mut Arc::make_mut(&mut demand.arrivals).needs;
+        needs.note(need, now, window);
+        need_ends = needs.first_end(window);
     }
 
-    let needed = estimate::size_for(demand.recent_needs.highest()).max(largest_that_only_waits(snapshot));
+    let needed = estimate::size_for(demand.arrivals.needs.highest()).max(largest_that_only_waits(snapshot));
     let wanted = needed.max(floor.replicas).min(autoscaling.max_replicas);
     let is_rejected = matches!(snapshot.creation, Creation::BackOff { .. });
     let step = window.checked_div(PARTS).unwrap_or_default();
@@ -75,14 +77,13 @@ pub(super) fn choose(snapshot: &mut PoolSnapshot, autoscaling: &ResolvedAutoscal
         warming,
         in_warm_up,
     });
-    let slower = limits::slow_down(warming, in_warm_up, demand.rate_memory());
+    let slower = || limits::slow_down(warming, in_warm_up, demand.rate_memory());
+    let warms_enough = (limit == ScalingLimit::Warming).then(|| now.checked_add(slower()).ok());
     let moments = [
         floor.until,
-        demand.recent_needs.first_end(window),
+        need_ends,
         next_step.filter(|_| size > wanted),
-        now.checked_add(slower)
-            .ok()
-            .filter(|_| limit == ScalingLimit::Warming),
+        warms_enough.flatten(),
     ];
     snapshot.demand = Some(demand);
     Sizing {
@@ -113,11 +114,8 @@ fn count_arrivals(demand: &mut Demand, mut arrived: Vec<&Waiting>) -> usize {
     arrived.sort_by_key(|waiting| (waiting.claim.arrived, waiting.claim.sequence));
     let sizes = arrived.into_iter().map(|waiting| {
         // A list may show a claim late: it counts when it arrived, but after those that were counted before.
-        let at = waiting
-            .claim
-            .arrived
-            .max(demand.last_arrival.unwrap_or(waiting.claim.arrived));
-        demand.last_arrival = Some(at);
+        let arrived = waiting.claim.arrived;
+        let at = arrived.max(demand.arrivals.last.unwrap_or(arrived));
         demand.arrive(waiting.claim.wanted(), at)
     });
     sizes.max().unwrap_or_default()

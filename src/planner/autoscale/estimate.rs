@@ -23,11 +23,11 @@ const GROWTH: f64 = 0.26;
 
 /// What the claims call for now, when claims called for `peak` within this plan.
 pub(super) fn need(demand: &Demand, target: HitRate, peak: usize, now: Timestamp) -> Need {
-    let (seen, share) = (&demand.seen, target.share());
+    let (seen, share) = (&demand.arrivals.seen, target.share());
     let (total, mean, long) = (seen.total(), seen.mean(), seen.quantile(share));
     let enough = (1.0 / (1.0 - share)).max(ENOUGH_WARM_UPS * mean);
     let above_mean = |number: usize| (number as f64 - mean).max(1.0);
-    let asked_for = demand.recent.count(now, demand.warm_up) as f64;
+    let asked_for = demand.arrivals.recent.count(now, demand.warm_up) as f64;
     let expected = demand.arrivals_per_warm_up(now);
     let fast = if total < enough {
         with_spread(asked_for, DEFAULT_SPREAD)

@@ -6,7 +6,6 @@ use crate::model::sandbox_state::SandboxState;
 use crate::planner::actions::{Action, Step};
 use jiff::SignedDuration;
 use smol_str::SmolStr;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// From a claim until the creation of the sandbox that replaces the claimed one: its binding is confirmed first.
@@ -38,11 +37,12 @@ fn count_hits(demand: &mut Arc<Demand>, snapshot: &PoolSnapshot, actions: &[Acti
         Step::BindClaim { claim, .. } => Some(claim.uid.as_str()),
         _ => None,
     });
-    let bound: BTreeSet<&str> = bound.collect();
+    let mut bound: Vec<&str> = bound.collect();
+    bound.sort_unstable();
     let demand = Arc::make_mut(demand);
     let half_life = demand.half_life();
     for waiting in arrived {
-        let is_hit = bound.contains(waiting.claim.uid.as_str());
+        let is_hit = bound.binary_search(&waiting.claim.uid.as_str()).is_ok();
         demand.hits.add(is_hit, snapshot.now, half_life);
     }
 }
@@ -75,14 +75,12 @@ fn measure(demand: &mut Arc<Demand>, snapshot: &PoolSnapshot) {
         return;
     }
     let demand = Arc::make_mut(demand);
+    let times = Arc::make_mut(&mut demand.warm_up_times);
     for name in &available {
-        demand.warm_up_times.is_available(name, now);
+        times.is_available(name, now);
     }
-    demand
-        .warm_up_times
-        .followed
-        .retain(|name, _| warming.contains(&name.as_str()));
-    if let Some(measured) = demand.warm_up_times.measured() {
+    times.followed.retain(|name, _| warming.contains(&name.as_str()));
+    if let Some(measured) = times.measured() {
         use_warm_up(demand, measured.saturating_add(REACTION));
     }
 }
@@ -97,7 +95,7 @@ fn use_warm_up(demand: &mut Demand, measured: SignedDuration) {
     demand.warm_up = measured;
     let counted = demand.seen_with;
     if now > is_percent_of(OTHER, counted) || now * OTHER / 100 < counted.as_millis() {
-        demand.seen.clear();
+        Arc::make_mut(&mut demand.arrivals).seen.clear();
         demand.seen_with = measured;
     }
 }
@@ -108,7 +106,8 @@ fn follow_creations(demand: &mut Arc<Demand>, snapshot: &PoolSnapshot, actions: 
     }
     for action in actions.iter().filter(|action| action.waits_for.is_none()) {
         if let Step::CreatePod { name, .. } = &action.step {
-            Arc::make_mut(demand).warm_up_times.follow(name, snapshot.now);
+            let demand = Arc::make_mut(demand);
+            Arc::make_mut(&mut demand.warm_up_times).follow(name, snapshot.now);
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::model::demand::recent_needs::Need;
 use crate::model::demand::recent_rate::RecentRate;
 use crate::model::pool::Pool;
 use jiff::{SignedDuration, Timestamp};
+use std::sync::Arc;
 
 /// Most claims that the stored sizes stand for: they are a summary, and claims that come count soon.
 const MOST_CLAIMS: f64 = 10_000.0;
@@ -36,7 +37,9 @@ pub(super) fn recover(
             long: demand.size,
             fast: 0,
         };
-        demand.recent_needs.note(need, now, autoscaling.window);
+        Arc::make_mut(&mut demand.arrivals)
+            .needs
+            .note(need, now, autoscaling.window);
     }
     if let Some(status) = &pool.status.autoscaling {
         recall(&mut demand, status, now);
@@ -51,7 +54,8 @@ fn recall(demand: &mut Demand, status: &AutoscalingStatus, now: Timestamp) {
         demand.seen_with = demand.warm_up;
     }
     let per_second = status.arrivals_per_hour.max(0) as f64 / 3600.0;
-    demand.rate = RecentRate::known(per_second, now, demand.rate_memory());
+    let rate = RecentRate::known(per_second, now, demand.rate_memory());
+    Arc::make_mut(&mut demand.arrivals).rate = rate;
     let claims = (status.claims.max(0) as f64).min(MOST_CLAIMS);
     let percent = status.hit_rate.as_deref().and_then(|rate| rate.strip_suffix('%'));
     if let Some(percent) = percent.and_then(|percent| percent.parse::<f64>().ok()) {
@@ -62,12 +66,13 @@ fn recall(demand: &mut Demand, status: &AutoscalingStatus, now: Timestamp) {
 
 /// Between two stored hit rates, all claims count as if they had called for the larger size.
 fn recall_sizes(demand: &mut Demand, status: &AutoscalingStatus, claims: f64) {
+    let seen = &mut Arc::make_mut(&mut demand.arrivals).seen;
     let mut below = 0.0;
     for size in &status.sizes {
         let share = HitRate::parse(&size.hit_rate).map_or(1.0, HitRate::share);
         let replicas = usize::try_from(size.replicas).unwrap_or_default();
         let weight = (share - below).max(0.0) * claims;
-        demand.seen.add_weight(replicas, weight as f32);
+        seen.add_weight(replicas, weight as f32);
         below = f64::max(below, share);
     }
 }

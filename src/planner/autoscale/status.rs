@@ -20,14 +20,14 @@ pub(crate) fn of(snapshot: &PoolSnapshot, demand: Option<&Demand>) -> Option<Arc
     else {
         return Some(said);
     };
-    let claims = demand.seen.total();
+    let claims = demand.arrivals.seen.total();
     let mut rates = COMMON_HIT_RATES.to_vec();
     rates.push(autoscaling.target);
     rates.sort_unstable();
     rates.dedup();
     let size = |share: f64, hit_rate: String| SizeForHitRate {
         hit_rate,
-        replicas: number(demand.seen.quantile(share)),
+        replicas: number(demand.arrivals.seen.quantile(share)),
     };
     let mut sizes: Vec<_> = Vec::new();
     if claims >= 0.5 {
@@ -63,7 +63,7 @@ fn reason(sizing: &Sizing, demand: &Demand, autoscaling: &ResolvedAutoscaling) -
     if sizing.needed > size {
         return format!("{size}, where a hit rate of {target} needs {}", sizing.needed);
     }
-    let highest = demand.recent_needs.highest();
+    let highest = demand.arrivals.needs.highest();
     if highest.fast == sizing.needed && highest.fast > highest.long {
         return format!(
             "{size}, because lately claims asked for more sandboxes than those of the last hour explain"

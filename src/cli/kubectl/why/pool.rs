@@ -175,20 +175,16 @@ pub(super) fn error(pool_plan: &PoolPlan) -> Option<String> {
 /// this plan knows.
 fn rollout(pool_plan: &PoolPlan) -> Vec<String> {
     let (pool, plan) = (&pool_plan.snapshot.pool, &pool_plan.plan);
-    let planned = progress(&plan.status.conditions);
+    let planned = conditions::find(&plan.status.conditions, conditions::PROGRESSING);
     let same = pool.status.observed_generation == pool.generation
         && pool.status.update_revision == plan.status.update_revision;
-    let stored = progress(&pool.status.conditions).filter(|_| same);
+    let stored = conditions::find(&pool.status.conditions, conditions::PROGRESSING).filter(|_| same);
     let Some(progress) = stored.or(planned) else {
         return Vec::new();
     };
     let mut sentences = vec![format!("Rollout: {}.", progress.message)];
     sentences.extend(blocker(pool_plan, &progress.reason));
     sentences
-}
-
-fn progress(conditions: &[Condition]) -> Option<&Condition> {
-    conditions::find(conditions, conditions::PROGRESSING)
 }
 
 /// What an incomplete rollout waits for.

@@ -56,31 +56,36 @@ impl Histogram {
 
     /// The mean; 0 without observations.
     pub fn mean(&self) -> f64 {
-        let weighted = self.weights.iter().enumerate();
-        let sum: f64 = weighted
-            .map(|(bin, weight)| most_in(bin) as f64 * f64::from(*weight))
-            .sum();
-        let total = self.total();
+        let add = |(total, sum), (bin, weight): (usize, &f32)| {
+            let weight = f64::from(*weight);
+            (total + weight, sum + most_in(bin) as f64 * weight)
+        };
+        let (total, sum) = self.weights.iter().enumerate().fold((0.0, 0.0), add);
         if total > 0.0 { sum / total } else { 0.0 }
     }
 
     /// The least number that is not exceeded in a `share` of the observations; 0 without observations.
     pub fn quantile(&self, share: f64) -> usize {
-        let (total, mut below) = (self.total(), 0.0);
-        let mut highest = 0;
-        for (bin, weight) in self
-            .weights
-            .iter()
-            .enumerate()
-            .filter(|(_, weight)| **weight > 0.0)
-        {
-            below += f64::from(*weight);
-            highest = most_in(bin);
-            if below >= share * total {
-                break;
+        let [quantile] = self.quantiles([share]);
+        quantile
+    }
+
+    /// The quantiles of these shares; see [`quantile`](Self::quantile).
+    pub fn quantiles<const N: usize>(&self, shares: [f64; N]) -> [usize; N] {
+        let total = self.total();
+        let wanted = shares.map(|share| share * total);
+        let (mut quantiles, mut below) = ([0; N], 0.0);
+        for (bin, weight) in self.weights.iter().enumerate() {
+            if *weight > 0.0 {
+                for (quantile, wanted) in quantiles.iter_mut().zip(wanted) {
+                    if below < wanted || below == 0.0 {
+                        *quantile = most_in(bin);
+                    }
+                }
+                below += f64::from(*weight);
             }
         }
-        highest
+        quantiles
     }
 
     /// Forgets every observation.

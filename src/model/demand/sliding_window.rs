@@ -28,6 +28,8 @@ impl SlidingWindow {
     /// Notes that `count` sandboxes were asked for at `at`. Returns how many were within the window of this length that
     /// ends then, these included.
     pub fn arrive(&mut self, at: Timestamp, count: usize, length: SignedDuration) -> usize {
+        // First, so that what came long ago leaves its place to what comes now.
+        self.forget(at, length);
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         match self.arrivals.back_mut() {
             Some(back) if at.duration_since(back.first).saturating_mul(PARTS) <= length => {
@@ -47,7 +49,6 @@ impl SlidingWindow {
         {
             next.count = next.count.saturating_add(oldest.count);
         }
-        self.forget(at, length);
         self.total
     }
 

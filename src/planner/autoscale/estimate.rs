@@ -24,7 +24,8 @@ const GROWTH: f64 = 0.26;
 /// What the claims call for now, when claims called for `peak` within this plan.
 pub(super) fn need(demand: &Demand, target: HitRate, peak: usize, now: Timestamp) -> Need {
     let (seen, share) = (&demand.arrivals.seen, target.share());
-    let (total, mean, long) = (seen.total(), seen.mean(), seen.quantile(share));
+    let (total, mean) = (seen.total(), seen.mean());
+    let [long, far] = seen.quantiles([share, FAR]);
     let enough = (1.0 / (1.0 - share)).max(ENOUGH_WARM_UPS * mean);
     let above_mean = |number: usize| (number as f64 - mean).max(1.0);
     let asked_for = demand.arrivals.recent.count(now, demand.warm_up) as f64;
@@ -33,7 +34,7 @@ pub(super) fn need(demand: &Demand, target: HitRate, peak: usize, now: Timestamp
         with_spread(asked_for, DEFAULT_SPREAD)
     } else {
         let spread = above_mean(long) / mean.max(1.0).sqrt();
-        let far = above_mean(seen.quantile(FAR));
+        let far = above_mean(far);
         let surge = asked_for > mean + SURGE * far;
         let growth = expected > mean + GROWTH * far;
         let of_surge = if surge { with_spread(asked_for, spread) } else { 0 };

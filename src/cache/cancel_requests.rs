@@ -2,7 +2,7 @@
 
 use crate::cache::index::Index;
 use crate::cache::request_limits::Sent;
-use crate::cache::write_progress::Stage;
+use crate::cache::write_stage::Stage;
 use crate::model::pool::Pool;
 use crate::model::request::{PodChange, Request};
 use jiff::Timestamp;

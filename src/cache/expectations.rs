@@ -3,7 +3,7 @@
 use crate::api::labels;
 use crate::cache::expected_creations::{ExpectedCreation, ExpectedCreations};
 use crate::cache::snapshot::{CreationInFlight, ExpectedWrite};
-use crate::cache::write_progress::{Progress, Stage};
+use crate::cache::write_stage::{Progress, Stage};
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::failure::Failure;

@@ -1,7 +1,7 @@
 //! The creations that the watch has not shown, by pod and by pool.
 
 use crate::cache::grouped::remove_from;
-use crate::cache::write_progress::Progress;
+use crate::cache::write_stage::Progress;
 use crate::model::Key;
 use crate::model::request::PodCreation;
 use crate::model::sandbox::{Owner, Sandbox};

@@ -7,7 +7,7 @@ use crate::cache::index::Index;
 use crate::cache::reconcile_request::ReconcileRequest;
 use crate::cache::snapshot::{RevisionProgress, SandboxRead};
 use crate::cache::stale_answers::{WatchProgress, is_news};
-use crate::cache::write_progress;
+use crate::cache::write_stage;
 use crate::model::Key;
 use crate::model::claim::Claim;
 use crate::model::failure::{Class, Failure};
@@ -142,7 +142,7 @@ impl Index {
             return vec![ReconcileRequest::FailedWrites];
         }
         if let Some(known) = self.expectations.creation(&creation.pod) {
-            known.progress.enter(write_progress::Stage::Answered);
+            known.progress.enter(write_stage::Stage::Answered);
         }
         if self.creation_accepted(&creation.pool, now) {
             vec![ReconcileRequest::Pool(creation.pool.key.clone())]

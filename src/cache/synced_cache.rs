@@ -1,7 +1,7 @@
 //! The cache that watches, controllers and executor share, and the inputs of a plan that no watch delivers.
 
 use crate::cache::index::Index;
-use crate::cache::watch_health::Watches;
+use crate::cache::watch_states::Watches;
 use jiff::Timestamp;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;

@@ -2,7 +2,7 @@
 
 use crate::cache::index::Index;
 use crate::cache::reconcile_request::ReconcileRequest;
-use crate::cache::write_progress::Stage;
+use crate::cache::write_stage::Stage;
 use crate::controllers::commit::Committed;
 use crate::model::failure::{Class, Failure};
 use crate::model::request::{PodCreation, Request};

@@ -3,7 +3,7 @@
 use crate::cache::index::Index;
 use crate::cache::reconcile_request::ReconcileRequest;
 use crate::cache::snapshot::ExpectedWrite;
-use crate::cache::write_progress::Stage;
+use crate::cache::write_stage::Stage;
 use crate::controllers::commit::Committed;
 use crate::controllers::context::Context;
 use crate::controllers::leader_election::Term;

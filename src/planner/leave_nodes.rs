@@ -4,8 +4,8 @@ use crate::api::disruption::DrainPolicy;
 use crate::cache::snapshot::PoolSnapshot;
 use crate::model::leaving_reason::{Leaving, LeavingReason};
 use crate::planner::actions::PlanPhase;
-use crate::planner::claim_load;
 use crate::planner::draft::Draft;
+use crate::planner::missing_under_load;
 use crate::planner::remove::Limit;
 use crate::planner::unclaimed_sandbox::UnclaimedSandbox;
 use jiff::Timestamp;
@@ -101,6 +101,6 @@ fn wanted(draft: &Draft) -> usize {
     let unclaimed = draft.unclaimed.iter();
     let warming = unclaimed.filter(|unclaimed| unclaimed.stays() && !unclaimed.available);
     let refills = warming.count() + draft.snapshot.creating.len() + draft.unconfirmed;
-    let taken = claim_load::claimed_meanwhile(draft).min(refills);
+    let taken = missing_under_load::claimed_meanwhile(draft).min(refills);
     spec.replicas.min(capacity).saturating_sub(taken)
 }

@@ -4,9 +4,9 @@ use crate::api::conditions::{self, Statement, Truth, progressing};
 use crate::api::pool::UpdateStrategyType;
 use crate::model::pool_error::PoolError;
 use crate::model::warming_reason::WarmingReason;
-use crate::planner::claim_load;
 use crate::planner::desired_counts::Counts;
 use crate::planner::draft::Draft;
+use crate::planner::missing_under_load;
 use crate::planner::observed_counts::{ObservedCounts, number};
 use crate::planner::unclaimed_sandbox::UnclaimedSandbox;
 use crate::planner::warm_up_backoff;
@@ -159,7 +159,7 @@ fn is_full(draft: &Draft, counts: &Counts, observed: &ObservedCounts, kept: usiz
     let spec = &draft.snapshot.pool.spec;
     let missing = missing(draft, counts, kept);
     let works = observed.updated_available > 0 || kept >= spec.replicas;
-    works && (missing == 0 || claim_load::explains(draft, missing))
+    works && (missing == 0 || missing_under_load::explains(draft, missing))
 }
 
 /// Sandboxes of the update revision that have yet to become available, beside the `kept` old sandboxes. A sandbox that this

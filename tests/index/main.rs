@@ -20,7 +20,7 @@ use warmpool::cache::reconcile_request::ReconcileRequest;
 use warmpool::cache::snapshot::{PoolSnapshot, WaitReason, WarmUpFailures};
 use warmpool::cache::stale_answers::WatchProgress;
 use warmpool::cache::watch::Indexed;
-use warmpool::cache::write_progress::Stage;
+use warmpool::cache::write_stage::Stage;
 use warmpool::controllers::claim::decide;
 use warmpool::controllers::pool;
 use warmpool::controllers::retry_loop;

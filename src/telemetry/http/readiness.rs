@@ -1,7 +1,7 @@
 //! Serves `/livez` and `/readyz` in the format of kube-apiserver.
 
 use crate::cache::synced_cache::SharedCache;
-use crate::cache::watch_health::Watch;
+use crate::cache::watch_states::Watch;
 use crate::telemetry::metrics::requests::RequestMetrics;
 use axum::Router;
 use axum::extract::{RawQuery, State};

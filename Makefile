@@ -158,6 +158,7 @@ mutants: ## Remove the operator's safeguards one by one, and check that a test c
 e2e: ## Run the tests against real control planes; the first run builds Kubernetes (VERSION=1.30.14 for another)
 	@e2e/need.sh cargo cc go python3 openssl
 	@e2e/prometheus.sh >/dev/null
+	@e2e/other_crds.sh >/dev/null
 	$(CLUSTER) build
 	$(CLUSTER) build $(WARMPOOL_HELM)
 	e2e/examples.sh

@@ -182,7 +182,7 @@ impl Statement {
     }
 }
 
-/// The conditions to store for these statements: the stored one, not copied, where it says the same. Most do in most plans.
+/// The conditions to store for these statements. A stored condition that says the same is shared, not copied; most are.
 pub fn set_all(
     stored: &[Arc<Condition>],
     statements: Vec<Statement>,

@@ -1,6 +1,6 @@
 //! Describes every field of a CRD in one line, with its default and a line for each value that it may have.
 //!
-//! The schemas of the derives lose what a field says of itself where its type is another type, and what each value means.
+//! The derived schemas lose the description of a field whose type is another type, and the meaning of each enum value.
 
 use schemars::Schema;
 use serde_json::{Map, Value};

@@ -47,7 +47,7 @@ pub(super) fn drain_deadline_seconds() -> i32 {
     600
 }
 
-/// `disruption.podDisruptionBudget`: whoever drains a node sees how many sandboxes may go.
+/// `disruption.podDisruptionBudget`: the budget shows a person who drains a node how many sandboxes may go.
 pub(super) fn pod_disruption_budget() -> bool {
     true
 }

@@ -1,8 +1,8 @@
-//! For how long a pod that the API server accepted proves that it accepts more of the same pool.
+//! How long an accepted pod shows that the API server accepts more pods of the same pool.
 
 use jiff::{SignedDuration, Timestamp};
 
-/// How long the API server's acceptance of one pod says that it accepts another of the same pool.
+/// How long an accepted pod counts as proof that the API server accepts the next pod of the pool.
 const ACCEPTANCE_LIFETIME: SignedDuration = SignedDuration::from_secs(2);
 
 /// The last pod of a pool that the API server accepted, if there is one.
@@ -11,7 +11,7 @@ pub struct AcceptedCreation(Option<Acceptance>);
 
 #[derive(Clone, Debug)]
 struct Acceptance {
-    /// `metadata.generation` of the pool. A changed spec proves itself anew.
+    /// `metadata.generation` of the pool. A changed spec needs a new proof.
     generation: i64,
     at: Timestamp,
 }

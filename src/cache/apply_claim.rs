@@ -1,4 +1,4 @@
-//! What an event of a claim changes in the cache, and what it has reconciled.
+//! Applies an event of a claim to the cache, and returns what to reconcile.
 
 use crate::cache::claim_arrival::arrived_at;
 use crate::cache::index::{Index, absent};

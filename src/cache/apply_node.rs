@@ -48,7 +48,7 @@ impl Index {
         self.nodes.access = NodeAccess::Partial;
     }
 
-    /// The operator may not read nodes, or not any more: what it knew of them says nothing. Returns whether that is new.
+    /// The operator may not read nodes. Forgets what it knew of them, and returns whether the missing right is new.
     pub fn deny_nodes(&mut self) -> bool {
         self.nodes.known.clear();
         self.nodes.deleted.clear();

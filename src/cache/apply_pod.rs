@@ -1,4 +1,4 @@
-//! What an event of a pod changes in the cache, and what it has reconciled.
+//! Applies an event of a pod to the cache, and returns what to reconcile.
 
 use crate::cache::grouped::remove_from;
 use crate::cache::index::{Index, absent};

@@ -82,8 +82,8 @@ impl Index {
         self.disruption_budgets.access = Access::Listed;
     }
 
-    /// The operator may not read PodDisruptionBudgets, or not any more: what it knew of them says nothing. Returns whether that
-    /// is new.
+    /// The operator may not read PodDisruptionBudgets. Forgets what it knew of them, and returns whether the missing
+    /// right is new.
     pub fn deny_budgets(&mut self) -> bool {
         let before = self.disruption_budgets.access;
         self.disruption_budgets = DisruptionBudgets {

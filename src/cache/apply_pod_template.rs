@@ -1,4 +1,4 @@
-//! What an event of a PodTemplate changes in the cache, and what it has reconciled.
+//! Applies an event of a PodTemplate to the cache, and returns what to reconcile.
 
 use crate::cache::index::Index;
 use crate::cache::reconcile_request::ReconcileRequest;

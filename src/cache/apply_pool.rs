@@ -1,4 +1,4 @@
-//! What an event of a pool changes in the cache, and what it has reconciled.
+//! Applies an event of a pool to the cache, and returns what to reconcile.
 
 use crate::cache::index::{Index, absent};
 use crate::cache::reconcile_request::ReconcileRequest;
@@ -25,7 +25,7 @@ impl Index {
         {
             self.cancel_creations(&pool);
         }
-        let changing_hands = self.claims_changing_hands(before.as_ref(), Some(&pool));
+        let changing_hands = self.claims_changing_operator(before.as_ref(), Some(&pool));
         let known = before.as_ref().is_some_and(|b| {
             (&b.error, &b.labels, &b.claim_defaults, b.terminating)
                 == (&pool.error, &pool.labels, &pool.claim_defaults, pool.terminating)
@@ -54,7 +54,7 @@ impl Index {
     /// A pool is gone.
     pub fn delete_pool(&mut self, stored: &StoredPool) -> Vec<ReconcileRequest> {
         let key = stored::key(&stored.metadata);
-        let changing_hands = self.claims_changing_hands(self.pools.get(&key), None);
+        let changing_hands = self.claims_changing_operator(self.pools.get(&key), None);
         self.remove_pool(&key);
         // The last reconcile finds nothing, and so drops the pool's timer.
         let mut to_reconcile = vec![ReconcileRequest::Pool(key.clone())];

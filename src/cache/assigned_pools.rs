@@ -25,9 +25,8 @@ impl Index {
         assigned.is_some_and(|key| !self.pools.get(key).is_some_and(would_do))
     }
 
-    /// Assigns the selected pools to the claims. Returns the pools that now serve another claim than before, and those
-    /// that served it. If every pool were planned each time, two pools that each hold a claim of the other would have each
-    /// other planned for ever.
+    /// Assigns the selected pools to the claims. Returns only the pools that gain or lose a claim: if every pool were
+    /// planned each time, two pools that each hold a claim of the other would requeue each other forever.
     pub fn assign_pools(&mut self, selected_pools: &BTreeMap<Key, Key>) -> Vec<ReconcileRequest> {
         let mut to_reconcile = BTreeSet::new();
         for (claim, pool) in selected_pools {

@@ -82,9 +82,9 @@ impl Index {
     ) -> (Vec<Waiting>, BTreeMap<Key, Key>) {
         let as_waiting = |claim: &Arc<Claim>| self.waiting(claim, &pool.claim_defaults, now);
         let mut waiting: Vec<_> = self.queued(&pool.key).map(as_waiting).collect();
-        selected_pools.retain(|claim, server| {
+        selected_pools.retain(|claim, serving_pool| {
             // A claim that holds sandboxes of this pool stays with it, whatever labels the pool has now.
-            let here = *server == pool.key;
+            let here = *serving_pool == pool.key;
             let claim = self.claims.get(claim).filter(|claim| here || claim.accepts(pool));
             let served_here = claim.filter(|_| here);
             waiting.extend(served_here.map(as_waiting));
@@ -97,7 +97,7 @@ impl Index {
     pub fn claim_snapshot(&self, key: &Key, now: Timestamp) -> Option<ClaimSnapshot> {
         let claim = self.claims.get(key)?;
         let memory = self.memory.claim(&claim.uid);
-        let served_by = self.serving(claim);
+        let served_by = self.queue_or_pool_of(claim);
         let pool = self.pools.get(&served_by);
         // A claim that waits again is not published with a sandbox that is already being deleted.
         let going = |pod: &Sandbox| claim.waiting() && self.expectations.is_deleting(&pod.uid);
@@ -148,7 +148,7 @@ impl Index {
             .memory
             .claim(&claim.uid)
             .and_then(|memory| memory.write.as_deref());
-        // A claim whose status is about to say why it waits may be bound all the same, or younger claims would overtake it.
+        // A claim can be bound while a report of why it waits is being written, or younger claims would overtake it.
         let write = write.filter(|write| write.purpose != Purpose::Report);
         match write.map(|write| write.next(write.purpose, &claim.resource_version, now)) {
             None | Some(NextWrite::Write) => (false, None),

@@ -1,4 +1,4 @@
-//! Which requests that wait to be sent are dropped, because nobody wants them any more.
+//! Drops queued requests that are obsolete.
 
 use crate::cache::index::Index;
 use crate::cache::request_limits::Sent;
@@ -37,7 +37,7 @@ impl Index {
         (None, has_waited_too_long)
     }
 
-    /// Drops the creations of a pool that has changed or is gone, as far as they wait to be sent. The next plan decides anew.
+    /// Drops the queued creations of a pool that has changed or is gone. The next plan decides again.
     pub(crate) fn cancel_creations(&mut self, pool: &Pool) {
         let of_pool = |request: &Request| match request {
             Request::CreatePod(creation) => creation.pool.uid == pool.uid,
@@ -54,7 +54,7 @@ impl Index {
         }
     }
 
-    /// Drops the bindings of a claim that waits no more, as far as they wait to be sent.
+    /// Drops the queued bindings of a claim that no longer waits.
     pub(crate) fn cancel_bindings(&mut self, claim: &str) {
         let of_claim = |request: &Request| match request {
             Request::WritePod(write) => {

@@ -216,8 +216,8 @@ impl Expectations {
         self.remove(uid);
     }
 
-    /// A live read of pod `key` found `sandbox`, or no pod. Of each write that it was for it shows whether the write happened.
-    /// Returns the creation that it proves.
+    /// A live read of pod `key` found `sandbox`, or no pod. This shows whether each write that waited for the read
+    /// happened. Returns the creation that the read proves.
     pub fn read(&mut self, key: &Key, sandbox: Option<&Sandbox>) -> Option<Arc<PodCreation>> {
         let of_pod = self
             .writes
@@ -258,17 +258,17 @@ impl Expectations {
         self.writes.get(uid).map(|known| known.what)
     }
 
-    /// The pod with UID `uid` is being deleted, or was, and the watch has not shown it.
+    /// Whether a deletion of the pod with UID `uid` is expected: under way or done, and not yet shown by the watch.
     pub fn is_deleting(&self, uid: &str) -> bool {
         matches!(self.on(uid), Some(ExpectedWrite::Delete | ExpectedWrite::Deleted))
     }
 
-    /// The pod with UID `uid` is being bound or deleted, or was, and the watch has not shown it: no other claim can have it.
+    /// Whether a binding or deletion of the pod with UID `uid` is expected, so that no other claim can have the pod.
     pub fn is_assigned(&self, uid: &str) -> bool {
         self.on(uid) == Some(ExpectedWrite::Bind) || self.is_deleting(uid)
     }
 
-    /// A pod that is being bound to the claim with UID `claim`, or was, and the watch has not shown it.
+    /// A pod whose binding to the claim with UID `claim` is expected.
     pub fn binding_of(&self, claim: &str) -> Option<&Key> {
         if self.bound_to(claim) == 0 {
             return None;
@@ -279,13 +279,12 @@ impl Expectations {
             .map(|known| &known.write.sandbox.key)
     }
 
-    /// The claim that the pod with UID `uid` is being bound to, or was, and the watch has not shown it.
+    /// The claim of the expected binding of the pod with UID `uid`.
     pub(crate) fn claim_of(&self, uid: &str) -> Option<&Arc<Claim>> {
         self.writes.get(uid)?.bound_claim()
     }
 
-    /// The claims that pod `key` is being bound to, or was, and the watch has not shown it. A pod may be created again under its
-    /// name.
+    /// The claims of the expected bindings of pods with key `key`. A pod may be created again under its name.
     pub(crate) fn claims_of(&self, key: &Key) -> impl Iterator<Item = &Arc<Claim>> {
         let writes = self.writes.values();
         writes
@@ -293,7 +292,7 @@ impl Expectations {
             .filter_map(Expectation::bound_claim)
     }
 
-    /// How many pods are being bound to the claim with UID `claim`, or were, and the watch has not shown it.
+    /// How many bindings to the claim with UID `claim` are expected.
     pub fn bound_to(&self, claim: &str) -> usize {
         self.bindings.get(claim).copied().unwrap_or_default()
     }

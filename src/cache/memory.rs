@@ -81,8 +81,8 @@ pub struct ClaimMemory {
     pub budget: Option<Box<BudgetMemory>>,
     /// The pool that serves a selector claim, as decided last.
     pub(crate) assigned_pool: Option<Key>,
-    /// UIDs of the sandboxes that the API server did not bind to the claim. Nobody says whether the claim or the sandbox is
-    /// at fault: the claim tries another one, and other claims may still take these.
+    /// UIDs of the sandboxes that the API server did not bind to the claim. The claim or the sandbox may be the cause,
+    /// so the claim tries other sandboxes, and other claims may still take these.
     pub(crate) rejected_sandboxes: Arc<[SmolStr]>,
 }
 
@@ -102,7 +102,7 @@ impl ClaimMemory {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memory {
     pools: HashMap<SmolStr, PoolMemory>,
-    /// Boxed: a table with room for many records keeps that of the absent ones small.
+    /// Boxed, so that the empty slots of the table stay small.
     claims: HashMap<SmolStr, Box<ClaimMemory>>,
 }
 

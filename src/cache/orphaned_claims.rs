@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 impl Index {
-    /// The budgets of users and pools, and the claim's own. Nothing is known of them where the pool exists that keeps one over
-    /// the sandboxes of the claim, unless the claim still has its own.
+    /// The budgets of users and pools, and the claim's own budget. Empty while a pool exists that keeps a budget over
+    /// the sandboxes of the claim, unless the claim still has its own budget.
     pub(crate) fn orphan_budgets(&self, claim: &Claim, pool: PoolPresence) -> BudgetSnapshot {
         let own = orphan_budget_name(&claim.key.name);
         let in_namespace = self.disruption_budgets.by_namespace.get(&claim.key.namespace);

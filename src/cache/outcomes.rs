@@ -267,7 +267,7 @@ impl Index {
             (Some(write), Some(failure)) => write.failed(failure, now),
             (write, _) => {
                 *write = None;
-                // They decided on this write.
+                // These reads decided on this write, which is done.
                 memory.reads.retain(|_, read| *read != SandboxRead::Lost);
             }
         }
@@ -311,7 +311,7 @@ impl Index {
                 (Some(_) | None, None) => unlisted(&known.resource_version),
             };
         }
-        // What the read was to decide on and is gone by now awaits no answer any more.
+        // Drops pending reads of sandboxes that are gone by now: no answer will come for them.
         memory
             .reads
             .retain(|_, read| !matches!(read, SandboxRead::ClaimSent(_)));
@@ -484,13 +484,13 @@ impl Index {
     }
 }
 
-/// Whether a claim that was just read may not keep a sandbox that it owns. Another leader may be about to publish it while
-/// the claim waits or has lost what it lists, unless the sandbox has ended.
+/// Whether a sandbox that the claim owns may be released after a live read of the claim. While the claim waits or has
+/// lost a listed sandbox, another leader may be about to publish the sandbox, so it is released only if it has ended.
 fn may_be_released(live: &Claim, known: &Claim, sandbox: &Sandbox, owned: &[Arc<Sandbox>]) -> bool {
     let has = |listed: &BoundSandbox| owned.iter().any(|s| s.uid == listed.uid && live.keeps(s));
     let has_ended = matches!(live.status.phase, Some(Phase::Failed | Phase::Expired));
-    let is_settled = has_ended || (!live.waiting() && live.status.sandboxes.iter().all(has));
-    live.uid != known.uid || (!live.lists(sandbox) && (sandbox.finished() || is_settled))
+    let is_final = has_ended || (!live.waiting() && live.status.sandboxes.iter().all(has));
+    live.uid != known.uid || (!live.lists(sandbox) && (sandbox.finished() || is_final))
 }
 
 /// When an object is read again after a read that changed nothing, or that failed.

@@ -85,8 +85,8 @@ impl PoolStats {
 }
 
 impl Index {
-    /// Counts what this operator serves at `now`, by pool; `selected_pools` holds the pool that serves each selector claim. Claims without a pool
-    /// are counted for [`NO_POOL`] of their namespace.
+    /// Counts what this operator serves at `now`, by pool; `selected_pools` holds the pool that serves each selector
+    /// claim. Claims without a pool are counted under [`NO_POOL`] of their namespace.
     pub fn stats(&self, now: Timestamp, selected_pools: &BTreeMap<Key, Key>) -> BTreeMap<Key, PoolStats> {
         let mut all: BTreeMap<Key, PoolStats> = BTreeMap::new();
         let served = self.pools.iter().filter(|(_, pool)| self.serves_pool(pool));

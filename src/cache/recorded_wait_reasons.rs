@@ -1,4 +1,4 @@
-//! Why each claim waits, as the last plan of its pool said, and when a claim has news to tell.
+//! Why each claim waits, as the last plan of its pool said, and when that has changed.
 
 use crate::api::conditions::claim as reasons;
 use crate::cache::index::Index;
@@ -34,8 +34,9 @@ impl Index {
     }
 }
 
-/// Whether `wait_reason` is news to a claim that says `said`. That the queue has moved is none, nor how many sandboxes do not
-/// run. A rejected claim with nothing to try for a moment would otherwise alternate between the two reasons.
+/// Whether `wait_reason` says something that `said` does not. A moved queue or a changed count is not news. A rejected
+/// claim that has no other sandbox to try keeps the reason BindingRefused, or its status would alternate between two
+/// reasons.
 fn says_more(wait_reason: &WaitReason, said: &WaitReason, is_rejected: bool) -> bool {
     let nothing_there = [reasons::NONE_AVAILABLE, reasons::EXHAUSTED].contains(&wait_reason.reason);
     let says_so = is_rejected && said.reason == reasons::BINDING_REFUSED;

@@ -5,9 +5,9 @@ use crate::model::request::{ClaimWrite, PodChange, Request};
 use smol_str::SmolStr;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-/// Most bindings in flight, W1 and W2 together. More requests only make the API server answer slower.
+/// Most binding patches and publications in flight together. More requests only make the API server answer slower.
 pub const BINDINGS: usize = 32;
-/// Most W1 of one claim in flight. A claim for many sandboxes leaves requests to other claims.
+/// Most binding patches of one claim in flight. A claim for many sandboxes leaves requests to other claims.
 const BINDINGS_PER_CLAIM: usize = BINDINGS / 4;
 /// Most creations, deletions and drains in flight. Their limit is separate, so that no binding waits for them.
 const CHANGES: usize = 32;
@@ -80,21 +80,21 @@ struct Requests {
 #[derive(Clone, Debug, Default)]
 pub struct RequestQueue {
     lanes: BTreeMap<Lane, Requests>,
-    /// W1 in flight by UID of the claim.
+    /// Binding patches in flight, by UID of the claim.
     of_claims: HashMap<SmolStr, usize>,
 }
 
 impl RequestQueue {
-    /// Adds a request, which waits while its limit is reached. W2 goes before any W1: a claim that holds its sandboxes is served
-    /// before another claim begins.
+    /// Adds a request, which waits while its limit is reached. Publications go before binding patches: a claim that
+    /// holds its sandboxes is served before another claim begins.
     pub fn push(&mut self, request: Request, is_retry: bool) {
         let lane = Lane::of(&request, is_retry);
         let waiting = &mut self.lanes.entry(lane).or_default().waiting;
         let of_bindings = matches!(lane, Lane::Bindings | Lane::RetriedBindings);
-        let is_w2 = of_bindings && claim_of(&request).is_none();
-        let first_w1 = waiting.iter().position(|waiting| claim_of(waiting).is_some());
-        match first_w1.filter(|_| is_w2) {
-            Some(first_w1) => waiting.insert(first_w1, request),
+        let is_publication = of_bindings && claim_of(&request).is_none();
+        let first_binding = waiting.iter().position(|waiting| claim_of(waiting).is_some());
+        match first_binding.filter(|_| is_publication) {
+            Some(first_binding) => waiting.insert(first_binding, request),
             None => waiting.push_back(request),
         }
     }
@@ -171,12 +171,12 @@ impl RequestQueue {
     }
 }
 
-/// W2: the write publishes the sandboxes of a claim that waits for it.
+/// Whether the write publishes the sandboxes of a waiting claim.
 fn is_publication(write: &ClaimWrite) -> bool {
     write.status.phase == Some(Phase::Bound) && write.claim.waiting()
 }
 
-/// UID of the claim of a W1.
+/// UID of the claim to which the request binds a pod.
 fn claim_of(request: &Request) -> Option<&SmolStr> {
     match request {
         Request::WritePod(write) => match &write.change {

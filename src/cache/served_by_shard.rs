@@ -16,8 +16,8 @@ impl Index {
         self.shard.selects(&pool.labels)
     }
 
-    /// Whether the pool that decides on the claim is outside the shard of this operator. A claim without any such pool is
-    /// everybody's: nobody knows in whose shard a deleted pool was, and two operators agree on what such a claim is told.
+    /// Whether the pool that decides on the claim is outside the shard of this operator. Every operator serves a claim
+    /// without such a pool: the shard of a deleted pool is unknown, and all operators write the same status.
     pub fn is_served_elsewhere(&self, claim: &Claim) -> bool {
         let all = self.shard.selects_all();
         !all && self
@@ -42,7 +42,7 @@ impl Index {
 
     /// The claims to reconcile when a pool enters or leaves the shard of this operator, or when a pool of another shard is
     /// deleted: a claim that is bound has its timers only in the operator that planned it.
-    pub(crate) fn claims_changing_hands(
+    pub(crate) fn claims_changing_operator(
         &self,
         before: Option<&Arc<Pool>>,
         after: Option<&Arc<Pool>>,

@@ -109,7 +109,8 @@ pub trait Indexed: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned
 pub enum Listed<K> {
     /// The whole object.
     Object(Box<K>),
-    /// What the index keeps of a pod: a fifth of the object. A start would take up the memory of all objects for good.
+    /// What the index keeps of a pod: a fifth of the object. Whole objects would raise the memory of the process for
+    /// good.
     Sandbox(Box<Sandbox>),
 }
 

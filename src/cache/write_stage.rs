@@ -79,7 +79,7 @@ impl Progress {
         }
     }
 
-    /// A live read that was due shows that the write did not happen. Returns whether that is all there is to say.
+    /// A live read that was due shows that the write did not happen. Returns whether the write has no failed tries.
     pub(crate) fn miss(&mut self) -> bool {
         self.enter(Stage::Missed);
         self.tries.is_none()

@@ -94,7 +94,7 @@ fn ready(claim: SandboxClaim) -> Result<Option<SandboxClaimStatus>, ClaimError> 
     }
 }
 
-/// The error of a watch that no retry mends: a missing right, or a kind that is not served.
+/// The error of a watch that a retry cannot fix: a missing right, or a kind that is not served.
 fn lasting(error: watcher::Error) -> Option<CallError> {
     match error {
         watcher::Error::InitialListFailed(source) | watcher::Error::WatchStartFailed(source) => {

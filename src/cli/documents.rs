@@ -75,7 +75,8 @@ impl Documents {
         Ok(documents)
     }
 
-    /// Has claims and pods without a creation time come at `now`: a person who writes one to see what becomes of it means that.
+    /// Sets the creation time of claims and pods without one to `now`, because a person who writes such an object means
+    /// a new one.
     #[must_use]
     pub fn made_at(mut self, now: Timestamp) -> Self {
         let claims = self.claims.iter_mut().map(|claim| &mut claim.metadata);
@@ -86,8 +87,8 @@ impl Documents {
         self
     }
 
-    /// The index of a cluster that has exactly these objects at `now`. Without any nodes, the stream says nothing of them, and those
-    /// that it lacks may exist all the same.
+    /// The index of a cluster that has exactly these objects at `now`. Nodes are the exception: a node that the stream
+    /// lacks may exist.
     pub fn into_index(self, now: Timestamp) -> Index {
         let mut index = Index::default();
         take_over_list(&mut index, self.revisions);

@@ -1,7 +1,7 @@
 //! Starts the asynchronous runtime of a verb.
 
-/// Runs `future` to its end, on this thread: an answer passes from the connection to its request, its plan and the next request
-/// without waking another thread, which would cost as much as the plan. Does not wait for tasks that are still running then, such as a DNS lookup.
+/// Runs `future` to its end on this thread, because waking another thread for each answer would cost as much as a plan.
+/// Does not wait for tasks that still run then, such as a DNS lookup.
 ///
 /// # Errors
 /// The runtime could not be started.

@@ -1,4 +1,4 @@
-//! Notices that the clock of the node was set, and has everything decided anew.
+//! Notices that the clock of the node was set, and requeues every object.
 
 use crate::cache::reconcile_request::ReconcileRequest;
 use crate::controllers::context::Context;

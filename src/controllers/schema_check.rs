@@ -37,8 +37,8 @@ pub async fn check(client: Client, shared: SharedCache) {
     for _ in 0..TRIES {
         match published(&client).await {
             Ok(served) => {
-                // The allocator gives the memory of a thread of its own back. On this thread, what the cache allocates
-                // meanwhile would keep it.
+                // On its own thread, whose memory the allocator returns afterwards. On this thread, objects that the
+                // cache allocates meanwhile would keep that memory in use.
                 _ = tokio::task::spawn_blocking(move || log_differences(&served)).await;
                 return;
             }

@@ -37,7 +37,7 @@ pub enum PodPatchError {
     },
 }
 
-/// The patch of W1: it binds `sandbox` of `pool` to `claim`, if the pod is still available. It tests the phase beside Ready,
+/// The patch that binds `sandbox` of `pool` to `claim`, if the pod is still available. It tests the phase beside Ready,
 /// because the pod garbage collector leaves Ready True on a pod that it marks Failed.
 ///
 /// # Errors

@@ -1,8 +1,8 @@
-//! When a claim fails for want of sandboxes, expires, and is deleted.
+//! When a claim fails because no sandbox became available, when it expires, and when it is deleted.
 //!
-//! Each promises at least so many seconds. The API stores the moment from which they count in whole seconds, so what it stores
-//! may have happened almost a second later: the promise counts from the end of that second, after a restart too. A process that
-//! saw it happen later still counts from there, because a status may take a while to be written.
+//! Each deadline lasts at least the promised seconds. The API stores the start in whole seconds, so the real start may
+//! be almost a second later: the deadline counts from the end of that second, also after a restart. A process that saw
+//! the start even later counts from then, because a status may take a while to be written.
 
 use crate::api::{SandboxClaimStatus, conditions};
 use crate::model::claim::Claim;
@@ -12,8 +12,8 @@ use jiff::{SignedDuration, Timestamp};
 /// The resolution of stored times.
 const SECOND: SignedDuration = SignedDuration::from_secs(1);
 
-/// When at least `promised` has passed since what the API stores as `stored`, and since this process saw it happen, if it did.
-/// `None`: never.
+/// When `promised` has passed since the `stored` time, and also since this process saw the change, if it did; `None`:
+/// never.
 fn end_of(promised: SignedDuration, stored: Timestamp, seen: Option<Timestamp>) -> Option<Timestamp> {
     if promised.is_zero() {
         return Some(stored);

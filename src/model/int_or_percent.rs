@@ -44,7 +44,7 @@ impl IntOrPercent {
     /// # Errors
     /// A sentence saying what to write instead.
     pub fn parse(field: &str, value: &IntOrString) -> Result<Self, String> {
-        let refuse = |shown: String| {
+        let invalid = |shown: String| {
             format!(
                 "{field}: {shown} is not understood; write a number of 0 or more, or a percentage like \"25%\""
             )
@@ -52,13 +52,13 @@ impl IntOrPercent {
         match value {
             IntOrString::Int(n) => u32::try_from(*n)
                 .map(Self::Int)
-                .map_err(|_| refuse(n.to_string())),
+                .map_err(|_| invalid(n.to_string())),
             IntOrString::String(s) => s
                 .strip_suffix('%')
                 .filter(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
                 .and_then(|digits| digits.parse().ok())
                 .map(Self::Percent)
-                .ok_or_else(|| refuse(format!("{s:?}"))),
+                .ok_or_else(|| invalid(format!("{s:?}"))),
         }
     }
 

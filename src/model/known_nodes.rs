@@ -71,8 +71,8 @@ impl KnownNodes {
         }
     }
 
-    /// When the node of a sandbox counts as gone: at once where a watch has shown that, else because none has shown the node.
-    /// `None` for a node that exists.
+    /// When the node of a sandbox counts as gone: from the scheduling of the pod on if a watch showed the deletion, and
+    /// 30 s later (`NODE_LAG`) if no watch has shown the node. `None` for a node that exists.
     pub fn gone_at(&self, sandbox: &Sandbox) -> Option<Timestamp> {
         let node = sandbox.node.as_deref()?;
         let missing = self.access == NodeAccess::Listed && self.of(sandbox).is_none();

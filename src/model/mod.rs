@@ -1,4 +1,4 @@
-//! What the operator thinks in: pools, claims, sandboxes and revisions, parsed once into plain data.
+//! The objects that decisions use: pools, claims, sandboxes and revisions, parsed once into plain data.
 
 pub mod autoscaling;
 pub mod autoscaling_floor;

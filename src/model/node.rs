@@ -26,8 +26,8 @@ pub struct Node {
 }
 
 impl Node {
-    /// Decodes a stored node at `now`; `known` is what was known of the node before. A cordon or taint of which the API server
-    /// does not say when it began, began when this process saw it first.
+    /// Decodes a stored node at `now`; `known` is its previous state. If the API server does not say when a cordon or
+    /// taint began, it counts from when this process first saw it.
     pub fn read(stored: &StoredNode, known: Option<&Self>, now: Timestamp) -> Self {
         let metadata = &stored.metadata;
         let zone = metadata.labels.as_ref().and_then(|labels| labels.get(ZONE));

@@ -9,8 +9,8 @@ const PULL_FAILED: &str = "ErrImagePull";
 const PULL_BACK_OFF: &str = "ImagePullBackOff";
 /// The reason of a container that ends again and again.
 const CRASHES: &str = "CrashLoopBackOff";
-/// Restarts from which on a container that is not ready crashes again and again, whether it runs at the moment or not. The
-/// kubelet pauses from the second restart on.
+/// A container that is not ready counts as crashing from this many restarts on, even while it runs. The kubelet backs
+/// off from the second restart on.
 const CRASH_LOOP: i32 = 2;
 /// Reasons whose message names images, keys or nodes and never a value from the pod's spec. Other messages may quote a command
 /// or an environment variable, and with it a secret.

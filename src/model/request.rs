@@ -93,7 +93,7 @@ pub struct PodWrite {
 /// What a write on a pod does.
 #[derive(Clone, Debug)]
 pub enum PodChange {
-    /// W1: the pod becomes the claim's.
+    /// Binds the pod to the claim.
     Bind {
         /// The claim as last seen.
         claim: Arc<Claim>,

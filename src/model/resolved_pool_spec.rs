@@ -67,9 +67,8 @@ impl ResolvedPoolSpec {
     /// Resolves percentages and checks every number.
     ///
     /// # Errors
-    /// A sentence naming the field and what to write instead. The schema refuses such values today; an
-    /// object stored under a looser one may hold them, and a value not understood must never be taken for a
-    /// wider budget.
+    /// A sentence that names the field and says what to write instead. The schema rejects such values, but an object
+    /// stored under a looser schema may hold them. An invalid value must never widen a budget.
     pub fn resolve(spec: &PoolSpec) -> Result<Self, String> {
         let capacity = spec.capacity.clone().unwrap_or_default();
         let lifecycle = spec.lifecycle.clone().unwrap_or_default();

@@ -68,7 +68,8 @@ impl Tries {
         later(self.at, pause)
     }
 
-    /// When an object is written again after an answer that says no: at least as much later as the API server asks.
+    /// When an object is written again after a rejection or conflict: after [`RETRY_DELAY`], or later if the API server
+    /// asks for that.
     fn delayed(&self) -> Timestamp {
         match self.failure.class {
             Class::Throttled(pause) => {

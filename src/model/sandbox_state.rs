@@ -18,7 +18,8 @@ pub enum SandboxState {
     Draining,
     /// Unclaimed, and its phase is final.
     Finished,
-    /// Unclaimed, with a state label that is not understood or was set by hand. Nobody gives it to a claim or deletes it.
+    /// Unclaimed, with a state label that is not understood or was set by hand. The operator neither binds nor deletes
+    /// it.
     SetAside,
     /// Unclaimed or claimed, with a deletion timestamp.
     Terminating,

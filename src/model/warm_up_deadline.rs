@@ -12,9 +12,10 @@ impl Sandbox {
             .map_or(self.created, |at| at.max(self.created))
     }
 
-    /// The pod ended before its time to become available was over, and nobody had announced to end it. A kubelet sets Ready to False on a pod that ends; a pod
-    /// that ended Ready was ended from outside, as on a node that is gone.
-    pub fn came_to_nothing(&self, warm_up: SignedDuration) -> bool {
+    /// Whether the pod ended within its warm-up time and without an announced disruption. The kubelet sets Ready to
+    /// False on a pod that ends; a pod that is Ready although it has ended was ended from outside, as on a node that is
+    /// gone.
+    pub fn failed_to_warm_up(&self, warm_up: SignedDuration) -> bool {
         let begun = self.warming_since();
         let ended = self.ready_changed.unwrap_or(begun);
         let is_disrupted = self.disruption_target.is_some();
@@ -24,8 +25,8 @@ impl Sandbox {
             && ended.duration_since(begun) <= warm_up
     }
 
-    /// When an unclaimed sandbox that is not available is given up: `warm_up` after its creation or its scheduling, or after it last became
-    /// unready if it was ready then. Never for a pod without a creation time.
+    /// When an unclaimed sandbox that is not available is given up: `warm_up` after its creation or scheduling or, if
+    /// it became unready later than that, `warm_up` after it became unready. Never for a pod without a creation time.
     pub fn overdue_at(&self, warm_up: SignedDuration) -> Timestamp {
         if self.created == Timestamp::UNIX_EPOCH {
             return Timestamp::MAX;

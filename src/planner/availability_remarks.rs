@@ -1,4 +1,5 @@
-//! Clauses of the condition `Available`: which sandboxes leave their nodes, wait for one, or hang on a dead one.
+//! Clauses of the condition `Available`: sandboxes that leave their nodes, wait for a node, or terminate on a dead
+//! node.
 
 use crate::api::disruption::DrainPolicy;
 use crate::model::known_nodes::NodeAccess;

@@ -71,8 +71,8 @@ impl WarmingReasons {
         }
     }
 
-    /// The reason to name. Where the status of `snapshot` names one that at least half as many sandboxes still have as the
-    /// commonest, it is named again: two reasons of about as many sandboxes would take turns.
+    /// The reason to name. The reason in the status stays while at least half as many sandboxes have it as have the
+    /// commonest reason. Otherwise two reasons with similar counts would alternate.
     pub fn commonest(&self, snapshot: &PoolSnapshot) -> Option<&WarmingReason> {
         let first = self.all.first()?;
         let available = conditions::find(&snapshot.pool.status.conditions, conditions::AVAILABLE);

@@ -102,12 +102,12 @@ impl Counts {
             (true, Some(updated)) => spec.partition.max(wanted.saturating_sub(updated).min(max_old)),
             (true, None) => spec.partition,
         };
-        // Beside the sandboxes that stay, a leaving sandbox goes by itself. Replacing another would remove what was made
-        // in its place.
+        // A leaving sandbox goes by itself, beside the sandboxes that stay. Replacing another sandbox for it would
+        // remove its replacement.
         let going = if kept > 0 { old_leaving } else { 0 };
         let surplus_old = old.saturating_sub(kept + going);
-        // Soon as many claims will take updated sandboxes as took sandboxes recently. Those updated sandboxes replace no old
-        // sandbox.
+        // Claims will soon take about as many updated sandboxes as they took recently. These updated sandboxes replace
+        // no old sandbox.
         let recently_claimed = draft.snapshot.recent_claims.len();
         let to_replace = if recently_claimed > 0 {
             surplus_old

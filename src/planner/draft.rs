@@ -41,8 +41,8 @@ pub(crate) struct Draft<'a> {
     pub(crate) claimed: usize,
     /// Of `claimed`, the sandboxes of the update revision that were made since the rollout to it began.
     pub(crate) claimed_updated: usize,
-    /// Sandboxes of the pool whose state is not understood, by name. Nobody removes them, so they take up `maxTotal` for
-    /// good.
+    /// Sandboxes of the pool whose state is not understood, by name. The operator never removes them, so they take up
+    /// `maxTotal` for good.
     pub(crate) set_aside: Vec<&'a Sandbox>,
     /// When the rollout to the update revision began; `None` when that is not known any more.
     pub(crate) rollout_start: Option<Timestamp>,

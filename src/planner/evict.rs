@@ -19,7 +19,7 @@ pub(crate) fn mark(draft: &mut Draft) {
     let mut deadlines = Vec::new();
     for unclaimed in &mut draft.unclaimed {
         let sandbox = unclaimed.sandbox;
-        // Another try would not change that no node has room, and nothing that is deleted on a node that is not ready would end.
+        // A replacement would find no node either, and a deletion on a node that is not ready would not finish.
         let is_held =
             sandbox.scheduling.waits_for_node() || unclaimed.is_leaving_for(LeavingReason::NodeNotReady);
         if !unclaimed.available && sandbox.available_at(&spec.availability_rule).is_none() && !is_held {
@@ -36,8 +36,8 @@ pub(crate) fn mark(draft: &mut Draft) {
         .partition(|sandbox| spec.pre_delete.any_on(sandbox));
 }
 
-/// Removes what [`mark`] has marked, once claims are served: at once what is no use to a claim, within the budget what a user
-/// asked for, and what has to leave its node once it is replaced.
+/// Removes what [`mark`] has marked, once claims are served. Sandboxes that no claim can use go at once, those that a
+/// user wants replaced go within the budget, and those that leave their nodes go once they are replaced.
 pub(crate) fn remove_leaving(draft: &mut Draft) {
     remove_finished(draft);
     for sandbox in std::mem::take(&mut draft.drained) {
@@ -62,7 +62,7 @@ fn remove_finished(draft: &mut Draft) {
         } else {
             "PodSucceeded"
         };
-        if sandbox.came_to_nothing(draft.snapshot.pool.spec.warm_up) {
+        if sandbox.failed_to_warm_up(draft.snapshot.pool.spec.warm_up) {
             warm_up_backoff::note_warm_up_failure(
                 draft,
                 &sandbox.revision,

@@ -36,8 +36,8 @@ pub(crate) fn mark(draft: &mut Draft) {
     }
 }
 
-/// When a leaving sandbox goes, replaced or not. Never from a node that is not ready: nothing runs there that a deletion could end,
-/// and all nodes look so while the control plane cannot reach them.
+/// When a leaving sandbox goes even without a replacement. Never on a node that is not ready: a deletion would end
+/// nothing there, and every node looks not ready while the control plane cannot reach it.
 fn deadline(snapshot: &PoolSnapshot, leaving: Leaving) -> Option<Timestamp> {
     let after = |since: Timestamp| since.checked_add(snapshot.pool.spec.drain_deadline).ok();
     after(leaving.since).filter(|_| leaving.reason != LeavingReason::NodeNotReady)
@@ -57,8 +57,8 @@ pub(crate) fn surge(draft: &Draft) -> usize {
     leaving.count().min(draft.snapshot.pool.spec.rollout_width())
 }
 
-/// Removes the sandboxes whose nodes are gone, and those that wait no longer, within no budget; of the others as many as are
-/// replaced.
+/// Removes sandboxes whose nodes are gone or that wait for no replacement, whatever the budget is. Removes as many of
+/// the others as have replacements.
 pub(crate) fn remove(draft: &mut Draft) {
     if !draft.unclaimed.iter().any(|unclaimed| unclaimed.leaves_node()) {
         return;
@@ -93,8 +93,8 @@ fn replaced(draft: &Draft, wanted: usize) -> usize {
     unclaimed.filter(counts).count().saturating_sub(wanted)
 }
 
-/// Sandboxes that have to be available, of `replicas` and what `maxTotal` allows, apart from those that claims have just taken and
-/// that are being made again: a pool under load is hardly ever full.
+/// How many sandboxes must be available: `replicas`, as far as `maxTotal` allows, less those that claims have just
+/// taken and that are being replaced, because a pool under load is hardly ever full.
 fn wanted(draft: &Draft) -> usize {
     let spec = &draft.snapshot.pool.spec;
     let capacity = spec.total_capacity_left(draft.claimed + draft.set_aside.len());

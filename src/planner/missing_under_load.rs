@@ -6,16 +6,16 @@ use jiff::SignedDuration;
 
 /// How long a rollout waits for the pool to be full whatever the load is.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(30);
-/// Claims in the time in which a sandbox is made again from which on a steady load hardly ever leaves the pool full: where 4
-/// are missing on average, none is in 2 % of all moments (Poisson).
+/// From this many claims in one warm-up time on, a steady load hardly ever leaves the pool full: when 4 sandboxes are
+/// missing on average, none is missing 2 % of the time (Poisson).
 const HEAVY: usize = 4;
 /// The API writes in whole seconds when a sandbox was created and became Ready, and the creation follows the binding a moment
 /// later.
 const PRECISION: SignedDuration = SignedDuration::from_secs(1);
 
-/// Whether a steady load explains that `missing` sandboxes are not available: it hardly ever leaves the pool full, the rollout
-/// has waited for a full pool, no more are missing than a rollout itself may take, and claims took as many in the time in
-/// which a sandbox is made again.
+/// Whether a steady load explains why `missing` sandboxes are not available: the rollout has waited [`PATIENCE`] for a
+/// full pool, no more are missing than a rollout may replace at once, and in one warm-up time claims took [`HEAVY`]
+/// sandboxes or more, and at least as many as are missing.
 pub(crate) fn explains(draft: &Draft, missing: usize) -> bool {
     let now = draft.snapshot.now;
     let has_waited = draft

@@ -31,8 +31,8 @@ pub(crate) fn run(draft: &mut Draft, warming_reasons: &WarmingReasons) -> PoolSt
     let current = if progress.complete {
         update.clone()
     } else if pool.error.is_some() && said == update {
-        // A rollout that was undone and has yet to be made good. While the pool has an error, nothing else would tell it from
-        // a complete rollout.
+        // A rollout was undone, and sandboxes have yet to be replaced. While the pool has an error, only the empty
+        // value distinguishes this from a complete rollout.
         String::new()
     } else {
         said.clone()
@@ -103,8 +103,8 @@ pub(crate) fn run(draft: &mut Draft, warming_reasons: &WarmingReasons) -> PoolSt
     with_said_detail(&pool.status, status)
 }
 
-/// `status`, unless it differs from the stored one only in the detail about sandboxes that do not run: schedulers, kubelets and
-/// registries word it anew again and again. Then the stored one.
+/// Keeps the stored message when only the detail about sandboxes that do not run has changed, because schedulers,
+/// kubelets and registries reword it again and again.
 fn with_said_detail(stored: &PoolStatus, mut status: PoolStatus) -> PoolStatus {
     let available = |status: &PoolStatus| {
         let mut conditions = status.conditions.iter();
@@ -129,8 +129,8 @@ fn with_said_detail(stored: &PoolStatus, mut status: PoolStatus) -> PoolStatus {
     status
 }
 
-/// Why the API server rejects what the pool wants, in its words. Once nothing is wanted any more, the condition goes when the
-/// backoff ends and not before: selector claims would come back to the pool at once.
+/// The message with which the API server rejects what the pool wants. When the pool wants nothing more, the condition
+/// stays until the backoff ends: otherwise selector claims would return to the pool at once.
 fn rejection(draft: &mut Draft) -> Option<String> {
     let snapshot = draft.snapshot;
     let Creation::BackOff { until, message } = &snapshot.creation else {

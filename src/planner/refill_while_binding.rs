@@ -1,9 +1,9 @@
-//! Limits the refill of a pool while its claims are being bound: a claim waits for its binding, and nobody for a refill.
+//! Limits the refill of a pool while its claims are being bound, because no claim waits for a refill.
 
 use crate::planner::draft::Draft;
 
-/// Most refills of one pool in flight while its claims are being bound. As many as keep an API server busy that has nothing else
-/// to do: each is answered within some 10 ms, so that claims without a pause do not keep the pool from being refilled.
+/// Most refills of one pool in flight while its claims are being bound. This many keep an otherwise idle API server
+/// busy. Each is answered within about 10 ms, so a constant stream of claims does not stop the refill.
 const REFILLS_WHILE_BINDING: usize = 4;
 
 /// How many of `count` creations may be sent while `in_flight` are unanswered. A creation that a claim waits for never yields.

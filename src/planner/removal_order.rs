@@ -43,8 +43,8 @@ pub(crate) fn by_removal(unclaimed: &mut [UnclaimedSandbox], nodes: &KnownNodes)
     }
 }
 
-/// Of each sandbox, how many of its zone stay at least as long, itself included. Removing by this rank keeps the zones even,
-/// however many sandboxes go.
+/// For each sandbox, how many sandboxes of its zone are removed no earlier, itself included. Removal by this rank keeps
+/// the zones even, however many sandboxes go.
 fn ranks_in_zone(sorted: &[UnclaimedSandbox], nodes: &KnownNodes) -> HashMap<SmolStr, usize> {
     let mut in_zone: HashMap<&str, usize> = HashMap::new();
     let mut ranks = HashMap::new();

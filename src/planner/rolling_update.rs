@@ -9,9 +9,10 @@ use crate::planner::warm_up_backoff;
 
 /// Replaces as many old sandboxes as new ones are missing, in the order of removal, and stops when
 ///
-/// - the new sandboxes not yet available, with those being replaced now, reach `maxUnavailable` and what is there above
-///   the wanted number. So a revision that never becomes ready cannot eat the pool, not even sandboxes that are broken
-///   already. What a drain has made above the surge of the rollout does not count: replacing it, too, would make it again.
+/// - the new sandboxes that are not yet available, with those being replaced now, reach `maxUnavailable` plus the
+///   number of sandboxes above the wanted number. So a revision that never becomes ready cannot consume the pool, not
+///   even its broken sandboxes. Replacements that a drain has made beyond the surge do not count, or they would be
+///   replaced again.
 /// - removing an available one would leave fewer than have to stay
 ///   ([`crate::model::resolved_pool_spec::ResolvedPoolSpec::min_available_beside`]).
 pub(crate) fn roll(draft: &mut Draft, counts: &Counts) {

@@ -111,13 +111,13 @@ impl Progress {
         let replicas = spec.replicas;
         let evicts = draft.unclaimed.iter().any(|u| !u.stays());
         let drains = draft.unclaimed.iter().any(UnclaimedSandbox::leaves_node);
-        // A rollout that is paused or at its partition takes nothing, for as long as its user likes.
+        // A rollout that is paused or at its partition needs nothing until its user continues it.
         let is_at_rest = self.complete || self.at_partition || spec.paused;
         if is_at_rest && !evicts {
             return None;
         }
-        // With maxUnavailable 0, and for a drain, a replacement needs capacity for one sandbox more than are wanted. Otherwise a rollout goes
-        // on within whatever capacity there is.
+        // With maxUnavailable 0, and for a drain, a replacement needs capacity for one sandbox more than are wanted.
+        // Otherwise a rollout continues within the capacity that it has.
         let needed = match counts.budget.max_unavailable {
             _ if drains => replicas + 1,
             0 => replicas + 1,

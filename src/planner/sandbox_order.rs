@@ -42,7 +42,7 @@ pub(crate) fn ranks(unclaimed: &[UnclaimedSandbox], nodes: &KnownNodes) -> Vec<u
     ranks
 }
 
-/// Of each sandbox, how many its place has when claims that take them in this order come to it, itself included.
+/// For each sandbox, how many sandboxes its node or zone has left when claims reach it in `order`, itself included.
 fn left_with<'a>(order: &[usize], place: impl Fn(usize) -> Option<&'a str>) -> Vec<usize> {
     let mut left: HashMap<Option<&str>, usize> = HashMap::new();
     for index in order {

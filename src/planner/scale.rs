@@ -24,7 +24,7 @@ pub(crate) fn run(draft: &mut Draft, surge: usize) {
         trim_old(draft, stale, Limit::Budget);
     } else if excess > 0 {
         trim(draft, &counts, excess);
-        // `maxTotal` is a bound on what the pool costs, and no budget stands above it.
+        // `maxTotal` limits the cost of the pool, so it overrides the budget.
         let left = Counts::of(draft);
         let over_total = left.present.saturating_sub(left.total_capacity_left);
         draft.remove(PlanPhase::Scale, "AboveMaxTotal", over_total, Limit::None, |_| {
@@ -64,8 +64,9 @@ fn reason(draft: &Draft) -> &'static str {
     }
 }
 
-/// What bounds a trim. A sandbox whose creation is in flight counts as present and cannot be removed yet. It costs less than an
-/// available one, so it is the one to go once it is seen, as when a cordon is taken back at once.
+/// The limit of a trim. While a creation is in flight, all wanted sandboxes stay available: the new sandbox cannot be
+/// removed yet, but is worth less than an available sandbox, so a later plan removes it, as when a cordon is undone at
+/// once.
 fn trim_limit(draft: &Draft, counts: &Counts) -> Limit {
     if draft.snapshot.creating.is_empty() {
         Limit::Budget

@@ -37,10 +37,11 @@ pub fn select_all_pools(index: &Index, now: Timestamp) -> BTreeMap<Key, Key> {
         .collect()
 }
 
-/// For each selector claim of a namespace, the pool that serves it: the pool whose sandboxes it holds already, or else,
-/// of the pools that may come to have as many as it needs, the one with the most available. Sandboxes that leave their nodes
-/// count only where no pool has as many others as the claim needs. Among equals it stays where it was, or else goes by name.
-/// Pools are selected in the order of service, and what an earlier claim waits for is not available to a later one.
+/// For each selector claim of a namespace, the pool that serves it: the pool whose sandboxes it already holds, or else,
+/// of the pools that can ever have enough for it, the pool with the most available sandboxes. Sandboxes that leave
+/// their nodes count only if no pool has enough others. If pools are equal, the claim stays with its pool, or else
+/// takes the first by name. Pools are selected in the order of service: what an earlier claim waits for is not
+/// available to a later claim.
 pub fn select_pools(snapshot: &SelectorSnapshot) -> BTreeMap<Key, Key> {
     let mut candidates: BTreeMap<&Key, Candidate> = snapshot
         .pools

@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 /// Why each unserved claim waits. Read after the phase *scale*, which knows what `maxTotal` forbade.
 ///
-/// Claims that wait for warming sandboxes also hear `why` those are not available, without the detail: a tenant may read claims
-/// and not pods.
+/// The message of a claim that waits for warming sandboxes also says `why` they are not available, but without the
+/// detail: a tenant may read claims but not pods.
 pub(crate) fn of(draft: &Draft, why: Option<&WarmingReason>) -> Vec<(Arc<Claim>, WaitReason)> {
     let why = why.map(WarmingReason::summary);
     let with_why = |message: String| warming_reason::append(&message, why.clone());
@@ -71,8 +71,9 @@ pub(crate) fn of(draft: &Draft, why: Option<&WarmingReason>) -> Vec<(Arc<Claim>,
     draft.unserved.iter().enumerate().map(wait_reason).collect()
 }
 
-/// Whether the pool has no sandbox for a waiting claim and gets none by itself: it keeps none, none is on its way or may come
-/// back from a write in flight, and no claim has any made. A draining sandbox becomes warm again only if the pool wants more.
+/// Whether the pool has no sandbox for a waiting claim and will get none: it keeps none warm, none is being created or
+/// may come back from a write in flight, and no claim has one created. A draining sandbox becomes warm again only if
+/// the pool wants more.
 fn is_dry(draft: &Draft) -> bool {
     let keeps_none = draft.snapshot.pool.spec.most_warm() == 0;
     let none_there = draft.unclaimed.is_empty() && draft.unconfirmed == 0;

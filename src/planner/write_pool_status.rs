@@ -1,4 +1,4 @@
-//! When the status of a pool is written: at once if the last write is a second ago, else when it is.
+//! When the status of a pool is written: at once, but at most once a second.
 
 use crate::api::PoolStatus;
 use crate::model::retry::{NextWrite, Purpose};
@@ -11,8 +11,8 @@ use jiff::{SignedDuration, Timestamp};
 /// nobody reads it as fast, and each write takes the API server as long as a binding.
 const STATUS_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
 
-/// When `status` is written: if it says something new, and the last write is long enough ago. That a claim waits which this
-/// plan binds is not new: it is over before the write, which would keep back for a second that the claim has its sandbox.
+/// When `status` is written: when it says something new and the last write is long enough ago. A waiting claim that
+/// this plan binds is not news: writing it would delay, by a second, the status that counts the claim as bound.
 pub(crate) fn when(draft: &Draft, status: &mut PoolStatus) -> WriteStatus {
     let (snapshot, pool, now) = (draft.snapshot, &draft.snapshot.pool, draft.snapshot.now);
     if *status == pool.status || is_stored_in_a_moment(draft, status) {
@@ -30,8 +30,8 @@ pub(crate) fn when(draft: &Draft, status: &mut PoolStatus) -> WriteStatus {
     }
 }
 
-/// Whether the stored status says the same, but for the waiting claims that this plan binds. `status` stays as it is: to change
-/// one number and back costs less than a copy.
+/// Whether the stored status differs only in the waiting claims that this plan binds. Changes `status` and restores it,
+/// which costs less than a copy.
 fn is_stored_in_a_moment(draft: &Draft, status: &mut PoolStatus) -> bool {
     let now = status.pending_claims;
     status.pending_claims = now.saturating_sub(number(bindings(&draft.actions).len()));

@@ -66,8 +66,8 @@ pub(crate) fn log(metrics: &Metrics, shared: &SharedCache, request: &Request, ou
     }
 }
 
-/// Logs that a request failed: once a minute, because it is tried again. Debug lines have what plans decide on, which others report:
-/// pods that are rejected, and changes that the watch shows.
+/// Logs that a request failed, at most once a minute, because it is retried. Failures that other code reports become
+/// debug lines: rejected pods, and changes that the watch shows.
 fn log_failure(request: &Request, failure: &Failure) {
     let (verb, resource) = request.verb_and_resource();
     let (object, error) = (object_of(request), &failure.message);

@@ -28,8 +28,8 @@ async fn leases(cluster: &Cluster) -> Option<Vec<Lease>> {
     Some(lease.into_iter().collect())
 }
 
-/// The sentence about these leases at `now`. Without any lease there is nothing to tell: an operator with `--leader-elect=false` or
-/// another name of its lease may be at work.
+/// The sentence about these leases at `now`. `None` without any lease: an operator with `--leader-elect=false`, or with
+/// another name of its lease, may be at work.
 pub fn hint_about(leases: &[Lease], now: Timestamp) -> Option<String> {
     let lease = leases.first()?;
     if leases.iter().any(|lease| is_held(lease, now)) {

@@ -100,7 +100,7 @@ pub(crate) fn data(format: Data, value: &impl Serialize) -> Result<String, Print
     })
 }
 
-/// What a verb shows: `report` for programs, `names` alone, or the text that `text` makes, which is told whether it is to be wide.
+/// What a verb shows: `report` for programs, `names` alone, or `text`, which takes whether the output is wide.
 pub(super) fn view(
     format: Option<View>,
     report: &impl Serialize,

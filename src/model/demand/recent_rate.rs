@@ -36,7 +36,7 @@ impl RecentRate {
         let counted = self
             .began
             .map_or(0.0, |began| now.duration_since(began).as_secs_f64());
-        // What is counted for a second only does not tell a rate.
+        // A count that began a moment ago does not show a rate yet, so at least a tenth of `memory` is assumed.
         let share = 1.0 - (-counted.max(seconds / 10.0) / seconds).exp();
         self.weight_at(now, memory) / (seconds * share)
     }

@@ -28,7 +28,7 @@ impl SlidingWindow {
     /// Notes that `count` sandboxes were asked for at `at`. Returns how many were within the window of this length that
     /// ends then, these included.
     pub fn arrive(&mut self, at: Timestamp, count: usize, length: SignedDuration) -> usize {
-        // First, so that what came long ago leaves its place to what comes now.
+        // First, so that entries that have left the window make space for the new one.
         self.forget(at, length);
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         match self.arrivals.back_mut() {

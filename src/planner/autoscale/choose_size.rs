@@ -12,9 +12,10 @@ use crate::planner::autoscale::{estimate, recover};
 use jiff::SignedDuration;
 use std::sync::Arc;
 
-/// Warm-up times that a smaller size must have been enough for, at least: within fewer, many claims may be missing by chance.
+/// A smaller size must have been enough for this many warm-up times at least: in a shorter time, claims may be absent
+/// by chance.
 const WARM_UPS_PER_WINDOW: i32 = 10;
-/// A step down is at most this part of the size.
+/// A step down removes at most one in this many sandboxes, rounded up.
 const STEP_DOWN: usize = 4;
 
 /// Chooses the size, and notes in the snapshot what the claims that arrived teach.
@@ -96,7 +97,8 @@ pub(super) fn choose(snapshot: &mut PoolSnapshot, autoscaling: &ResolvedAutoscal
     }
 }
 
-/// Sandboxes that a waiting claim needs for which none are created: the pool has to keep as many until it is served.
+/// The most sandboxes that one claim with `onEmpty: Wait` still needs. None are created for it, so the pool keeps that
+/// many.
 fn largest_that_only_waits(snapshot: &PoolSnapshot) -> usize {
     let claims = snapshot.claims.iter().filter(|waiting| waiting.needs() > 0);
     let only_wait = claims.filter(|waiting| waiting.resolved_spec.on_empty == OnEmpty::Wait);

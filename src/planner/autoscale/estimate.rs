@@ -11,14 +11,14 @@ use jiff::Timestamp;
 
 /// Warm-up times to be seen before the quantile is trusted alone.
 const ENOUGH_WARM_UPS: f64 = 30.0;
-/// How far above its mean a number may be in standard deviations of a Poisson process, until enough was seen: 99.9 % of
-/// them are not.
+/// How far above its mean a number may be until enough was seen, in standard deviations of a Poisson process: 99.9 % of
+/// the numbers are below.
 const DEFAULT_SPREAD: f64 = 3.0;
-/// The share of what was seen that tells how far numbers vary, whatever the hit rate is.
+/// The quantile that measures how far the numbers vary, whatever the hit rate is.
 const FAR: f64 = 0.999;
-/// A number so far above the mean, in distances of the far quantile from it, is hardly ever seen while the demand is steady.
+/// A number this far above the mean is a surge. The unit is the distance from the mean to the [`FAR`] quantile.
 const SURGE: f64 = 1.35;
-/// A rate so far above the mean, in the same measure, shows that the demand has grown.
+/// A rate this far above the mean shows that the demand has grown, in the unit of [`SURGE`].
 const GROWTH: f64 = 0.26;
 
 /// What the claims call for now, when claims called for `peak` within this plan.

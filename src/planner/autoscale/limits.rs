@@ -23,8 +23,8 @@ pub(super) struct Facts {
 
 /// The limit that counts first.
 pub(super) fn of(facts: &Facts) -> ScalingLimit {
-    // As many sandboxes warm up as are claimed within a warm-up time. A ceiling near the average is reached so often that
-    // more and more claims wait.
+    // On average, as many sandboxes warm up as are claimed in a warm-up time. With a limit near that average, more and
+    // more claims wait.
     let busiest = facts.in_warm_up + 4.0 * facts.in_warm_up.sqrt();
     if facts.is_rejected && facts.needed > facts.size {
         ScalingLimit::Rejected
@@ -39,8 +39,8 @@ pub(super) fn of(facts: &Facts) -> ScalingLimit {
     }
 }
 
-/// How long claims have to stay away until they no longer come about as fast as `warming` sandboxes can warm up at once.
-/// Their rate falls by a factor of e with each `memory`.
+/// How long no claim must arrive until `warming` sandboxes at once are clearly enough. The rate of claims falls by a
+/// factor of e with each `memory`.
 pub(super) fn slow_down(warming: usize, in_warm_up: f64, memory: SignedDuration) -> SignedDuration {
     let bearable = ((4.0 + warming as f64).sqrt() - 2.0).powi(2);
     let memories = (in_warm_up / bearable).ln().max(0.0);

@@ -12,11 +12,12 @@ use std::sync::Arc;
 const REACTION: SignedDuration = SignedDuration::from_millis(200);
 /// The API has creation times in whole seconds.
 const PRECISION: SignedDuration = SignedDuration::from_secs(2);
-/// A measured warm-up time so much shorter than the used one, in percent of it, replaces it.
+/// A measured warm-up time replaces the one in use when it is at most this percentage of it.
 const SHORTER: i128 = 75;
-/// A measured warm-up time so much longer than the used one, in percent of it, replaces it.
+/// A measured warm-up time replaces the one in use when it is at least this percentage of it.
 const LONGER: i128 = 105;
-/// Numbers that were counted within a time so much shorter, in percent, say nothing of the new one.
+/// Numbers that were counted with one warm-up time are dropped when the new time is longer or shorter by this ratio,
+/// in percent.
 const OTHER: i128 = 125;
 
 /// What is remembered of the demand after the plan with these actions.

@@ -39,7 +39,7 @@ pub(crate) fn expire(snapshot: &ClaimSnapshot, message: &str) -> ClaimPlan {
 pub(crate) fn failed(snapshot: &ClaimSnapshot) -> ClaimPlan {
     ClaimPlan {
         release: unpublished(snapshot),
-        ..gone_in_time(snapshot, false)
+        ..delete_after_ttl(snapshot, false)
     }
 }
 
@@ -56,12 +56,12 @@ pub(crate) fn expired(snapshot: &ClaimSnapshot) -> ClaimPlan {
     };
     ClaimPlan {
         release,
-        ..gone_in_time(snapshot, policy == ReleasePolicy::Delete)
+        ..delete_after_ttl(snapshot, policy == ReleasePolicy::Delete)
     }
 }
 
-/// Deletes the claim when its time is over. Until then its status loses the addresses that answer no more.
-fn gone_in_time(snapshot: &ClaimSnapshot, released: bool) -> ClaimPlan {
+/// Deletes the claim when `ttlSecondsAfterFinished` has passed. Until then, removes dead addresses from its status.
+fn delete_after_ttl(snapshot: &ClaimSnapshot, released: bool) -> ClaimPlan {
     let claim = &snapshot.claim;
     let due = claim.deletion(&snapshot.resolved_spec);
     let delete = due.is_some_and(|due| due <= snapshot.now);

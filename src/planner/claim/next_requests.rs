@@ -77,7 +77,7 @@ pub fn requests(snapshot: &ClaimSnapshot, plan: ClaimPlan) -> ClaimRequests {
             loss.retry_at.into_iter().for_each(|at| requests.wait(at));
             if loss.confirmed {
                 requests.status = plan.status;
-                // A read beside the write decides nothing. The outcome of the write comes first.
+                // The status is written alone: its outcome comes first, and a read sent beside it decides nothing.
                 requests.read_claim = false;
                 requests.to_release.clear();
             }

@@ -1,4 +1,4 @@
-//! The PodDisruptionBudget of a claim that has outlived its pool, whose own went with it. It goes with the claim.
+//! The PodDisruptionBudget of a claim whose pool is gone. It is deleted with the claim.
 
 use crate::api::claim::Disruption;
 use crate::cache::pod_disruption_budget_snapshot::Access;
@@ -37,9 +37,10 @@ fn step(snapshot: &ClaimSnapshot) -> Option<BudgetStep> {
     }
 }
 
-/// A sandbox of the claim must not be evicted, and no other budget has it covered: the API server evicts no pod that two cover. The
-/// budget of a pool that is gone is about to go, too. While a pool is being deleted, its budget may be there for long. Where a pool
-/// exists again, the claim keeps its budget until that of the pool is seen.
+/// Whether the claim needs its own budget: one of its sandboxes must not be evicted, and no other budget covers any of
+/// them, because the API server evicts no pod that two budgets cover. The budget of a deleted pool does not count,
+/// because it is about to be deleted. The budget of a terminating pool counts, because it may exist for long. When the
+/// pool exists again, the claim keeps its budget until the watch shows that of the pool.
 fn is_wanted(snapshot: &ClaimSnapshot) -> bool {
     let pool_counts = snapshot.pool_presence != PoolPresence::Absent;
     let others = |budget: &&Arc<DisruptionBudget>| match budget.owner {

@@ -1,4 +1,4 @@
-//! A claim that the operator of another shard serves: it is left alone, unless nobody has answered it.
+//! A claim in the shard of another operator: it is left alone, unless no operator has written its status.
 
 use crate::api::claim::Phase;
 use crate::api::conditions as api_conditions;
@@ -8,12 +8,13 @@ use crate::planner::claim::claim_plan::ClaimPlan;
 use crate::planner::claim::waiting;
 use jiff::SignedDuration;
 
-/// How long a claim stays without any status before another operator tells it that nobody serves its pool. The operator of
-/// its shard answers within a second, and after a crash its standby does within 16 seconds.
+/// How long a claim has no status before an operator of another shard writes that no operator serves its pool. The
+/// operator of its shard answers within a second; after a crash, its standby answers within 16 seconds.
 const SILENCE: SignedDuration = SignedDuration::from_secs(60);
 
-/// No operator knows the selectors of the others, so the silence is all that shows that a pool is in no shard. A claim that the
-/// operator of its shard answers late is told so by that operator, whose write needs the latest version like any other.
+/// No operator knows the selectors of the others, so only a claim that keeps no status shows that its pool is in no
+/// shard. An operator that answers late replaces this status: its write needs the latest version of the claim, as every
+/// write does.
 pub(crate) fn plan(snapshot: &ClaimSnapshot) -> ClaimPlan {
     let claim = &snapshot.claim;
     let is_untouched = claim.status.sandboxes.is_empty() && snapshot.sandboxes.is_empty();

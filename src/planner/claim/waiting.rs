@@ -23,7 +23,7 @@ const PATIENCE: SignedDuration = SignedDuration::from_millis(500);
 /// What to do about a pool that no operator serves.
 const HOW_TO_SERVE: &str = ": start the operator of its shard, or give the pool labels that the --pool-selector of an operator selects";
 
-/// How soon a claim that has ended is planned again while a binding is in flight, or was and nobody knows what became of it.
+/// When a claim that has ended is planned again while a binding is in flight, or while its outcome is unknown.
 const REQUEUE_AFTER: SignedDuration = SignedDuration::from_secs(5);
 
 pub(crate) fn plan(snapshot: &ClaimSnapshot) -> ClaimPlan {
@@ -58,10 +58,10 @@ pub(crate) fn plan(snapshot: &ClaimSnapshot) -> ClaimPlan {
     plan
 }
 
-/// Publishes `whole`, the sandboxes that the claim is to have. A second leader may still take the claim for bound, and delete
-/// as surplus what it does not list. So a sandbox that replaces a lost one first says on which version of the claim it was
-/// chosen: a deletion that is under way fails, and no other follows while the claim has that version. The status is written
-/// on that version alone.
+/// Publishes `whole`, the sandboxes that the claim is to have. A second leader may still see the claim as bound, and
+/// delete sandboxes that its status does not list. So a replacement sandbox first records the version of the claim on
+/// which it was chosen: a deletion in flight then fails, and no other follows while the claim has that version. The
+/// status is written on that version only.
 fn publish(snapshot: &ClaimSnapshot, whole: &[Arc<Sandbox>]) -> ClaimPlan {
     let claim = &snapshot.claim;
     let is_unmarked = |s: &&Arc<Sandbox>| claim.was_bound() && !claim.lists(s) && !claim.has_chosen(s);
@@ -113,8 +113,8 @@ fn usable(snapshot: &ClaimSnapshot) -> Vec<Arc<Sandbox>> {
     usable
 }
 
-/// Whether the sandbox was available when the claim came. The API has readiness in whole seconds. A claim that waited, or of
-/// which nobody knows whether it did, found no sandbox that became available in the second of its arrival.
+/// Whether the sandbox was available when the claim arrived. The API stores readiness in whole seconds, so a sandbox
+/// that became available in the second of the arrival counts only for a claim that is known not to have waited.
 fn was_warm(snapshot: &ClaimSnapshot, sandbox: &Sandbox) -> bool {
     let arrived = snapshot.claim.arrived.as_second();
     let latest = if snapshot.bound_at_once {
@@ -129,8 +129,8 @@ fn was_warm(snapshot: &ClaimSnapshot, sandbox: &Sandbox) -> bool {
     available.is_some_and(|at| at.as_second() <= latest)
 }
 
-/// Says why an unbound claim waits. The status is written when that changes, not as the queue moves: a write per claim and per
-/// step of the queue would cost more than all bindings together.
+/// Says why an unbound claim waits. The status is written when the reason changes, not when the queue moves: a write
+/// for each claim and each move would cost more than all bindings together.
 fn wait(snapshot: &ClaimSnapshot) -> ClaimPlan {
     let (claim, now) = (&snapshot.claim, snapshot.now);
     let deadline = claim.deadline(&snapshot.resolved_spec);
@@ -155,7 +155,7 @@ fn wait(snapshot: &ClaimSnapshot) -> ClaimPlan {
         (Ok(_), Some(why)) => (why.reason, why.message.to_string(), why.position),
         (Ok(_), None) => return ClaimPlan::default(),
     };
-    // What somebody has to mend is said at once.
+    // A rejected binding needs a person, so the status shows it at once.
     let patience = match reason {
         reasons::BINDING_REFUSED => now,
         _ => claim.arrived.checked_add(PATIENCE).unwrap_or(now),

@@ -1,4 +1,4 @@
-//! Which events a claim gets: what befell it, once each, and none for a claim that was served at once.
+//! Which events a claim gets: one for each notable change, and none for a claim that was served at once.
 
 use crate::api::claim::Phase;
 use crate::api::conditions::claim as reasons;

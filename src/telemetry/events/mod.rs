@@ -1,6 +1,6 @@
 //! The Kubernetes Events of pools and claims.
 //!
-//! Events report changes: rollouts and their obstacles, and what befalls a claim. A pool at rest has none.
+//! Events report changes: rollouts, what blocks them, and what happens to claims. A pool at rest has none.
 
 pub mod claims;
 mod event;

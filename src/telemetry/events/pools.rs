@@ -1,4 +1,4 @@
-//! Which events a pool gets: rollouts and their obstacles, and how often it is warned.
+//! Which events a pool gets: rollouts and what blocks them, and how often the same warning repeats.
 
 use crate::api::conditions::{self, progressing};
 use crate::api::{API_VERSION, PoolStatus};

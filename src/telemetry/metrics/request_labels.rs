@@ -9,7 +9,7 @@ const NO_RESOURCE: &str = "<none>";
 /// Verb and resource of a request: the labels of its duration.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct RequestLabels {
-    /// Kubernetes' word: get, list, watch, create, patch, update or delete.
+    /// The Kubernetes verb: get, list, watch, create, patch, update or delete; `other` for any other HTTP method.
     pub verb: &'static str,
     /// Resource and, where there is one, subresource: `pods`, `pools/status`.
     pub resource: String,

@@ -31,7 +31,8 @@ pub struct Autoscaling {
             .message("autoscaling.stabilizationWindowSeconds must be from 0 to 3600")
     )]
     pub stabilization_window_seconds: i32,
-    /// Minimum sizes by time of day, in addition to `replicas`. Of the schedules that are active, the highest counts. Default: none.
+    /// Minimum sizes by time of day, in addition to `replicas`. Of the schedules that are active, the highest counts.
+    /// Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub schedules: Vec<Schedule>,
@@ -82,8 +83,8 @@ fn default_time_zone() -> String {
     "UTC".into()
 }
 
-/// What the pool has learned of its claims, and why it has its size. Written when the size or another part of the status
-/// changes. A restarted operator continues from it.
+/// What the pool has learned of its claims, and why it has its size. Written when the size or another part of the
+/// status changes. A restarted operator continues from it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AutoscalingStatus {

@@ -195,7 +195,8 @@ pub struct SandboxClaimStatus {
     /// Ready sandboxes and wanted sandboxes, such as `3/3`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub ready: String,
-    /// Why the claim is not Ready: the reason of the condition Bound, or of Ready once it is bound. Absent while it is Ready.
+    /// Why the claim is not Ready: the reason of the condition Bound, or of Ready once it is bound. Absent while it is
+    /// Ready.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// Conditions: Bound, Ready, and DisruptionPending while a sandbox cannot stay on its node.

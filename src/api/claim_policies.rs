@@ -48,8 +48,8 @@ pub enum Disruption {
     Notify,
 }
 
-/// Which revisions of the pool's template a claim accepts. A claim without a policy of its own prefers the latest revision;
-/// with the pool's strategy OnReplenish it takes old sandboxes first.
+/// Which revisions of the pool's template a claim accepts. A claim without a policy of its own prefers the latest
+/// revision; with the pool's strategy OnReplenish it takes old sandboxes first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum RevisionPolicy {
     /// Any revision; the update revision when such a sandbox is available.

@@ -5,9 +5,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use std::borrow::Borrow;
 use std::sync::Arc;
 
-/// Pool: `True` while at least `replicas - maxUnavailable` sandboxes are available, and at least one where any is wanted. The
-/// message names the commonest reason why warming sandboxes are not available, and a pod with a state label that the operator
-/// does not understand.
+/// Pool: `True` while at least `replicas - maxUnavailable` sandboxes are available, and at least one where any is
+/// wanted. The message names the commonest reason why warming sandboxes are not available, and a pod with a state label
+/// that the operator does not understand.
 pub const AVAILABLE: &str = "Available";
 /// Pool: state of the rollout of the current template.
 pub const PROGRESSING: &str = "Progressing";
@@ -21,8 +21,8 @@ pub const SCALING_LIMITED: &str = "ScalingLimited";
 pub const BOUND: &str = "Bound";
 /// Claim: the sandboxes of the claim are Ready.
 pub const READY: &str = "Ready";
-/// Claim: a sandbox of the claim cannot stay on its node. The reason is the one for which it would leave; the message says
-/// when it may be evicted. Absent otherwise.
+/// Claim: a sandbox of the claim cannot stay on its node. The reason is the one for which it would leave; the message
+/// says when it may be evicted. Absent otherwise.
 pub const DISRUPTION_PENDING: &str = "DisruptionPending";
 
 /// Reasons of [`AVAILABLE`].
@@ -100,7 +100,8 @@ pub mod claim {
     pub const TEMPLATE_NOT_FOUND: &str = "TemplateNotFound";
     /// The PodTemplate of the pool is invalid, so nothing is created for the claim.
     pub const TEMPLATE_INVALID: &str = "TemplateInvalid";
-    /// No sandbox is available. The message says so where none will come, because the pool keeps none and `onEmpty` is Wait.
+    /// No sandbox is available. The message says so where none will come, because the pool keeps none and `onEmpty` is
+    /// Wait.
     pub const NONE_AVAILABLE: &str = "NoneAvailable";
     /// The API server rejects the binding, or fails to make it several times: because of a policy, a webhook or the
     /// role of the operator. The message is the API server's. The operator retries every few seconds.

@@ -28,7 +28,8 @@ pub const ALLOW: &str = "Allow";
 
 /// Annotation of a pod: pods with a lower value are deleted first in a scale-down; see KEP-2255.
 pub const POD_DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
-/// Annotation of a claimed pod whose node has to go: from when on it may be evicted, for claims with `disruption: Notify`.
+/// Annotation of a claimed pod whose node has to go: from when on it may be evicted, for claims with
+/// `disruption: Notify`.
 pub const DISRUPTION_DEADLINE: &str = "warmpool.dev/disruption-deadline";
 /// Annotation of a claimed pod that replaces a lost one: resource version of the claim on which it was chosen.
 pub const CHOSEN_ON: &str = "warmpool.dev/chosen-on";

@@ -206,8 +206,8 @@ pub struct UpdateStrategy {
             .message("partition must not be above 2147483647")
     )]
     pub partition: IntOrString,
-    /// Pauses the rollout only. The pool still serves claims, and replaces what they take with sandboxes of the revision that
-    /// they took.
+    /// Pauses the rollout only. The pool still serves claims, and replaces what they take with sandboxes of the
+    /// revision that they took.
     #[serde(default)]
     pub paused: bool,
 }
@@ -232,8 +232,8 @@ pub enum UpdateStrategyType {
     RollingUpdate,
     /// Delete all unclaimed sandboxes of old revisions at once.
     Recreate,
-    /// Replace unclaimed sandboxes of old revisions only when they are claimed or fail. Claims without a `revisionPolicy`
-    /// take them first.
+    /// Replace unclaimed sandboxes of old revisions only when they are claimed or fail. Claims without a
+    /// `revisionPolicy` take them first.
     OnReplenish,
 }
 
@@ -348,12 +348,13 @@ pub struct PoolStatus {
     pub updated: i32,
     /// Number of available unclaimed sandboxes of the update revision.
     pub updated_available: i32,
-    /// Number of unclaimed sandboxes of the update revision when the rollout is complete; while the rollout is paused, the
-    /// number that the pool keeps until the rollout resumes.
+    /// Number of unclaimed sandboxes of the update revision when the rollout is complete; while the rollout is paused,
+    /// the number that the pool keeps until the rollout resumes.
     pub expected_updated: i32,
     /// Number of claimed sandboxes.
     pub claimed: i32,
-    /// Number of claimed and unclaimed sandboxes, those with a state label that the operator does not understand included.
+    /// Number of claimed and unclaimed sandboxes, those with a state label that the operator does not understand
+    /// included.
     pub total: i32,
     /// Number of unclaimed sandboxes whose deletion waits for `preDelete` hooks. No other field counts them.
     pub draining: i32,

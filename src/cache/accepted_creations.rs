@@ -27,7 +27,8 @@ impl AcceptedCreation {
         self.0 = None;
     }
 
-    /// Whether the API server has accepted a pod of this generation of the pool so lately that it accepts the next, too.
+    /// Whether the API server has accepted a pod of this generation of the pool so lately that it accepts the next,
+    /// too.
     pub(crate) fn is_creation_proven(&self, generation: i64, now: Timestamp) -> bool {
         self.0.as_ref().is_some_and(|accepted| {
             accepted.generation == generation && now.duration_since(accepted.at) < ACCEPTANCE_LIFETIME

@@ -12,8 +12,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 impl Index {
-    /// A claim was created or changed. `live`: an event of the watch showed it, and not a list, which does not show when the
-    /// claim arrived.
+    /// A claim was created or changed. `live`: an event of the watch showed it, and not a list, which does not show
+    /// when the claim arrived.
     pub fn apply_claim(&mut self, stored: &StoredClaim, live: bool, now: Timestamp) -> Vec<ReconcileRequest> {
         let key = stored::key(&stored.metadata);
         let uid = stored::uid(&stored.metadata);

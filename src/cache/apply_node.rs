@@ -1,5 +1,5 @@
-//! What events of nodes change, and what is known of the nodes of sandboxes. A node event reconciles only the pools and claims
-//! with pods there.
+//! What events of nodes change, and what is known of the nodes of sandboxes. A node event reconciles only the pools and
+//! claims with pods there.
 
 use crate::cache::index::Index;
 use crate::cache::orphaned_claims::claim_of;

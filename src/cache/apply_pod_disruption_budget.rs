@@ -39,7 +39,8 @@ impl Index {
         self.take_over_budget(stored)
     }
 
-    /// Stores a budget that a watch or an answer showed. Most events change only its status, which changes nothing here.
+    /// Stores a budget that a watch or an answer showed. Most events change only its status, which changes nothing
+    /// here.
     fn take_over_budget(&mut self, stored: &StoredDisruptionBudget) -> Vec<ReconcileRequest> {
         let budget = DisruptionBudget::read(stored);
         let known = self.disruption_budgets.get(&budget.key);
@@ -161,7 +162,8 @@ impl Index {
     }
 }
 
-/// Whether the plan of the pool looks at the budget: it is the pool's own or a user's, or it has the name of the pool's own.
+/// Whether the plan of the pool looks at the budget: it is the pool's own or a user's, or it has the name of the pool's
+/// own.
 fn concerns(budget: &DisruptionBudget, pool: &Pool) -> bool {
     budget.is_of_user() || budget.is_of_pool(&pool.uid) || is_named_for(budget, pool)
 }

@@ -44,8 +44,8 @@ impl Index {
         to_reconcile
     }
 
-    /// Whether the pool, as an event of the watch shows it, is known at this version or a later one: an answer to a write
-    /// showed it before.
+    /// Whether the pool, as an event of the watch shows it, is known at this version or a later one: an answer to a
+    /// write showed it before.
     pub(crate) fn knows_pool(&self, stored: &StoredPool) -> bool {
         let known = self.pools.get(&stored::key(&stored.metadata));
         known.is_some_and(|known| is_known(&known.uid, &known.resource_version, &stored.metadata))

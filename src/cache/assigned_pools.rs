@@ -43,7 +43,8 @@ impl Index {
         to_reconcile.into_iter().map(ReconcileRequest::Pool).collect()
     }
 
-    /// The waiting selector claims of a namespace that this operator serves, and the pools of its shard that they accept.
+    /// The waiting selector claims of a namespace that this operator serves, and the pools of its shard that they
+    /// accept.
     pub fn selector_snapshot(&self, namespace: &str, now: Timestamp) -> SelectorSnapshot {
         let queued = self.queued(&selector_queue(namespace));
         let claims: Vec<_> = queued.filter(|claim| !self.is_served_elsewhere(claim)).collect();

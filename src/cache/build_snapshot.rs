@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Index {
-    /// The snapshot of a pool; `None` when the pool is gone. `selected_pools` holds the pool that serves each selector claim of
-    /// the namespace.
+    /// The snapshot of a pool; `None` when the pool is gone. `selected_pools` holds the pool that serves each selector
+    /// claim of the namespace.
     pub fn pool_snapshot(
         &self,
         key: &Key,

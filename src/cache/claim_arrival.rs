@@ -7,15 +7,15 @@ use crate::model::claim::Claim;
 use crate::model::stored::{self, StoredClaim};
 use jiff::Timestamp;
 
-/// When a claim arrived that was not known before: when an event of the watch showed it, at `seen`. A list does not show that,
-/// so the API server's time of its creation counts for a claim that a list shows first.
+/// When a claim arrived that was not known before: when an event of the watch showed it, at `seen`. A list does not
+/// show that, so the API server's time of its creation counts for a claim that a list shows first.
 pub(crate) fn arrived_at(stored: &StoredClaim, seen: Option<Timestamp>) -> Timestamp {
     seen.unwrap_or_else(|| stored::created(&stored.metadata))
 }
 
 impl Index {
-    /// Whether claim `key`, which an event of the watch (`live`) or a list shows, is new. What the first list shows is not: it
-    /// may have arrived long ago.
+    /// Whether claim `key`, which an event of the watch (`live`) or a list shows, is new. What the first list shows is
+    /// not: it may have arrived long ago.
     pub(crate) fn is_arrival(&self, key: &Key, live: bool) -> bool {
         !self.claims.contains_key(key) && (live || self.claims_listed)
     }

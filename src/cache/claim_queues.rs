@@ -9,8 +9,8 @@ use std::collections::{BTreeSet, HashMap};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WaitingClaims(HashMap<Key, BTreeSet<Key>>);
 
-/// The queue that a claim waits in: the queue of the pool that it names, or the one that all selector claims of its namespace
-/// share.
+/// The queue that a claim waits in: the queue of the pool that it names, or the one that all selector claims of its
+/// namespace share.
 pub(crate) fn queue_of(claim: &Claim) -> Key {
     claim
         .named_pool()

@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 pub(crate) struct ReportsOverLimit(BTreeMap<u64, Key>);
 
 impl ReportsOverLimit {
-    /// Whether a report on this claim may be queued now. If not, the claim is reconciled again when it may, oldest first.
+    /// Whether a report on this claim may be queued now. If not, the claim is reconciled again when it may, oldest
+    /// first.
     pub(crate) fn may_report(&mut self, claim: &Claim, requests: &RequestQueue) -> bool {
         let oldest = self.0.first_key_value();
         let is_first = oldest.is_none_or(|(oldest, _)| claim.sequence <= *oldest);

@@ -323,7 +323,8 @@ impl Expectations {
         failed
     }
 
-    /// Pods with a write answered and unseen for too long at `now`, sorted. A live read is due for each, and counts as begun.
+    /// Pods with a write answered and unseen for too long at `now`, sorted. A live read is due for each, and counts as
+    /// begun.
     pub fn overdue(&mut self, now: Instant) -> Vec<Key> {
         let creations = self.creations.iter_mut();
         let creations = creations.map(|known| (&known.creation.pod, &mut known.progress));

@@ -1,5 +1,5 @@
-//! The state of the cluster, indexed as the planner needs it. The files `apply_*.rs` and `outcomes.rs` change it; `lookup.rs`
-//! and `build_snapshot.rs` read it.
+//! The state of the cluster, indexed as the planner needs it. The files `apply_*.rs` and `outcomes.rs` change it;
+//! `lookup.rs` and `build_snapshot.rs` read it.
 
 use crate::cache::claim_queues::WaitingClaims;
 use crate::cache::claim_status_limit::ReportsOverLimit;

@@ -88,8 +88,8 @@ impl Index {
         named.and_then(|key| self.pools.get(&key)).into_iter().chain(any)
     }
 
-    /// The pools to reconcile for `claim`: a pool that it names, existing or not, or every pool that it selects, and the pool
-    /// whose sandboxes it holds, whatever its labels.
+    /// The pools to reconcile for `claim`: a pool that it names, existing or not, or every pool that it selects, and
+    /// the pool whose sandboxes it holds, whatever its labels.
     pub fn pools_for(&self, claim: &Claim) -> Vec<ReconcileRequest> {
         if let Some(pool) = claim.named_pool() {
             return vec![ReconcileRequest::Pool(pool)];
@@ -179,7 +179,8 @@ impl Index {
         self.memory.pool(&pool.uid)
     }
 
-    /// Drops every remembered moment. After the clock was set back they lie in the future, and plans would wait for them.
+    /// Drops every remembered moment. After the clock was set back they lie in the future, and plans would wait for
+    /// them.
     pub fn forget_moments(&mut self) {
         self.claims
             .values_mut()

@@ -34,8 +34,8 @@ pub struct PoolMemory {
     pub recent_claims: RecentClaims,
     /// The last request about the pool's PodDisruptionBudgets.
     pub budgets: BudgetMemory,
-    /// What is known of the demand for the sandboxes of an autoscaled pool. A restarted operator reads a summary from the
-    /// pool's status.
+    /// What is known of the demand for the sandboxes of an autoscaled pool. A restarted operator reads a summary from
+    /// the pool's status.
     pub demand: Option<Arc<Demand>>,
     /// Whether the API server rejects the pool's pods.
     pub creation_backoff: CreationBackoff,

@@ -43,7 +43,8 @@ impl Index {
         claims.into_iter().map(ReconcileRequest::Claim).collect()
     }
 
-    /// The claims of a namespace whose pools are gone or being deleted, and those that still have the budget of such a claim.
+    /// The claims of a namespace whose pools are gone or being deleted, and those that still have the budget of such a
+    /// claim.
     pub(crate) fn orphaned_claims(&self, namespace: &str) -> Vec<ReconcileRequest> {
         let pools = self.sandboxes.keys().filter(|pool| pool.namespace == namespace);
         let lives = |pool: &Key| self.pools.get(pool).is_some_and(|pool| !pool.terminating);

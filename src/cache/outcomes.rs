@@ -1,5 +1,5 @@
-//! What the outcome of each request changes in the cache. An answer that shows an object counts as an event of its watch,
-//! unless the watch knows better: an answer may arrive late.
+//! What the outcome of each request changes in the cache. An answer that shows an object counts as an event of its
+//! watch, unless the watch knows better: an answer may arrive late.
 
 use crate::api::claim::{BoundSandbox, Phase};
 use crate::cache::grouped::remove_from;
@@ -130,7 +130,8 @@ impl Index {
         known.is_some_and(|known| known.waiting() && self.held_by(known).count() >= known.wanted())
     }
 
-    /// The watch shows the pod soon, and then the pool is planned. Only what waited for the answer is decided on at once.
+    /// The watch shows the pod soon, and then the pool is planned. Only what waited for the answer is decided on at
+    /// once.
     fn pod_created(
         &mut self,
         creation: &Arc<PodCreation>,
@@ -204,8 +205,8 @@ impl Index {
         to_reconcile
     }
 
-    /// What a live read says of a published sandbox. A pod whose labels a user removed leaves the watch but still belongs to
-    /// the claim.
+    /// What a live read says of a published sandbox. A pod whose labels a user removed leaves the watch but still
+    /// belongs to the claim.
     fn lost_pod_read(
         &mut self,
         claim: &Claim,
@@ -253,8 +254,8 @@ impl Index {
         self.of_claim(claim)
     }
 
-    /// The write on the claim is done, or failed. A claim that is gone needs no further write; the watch will show that. The answer
-    /// to a write says nothing of one that followed it on another version of the claim.
+    /// The write on the claim is done, or failed. A claim that is gone needs no further write; the watch will show
+    /// that. The answer to a write says nothing of one that followed it on another version of the claim.
     fn end_claim_write(&mut self, claim: &Claim, failure: Option<Failure>, now: Timestamp) {
         let Some(memory) = self.claim_memory_mut(claim) else {
             return;

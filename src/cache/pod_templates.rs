@@ -61,7 +61,8 @@ impl Templates {
         }
     }
 
-    /// Stores PodTemplate `key`, or that it is gone. Returns the pools that use it and the new template when it changed.
+    /// Stores PodTemplate `key`, or that it is gone. Returns the pools that use it and the new template when it
+    /// changed.
     pub(crate) fn put(&mut self, key: &Key, content: Option<Box<str>>) -> Option<(BTreeSet<Key>, Found)> {
         if self.stored.get(key) == content.as_ref() {
             return None;

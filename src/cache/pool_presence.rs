@@ -7,8 +7,8 @@ use crate::model::Key;
 use crate::model::claim::Claim;
 
 impl Index {
-    /// The pool whose sandboxes a claim holds, or else the pool in its status, the pool that it names or its assigned pool;
-    /// the shared queue of the namespace while a selector claim has none.
+    /// The pool whose sandboxes a claim holds, or else the pool in its status, the pool that it names or its assigned
+    /// pool; the shared queue of the namespace while a selector claim has none.
     pub(super) fn queue_or_pool_of(&self, claim: &Claim) -> Key {
         let assigned = || self.assigned_pool(&claim.uid).cloned();
         self.pool_held_of(claim).unwrap_or_else(|| match claim.pool() {

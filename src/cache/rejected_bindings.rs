@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl Index {
-    /// The API server rejects the binding of `claim`, or does not make it. The next one is not tried before `until`. Returns
-    /// what has to say so: the claim, and the pools that have one more waiting claim to count.
+    /// The API server rejects the binding of `claim`, or does not make it. The next one is not tried before `until`.
+    /// Returns what has to say so: the claim, and the pools that have one more waiting claim to count.
     #[must_use]
     pub fn note_rejection(
         &mut self,
@@ -61,8 +61,8 @@ impl Index {
             .unwrap_or_default()
     }
 
-    /// The API server did not bind `sandbox` to `claim`. Once every sandbox that exists has been tried, the claim tries them
-    /// again.
+    /// The API server did not bind `sandbox` to `claim`. Once every sandbox that exists has been tried, the claim tries
+    /// them again.
     pub fn note_rejected_sandbox(&mut self, claim: &Claim, sandbox: &Sandbox) {
         if !self.exists(claim) {
             return;

@@ -14,7 +14,8 @@ const CHANGES: usize = 32;
 /// Most statuses of claims in flight, beside those that bind.
 const STATUSES: usize = 32;
 
-/// Most statuses of claims queued or in flight before reports wait unplanned: enough that one follows each answer at once.
+/// Most statuses of claims queued or in flight before reports wait unplanned: enough that one follows each answer at
+/// once.
 const QUEUED_STATUSES: usize = 2 * STATUSES;
 
 /// Requests that share a limit, in the order in which they are sent.
@@ -22,8 +23,8 @@ const QUEUED_STATUSES: usize = 2 * STATUSES;
 enum Lane {
     /// Bindings.
     Bindings,
-    /// Bindings that failed before. A request that is never answered counts until its deadline; with a limit of their own,
-    /// retries of such requests cannot delay first tries.
+    /// Bindings that failed before. A request that is never answered counts until its deadline; with a limit of their
+    /// own, retries of such requests cannot delay first tries.
     RetriedBindings,
     /// Other writes on pods.
     Changes,

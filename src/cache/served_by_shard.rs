@@ -1,7 +1,7 @@
 //! Which pools and claims this operator serves, where several operators share a cluster by `--pool-selector`.
 //!
-//! The labels of one pool decide on a claim. All operators know the same objects, so they agree on who serves a claim as soon as
-//! their watches have shown the same.
+//! The labels of one pool decide on a claim. All operators know the same objects, so they agree on who serves a claim
+//! as soon as their watches have shown the same.
 
 use crate::cache::index::Index;
 use crate::cache::reconcile_request::ReconcileRequest;
@@ -25,8 +25,8 @@ impl Index {
             .is_some_and(|pool| !self.serves_pool(pool))
     }
 
-    /// The pool whose shard a claim belongs to: the pool in the status once the claim was bound or has ended; before, the pool
-    /// that it names or whose sandboxes it holds, or else the first by name that it accepts.
+    /// The pool whose shard a claim belongs to: the pool in the status once the claim was bound or has ended; before,
+    /// the pool that it names or whose sandboxes it holds, or else the first by name that it accepts.
     fn deciding_pool(&self, claim: &Claim) -> Option<&Arc<Pool>> {
         let published = Some(&claim.status.pool).filter(|pool| !claim.waiting() && !pool.is_empty());
         let published = published.map(|pool| Key::new(claim.key.namespace.clone(), pool));
@@ -40,8 +40,8 @@ impl Index {
         present.min_by_key(|pool| &pool.key)
     }
 
-    /// The claims to reconcile when a pool enters or leaves the shard of this operator, or when a pool of another shard is
-    /// deleted: a claim that is bound has its timers only in the operator that planned it.
+    /// The claims to reconcile when a pool enters or leaves the shard of this operator, or when a pool of another shard
+    /// is deleted: a claim that is bound has its timers only in the operator that planned it.
     pub(crate) fn claims_changing_operator(
         &self,
         before: Option<&Arc<Pool>>,

@@ -1,4 +1,5 @@
-//! Which answers are stale: older than what a watch has shown. The resource versions that a watch showed tell how far it has got.
+//! Which answers are stale: older than what a watch has shown. The resource versions that a watch showed tell how far
+//! it has got.
 
 use crate::model::stored;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -6,8 +7,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 /// How far the watch of one kind has got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KindProgress {
-    /// The newest resource version that the watch showed, deletions included. The versions of one kind grow (KEP-5504), and
-    /// a watch shows them in order.
+    /// The newest resource version that the watch showed, deletions included. The versions of one kind grow (KEP-5504),
+    /// and a watch shows them in order.
     version: u64,
     /// Complete lists so far. An object may have come and gone before a list, and the watch never shows it then.
     pub(crate) lists: u64,
@@ -32,8 +33,8 @@ impl KindProgress {
         };
     }
 
-    /// Whether the watch knows more of an object than an answer that shows this version of it, to a request sent when the
-    /// watch was at `before`.
+    /// Whether the watch knows more of an object than an answer that shows this version of it, to a request sent when
+    /// the watch was at `before`.
     pub(crate) fn knows_better(self, version: &str, before: Self) -> bool {
         self.lists != before.lists || self.covers(version)
     }
@@ -51,8 +52,8 @@ pub struct WatchProgress {
     pub(crate) budgets: KindProgress,
 }
 
-/// Whether resource version `a` is newer than `b`. Versions of one resource compare as numbers (KEP-5504); a version that
-/// is not a number is never newer.
+/// Whether resource version `a` is newer than `b`. Versions of one resource compare as numbers (KEP-5504); a version
+/// that is not a number is never newer.
 pub(crate) fn newer(a: &str, b: &str) -> bool {
     matches!((number(a), number(b)), (Some(a), Some(b)) if a > b)
 }

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 /// Number of watches that have to deliver a first list before anything is planned; see
-/// [`Indexed::IS_REQUIRED`](crate::cache::watch::Indexed::IS_REQUIRED). The watch of nodes may say instead that the operator has
-/// no right to it.
+/// [`Indexed::IS_REQUIRED`](crate::cache::watch::Indexed::IS_REQUIRED). The watch of nodes may say instead that the
+/// operator has no right to it.
 pub const KINDS: usize = 6;
 
 /// Whether so many watches with a first list are enough to plan. An earlier plan would take unlisted objects for gone.

@@ -26,8 +26,8 @@ use std::fmt::Debug;
 use std::hash::Hash;
 use std::time::Duration;
 
-/// How long one watch lasts, in seconds. The next one continues where it ended, at the cost of one request. A connection
-/// that is silent for longer is dead.
+/// How long one watch lasts, in seconds. The next one continues where it ended, at the cost of one request. A
+/// connection that is silent for longer is dead.
 const WATCH_SECONDS: u32 = 20;
 
 /// Longest silence on a connection before it is given up: a little longer than a watch without any event. It bounds how
@@ -36,8 +36,8 @@ pub const SILENCE: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 4);
 
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Pauses between the restarts of a failing watch: 0.1 s, doubling to 1 s. client-go goes up to 30 s; every claim would wait
-/// that long after a restart of the API server.
+/// Pauses between the restarts of a failing watch: 0.1 s, doubling to 1 s. client-go goes up to 30 s; every claim would
+/// wait that long after a restart of the API server.
 #[derive(Debug, Default)]
 pub struct Pauses(u32);
 
@@ -60,8 +60,8 @@ impl Backoff for Pauses {
 /// Pause before a list that the operator has no right to is tried again: only a person can grant the right.
 const DENIED_PAUSE: Duration = Duration::from_secs(60);
 
-/// Objects in one page of a list. A tenant may make each as large as etcd accepts (1.5 MiB), and a page is in memory several
-/// times while it is decoded. Larger pages save nothing that can be measured; see docs/performance.md.
+/// Objects in one page of a list. A tenant may make each as large as etcd accepts (1.5 MiB), and a page is in memory
+/// several times while it is decoded. Larger pages save nothing that can be measured; see docs/performance.md.
 const PAGE: u32 = 50;
 
 /// What the watches read, and where they report.
@@ -94,8 +94,8 @@ pub trait Indexed: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned
     fn delete(&self, index: &mut Index) -> Vec<ReconcileRequest>;
     /// Removes objects that are missing from a complete list.
     fn retain(index: &mut Index, listed: &HashSet<Key>);
-    /// Notes that the operator may not read objects of this kind; `None` for a kind without which it cannot work. Returns whether
-    /// that is new.
+    /// Notes that the operator may not read objects of this kind; `None` for a kind without which it cannot work.
+    /// Returns whether that is new.
     fn deny(_index: &mut Index) -> Option<bool> {
         None
     }
@@ -373,8 +373,8 @@ pub async fn run<K: Indexed>(context: WatchContext, mut reflect: impl FnMut(&Eve
     }
 }
 
-/// Notes that the operator may not read the objects of a kind, and reconciles everything once when that is new. `false` for a kind
-/// without which the operator cannot work.
+/// Notes that the operator may not read the objects of a kind, and reconciles everything once when that is new. `false`
+/// for a kind without which the operator cannot work.
 fn denied<K: Indexed>(shared: &SharedCache, to_reconcile: &ReconcileSender) -> bool {
     let mut index = shared.lock();
     let Some(is_new) = K::deny(&mut index) else {

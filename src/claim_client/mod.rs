@@ -40,9 +40,9 @@
 //! # }
 //! ```
 //!
-//! A claim does not outlive its owner. [`Claim::release`] deletes it, and Kubernetes deletes its sandboxes. A [`Claim`] that is
-//! dropped is deleted in the background, and so is the claim of a [`ClaimRequest::bind`] that fails or is dropped before its
-//! end, even while the creation is on its way:
+//! A claim does not outlive its owner. [`Claim::release`] deletes it, and Kubernetes deletes its sandboxes. A [`Claim`]
+//! that is dropped is deleted in the background, and so is the claim of a [`ClaimRequest::bind`] that fails or is
+//! dropped before its end, even while the creation is on its way:
 //!
 //! ```
 //! # use std::time::Duration;
@@ -54,8 +54,8 @@
 //! # }
 //! ```
 //!
-//! The deletion in the background runs on the tokio runtime that bound the claim. A process that is killed deletes nothing:
-//! [`ClaimRequest::lifetime`] bounds how long its sandboxes stay.
+//! The deletion in the background runs on the tokio runtime that bound the claim. A process that is killed deletes
+//! nothing: [`ClaimRequest::lifetime`] bounds how long its sandboxes stay.
 
 mod claim;
 mod held_claim;

@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// Longest prefix of a name: with a dash and 16 random digits the name stays within the 63 characters of a claim's name.
+/// Longest prefix of a name: with a dash and 16 random digits the name stays within the 63 characters of a claim's
+/// name.
 const LONGEST_PREFIX: usize = 46;
 
 /// A claim that is not created yet. The fields that are not set have the pool's `claimDefaults`.
@@ -82,8 +83,9 @@ impl ClaimRequest {
         self
     }
 
-    /// How long the operator lets the claim wait, in whole seconds rounded up. [`ClaimRequest::bind`] then ends with the reason
-    /// `WaitTimeout`. Wrap it in [`tokio::time::timeout`] for a deadline that holds without an operator, too.
+    /// How long the operator lets the claim wait, in whole seconds rounded up. [`ClaimRequest::bind`] then ends with
+    /// the reason `WaitTimeout`. Wrap it in [`tokio::time::timeout`] for a deadline that holds without an operator,
+    /// too.
     pub fn wait_timeout(mut self, timeout: Duration) -> Self {
         self.spec.wait_timeout_seconds = Some(seconds(timeout));
         self
@@ -112,8 +114,8 @@ impl ClaimRequest {
         (&mut metadata.labels, &mut metadata.annotations)
     }
 
-    /// Creates the claim and waits until its sandboxes are Ready. Where that fails, or where the future is dropped before,
-    /// the claim is deleted in the background.
+    /// Creates the claim and waits until its sandboxes are Ready. Where that fails, or where the future is dropped
+    /// before, the claim is deleted in the background.
     ///
     /// # Errors
     /// When the API server rejects the claim, when the claim ends unbound, or when it is deleted meanwhile.
@@ -132,8 +134,8 @@ impl ClaimRequest {
     }
 }
 
-/// Creates the claim in a task of its own: a caller that is dropped meanwhile must not leave a claim behind whose creation was
-/// on its way. Without a receiver the answer is dropped, and the claim is deleted with it.
+/// Creates the claim in a task of its own: a caller that is dropped meanwhile must not leave a claim behind whose
+/// creation was on its way. Without a receiver the answer is dropped, and the claim is deleted with it.
 async fn create(held: HeldClaim, spec: SandboxClaimSpec) -> Result<HeldClaim, ClaimError> {
     let (answer, answered) = oneshot::channel();
     let claim = held.name.clone();
@@ -155,7 +157,8 @@ async fn send(mut held: HeldClaim, spec: SandboxClaimSpec) -> Result<HeldClaim, 
             Ok(held)
         }
         Err(error) => {
-            // An answer from the API server says that nothing was created. Without one the claim may exist, so it is deleted.
+            // An answer from the API server says that nothing was created. Without one the claim may exist, so it is
+            // deleted.
             if matches!(&error, CallError::Kube(kube::Error::Api(status)) if status.code < 500) {
                 held.disarm();
             }

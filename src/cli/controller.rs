@@ -36,8 +36,8 @@ pub struct Arguments {
     /// Serve only the pools and claims of this namespace; a Role is then enough [default: all namespaces]
     #[arg(long, value_name = "NS", env = "WARMPOOL_NAMESPACE", value_parser = NonEmptyStringValueParser::new())]
     namespace: Option<String>,
-    /// Serve only the pools whose labels match, in the syntax of kubectl get -l; each pool must match the selector of one
-    /// operator [default: all pools]
+    /// Serve only the pools whose labels match, in the syntax of kubectl get -l; each pool must match the selector of
+    /// one operator [default: all pools]
     #[arg(long, value_name = "SELECTOR", env = "WARMPOOL_POOL_SELECTOR")]
     pool_selector: Option<ShardSelector>,
     #[command(flatten)]

@@ -12,8 +12,8 @@ use kube::Client;
 use kube::api::ListParams;
 use std::time::Duration;
 
-/// Lists the objects of `namespace`, or of all namespaces for `None`, and the nodes, into an index. Each list may take as long as
-/// `deadline`. A user without the right to list nodes or PodDisruptionBudgets gets the index without them.
+/// Lists the objects of `namespace`, or of all namespaces for `None`, and the nodes, into an index. Each list may take
+/// as long as `deadline`. A user without the right to list nodes or PodDisruptionBudgets gets the index without them.
 ///
 /// # Errors
 /// The error of the first list that failed, or of every list that the user may not send.

@@ -5,8 +5,8 @@ use crate::client::request_errors::CallError;
 use std::future::Future;
 use std::time::Duration;
 
-/// Longest wait for the answer to one request. kube-rs has no such limit, and a request without one can hang for as long as
-/// a half-open connection lives.
+/// Longest wait for the answer to one request. kube-rs has no such limit, and a request without one can hang for as
+/// long as a half-open connection lives.
 pub const DEADLINE: Duration = Duration::from_secs(15);
 
 /// Sends a request with the usual deadline.

@@ -46,7 +46,8 @@ impl ClientOptions {
     }
 }
 
-/// The cluster that kubectl's flags name. Without flags: that of the current kubeconfig context, or of the ServiceAccount.
+/// The cluster that kubectl's flags name. Without flags: that of the current kubeconfig context, or of the
+/// ServiceAccount.
 ///
 /// # Errors
 /// When the kubeconfig cannot be used or no cluster is found.

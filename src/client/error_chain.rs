@@ -4,8 +4,8 @@ use kube::core::Status;
 use kube::runtime::watcher;
 use std::error::Error;
 
-/// An error with all its sources, separated by colons. A source that the text already quotes is left out. Of an answer of the
-/// API server, its code and message.
+/// An error with all its sources, separated by colons. A source that the text already quotes is left out. Of an answer
+/// of the API server, its code and message.
 pub fn chain(error: &(dyn Error + 'static)) -> String {
     if let Some(status) = status_in(error) {
         let message = match status.message.as_str() {

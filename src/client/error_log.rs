@@ -17,8 +17,8 @@ const FORBIDDEN: u16 = 403;
 /// Status code for a list of a type that does not exist.
 const NOT_FOUND: u16 = 404;
 
-/// Logs that requests of this `verb` for a `resource` fail, unless the same text was logged within a minute. While the API server
-/// cannot be reached, all requests fail alike and share a line, which names the first.
+/// Logs that requests of this `verb` for a `resource` fail, unless the same text was logged within a minute. While the
+/// API server cannot be reached, all requests fail alike and share a line, which names the first.
 pub fn log(verb: &str, resource: &str, error: &(dyn Error + 'static)) {
     let text = chain(error);
     if let Some(right) = MissingRight::read(&text) {

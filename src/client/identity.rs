@@ -36,7 +36,8 @@ impl Component {
     }
 }
 
-/// The middleware that signs the requests of a component. It also reaches requests that a library builds, such as events.
+/// The middleware that signs the requests of a component. It also reaches requests that a library builds, such as
+/// events.
 #[derive(Clone, Copy, Debug)]
 pub struct Identify(pub Component);
 

@@ -8,7 +8,8 @@ use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Creates an object from JSON, so that no field is lost that `K` does not know. The answer is read as far as `K` knows it.
+/// Creates an object from JSON, so that no field is lost that `K` does not know. The answer is read as far as `K` knows
+/// it.
 pub(crate) async fn create<K: Resource + DeserializeOwned>(
     client: &Client,
     api: &Api<K>,

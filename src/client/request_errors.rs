@@ -7,8 +7,8 @@ use kube::core::response::StatusCause;
 use std::time::Duration;
 use thiserror::Error;
 
-/// Longest delay before a retry, in seconds, whatever the API server asks for. A person often removes the cause (a quota, a
-/// webhook) and then waits.
+/// Longest delay before a retry, in seconds, whatever the API server asks for. A person often removes the cause (a
+/// quota, a webhook) and then waits.
 pub(crate) const MAX_RETRY_DELAY: u64 = 60;
 
 /// In the answer when a webhook could not be called (`ErrCallingWebhook` of k8s.io/apiserver). Nothing is stored before
@@ -79,7 +79,8 @@ impl CallError {
     }
 }
 
-/// Whether labels or annotations are at fault. A policy that denies names no field, and a webhook may have changed others.
+/// Whether labels or annotations are at fault. A policy that denies names no field, and a webhook may have changed
+/// others.
 fn names_metadata(cause: &StatusCause) -> bool {
     ["metadata.labels", "metadata.annotations"]
         .iter()

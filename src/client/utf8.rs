@@ -1,7 +1,7 @@
 //! Replaces bytes that are not UTF-8 in the API server's answers.
 //!
-//! The API server forwards such bytes where it validates nothing, as in the `managedFields` of a PodTemplate's template. One such
-//! object would make every list unreadable.
+//! The API server forwards such bytes where it validates nothing, as in the `managedFields` of a PodTemplate's
+//! template. One such object would make every list unreadable.
 
 use axum::body::{Bytes, HttpBody};
 use http_body_util::BodyExt;

@@ -1,7 +1,7 @@
 //! Reconciles a claim: snapshot, plan and commit under one lock, then send what follows.
 //!
-//! The pool's reconcile binds. The claim's reconcile publishes what is bound, whether the answer came a moment ago or an earlier
-//! operator bound it.
+//! The pool's reconcile binds. The claim's reconcile publishes what is bound, whether the answer came a moment ago or
+//! an earlier operator bound it.
 
 use crate::cache::index::Index;
 use crate::cache::reconcile_request::ReconcileRequest;

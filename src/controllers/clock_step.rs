@@ -15,8 +15,8 @@ pub fn clock_step(before: Timestamp, after: Timestamp, passed: Duration) -> Opti
     (step.abs() > MIN_CLOCK_STEP).then_some(step)
 }
 
-/// Requeues all objects. After a step back, remembered failures and claims lie in the future: they are forgotten, or plans would
-/// wait for as long as the step.
+/// Requeues all objects. After a step back, remembered failures and claims lie in the future: they are forgotten, or
+/// plans would wait for as long as the step.
 pub fn clock_was_set(context: &Context, step: SignedDuration) {
     let mut index = context.shared.lock();
     if step.is_negative() {

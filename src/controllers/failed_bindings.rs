@@ -50,8 +50,8 @@ pub(crate) fn report(
     )
 }
 
-/// The API server rejects a binding. The cause may be the metadata that the claim adds, so the sandbox stays available to other
-/// claims.
+/// The API server rejects a binding. The cause may be the metadata that the claim adds, so the sandbox stays available
+/// to other claims.
 pub(crate) fn reject(
     index: &mut Index,
     write: &PodWrite,

@@ -62,8 +62,8 @@ pub enum RunError {
     Broken(#[from] JoinError),
 }
 
-/// Runs both controllers until `stop` resolves, then waits for the writes in flight and releases the lease. The watches fill
-/// `shared`; `term` says until when this process plans and writes.
+/// Runs both controllers until `stop` resolves, then waits for the writes in flight and releases the lease. The watches
+/// fill `shared`; `term` says until when this process plans and writes.
 ///
 /// # Errors
 /// When leadership is lost: the process must end at once. When a task of the operator panicked.
@@ -205,8 +205,8 @@ async fn log_synced(shared: SharedCache) {
     tracing::info!(pools, claims, pods, "caches synced");
 }
 
-/// Leads before the first plan. A process becomes a candidate only with complete watches, so that it never keeps a ready process
-/// from leading.
+/// Leads before the first plan. A process becomes a candidate only with complete watches, so that it never keeps a
+/// ready process from leading.
 async fn elect(
     client: Client,
     settings: Option<leader_election::Settings>,
@@ -225,8 +225,8 @@ async fn elect(
     }
 }
 
-/// Requeues all objects when this process begins to lead, because earlier requests were dropped. Keeps the metric of the leader
-/// up to date.
+/// Requeues all objects when this process begins to lead, because earlier requests were dropped. Keeps the metric of
+/// the leader up to date.
 async fn take_over(
     shared: SharedCache,
     to_reconcile: ReconcileSender,
@@ -266,8 +266,8 @@ fn name_of(metadata: &ObjectMeta) -> ObjectMeta {
     }
 }
 
-/// Reconciles while this process leads. When its term is over, the process ends soon or the term is renewed; requests of the
-/// meantime are requeued, not lost.
+/// Reconciles while this process leads. When its term is over, the process ends soon or the term is renewed; requests
+/// of the meantime are requeued, not lost.
 fn while_leading<K, F>(
     term: Receiver<Term>,
     mut reconcile: impl FnMut(Arc<K>, Arc<Context>) -> F,

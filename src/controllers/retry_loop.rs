@@ -127,7 +127,8 @@ fn of_write(index: &Index, write: &PodWrite) -> Vec<ReconcileRequest> {
     to_reconcile
 }
 
-/// Excludes the pod from plans until the watch shows a change of it, unless it has shown one since the write was decided.
+/// Excludes the pod from plans until the watch shows a change of it, unless it has shown one since the write was
+/// decided.
 fn hold(index: &mut Index, write: &PodWrite) {
     let sandbox = &write.sandbox;
     let now = index.pod(&sandbox.key);

@@ -98,7 +98,8 @@ fn of_kind<'a>(document: &'a Value, kind: &str) -> Option<&'a Value> {
     })
 }
 
-/// Compares the fields of two schemas of a type, below `spec` and `status`. Of a missing field, nested fields are not listed.
+/// Compares the fields of two schemas of a type, below `spec` and `status`. Of a missing field, nested fields are not
+/// listed.
 pub fn compare(known: &Value, served: &Value) -> Difference {
     let (known, served) = (fields(known), fields(served));
     let only = |fields: &BTreeSet<String>, others: &BTreeSet<String>| {

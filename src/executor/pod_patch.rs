@@ -1,7 +1,7 @@
 //! Builds the JSON Patches (RFC 6902) that change a pod's owner or state.
 //!
-//! They hold no resource version, so that a status update of the kubelet is no conflict. Instead they test what the change
-//! depends on. A failed test answers 422 and changes nothing.
+//! They hold no resource version, so that a status update of the kubelet is no conflict. Instead they test what the
+//! change depends on. A failed test answers 422 and changes nothing.
 
 use crate::api::claim::{Disruption, PodMetadata};
 use crate::api::{API_VERSION, labels};
@@ -115,8 +115,8 @@ fn disruption(claim: &Claim, sandbox: &Sandbox, pool: &Pool) -> Option<PatchOper
     }
 }
 
-/// The patch that marks a warm sandbox as draining, if the pod has not changed at all: a claim may have bound it, or it may
-/// have become available.
+/// The patch that marks a warm sandbox as draining, if the pod has not changed at all: a claim may have bound it, or it
+/// may have become available.
 ///
 /// # Errors
 /// When the pod as last seen has no owner to test for.

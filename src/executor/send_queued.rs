@@ -32,8 +32,8 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// An executor that writes through `client`, reports to `shared` and `to_reconcile` and counts in `metrics`. `of_claims` says
-    /// which claims get events.
+    /// An executor that writes through `client`, reports to `shared` and `to_reconcile` and counts in `metrics`.
+    /// `of_claims` says which claims get events.
     pub fn new(
         client: Client,
         shared: SharedCache,
@@ -101,8 +101,8 @@ impl Executor {
         index.take_over(&sent.request, outcome, before, now)
     }
 
-    /// Begins nothing more, and waits until every request in flight is answered and every claim that holds its sandboxes is
-    /// published. The controller of claims has to run meanwhile.
+    /// Begins nothing more, and waits until every request in flight is answered and every claim that holds its
+    /// sandboxes is published. The controller of claims has to run meanwhile.
     pub async fn finish(&self) {
         self.stop.cancel();
         self.in_flight.close();

@@ -7,8 +7,8 @@ use kube::api::Patch;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// The patch of a pool's status. It needs no resource version: the status is recomputed from the cache, whatever was stored
-/// before.
+/// The patch of a pool's status. It needs no resource version: the status is recomputed from the cache, whatever was
+/// stored before.
 pub(crate) fn pool_status_patch(pool: &Pool, status: &PoolStatus) -> Patch<Value> {
     Patch::Merge(json!({"metadata": {"uid": pool.uid}, "status": changed(&pool.status, status)}))
 }

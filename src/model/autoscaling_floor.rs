@@ -15,7 +15,8 @@ pub struct Floor {
 }
 
 impl ResolvedAutoscaling {
-    /// The minimum size at `now` of a pool whose `spec.replicas` is `replicas`: the highest of it and the active schedules.
+    /// The minimum size at `now` of a pool whose `spec.replicas` is `replicas`: the highest of it and the active
+    /// schedules.
     pub fn floor(&self, replicas: usize, now: Timestamp) -> Floor {
         let mut floor = Floor {
             replicas,

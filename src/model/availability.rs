@@ -18,8 +18,8 @@ pub struct AvailabilityRule {
 }
 
 impl AvailabilityRule {
-    /// The rule of a spec that does not decode as a whole. Where the rule's own fields do not decode either, nothing counts
-    /// as available.
+    /// The rule of a spec that does not decode as a whole. Where the rule's own fields do not decode either, nothing
+    /// counts as available.
     pub fn salvage(spec: &Value) -> Self {
         let min_ready = match spec.get("minReadySeconds") {
             None => Some(SignedDuration::ZERO),
@@ -41,8 +41,8 @@ impl AvailabilityRule {
 }
 
 impl Sandbox {
-    /// A claim could take the sandbox at `now`. Without minReadySeconds a Ready sandbox is available at once, whatever the
-    /// clock of its node says.
+    /// A claim could take the sandbox at `now`. Without minReadySeconds a Ready sandbox is available at once, whatever
+    /// the clock of its node says.
     pub fn is_available(&self, availability_rule: &AvailabilityRule, now: Timestamp) -> bool {
         self.available_at(availability_rule)
             .is_some_and(|at| at <= now || availability_rule.min_ready.is_zero())
@@ -54,8 +54,8 @@ impl Sandbox {
             .filter(|_| self.state == labels::WARM)
     }
 
-    /// [`available_at`](Self::available_at) whatever the state label says: Running, Ready for long enough, and with every
-    /// preNormal handler.
+    /// [`available_at`](Self::available_at) whatever the state label says: Running, Ready for long enough, and with
+    /// every preNormal handler.
     pub fn up_at(&self, availability_rule: &AvailabilityRule) -> Option<Timestamp> {
         let runs = !self.terminating && self.phase == PodPhase::Running;
         let since = self

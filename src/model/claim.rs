@@ -91,8 +91,8 @@ impl Claim {
         }
     }
 
-    /// The claim with the moments that were `known` of it before an event at `seen`; `None`: a list showed it, which does not
-    /// show when something happened.
+    /// The claim with the moments that were `known` of it before an event at `seen`; `None`: a list showed it, which
+    /// does not show when something happened.
     #[must_use]
     pub fn seen_after(self, known: &Self, seen: Option<Timestamp>) -> Self {
         let same_binding = known.status.bound_time == self.status.bound_time;
@@ -104,7 +104,8 @@ impl Claim {
         }
     }
 
-    /// Forgets when this process saw what happened to the claim. After the clock was set back these moments lie in the future.
+    /// Forgets when this process saw what happened to the claim. After the clock was set back these moments lie in the
+    /// future.
     pub(crate) fn forget_moments(&mut self) {
         self.arrived = self.created;
         self.binding_seen = None;
@@ -144,8 +145,8 @@ impl Claim {
         usize::try_from(replicas).unwrap_or(1)
     }
 
-    /// The claim's spec with defaults filled in. The defaults of the pool count until the claim is bound for the first time
-    /// or ends; the status keeps those that counted then. An invalid claim keeps its sandboxes.
+    /// The claim's spec with defaults filled in. The defaults of the pool count until the claim is bound for the first
+    /// time or ends; the status keeps those that counted then. An invalid claim keeps its sandboxes.
     pub fn resolved_spec(&self, defaults: Option<&ClaimDefaults>) -> ResolvedClaimSpec {
         let kept = self.status.defaults.clone();
         let defaults = kept.or_else(|| defaults.map(Into::into)).unwrap_or_default();
@@ -159,7 +160,8 @@ impl Claim {
         }
     }
 
-    /// Whether the claim may keep a sandbox that it holds. A sandbox in its status may have succeeded: its tenant ended it.
+    /// Whether the claim may keep a sandbox that it holds. A sandbox in its status may have succeeded: its tenant ended
+    /// it.
     pub fn keeps(&self, sandbox: &Sandbox) -> bool {
         let succeeded = sandbox.phase == PodPhase::Succeeded;
         !sandbox.terminating && (!sandbox.finished() || succeeded && self.lists(sandbox))

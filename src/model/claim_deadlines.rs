@@ -24,8 +24,8 @@ fn end_of(promised: SignedDuration, stored: Timestamp, seen: Option<Timestamp>) 
 }
 
 impl Claim {
-    /// When the claim fails with reason WaitTimeout unless it is bound. A claim that waits for the replacement of a lost
-    /// sandbox has its full time again.
+    /// When the claim fails with reason WaitTimeout unless it is bound. A claim that waits for the replacement of a
+    /// lost sandbox has its full time again.
     pub fn deadline(&self, resolved_spec: &ResolvedClaimSpec) -> Option<Timestamp> {
         let (stored, seen) = match self.lost() {
             Some(lost) => (lost, self.phase_seen),
@@ -57,20 +57,20 @@ impl Claim {
         }
     }
 
-    /// When the claim expires, as its status says: at its `shutdownTime`, bound or not, or `lifetimeSeconds` after it was bound
-    /// for the first time. Where the claim sets neither, the pool's default at that time counts.
+    /// When the claim expires, as its status says: at its `shutdownTime`, bound or not, or `lifetimeSeconds` after it
+    /// was bound for the first time. Where the claim sets neither, the pool's default at that time counts.
     pub fn expiration(&self) -> Option<Timestamp> {
         self.expiration_with(&self.status)
     }
 
-    /// [`expiration`](Self::expiration) of a claim with this status. It depends on stored values alone, so that every operator
-    /// writes the same.
+    /// [`expiration`](Self::expiration) of a claim with this status. It depends on stored values alone, so that every
+    /// operator writes the same.
     pub fn expiration_with(&self, status: &SandboxClaimStatus) -> Option<Timestamp> {
         self.shutdown().or_else(|| self.end_of_life(status, None))
     }
 
-    /// When this process expires the claim: at its expiration, or a moment later if the claim was seen bound so late that its
-    /// lifetime would be cut short.
+    /// When this process expires the claim: at its expiration, or a moment later if the claim was seen bound so late
+    /// that its lifetime would be cut short.
     pub fn expires_at(&self) -> Option<Timestamp> {
         self.shutdown()
             .or_else(|| self.end_of_life(&self.status, self.binding_seen))

@@ -73,8 +73,8 @@ impl Node {
         }
     }
 
-    /// Whether and why a pod with these tolerations cannot stay on the node. A pod that tolerates a cordon, or the taint of a
-    /// node that is not ready, might be scheduled to the same node again, so it stays.
+    /// Whether and why a pod with these tolerations cannot stay on the node. A pod that tolerates a cordon, or the
+    /// taint of a node that is not ready, might be scheduled to the same node again, so it stays.
     pub fn leaving(&self, tolerations: &Tolerations) -> Option<Leaving> {
         let tolerates = |key: &str| tolerations.tolerate(key, "", Effect::NoSchedule);
         let not_ready = self.not_ready.filter(|_| !tolerates(NOT_READY));

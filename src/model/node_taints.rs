@@ -6,7 +6,8 @@ use smol_str::SmolStr;
 
 /// Taints by which the cluster autoscaler and Karpenter announce that they delete a node.
 const DELETION_ANNOUNCED: [&str; 2] = ["ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"];
-/// Taints that say that a node may go, or that come and go with the load of the node: sandboxes stay, but others are better.
+/// Taints that say that a node may go, or that come and go with the load of the node: sandboxes stay, but others are
+/// better.
 const HINTS: [&str; 5] = [
     "DeletionCandidateOfClusterAutoscaler",
     "node.kubernetes.io/memory-pressure",

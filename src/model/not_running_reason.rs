@@ -12,8 +12,8 @@ const CRASHES: &str = "CrashLoopBackOff";
 /// A container that is not ready counts as crashing from this many restarts on, even while it runs. The kubelet backs
 /// off from the second restart on.
 const CRASH_LOOP: i32 = 2;
-/// Reasons whose message names images, keys or nodes and never a value from the pod's spec. Other messages may quote a command
-/// or an environment variable, and with it a secret.
+/// Reasons whose message names images, keys or nodes and never a value from the pod's spec. Other messages may quote a
+/// command or an environment variable, and with it a secret.
 const HARMLESS: [&str; 6] = [
     PULL_BACK_OFF,
     "ErrImageNeverPull",
@@ -85,7 +85,8 @@ fn unscheduled(pod: &StoredPod) -> Option<NotRunning> {
     })
 }
 
-/// A message in one line of at most [`LONGEST`] characters, without what follows the `?` of a URL: it may sign the request.
+/// A message in one line of at most [`LONGEST`] characters, without what follows the `?` of a URL: it may sign the
+/// request.
 fn shortened(message: &str) -> String {
     let words = message.split(|c: char| c.is_whitespace() || c.is_control());
     let words = words.filter(|word| !word.is_empty()).map(without_query);

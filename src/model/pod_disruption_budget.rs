@@ -76,8 +76,8 @@ impl DisruptionBudget {
     }
 }
 
-/// The sandboxes of a pool that one budget of the operator covers. No pod is in two groups: the API server evicts no pod that
-/// two budgets cover.
+/// The sandboxes of a pool that one budget of the operator covers. No pod is in two groups: the API server evicts no
+/// pod that two budgets cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     /// The unclaimed sandboxes.
@@ -107,8 +107,8 @@ impl Group {
         }
     }
 
-    /// The budget that keeps `min_available` sandboxes of the group. `minAvailable` is a whole number, because Kubernetes
-    /// resolves anything else by the scale of the pods' owners, and a claim has none.
+    /// The budget that keeps `min_available` sandboxes of the group. `minAvailable` is a whole number, because
+    /// Kubernetes resolves anything else by the scale of the pods' owners, and a claim has none.
     pub fn budget(self, pool: &str, min_available: usize) -> PodDisruptionBudgetSpec {
         let (state, requirements, unhealthy) = match self {
             Self::Unclaimed => (labels::WARM, None, "AlwaysAllow"),
@@ -150,8 +150,8 @@ pub fn orphan_budget_name(claim: &str) -> SmolStr {
     format_smolstr!("{claim}-orphaned")
 }
 
-/// The budget that lets none of the sandboxes of the claim with this UID be evicted. It covers what the budget over the claimed
-/// sandboxes of its pool covered.
+/// The budget that lets none of the sandboxes of the claim with this UID be evicted. It covers what the budget over the
+/// claimed sandboxes of its pool covered.
 pub fn orphan_budget(claim_uid: &str) -> PodDisruptionBudgetSpec {
     let equal = [(labels::CLAIM_UID, claim_uid), (labels::STATE, labels::CLAIMED)];
     budget(equal, Some(vec![not_allowed()]), usize::MAX, "IfHealthyBudget")

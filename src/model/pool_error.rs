@@ -2,8 +2,8 @@
 
 use crate::model::Key;
 
-/// Why a pool creates and deletes nothing. Its available sandboxes may still be claimed. Each variant holds a sentence that
-/// says what is wrong and what to do.
+/// Why a pool creates and deletes nothing. Its available sandboxes may still be claimed. Each variant holds a sentence
+/// that says what is wrong and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PoolError {
     /// The spec holds an invalid value, so its numbers mean nothing.

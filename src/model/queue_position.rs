@@ -27,8 +27,8 @@ impl QueuePosition {
         }
     }
 
-    /// `message` with the position as it was at its moment. The queue moves and a stored message stays, so the sentence is in the
-    /// past tense and names the time: it stays true.
+    /// `message` with the position as it was at its moment. The queue moves and a stored message stays, so the sentence
+    /// is in the past tense and names the time: it stays true.
     pub fn append_to(&self, message: &str) -> String {
         let at = time_of_day(self.at);
         match self.ahead {

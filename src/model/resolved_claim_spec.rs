@@ -8,7 +8,8 @@ use jiff::SignedDuration;
 /// Default of `waitTimeoutSeconds`.
 const WAIT_TIMEOUT: i32 = 300;
 
-/// Default of `disruptionGracePeriodSeconds`: as long as a pod stays on a node that is not ready, unless it says otherwise.
+/// Default of `disruptionGracePeriodSeconds`: as long as a pod stays on a node that is not ready, unless it says
+/// otherwise.
 const DISRUPTION_GRACE: i32 = 300;
 
 /// The spec of a claim with every default filled in.
@@ -18,8 +19,8 @@ pub struct ResolvedClaimSpec {
     pub on_empty: OnEmpty,
     /// Which revisions the claim takes.
     pub revision_policy: RevisionPolicy,
-    /// The claim or the pool's `claimDefaults` set `revisionPolicy`. Without it the pool's strategy may have claims take old
-    /// sandboxes first.
+    /// The claim or the pool's `claimDefaults` set `revisionPolicy`. Without it the pool's strategy may have claims
+    /// take old sandboxes first.
     pub has_revision_policy: bool,
     /// Higher first.
     pub priority: i32,

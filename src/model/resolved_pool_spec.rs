@@ -158,9 +158,10 @@ impl ResolvedPoolSpec {
         self.replicas.max(self.min_total).max(chosen)
     }
 
-    /// Sandboxes that may be warming at once when `desired` are wanted, and `surge` above them; at least 1. A percentage
-    /// is of `replicas` and the surge, or else sandboxes that never become available would keep a rollout from its surge.
-    /// In a pool that keeps none it is of what is wanted, since it would serve its claims one by one otherwise.
+    /// Sandboxes that may be warming at once when `desired` are wanted, and `surge` above them; at least 1. A
+    /// percentage is of `replicas` and the surge, or else sandboxes that never become available would keep a rollout
+    /// from its surge. In a pool that keeps none it is of what is wanted, since it would serve its claims one by one
+    /// otherwise.
     pub fn warming_ceiling(&self, desired: usize, surge: usize) -> usize {
         let base = if self.replicas == 0 {
             desired

@@ -9,7 +9,8 @@ pub const RETRY_DELAY: SignedDuration = SignedDuration::from_secs(5);
 const FIRST_PAUSE: SignedDuration = SignedDuration::from_millis(100);
 /// Longest such delay.
 const LONGEST_PAUSE: SignedDuration = SignedDuration::from_secs(5);
-/// How long a creation is repeated while its outcome is unknown. Afterwards demand may have changed, and a new plan decides.
+/// How long a creation is repeated while its outcome is unknown. Afterwards demand may have changed, and a new plan
+/// decides.
 const DECISION_LIFETIME: SignedDuration = SignedDuration::from_secs(2);
 /// How long a binding may fail before the status of its claim says so.
 const QUIET: SignedDuration = SignedDuration::from_secs(3);
@@ -113,7 +114,8 @@ pub enum Next {
     Send,
     /// A live read shows whether the write happened.
     Read,
-    /// The write did not happen. Its pod has changed, or the write is rejected: none follows before the watch shows a change.
+    /// The write did not happen. Its pod has changed, or the write is rejected: none follows before the watch shows a
+    /// change.
     Hold,
     /// The write did not happen, and the next plan decides anew.
     Forget,
@@ -125,8 +127,8 @@ pub enum Next {
 
 /// What follows at `now` for a write whose tries failed; `missed`: a live read has shown since that it did not happen.
 ///
-/// A write whose answer was lost may have happened, so it is repeated, and nothing else is tried in its place, until an answer
-/// or a live read says what became of it.
+/// A write whose answer was lost may have happened, so it is repeated, and nothing else is tried in its place, until an
+/// answer or a live read says what became of it.
 pub fn next(write: FailedWrite, tries: &Tries, missed: bool, now: Timestamp) -> Next {
     match write {
         FailedWrite::Conflicted => when_due(later(tries.at, RETRY_DELAY), Next::Forget, now),
@@ -234,7 +236,8 @@ pub enum Purpose {
     Publish,
 }
 
-/// A write on a claim, or on the status or the revisions of a pool, that is not known to be done. The object has one at a time.
+/// A write on a claim, or on the status or the revisions of a pool, that is not known to be done. The object has one at
+/// a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectWrite {
     /// Resource version of the object that the write was decided on.

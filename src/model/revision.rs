@@ -9,8 +9,8 @@ use smol_str::SmolStr;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Version of [`hash`], stored on every ControllerRevision. Stored revisions are found by equal content, so a new version
-/// of the function renames no stored revision and replaces no sandbox.
+/// Version of [`hash`], stored on every ControllerRevision. Stored revisions are found by equal content, so a new
+/// version of the function renames no stored revision and replaces no sandbox.
 pub const HASH_VERSION: &str = "1";
 
 /// Letters and digits without vowels and look-alikes, as in `k8s.io/apimachinery/pkg/util/rand`.

@@ -12,9 +12,9 @@ pub struct RolloutBudget {
 }
 
 impl ResolvedPoolSpec {
-    /// `maxUnavailable` and `maxSurge` as they count beside `claimed` sandboxes. Nothing could ever be replaced with both
-    /// at 0, so they count as a surge of 1, which keeps even a pool of one available throughout. Where `maxTotal` leaves
-    /// no capacity for the extra sandbox, `maxUnavailable` counts as 1.
+    /// `maxUnavailable` and `maxSurge` as they count beside `claimed` sandboxes. Nothing could ever be replaced with
+    /// both at 0, so they count as a surge of 1, which keeps even a pool of one available throughout. Where `maxTotal`
+    /// leaves no capacity for the extra sandbox, `maxUnavailable` counts as 1.
     pub fn rollout_budget(&self, claimed: usize) -> RolloutBudget {
         let (max_unavailable, max_surge) = match (self.max_unavailable, self.max_surge) {
             (0, 0) if self.total_capacity_left(claimed) > self.replicas => (0, 1),
@@ -37,9 +37,10 @@ impl ResolvedPoolSpec {
         (self.max_unavailable + self.max_surge).max(1)
     }
 
-    /// Fewest sandboxes that a rollout or an eviction leaves available beside `claimed` ones: `replicas - maxUnavailable`.
-    /// Where `maxTotal` leaves capacity for fewer than `replicas`, more than that might never be available and nothing
-    /// would ever be replaced, so there one sandbox at a time may go, unless `maxUnavailable` is 0.
+    /// Fewest sandboxes that a rollout or an eviction leaves available beside `claimed` ones:
+    /// `replicas - maxUnavailable`. Where `maxTotal` leaves capacity for fewer than `replicas`, more than that might
+    /// never be available and nothing would ever be replaced, so there one sandbox at a time may go, unless
+    /// `maxUnavailable` is 0.
     pub fn min_available_beside(&self, claimed: usize) -> usize {
         let max_unavailable = self.rollout_budget(claimed).max_unavailable;
         let capacity = self.total_capacity_left(claimed);

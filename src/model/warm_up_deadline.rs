@@ -4,8 +4,8 @@ use crate::model::sandbox::Sandbox;
 use jiff::{SignedDuration, Timestamp};
 
 impl Sandbox {
-    /// When the warm-up began: with the pod's creation or, if that came later, when a node took it. A pod may wait for a node
-    /// for long.
+    /// When the warm-up began: with the pod's creation or, if that came later, when a node took it. A pod may wait for
+    /// a node for long.
     fn warming_since(&self) -> Timestamp {
         self.scheduling
             .since()

@@ -72,8 +72,8 @@ pub fn sentence_in(message: &str) -> Option<&str> {
     message.get(start..)
 }
 
-/// Whether `message` is no news to a reader of `said`: it differs in the counts at most, or no longer names a reason that `said`
-/// names. Sandboxes come and go many times while the reason stays.
+/// Whether `message` is no news to a reader of `said`: it differs in the counts at most, or no longer names a reason
+/// that `said` names. Sandboxes come and go many times while the reason stays.
 pub fn is_no_news(message: &str, said: &str) -> bool {
     let ((head, reason), (said_head, said_reason)) = (split(message), split(said));
     head == said_head && (reason.is_none() || reason == said_reason)

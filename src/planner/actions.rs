@@ -33,8 +33,8 @@ pub struct Plan {
     pub waiting: Vec<(Arc<Claim>, WaitReason)>,
     /// Unclaimed sandboxes that are missing, and how many may be made now.
     pub shortfall: Shortfall,
-    /// Failures in a row to bring up a sandbox, by revision: those of the snapshot without the rows that are over, and the
-    /// new ones.
+    /// Failures in a row to bring up a sandbox, by revision: those of the snapshot without the rows that are over, and
+    /// the new ones.
     pub failures: BTreeMap<String, WarmUpFailures>,
     /// What is to be remembered of the demand for the sandboxes of an autoscaled pool.
     pub demand: Option<Arc<Demand>>,
@@ -122,8 +122,8 @@ pub struct Action {
 pub enum WaitsFor {
     /// The revision of the pod is stored before its first pod is created.
     RevisionStored,
-    /// The API server has accepted one pod of the pool before others are created. A template that it rejects then costs one
-    /// request, not hundreds.
+    /// The API server has accepted one pod of the pool before others are created. A template that it rejects then costs
+    /// one request, not hundreds.
     FirstPodCreated,
     /// Fewer bindings of the pool are in flight.
     BindingsInFlight,

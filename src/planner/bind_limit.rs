@@ -3,8 +3,8 @@
 use crate::cache::waiting_claim::Waiting;
 use crate::planner::actions::WaitsFor;
 
-/// Most bindings of one pool in flight, from the first request to the published status. A binding already decided cannot serve
-/// a higher-priority claim that arrives later.
+/// Most bindings of one pool in flight, from the first request to the published status. A binding already decided
+/// cannot serve a higher-priority claim that arrives later.
 const AT_ONCE: usize = 32;
 
 /// The bindings of one pool in flight, with those that the plan adds.

@@ -43,7 +43,8 @@ impl Claimable {
                 positions.add(position, unclaimed.updated);
             }
         }
-        // Where only claims replace old sandboxes, a claim that took a new one would have another new one made in its place.
+        // Where only claims replace old sandboxes, a claim that took a new one would have another new one made in its
+        // place.
         let old_first = match draft.snapshot.pool.spec.strategy {
             UpdateStrategyType::OnReplenish => Counts::of(draft).surplus_old,
             UpdateStrategyType::RollingUpdate | UpdateStrategyType::Recreate => 0,
@@ -80,8 +81,8 @@ impl Claimable {
         std::iter::from_fn(|| self.take_last(None, |_| true)).collect()
     }
 
-    /// Takes the sandbox of the preferred revision with the highest rank, of those that `of` selects. One that leaves its
-    /// node is taken only when no other would do.
+    /// Takes the sandbox of the preferred revision with the highest rank, of those that `of` selects. One that leaves
+    /// its node is taken only when no other would do.
     fn take_last(&mut self, policy: Option<RevisionPolicy>, of: impl Fn(usize) -> bool) -> Option<usize> {
         let old_first = self.old_first > 0;
         let staying = self.staying.last(policy, old_first, &of);

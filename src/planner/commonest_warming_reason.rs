@@ -10,8 +10,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How long a Ready sandbox may lack a preNormal handler before that counts as a reason. The controller that adds the handler
-/// usually needs a moment, and a status that names the handler for a moment is written twice for each sandbox.
+/// How long a Ready sandbox may lack a preNormal handler before that counts as a reason. The controller that adds the
+/// handler usually needs a moment, and a status that names the handler for a moment is written twice for each sandbox.
 const HOOK_PATIENCE: SignedDuration = SignedDuration::from_secs(10);
 
 /// The reasons of one pool at one moment.

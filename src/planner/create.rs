@@ -9,8 +9,8 @@ use crate::planner::refill_while_binding;
 use crate::planner::restore_draining::restore;
 use crate::planner::warm_up_backoff;
 
-/// Most creations of one pool in flight, as for a ReplicaSet (`BurstReplicas`). However many are wanted, one pool takes no
-/// more of the memory that all pools share.
+/// Most creations of one pool in flight, as for a ReplicaSet (`BurstReplicas`). However many are wanted, one pool takes
+/// no more of the memory that all pools share.
 pub const BURST_REPLICAS: usize = 500;
 
 /// Creates what is missing, as far as the limits allow. Draining sandboxes are restored first.

@@ -70,7 +70,8 @@ impl Counts {
         let old = present - updated;
         let warming = unclaimed().filter(|u| !u.available && !u.leaves_node()).count() + creating;
         let updated_warming = unclaimed().filter(|u| u.updated && !u.available).count() + creating_updated;
-        // Where a drain has no capacity for a replacement, a sandbox that leaves its node stays for now, so it may be rolled.
+        // Where a drain has no capacity for a replacement, a sandbox that leaves its node stays for now, so it may be
+        // rolled.
         let may_surge = total_capacity_left > spec.replicas;
         let leaves = |u: &&UnclaimedSandbox| u.evict_requested() || (may_surge && u.leaves_node());
         let old_leaving = unclaimed().filter(|u| !u.updated).filter(leaves).count();

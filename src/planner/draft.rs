@@ -124,7 +124,8 @@ impl<'a> Draft<'a> {
             .sort_by(|a, b| (a.ready_since.is_none(), &a.key).cmp(&(b.ready_since.is_none(), &b.key)));
         let mut unclaimed = draft.unclaimed.iter();
         draft.proven = draft.claimed_updated > 0 || unclaimed.any(|u| u.updated && u.available);
-        // A sandbox with a version conflict may be going: the answer to a deletion was lost, and the next try met the conflict.
+        // A sandbox with a version conflict may be going: the answer to a deletion was lost, and the next try met the
+        // conflict.
         let available = draft
             .unclaimed
             .iter()
@@ -173,8 +174,8 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// A claimed sandbox was made since the rollout began. What was claimed before says nothing of the rollout, whenever its
-    /// tenant makes it Ready again.
+    /// A claimed sandbox was made since the rollout began. What was claimed before says nothing of the rollout,
+    /// whenever its tenant makes it Ready again.
     pub(crate) fn is_of_rollout(&self, sandbox: &Sandbox) -> bool {
         let since = |start: Timestamp| sandbox.created.as_second() >= start.as_second();
         self.rollout_start.is_none_or(since)
@@ -199,8 +200,8 @@ impl<'a> Draft<'a> {
         });
     }
 
-    /// Sorts the unclaimed sandboxes into the order of removal, unless they are. That takes as long as all the rest of a plan,
-    /// and most plans neither remove a sandbox nor give one to a claim.
+    /// Sorts the unclaimed sandboxes into the order of removal, unless they are. That takes as long as all the rest of
+    /// a plan, and most plans neither remove a sandbox nor give one to a claim.
     pub(crate) fn order(&mut self) {
         if !std::mem::replace(&mut self.is_ordered, true) {
             removal_order::by_removal(&mut self.unclaimed, &self.snapshot.nodes);

@@ -1,4 +1,5 @@
-//! Which waiting claims fail: those whose `waitTimeoutSeconds` are over, and those with `onEmpty: Fail` that find nothing.
+//! Which waiting claims fail: those whose `waitTimeoutSeconds` are over, and those with `onEmpty: Fail` that find
+//! nothing.
 
 use crate::api::claim::{OnEmpty, RevisionPolicy};
 use crate::api::conditions::claim as reasons;
@@ -9,7 +10,8 @@ use crate::planner::draft::Draft;
 use crate::planner::unclaimed_sandbox::UnclaimedSandbox;
 use std::sync::Arc;
 
-/// Fails a claim whose time is over, unless bindings are in flight: their answers come first. Returns whether its time is over.
+/// Fails a claim whose time is over, unless bindings are in flight: their answers come first. Returns whether its time
+/// is over.
 pub(crate) fn fail_overdue(draft: &mut Draft, waiting: &Waiting) -> bool {
     let now = draft.snapshot.now;
     let is_overdue = waiting.deadline().is_some_and(|deadline| deadline <= now);
@@ -23,8 +25,8 @@ pub(crate) fn fail_overdue(draft: &mut Draft, waiting: &Waiting) -> bool {
     is_overdue
 }
 
-/// Fails a claim with `onEmpty: Fail` that finds too few sandboxes. A sandbox whose write met a conflict may be back in a
-/// moment, and the claim waits for that. Returns whether it fails.
+/// Fails a claim with `onEmpty: Fail` that finds too few sandboxes. A sandbox whose write met a conflict may be back in
+/// a moment, and the claim waits for that. Returns whether it fails.
 pub(crate) fn fail_unwilling_to_wait(draft: &mut Draft, waiting: &Waiting) -> bool {
     let spec = &waiting.resolved_spec;
     let fails = spec.on_empty == OnEmpty::Fail && !may_be_back(draft, spec.revision_policy);

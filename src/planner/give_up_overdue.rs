@@ -35,8 +35,8 @@ pub(crate) fn give_up_overdue(draft: &mut Draft) {
     }
 }
 
-/// Sandboxes given up before, which are replaced first. Where nothing may be created, an overdue sandbox is not kept for
-/// that reason: it may be what takes up the capacity.
+/// Sandboxes given up before, which are replaced first. Where nothing may be created, an overdue sandbox is not kept
+/// for that reason: it may be what takes up the capacity.
 fn to_be_replaced(draft: &Draft) -> usize {
     if draft.snapshot.creation != Creation::Open {
         return 0;

@@ -50,8 +50,8 @@ pub(crate) fn first_deadline(draft: &Draft) -> Option<Timestamp> {
     deadlines.min()
 }
 
-/// Sandboxes wanted above `replicas`, so that replacements are available before sandboxes leave their nodes: one for each, and
-/// no more at once than a rollout may have missing and extra, when all nodes of a zone go.
+/// Sandboxes wanted above `replicas`, so that replacements are available before sandboxes leave their nodes: one for
+/// each, and no more at once than a rollout may have missing and extra, when all nodes of a zone go.
 pub(crate) fn surge(draft: &Draft) -> usize {
     let leaving = draft.unclaimed.iter().filter(|unclaimed| unclaimed.leaves_node());
     leaving.count().min(draft.snapshot.pool.spec.rollout_width())
@@ -84,8 +84,8 @@ pub(crate) fn remove(draft: &mut Draft) {
     draft.remove_for(PlanPhase::Eviction, replaced, Limit::AtLeast(wanted), leaves);
 }
 
-/// Sandboxes that leave their nodes and whose replacements are available: with the available sandboxes that stay, they are
-/// more than `wanted`. This follows from what is seen, so a restart forgets no replacement and makes none twice.
+/// Sandboxes that leave their nodes and whose replacements are available: with the available sandboxes that stay, they
+/// are more than `wanted`. This follows from what is seen, so a restart forgets no replacement and makes none twice.
 fn replaced(draft: &Draft, wanted: usize) -> usize {
     let unclaimed = draft.unclaimed.iter().filter(|unclaimed| !unclaimed.conflicted);
     let counts =

@@ -9,8 +9,8 @@ const PATIENCE: SignedDuration = SignedDuration::from_secs(30);
 /// From this many claims in one warm-up time on, a steady load hardly ever leaves the pool full: when 4 sandboxes are
 /// missing on average, none is missing 2 % of the time (Poisson).
 const HEAVY: usize = 4;
-/// The API writes in whole seconds when a sandbox was created and became Ready, and the creation follows the binding a moment
-/// later.
+/// The API writes in whole seconds when a sandbox was created and became Ready, and the creation follows the binding a
+/// moment later.
 const PRECISION: SignedDuration = SignedDuration::from_secs(1);
 
 /// Whether a steady load explains why `missing` sandboxes are not available: the rollout has waited [`PATIENCE`] for a
@@ -28,8 +28,8 @@ pub(crate) fn explains(draft: &Draft, missing: usize) -> bool {
     claimed >= HEAVY && claimed >= missing
 }
 
-/// How many sandboxes claims took within the time that a sandbox of the update revision takes to become available. Claims are
-/// remembered for [`crate::cache::recent_claims::LATELY`].
+/// How many sandboxes claims took within the time that a sandbox of the update revision takes to become available.
+/// Claims are remembered for [`crate::cache::recent_claims::LATELY`].
 pub(crate) fn claimed_meanwhile(draft: &Draft) -> usize {
     let Some(time) = warm_up_time(draft) else {
         return 0;
@@ -41,8 +41,8 @@ pub(crate) fn claimed_meanwhile(draft: &Draft) -> usize {
         .count()
 }
 
-/// The median time from creation to availability of the sandboxes of the update revision that came up in this rollout, claimed
-/// sandboxes included; `None` if none did.
+/// The median time from creation to availability of the sandboxes of the update revision that came up in this rollout,
+/// claimed sandboxes included; `None` if none did.
 fn warm_up_time(draft: &Draft) -> Option<SignedDuration> {
     let pool = &draft.snapshot.pool;
     let counts = |sandbox: &Sandbox| match &sandbox.owner {

@@ -14,9 +14,9 @@ pub(crate) struct Staying {
     pub(crate) updated: usize,
 }
 
-/// How many sandboxes of the update revision the paused rollout keeps. While nothing is missing of the most sandboxes that
-/// the pool keeps, `most`, that is what is there. Then the status remembers it: what claims take is made again of the
-/// revision that they took. While sandboxes of the update revision fail again and again, none of them is made.
+/// How many sandboxes of the update revision the paused rollout keeps. While nothing is missing of the most sandboxes
+/// that the pool keeps, `most`, that is what is there. Then the status remembers it: what claims take is made again of
+/// the revision that they took. While sandboxes of the update revision fail again and again, none of them is made.
 pub(crate) fn updated_to_keep(draft: &Draft, staying: &Staying, most: usize) -> usize {
     let status = &draft.snapshot.pool.status;
     let update = &draft.revisions.update.hash;

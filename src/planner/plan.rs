@@ -1,5 +1,5 @@
-//! The plan of a pool: its phases, in their order. Each adds to the same [`Draft`], so a later phase sees what an earlier one
-//! decided.
+//! The plan of a pool: its phases, in their order. Each adds to the same [`Draft`], so a later phase sees what an
+//! earlier one decided.
 
 use crate::cache::index::Index;
 use crate::cache::snapshot::PoolSnapshot;
@@ -14,8 +14,8 @@ use crate::planner::{
 };
 use jiff::Timestamp;
 
-/// The snapshot of a pool at its chosen size, with the selector claims that it serves; `None` when the pool is gone or in the
-/// shard of another operator.
+/// The snapshot of a pool at its chosen size, with the selector claims that it serves; `None` when the pool is gone or
+/// in the shard of another operator.
 pub fn pool_snapshot(index: &Index, key: &Key, now: Timestamp, seed: u64) -> Option<PoolSnapshot> {
     if !index.pool(key).is_some_and(|pool| index.serves_pool(&pool)) {
         return None;
@@ -25,8 +25,8 @@ pub fn pool_snapshot(index: &Index, key: &Key, now: Timestamp, seed: u64) -> Opt
     Some(autoscale::at_chosen_size(snapshot))
 }
 
-/// Plans the next writes for a pool. The garbage collector deletes the sandboxes of a deleted pool, so nothing is planned for
-/// it.
+/// Plans the next writes for a pool. The garbage collector deletes the sandboxes of a deleted pool, so nothing is
+/// planned for it.
 pub fn plan(snapshot: &PoolSnapshot) -> Plan {
     if snapshot.pool.terminating {
         return Plan {

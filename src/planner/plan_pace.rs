@@ -1,14 +1,14 @@
 //! When a large pool is planned next while no claim waits for it.
 //!
-//! Each event of a pod asks for a plan of the whole pool: without a pause, a pool of N sandboxes would cost N plans of N
-//! sandboxes to fill.
+//! Each event of a pod asks for a plan of the whole pool: without a pause, a pool of N sandboxes would cost N plans of
+//! N sandboxes to fill.
 
 use crate::cache::index::Index;
 use crate::model::Key;
 use jiff::{SignedDuration, Timestamp};
 
-/// Pause between two plans, for each sandbox of the pool: at least a hundred times what a plan takes, so that a pool that
-/// nobody waits for takes a hundredth of one processor at most. A pool of 1,000 is planned twenty times a second.
+/// Pause between two plans, for each sandbox of the pool: at least a hundred times what a plan takes, so that a pool
+/// that nobody waits for takes a hundredth of one processor at most. A pool of 1,000 is planned twenty times a second.
 const PAUSE_PER_SANDBOX: SignedDuration = SignedDuration::from_micros(50);
 /// A shorter pause saves less than its timer costs: pools of fewer than 200 sandboxes are planned at every event.
 const SHORTEST_PAUSE: SignedDuration = SignedDuration::from_millis(10);

@@ -1,7 +1,7 @@
 //! Which PodDisruptionBudgets a pool keeps, and the next write that makes them so.
 //!
-//! The budget over unclaimed sandboxes asks for what a rollout leaves available. The budget over claimed sandboxes allows no
-//! eviction at all; it exists before the first claim, so that no claimed sandbox is without it for a moment.
+//! The budget over unclaimed sandboxes asks for what a rollout leaves available. The budget over claimed sandboxes
+//! allows no eviction at all; it exists before the first claim, so that no claimed sandbox is without it for a moment.
 
 use crate::api::claim::Disruption;
 use crate::api::labels;
@@ -16,8 +16,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Least time before a budget is changed or deleted after the last write. With `maxTotal` each claim may change what can be
-/// available; a budget that follows a few seconds later is stricter or looser by those claims alone.
+/// Least time before a budget is changed or deleted after the last write. With `maxTotal` each claim may change what
+/// can be available; a budget that follows a few seconds later is stricter or looser by those claims alone.
 const INTERVAL: SignedDuration = SignedDuration::from_secs(5);
 
 /// The next write of a budget.
@@ -150,8 +150,8 @@ fn of_user<'a>(draft: &Draft<'a>, group: Group) -> Option<&'a DisruptionBudget> 
     of_users.find(|budget| labels.iter().any(|labels| budget.covers(labels)))
 }
 
-/// The labels of the sandboxes in a group, those to come included. Sandboxes of one template mostly have the same. What claims
-/// add to theirs does not count: a claim could leave the others without their budget.
+/// The labels of the sandboxes in a group, those to come included. Sandboxes of one template mostly have the same. What
+/// claims add to theirs does not count: a claim could leave the others without their budget.
 fn labels_in(draft: &Draft, group: Group) -> Vec<BTreeMap<String, String>> {
     let mut all = vec![labels_to_come(draft, group)];
     if group == Group::Unclaimed {

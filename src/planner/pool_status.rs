@@ -145,8 +145,8 @@ fn rejection(draft: &mut Draft) -> Option<String> {
     (pauses || wanted).then(|| message.clone())
 }
 
-/// Whether enough sandboxes are available. A pool that wants any and has none available is of no use to a claim, whatever a
-/// rollout may take.
+/// Whether enough sandboxes are available. A pool that wants any and has none available is of no use to a claim,
+/// whatever a rollout may take.
 fn availability(
     draft: &Draft,
     counts: &Counts,

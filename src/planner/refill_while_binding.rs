@@ -6,7 +6,8 @@ use crate::planner::draft::Draft;
 /// busy. Each is answered within about 10 ms, so a constant stream of claims does not stop the refill.
 const REFILLS_WHILE_BINDING: usize = 4;
 
-/// How many of `count` creations may be sent while `in_flight` are unanswered. A creation that a claim waits for never yields.
+/// How many of `count` creations may be sent while `in_flight` are unanswered. A creation that a claim waits for never
+/// yields.
 pub(crate) fn allowed(draft: &Draft, count: usize, in_flight: usize) -> usize {
     if draft.demand > 0 || draft.being_bound == 0 {
         return count;

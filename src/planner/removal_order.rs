@@ -27,9 +27,10 @@ pub(crate) fn worth(unclaimed: &UnclaimedSandbox, nodes: &KnownNodes) -> Worth {
 pub(crate) type Worth = ((bool, PodPhase, bool, bool), (bool, bool), i32);
 
 /// Sorts into the order of removal, first to go first: unscheduled; Pending, Unknown, Running; not
-/// available; not ready; leaving its node; on a node that may go soon; lower deletion cost; more of the pool's sandboxes in its
-/// zone, then on its node; ready for a shorter time; more restarts; newer; then name. It is the order of a ReplicaSet
-/// (`ActivePodsWithRanks`), with availability before readiness, with zones, and without its logarithmic buckets of age.
+/// available; not ready; leaving its node; on a node that may go soon; lower deletion cost; more of the pool's
+/// sandboxes in its zone, then on its node; ready for a shorter time; more restarts; newer; then name. It is the order
+/// of a ReplicaSet (`ActivePodsWithRanks`), with availability before readiness, with zones, and without its logarithmic
+/// buckets of age.
 pub(crate) fn by_removal(unclaimed: &mut [UnclaimedSandbox], nodes: &KnownNodes) {
     let mut on_node: HashMap<&str, usize> = HashMap::new();
     for node in unclaimed.iter().filter_map(|i| i.sandbox.node.as_deref()) {

@@ -4,8 +4,8 @@ use crate::model::sandbox::Sandbox;
 use crate::planner::actions::{PlanPhase, Step};
 use crate::planner::draft::Draft;
 
-/// Makes up to `count` draining sandboxes warm again instead of creating new ones, if every preDelete hook is still on them
-/// and they did not drain for their own sake. Returns how many.
+/// Makes up to `count` draining sandboxes warm again instead of creating new ones, if every preDelete hook is still on
+/// them and they did not drain for their own sake. Returns how many.
 pub(crate) fn restore(draft: &mut Draft, count: usize, of: impl Fn(bool) -> bool) -> usize {
     let (snapshot, update) = (draft.snapshot, &draft.revisions.update.hash);
     let spec = &snapshot.pool.spec;

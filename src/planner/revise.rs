@@ -13,8 +13,8 @@ use std::sync::Arc;
 pub struct Revisions {
     /// Revision of the present template.
     pub update: Known,
-    /// The other revision that is known to work, if its template is still stored: the revision that was complete last or,
-    /// where none ever was, the newest revision of which a sandbox is Ready.
+    /// The other revision that is known to work, if its template is still stored: the revision that was complete last
+    /// or, where none ever was, the newest revision of which a sandbox is Ready.
     pub previous: Option<Known>,
     /// What to write so that the update revision is stored as the newest.
     pub store: Option<Store>,
@@ -118,7 +118,8 @@ pub enum NextStep {
     Send(RevisionStep),
 }
 
-/// What follows for the stored revisions. A pool sends one request about them at a time, and none while its pods are rejected.
+/// What follows for the stored revisions. A pool sends one request about them at a time, and none while its pods are
+/// rejected.
 pub fn next_step(snapshot: &PoolSnapshot, revisions: &Revisions) -> NextStep {
     if matches!(&snapshot.creation, Creation::BackOff { until, .. } if *until > snapshot.now) {
         return NextStep::None;
@@ -188,8 +189,8 @@ fn previous<'a>(
     others.find(|r| works(&r.hash)).copied()
 }
 
-/// The newest revision keeps its number. Users often say why only after the change, so its change-cause still follows the
-/// pool's.
+/// The newest revision keeps its number. Users often say why only after the change, so its change-cause still follows
+/// the pool's.
 fn renumber(same: &Arc<Revision>, newest: i64, snapshot: &PoolSnapshot) -> Option<Store> {
     if same.number < newest {
         Some(Store::Renumber(Arc::clone(same), newest + 1))

@@ -17,8 +17,8 @@ use crate::planner::warm_up_backoff;
 ///   ([`crate::model::resolved_pool_spec::ResolvedPoolSpec::min_available_beside`]).
 pub(crate) fn roll(draft: &mut Draft, counts: &Counts) {
     let wanted = counts.within_total(counts.desired);
-    // Where the wanted sandboxes fill `maxTotal`, no surge could ever go first. One at a time is replaced then, as far as
-    // the budget lets it.
+    // Where the wanted sandboxes fill `maxTotal`, no surge could ever go first. One at a time is replaced then, as far
+    // as the budget lets it.
     let is_full = counts.within_total(counts.desired + 1) == wanted;
     let max_unavailable = counts.budget.max_unavailable.max(usize::from(is_full));
     let for_drain = leave_nodes::surge(draft).saturating_sub(counts.budget.max_surge);
@@ -30,10 +30,10 @@ pub(crate) fn roll(draft: &mut Draft, counts: &Counts) {
     remove_old(draft, count.saturating_sub(removed), Limit::Budget);
 }
 
-/// Makes way for sandboxes of the update revision where `scaleStrategy.maxUnavailable` leaves no place for them: old sandboxes
-/// go that are not available and whose revision is not known to work. Nothing is lost with them, whatever the budget is. The
-/// update revision is not known to work either, so at most `maxUnavailable + maxSurge` of it are tried at once. Returns how
-/// many sandboxes went.
+/// Makes way for sandboxes of the update revision where `scaleStrategy.maxUnavailable` leaves no place for them: old
+/// sandboxes go that are not available and whose revision is not known to work. Nothing is lost with them, whatever the
+/// budget is. The update revision is not known to work either, so at most `maxUnavailable + maxSurge` of it are tried
+/// at once. Returns how many sandboxes went.
 fn remove_unproven(draft: &mut Draft, counts: &Counts) -> usize {
     let update = draft.revisions.update.hash.clone();
     let have_place = counts.creatable_of(counts.desired + counts.surge);

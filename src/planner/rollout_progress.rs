@@ -140,9 +140,9 @@ impl Progress {
     }
 }
 
-/// A rollout is complete when no unclaimed sandbox of an old revision is left and the pool is full of the update revision.
-/// Once said, it stays complete while claims take sandboxes and the pool refills, as a Deployment does. A paused rollout does
-/// not complete, whatever claims and scaling take of the old sandboxes: those are made again.
+/// A rollout is complete when no unclaimed sandbox of an old revision is left and the pool is full of the update
+/// revision. Once said, it stays complete while claims take sandboxes and the pool refills, as a Deployment does. A
+/// paused rollout does not complete, whatever claims and scaling take of the old sandboxes: those are made again.
 fn complete(draft: &Draft, counts: &Counts, observed: &ObservedCounts) -> bool {
     let pool = &draft.snapshot.pool;
     let none_is_old = observed.old() == 0 && draft.snapshot.creating.len() == draft.creating_updated();
@@ -153,8 +153,8 @@ fn complete(draft: &Draft, counts: &Counts, observed: &ObservedCounts) -> bool {
 }
 
 /// Beside the `kept` old sandboxes, as many sandboxes of the update revision are available as are wanted and `maxTotal`
-/// allows; or only those are missing that a steady load of claims takes. At least one has to be available, unless all stay on
-/// the old revision: until then nothing shows that the update revision works.
+/// allows; or only those are missing that a steady load of claims takes. At least one has to be available, unless all
+/// stay on the old revision: until then nothing shows that the update revision works.
 fn is_full(draft: &Draft, counts: &Counts, observed: &ObservedCounts, kept: usize) -> bool {
     let spec = &draft.snapshot.pool.spec;
     let missing = missing(draft, counts, kept);
@@ -162,8 +162,8 @@ fn is_full(draft: &Draft, counts: &Counts, observed: &ObservedCounts, kept: usiz
     works && (missing == 0 || missing_under_load::explains(draft, missing))
 }
 
-/// Sandboxes of the update revision that have yet to become available, beside the `kept` old sandboxes. A sandbox that this
-/// plan gives to a claim is missing, too.
+/// Sandboxes of the update revision that have yet to become available, beside the `kept` old sandboxes. A sandbox that
+/// this plan gives to a claim is missing, too.
 fn missing(draft: &Draft, counts: &Counts, kept: usize) -> usize {
     let wanted = counts.within_total(draft.snapshot.pool.spec.replicas);
     let available = draft
@@ -175,8 +175,8 @@ fn missing(draft: &Draft, counts: &Counts, kept: usize) -> usize {
 }
 
 /// When the rollout made progress last. `None` while none is under way, and while it waits for something other than its
-/// sandboxes: it is paused or at its partition, claims have to take the old sandboxes or to leave capacity for new ones,
-/// or the spec has an error.
+/// sandboxes: it is paused or at its partition, claims have to take the old sandboxes or to leave capacity for new
+/// ones, or the spec has an error.
 fn last_progress(draft: &Draft, counts: &Counts, complete: bool, at_partition: bool) -> Option<Timestamp> {
     let pool = &draft.snapshot.pool;
     let (spec, update) = (&pool.spec, draft.revisions.update.hash.as_str());
@@ -211,8 +211,8 @@ fn at_partition(draft: &Draft, counts: &Counts, observed: &ObservedCounts, kept:
     kept > 0 && (reached_partition(draft, kept) || is_split())
 }
 
-/// The status says that all but the `kept` sandboxes run this revision. That stays so while claims take sandboxes and the
-/// pool refills.
+/// The status says that all but the `kept` sandboxes run this revision. That stays so while claims take sandboxes and
+/// the pool refills.
 fn reached_partition(draft: &Draft, kept: usize) -> bool {
     let pool = &draft.snapshot.pool;
     let said = conditions::find(&pool.status.conditions, conditions::PROGRESSING);

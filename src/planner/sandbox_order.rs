@@ -1,4 +1,5 @@
-//! The order in which claims take sandboxes: that of removal reversed, but among equals from the most crowded zone and node.
+//! The order in which claims take sandboxes: that of removal reversed, but among equals from the most crowded zone and
+//! node.
 
 use crate::model::known_nodes::KnownNodes;
 use crate::planner::removal_order::worth;
@@ -6,8 +7,9 @@ use crate::planner::unclaimed_sandbox::UnclaimedSandbox;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-/// The rank of each sandbox of `unclaimed`, which is in the order of removal: claims take the one with the highest. What stays is
-/// spread evenly over zones, then over nodes, however many claims come. Without nodes it is the order of removal.
+/// The rank of each sandbox of `unclaimed`, which is in the order of removal: claims take the one with the highest.
+/// What stays is spread evenly over zones, then over nodes, however many claims come. Without nodes it is the order of
+/// removal.
 pub(crate) fn ranks(unclaimed: &[UnclaimedSandbox], nodes: &KnownNodes) -> Vec<usize> {
     let mut order: Vec<usize> = (0..unclaimed.len()).collect();
     if nodes.access.is_open() {

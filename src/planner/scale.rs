@@ -35,8 +35,8 @@ pub(crate) fn run(draft: &mut Draft, surge: usize) {
     }
 }
 
-/// Old sandboxes that do not stay go first, then updated sandboxes while a partition keeps the old. If the budget does not
-/// let an old sandbox go yet, no updated sandbox that is still warming is deleted in its place.
+/// Old sandboxes that do not stay go first, then updated sandboxes while a partition keeps the old. If the budget does
+/// not let an old sandbox go yet, no updated sandbox that is still warming is deleted in its place.
 fn trim(draft: &mut Draft, counts: &Counts, excess: usize) {
     let limit = trim_limit(draft, counts);
     let of_old = excess.min(counts.old.saturating_sub(counts.kept));

@@ -13,8 +13,8 @@ use crate::planner::fail_claims;
 use std::sync::Arc;
 
 /// Serves waiting claims strictly in order of priority, then age, each with the best available sandboxes that its
-/// revision policy allows. A claim for several gets them all together. While there are too few, those available are kept
-/// for it, so that younger claims cannot starve it.
+/// revision policy allows. A claim for several gets them all together. While there are too few, those available are
+/// kept for it, so that younger claims cannot starve it.
 pub(crate) fn run(draft: &mut Draft) {
     let (now, spec) = (draft.snapshot.now, &draft.snapshot.pool.spec);
     // A claim whose lifetime is over is about to expire, and a sandbox given to it would go with it.

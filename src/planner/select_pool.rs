@@ -114,8 +114,8 @@ fn supply_of(entry: &SandboxEntry, candidate: &SelectablePool, now: Timestamp) -
     })
 }
 
-/// How a pool compares for a claim: it can never have enough; the claim has to wait; its available sandboxes, those that stay
-/// on their nodes before the others; it does not serve the claim so far; its name.
+/// How a pool compares for a claim: it can never have enough; the claim has to wait; its available sandboxes, those
+/// that stay on their nodes before the others; it does not serve the claim so far; its name.
 type Rank<'a> = (bool, bool, (Reverse<usize>, Reverse<usize>), bool, &'a str);
 
 /// A pool and what it has for claims that no pool is selected for yet.

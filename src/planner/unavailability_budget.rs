@@ -1,7 +1,7 @@
 //! How many available sandboxes may still go, so that `maxUnavailable` holds.
 
-/// How many available sandboxes may still be removed in this plan. Every phase draws on the same budget, so that together
-/// they leave `replicas - maxUnavailable` available.
+/// How many available sandboxes may still be removed in this plan. Every phase draws on the same budget, so that
+/// together they leave `replicas - maxUnavailable` available.
 #[derive(Clone, Debug)]
 pub struct Budget {
     available: usize,
@@ -17,8 +17,8 @@ impl Budget {
         }
     }
 
-    /// An available sandbox goes whatever stays: to a claim, because the pool is there for claims, or because its node has to
-    /// go. It leaves less to the other phases.
+    /// An available sandbox goes whatever stays: to a claim, because the pool is there for claims, or because its node
+    /// has to go. It leaves less to the other phases.
     pub fn claim(&mut self) {
         self.available = self.available.saturating_sub(1);
     }

@@ -40,8 +40,8 @@ impl UnclaimedSandbox<'_> {
         self.leaving.is_some_and(|leaving| leaving.reason == reason)
     }
 
-    /// A claim may take it now. A sandbox that a user wants replaced is kept from claims, and so is one whose node is gone:
-    /// nothing runs there.
+    /// A claim may take it now. A sandbox that a user wants replaced is kept from claims, and so is one whose node is
+    /// gone: nothing runs there.
     pub(crate) fn may_be_claimed(&self) -> bool {
         let is_fit = !self.evict_requested() && !self.is_leaving_for(LeavingReason::NodeGone);
         self.available && !self.conflicted && is_fit && self.sandbox.ready_index.is_some()

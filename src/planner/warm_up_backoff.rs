@@ -43,8 +43,8 @@ fn after(start: Timestamp, time: SignedDuration) -> Timestamp {
     start.checked_add(time).unwrap_or(Timestamp::MAX)
 }
 
-/// What the condition `Progressing` says of failures. It is also what a restarted operator knows of them: [`stored`] reads
-/// the sentence, and gets the same pause.
+/// What the condition `Progressing` says of failures. It is also what a restarted operator knows of them: [`stored`]
+/// reads the sentence, and gets the same pause.
 pub(crate) fn sentence(revision: &str, failures: &WarmUpFailures) -> String {
     let times = match failures.count {
         1 => ONCE.to_string(),
@@ -56,8 +56,8 @@ pub(crate) fn sentence(revision: &str, failures: &WarmUpFailures) -> String {
     format!("{OF_REVISION}{revision}{FAILED}{times}{reason}{RESUMES}{resumes_at}{ON}")
 }
 
-/// The failures that a stored status speaks of, by revision. What is not understood is left out, and so is a failure later
-/// than `now`: the clock was set back, and its pause would last for as long as the step.
+/// The failures that a stored status speaks of, by revision. What is not understood is left out, and so is a failure
+/// later than `now`: the clock was set back, and its pause would last for as long as the step.
 fn stored(status: &PoolStatus, now: Timestamp) -> BTreeMap<String, WarmUpFailures> {
     let progressing = conditions::find(&status.conditions, conditions::PROGRESSING);
     let message = progressing.map_or("", |condition| &condition.message);
@@ -90,8 +90,8 @@ fn failures_of(sentence: &str) -> Option<(String, WarmUpFailures)> {
     Some((revision.to_string(), failures))
 }
 
-/// The failures that this process remembers. Before it has written the status of the pool for the first time, also those
-/// that the status speaks of: they were there before the process was.
+/// The failures that this process remembers. Before it has written the status of the pool for the first time, also
+/// those that the status speaks of: they were there before the process was.
 fn known(draft: &Draft) -> BTreeMap<String, WarmUpFailures> {
     let snapshot = draft.snapshot;
     let mut known = match snapshot.status_written_at {
@@ -102,9 +102,9 @@ fn known(draft: &Draft) -> BTreeMap<String, WarmUpFailures> {
     known
 }
 
-/// Takes over the known failures of revisions that are still in use, unless their row has ended: a sandbox of the revision
-/// came up since and has stayed up for as long as the pause was, or for [`PROOF`]. A sandbox that is ready for a moment and
-/// then dies ends no row.
+/// Takes over the known failures of revisions that are still in use, unless their row has ended: a sandbox of the
+/// revision came up since and has stayed up for as long as the pause was, or for [`PROOF`]. A sandbox that is ready for
+/// a moment and then dies ends no row.
 pub(crate) fn recall(draft: &mut Draft) {
     for (revision, failures) in known(draft) {
         if !is_used(draft, &revision) {

@@ -40,8 +40,8 @@ fn is_stored_in_a_moment(draft: &Draft, status: &mut PoolStatus) -> bool {
     is_stored
 }
 
-/// When a status may be written again that was written at `written_at`; `None` when it may be at `now`. A clock that was set
-/// back does not silence the status.
+/// When a status may be written again that was written at `written_at`; `None` when it may be at `now`. A clock that
+/// was set back does not silence the status.
 pub fn status_due(written_at: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
     let due = written_at?.checked_add(STATUS_INTERVAL).ok()?;
     (due > now && due.duration_since(now) <= STATUS_INTERVAL).then_some(due)

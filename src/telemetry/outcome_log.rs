@@ -1,4 +1,5 @@
-//! Logs and counts what became of each request: one line per write that happened, one a minute for a failure that repeats.
+//! Logs and counts what became of each request: one line per write that happened, one a minute for a failure that
+//! repeats.
 
 use crate::api::SandboxClaimStatus;
 use crate::api::claim::{BoundSandbox, Phase};
@@ -102,7 +103,8 @@ fn log_failure(request: &Request, failure: &Failure) {
         },
         Request::DisruptionBudget(_) => "the PodDisruptionBudget could not be written",
     };
-    // While the API server does not answer, every request fails alike, and the lines of one kind of request share a line.
+    // While the API server does not answer, every request fails alike, and the lines of one kind of request share a
+    // line.
     let key = match failure.class {
         Class::Unknown => format!("{verb} {resource} {error}"),
         _ => format!("{verb} {resource} {object} {error}"),

@@ -11,8 +11,8 @@ use tracing::field::{DisplayValue, display};
 /// For how long the log is silent on claims that wait for the same reason in a queue of the same size.
 const QUEUE_SILENCE: Duration = Duration::from_secs(60);
 
-/// Logs that claims wait, of which `claim` is one: one line a minute for a pool and a reason, and another each time that the queue
-/// has doubled.
+/// Logs that claims wait, of which `claim` is one: one line a minute for a pool and a reason, and another each time
+/// that the queue has doubled.
 pub(crate) fn log_queue(
     shared: &SharedCache,
     claim: &Claim,

@@ -1,6 +1,7 @@
 //! Completes the plugin for kubectl, which calls `kubectl_complete-warmpool` with the words of the line.
 //!
-//! The last word is the one to complete. A candidate stands on each line, and the last line tells kubectl to add no file names.
+//! The last word is the one to complete. A candidate stands on each line, and the last line tells kubectl to add no
+//! file names.
 
 use clap::{Arg, Command};
 use std::ffi::OsStr;

@@ -11,12 +11,14 @@ const NAME: &str = "warmpool";
 /// Namespace of the lease, unless the operator was installed elsewhere.
 const NAMESPACE: &str = "warmpool-system";
 
-/// A sentence for the user where no operator holds a lease; `None` where one does, or where the user may not read leases.
+/// A sentence for the user where no operator holds a lease; `None` where one does, or where the user may not read
+/// leases.
 pub(super) async fn hint(cluster: &Cluster) -> Option<String> {
     hint_about(&leases(cluster).await?, Timestamp::now())
 }
 
-/// The leases with the name of the operator's: in every namespace where the user may list them, else where the chart puts it.
+/// The leases with the name of the operator's: in every namespace where the user may list them, else where the chart
+/// puts it.
 async fn leases(cluster: &Cluster) -> Option<Vec<Lease>> {
     let all: Api<Lease> = Api::all(cluster.client.clone());
     let named = ListParams::default().fields(&format!("metadata.name={NAME}"));

@@ -191,7 +191,8 @@ pub(super) fn run(connection: &Connection, set: &Set) -> Result<ExitCode, SetIma
     block_on(pools.each(connection, set))?
 }
 
-/// The operations of a JSON Patch that set the images. Each image is set only while its container stands where it was read.
+/// The operations of a JSON Patch that set the images. Each image is set only while its container stands where it was
+/// read.
 ///
 /// # Errors
 /// [`SetImageError::TemplateRef`] and [`SetImageError::NoContainer`].

@@ -1,7 +1,7 @@
 //! Decides who leads: client-go's rules over plain data, without client and clock.
 //!
-//! A lease of another process is judged by when this process saw its record change, never by the times written in it. Clocks
-//! need not agree.
+//! A lease of another process is judged by when this process saw its record change, never by the times written in it.
+//! Clocks need not agree.
 
 use crate::controllers::leader_election::timing::Timing;
 use jiff::Timestamp;
@@ -75,8 +75,8 @@ impl Election {
         });
     }
 
-    /// Notes that the API server has stored `lease`, in a request sent at `sent`. The term counts from then: no other process
-    /// can have seen the record earlier.
+    /// Notes that the API server has stored `lease`, in a request sent at `sent`. The term counts from then: no other
+    /// process can have seen the record earlier.
     pub fn confirm(&mut self, lease: Lease, sent: Instant) {
         self.observed = Some(Observed { lease, since: sent });
         self.renewed = Some(sent);

@@ -1,7 +1,7 @@
 //! Sends the requests of leader election that `election.rs` decides on.
 //!
-//! Two points differ from client-go, both safer or faster. The renew deadline counts from when the last confirmed renewal was
-//! sent. A candidate that sees the lease change or expire tries at once.
+//! Two points differ from client-go, both safer or faster. The renew deadline counts from when the last confirmed
+//! renewal was sent. A candidate that sees the lease change or expire tries at once.
 
 use crate::cache::watch::Pauses;
 use crate::client::error_chain::chain;
@@ -41,7 +41,8 @@ pub struct Settings {
 pub enum Term {
     /// The process does not lead.
     None,
-    /// Until this moment, unless the lease is renewed. A process that was suspended for longer does not lead when it resumes.
+    /// Until this moment, unless the lease is renewed. A process that was suspended for longer does not lead when it
+    /// resumes.
     Until(Instant),
     /// As long as the process runs: there is no election.
     Unlimited,
@@ -118,8 +119,8 @@ impl Elector {
         }
     }
 
-    /// Acquires the lease and renews it until `stop`, then releases it so that a successor starts at once. `term` says until
-    /// when this process may plan and write.
+    /// Acquires the lease and renews it until `stop`, then releases it so that a successor starts at once. `term` says
+    /// until when this process may plan and write.
     ///
     /// # Errors
     /// When the lease was lost. The process must end then, because another process may lead.

@@ -3,12 +3,12 @@
 use std::time::Duration;
 use thiserror::Error;
 
-/// The delay between two tries of a candidate is up to this factor longer than the retry period, as in client-go, so that
-/// candidates do not all try at the same time.
+/// The delay between two tries of a candidate is up to this factor longer than the retry period, as in client-go, so
+/// that candidates do not all try at the same time.
 const JITTER: f64 = 1.2;
 
-/// Delay of a new leader's first plan after the last leader released the lease. The watches must show the last leader's writes,
-/// or the same sandboxes would be created again.
+/// Delay of a new leader's first plan after the last leader released the lease. The watches must show the last leader's
+/// writes, or the same sandboxes would be created again.
 pub(crate) const HANDOVER: Duration = Duration::from_millis(250);
 
 /// Deadline for the release of the lease, the last request before the process ends.
@@ -40,8 +40,8 @@ pub enum TimingError {
 }
 
 impl Timing {
-    /// `lease`: how long candidates respect a lease that is not renewed. `renew_deadline`: how long a leader tries to renew it.
-    /// `retry_period`: the delay between two tries.
+    /// `lease`: how long candidates respect a lease that is not renewed. `renew_deadline`: how long a leader tries to
+    /// renew it. `retry_period`: the delay between two tries.
     ///
     /// # Errors
     /// When they do not fit each other.

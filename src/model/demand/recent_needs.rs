@@ -72,8 +72,8 @@ impl RecentNeeds {
         highest
     }
 
-    /// When the oldest part leaves the window. The window may have been longer, and so its parts, when the last need of that
-    /// part was noted: a whole window counts from there all the same.
+    /// When the oldest part leaves the window. The window may have been longer, and so its parts, when the last need of
+    /// that part was noted: a whole window counts from there all the same.
     pub fn first_end(&self, window: SignedDuration) -> Option<Timestamp> {
         let first = self.parts.front()?;
         let part = window.checked_div(PARTS).unwrap_or_default();

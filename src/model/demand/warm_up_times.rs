@@ -13,7 +13,8 @@ const FEWEST_TIMES: usize = 3;
 /// What counts until enough times were measured: a pod whose image is on the node takes about as long.
 pub const DEFAULT_WARM_UP: SignedDuration = SignedDuration::from_secs(5);
 
-/// The last warm-up times. The API has creation times in whole seconds, so the operator follows some of its creations itself.
+/// The last warm-up times. The API has creation times in whole seconds, so the operator follows some of its creations
+/// itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WarmUpTimes {
     times: VecDeque<SignedDuration>,

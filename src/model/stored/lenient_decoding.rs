@@ -42,8 +42,8 @@ pub(crate) fn metadata<'de, D: Deserializer<'de>>(from: D) -> Result<ObjectMeta,
     })
 }
 
-/// What a pod takes over from a template. The rest is skipped: the API server does not check a template's `managedFields`,
-/// which may be nested too deeply to decode.
+/// What a pod takes over from a template. The rest is skipped: the API server does not check a template's
+/// `managedFields`, which may be nested too deeply to decode.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct StoredTemplate {

@@ -1,7 +1,7 @@
 //! Objects as the API server stores them, slim. One object that does not decode must not stop a watch.
 //!
-//! Specs and statuses of pools and claims stay JSON here; `pool.rs` and `claim.rs` decode them once. Of other objects only
-//! fields are decoded that the API server writes or checks.
+//! Specs and statuses of pools and claims stay JSON here; `pool.rs` and `claim.rs` decode them once. Of other objects
+//! only fields are decoded that the API server writes or checks.
 
 mod lenient_decoding;
 

@@ -1,4 +1,5 @@
-//! The size of a pool: what its claims call for, between its floor and its ceiling, smaller only after a while and in steps.
+//! The size of a pool: what its claims call for, between its floor and its ceiling, smaller only after a while and in
+//! steps.
 
 use crate::api::claim::OnEmpty;
 use crate::cache::snapshot::{Creation, PoolSnapshot, ScalingLimit, Sizing};

@@ -1,8 +1,8 @@
 //! How many sandboxes the claims call for.
 //!
-//! A claim finds a sandbox available if and only if no more sandboxes were asked for within the last warm-up time than the
-//! pool keeps. So the least size for a hit rate is the quantile of that number, as seen at each arrival, whatever the
-//! process of the arrivals is.
+//! A claim finds a sandbox available if and only if no more sandboxes were asked for within the last warm-up time than
+//! the pool keeps. So the least size for a hit rate is the quantile of that number, as seen at each arrival, whatever
+//! the process of the arrivals is.
 
 use crate::model::autoscaling::HitRate;
 use crate::model::demand::Demand;

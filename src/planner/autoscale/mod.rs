@@ -13,7 +13,8 @@ use crate::cache::snapshot::{PoolSnapshot, ScalingLimit, Sizing};
 use crate::model::pool::Pool;
 use std::sync::Arc;
 
-/// The snapshot of a pool at the size that its `autoscaling` chooses. Without `autoscaling` the size is `spec.replicas`.
+/// The snapshot of a pool at the size that its `autoscaling` chooses. Without `autoscaling` the size is
+/// `spec.replicas`.
 pub fn at_chosen_size(mut snapshot: PoolSnapshot) -> PoolSnapshot {
     let pool = Arc::clone(&snapshot.pool);
     let replicas = pool.spec.replicas;

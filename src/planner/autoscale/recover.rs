@@ -18,8 +18,8 @@ pub(super) fn last_size(pool: &Pool) -> usize {
     usize::try_from(pool.status.desired_replicas).unwrap_or_default()
 }
 
-/// What is known at `now` of a pool whose least size is `floor`. The pool keeps the size of the status until claims call for
-/// another one, or a smaller one has been enough for the stabilization window.
+/// What is known at `now` of a pool whose least size is `floor`. The pool keeps the size of the status until claims
+/// call for another one, or a smaller one has been enough for the stabilization window.
 pub(super) fn recover(
     pool: &Pool,
     autoscaling: &ResolvedAutoscaling,

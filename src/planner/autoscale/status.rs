@@ -75,7 +75,8 @@ fn reason(sizing: &Sizing, demand: &Demand, autoscaling: &ResolvedAutoscaling) -
     )
 }
 
-/// What the status says as long as nothing else in it is new: numbers that change with every claim are no reason to write.
+/// What the status says as long as nothing else in it is new: numbers that change with every claim are no reason to
+/// write.
 pub(crate) fn said(snapshot: &PoolSnapshot) -> Option<Arc<AutoscalingStatus>> {
     let stored = || snapshot.pool.status.autoscaling.clone();
     match snapshot.pool.error {
@@ -84,7 +85,8 @@ pub(crate) fn said(snapshot: &PoolSnapshot) -> Option<Arc<AutoscalingStatus>> {
     }
 }
 
-/// The condition `ScalingLimited`, as of a HorizontalPodAutoscaler. `capacity` is what `maxTotal` leaves to the unclaimed.
+/// The condition `ScalingLimited`, as of a HorizontalPodAutoscaler. `capacity` is what `maxTotal` leaves to the
+/// unclaimed.
 pub(crate) fn statement(snapshot: &PoolSnapshot, capacity: usize) -> Option<Statement> {
     let sizing = snapshot.sizing.as_ref()?;
     let size = sizing.size;

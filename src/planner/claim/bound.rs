@@ -1,4 +1,5 @@
-//! A claim that is bound: what its status says at first, and how it follows its sandboxes until it loses one or expires.
+//! A claim that is bound: what its status says at first, and how it follows its sandboxes until it loses one or
+//! expires.
 
 use crate::api::SandboxClaimStatus;
 use crate::api::claim::{BoundSandbox, OnSandboxLost, Phase};
@@ -57,8 +58,8 @@ pub(crate) fn kept_and_lost(snapshot: &ClaimSnapshot) -> (Vec<Kept<'_>>, Vec<Los
     (kept, lost)
 }
 
-/// Whether a sandbox that still exists is lost. On a node that does not answer, a sandbox may be terminating for ever, so a
-/// claim with `onSandboxLost: Replace` does not wait for its end.
+/// Whether a sandbox that still exists is lost. On a node that does not answer, a sandbox may be terminating for ever,
+/// so a claim with `onSandboxLost: Replace` does not wait for its end.
 fn is_lost(snapshot: &ClaimSnapshot, sandbox: &Sandbox) -> bool {
     let replaced = snapshot.resolved_spec.on_sandbox_lost == OnSandboxLost::Replace;
     sandbox.phase == PodPhase::Failed || (sandbox.terminating && replaced)
@@ -147,8 +148,8 @@ fn waited(claim: &Claim, now: Timestamp) -> SignedDuration {
     waited.round(Unit::Millisecond).unwrap_or(waited)
 }
 
-/// The status that publishes `sandboxes`, all that the claim wants. `warm` says which of them were available when the claim
-/// came, and `nodes` which of them leave their nodes.
+/// The status that publishes `sandboxes`, all that the claim wants. `warm` says which of them were available when the
+/// claim came, and `nodes` which of them leave their nodes.
 pub fn binding(
     claim: &Claim,
     resolved_spec: &ResolvedClaimSpec,

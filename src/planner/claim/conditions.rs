@@ -26,8 +26,8 @@ pub(crate) fn with_conditions(
     status
 }
 
-/// The message names the first sandbox that cannot stay on its node, if there is one: no other was available, or the node was
-/// cordoned since.
+/// The message names the first sandbox that cannot stay on its node, if there is one: no other was available, or the
+/// node was cordoned since.
 pub(crate) fn bound(sandboxes: &[Arc<Sandbox>], nodes: &KnownNodes, now: Timestamp) -> Statement {
     let mut message = match sandboxes {
         [sandbox] => format!("sandbox {} belongs to this claim", sandbox.key.name),

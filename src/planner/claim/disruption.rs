@@ -27,8 +27,8 @@ pub(crate) fn statement(snapshot: &ClaimSnapshot, sandboxes: &[Arc<Sandbox>]) ->
     })
 }
 
-/// The marks to be written on the sandboxes of a claim that gives its tenant a grace. The first says when the grace ends, the
-/// second that the sandbox may be evicted; a node that stays after all takes both back.
+/// The marks to be written on the sandboxes of a claim that gives its tenant a grace. The first says when the grace
+/// ends, the second that the sandbox may be evicted; a node that stays after all takes both back.
 pub(crate) fn marks(
     snapshot: &ClaimSnapshot,
     sandboxes: &[Arc<Sandbox>],

@@ -1,5 +1,5 @@
-//! Which requests of a claim's plan are sent next: one write on the claim at a time, and a live read before anything is done
-//! on the word of the watch alone.
+//! Which requests of a claim's plan are sent next: one write on the claim at a time, and a live read before anything is
+//! done on the word of the watch alone.
 
 use crate::api::SandboxClaimStatus;
 use crate::api::claim::{BoundSandbox, Phase};

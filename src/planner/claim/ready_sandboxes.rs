@@ -13,8 +13,8 @@ pub(crate) fn of_wanted<'a>(claim: &Claim, sandboxes: impl Iterator<Item = &'a A
     format!("{}/{}", ready.count(), claim.wanted())
 }
 
-/// The status of a claim that has ended, without the addresses of sandboxes that are gone, have ended or are being deleted: another
-/// pod may have them already. `released`: the claim deletes all that it has.
+/// The status of a claim that has ended, without the addresses of sandboxes that are gone, have ended or are being
+/// deleted: another pod may have them already. `released`: the claim deletes all that it has.
 pub(crate) fn without_dead(
     snapshot: &ClaimSnapshot,
     mut status: SandboxClaimStatus,

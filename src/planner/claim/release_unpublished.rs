@@ -19,9 +19,9 @@ pub(crate) enum Release {
     AfterOutcome,
 }
 
-/// When `sandbox` is released. A claim that has not ended may list more sandboxes than the watch has shown, because another
-/// leader may have just published one: it is read first. A sandbox that has changed since then may have been chosen as a
-/// replacement, so the claim is read again.
+/// When `sandbox` is released. A claim that has not ended may list more sandboxes than the watch has shown, because
+/// another leader may have just published one: it is read first. A sandbox that has changed since then may have been
+/// chosen as a replacement, so the claim is read again.
 pub(crate) fn release(snapshot: &ClaimSnapshot, sandbox: &Sandbox) -> Release {
     let claim = &snapshot.claim;
     if matches!(claim.status.phase, Some(Phase::Failed | Phase::Expired)) {

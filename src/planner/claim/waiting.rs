@@ -16,8 +16,8 @@ use crate::planner::claim::status::pending;
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 
-/// How long a claim waits before its status says so. Most claims wait less, and a write that is saved lets another claim be
-/// bound sooner.
+/// How long a claim waits before its status says so. Most claims wait less, and a write that is saved lets another
+/// claim be bound sooner.
 const PATIENCE: SignedDuration = SignedDuration::from_millis(500);
 
 /// What to do about a pool that no operator serves.

@@ -20,7 +20,8 @@ const END: &str = "End";
 
 /// Events of claims that may be written at once, after a while without any.
 const BURST: u32 = 100;
-/// How long it takes until one more may be written. Each event is a write, and claims may come by the hundred each second.
+/// How long it takes until one more may be written. Each event is a write, and claims may come by the hundred each
+/// second.
 const PER_EVENT: Duration = Duration::from_millis(200);
 
 /// Which claims get events.

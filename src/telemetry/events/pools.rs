@@ -25,8 +25,8 @@ const WARM_UP: &str = "WarmUp";
 const CREATE: &str = "CreateSandboxes";
 /// Action of events about sandboxes that have to leave their nodes.
 const DRAIN: &str = "DrainNode";
-/// Least time between two warnings of a pool with the same reason. A full pool becomes exhausted again with each claim that
-/// comes and goes.
+/// Least time between two warnings of a pool with the same reason. A full pool becomes exhausted again with each claim
+/// that comes and goes.
 const BETWEEN_WARNINGS: Duration = Duration::from_secs(60);
 
 /// Limits how often a pool is warned for the same reason.

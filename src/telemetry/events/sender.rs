@@ -17,7 +17,8 @@ use std::time::Instant;
 /// Reporting controller of every event.
 const CONTROLLER: &str = "warmpool";
 
-/// Sends events. kube-rs counts an event that repeats within minutes in the first event of its series, whose note stays.
+/// Sends events. kube-rs counts an event that repeats within minutes in the first event of its series, whose note
+/// stays.
 #[derive(Clone)]
 pub(crate) struct Events {
     recorder: Recorder,
@@ -37,8 +38,8 @@ impl Events {
         }
     }
 
-    /// Logs and sends the changes of `pool` with its new status, which has been written. An event that cannot be written is
-    /// lost: the conditions say the same.
+    /// Logs and sends the changes of `pool` with its new status, which has been written. An event that cannot be
+    /// written is lost: the conditions say the same.
     pub(crate) async fn send(&self, pool: &Pool, status: &PoolStatus) {
         for event in pools::transitions(pool, status) {
             if event.type_ == EventType::Warning && !self.may_warn(pool, &event.reason) {
@@ -48,8 +49,8 @@ impl Events {
         }
     }
 
-    /// Warns that a sandbox was deleted before its replacement was available, if `write` did that. One event a minute for a pool
-    /// and a reason: a drain may end the waiting of many sandboxes.
+    /// Warns that a sandbox was deleted before its replacement was available, if `write` did that. One event a minute
+    /// for a pool and a reason: a drain may end the waiting of many sandboxes.
     pub(crate) async fn send_unreplaced(&self, shared: &SharedCache, write: &PodWrite) {
         let Some(event) = pools::unreplaced(write) else {
             return;
@@ -73,8 +74,8 @@ impl Events {
         self.publish(event, &pools::reference(pool)).await;
     }
 
-    /// Sends the changes of `claim` with its new status, which has been written and logged. Where claims have more to tell than
-    /// may be written, an event is lost: the conditions say the same.
+    /// Sends the changes of `claim` with its new status, which has been written and logged. Where claims have more to
+    /// tell than may be written, an event is lost: the conditions say the same.
     pub(crate) async fn send_claim(&self, claim: &Claim, status: &SandboxClaimStatus) {
         for event in claims::transitions(claim, status, self.of_claims) {
             let limit = || self.claim_limit.lock().unwrap_or_else(PoisonError::into_inner);

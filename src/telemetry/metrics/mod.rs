@@ -1,4 +1,5 @@
-//! Counts and times the operator's work. [`crate::telemetry::http::pool_gauges`] has the gauges that the cache supplies.
+//! Counts and times the operator's work. [`crate::telemetry::http::pool_gauges`] has the gauges that the cache
+//! supplies.
 
 pub mod pool_counters;
 mod reconcile_queue;

@@ -20,8 +20,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Buckets of the time from a claim to its binding, in seconds: milliseconds for a warm sandbox, the start of a pod for a cold
-/// one.
+/// Buckets of the time from a claim to its binding, in seconds: milliseconds for a warm sandbox, the start of a pod for
+/// a cold one.
 const WAIT: [f64; 17] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
 ];

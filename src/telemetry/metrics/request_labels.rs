@@ -19,7 +19,8 @@ impl RequestLabels {
     /// Reads method, path and query of a request.
     pub fn read(method: &Method, path: &str, query: Option<&str>) -> Self {
         let mut parts = path.split('/').filter(|part| !part.is_empty());
-        // api/VERSION or apis/GROUP/VERSION, then namespaces/NAME where the resource is namespaced. Other paths have no resource.
+        // api/VERSION or apis/GROUP/VERSION, then namespaces/NAME where the resource is namespaced. Other paths have no
+        // resource.
         let skipped = match parts.next() {
             Some("api") => 1,
             Some("apis") => 2,

@@ -1,5 +1,5 @@
-//! Deletes the claim when the command ends or a signal ends it, if `--rm` asks for that. Without `--rm` the claim is left, and
-//! the command that deletes it is printed.
+//! Deletes the claim when the command ends or a signal ends it, if `--rm` asks for that. Without `--rm` the claim is
+//! left, and the command that deletes it is printed.
 
 use crate::cli::kubectl::cluster::{Cluster, ClusterError};
 use crate::cli::kubectl::pool;

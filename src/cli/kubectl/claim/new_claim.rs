@@ -59,7 +59,8 @@ fn labels(written: &str) -> Result<Labels, String> {
 }
 
 impl Arguments {
-    /// The claim to create. Its name is chosen here and not with generateName, so that it is known even if no answer comes.
+    /// The claim to create. Its name is chosen here and not with generateName, so that it is known even if no answer
+    /// comes.
     pub(super) fn claim(&self) -> DynamicObject {
         let pool = self.pool.as_ref().map(|pool| pool.0.as_str());
         let name = || generated_name(pool.unwrap_or(NAMELESS));

@@ -93,8 +93,8 @@ pub fn forecast(index: &mut Index, mut node: StoredNode, now: Timestamp) -> Fore
     }
 }
 
-/// Plans a pool until none of its unclaimed sandboxes is on the node. Replacements become available as fast as its sandboxes
-/// did.
+/// Plans a pool until none of its unclaimed sandboxes is on the node. Replacements become available as fast as its
+/// sandboxes did.
 fn unclaimed(mut snapshot: PoolSnapshot, node: &str) -> Vec<Row> {
     let begin = snapshot.now;
     let measured = warm_up(&snapshot);

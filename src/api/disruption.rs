@@ -9,18 +9,18 @@ use serde::{Deserialize, Serialize};
 #[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Disruption {
-    /// Wait creates the replacement of an available sandbox elsewhere first, and deletes the sandbox when the replacement is
-    /// available. Break deletes the sandboxes of the node at once, within no budget.
+    /// Wait creates the replacement of an available sandbox elsewhere first, and deletes the sandbox when the
+    /// replacement is available. Break deletes the sandboxes of the node at once, within no budget.
     #[serde(default)]
     pub drain_policy: DrainPolicy,
-    /// Seconds that `drainPolicy` Wait waits for replacements. After that the sandboxes of the node are deleted within no
-    /// budget, so that no drain waits for ever.
+    /// Seconds that `drainPolicy` Wait waits for replacements. After that the sandboxes of the node are deleted within
+    /// no budget, so that no drain waits for ever.
     #[serde(default = "pool_defaults::drain_deadline_seconds")]
     #[x_kube(validation = kube::core::Rule::new("self >= 1").message("disruption.drainDeadlineSeconds must be 1 or more"))]
     pub drain_deadline_seconds: i32,
-    /// Keeps a PodDisruptionBudget over the unclaimed sandboxes, so that `kubectl drain`, the descheduler and autoscalers
-    /// evict no more of them than `updateStrategy.maxUnavailable` allows. A pool of which every sandbox may go has none. A
-    /// PodDisruptionBudget of a user over the same sandboxes takes its place.
+    /// Keeps a PodDisruptionBudget over the unclaimed sandboxes, so that `kubectl drain`, the descheduler and
+    /// autoscalers evict no more of them than `updateStrategy.maxUnavailable` allows. A pool of which every sandbox may
+    /// go has none. A PodDisruptionBudget of a user over the same sandboxes takes its place.
     #[serde(default = "pool_defaults::pod_disruption_budget")]
     pub pod_disruption_budget: bool,
 }

@@ -1,13 +1,12 @@
 //! Whether an operator works: one that does holds a lease.
 
 use crate::cli::kubectl::cluster::Cluster;
+use crate::controllers::leader_election::lease_name::LEASE;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::api::ListParams;
 
-/// Name of the lease, unless the operator was told another.
-const NAME: &str = "warmpool";
 /// Namespace of the lease, unless the operator was installed elsewhere.
 const NAMESPACE: &str = "warmpool-system";
 
@@ -21,12 +20,12 @@ pub(super) async fn hint(cluster: &Cluster) -> Option<String> {
 /// puts it.
 async fn leases(cluster: &Cluster) -> Option<Vec<Lease>> {
     let all: Api<Lease> = Api::all(cluster.client.clone());
-    let named = ListParams::default().fields(&format!("metadata.name={NAME}"));
+    let named = ListParams::default().fields(&format!("metadata.name={LEASE}"));
     if let Ok(list) = cluster.ask(all.list(&named)).await {
         return Some(list.items);
     }
     let usual: Api<Lease> = Api::namespaced(cluster.client.clone(), NAMESPACE);
-    let lease = cluster.ask(usual.get_opt(NAME)).await.ok()?;
+    let lease = cluster.ask(usual.get_opt(LEASE)).await.ok()?;
     Some(lease.into_iter().collect())
 }
 
@@ -41,7 +40,7 @@ pub fn hint_about(leases: &[Lease], now: Timestamp) -> Option<String> {
     let renewed = lease.spec.as_ref().and_then(|spec| spec.renew_time.as_ref());
     let since = renewed.map_or(String::new(), |at| format!(" since {}", whole_seconds(at.0)));
     Some(format!(
-        "No operator has held the lease {namespace}/{NAME}{since}: nothing below happens until one does; see 'kubectl -n \
+        "No operator has held the lease {namespace}/{LEASE}{since}: nothing below happens until one does; see 'kubectl -n \
          {namespace} get pods'."
     ))
 }

@@ -3,7 +3,7 @@
 use crate::model::shard_selector::ShardSelector;
 
 /// Name of the lease of an operator that serves all pools.
-const LEASE: &str = "warmpool";
+pub(crate) const LEASE: &str = "warmpool";
 
 /// The name of the lease of the operator that serves these pools. Two operators of one shard share a lease, and those
 /// of two shards do not.

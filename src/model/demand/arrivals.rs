@@ -6,7 +6,7 @@ use crate::model::demand::recent_rate::RecentRate;
 use crate::model::demand::sliding_window::SlidingWindow;
 use jiff::Timestamp;
 
-/// The arrivals of claims, and what they called for. It changes when a claim arrives and when a need is forgotten.
+/// The arrivals of claims, and what they called for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Arrivals {
     /// Sandboxes that were asked for within the last warm-up time.

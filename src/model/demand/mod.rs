@@ -23,8 +23,8 @@ const LEAST_RATE_MEMORY: SignedDuration = SignedDuration::from_secs(30);
 /// Warm-up times over which the rate is taken at least.
 const WARM_UPS_PER_RATE: i32 = 10;
 
-/// What the operator remembers of the claims on an autoscaled pool. Each large part is shared until it changes: a plan
-/// changes one of them at most, or none.
+/// What the operator remembers of the claims on an autoscaled pool. A copy shares the large parts until one of them
+/// changes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Demand {
     /// The size that was chosen last.

@@ -93,7 +93,7 @@ pub struct AutoscalingStatus {
     /// Time of the last change of the size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_scale_time: Option<Time>,
-    /// Sandboxes per hour that claims asked for recently.
+    /// Sandboxes per hour that claims requested recently.
     pub arrivals_per_hour: i64,
     /// Milliseconds from a claim until the sandbox that replaces the claimed one is available: that of 9 of 10 recent
     /// sandboxes, or a default until enough of them were seen.

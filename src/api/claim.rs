@@ -45,7 +45,7 @@ use std::collections::BTreeMap;
         .message("spec.replicas is immutable; delete the claim and create a new one")
         .field_path(".spec.replicas"),
     validation = kube::core::Rule::new(immutable_once_bound())
-        .message("spec is immutable once the claim is bound, but for lifetimeSeconds, shutdownTime and ttlSecondsAfterFinished; delete the claim and create a new one")
+        .message("spec is immutable once the claim is bound, except for lifetimeSeconds, shutdownTime and ttlSecondsAfterFinished; delete the claim and create a new one")
         .field_path(".spec")
 )]
 #[serde(rename_all = "camelCase")]
@@ -54,9 +54,10 @@ pub struct SandboxClaimSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool_ref: Option<PoolRef>,
     /// Selects pools in the namespace of the claim by their labels. The claim takes sandboxes from the selected pool
-    /// with the most available sandboxes of an acceptable revision; if pools are equal, from the pool for which it
-    /// already waits, else from the first by name. While the claim waits, the first selected pool that can serve it
-    /// does. `status.pool` names the pool.
+    /// with the most available sandboxes of an acceptable revision, where sandboxes that stay on their nodes count
+    /// before sandboxes that leave them; if pools are equal, from the pool for which it already waits, else from the
+    /// first by name. While the claim waits, the first selected pool that can serve it does. `status.pool` names the
+    /// pool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool_selector: Option<PoolSelector>,
     /// Number of sandboxes. All come from one pool, and they are bound all together or not at all. Immutable.

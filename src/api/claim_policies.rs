@@ -38,7 +38,7 @@ pub enum OnSandboxLost {
 /// What happens when a sandbox of a claim is to be evicted, because its node is drained or for another reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Disruption {
-    /// A PodDisruptionBudget refuses the eviction until the claim ends.
+    /// A PodDisruptionBudget blocks the eviction until the claim ends.
     #[default]
     Block,
     /// The sandbox may be evicted.

@@ -44,7 +44,7 @@ pub struct PoolStats {
 /// The demand for the sandboxes of an autoscaled pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DemandStats {
-    /// Sandboxes that claims asked for in a second lately.
+    /// Sandboxes that claims requested per second recently.
     pub arrivals_per_second: f64,
     /// Seconds from a claim until the sandbox that replaces the claimed one is available.
     pub warm_up_seconds: f64,

@@ -263,8 +263,8 @@ impl Indexed for StoredNode {
         let is_new = index.deny_nodes();
         if is_new {
             tracing::warn!(
-                "the operator has no right to list and watch nodes, so it answers no drain, cordon or taint; bind a \
-                 ClusterRole with these rights to its service account if it should"
+                "the operator may not list and watch nodes, so it ignores drains, cordons and taints; to change that, \
+                 bind a ClusterRole with these rights to its service account"
             );
         }
         Some(is_new)
@@ -290,7 +290,8 @@ impl Indexed for StoredDisruptionBudget {
         let is_new = index.deny_budgets();
         if is_new {
             tracing::warn!(
-                "the operator may not list and watch poddisruptionbudgets, so it keeps none; add the rule to its role if it should"
+                "the operator may not list and watch poddisruptionbudgets, so it creates none; to change that, add the \
+                 rule to its role"
             );
         }
         Some(is_new)

@@ -30,7 +30,7 @@ pub fn log(verb: &str, resource: &str, error: &(dyn Error + 'static)) {
             verb,
             resource,
             error = text,
-            "a request fails and is tried again; the log says so once a minute"
+            "a request fails and is tried again; logged at most once a minute"
         );
     });
 }

@@ -45,7 +45,7 @@ pub(crate) fn report(
     tracing::warn!(claim = %claim.key, pod = %write.sandbox.key, error, "the binding keeps failing");
     index.note_rejection(
         claim,
-        &format!("the API server does not make the binding: {error}"),
+        &format!("the API server keeps failing the binding: {error}"),
         now,
     )
 }
@@ -76,6 +76,6 @@ pub(crate) fn reject(
         return Vec::new();
     }
     index.note_rejected_sandbox(claim, &write.sandbox);
-    let message = format!("the API server refuses the binding: {error}");
+    let message = format!("the API server rejects the binding: {error}");
     index.note_rejection(claim, &message, end.min(now + RETRY_DELAY))
 }

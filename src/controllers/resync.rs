@@ -32,7 +32,7 @@ pub async fn run(context: Arc<Context>) {
 pub fn read_overdue(context: &Context, now: Instant) {
     let mut index = context.shared.lock();
     for pod in index.expectations.overdue(now) {
-        tracing::warn!(%pod, "the watch did not show a write in time; the pod is read");
+        tracing::warn!(%pod, "the watch did not show a write in time; reading the pod");
         index.requests.push(Request::ReadPod(pod), true);
     }
     drop(index);

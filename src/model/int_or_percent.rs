@@ -45,9 +45,7 @@ impl IntOrPercent {
     /// A sentence saying what to write instead.
     pub fn parse(field: &str, value: &IntOrString) -> Result<Self, String> {
         let invalid = |shown: String| {
-            format!(
-                "{field}: {shown} is not understood; write a number of 0 or more, or a percentage like \"25%\""
-            )
+            format!("{field}: {shown} is invalid; write a number of 0 or more, or a percentage like \"25%\"")
         };
         match value {
             IntOrString::Int(n) => u32::try_from(*n)

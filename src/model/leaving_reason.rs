@@ -14,7 +14,7 @@ pub struct Leaving {
 /// Why a sandbox is leaving. Where several reasons hold, the first of this list is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LeavingReason {
-    /// A user asked for its replacement with the label `warmpool.dev/evict`.
+    /// A user requested its replacement with the label `warmpool.dev/evict`.
     EvictRequested,
     /// The pod has condition `DisruptionTarget`: somebody is about to terminate it.
     DisruptionTarget,

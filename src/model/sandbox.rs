@@ -68,7 +68,7 @@ pub struct Sandbox {
     pub created: Timestamp,
     /// Has a deletion timestamp.
     pub terminating: bool,
-    /// A user asked for a replacement with label `warmpool.dev/evict`.
+    /// A user requested a replacement with label `warmpool.dev/evict`.
     pub evict: bool,
     /// The claim lets the sandbox be evicted, as label `warmpool.dev/disruption` says.
     pub allows_disruption: bool,

@@ -19,8 +19,8 @@ pub(crate) fn clauses(draft: &Draft) -> String {
         without_node(
             draft,
             Scheduling::Unschedulable,
-            "no node has room for",
-            "free some, or add a node",
+            "no node has capacity for",
+            "free capacity, or add a node",
         ),
         without_node(
             draft,
@@ -66,7 +66,7 @@ fn without_node(draft: &Draft, why: Scheduling, what: &str, remedy: &str) -> Opt
         .iter()
         .filter(|unclaimed| waits(unclaimed.sandbox))
         .count();
-    (count > 0).then(|| format!("{what} {count} of the others, which are kept: {remedy}"))
+    (count > 0).then(|| format!("{what} {count} unclaimed sandboxes, which are kept: {remedy}"))
 }
 
 /// Unclaimed sandboxes that are being deleted on nodes that do not answer, which no client can hurry.
@@ -90,6 +90,7 @@ fn stuck(draft: &Draft) -> Option<String> {
 /// The operator cannot know which sandboxes leave.
 fn denied(draft: &Draft) -> Option<String> {
     let is_denied = draft.snapshot.nodes.access == NodeAccess::Denied;
-    is_denied
-        .then(|| "the operator has no right to list and watch nodes, so drains are not answered".to_string())
+    is_denied.then(|| {
+        "the operator may not list and watch nodes, so it ignores drains, cordons and taints".to_string()
+    })
 }

@@ -11,7 +11,7 @@ use crate::planner::unclaimed_sandbox::UnclaimedSandbox;
 /// The sandboxes that claims may take.
 pub(crate) struct Claimable {
     staying: Positions,
-    /// Sandboxes that leave their nodes, which claims take only when no other would do.
+    /// Sandboxes that leave their nodes, which claims take only when no other fits.
     leaving: Positions,
     /// How many old sandboxes go to claims without a revision policy before any new one does.
     old_first: usize,
@@ -56,7 +56,7 @@ impl Claimable {
         }
     }
 
-    /// Whether `count` sandboxes would do.
+    /// Whether the claim can take `count` sandboxes.
     pub(crate) fn has(&self, count: usize, policy: RevisionPolicy) -> bool {
         self.staying.len(policy) + self.leaving.len(policy) >= count
     }
@@ -82,7 +82,7 @@ impl Claimable {
     }
 
     /// Takes the sandbox of the preferred revision with the highest rank, of those that `of` selects. One that leaves
-    /// its node is taken only when no other would do.
+    /// its node is taken only when no other fits.
     fn take_last(&mut self, policy: Option<RevisionPolicy>, of: impl Fn(usize) -> bool) -> Option<usize> {
         let old_first = self.old_first > 0;
         let staying = self.staying.last(policy, old_first, &of);

@@ -64,7 +64,7 @@ pub(crate) struct Draft<'a> {
     pub(crate) being_bound: usize,
     /// The sandboxes as the watch shows them, for the status.
     pub(crate) observed: ObservedCounts,
-    /// Creations that the demand or refill asked for and `maxTotal` forbade.
+    /// Creations that the demand or refill requested and `maxTotal` forbade.
     pub(crate) forbidden: usize,
     /// What the phase *scale* found missing.
     pub(crate) shortfall: Shortfall,

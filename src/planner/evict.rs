@@ -9,7 +9,7 @@ use crate::planner::leave_nodes;
 use crate::planner::remove::Limit;
 use crate::planner::warm_up_backoff;
 
-/// Marks sandboxes that are leaving, because a user asked for it or because of their node, sandboxes that did not
+/// Marks sandboxes that are leaving, because a user requested it or because of their node, sandboxes that did not
 /// become available in their time, and draining sandboxes that no preDelete hook holds any more. Nothing is removed
 /// here, so that claims are served before the budget is spent. Sandboxes that have ended stand in [`Draft::finished`]
 /// from the beginning.

@@ -32,17 +32,17 @@ pub(crate) fn fail_unwilling_to_wait(draft: &mut Draft, waiting: &Waiting) -> bo
     let fails = spec.on_empty == OnEmpty::Fail && !may_be_back(draft, spec.revision_policy);
     if fails {
         let nothing = nothing(waiting);
-        let message = format!("{nothing} that would do could be had, and onEmpty is Fail");
+        let message = format!("{nothing} of an accepted revision is available, and onEmpty is Fail");
         fail(draft, waiting, reasons::POOL_EMPTY, message);
     }
     fails
 }
 
-/// A sandbox that would do is kept from claims only until the watch shows why a write on it met a conflict.
+/// A sandbox of an accepted revision is unavailable only until the watch shows why a write on it met a conflict.
 fn may_be_back(draft: &Draft, policy: RevisionPolicy) -> bool {
-    let would_do = |unclaimed: &UnclaimedSandbox| unclaimed.updated || policy != RevisionPolicy::Latest;
+    let is_accepted = |unclaimed: &UnclaimedSandbox| unclaimed.updated || policy != RevisionPolicy::Latest;
     let mut unclaimed = draft.unclaimed.iter();
-    unclaimed.any(|u| u.available && u.conflicted && !u.evict_requested() && would_do(u))
+    unclaimed.any(|u| u.available && u.conflicted && !u.evict_requested() && is_accepted(u))
 }
 
 fn nothing(waiting: &Waiting) -> String {

@@ -14,7 +14,7 @@ pub(crate) enum Limit {
     Budget,
     /// As [`Limit::Budget`], and at least so many stay available.
     AtLeast(usize),
-    /// The user asked for all at once, or `maxTotal` leaves no choice.
+    /// The user requested all at once, or `maxTotal` leaves no choice.
     None,
     /// Nothing holds it back, and it leaves less of the budget to the others.
     Forced,

@@ -133,7 +133,8 @@ impl Progress {
         }
         if capacity < needed {
             remarks.push(format!(
-                "held back, capacity.maxTotal allows {capacity} beside the claimed sandboxes, and it takes {needed}"
+                "held back: replacements need {needed} sandboxes beside the claimed sandboxes, and capacity.maxTotal \
+                 allows {capacity}"
             ));
         }
         (!remarks.is_empty()).then(|| remarks.join("; "))

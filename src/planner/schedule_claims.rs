@@ -81,7 +81,7 @@ fn bind(draft: &mut Draft, claim: &Arc<Claim>, index: usize, waits_for: Option<W
     draft.act_once(PlanPhase::Scheduling, "Available", step, waits_for);
 }
 
-/// A claim waits, and adds to the demand unless nothing that may be created now would do.
+/// A claim waits, and adds to the demand unless no sandbox that may be created now can serve it.
 fn wait<'a>(draft: &mut Draft<'a>, waiting: &'a Waiting) {
     let latest = waiting.resolved_spec.revision_policy == RevisionPolicy::Latest;
     let creates = waiting.resolved_spec.on_empty == OnEmpty::Create

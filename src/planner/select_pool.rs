@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The pool that serves a claim; `None` while no pool would do.
+/// The pool that serves a claim; `None` while no pool matches.
 pub fn serving_pool(index: &Index, claim: &Claim, now: Timestamp) -> Option<Key> {
     let select = || {
         let snapshot = index.selector_snapshot(&claim.key.namespace, now);

@@ -21,7 +21,7 @@ pub(crate) struct UnclaimedSandbox<'a> {
 }
 
 impl UnclaimedSandbox<'_> {
-    /// A user asked for its replacement.
+    /// A user requested its replacement.
     pub(crate) fn evict_requested(&self) -> bool {
         self.is_leaving_for(LeavingReason::EvictRequested)
     }

@@ -90,7 +90,7 @@ fn none_will_come(draft: &Draft) -> String {
     )
 }
 
-/// What a claim misses; `which` narrows down the sandboxes that would do.
+/// What a claim misses; `which` names the revision that the claim needs.
 fn too_few(waiting: &Waiting, which: &str) -> String {
     match (waiting.claim.wanted(), waiting.held) {
         (1, _) => format!("no sandbox{which} is available"),

@@ -110,7 +110,7 @@ fn log_failure(request: &Request, failure: &Failure) {
         _ => format!("{verb} {resource} {object} {error}"),
     };
     log_once(&key, FAILURE_SILENCE, || {
-        tracing::warn!(verb, resource, %object, error, "{what}; the log says so once a minute");
+        tracing::warn!(verb, resource, %object, error, "{what}; logged at most once a minute");
     });
 }
 
@@ -156,7 +156,7 @@ fn log_pod_write(metrics: &Metrics, write: &PodWrite) {
         PodChange::Restore(_) => tracing::info!(%pool, %pod, reason, "sandbox warm again"),
         PodChange::MarkDisruption(DisruptionMark { deadline, allowed }) => {
             let deadline = deadline.map(display);
-            tracing::info!(%pool, %pod, deadline, allowed, "the sandbox says when it may be evicted");
+            tracing::info!(%pool, %pod, deadline, allowed, "sandbox annotated with the time of its eviction");
         }
     }
 }

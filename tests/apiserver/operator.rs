@@ -10,7 +10,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 pub struct Operator {
     child: Child,
     pub log: PathBuf,
-    /// A starting API server refuses everybody until it has read its roles.
+    /// A starting API server rejects everybody until it has read its roles.
     pub server_restarts: bool,
 }
 

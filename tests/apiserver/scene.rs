@@ -109,7 +109,7 @@ impl Scene {
         self.lab.api.delete(NAMESPACES, "", &self.namespace)?;
         self.lab.shared_operator_is_well()?;
         let audit = self.lab.cluster.audit(&self.namespace)?;
-        // A starting API server refuses everybody until it has read its roles.
+        // A starting API server rejects everybody until it has read its roles.
         if let Some(denied) = audit
             .iter()
             .find(|w| w.user == OPERATOR && w.forbidden && !rules.gaps)

@@ -97,7 +97,7 @@ fn rows(path: &str, schema: &Value, table: &mut String) {
     }
 }
 
-/// The sentences with which the API server refuses an object.
+/// The sentences with which the API server rejects an object.
 fn refusals(schema: &Value, found: &mut Vec<String>) {
     for rule in schema["x-kubernetes-validations"]
         .as_array()
@@ -160,7 +160,7 @@ fn kind_page(plural: &str) {
     refusals(schema, &mut sentences);
     sentences.sort();
     sentences.dedup();
-    body += "\n## What the API server refuses\n\nThe API server refuses an object that breaks a rule, with the rule's sentence:\n\n";
+    body += "\n## What the API server rejects\n\nThe API server rejects an object that breaks a rule, with the rule's sentence:\n\n";
     for sentence in sentences {
         writeln!(body, "- {}", cell(&sentence)).unwrap();
     }

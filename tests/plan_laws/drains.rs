@@ -205,7 +205,9 @@ fn where_max_total_is_full_a_drain_waits_says_why_and_breaks_at_its_deadline() {
     assert!(world.plan().actions.is_empty());
     let (_, message) = world.progressing();
     assert!(
-        message.contains("capacity.maxTotal allows 2 beside the claimed sandboxes, and it takes 3"),
+        message.contains(
+            "replacements need 3 sandboxes beside the claimed sandboxes, and capacity.maxTotal allows 2"
+        ),
         "{message}"
     );
     assert!(
@@ -428,7 +430,7 @@ fn without_the_right_to_read_nodes_nothing_changes_and_the_pool_says_so() {
     world.nodes.access = NodeAccess::Denied;
     assert!(world.plan().actions.is_empty());
     assert!(
-        said(&world).contains("no right to list and watch nodes"),
+        said(&world).contains("the operator may not list and watch nodes"),
         "{}",
         said(&world)
     );
@@ -437,7 +439,7 @@ fn without_the_right_to_read_nodes_nothing_changes_and_the_pool_says_so() {
 #[test]
 fn a_pod_that_no_node_takes_is_kept_after_its_deadline_and_the_pool_says_so() {
     for (scheduling, words) in [
-        (Scheduling::Unschedulable, "no node has room for 1"),
+        (Scheduling::Unschedulable, "no node has capacity for 1"),
         (Scheduling::Gated, "scheduling gates hold 1"),
     ] {
         let mut world = World::new(1, json!({"warmUpDeadlineSeconds": 60}));

@@ -24,7 +24,7 @@ fn of_revision(revision: &str) -> impl Fn(&&Sandbox) -> bool {
 
 fn held_back(allowed: usize, needed: usize) -> String {
     format!(
-        "; held back, capacity.maxTotal allows {allowed} beside the claimed sandboxes, and it takes {needed}"
+        "; held back: replacements need {needed} sandboxes beside the claimed sandboxes, and capacity.maxTotal allows {allowed}"
     )
 }
 

@@ -49,7 +49,7 @@ pub enum ExecVerbError {
     NoSandbox {
         /// The claim.
         claim: String,
-        /// The sandbox that was asked for.
+        /// The sandbox that was requested.
         sandbox: String,
         /// The sandboxes that there are.
         has: Vec<String>,

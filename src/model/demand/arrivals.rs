@@ -9,9 +9,9 @@ use jiff::Timestamp;
 /// The arrivals of claims, and what they called for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Arrivals {
-    /// Sandboxes that were asked for within the last warm-up time.
+    /// Sandboxes that were requested within the last warm-up time.
     pub recent: SlidingWindow,
-    /// How many were asked for within a warm-up time, as seen at each arrival.
+    /// How many were requested within a warm-up time, as seen at each arrival.
     pub seen: Histogram,
     /// The rate of arrivals.
     pub rate: RecentRate,

@@ -1,4 +1,4 @@
-//! How often how many sandboxes were asked for within a warm-up time, recent arrivals weighing more than old ones.
+//! How often how many sandboxes were requested within a warm-up time, recent arrivals weighing more than old ones.
 
 use jiff::{SignedDuration, Timestamp};
 

@@ -83,12 +83,12 @@ impl Demand {
         LEAST_RATE_MEMORY.max(self.warm_up.saturating_mul(WARM_UPS_PER_RATE))
     }
 
-    /// Sandboxes that claims asked for in a second lately.
+    /// Sandboxes that claims requested per second recently.
     pub fn arrivals_per_second(&self, now: Timestamp) -> f64 {
         self.arrivals.rate.per_second(now, self.rate_memory())
     }
 
-    /// Sandboxes that are asked for within a warm-up time on average, at the rate of the last half minute.
+    /// Sandboxes that are requested within a warm-up time on average, at the rate of the last half minute.
     pub fn arrivals_per_warm_up(&self, now: Timestamp) -> f64 {
         self.arrivals_per_second(now) * self.warm_up.as_secs_f64()
     }

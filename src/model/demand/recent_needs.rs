@@ -9,7 +9,7 @@ pub const PARTS: i32 = 8;
 /// What the pool needed at most, in sandboxes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Need {
-    /// Most sandboxes that were asked for within a warm-up time.
+    /// Most sandboxes that were requested within a warm-up time.
     pub peak: usize,
     /// Highest estimate from the claims of the last hours.
     pub long: usize,

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 /// A count that decays with time, as a rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RecentRate {
-    /// Sandboxes, each weighing less the longer ago it was asked for.
+    /// Sandboxes, each weighing less the longer ago it was requested.
     weight: f64,
     /// When the first counted.
     began: Option<Timestamp>,

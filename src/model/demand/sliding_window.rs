@@ -1,4 +1,4 @@
-//! How many sandboxes claims asked for within the last moments.
+//! How many sandboxes claims requested within the last moments.
 
 use jiff::{SignedDuration, Timestamp};
 use std::collections::VecDeque;
@@ -25,7 +25,7 @@ struct Arrivals {
 }
 
 impl SlidingWindow {
-    /// Notes that `count` sandboxes were asked for at `at`. Returns how many were within the window of this length that
+    /// Notes that `count` sandboxes were requested at `at`. Returns how many were within the window of this length that
     /// ends then, these included.
     pub fn arrive(&mut self, at: Timestamp, count: usize, length: SignedDuration) -> usize {
         // First, so that entries that have left the window make space for the new one.
@@ -52,7 +52,7 @@ impl SlidingWindow {
         self.total
     }
 
-    /// How many sandboxes were asked for within the window of this length that ends at `now`.
+    /// How many sandboxes were requested within the window of this length that ends at `now`.
     pub fn count(&self, now: Timestamp, length: SignedDuration) -> usize {
         let gone = self
             .arrivals

@@ -1,6 +1,6 @@
 //! How many sandboxes the claims call for.
 //!
-//! A claim finds a sandbox available if and only if no more sandboxes were asked for within the last warm-up time than
+//! A claim finds a sandbox available if and only if no more sandboxes were requested within the last warm-up time than
 //! the pool keeps. So the least size for a hit rate is the quantile of that number, as seen at each arrival, whatever
 //! the process of the arrivals is.
 
@@ -50,7 +50,7 @@ fn with_spread(level: f64, spread: f64) -> usize {
 }
 
 /// The size for the highest needs of the last minutes. The claims of the last hours call for no more than twice of what
-/// claims asked for within one warm-up time since: when claims become fewer, the pool need not wait for hours.
+/// claims requested within one warm-up time since: when claims become fewer, the pool need not wait for hours.
 pub(super) fn size_for(highest: Need) -> usize {
     highest.long.min(highest.peak.saturating_mul(2)).max(highest.fast)
 }

@@ -17,7 +17,7 @@ pub(super) struct Facts {
     pub(super) is_rejected: bool,
     /// Sandboxes that may warm up at once.
     pub(super) warming: usize,
-    /// Sandboxes that are asked for within a warm-up time on average.
+    /// Sandboxes that are requested within a warm-up time on average.
     pub(super) in_warm_up: f64,
 }
 

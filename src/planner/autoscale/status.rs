@@ -61,17 +61,16 @@ fn reason(sizing: &Sizing, demand: &Demand, autoscaling: &ResolvedAutoscaling) -
         return format!("{size} is spec.replicas, the minimum, and enough for a hit rate of {target}");
     }
     if sizing.needed > size {
-        return format!("{size}, where a hit rate of {target} needs {}", sizing.needed);
+        return format!("{size}, although a hit rate of {target} needs {}", sizing.needed);
     }
     let highest = demand.arrivals.needs.highest();
     if highest.fast == sizing.needed && highest.fast > highest.long {
         return format!(
-            "{size}, because lately claims asked for more sandboxes than those of the last hour explain"
+            "{size}, because recent claims request sandboxes faster than the claims of the last hour did"
         );
     }
     format!(
-        "{size}, because {target} of recent claims came when at most as many sandboxes were asked for within \
-         {warm_up:.1} s, the time that a sandbox takes to be replaced"
+        "{size}, because for {target} of recent claims at most as many sandboxes were requested within {warm_up:.1} s, the time to replace a sandbox"
     )
 }
 
@@ -112,7 +111,7 @@ pub(crate) fn statement(snapshot: &PoolSnapshot, capacity: usize) -> Option<Stat
         ),
         ScalingLimit::Warming => (
             scaling_limited::WARMING,
-            "claims come about as fast as scaleStrategy.maxUnavailable lets sandboxes warm up; raise it".into(),
+            "claims arrive about as fast as scaleStrategy.maxUnavailable lets sandboxes warm up; raise maxUnavailable".into(),
         ),
         ScalingLimit::TooFew => (
             scaling_limited::TOO_FEW,

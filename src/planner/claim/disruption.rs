@@ -18,10 +18,10 @@ pub(crate) fn statement(snapshot: &ClaimSnapshot, sandboxes: &[Arc<Sandbox>]) ->
         status: Truth::True,
         reason: leaving.reason.as_str(),
         message: format!(
-            "sandbox {} has to go, {} ({}); {}",
+            "sandbox {} cannot stay on node {}: {}; {}",
             sandbox.key.name,
-            leaving.reason.clause(),
             sandbox.node.as_deref().unwrap_or_default(),
+            leaving.reason.clause(),
             until_when(snapshot, sandbox)
         ),
     })

@@ -185,7 +185,7 @@ fn missing(snapshot: &ClaimSnapshot) -> String {
             format!("no operator serves pool {name} in namespace {namespace}")
         }
         Target::AnyWith(_) if snapshot.pool_presence == PoolPresence::Elsewhere => {
-            format!("no operator serves the pool in namespace {namespace} that would do")
+            format!("no operator serves the pool in namespace {namespace} that poolSelector selects")
         }
         Target::Pool(name) if snapshot.pool_presence == PoolPresence::Terminating => {
             format!("pool {name} in namespace {namespace} is being deleted")
@@ -197,7 +197,7 @@ fn missing(snapshot: &ClaimSnapshot) -> String {
             )
         }
         Target::AnyWith(_) if snapshot.pool_presence == PoolPresence::Terminating => {
-            format!("every pool in namespace {namespace} that would do is being deleted")
+            format!("every pool in namespace {namespace} that poolSelector selects is being deleted")
         }
         Target::AnyWith(labels) => {
             let labels: Vec<_> = labels

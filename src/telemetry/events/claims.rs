@@ -29,7 +29,7 @@ const PER_EVENT: Duration = Duration::from_millis(200);
 pub enum ClaimEvents {
     /// None
     None,
-    /// What befalls a claim that waits, fails, loses a sandbox or expires
+    /// Events of a claim that waits, fails, loses a sandbox or expires
     #[default]
     Notable,
     /// Also the binding of each claim that was served at once

@@ -62,7 +62,7 @@ pub(crate) fn unreplaced(write: &PodWrite) -> Option<Event> {
         write.sandbox.node.as_deref().unwrap_or_default(),
     );
     let note = format!(
-        "sandbox {sandbox} is deleted without an available replacement: its node {node} has to go, {note}"
+        "sandbox {sandbox} is deleted without an available replacement: it cannot stay on node {node}, {note}"
     );
     Some(event(EventType::Warning, write.reason, DRAIN, &note, None))
 }

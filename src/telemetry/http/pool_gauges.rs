@@ -57,7 +57,7 @@ impl Collector for PoolGauges {
         }
         autoscaling(&mut encoder, &all)?;
         let help =
-            "Most sandboxes that the pool may have (spec.capacity.maxTotal); no series without a limit";
+            "Maximum number of sandboxes of the pool (spec.capacity.maxTotal); no series without a limit";
         let mut max_total = gauge(&mut encoder, "pool_spec_max_total", help, None)?;
         for (key, stats) in pools() {
             if let Some(limit) = stats.max_total {
@@ -65,12 +65,12 @@ impl Collector for PoolGauges {
             }
         }
         let help =
-            "Sandboxes that are not terminating, by state and revision; updated: of the present template";
+            "Sandboxes that are not terminating, by state and revision; updated: of the current template";
         let mut sandboxes = gauge(&mut encoder, "sandboxes", help, None)?;
         for (key, stats) in pools() {
             of_state(&mut sandboxes, key, stats)?;
         }
-        let help = "Present status and reason of each condition, with value 1; no series for a condition that the pool lacks";
+        let help = "Current status and reason of each condition, with value 1; no series for a condition that the pool lacks";
         let mut condition = gauge(&mut encoder, "pool_condition", help, None)?;
         for (key, stats) in pools() {
             for [type_, status, reason] in &stats.conditions {
@@ -104,8 +104,7 @@ impl Collector for PoolGauges {
 /// What the operator has learned of pools with autoscaling. Other pools have no series.
 fn autoscaling(encoder: &mut DescriptorEncoder, all: &BTreeMap<Key, PoolStats>) -> fmt::Result {
     let demands = || all.iter().filter_map(|(key, stats)| Some((key, stats.demand?)));
-    let help =
-        "Sandboxes per second that claims on the pool asked for in the last half minute or ten warm-up times";
+    let help = "Sandboxes per second that claims requested over the last 30 s or ten warm-up times, whichever is longer";
     let mut arrivals = gauge(encoder, "pool_arrival_rate", help, None)?;
     for (key, demand) in demands() {
         set(&mut arrivals, &labels(key, []), demand.arrivals_per_second)?;

@@ -79,7 +79,7 @@ impl Collector for ProcessMetrics {
             ),
             (
                 "process_max_fds",
-                "Most file descriptors that the process may open",
+                "Maximum number of file descriptors that the process may open",
                 None,
                 limit,
             ),

@@ -16,7 +16,7 @@ type Check = (&'static str, Result<(), String>);
 /// The check that the process answers.
 const PING: Check = ("ping", Ok(()));
 
-/// How long a watch may fail before the process is not ready. A healthy watch is begun anew every 20 s.
+/// How long a watch may fail before the process is not ready. A healthy watch is restarted every 20 s.
 const LONGEST_FAILURE: Duration = Duration::from_secs(30);
 
 /// The routes of both endpoints. `requests` knows when the watches were answered.
@@ -47,7 +47,7 @@ fn watches(
     answered: impl Fn(&str) -> Option<Duration>,
 ) -> Result<(), String> {
     if watches.is_empty() {
-        return Err("the watches have not begun".into());
+        return Err("the watches have not started".into());
     }
     let error_of = |watch: &Watch| watch.error.clone().unwrap_or_else(|| "no answer".into());
     let problem = |(kind, watch): (&String, &Watch)| {
@@ -59,7 +59,7 @@ fn watches(
         }
         let ago = answered(kind).filter(|ago| *ago >= LONGEST_FAILURE)?;
         Some(format!(
-            "{kind}: the watch fails for {} s: {}",
+            "{kind}: the watch has failed for {} s: {}",
             ago.as_secs(),
             error_of(watch)
         ))
@@ -119,10 +119,10 @@ mod tests {
                 Some(Duration::from_secs(if kind == "Pod" { pods } else { 21 }))
             })
         };
-        assert_eq!(at(29), Ok(()), "a watch is begun anew every 20 s");
+        assert_eq!(at(29), Ok(()), "a watch is restarted every 20 s");
         assert_eq!(
             at(31),
-            Err("Pod: the watch fails for 31 s: connection refused".into())
+            Err("Pod: the watch has failed for 31 s: connection refused".into())
         );
         let listing = BTreeMap::from([("Pool".to_string(), Watch::default())]);
         assert_eq!(watches(&listing, |_| None), Err("Pool: no list yet".into()));

@@ -26,8 +26,7 @@ fn annotations(annotations: Value) -> Value {
 }
 
 /// The rule that only an update can break has a test of its own.
-pub const IMMUTABLE: &str = "spec is immutable once the claim is bound, but for lifetimeSeconds, shutdownTime and \
-     ttlSecondsAfterFinished; delete the claim and create a new one";
+pub const IMMUTABLE: &str = "spec is immutable once the claim is bound, except for lifetimeSeconds, shutdownTime and ttlSecondsAfterFinished; delete the claim and create a new one";
 /// And so has this one.
 pub const REPLICAS_IMMUTABLE: &str = "spec.replicas is immutable; delete the claim and create a new one";
 const EXACTLY_ONE: &str = "spec must hold exactly one of poolRef and poolSelector";

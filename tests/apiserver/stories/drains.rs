@@ -235,7 +235,7 @@ pub fn all_nodes_tainted_at_once_cost_nothing_before_the_deadline(scene: &Scene)
         wait::until("the pool says why no replacement comes", 30, || {
             let pool = scene.pool("python")?;
             let said = condition(&pool, "Available").map_or("", |c| text(c, "/message"));
-            let why = said.contains("4 NodeTainted") && said.contains("no node has room for 1");
+            let why = said.contains("4 NodeTainted") && said.contains("no node has capacity for 1");
             wait::ensure(why && pool["status"]["available"] == 4, || {
                 pool["status"].to_string()
             })
@@ -256,7 +256,7 @@ pub fn a_drain_of_a_full_pool_waits_says_why_and_breaks_at_its_deadline(scene: &
         wait::until("the pool says what it takes", 6, || {
             let pool = scene.pool("python")?;
             let said = condition(&pool, "Progressing").map_or("", |c| text(c, "/message"));
-            wait::ensure(said.contains("it takes 2"), || pool["status"].to_string())?;
+            wait::ensure(said.contains("need 2 sandboxes"), || pool["status"].to_string())?;
             wait::ensure(unclaimed_on(scene, &node)? == 1, || "it has gone already".into())
         })?;
         is_empty(scene, &node, 30)?;

@@ -40,7 +40,7 @@ pub fn with_a_role_it_serves_its_namespace_and_leaves_others_alone(scene: &Scene
     wait_until_at_rest(scene, 60)?;
     // No Role grants the right to read nodes.
     let said = super::pool_says(scene, "python", "Available", "MinimumReplicasAvailable")?;
-    let why = "no right to list and watch nodes";
+    let why = "the operator may not list and watch nodes";
     wait::ensure(said.contains(why), || said.clone())?;
     let times = operator.text()?.matches(why).count();
     wait::ensure(times == 1, || format!("the log says it {times} times"))?;

@@ -106,7 +106,7 @@ pub fn a_watch_that_fails_for_half_a_minute_fails_readiness_by_name(scene: &Scen
     wait::until("readiness failed", 2 * NOTICED_WITHIN, || {
         let (code, text) = http::get(&health, "/readyz?verbose")?;
         let named =
-            text.contains("[-]watches failed: Pod: the watch fails for ") && text.contains("[+]ping ok");
+            text.contains("[-]watches failed: Pod: the watch has failed for ") && text.contains("[+]ping ok");
         wait::ensure(code == 500 && named, || format!("{code} {text}"))
     })?;
     // The last answer to the watch is at most as old as a watch lasts when it breaks.

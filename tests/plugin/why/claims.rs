@@ -166,7 +166,7 @@ fn a_claim_that_is_next_names_the_sandbox_to_bind() {
 
 #[test]
 fn a_claim_whose_binding_is_rejected_quotes_the_api_server() {
-    let rejection = "the API server refuses the binding: this team may not have a sandbox";
+    let rejection = "the API server rejects the binding: this team may not have a sandbox";
     let status = json!({
         "phase": "Pending", "observedGeneration": 1, "pool": "python",
         "conditions": [condition("Bound", "False", "BindingRefused", rejection)],
@@ -176,7 +176,7 @@ fn a_claim_whose_binding_is_rejected_quotes_the_api_server() {
         .claim("run", &json!({}), &status);
     assert_eq!(
         world.why("run"),
-        "Claim run is next: the operator would bind it to sandbox p1 now, but the API server refuses the binding: this \
+        "Claim run is next: the operator would bind it to sandbox p1 now, but the API server rejects the binding: this \
          team may not have a sandbox.\n\
          It fails at 2026-01-31T12:04:31Z, in 4m31s, unless it is bound before (waitTimeoutSeconds)."
     );

@@ -8,7 +8,7 @@ use thiserror::Error;
 pub struct Arrival {
     /// When.
     pub at: Timestamp,
-    /// Sandboxes that were asked for.
+    /// Sandboxes that were requested.
     pub count: usize,
 }
 

@@ -30,7 +30,7 @@ use thiserror::Error;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Of a pool with autoscaling, the operator's own count of the last hours is printed. Of another pool, the claims that still
-exist are counted. IDLE is the mean number of available sandboxes, and what they come to in sandbox hours per day.
+exist are counted. IDLE is the mean number of available sandboxes, followed by their sandbox hours per day.
 
 A file has one arrival in each line: a time like 2026-01-31T12:00:00Z or a number of seconds, and the number of sandboxes
 after it if it is not 1. Without a pool, no cluster is needed.
@@ -95,7 +95,7 @@ pub struct SizeReport {
     pub claims: i64,
     /// Hours from the first to the last of them; null where the operator has counted them, over some hours.
     pub hours: Option<f64>,
-    /// Sandboxes that were asked for in an hour.
+    /// Sandboxes requested per hour.
     pub sandboxes_per_hour: f64,
     /// Time that a sandbox takes until it is available.
     pub warm_up_seconds: f64,

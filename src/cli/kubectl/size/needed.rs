@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 /// What arrivals would have needed with a warm-up time.
 pub struct Needed {
-    /// For each arrival the sandboxes that were asked for within the warm-up time, its own included; sorted.
+    /// For each arrival the sandboxes that were requested within the warm-up time, its own included; sorted.
     seen: Vec<usize>,
     /// How many seconds how many sandboxes were warming up, for as long as the arrivals lasted.
     warming: Vec<(usize, f64)>,
@@ -72,7 +72,7 @@ impl Needed {
         }
     }
 
-    /// Sandboxes that were asked for in an hour on average.
+    /// Sandboxes that were requested in an hour on average.
     pub fn per_hour(&self) -> f64 {
         if self.seconds > 0.0 {
             self.sandboxes as f64 / self.seconds * 3600.0

@@ -30,6 +30,7 @@ impl Histogram {
     pub fn add_weight(&mut self, number: usize, weight: f32) {
         let bin = bin_of(number);
         if self.weights.len() <= bin {
+            self.weights.reserve_exact(bin + 1 - self.weights.len());
             self.weights.resize(bin + 1, 0.0);
         }
         if let Some(held) = self.weights.get_mut(bin) {
@@ -51,17 +52,17 @@ impl Histogram {
 
     /// How many observations the weights stand for.
     pub fn total(&self) -> f64 {
-        self.weights.iter().map(|weight| f64::from(*weight)).sum()
+        self.total_and_mean().0
     }
 
-    /// The mean; 0 without observations.
-    pub fn mean(&self) -> f64 {
+    /// How many observations the weights stand for, and their mean; 0 without observations.
+    pub fn total_and_mean(&self) -> (f64, f64) {
         let add = |(total, sum), (bin, weight): (usize, &f32)| {
             let weight = f64::from(*weight);
             (total + weight, sum + most_in(bin) as f64 * weight)
         };
         let (total, sum) = self.weights.iter().enumerate().fold((0.0, 0.0), add);
-        if total > 0.0 { sum / total } else { 0.0 }
+        (total, if total > 0.0 { sum / total } else { 0.0 })
     }
 
     /// The least number that is not exceeded in a `share` of the observations; 0 without observations.

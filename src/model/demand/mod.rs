@@ -1,4 +1,4 @@
-//! What a pool has learned of the demand for its sandboxes: plain data of at most some 12 KiB.
+//! What a pool has learned of the demand for its sandboxes: plain data of some 10 KiB at most.
 
 pub mod arrivals;
 pub mod histogram;

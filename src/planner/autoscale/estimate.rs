@@ -24,7 +24,7 @@ const GROWTH: f64 = 0.26;
 /// What the claims call for now, when claims called for `peak` within this plan.
 pub(super) fn need(demand: &Demand, target: HitRate, peak: usize, now: Timestamp) -> Need {
     let (seen, share) = (&demand.arrivals.seen, target.share());
-    let (total, mean) = (seen.total(), seen.mean());
+    let (total, mean) = seen.total_and_mean();
     let [long, far] = seen.quantiles([share, FAR]);
     let enough = (1.0 / (1.0 - share)).max(ENOUGH_WARM_UPS * mean);
     let above_mean = |number: usize| (number as f64 - mean).max(1.0);

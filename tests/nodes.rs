@@ -1,4 +1,4 @@
-//! Checks what an event of a node has reconciled, and what is known of nodes.
+//! Checks what an event of a node or an EvictionRequest has reconciled, and what is known of nodes and requests.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,6 +17,7 @@ use warmpool::cache::watch::Indexed;
 use warmpool::model::Key;
 use warmpool::model::known_nodes::NodeAccess;
 use warmpool::model::leaving_reason::LeavingReason;
+use warmpool::model::stored::eviction_request::StoredEvictionRequest;
 use warmpool::model::stored::{StoredNode, StoredPod, StoredPool};
 use warmpool::planner::{self, pool_snapshot};
 
@@ -216,4 +217,90 @@ fn the_heartbeats_of_5000_nodes_reconcile_nothing_and_change_no_snapshot() {
     );
     let cordon = node(&names[0], json!({"unschedulable": true}), "fourth");
     assert_eq!(cordon.apply(&mut index, true), [request("one")]);
+}
+
+fn eviction_request(name: &str, pod: &str, uid: &str, intent: &str) -> StoredEvictionRequest {
+    let created = (NOW - SignedDuration::from_secs(60)).to_string();
+    let request = json!({
+        "metadata": {"namespace": "default", "name": name, "creationTimestamp": created},
+        "spec": {"target": {"pod": {"name": pod, "uid": uid}}, "requester": "example.com/a", "intent": intent},
+    });
+    serde_json::from_value(request).unwrap()
+}
+
+#[test]
+fn an_eviction_request_reconciles_the_pool_and_the_claim_of_its_pod_and_no_others() {
+    let mut index = cluster();
+    let of_pool = eviction_request("a", "one-pod", "one-pod", "Eviction");
+    assert_eq!(index.apply_eviction_request(&of_pool, NOW), [request("one")]);
+    assert_eq!(
+        index.apply_eviction_request(&of_pool, NOW),
+        [],
+        "its status changed"
+    );
+    let of_claim = eviction_request("b", "claimed", "claimed", "Eviction");
+    let claim = ReconcileRequest::Claim(Key::new("default", "run"));
+    assert_eq!(
+        index.apply_eviction_request(&of_claim, NOW),
+        [claim, request("one")]
+    );
+    let of_none = eviction_request("c", "unknown", "unknown", "Eviction");
+    assert_eq!(index.apply_eviction_request(&of_none, NOW), []);
+}
+
+#[test]
+fn an_eviction_request_counts_for_the_pod_with_its_uid_until_the_last_one_is_withdrawn_or_gone() {
+    let mut index = cluster();
+    let named = Some(LeavingReason::EvictionRequest);
+    index.apply_eviction_request(&eviction_request("other", "one-pod", "former", "Eviction"), NOW);
+    assert_eq!(
+        reason(&index, "one-pod", "one"),
+        None,
+        "I6: a sandbox leaves that nobody wants evicted"
+    );
+    for name in ["a", "b"] {
+        index.apply_eviction_request(&eviction_request(name, "one-pod", "one-pod", "Eviction"), NOW);
+    }
+    assert_eq!(reason(&index, "one-pod", "one"), named);
+    index.apply_eviction_request(&eviction_request("a", "one-pod", "one-pod", "Withdrawn"), NOW);
+    assert_eq!(reason(&index, "one-pod", "one"), named);
+    let key = Key::new("default", "b");
+    assert_eq!(index.delete_eviction_request(&key), [request("one")]);
+    assert_eq!(reason(&index, "one-pod", "one"), None);
+    index.apply_eviction_request(&eviction_request("b", "one-pod", "one-pod", "Eviction"), NOW);
+    StoredEvictionRequest::retain(&mut index, &HashSet::new());
+    assert_eq!(reason(&index, "one-pod", "one"), None, "a list lacks it");
+}
+
+#[test]
+fn an_eviction_request_counts_from_its_creation_and_from_its_return_after_it_was_withdrawn() {
+    let mut index = cluster();
+    let since = |index: &Index| {
+        snapshot(index, "one")
+            .nodes
+            .eviction_requested
+            .get("one-pod")
+            .copied()
+    };
+    let with = |intent: &str| eviction_request("a", "one-pod", "one-pod", intent);
+    index.apply_eviction_request(&with("Eviction"), NOW);
+    assert_eq!(since(&index), Some(NOW - SignedDuration::from_secs(60)));
+    index.apply_eviction_request(&with("Withdrawn"), NOW);
+    assert_eq!(since(&index), None);
+    index.apply_eviction_request(&with("Eviction"), NOW);
+    assert_eq!(since(&index), Some(NOW));
+}
+
+#[test]
+fn an_eviction_request_counts_without_the_right_to_nodes_and_one_that_may_not_be_read_does_not() {
+    let mut index = cluster();
+    index.deny_nodes();
+    index.apply_eviction_request(&eviction_request("a", "one-pod", "one-pod", "Eviction"), NOW);
+    assert_eq!(
+        reason(&index, "one-pod", "one"),
+        Some(LeavingReason::EvictionRequest)
+    );
+    assert!(index.deny_eviction_requests(), "that is new");
+    assert!(!index.deny_eviction_requests(), "that is known");
+    assert_eq!(reason(&index, "one-pod", "one"), None);
 }

@@ -56,10 +56,17 @@ impl Index {
         before != NodeAccess::Denied
     }
 
-    /// What is known of the nodes of these sandboxes.
+    /// What is known of the nodes of these sandboxes, and of requests to evict them.
     pub(crate) fn nodes_of<'a>(&self, sandboxes: impl Iterator<Item = &'a Arc<Sandbox>>) -> KnownNodes {
         let (mut nodes, mut deleted) = (BTreeMap::new(), BTreeSet::new());
-        for name in sandboxes.filter_map(|sandbox| sandbox.node.as_deref()) {
+        let mut eviction_requested = BTreeMap::new();
+        for sandbox in sandboxes {
+            if let Some(since) = self.eviction_requests.since(sandbox) {
+                eviction_requested.insert(sandbox.uid.clone(), since);
+            }
+            let Some(name) = sandbox.node.as_deref() else {
+                continue;
+            };
             if !nodes.contains_key(name)
                 && let Some(node) = self.nodes.known.get(name)
             {
@@ -72,6 +79,7 @@ impl Index {
             access: self.nodes.access,
             nodes,
             deleted,
+            eviction_requested,
         }
     }
 

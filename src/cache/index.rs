@@ -3,6 +3,7 @@
 
 use crate::cache::claim_queues::WaitingClaims;
 use crate::cache::claim_status_limit::ReportsOverLimit;
+use crate::cache::eviction_requests::EvictionRequests;
 use crate::cache::expectations::Expectations;
 use crate::cache::memory::Memory;
 use crate::cache::pod_disruption_budgets::DisruptionBudgets;
@@ -41,6 +42,8 @@ pub struct Index {
     pub(crate) templates: Templates,
     /// PodDisruptionBudgets of pools and users.
     pub(crate) disruption_budgets: DisruptionBudgets,
+    /// EvictionRequests, where the API server has them.
+    pub(crate) eviction_requests: EvictionRequests,
     /// Nodes and the pools with pods there.
     pub(crate) nodes: Nodes,
     /// How far the watches have got.

@@ -2,6 +2,7 @@
 
 pub mod accepted_creations;
 mod apply_claim;
+mod apply_eviction_request;
 mod apply_node;
 mod apply_pod;
 mod apply_pod_disruption_budget;
@@ -14,6 +15,7 @@ mod cancel_requests;
 mod claim_arrival;
 pub(crate) mod claim_queues;
 mod claim_status_limit;
+mod eviction_requests;
 pub mod expectations;
 mod expected_creations;
 mod grouped;
@@ -40,5 +42,6 @@ pub mod stale_answers;
 pub mod synced_cache;
 pub mod waiting_claim;
 pub mod watch;
+pub mod watch_eviction_requests;
 pub mod watch_states;
 pub mod write_stage;

@@ -8,6 +8,7 @@ use crate::client::error_chain::chain;
 use crate::client::error_log;
 use crate::model::Key;
 use crate::model::sandbox::Sandbox;
+use crate::model::stored::eviction_request::StoredEvictionRequest;
 use crate::model::stored::{
     self, StoredClaim, StoredDisruptionBudget, StoredNode, StoredPod, StoredPodTemplate, StoredPool,
     StoredRevision,
@@ -81,6 +82,8 @@ pub struct WatchContext {
 pub trait Indexed: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static {
     /// Nothing is planned before the first list of the kind.
     const IS_REQUIRED: bool = true;
+    /// The API server may stop to serve the kind, which ends its watch.
+    const MAY_BE_ABSENT: bool = false;
 
     /// The objects of `namespace`, or of all namespaces for `None`.
     fn api(client: Client, namespace: Option<&str>) -> Api<Self>;
@@ -298,7 +301,35 @@ impl Indexed for StoredDisruptionBudget {
     }
 }
 
-/// Watches one kind for ever. Each event goes to `reflect` before it requests a reconcile.
+impl Indexed for StoredEvictionRequest {
+    const IS_REQUIRED: bool = false;
+    const MAY_BE_ABSENT: bool = true;
+
+    fn api(client: Client, namespace: Option<&str>) -> Api<Self> {
+        namespaced(client, namespace)
+    }
+    fn apply(&self, index: &mut Index, _live: bool) -> Vec<ReconcileRequest> {
+        index.apply_eviction_request(self, Timestamp::now())
+    }
+    fn delete(&self, index: &mut Index) -> Vec<ReconcileRequest> {
+        index.delete_eviction_request(&stored::key(&self.metadata))
+    }
+    fn retain(index: &mut Index, listed: &HashSet<Key>) {
+        index.retain_eviction_requests(listed);
+    }
+    fn deny(index: &mut Index) -> Option<bool> {
+        let is_new = index.deny_eviction_requests();
+        if is_new {
+            tracing::warn!(
+                "the operator may not list and watch evictionrequests, so it ignores them; to change that, add the rule \
+                 to its role"
+            );
+        }
+        Some(is_new)
+    }
+}
+
+/// Watches one kind for ever, or as long as the API server serves a kind that may be absent. Each event goes to `reflect` before it requests a reconcile.
 pub async fn run<K: Indexed>(context: WatchContext, mut reflect: impl FnMut(&Event<K>)) {
     let resource = format!("{}.{}", K::plural(&()), K::group(&()));
     // The core group has no name.
@@ -323,7 +354,7 @@ pub async fn run<K: Indexed>(context: WatchContext, mut reflect: impl FnMut(&Eve
             Err(error)
                 if error_log::is_forbidden(&error) && denied::<K>(&context.shared, &context.to_reconcile) =>
             {
-                context.shared.watches.failed(&kind, chain(&error));
+                context.shared.watches.denied(&kind, chain(&error));
                 if !complete {
                     complete = true;
                     if K::IS_REQUIRED {
@@ -334,6 +365,12 @@ pub async fn run<K: Indexed>(context: WatchContext, mut reflect: impl FnMut(&Eve
                 // The watcher would continue where it stopped, and what was known then is forgotten.
                 events = watch();
                 continue;
+            }
+            Err(error) if K::MAY_BE_ABSENT && error_log::is_not_found(&error) => {
+                context.shared.watches.ended(&kind);
+                take_over_list::<K>(&mut context.shared.lock(), Vec::new());
+                context.to_reconcile.send(context.shared.lock().all());
+                return;
             }
             Err(error) => {
                 context.shared.watches.failed(&kind, chain(&error));

@@ -12,6 +12,8 @@ pub struct Watch {
     pub restarts: u64,
     /// Why the watch failed last.
     pub error: Option<String>,
+    /// The operator has no right to the kind, and works without it.
+    pub denied: bool,
 }
 
 /// The watches by kind.
@@ -26,7 +28,18 @@ impl Watches {
 
     /// The watch of `kind` has delivered a complete list.
     pub fn complete(&self, kind: &str) {
-        self.note(kind, |watch| watch.complete = true);
+        self.note(kind, |watch| (watch.complete, watch.denied) = (true, false));
+    }
+
+    /// The operator has no right to `kind`, which it can do without.
+    pub fn denied(&self, kind: &str, error: String) {
+        self.failed(kind, error);
+        self.note(kind, |watch| watch.denied = true);
+    }
+
+    /// The watch of `kind` has ended, because the API server no longer serves the kind.
+    pub fn ended(&self, kind: &str) {
+        self.lock().remove(kind);
     }
 
     /// The watch of `kind` failed and is restarted.

@@ -5,6 +5,7 @@ use crate::cache::index::Index;
 use crate::cache::watch::take_over_list;
 use crate::cli::unknown_fields;
 use crate::model::pool_error::PoolError;
+use crate::model::stored::eviction_request::{self, StoredEvictionRequest};
 use crate::model::stored::{
     StoredClaim, StoredNode, StoredPod, StoredPodTemplate, StoredPool, StoredRevision,
 };
@@ -48,6 +49,7 @@ pub struct Documents {
     templates: Vec<StoredPodTemplate>,
     revisions: Vec<StoredRevision>,
     nodes: Vec<StoredNode>,
+    eviction_requests: Vec<StoredEvictionRequest>,
     /// Objects of any kind, and lists.
     count: usize,
     /// Objects of kinds that no plan depends on, for a warning.
@@ -99,6 +101,9 @@ impl Documents {
         for node in &self.nodes {
             index.apply_node(node, now);
             index.nodes_are_partial();
+        }
+        for request in &self.eviction_requests {
+            index.apply_eviction_request(request, now);
         }
         index
     }
@@ -172,6 +177,9 @@ impl Documents {
             ("v1", "PodTemplate") => self.templates.push(decode(&position, value)?),
             ("apps/v1", "ControllerRevision") => self.revisions.push(decode(&position, value)?),
             ("v1", "Node") => self.nodes.push(decode(&position, value)?),
+            (eviction_request::API_VERSION, eviction_request::KIND) => {
+                self.eviction_requests.push(decode(&position, value)?);
+            }
             _ => self.ignored.push(position),
         }
         Ok(())

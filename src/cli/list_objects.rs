@@ -5,6 +5,7 @@ use crate::cache::watch::{Indexed, take_over_list};
 use crate::client::call::call_within;
 use crate::client::request_errors::CallError;
 use crate::model::failure::Class;
+use crate::model::stored::eviction_request::StoredEvictionRequest;
 use crate::model::stored::{
     StoredClaim, StoredDisruptionBudget, StoredNode, StoredPod, StoredPodTemplate, StoredPool, StoredRevision,
 };
@@ -13,7 +14,8 @@ use kube::api::ListParams;
 use std::time::Duration;
 
 /// Lists the objects of `namespace`, or of all namespaces for `None`, and the nodes, into an index. Each list may take
-/// as long as `deadline`. A user without the right to list nodes or PodDisruptionBudgets gets the index without them.
+/// as long as `deadline`. A user without the right to list nodes, PodDisruptionBudgets or EvictionRequests gets the
+/// index without them.
 ///
 /// # Errors
 /// The error of the first list that failed, or of every list that the user may not send.
@@ -40,6 +42,7 @@ pub(super) async fn read(
     // Of kinds that the operator can do without, a list that is denied is left out.
     reading.list::<StoredNode>().await?;
     reading.list::<StoredDisruptionBudget>().await?;
+    reading.list_if_served::<StoredEvictionRequest>().await?;
     Ok(reading.index)
 }
 
@@ -52,6 +55,17 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
+    /// Lists a kind that the API server may lack.
+    async fn list_if_served<K: Indexed>(&mut self) -> Result<(), Vec<CallError>> {
+        let listed = self.list::<K>().await;
+        let lacks = |errors: &Vec<CallError>| errors.iter().all(|error| error.failure().class == Class::Gone);
+        if listed.as_ref().is_err_and(lacks) {
+            Ok(())
+        } else {
+            listed
+        }
+    }
+
     /// Lists one kind. A list that is not allowed is noted, so that the user learns of every missing right at once.
     async fn list<K: Indexed>(&mut self) -> Result<(), Vec<CallError>> {
         let parameters = K::selector().map_or_else(ListParams::default, |s| ListParams::default().labels(s));

@@ -198,7 +198,7 @@ fn from_file(path: &PathBuf, now: Timestamp) -> Result<Index, PlanError> {
     let documents = Documents::read(&text)?;
     for ignored in &documents.ignored {
         eprintln!(
-            "warning: {ignored} is ignored; a plan uses only Pools, SandboxClaims, Pods, Nodes, PodTemplates and ControllerRevisions"
+            "warning: {ignored} is ignored; a plan uses only Pools, SandboxClaims, Pods, Nodes, PodTemplates, ControllerRevisions and EvictionRequests"
         );
     }
     let index = documents.made_at(now).into_index(now);

@@ -66,6 +66,11 @@ pub fn has_expired(error: &watcher::Error) -> bool {
     is_answer && status_in(error).is_some_and(|status| status.code == EXPIRED)
 }
 
+/// Whether a watch failed because the API server does not serve the kind.
+pub fn is_not_found(error: &watcher::Error) -> bool {
+    status_in(error).is_some_and(|status| status.code == NOT_FOUND)
+}
+
 /// Whether a watch failed because the operator has no right to it.
 pub fn is_forbidden(error: &watcher::Error) -> bool {
     status_in(error).is_some_and(|status| status.code == FORBIDDEN)

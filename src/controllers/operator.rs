@@ -3,6 +3,7 @@
 use crate::cache::reconcile_request::{ReconcileRequest, ReconcileSender};
 use crate::cache::synced_cache::SharedCache;
 use crate::cache::watch::{self, WatchContext, reflect_names};
+use crate::cache::watch_eviction_requests;
 use crate::controllers::context::Context;
 use crate::controllers::leader_election::election::Lost;
 use crate::controllers::leader_election::{self, Elector, Term};
@@ -122,6 +123,7 @@ pub async fn run(
             watch::run::<StoredPodTemplate>(watch_context.clone(), |_| {}),
             watch::run::<StoredDisruptionBudget>(watch_context.clone(), |_| {}),
             watch::run::<StoredNode>(watch_context.clone(), |_| {}),
+            watch_eviction_requests::run(watch_context.clone()),
         )
     };
     let pool_config = Config::default().concurrency(POOL_RECONCILES);

@@ -1,4 +1,4 @@
-//! What is known of the nodes of some sandboxes.
+//! What is known of the nodes of some sandboxes, and of requests to evict them.
 
 use crate::model::leaving_reason::{Leaving, LeavingReason};
 use crate::model::node::Node;
@@ -42,6 +42,8 @@ pub struct KnownNodes {
     pub nodes: BTreeMap<SmolStr, Arc<Node>>,
     /// Names of those that a watch has shown being deleted.
     pub deleted: BTreeSet<SmolStr>,
+    /// UIDs of the sandboxes that EvictionRequests name, and since when.
+    pub eviction_requested: BTreeMap<SmolStr, Timestamp>,
 }
 
 impl KnownNodes {
@@ -50,17 +52,21 @@ impl KnownNodes {
         self.nodes.get(sandbox.node.as_deref()?).map(AsRef::as_ref)
     }
 
-    /// Whether and why a sandbox is leaving at `now`. Only the label `warmpool.dev/evict` is read without nodes.
+    /// Whether and why a sandbox is leaving at `now`. Only the label `warmpool.dev/evict` and EvictionRequests count
+    /// without nodes.
     pub fn leaving(&self, sandbox: &Sandbox, now: Timestamp) -> Option<Leaving> {
         let leaving = |reason, since| Leaving { reason, since };
         if sandbox.evict {
             return Some(leaving(LeavingReason::EvictRequested, now));
         }
+        if let Some(since) = sandbox.disruption_target.filter(|_| self.access.is_open()) {
+            return Some(leaving(LeavingReason::DisruptionTarget, since));
+        }
+        if let Some(since) = self.eviction_requested.get(&sandbox.uid) {
+            return Some(leaving(LeavingReason::EvictionRequest, *since));
+        }
         if !self.access.is_open() {
             return None;
-        }
-        if let Some(since) = sandbox.disruption_target {
-            return Some(leaving(LeavingReason::DisruptionTarget, since));
         }
         match self.of(sandbox) {
             Some(node) => node.leaving(&sandbox.tolerations),

@@ -18,6 +18,8 @@ pub enum LeavingReason {
     EvictRequested,
     /// The pod has condition `DisruptionTarget`: somebody is about to terminate it.
     DisruptionTarget,
+    /// An EvictionRequest names the pod.
+    EvictionRequest,
     /// Its node does not exist any more.
     NodeGone,
     /// Its node is not ready.
@@ -36,6 +38,7 @@ impl LeavingReason {
         match self {
             Self::EvictRequested => "EvictRequested",
             Self::DisruptionTarget => "DisruptionTarget",
+            Self::EvictionRequest => "EvictionRequest",
             Self::NodeGone => "NodeGone",
             Self::NodeNotReady => "NodeNotReady",
             Self::NodeDeletionAnnounced => "NodeDeletionAnnounced",
@@ -49,6 +52,7 @@ impl LeavingReason {
         match self {
             Self::EvictRequested => "a user wants it replaced",
             Self::DisruptionTarget => "it is about to be terminated",
+            Self::EvictionRequest => "an EvictionRequest names it",
             Self::NodeGone => "its node is gone",
             Self::NodeNotReady => "its node is not ready",
             Self::NodeDeletionAnnounced => "its node is about to be deleted",

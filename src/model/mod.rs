@@ -8,6 +8,7 @@ mod claim_deadlines;
 mod claim_validation;
 pub mod demand;
 pub mod disruption_mark;
+pub mod eviction_request;
 pub mod failure;
 pub mod int_or_percent;
 mod key;

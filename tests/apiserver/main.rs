@@ -19,6 +19,7 @@ mod check;
 mod claimants;
 mod cluster;
 mod cluster_state;
+mod eviction_requests_api;
 mod extremes;
 mod faults;
 mod figures;
@@ -344,6 +345,7 @@ const ALONE: &[Named] = named![
         an_operator_killed_between_a_replacement_and_the_deletion_makes_no_second_one,
         a_replacement_deleted_while_the_operator_is_away_is_made_again_before_the_sandbox_goes,
     },
+    stories::eviction_requests::{ a_sandbox_that_an_eviction_request_names_goes_once_its_replacement_is_available },
     stories::metrics::{ every_query_of_the_dashboard_and_every_alert_has_data_under_load },
     stories::selectors::{ pools_with_a_claim_for_each_other_are_looked_at_no_more_than_need_be },
     stories::logs::{

@@ -3,6 +3,7 @@
 //! Specs and statuses of pools and claims stay JSON here; `pool.rs` and `claim.rs` decode them once. Of other objects
 //! only fields are decoded that the API server writes or checks.
 
+pub mod eviction_request;
 mod lenient_decoding;
 
 use crate::api::{Pool, SandboxClaim};

@@ -51,6 +51,9 @@ fn watches(
     }
     let error_of = |watch: &Watch| watch.error.clone().unwrap_or_else(|| "no answer".into());
     let problem = |(kind, watch): (&String, &Watch)| {
+        if watch.denied {
+            return None;
+        }
         if !watch.complete {
             return Some(match &watch.error {
                 Some(error) => format!("{kind}: {error}"),
@@ -127,6 +130,16 @@ mod tests {
         let listing = BTreeMap::from([("Pool".to_string(), Watch::default())]);
         assert_eq!(watches(&listing, |_| None), Err("Pool: no list yet".into()));
         assert!(watches(&BTreeMap::new(), |_| None).is_err());
+        let denied = Watch {
+            denied: true,
+            ..Watch::default()
+        };
+        let namespaced = BTreeMap::from([("Node".to_string(), denied)]);
+        assert_eq!(
+            watches(&namespaced, |_| None),
+            Ok(()),
+            "the operator works without nodes"
+        );
         assert_eq!(resource("SandboxClaim"), "sandboxclaims");
     }
 

@@ -192,6 +192,7 @@ fn none() -> Key {
 fn disruption_method(reason: &str) -> Option<&'static str> {
     let after_replacement = [
         LeavingReason::DisruptionTarget,
+        LeavingReason::EvictionRequest,
         LeavingReason::NodeNotReady,
         LeavingReason::NodeDeletionAnnounced,
         LeavingReason::NodeCordoned,

@@ -4,12 +4,14 @@ use super::{bound, burst};
 use crate::accounts::account;
 use crate::api::{BUDGETS, LEASES, TEMPLATES};
 use crate::cluster_state::wait_until_at_rest;
+use crate::eviction_requests_api::{end, serve};
 use crate::objects::{NEW_IMAGE, OLD_IMAGE, pool, pool_of, template};
 use crate::rbac::{Right, granted, rights};
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::path::Path;
 
 /// The audit log has the reads of this account, too (`e2e/cluster/audit-policy.yaml`).
 const ACCOUNT: &str = "audited";
@@ -46,11 +48,10 @@ pub fn the_role_allows_what_it_does_and_nothing_that_it_never_does(scene: &Scene
     if scene.lab.api.get(LEASES, HOME, "warmpool")?.is_some() {
         scene.lab.api.delete(LEASES, HOME, "warmpool")?;
     }
-    let operator = scene.lab.start_operator_as(&kubeconfig, &[])?;
-    let standby = scene.lab.start_operator_as(&kubeconfig, &[])?;
-    exercise_every_feature(scene)?;
-    operator.stop()?;
-    standby.stop()?;
+    serve(scene.lab)?;
+    let exercised = exercise(scene, &kubeconfig);
+    end(scene.lab)?;
+    exercised?;
 
     let user = format!("system:serviceaccount:{HOME}:{ACCOUNT}");
     let asked = scene.lab.cluster.audit_of(&user)?;
@@ -80,6 +81,14 @@ pub fn the_role_allows_what_it_does_and_nothing_that_it_never_does(scene: &Scene
     wait::ensure(unused.is_empty(), || {
         format!("the role allows what nothing does: {unused:?}")
     })
+}
+
+fn exercise(scene: &Scene, kubeconfig: &Path) -> Result<(), String> {
+    let operator = scene.lab.start_operator_as(kubeconfig, &[])?;
+    let standby = scene.lab.start_operator_as(kubeconfig, &[])?;
+    exercise_every_feature(scene)?;
+    operator.stop()?;
+    standby.stop()
 }
 
 /// Everything that users do with pools and claims, once.

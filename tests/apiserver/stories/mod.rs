@@ -17,6 +17,7 @@ pub mod drains;
 pub mod edits;
 pub mod election;
 pub mod events;
+pub mod eviction_requests;
 pub mod examples;
 pub mod fairness;
 pub mod faults;

@@ -1,9 +1,11 @@
 //! Checks an operator that serves one namespace with a Role.
 
+use super::metrics::served;
 use super::{all_bound, burst};
 use crate::accounts::account;
 use crate::api::{NAMESPACES, PODS, POOLS};
 use crate::cluster_state::wait_until_at_rest;
+use crate::http;
 use crate::objects::{NEW_IMAGE, pool};
 use crate::rbac::granted;
 use crate::scene::{Scene, make_namespace};
@@ -33,9 +35,14 @@ pub fn with_a_role_it_serves_its_namespace_and_leaves_others_alone(scene: &Scene
         .lab
         .api
         .create(POOLS, &elsewhere, &pool("python", 4, &json!({})))?;
-    let operator = scene
-        .lab
-        .start_operator_as(&kubeconfig, &["--namespace", &scene.namespace])?;
+    let operator = scene.lab.start_operator_as(
+        &kubeconfig,
+        &[
+            "--namespace",
+            &scene.namespace,
+            "--health-probe-bind-address=127.0.0.1:0",
+        ],
+    )?;
     scene.create_pool(&pool("python", 4, &json!({})))?;
     wait_until_at_rest(scene, 60)?;
     // No Role grants the right to read nodes.
@@ -44,6 +51,9 @@ pub fn with_a_role_it_serves_its_namespace_and_leaves_others_alone(scene: &Scene
     wait::ensure(said.contains(why), || said.clone())?;
     let times = operator.text()?.matches(why).count();
     wait::ensure(times == 1, || format!("the log says it {times} times"))?;
+    let health = served(&operator, "health-probe-bind-address")?;
+    let ready = http::get(&health, "/readyz")?;
+    wait::ensure(ready == (200, "ok".to_string()), || format!("{ready:?}"))?;
     let claims = burst(scene, "run", 3, "python", &json!({}))?;
     all_bound(scene, &claims)?;
     scene.roll_to("python", NEW_IMAGE)?;

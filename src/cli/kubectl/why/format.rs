@@ -85,6 +85,7 @@ pub(super) fn because(reason: &str) -> String {
         "NodeGone" => "because its node is gone",
         "NodeDeletionAnnounced" => "because its node is about to be deleted",
         "DisruptionTarget" => "because it is about to be terminated",
+        "EvictionRequest" => "because an EvictionRequest names it",
         "DrainPolicyBreak" => "because it cannot stay on its node and disruption.drainPolicy is Break",
         "DrainDeadlineExceeded" => "because disruption.drainDeadlineSeconds have passed for its node",
         "EvictRequested" => "because its label warmpool.dev/evict asks for that",

@@ -26,7 +26,11 @@ impl<'a> OtherCrds<'a> {
         let crds = Self { scene, folder };
         scene.kubectl(&["apply", "--server-side", "-f", &crds.folder], None)?;
         let established = ["wait", "--for=condition=Established", "--timeout=30s", "-f"];
-        scene.kubectl(&[&established[..], &[&crds.folder]].concat(), None)?;
+        // kubectl fails on a CRD that has no status yet.
+        wait::until("the CRDs of other projects were established", 60, || {
+            let waited = scene.kubectl(&[&established[..], &[&crds.folder]].concat(), None);
+            waited.map(drop)
+        })?;
         Ok(crds)
     }
 }

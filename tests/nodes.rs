@@ -304,3 +304,12 @@ fn an_eviction_request_counts_without_the_right_to_nodes_and_one_that_may_not_be
     assert!(!index.deny_eviction_requests(), "that is known");
     assert_eq!(reason(&index, "one-pod", "one"), None);
 }
+
+#[test]
+fn an_eviction_request_with_an_intent_that_is_not_understood_evicts_nothing() {
+    let mut index = cluster();
+    for intent in ["", "Cancel"] {
+        index.apply_eviction_request(&eviction_request("a", "one-pod", "one-pod", intent), NOW);
+        assert_eq!(reason(&index, "one-pod", "one"), None, "{intent:?}");
+    }
+}

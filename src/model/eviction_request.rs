@@ -6,8 +6,8 @@ use crate::model::stored::eviction_request::StoredEvictionRequest;
 use jiff::Timestamp;
 use smol_str::SmolStr;
 
-/// The intent that withdraws a request. Any other asks for the eviction.
-const WITHDRAWN: &str = "Withdrawn";
+/// The intent of a request that stands. With any other, nothing is evicted.
+const EVICTION: &str = "Eviction";
 
 /// An EvictionRequest as decisions need it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct EvictionRequest {
     pub pod: Key,
     /// UID of that pod: the request is not for another pod of the same name.
     pub pod_uid: SmolStr,
-    /// Since when the eviction is requested; `None` while the request is withdrawn.
+    /// Since when the eviction is requested; `None` while it is not, because the request is withdrawn.
     pub since: Option<Timestamp>,
 }
 
@@ -35,7 +35,7 @@ impl EvictionRequest {
         Some(Self {
             pod: Key::new(namespace, name),
             pod_uid: uid.into(),
-            since: (text("/intent") != Some(WITHDRAWN)).then_some(since),
+            since: (text("/intent") == Some(EVICTION)).then_some(since),
         })
     }
 }

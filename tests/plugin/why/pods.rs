@@ -178,3 +178,30 @@ fn without_min_ready_seconds_the_clock_of_the_node_does_not_matter() {
     let world = plain(1).pod("p1", "image:2", &json!({"status": {"conditions": ahead}}));
     world.explains("p1", &["It is available since 2026-01-31T12:00:02Z (0s)."]);
 }
+
+#[test]
+fn a_sandbox_that_cannot_stay_on_its_node_says_why_and_until_when() {
+    let cordoned = json!({
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1"},
+        "spec": {"unschedulable": true, "taints": [{
+            "key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule", "timeAdded": ago(20),
+        }]},
+    });
+    let request = json!({
+        "apiVersion": "lifecycle.k8s.io/v1alpha1", "kind": "EvictionRequest",
+        "metadata": {"name": "move", "namespace": "ns", "creationTimestamp": ago(20)},
+        "spec": {"target": {"pod": {"name": "p1", "uid": "p1-uid"}}, "requester": "example.com/a", "intent": "Eviction"},
+    });
+    for (object, reason) in [
+        (cordoned, "its node is cordoned"),
+        (request, "an EvictionRequest names it"),
+    ] {
+        let mut world = plain(1).revision(1, "image:2").pod("p1", "image:2", &json!({}));
+        world.0.push(object);
+        let sentence = format!(
+            "It cannot stay on node node-1, {reason}: it goes once its replacement is available, and at \
+             2026-01-31T12:09:40Z at the latest (disruption.drainDeadlineSeconds)."
+        );
+        world.explains("pod/p1", &[&sentence]);
+    }
+}

@@ -3,7 +3,7 @@
 use super::POOLS;
 use crate::api::CLAIMS;
 use crate::check::event::{items, text};
-use crate::faults::{Fault, Rule, WRITES_THAT_MATTER};
+use crate::faults::{Fault, Faults, Rule, WRITES_THAT_MATTER};
 use crate::operator::Operator;
 use crate::scene::Scene;
 use crate::wait;
@@ -197,19 +197,19 @@ impl<'a> Target<'a> {
         let rule = |(fault, chance)| Rule::of(fault, chance, EVERY_VERB).and_first(WRITES_THAT_MATTER);
         let mut rules = writes.map(rule).to_vec();
         rules.push(Rule::of(Fault::Broken, 0.02, WATCH));
-        self.while_faults(8, rules)?;
-        let faults = &self.scene.lab.proxy()?.faults;
-        faults.has_struck("", Fault::Broken)?;
         let serving = &["create pods", "patch pods", "patch sandboxclaims/status"];
-        let mut each = writes.into_iter();
-        each.try_for_each(|(fault, _)| faults.has_struck_each(&self.scene.namespace, fault, serving))
+        self.while_faults(8, rules, |faults| {
+            faults.has_struck("", Fault::Broken)?;
+            let mut each = writes.into_iter();
+            each.try_for_each(|(fault, _)| faults.has_struck_each(&self.scene.namespace, fault, serving))
+        })
     }
 
     fn no_network(&mut self) -> Result<(), String> {
         let faults = &self.scene.lab.proxy()?.faults;
         faults.silence();
-        self.while_faults(10, vec![Rule::of(Fault::Hangs, 1.0, EVERY_VERB)])?;
-        faults.has_struck("", Fault::Hangs)
+        let rules = vec![Rule::of(Fault::Hangs, 1.0, EVERY_VERB)];
+        self.while_faults(10, rules, |faults| faults.has_struck("", Fault::Hangs))
     }
 
     /// Whatever the clock says, an edit is followed at once: no moment that the operator remembers is waited for.
@@ -235,12 +235,19 @@ impl<'a> Target<'a> {
         })
     }
 
-    fn while_faults(&self, seconds: u64, rules: Vec<Rule>) -> Result<(), String> {
+    /// Injects faults for so many seconds, and longer where not all `have_struck` by then.
+    fn while_faults(
+        &self,
+        seconds: u64,
+        rules: Vec<Rule>,
+        have_struck: impl Fn(&Faults) -> Result<(), String>,
+    ) -> Result<(), String> {
         let faults = &self.scene.lab.proxy()?.faults;
         faults.add(rules);
         sleep(Duration::from_secs(seconds));
+        let outcome = wait::until("each fault had struck", 30, || have_struck(faults));
         faults.stop(None);
-        Ok(())
+        outcome
     }
 
     /// The sandboxes of bound claims, by the UID of the claim, as the API server has acknowledged them.

@@ -80,6 +80,22 @@ fn a_surge_allows_more_unclaimed_sandboxes_and_no_fewer() {
 }
 
 #[test]
+fn a_pod_that_is_about_to_be_terminated_may_be_replaced_before_it_goes() {
+    let mut disrupted = Pod::warm("w1").object();
+    let conditions = disrupted["status"]["conditions"].as_array_mut().unwrap();
+    conditions.push(json!({"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}));
+    let pool = || History::default().pool(4, json!({})).warm(4);
+    let evicted = || pool().write(Change::Modified, Kind::Pod, disrupted.clone());
+    let more = Pod::pending("more");
+    evicted().pod(&more).is_innocent();
+    evicted()
+        .pod(&more)
+        .pod(&Pod::pending("most"))
+        .is_guilty("I4", "6th unclaimed sandbox");
+    pool().pod(&more).is_guilty("I4", "5th unclaimed sandbox");
+}
+
+#[test]
 fn recreate_may_delete_them_all() {
     let pool = History::default()
         .pool(2, json!({"updateStrategy": {"type": "Recreate"}}))

@@ -134,6 +134,8 @@ impl Counts {
             // A drain surges by as much as a rollout may have missing and extra.
             wanted = wanted.max(pool.replicas + pool.max_unavailable + pool.max_surge);
         }
+        // The replacement of a pod that is about to be terminated comes before that.
+        wanted += scene.world.disrupted(&pool.name);
         let waiting = self.waiting.since(from).max().unwrap_or(0);
         let allowed = (wanted + waiting).max(pool.min_total);
         // Two that do not see each other's creations may each make all that is missing.

@@ -54,6 +54,8 @@ pub struct Pod {
     pub phase: String,
     pub ready_since: Option<Timestamp>,
     pub gated: bool,
+    /// Condition `DisruptionTarget` is True: an eviction sets it just before it deletes the pod.
+    pub disrupted: bool,
     pub terminating: bool,
     pub labels: BTreeMap<String, String>,
     pub finalizers: Vec<String>,
@@ -80,6 +82,7 @@ impl Pod {
             claim_uid: label("warmpool.dev/claim-uid"),
             phase: text(o, "/status/phase").into(),
             ready_since: is_ready(o).then(|| since(o, event.at)),
+            disrupted: condition(o, "DisruptionTarget").is_some_and(|c| c["status"] == "True"),
             gated: !items(o, "/spec/schedulingGates").is_empty(),
             terminating: !text(o, "/metadata/deletionTimestamp").is_empty(),
             labels: strings(&o["metadata"]["labels"]),
@@ -377,6 +380,11 @@ impl World {
 
     pub fn unclaimed(&self, pool: &str) -> i64 {
         count(self.pods.values(), |p| p.counts(pool))
+    }
+
+    /// Unclaimed pods that are about to be terminated.
+    pub fn disrupted(&self, pool: &str) -> i64 {
+        count(self.pods.values(), |p| p.counts(pool) && p.disrupted)
     }
 
     pub fn claimed(&self, pool: &str) -> i64 {

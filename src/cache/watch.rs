@@ -355,10 +355,12 @@ pub async fn run<K: Indexed>(context: WatchContext, mut reflect: impl FnMut(&Eve
                 if error_log::is_forbidden(&error) && denied::<K>(&context.shared, &context.to_reconcile) =>
             {
                 context.shared.watches.denied(&kind, chain(&error));
-                if !complete {
-                    complete = true;
-                    if K::IS_REQUIRED {
-                        context.shared.watch_synced();
+                if !std::mem::replace(&mut complete, true) && K::IS_REQUIRED {
+                    context.shared.watch_synced();
+                    // It may be the last watch that was waited for, and no list follows that reconciles anything.
+                    if context.shared.synced() {
+                        let all = context.shared.lock().all();
+                        context.to_reconcile.send(all);
                     }
                 }
                 tokio::time::sleep(DENIED_PAUSE).await;

@@ -54,12 +54,11 @@ impl Index {
 
     /// The pool and the claim of a pod.
     fn evicted_from(&self, pod: &Key) -> Vec<ReconcileRequest> {
-        let Some(pool) = self.pool_of.get(pod) else {
+        let Some(sandbox) = self.pod(pod) else {
             return Vec::new();
         };
-        let sandbox = self.sandboxes.get(pool).and_then(|pods| pods.get(&pod.name));
-        let claim = sandbox.and_then(claim_of).map(ReconcileRequest::Claim);
-        let pool = ReconcileRequest::Pool(pool.clone());
+        let claim = claim_of(&sandbox).map(ReconcileRequest::Claim);
+        let pool = ReconcileRequest::Pool(sandbox.pool_key());
         claim.into_iter().chain([pool]).collect()
     }
 }

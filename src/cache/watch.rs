@@ -82,7 +82,7 @@ pub struct WatchContext {
 pub trait Indexed: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static {
     /// Nothing is planned before the first list of the kind.
     const IS_REQUIRED: bool = true;
-    /// The API server may stop to serve the kind, which ends its watch.
+    /// The API server may stop serving the kind, which ends its watch.
     const MAY_BE_ABSENT: bool = false;
 
     /// The objects of `namespace`, or of all namespaces for `None`.
@@ -347,34 +347,37 @@ pub async fn run<K: Indexed>(context: WatchContext, mut reflect: impl FnMut(&Eve
     let mut listed: Vec<Listed<K>> = Vec::new();
     let mut complete = false;
     let kind = K::kind(&());
+    let reconcile_all = || {
+        if context.shared.synced() {
+            let all = context.shared.lock().all();
+            context.to_reconcile.send(all);
+        }
+    };
     context.shared.watches.begins(&kind);
     while let Some(event) = events.next().await {
         let event = match event {
             Ok(event) => event,
-            Err(error)
-                if error_log::is_forbidden(&error) && denied::<K>(&context.shared, &context.to_reconcile) =>
-            {
-                context.shared.watches.denied(&kind, chain(&error));
-                if !std::mem::replace(&mut complete, true) && K::IS_REQUIRED {
-                    context.shared.watch_synced();
-                    // It may be the last watch that was waited for, and no list follows that reconciles anything.
-                    if context.shared.synced() {
-                        let all = context.shared.lock().all();
-                        context.to_reconcile.send(all);
-                    }
-                }
-                tokio::time::sleep(DENIED_PAUSE).await;
-                // The watcher would continue where it stopped, and what was known then is forgotten.
-                events = watch();
-                continue;
-            }
             Err(error) if K::MAY_BE_ABSENT && error_log::is_not_found(&error) => {
                 context.shared.watches.ended(&kind);
                 take_over_list::<K>(&mut context.shared.lock(), Vec::new());
-                context.to_reconcile.send(context.shared.lock().all());
+                reconcile_all();
                 return;
             }
             Err(error) => {
+                if let Some(is_new) = denied::<K>(&context.shared, &error) {
+                    context.shared.watches.denied(&kind, chain(&error));
+                    if !std::mem::replace(&mut complete, true) && K::IS_REQUIRED {
+                        context.shared.watch_synced();
+                    }
+                    // After the count of complete watches: this one may be the last that was waited for.
+                    if is_new {
+                        reconcile_all();
+                    }
+                    tokio::time::sleep(DENIED_PAUSE).await;
+                    // The watcher would continue where it stopped, and what was known then is forgotten.
+                    events = watch();
+                    continue;
+                }
                 context.shared.watches.failed(&kind, chain(&error));
                 error_log::log_watch_error(resource, &error);
                 if error_log::has_expired(&error) {
@@ -396,10 +399,7 @@ pub async fn run<K: Indexed>(context: WatchContext, mut reflect: impl FnMut(&Eve
                     context.shared.watch_synced();
                 }
                 // A list shows no deletion and no single change, so everything is reconciled.
-                if context.shared.synced() {
-                    let all = context.shared.lock().all();
-                    context.to_reconcile.send(all);
-                }
+                reconcile_all();
             }
             Event::Apply(object) => {
                 let touched = object.apply(&mut context.shared.lock(), true);
@@ -413,17 +413,14 @@ pub async fn run<K: Indexed>(context: WatchContext, mut reflect: impl FnMut(&Eve
     }
 }
 
-/// Notes that the operator may not read the objects of a kind, and reconciles everything once when that is new. `false`
-/// for a kind without which the operator cannot work.
-fn denied<K: Indexed>(shared: &SharedCache, to_reconcile: &ReconcileSender) -> bool {
-    let mut index = shared.lock();
-    let Some(is_new) = K::deny(&mut index) else {
-        return false;
-    };
-    if is_new && shared.synced() {
-        to_reconcile.send(index.all());
+/// Notes that the operator may not read the objects of a kind, if the error says so, and returns whether that is new.
+/// `None` for another error, and for a kind without which the operator cannot work.
+fn denied<K: Indexed>(shared: &SharedCache, error: &watcher::Error) -> Option<bool> {
+    if error_log::is_forbidden(error) {
+        K::deny(&mut shared.lock())
+    } else {
+        None
     }
-    true
 }
 
 /// Puts a complete list into the index, the oldest objects first.

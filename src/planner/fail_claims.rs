@@ -31,8 +31,11 @@ pub(crate) fn fail_unwilling_to_wait(draft: &mut Draft, waiting: &Waiting) -> bo
     let spec = &waiting.resolved_spec;
     let fails = spec.on_empty == OnEmpty::Fail && !may_be_back(draft, spec.revision_policy);
     if fails {
-        let nothing = nothing(waiting);
-        let message = format!("{nothing} of an accepted revision is available, and onEmpty is Fail");
+        let missing = match waiting.claim.wanted() {
+            1 => "no sandbox of an accepted revision is available".to_string(),
+            wanted => format!("fewer than {wanted} sandboxes of an accepted revision are available"),
+        };
+        let message = format!("{missing}, and onEmpty is Fail");
         fail(draft, waiting, reasons::POOL_EMPTY, message);
     }
     fails

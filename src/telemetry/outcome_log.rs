@@ -156,7 +156,7 @@ fn log_pod_write(metrics: &Metrics, write: &PodWrite) {
         PodChange::Restore(_) => tracing::info!(%pool, %pod, reason, "sandbox warm again"),
         PodChange::MarkDisruption(DisruptionMark { deadline, allowed }) => {
             let deadline = deadline.map(display);
-            tracing::info!(%pool, %pod, deadline, allowed, "sandbox annotated with the time of its eviction");
+            tracing::info!(%pool, %pod, deadline, allowed, "disruption deadline of the sandbox written");
         }
     }
 }

@@ -70,7 +70,8 @@ fn a_claim_says_that_its_node_has_to_go_and_until_when_its_sandbox_stays() {
         world.cordon(&node);
         let (reason, message) = said(&mut world).unwrap();
         assert_eq!(reason, "NodeCordoned", "{claim}");
-        assert!(message.contains("its node is cordoned"), "{message}");
+        let why = format!("cannot stay on node {node}: its node is cordoned");
+        assert!(message.contains(&why), "{message}");
         let end = end.replace(
             "END",
             &expires(&world).map_or_else(String::new, |end| end.to_string()),

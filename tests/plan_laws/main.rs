@@ -24,6 +24,7 @@ mod disruption_pending;
 mod drains;
 mod ends;
 mod events;
+mod eviction_requests;
 mod held_up;
 mod hooks;
 mod laws;

@@ -32,6 +32,8 @@ pub struct ReconcileSender {
     pub claims: UnboundedSender<Key>,
     /// To the controller of failed writes.
     pub failed_writes: UnboundedSender<()>,
+    /// To the loop that reconciles at once.
+    pub urgent: UnboundedSender<ReconcileRequest>,
 }
 
 impl ReconcileSender {
@@ -43,6 +45,13 @@ impl ReconcileSender {
                 ReconcileRequest::Claim(key) => self.claims.unbounded_send(key).map_err(drop),
                 ReconcileRequest::FailedWrites => self.failed_writes.unbounded_send(()).map_err(drop),
             };
+        }
+    }
+
+    /// Sends requests that a claimant waits for: they are carried out at once.
+    pub fn send_urgent(&self, to_reconcile: impl IntoIterator<Item = ReconcileRequest>) {
+        for request in to_reconcile {
+            _ = self.urgent.unbounded_send(request);
         }
     }
 }

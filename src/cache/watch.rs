@@ -84,6 +84,8 @@ pub trait Indexed: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned
     const IS_REQUIRED: bool = true;
     /// The API server may stop serving the kind, which ends its watch.
     const MAY_BE_ABSENT: bool = false;
+    /// A claimant waits for what follows from a change of an object.
+    const IS_URGENT: bool = false;
 
     /// The objects of `namespace`, or of all namespaces for `None`.
     fn api(client: Client, namespace: Option<&str>) -> Api<Self>;
@@ -175,6 +177,8 @@ impl Indexed for StoredPool {
 }
 
 impl Indexed for StoredClaim {
+    const IS_URGENT: bool = true;
+
     fn api(client: Client, namespace: Option<&str>) -> Api<Self> {
         namespaced(client, namespace)
     }
@@ -403,7 +407,11 @@ pub async fn run<K: Indexed>(context: WatchContext, mut reflect: impl FnMut(&Eve
             }
             Event::Apply(object) => {
                 let touched = object.apply(&mut context.shared.lock(), true);
-                context.to_reconcile.send(touched);
+                if K::IS_URGENT {
+                    context.to_reconcile.send_urgent(touched);
+                } else {
+                    context.to_reconcile.send(touched);
+                }
             }
             Event::Delete(object) => {
                 let touched = object.delete(&mut context.shared.lock());

@@ -23,10 +23,6 @@ use std::sync::Arc;
 /// None: the outcome of a write is part of the next snapshot.
 pub async fn reconcile(claim: Arc<StoredClaim>, context: Arc<Context>) -> Result<Action, Infallible> {
     let key = stored::key(&claim.metadata);
-    let _timed = context
-        .executor
-        .metrics
-        .reconciling(ReconcileRequest::Claim(key.clone()));
     let now = context.shared.now();
     let next = step(&context, &key, now);
     Ok(requeue_at(now, next))
@@ -34,6 +30,8 @@ pub async fn reconcile(claim: Arc<StoredClaim>, context: Arc<Context>) -> Result
 
 /// Decides on one claim and sends what follows. Returns when time alone changes the plan.
 pub fn step(context: &Context, key: &Key, now: Timestamp) -> Option<Timestamp> {
+    let metrics = &context.executor.metrics;
+    let _timed = metrics.reconciling(ReconcileRequest::Claim(key.clone()));
     if !context.shared.synced() {
         return None;
     }

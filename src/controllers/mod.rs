@@ -12,3 +12,4 @@ pub mod pool;
 pub mod resync;
 pub mod retry_loop;
 pub mod schema_check;
+mod urgent_loop;

@@ -7,7 +7,7 @@ use crate::cache::watch_eviction_requests;
 use crate::controllers::context::Context;
 use crate::controllers::leader_election::election::Lost;
 use crate::controllers::leader_election::{self, Elector, Term};
-use crate::controllers::{claim, pool, resync, retry_loop, schema_check};
+use crate::controllers::{claim, pool, resync, retry_loop, schema_check, urgent_loop};
 use crate::executor::Executor;
 use crate::model::Key;
 use crate::model::stored::{
@@ -78,11 +78,13 @@ pub async fn run(
 ) -> Result<(), RunError> {
     let (pools, pool_triggers) = unbounded();
     let (claims, claim_triggers) = unbounded();
+    let (urgent, urgent_requests) = unbounded();
     let (failed_writes, failures) = unbounded();
     let to_reconcile = ReconcileSender {
         pools,
         claims,
         failed_writes,
+        urgent,
     };
     let executor = Executor::new(
         client.clone(),
@@ -151,6 +153,7 @@ pub async fn run(
     );
 
     let failed_writes = retry_loop::run(Arc::clone(&context), failures, term.subscribe());
+    let urgent = urgent_loop::run(Arc::clone(&context), urgent_requests, term.subscribe());
     let end_term = CancellationToken::new();
     tokio::spawn(schema_check::check(client.clone(), shared.clone()));
     tokio::spawn(log_synced(shared.clone()));
@@ -171,6 +174,7 @@ pub async fn run(
         ended = &mut watches => ended.err(),
         ended = tokio::spawn(resync::run(context)) => ended.err(),
         ended = tokio::spawn(failed_writes) => ended.err(),
+        ended = tokio::spawn(urgent) => ended.err(),
         () = pool_controller.for_each(async |outcome| forget_gone(&metrics, outcome, ReconcileRequest::Pool)) => None,
         () = &mut claim_controller => None,
         ended = &mut election => return Ok(ended??),

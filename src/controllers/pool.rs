@@ -20,10 +20,6 @@ use std::sync::Arc;
 /// None: the outcome of a write is part of the next snapshot.
 pub async fn reconcile(pool: Arc<StoredPool>, context: Arc<Context>) -> Result<Action, Infallible> {
     let key = stored::key(&pool.metadata);
-    let _timed = context
-        .executor
-        .metrics
-        .reconciling(ReconcileRequest::Pool(key.clone()));
     let now = context.shared.now();
     let next = step(&context, &key, now);
     Ok(requeue_at(now, next))
@@ -31,11 +27,12 @@ pub async fn reconcile(pool: Arc<StoredPool>, context: Arc<Context>) -> Result<A
 
 /// Decides on one pool and sends what follows. Returns when time alone changes the plan.
 pub fn step(context: &Context, key: &Key, now: Timestamp) -> Option<Timestamp> {
+    let metrics = &context.executor.metrics;
+    let _timed = metrics.reconciling(ReconcileRequest::Pool(key.clone()));
     if !context.shared.synced() {
         return None;
     }
     let seed = (context.shared.inputs.seed)();
-    let metrics = &context.executor.metrics;
     let committed = decide_in_turn(&mut context.shared.lock(), key, now, seed, metrics);
     context.follow(committed)
 }

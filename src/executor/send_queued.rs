@@ -82,7 +82,12 @@ impl Executor {
         let outcome = send::send(&self.client, &sent.request).await;
         outcome_log::log(&self.metrics, &self.shared, &sent.request, &outcome);
         let is_done = outcome.is_ok();
-        self.to_reconcile.send(self.take_over(&sent, outcome, before));
+        let to_reconcile = self.take_over(&sent, outcome, before).into_iter();
+        // A claimant waits for what follows on the claim, nobody for the refill of the pool.
+        let (claims, others): (Vec<_>, Vec<_>) =
+            to_reconcile.partition(|request| matches!(request, ReconcileRequest::Claim(_)));
+        self.to_reconcile.send_urgent(claims);
+        self.to_reconcile.send(others);
         self.send_queued();
         match &sent.request {
             Request::WritePool(write) if is_done => self.events.send(&write.pool, &write.status).await,

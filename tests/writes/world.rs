@@ -97,6 +97,7 @@ struct Queues {
     pools: UnboundedReceiver<Key>,
     claims: UnboundedReceiver<Key>,
     failed_writes: UnboundedReceiver<()>,
+    urgent: UnboundedReceiver<ReconcileRequest>,
 }
 
 /// An operator that has just started, with an empty cache that counts as complete.
@@ -105,10 +106,12 @@ fn operator(client: &Client) -> (Context, Queues) {
     (0..KINDS).for_each(|_| shared.watch_synced());
     let ((pools, pool_receiver), (claims, claim_receiver)) = (unbounded(), unbounded());
     let (failed_writes, failure_receiver) = unbounded();
+    let (urgent, urgent_receiver) = unbounded();
     let to_reconcile = ReconcileSender {
         pools,
         claims,
         failed_writes,
+        urgent,
     };
     let (metrics, events) = (Metrics::default(), ClaimEvents::None);
     let executor = Executor::new(client.clone(), shared.clone(), to_reconcile, metrics, events);
@@ -116,6 +119,7 @@ fn operator(client: &Client) -> (Context, Queues) {
         pools: pool_receiver,
         claims: claim_receiver,
         failed_writes: failure_receiver,
+        urgent: urgent_receiver,
     };
     (Context { shared, executor }, queues)
 }
@@ -213,6 +217,9 @@ impl World {
         let end = Instant::now() + time;
         while Instant::now() < end {
             // Claims first: a reconcile of the pool must not hide a surplus write of the claim's reconcile.
+            while let Ok(request) = self.queues.urgent.try_recv() {
+                self.reconcile(&request);
+            }
             while let Ok(key) = self.queues.claims.try_recv() {
                 self.reconcile(&ReconcileRequest::Claim(key));
             }

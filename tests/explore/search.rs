@@ -59,7 +59,9 @@ struct Found {
     way: Way,
     /// It is what the undisturbed course of this world goes on with.
     course_of: Option<u128>,
-    state: Result<(State, u128), Breach>,
+    /// Its key, and the world itself when the search goes on from it. Most are known already, and all of them together
+    /// would not fit into memory.
+    world: Result<(u128, Option<State>), Breach>,
 }
 
 /// A world to go on from.
@@ -82,26 +84,29 @@ pub fn explore(scene: &'static Scene, bounds: Bounds) -> Result<Coverage, Box<St
     let mut coverage = Coverage::default();
     let (state, way) = (begin.clone(), None);
     let mut layer = vec![Open { state, key, way }];
-    while !layer.is_empty() && coverage.states < bounds.states {
+    let mut is_cut = false;
+    while !layer.is_empty() {
         coverage.states += layer.len();
         coverage.depth += 1;
-        let found = expand_all(&layer, bounds.threads);
+        let is_last = coverage.states >= bounds.states;
+        let found = expand_all(&layer, bounds.threads, |key| !is_last && !ways.contains_key(&key));
         layer = Vec::new();
         for one in found {
             coverage.transitions += 1;
-            let (state, key) = match one.state {
+            let (key, state) = match one.world {
                 Err(breach) => return Err(Box::new(Story::new(&begin, actions(&one.way), breach))),
-                Ok(state_and_key) => state_and_key,
+                Ok(key_and_state) => key_and_state,
             };
             courses.extend(one.course_of.map(|before| (before, key)));
             if let Entry::Vacant(unseen) = ways.entry(key) {
                 let way = one.way;
                 unseen.insert(way.clone());
-                layer.push(Open { state, key, way });
+                is_cut |= is_last;
+                layer.extend(state.map(|state| Open { state, key, way }));
             }
         }
     }
-    coverage.complete = layer.is_empty();
+    coverage.complete = !is_cut;
     coverage.time = start.elapsed();
     match restless(&courses, &ways) {
         Some(way) => Err(Box::new(circle(&begin, actions(way)))),
@@ -151,10 +156,17 @@ fn actions(way: &Way) -> Vec<Action> {
     found
 }
 
-fn expand_all(layer: &[Open], threads: usize) -> Vec<Found> {
+/// Expands every world of a layer. A world that is found is kept once, and only if `is_kept`.
+fn expand_all(layer: &[Open], threads: usize, is_kept: impl Fn(u128) -> bool + Sync) -> Vec<Found> {
     let share = layer.len().div_ceil(threads);
     std::thread::scope(|scope| {
-        let chunk = |open: &[Open]| open.iter().flat_map(expand).collect::<Vec<_>>();
+        let is_kept = &is_kept;
+        let chunk = move |open: &[Open]| {
+            let mut kept = HashSet::new();
+            let mut is_kept = |key| is_kept(key) && kept.insert(key);
+            let found = open.iter().flat_map(|open| expand(open, &mut is_kept));
+            found.collect::<Vec<_>>()
+        };
         if threads == 1 || share < 16 {
             return chunk(layer);
         }
@@ -166,45 +178,35 @@ fn expand_all(layer: &[Open], threads: usize) -> Vec<Found> {
 }
 
 /// All that may happen next, and what follows when nothing disturbs.
-fn expand(open: &Open) -> Vec<Found> {
+fn expand(open: &Open, is_kept: &mut impl FnMut(u128) -> bool) -> Vec<Found> {
     let Open { state, key, way } = open;
-    let found = |action: &Action, after: Result<State, Breach>, course: bool| {
-        let (before, action) = (way.clone(), action.clone());
-        let state = after.map(|state| {
-            let key = key::of(&state);
-            (state, key)
-        });
-        let way = Some(Arc::new(Step { action, before }));
-        let course_of = course.then_some(*key);
-        Found {
-            way,
-            course_of,
-            state,
-        }
-    };
     let undisturbed = state.undisturbed();
     let mut all: Vec<_> = state.enabled();
     // What happens by itself only when nothing else does is no disturbance there.
     all.extend(undisturbed.clone().filter(|action| !all.contains(action)));
-    let mut next: Vec<_> = all
-        .iter()
-        .filter_map(|action| {
-            Some(found(
-                action,
-                state.after(action)?,
-                undisturbed.as_ref() == Some(action),
-            ))
-        })
-        .collect();
+    let mut next = Vec::new();
+    for action in all {
+        let Some(after) = state.after(&action) else {
+            continue;
+        };
+        let is_course = undisturbed.as_ref() == Some(&action);
+        let before = way.clone();
+        next.push(Found {
+            way: Some(Arc::new(Step { action, before })),
+            course_of: is_course.then_some(*key),
+            world: after.map(|state| {
+                let key = key::of(&state);
+                (key, is_kept(key).then_some(state))
+            }),
+        });
+    }
     if undisturbed.is_none()
         && let Err(breach) = goal::reached(state)
     {
-        let way = way.clone();
-        let state = Err(breach);
         next.push(Found {
-            way,
+            way: way.clone(),
             course_of: None,
-            state,
+            world: Err(breach),
         });
     }
     next

@@ -17,8 +17,6 @@ const PACE: Duration = Duration::from_millis(100);
 const FLOOR: i64 = 2;
 /// How long the pool has to find its size.
 const LEARNS: Duration = Duration::from_secs(60);
-/// Fewest claims that show a hit rate of 99 %. On a busy machine fewer than ten a second arrive.
-const ENOUGH: usize = 100;
 
 fn size(scene: &Scene) -> Result<i64, String> {
     let size = scene.pool("python")?["status"]["desiredReplicas"].as_i64();
@@ -67,8 +65,8 @@ pub fn a_pool_at_its_floor_follows_ten_claims_a_second_through_a_kill(scene: &Sc
     scene.lab.print_at_end(format!(
         "autoscaling: {came} claims, size {largest}, {warm} of {bound} claims found a sandbox after the first minute"
     ));
-    wait::ensure(bound >= ENOUGH && warm * 100 >= bound * 99, || {
-        format!("{warm} of {bound} claims found a sandbox available, of {ENOUGH} at least")
+    wait::ensure(bound > 200 && warm * 100 >= bound * 99, || {
+        format!("{warm} of {bound} claims found a sandbox available")
     })?;
 
     wait::until("the pool was at its floor again", 180, || {

@@ -59,13 +59,19 @@ pub fn a_pool_at_its_floor_follows_ten_claims_a_second_through_a_kill(scene: &Sc
         let now = size(scene)?;
         wait::ensure(now >= before / 2, || format!("{before} became {now}"))
     })?;
+    let counted = learned + SignedDuration::from_secs(1);
+    // A busy machine sends fewer than ten in a second: what counts is how many came, not how long that took.
+    wait::until("more than 200 claims were bound", 120, || {
+        let (bound, _) = hits(&scene.history(), counted);
+        wait::ensure(bound > 200, || format!("{bound} were"))
+    })?;
     let came = claimants.stop()?;
-    let (bound, warm) = hits(&scene.history(), learned + SignedDuration::from_secs(1));
+    let (bound, warm) = hits(&scene.history(), counted);
     let largest = size(scene)?;
     scene.lab.print_at_end(format!(
         "autoscaling: {came} claims, size {largest}, {warm} of {bound} claims found a sandbox after the first minute"
     ));
-    wait::ensure(bound > 200 && warm * 100 >= bound * 99, || {
+    wait::ensure(warm * 100 >= bound * 99, || {
         format!("{warm} of {bound} claims found a sandbox available")
     })?;
 

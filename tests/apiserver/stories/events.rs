@@ -23,7 +23,7 @@ fn events_about(scene: &Scene, kind: &str) -> Result<Vec<Value>, String> {
 }
 
 /// Waits until events with exactly these reasons exist, in this order.
-fn wait_for_events(scene: &Scene, reasons: &[&str]) -> Result<Vec<Value>, String> {
+pub(super) fn wait_for_events(scene: &Scene, reasons: &[&str]) -> Result<Vec<Value>, String> {
     wait::until(&format!("{reasons:?} were told"), 30, || {
         let all = events(scene)?;
         let now: Vec<&str> = all.iter().map(|event| text(event, "/reason")).collect();

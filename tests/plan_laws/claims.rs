@@ -32,7 +32,7 @@ fn reason(world: &World, claim: &str) -> &'static str {
 }
 
 /// Binds an existing sandbox to a claim without writing the claim's status. Returns the sandbox's name.
-fn half_bind(world: &mut World, claim: &str) -> SmolStr {
+pub fn half_bind(world: &mut World, claim: &str) -> SmolStr {
     let uid = world.claims[claim].uid.clone();
     let sandbox = world
         .sandboxes

@@ -1,5 +1,6 @@
 //! Checks times with fractions of a second, which the API stores as whole seconds.
 
+use crate::claims::half_bind;
 use crate::lifetimes::{bound, edit, expires, later, phase};
 use crate::world::World;
 use jiff::SignedDuration;
@@ -28,6 +29,32 @@ fn a_status_reads_back_as_it_was_written() {
     let status = &world.claims["run"].status;
     assert_eq!(status.phase, Some(Phase::Expired));
     assert_eq!(stored(status), *status);
+}
+
+#[test]
+fn a_sandbox_that_warmed_up_between_the_creation_of_a_claim_and_its_arrival_was_not_warm() {
+    for bound_at_once in [true, false] {
+        for (warmed_up, warm) in [(-1, true), (0, bound_at_once), (1, false)] {
+            let mut world = World::full(1, json!({}));
+            world.claim("run", json!({}));
+            let created = world.claims["run"].created;
+            let arrived = created + SignedDuration::from_secs(3);
+            world.claims.get_mut("run").unwrap().arrived = arrived;
+            world.now = arrived;
+            let sandbox = half_bind(&mut world, "run");
+            let since = created + SignedDuration::from_secs(warmed_up);
+            let sandbox = world.sandboxes.get_mut(&sandbox).unwrap();
+            (sandbox.ready_since, sandbox.ready_changed) = (Some(since), Some(since));
+            let mut snapshot = world.claim_snapshot("run");
+            snapshot.bound_at_once = bound_at_once;
+            let status = plan(&snapshot).status.unwrap();
+            assert_eq!(status.phase, Some(Phase::Bound));
+            assert_eq!(
+                status.sandboxes[0].warm, warm,
+                "{warmed_up} s after the claim came, bound at once: {bound_at_once}"
+            );
+        }
+    }
 }
 
 #[test]

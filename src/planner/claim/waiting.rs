@@ -113,14 +113,15 @@ fn usable(snapshot: &ClaimSnapshot) -> Vec<Arc<Sandbox>> {
     usable
 }
 
-/// Whether the sandbox was available when the claim arrived. The API stores readiness in whole seconds, so a sandbox
-/// that became available in the second of the arrival counts only for a claim that is known not to have waited.
+/// Whether the sandbox was available when the claim was created. The API stores both times in whole seconds, so a
+/// sandbox that became available in the second of the creation counts only for a claim that is known not to have waited.
+/// The time at which this process saw the claim says less: a busy process sees it late.
 fn was_warm(snapshot: &ClaimSnapshot, sandbox: &Sandbox) -> bool {
-    let arrived = snapshot.claim.arrived.as_second();
+    let created = snapshot.claim.created.as_second();
     let latest = if snapshot.bound_at_once {
-        arrived
+        created
     } else {
-        arrived - 1
+        created - 1
     };
     let available = match &snapshot.availability_rule {
         Some(rule) => sandbox.up_at(rule),

@@ -1,4 +1,4 @@
-//! Checks how often a large pool is planned while no claim waits for it.
+//! Checks how often a large pool is planned while a plan would serve no claim.
 
 // A test may panic: that is how it fails.
 #![allow(clippy::unwrap_used)]
@@ -9,6 +9,7 @@ use warmpool::cache::index::Index;
 use warmpool::controllers::pool::decide_in_turn;
 use warmpool::model::Key;
 use warmpool::model::request::{PodChange, Request};
+use warmpool::model::stored::StoredClaim;
 use warmpool::planner::plan_pace::postponed;
 use warmpool::telemetry::metrics::Metrics;
 
@@ -76,8 +77,12 @@ fn decide_at(index: &mut Index, now: Timestamp) -> Option<Timestamp> {
 }
 
 fn claim(spec: &Value) -> Value {
+    named_claim("run", spec)
+}
+
+fn named_claim(name: &str, spec: &Value) -> Value {
     json!({
-        "metadata": {"namespace": "default", "name": "run", "uid": "claim", "resourceVersion": "1"},
+        "metadata": {"namespace": "default", "name": name, "uid": format!("uid-{name}"), "resourceVersion": "1"},
         "spec": spec,
     })
 }
@@ -123,6 +128,28 @@ fn a_claim_has_a_large_pool_planned_at_once() {
             "a claim that is being bound waits for no plan: {spec}"
         );
     }
+}
+
+#[test]
+fn while_as_many_bindings_are_in_flight_as_may_be_a_claim_has_no_large_pool_planned() {
+    let mut index = planned(LARGE);
+    let spec = json!({"poolRef": {"name": "python"}});
+    let claims = (0..40).map(|number| serde_json::from_value(named_claim(&format!("run-{number}"), &spec)));
+    let claims: Vec<StoredClaim> = claims.map(Result::unwrap).collect();
+    for claim in &claims {
+        index.apply_claim(claim, true, after(1));
+    }
+    assert_eq!(decide_at(&mut index, after(1)), None);
+    assert_eq!(bindings(&mut index), 32);
+    let with_claims = after(1) + SignedDuration::from_millis(102);
+    assert_eq!(decide_at(&mut index, after(2)), Some(with_claims));
+    index.delete_claim(&claims[0]);
+    assert_eq!(
+        decide_at(&mut index, after(3)),
+        None,
+        "one of the bindings is over"
+    );
+    assert!(decide_at(&mut index, after(4)).is_some());
 }
 
 #[test]

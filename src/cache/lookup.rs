@@ -137,6 +137,16 @@ impl Index {
         waiting.any(|claim| !self.is_busy(claim, now))
     }
 
+    /// For each claim that waits for `pool` by its name, how many of its sandboxes are being bound or published, if any.
+    pub(crate) fn unpublished_bindings(&self, pool: &Pool, now: Timestamp) -> impl Iterator<Item = usize> {
+        let waiting = self
+            .queued(&pool.key)
+            .map(move |claim| self.waiting(claim, &pool.claim_defaults, now));
+        waiting
+            .map(|waiting| waiting.unpublished())
+            .filter(|bindings| *bindings > 0)
+    }
+
     /// Whether a waiting claim holds all its sandboxes, and its status is about to say so.
     pub fn has_unpublished_claims(&self, now: Timestamp) -> bool {
         let mut waiting = self.waiting_claims.all().filter_map(|key| self.claims.get(key));

@@ -13,3 +13,4 @@ pub mod resync;
 pub mod retry_loop;
 pub mod schema_check;
 mod urgent_loop;
+mod urgent_queue;

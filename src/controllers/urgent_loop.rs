@@ -4,28 +4,40 @@
 use crate::cache::reconcile_request::ReconcileRequest;
 use crate::controllers::context::Context;
 use crate::controllers::leader_election::Term;
+use crate::controllers::urgent_queue::UrgentQueue;
 use crate::controllers::{claim, pool, retry_loop};
-use futures::StreamExt;
 use futures::channel::mpsc::UnboundedReceiver;
+use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
-use std::collections::HashSet;
 use std::sync::Arc;
 use tokio::sync::watch::Receiver;
-
-/// Requests that are taken together, at most. An object that several of them ask for is reconciled once.
-const AT_ONCE: usize = 64;
+use tokio::task::yield_now;
 
 /// Reconciles what is `urgent` while this process leads. The controllers reconcile again what time alone changes, and
 /// what was due while the term was over.
-pub async fn run(context: Arc<Context>, urgent: UnboundedReceiver<ReconcileRequest>, term: Receiver<Term>) {
-    let mut urgent = urgent.ready_chunks(AT_ONCE);
-    while let Some(mut due) = urgent.next().await {
-        let mut seen = HashSet::new();
-        due.retain(|request| seen.insert(request.clone()));
-        for request in due {
-            let is_due_again = !term.borrow().runs() || step(&context, &request).is_some();
-            if is_due_again {
-                context.executor.reconcile(vec![request]);
+pub async fn run(
+    context: Arc<Context>,
+    mut urgent: UnboundedReceiver<ReconcileRequest>,
+    term: Receiver<Term>,
+) {
+    let mut queue = UrgentQueue::default();
+    while let Some(first) = urgent.next().await {
+        queue.add(first);
+        loop {
+            while let Some(Some(more)) = urgent.next().now_or_never() {
+                queue.add(more);
+            }
+            let round = queue.next_round();
+            if round.is_empty() {
+                break;
+            }
+            for request in round {
+                let is_due_again = !term.borrow().runs() || step(&context, &request).is_some();
+                if is_due_again {
+                    context.executor.reconcile(vec![request]);
+                }
+                // All tasks share one thread: what was decided is sent before more is decided.
+                yield_now().await;
             }
         }
     }

@@ -1,7 +1,10 @@
 //! Limits the bindings of one pool in flight.
 
+use crate::cache::index::Index;
 use crate::cache::waiting_claim::Waiting;
+use crate::model::pool::Pool;
 use crate::planner::actions::WaitsFor;
+use jiff::Timestamp;
 
 /// Most bindings of one pool in flight, from the first request to the published status. A binding already decided
 /// cannot serve a higher-priority claim that arrives later.
@@ -31,4 +34,10 @@ impl BindLimit {
         self.in_flight += sandboxes;
         waits_for
     }
+}
+
+/// Whether as many bindings of the pool are in flight as the limit allows, so that a plan sends none.
+pub(crate) fn is_reached(index: &Index, pool: &Pool, now: Timestamp) -> bool {
+    let in_flight = index.unpublished_bindings(pool, now).take(AT_ONCE);
+    in_flight.sum::<usize>() >= AT_ONCE
 }

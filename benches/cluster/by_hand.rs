@@ -16,6 +16,7 @@ use kube::{Api, Client};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use warmpool::executor::claim_status_body::claim_status_body;
 use warmpool::executor::pod_patch::claiming_patch;
 use warmpool::model::claim::Claim;
 use warmpool::model::known_nodes::KnownNodes;
@@ -114,13 +115,19 @@ impl Hand {
             .try_buffer_unordered(AT_ONCE)
             .try_collect()
             .await?;
-        let body = json!({
-            "metadata": {"uid": claim.uid, "resourceVersion": claim.resource_version},
-            "status": binding(&claim, &claim.resolved_spec(None), &bound, &KnownNodes::default(), |_| true, Timestamp::now()),
-        });
-        claims
-            .patch_status(name, &PatchParams::default(), &Patch::Merge(body))
-            .await?;
+        let spec = claim.resolved_spec(None);
+        let status = binding(
+            &claim,
+            &spec,
+            &bound,
+            &KnownNodes::default(),
+            |_| true,
+            Timestamp::now(),
+        );
+        let body = serde_json::to_vec(&claim_status_body(&claim, &status))?;
+        let request = Request::new(claims.resource_url());
+        let request = request.replace_subresource("status", name, &PostParams::default(), body)?;
+        self.client.request::<StoredClaim>(request).await?;
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use warmpool::executor::pod_body::pod_body;
 use warmpool::executor::pod_patch::claiming_patch;
-use warmpool::executor::status_patch::changed;
+use warmpool::executor::pool_status_patch::changed;
 use warmpool::model::request::{PodChange, Request, RevisionStep};
 
 /// What one write takes.
@@ -74,8 +74,12 @@ impl ApiServer {
                 }
             }
             Request::WriteClaim(write) => {
-                let status = json!({"status": changed(&write.claim.status, &*write.status)});
-                Some(self.merge(Kind::Claim, &write.claim.key.name, at, &status)?)
+                let status = json!(&*write.status);
+                let name = &write.claim.key.name;
+                Some(self.edit(Kind::Claim, name, at, |claim| {
+                    claim["status"] = status;
+                    Ok(())
+                })?)
             }
             Request::WritePool(write) => {
                 let status = json!({"status": changed(&write.pool.status, &write.status)});

@@ -1,10 +1,11 @@
-//! Requests that kube-rs has no function for: raw creation and conditional deletion.
+//! Requests that kube-rs has no function for: creation and statuses from parts of an object, and conditional deletion.
 
 use crate::client::call::call;
 use crate::client::request_errors::CallError;
 use kube::api::{DeleteParams, PostParams, Preconditions};
 use kube::core::Request;
 use kube::{Api, Client, Resource};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -19,6 +20,23 @@ pub(crate) async fn create<K: Resource + DeserializeOwned>(
     let request = Request::new(api.resource_url()).create(&PostParams::default(), body);
     call(async {
         let request = request.map_err(kube::Error::BuildRequest)?;
+        client.request(request).await
+    })
+    .await
+}
+
+/// Replaces the status of the object that `body` names the UID and the resource version of.
+pub(crate) async fn replace_status<K: Resource + DeserializeOwned>(
+    client: &Client,
+    api: &Api<K>,
+    name: &str,
+    body: &impl Serialize,
+) -> Result<K, CallError> {
+    call(async {
+        let body = serde_json::to_vec(body).map_err(kube::Error::SerdeError)?;
+        let request = Request::new(api.resource_url())
+            .replace_subresource("status", name, &PostParams::default(), body)
+            .map_err(kube::Error::BuildRequest)?;
         client.request(request).await
     })
     .await

@@ -2,12 +2,13 @@
 //!
 //! It decides nothing. What follows from an outcome is the next plan.
 
+pub mod claim_status_body;
 pub mod pod_body;
 mod pod_disruption_budget_body;
 pub mod pod_patch;
+pub mod pool_status_patch;
 mod revision_body;
 pub mod send;
 mod send_queued;
-pub mod status_patch;
 
 pub use send_queued::Executor;

@@ -1,15 +1,16 @@
 //! One request, one call, one outcome.
 
 use crate::client::call::call;
-use crate::client::object_requests::{create, only};
+use crate::client::object_requests::{create, only, replace_status};
 use crate::client::request_errors::CallError;
+use crate::executor::claim_status_body::claim_status_body;
 use crate::executor::pod_body::pod_body;
 use crate::executor::pod_disruption_budget_body::{budget_body, budget_patch};
 use crate::executor::pod_patch::{
     PodPatchError, choosing_patch, claiming_patch, disruption_patch, draining_patch, restoring_patch,
 };
+use crate::executor::pool_status_patch::pool_status_patch;
 use crate::executor::revision_body::{labels_patch, number_patch, revision_body};
-use crate::executor::status_patch::{claim_status_patch, pool_status_patch};
 use crate::model::Key;
 use crate::model::failure::{Class, Failure};
 use crate::model::pod_disruption_budget::BudgetStep;
@@ -37,9 +38,8 @@ pub async fn send(client: &Client, request: &Request) -> Outcome {
         }
         Request::WriteClaim(write) => {
             let claims = api::<StoredClaim>(client, &write.claim.key.namespace);
-            let patch = claim_status_patch(&write.claim, &write.status);
-            let name = &write.claim.key.name;
-            claim(call(claims.patch_status(name, &PatchParams::default(), &patch)).await)
+            let body = claim_status_body(&write.claim, &write.status);
+            claim(replace_status(client, &claims, &write.claim.key.name, &body).await)
         }
         Request::DeleteClaim(claim) => {
             let claims = api::<StoredClaim>(client, &claim.key.namespace);

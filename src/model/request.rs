@@ -54,7 +54,7 @@ impl Request {
             },
             Self::CreatePod(_) => ("create", "pods"),
             Self::ReadPod(_) | Self::ReadLostPod(..) => ("get", "pods"),
-            Self::WriteClaim(_) => ("patch", "sandboxclaims/status"),
+            Self::WriteClaim(_) => ("update", "sandboxclaims/status"),
             Self::DeleteClaim(_) => ("delete", "sandboxclaims"),
             Self::ReadClaim(_) => ("get", "sandboxclaims"),
             Self::WritePool(_) => ("patch", "pools/status"),

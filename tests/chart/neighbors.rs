@@ -152,7 +152,7 @@ pub fn two_operators_share_a_cluster_by_namespaces(plane: &Plane) -> Result<(), 
             ("list", "", "pods"),
             ("create", "", "pods"),
             ("watch", "warmpool.dev", "pools"),
-            ("patch", "warmpool.dev", "sandboxclaims/status"),
+            ("update", "warmpool.dev", "sandboxclaims/status"),
         ] {
             let found = may(plane, &account, namespace, verb, group, resource)?;
             ensure(found == allowed, || {

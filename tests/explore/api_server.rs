@@ -198,6 +198,18 @@ impl ApiServer {
                 json_patch::merge(&mut value, &change);
                 HttpAnswer::object(&self.put(request.kind, value))
             }
+            // The API server takes no status of a custom resource without the version that it was decided on.
+            (Verb::ReplaceStatus, Some(_)) if request.body["metadata"]["resourceVersion"].is_null() => {
+                HttpAnswer::refusal(422, "Invalid")
+            }
+            (Verb::ReplaceStatus, Some(stored)) if !is_as_in(&request.body["metadata"], &stored) => {
+                HttpAnswer::refusal(409, "Conflict")
+            }
+            (Verb::ReplaceStatus, Some(stored)) => {
+                let mut value = stored.value.clone();
+                value["status"] = request.body["status"].clone();
+                HttpAnswer::object(&self.put(request.kind, value))
+            }
         }
     }
 

@@ -13,6 +13,7 @@ pub enum Verb {
     Create,
     JsonPatch,
     MergePatch,
+    ReplaceStatus,
     Delete,
 }
 
@@ -29,7 +30,11 @@ pub struct HttpRequest {
 
 impl HttpRequest {
     pub fn read(method: &Method, path: &str, content_type: &str, body: &[u8]) -> Self {
-        let mut parts = path.split('/').skip_while(|part| *part != "namespaces").skip(2);
+        let mut parts = path
+            .split('/')
+            .skip_while(|part| *part != "namespaces")
+            .skip(2)
+            .peekable();
         let kind = parts.next().and_then(Kind::of).expect("the model knows the kind");
         let body: Value = serde_json::from_slice(body).unwrap_or_default();
         let name = parts.next().or_else(|| body["metadata"]["name"].as_str());
@@ -40,6 +45,7 @@ impl HttpRequest {
             ("DELETE", _) => Verb::Delete,
             ("PATCH", "application/json-patch+json") => Verb::JsonPatch,
             ("PATCH", "application/merge-patch+json") => Verb::MergePatch,
+            ("PUT", "application/json") if parts.peek() == Some(&"status") => Verb::ReplaceStatus,
             _ => panic!("the model knows no {method} of {content_type}"),
         };
         Self {
@@ -59,7 +65,7 @@ impl fmt::Display for HttpRequest {
             (Verb::Create, ..) => "create",
             (Verb::Delete, ..) => "delete",
             (Verb::JsonPatch, ..) => "patch",
-            (Verb::MergePatch, _, true) => "write the status of",
+            (Verb::ReplaceStatus, ..) | (Verb::MergePatch, _, true) => "write the status of",
             (Verb::MergePatch, ..) => "change",
         };
         write!(f, "{what} {} {}", one_of(self.kind), self.name)?;

@@ -176,10 +176,7 @@ async fn a_claim_whose_binding_keeps_failing_reports_why() {
         assert_eq!(world.phases("sick", "run"), ["Pending BindingRefused"]);
         world.claim_is_seen_as_written("sick", "run");
         world.pass(30).await;
-        let ended = world
-            .asked("sick", "PATCH", "sandboxclaims/status")
-            .pop()
-            .unwrap();
+        let ended = world.asked("sick", "PUT", "sandboxclaims/status").pop().unwrap();
         let said = &ended.body["status"]["conditions"][0];
         assert_eq!(said["reason"], "WaitTimeout");
         let answer = format!("answered with {code}");

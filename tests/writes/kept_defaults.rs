@@ -21,7 +21,7 @@ async fn ended(more: Value) -> Value {
     world.context.shared.lock().apply_pool(&pool);
     world.claim("default", "run", "python", &more);
     world.run_for(Duration::from_secs(1)).await;
-    let written = world.asked("default", "PATCH", "sandboxclaims/status");
+    let written = world.asked("default", "PUT", "sandboxclaims/status");
     written.last().unwrap().body["status"].clone()
 }
 

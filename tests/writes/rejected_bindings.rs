@@ -229,7 +229,7 @@ async fn a_rejected_claim_reports_it_once_and_fails_with_the_message_of_the_api_
     assert_eq!(world.phases("default", "bad"), refused);
     world.pod_comes(warm("default", "python", "python-8"));
     world.pass(6).await;
-    let written = world.asked("default", "PATCH", "sandboxclaims/status");
+    let written = world.asked("default", "PUT", "sandboxclaims/status");
     let last = &written.last().unwrap().body["status"];
     assert_eq!(world.phases("default", "bad")[2..], ["Failed WaitTimeout"]);
     let message = last["conditions"][0]["message"].as_str().unwrap();

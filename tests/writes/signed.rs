@@ -53,7 +53,7 @@ async fn every_request_has_the_user_agent_and_every_write_the_field_manager() {
         "POST pods",
         "POST events",
         "PATCH pods",
-        "PATCH sandboxclaims/status",
+        "PUT sandboxclaims/status",
         "PATCH pools/status",
         "DELETE pods",
     ] {

@@ -41,7 +41,7 @@ async fn a_claim_seen_to_hold_a_sandbox_is_bound_to_no_other() {
     is_seen_to_hold(&world, "python-7");
     is_decided_on(&mut world).await;
     assert!(world.asked("default", "PATCH", "pods").is_empty());
-    let published = world.asked("default", "PATCH", "sandboxclaims/status");
+    let published = world.asked("default", "PUT", "sandboxclaims/status");
     let listed = &published[0].body["status"]["sandboxes"];
     assert_eq!(listed.as_array().unwrap().len(), 1);
     assert_eq!(listed[0]["name"], "python-7");

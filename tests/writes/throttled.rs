@@ -28,7 +28,7 @@ async fn a_status_that_cannot_be_written_is_retried_after_a_delay_however_often_
             world.reconcile_all();
             world.run_for(Duration::from_secs(1)).await;
         }
-        let tried = world.asked("default", "PATCH", "sandboxclaims/status").len();
+        let tried = world.asked("default", "PUT", "sandboxclaims/status").len();
         assert!((2..=most).contains(&tried), "{tried} tries after {code}");
     }
 }

@@ -323,7 +323,7 @@ impl World {
 
     /// The phases and reasons written for a claim, in their order.
     pub fn phases(&self, namespace: &str, name: &str) -> Vec<String> {
-        let mut written = self.asked(namespace, "PATCH", "sandboxclaims/status");
+        let mut written = self.asked(namespace, "PUT", "sandboxclaims/status");
         written.retain(|asked| asked.name == name);
         let word = |value: &Value| value.as_str().unwrap().to_string();
         let words = written.iter().map(|asked| &asked.body["status"]).map(|status| {
@@ -371,7 +371,7 @@ impl World {
 
     /// The claims of a namespace whose binding was written.
     pub fn bound(&self, namespace: &str) -> Vec<String> {
-        let written = self.asked(namespace, "PATCH", "sandboxclaims/status").into_iter();
+        let written = self.asked(namespace, "PUT", "sandboxclaims/status").into_iter();
         let bound = written.filter(|a| a.body["status"]["phase"] == "Bound");
         bound.map(|a| a.name).collect()
     }
@@ -506,6 +506,8 @@ fn carry_out(asked: &Asked, objects: &mut BTreeMap<Id, Value>) -> (u16, Value) {
             .unwrap()
             .remove("resourceVersion");
         json_patch::merge(&mut stored, &patch);
+    } else if asked.verb == "PUT" {
+        stored["status"] = asked.body["status"].clone();
     }
     let version = VERSION.get() + 1;
     VERSION.set(version);

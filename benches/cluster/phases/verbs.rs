@@ -244,7 +244,13 @@ fn status_steps(claim: &Value) -> Value {
 }
 
 fn published(claim: &Value) -> Value {
-    let mut claim = claim.clone();
-    claim["status"] = claim_status();
-    claim
+    let metadata = &claim["metadata"];
+    json!({
+        "apiVersion": claim["apiVersion"], "kind": claim["kind"],
+        "metadata": {
+            "namespace": metadata["namespace"], "name": metadata["name"],
+            "uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"],
+        },
+        "status": claim_status(),
+    })
 }

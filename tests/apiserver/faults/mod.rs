@@ -87,12 +87,12 @@ pub struct Rule {
 pub const WRITES_THAT_MATTER: &[&str] = &[
     "create pods",
     "patch pods",
-    "patch sandboxclaims/status",
+    "update sandboxclaims/status",
     "delete pods",
 ];
 
 /// The verbs that change something.
-pub const WRITES: &[&str] = &["create", "patch", "delete"];
+pub const WRITES: &[&str] = &["create", "patch", "update", "delete"];
 
 /// The rules of the moment. Cheap to clone.
 #[derive(Clone)]

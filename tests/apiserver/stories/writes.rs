@@ -80,7 +80,7 @@ pub fn a_claim_on_a_warm_pool_costs_three_writes(scene: &Scene) -> Result<(), St
     let each = [
         ("create pods", CLAIMS),
         ("patch pods", CLAIMS),
-        ("patch sandboxclaims/status", CLAIMS),
+        ("update sandboxclaims/status", CLAIMS),
     ];
     has_written(scene, from, &each)?;
     // The garbage collector deletes their sandboxes.
@@ -104,7 +104,7 @@ pub fn a_claim_that_waits_costs_four_writes_and_two_events(scene: &Scene) -> Res
     let each = [
         ("create pods", CLAIMS),
         ("patch pods", CLAIMS),
-        ("patch sandboxclaims/status", 2 * CLAIMS),
+        ("update sandboxclaims/status", 2 * CLAIMS),
         // That it waits, and that it is bound.
         ("create events", 2 * CLAIMS),
     ];

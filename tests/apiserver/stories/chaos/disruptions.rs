@@ -197,7 +197,7 @@ impl<'a> Target<'a> {
         let rule = |(fault, chance)| Rule::of(fault, chance, EVERY_VERB).and_first(WRITES_THAT_MATTER);
         let mut rules = writes.map(rule).to_vec();
         rules.push(Rule::of(Fault::Broken, 0.02, WATCH));
-        let serving = &["create pods", "patch pods", "patch sandboxclaims/status"];
+        let serving = &["create pods", "patch pods", "update sandboxclaims/status"];
         self.while_faults(8, rules, |faults| {
             faults.has_struck("", Fault::Broken)?;
             let mut each = writes.into_iter();

@@ -1,10 +1,8 @@
-//! The patches that write the statuses of pools and claims.
+//! The patch that writes the status of a pool.
 
-use crate::api::{PoolStatus, SandboxClaimStatus};
-use crate::model::claim::Claim;
+use crate::api::PoolStatus;
 use crate::model::pool::Pool;
 use kube::api::Patch;
-use serde::Serialize;
 use serde_json::{Value, json};
 
 /// The patch of a pool's status. It needs no resource version: the status is recomputed from the cache, whatever was
@@ -13,14 +11,8 @@ pub(crate) fn pool_status_patch(pool: &Pool, status: &PoolStatus) -> Patch<Value
     Patch::Merge(json!({"metadata": {"uid": pool.uid}, "status": changed(&pool.status, status)}))
 }
 
-/// The patch of a claim's status, on the version of the claim that the status was decided on.
-pub(crate) fn claim_status_patch(claim: &Claim, status: &SandboxClaimStatus) -> Patch<Value> {
-    let metadata = json!({"uid": claim.uid, "resourceVersion": claim.resource_version});
-    Patch::Merge(json!({"metadata": metadata, "status": changed(&claim.status, status)}))
-}
-
 /// The merge patch (RFC 7386) from `before` to `after`. It sets fields that only `before` has to null.
-pub fn changed<S: Serialize>(before: &S, after: &S) -> Value {
+pub fn changed(before: &PoolStatus, after: &PoolStatus) -> Value {
     let (before, mut after) = (json!(before), json!(after));
     if let (Some(before), Some(after)) = (before.as_object(), after.as_object_mut()) {
         for field in before.keys() {

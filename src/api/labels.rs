@@ -17,6 +17,13 @@ pub const EVICT: &str = "warmpool.dev/evict";
 /// Label: [`ALLOW`] on a claimed sandbox that may be evicted; absent on all others.
 pub const DISRUPTION: &str = "warmpool.dev/disruption";
 
+/// Label of the operator's Lease, with the value [`OPERATOR`]; see the recommended labels of Kubernetes.
+pub const APP_NAME: &str = "app.kubernetes.io/name";
+/// [`APP_NAME`] of what belongs to the operator itself.
+pub const OPERATOR: &str = "warmpool";
+/// Annotation of the operator's Lease: the selector of the pools that it serves, if not all.
+pub const POOL_SELECTOR: &str = "warmpool.dev/pool-selector";
+
 /// [`STATE`] of an unclaimed sandbox.
 pub const WARM: &str = "warm";
 /// [`STATE`] of a sandbox that a claim owns.

@@ -8,7 +8,7 @@ use crate::client::connect::{ClientOptions, ConfigError, client, config};
 use crate::client::error_chain::chain;
 use crate::client::identity::Component;
 use crate::controllers::leader_election;
-use crate::controllers::leader_election::lease_name::default_lease;
+use crate::controllers::leader_election::lease_metadata::default_lease;
 use crate::controllers::leader_election::timing::{Timing, TimingError};
 use crate::controllers::operator;
 use crate::model::shard_selector::ShardSelector;
@@ -119,6 +119,7 @@ impl Election {
             name: self.name.clone().unwrap_or_else(|| default_lease(pools)),
             namespace: self.namespace.clone().unwrap_or_else(|| default.to_string()),
             identity: identity(),
+            pools: pools.clone(),
             timing: Timing::new(self.lease_duration, self.renew_deadline, self.retry_period)?,
         }))
     }

@@ -4,7 +4,7 @@ use crate::world::{Reply, World};
 use http::{Method, Request, Response, header};
 use kube::Client;
 use kube::client::Body;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -65,7 +65,7 @@ async fn every_request_has_the_user_agent_and_every_write_the_field_manager() {
 async fn the_lease_is_written_in_the_name_of_the_operator() {
     let log = Arc::new(Mutex::new(Vec::new()));
     let stored = Arc::new(Mutex::new(None::<Vec<u8>>));
-    let requests = Arc::clone(&log);
+    let (requests, last) = (Arc::clone(&log), Arc::clone(&stored));
     let service = tower::service_fn(move |request: Request<Body>| {
         let (log, stored) = (Arc::clone(&requests), Arc::clone(&stored));
         async move {
@@ -97,6 +97,7 @@ async fn the_lease_is_written_in_the_name_of_the_operator() {
         name: "warmpool".into(),
         namespace: "default".into(),
         identity: "a".into(),
+        pools: "shard=one".parse().unwrap(),
         timing: Timing::new(lease, renew, retry).unwrap(),
     };
     let (term, stop) = (watch::Sender::new(Term::None), CancellationToken::new());
@@ -108,6 +109,13 @@ async fn the_lease_is_written_in_the_name_of_the_operator() {
         .unwrap();
     stop.cancel();
     elector.await.unwrap().unwrap();
+    // By these, kubectl warmpool finds the lease of the operator that serves a pool.
+    let lease: Value = serde_json::from_slice(last.lock().unwrap().as_ref().unwrap()).unwrap();
+    assert_eq!(lease["metadata"]["labels"]["app.kubernetes.io/name"], "warmpool");
+    assert_eq!(
+        lease["metadata"]["annotations"]["warmpool.dev/pool-selector"],
+        "shard=one"
+    );
     let log = log.lock().unwrap();
     for method in [Method::POST, Method::PUT] {
         let sent = log.iter().find(|(sent, _, _)| *sent == method);

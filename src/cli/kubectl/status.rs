@@ -75,8 +75,9 @@ async fn text(cluster: &Cluster, arguments: &Arguments) -> Result<String, VerbEr
     let named = arguments.pool.as_ref();
     let named = named.map(|pool| vec![Key::new(cluster.namespace.as_str(), &pool.0)]);
     let now = Timestamp::now();
+    let only = named.as_ref().and_then(|keys| selected.index.pool(keys.first()?));
     let mut status = StatusReport {
-        operator: operator_lease::hint(cluster).await,
+        operator: operator_lease::hint(cluster, only.as_ref().map(|pool| &pool.labels)).await,
         pools: Vec::new(),
     };
     for key in named.as_ref().unwrap_or(&selected.pools) {

@@ -7,11 +7,12 @@ use crate::cache::watch::Pauses;
 use crate::client::error_chain::chain;
 use crate::client::error_log;
 use crate::controllers::leader_election::election::{Election, Lost, Step};
+use crate::controllers::leader_election::lease_metadata::lease_metadata;
 use crate::controllers::leader_election::timing::{HANDOVER, RELEASE, Timing};
+use crate::model::shard_selector::ShardSelector;
 use futures::{Stream, StreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::PostParams;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::watch_object;
@@ -32,6 +33,8 @@ pub struct Settings {
     pub namespace: String,
     /// The name of this process, unique among all candidates.
     pub identity: String,
+    /// The pools that this process serves.
+    pub pools: ShardSelector,
     /// The periods.
     pub timing: Timing,
 }
@@ -105,11 +108,7 @@ pub struct Elector {
 impl Elector {
     /// A candidate for the lease of `settings`.
     pub fn new(client: Client, settings: Settings) -> Self {
-        let metadata = ObjectMeta {
-            name: Some(settings.name.clone()),
-            namespace: Some(settings.namespace.clone()),
-            ..ObjectMeta::default()
-        };
+        let metadata = lease_metadata(&settings.namespace, &settings.name, &settings.pools);
         Self {
             leases: Api::namespaced(client, &settings.namespace),
             election: Election::new(metadata, settings.identity.clone(), settings.timing),

@@ -6,6 +6,7 @@ use crate::check::event::text;
 use crate::cluster_state::wait_until_at_rest;
 use crate::objects::{NEW_IMAGE, pool};
 use crate::operator::Operator;
+use crate::plugin::Call;
 use crate::scene::{NEW_CONNECTIONS, Scene};
 use crate::wait;
 use serde_json::{Value, json};
@@ -131,6 +132,12 @@ pub fn two_operators_serve_a_shard_each_and_the_other_goes_on_when_one_is_killed
     left_alone(&again, "second")?;
     left_alone(&second, "first")?;
     again.stop()?;
+    let gone = format!("No operator has held the lease {HOME}/{}", lease(FIRST)?);
+    for (pool, is_told) in [("first", true), ("second", false)] {
+        let said = Call::of(scene, &["why", &format!("pool/{pool}")]).run()?;
+        let right = said.out.contains(&gone) == is_told && said.out.contains("No operator") == is_told;
+        wait::ensure(right, || format!("{said:?}"))?;
+    }
     second.stop()
 }
 

@@ -79,7 +79,7 @@ pub(super) async fn run(client: &PoolClient, arguments: &Arguments) -> Result<()
         pool: client.pool().await?,
     };
     // Standard output has only the lines of the rollout.
-    if let Some(hint) = operator_lease::hint(&client.cluster).await {
+    if let Some(hint) = operator_lease::hint(&client.cluster, follower.pool.metadata.labels.as_ref()).await {
         print::note(&hint);
     }
     if !arguments.watch {

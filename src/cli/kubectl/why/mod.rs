@@ -20,9 +20,12 @@ use crate::cli::kubectl::terminal::{width, wrapped};
 use crate::cli::kubectl::verb_error::{VerbError, wraps_verb_error};
 use crate::cli::runtime::block_on;
 use crate::model::Key;
+use crate::model::claim::Target as ClaimTarget;
+use crate::model::pool::Pool;
 use crate::model::stored::StoredPod;
 use jiff::Timestamp;
 use kube::Api;
+use std::sync::Arc;
 use target::{KINDS, Kind, Target};
 use thiserror::Error;
 
@@ -84,11 +87,29 @@ pub(super) fn run(connection: &Connection, arguments: &Arguments) -> Result<(), 
             Some(sentences) => sentences,
             None => explain_other_pod(&cluster, target).await?,
         };
-        let hint = operator_lease::hint(&cluster).await;
+        let pool = pool_of(&index, target, &cluster.namespace);
+        let hint = operator_lease::hint(&cluster, pool.as_ref().map(|pool| &pool.labels)).await;
         let width = width();
         let lines = hint.iter().chain(&sentences).map(|line| wrapped(line, width));
         Ok(print::out(&(lines.collect::<Vec<_>>().join("\n") + "\n"))?)
     })?
+}
+
+/// The pool that the object is, or belongs to.
+fn pool_of(index: &Index, target: &Target, namespace: &str) -> Option<Arc<Pool>> {
+    let key = Key::new(namespace, &target.name);
+    let of = |pool: &str| index.pool(&Key::new(namespace, pool));
+    kinds(target).find_map(|kind| match kind {
+        Kind::Claim => {
+            let claim = index.claim(&key)?;
+            match &claim.target {
+                ClaimTarget::Pool(pool) => of(pool),
+                ClaimTarget::AnyWith(_) => of(&claim.status.pool),
+            }
+        }
+        Kind::Pool => index.pool(&key),
+        Kind::Pod => of(&index.pod(&key)?.pool),
+    })
 }
 
 /// Explains the object, a sentence per line; `None` when `index` does not have it.

@@ -301,6 +301,7 @@ const TOGETHER: &[Named] = named![
 const BEHIND_FAULTS: &[Named] = named![
     stories::faults::{
         requests_that_hang_or_are_late_are_given_up_or_waited_for,
+        a_fault_that_strikes_nothing_any_more_is_told,
         refusals_and_errors_leave_no_trace,
         a_server_that_asks_to_wait_is_waited_for,
         writes_whose_outcome_is_unknown_are_not_made_twice,

@@ -205,7 +205,7 @@ fn broken_old_sandboxes_are_not_all_replaced_at_once() {
     assert_eq!(
         updated,
         [0, 2, 2, 2, 2, 2],
-        "as many as may be unavailable are replaced, and no more before one of them is available"
+        "I5: as many as may be unavailable are replaced, and no more before one of them is available"
     );
 }
 

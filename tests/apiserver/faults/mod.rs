@@ -98,6 +98,9 @@ pub const WRITES: &[&str] = &["create", "patch", "update", "delete"];
 #[derive(Clone)]
 pub struct Faults(Arc<Inner>);
 
+/// What is counted of an event that a silent watch did not show.
+const SILENCED: &str = "event in a silent watch";
+
 /// A kind of call that a fault has struck: the namespace, the fault, the verb and the resource.
 type Target = (String, String, String);
 
@@ -123,8 +126,10 @@ impl Faults {
         }))
     }
 
-    /// From now on these rules hold too.
+    /// From now on these rules hold too. What their faults have struck before counts no longer.
     pub fn add(&self, rules: impl IntoIterator<Item = Rule>) {
+        let rules: Vec<Rule> = rules.into_iter().collect();
+        self.forget(&rules);
         lock(&self.0.rules).extend(rules);
     }
 
@@ -133,16 +138,38 @@ impl Faults {
         self.replace(namespace, []);
     }
 
-    /// Replaces the rules that [`Faults::stop`] would remove, at once.
+    /// Replaces the rules that [`Faults::stop`] would remove, at once. As for [`Faults::add`], the counts of the new ones
+    /// begin anew.
     pub fn replace(&self, namespace: Option<&str>, rules: impl IntoIterator<Item = Rule>) {
+        let rules: Vec<Rule> = rules.into_iter().collect();
+        self.forget(&rules);
         let mut all = lock(&self.0.rules);
         all.retain(|rule| namespace.is_some() && rule.namespace.as_deref() != namespace);
         all.extend(rules);
     }
 
+    /// Forgets what faults as those of `rules` have struck, in the namespaces that the rules are about.
+    fn forget(&self, rules: &[Rule]) {
+        let begins_anew = |namespace: &String, fault: &String| {
+            rules.iter().any(|rule| {
+                rule.namespace.as_ref().is_none_or(|of| of == namespace) && rule.fault.to_string() == *fault
+            })
+        };
+        lock(&self.0.struck).retain(|(namespace, fault, _), _| !begins_anew(namespace, fault));
+    }
+
     /// Nothing more comes through the watches that are open now; they stay open.
     pub fn silence(&self) {
+        lock(&self.0.struck).retain(|(_, fault, _), _| fault != SILENCED);
         self.0.silences.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Complains as long as no event was lost in a watch since [`Faults::silence`].
+    pub fn has_silenced(&self) -> Result<(), String> {
+        let so_far = self.struck("");
+        wait::ensure(so_far.contains_key(SILENCED), || {
+            format!("no event came in a silent watch: {so_far:?}")
+        })
     }
 
     /// How often each fault has struck the calls of one namespace; an empty one has the calls of all of them.

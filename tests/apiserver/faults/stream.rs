@@ -53,7 +53,7 @@ impl Watch {
                 return None;
             };
             if self.opened < self.faults.silences() {
-                self.faults.count(&self.call, "event in a silent watch");
+                self.faults.count(&self.call, super::SILENCED);
                 continue;
             }
             let about = if line.starts_with(br#"{"type":"BOOKMARK""#) {

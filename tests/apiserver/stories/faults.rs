@@ -93,6 +93,26 @@ fn nothing_is_broken_by(scene: &Scene, faults: &[Fault], chance: f64) -> Result<
     Ok(())
 }
 
+pub fn a_fault_that_strikes_nothing_any_more_is_told(scene: &Scene) -> Result<(), String> {
+    expect_faults(scene);
+    let faults = &scene.lab.proxy()?.faults;
+    let fault = Fault::Late(Duration::from_millis(1));
+    let creations = |chance| [Rule::of(fault, chance, &["create"]).within(&scene.namespace)];
+    let struck = || faults.has_struck_each(&scene.namespace, fault, &["create pods"]);
+    faults.add(creations(1.0));
+    scene.create_pool(&pool("python", 2, &json!({})))?;
+    wait_until_at_rest(scene, 60)?;
+    struck()?;
+    faults.replace(Some(&scene.namespace), creations(0.0));
+    scene.patch_pool("python", &json!({"spec": {"replicas": 4}}))?;
+    wait_until_at_rest(scene, 60)?;
+    let told = struck().err().unwrap_or_default();
+    let sentence = format!("{fault} has not struck Some(\"create pods\")");
+    wait::ensure(told.contains(&sentence), || format!("told: {told:?}"))?;
+    faults.stop(Some(&scene.namespace));
+    Ok(())
+}
+
 pub fn refusals_and_errors_leave_no_trace(scene: &Scene) -> Result<(), String> {
     let faults = [409, 422, 500, 503].map(Fault::Refused);
     nothing_is_broken_by(scene, &faults, OFTEN / 4.0)

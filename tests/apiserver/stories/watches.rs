@@ -17,6 +17,15 @@ use std::time::{Duration, Instant};
 const WATCH: &[&str] = &["watch"];
 /// The watches that serving a claim depends on.
 const WATCHES_THAT_MATTER: &[&str] = &["watch sandboxclaims", "watch pods"];
+/// The watches without which the operator plans nothing.
+const REQUIRED_WATCHES: &[&str] = &[
+    "watch pools",
+    "watch sandboxclaims",
+    "watch pods",
+    "watch controllerrevisions",
+    "watch podtemplates",
+];
+const REQUIRED_LISTS: &[&str] = &["list pools", "list sandboxclaims", "list pods"];
 /// The namespace of a request about the whole cluster.
 const EVERYWHERE: &str = "";
 const LIST_AND_WATCH: &[&str] = &["list", "watch"];
@@ -62,13 +71,15 @@ pub fn watches_that_break_expire_and_have_no_bookmarks_miss_nothing(scene: &Scen
 
 /// Has claims come while nothing comes through the watches, and waits until each is served.
 fn claims_in_silence(scene: &Scene, name: &str) -> Result<(), String> {
-    scene.lab.proxy()?.faults.silence();
+    let faults = &scene.lab.proxy()?.faults;
+    faults.silence();
     let began = Instant::now();
     let claims = burst(scene, name, 5, "python", &json!({}))?;
     claims
         .iter()
         .try_for_each(|claim| in_phase(scene, claim, "Bound", NOTICED_WITHIN).map(drop))?;
     let waited = began.elapsed().as_secs_f64();
+    faults.has_silenced()?;
     scene.lab.print_at_end(format!(
         "{}: claims were served after {waited:.1} s",
         scene.namespace
@@ -136,7 +147,8 @@ pub fn watches_refused_as_expired_list_anew(scene: &Scene) -> Result<(), String>
     wait::until("all watches have ended", NOTICED_WITHIN, || {
         let struck = faults.struck(EVERYWHERE);
         let refused = struck.get(&Fault::Gone.to_string()).copied().unwrap_or(0);
-        wait::ensure(refused >= 20, || format!("{struck:?}"))
+        wait::ensure(refused >= 20, || format!("{struck:?}"))?;
+        faults.has_struck_each(EVERYWHERE, Fault::Gone, REQUIRED_WATCHES)
     })?;
     let claims = burst(scene, "run", 5, "python", &json!({}))?;
     claims
@@ -152,12 +164,19 @@ pub fn lists_and_watches_that_hang_are_given_up_and_repeated(scene: &Scene) -> R
     let proxy = scene.lab.proxy()?;
     proxy.faults.add([Rule::of(Fault::Hangs, 1.0, LIST_AND_WATCH)]);
     let operator = scene.lab.start_operator_behind_faults(&[])?;
+    let hang = |calls| {
+        wait::until("each had hung", NOTICED_WITHIN, || {
+            proxy.faults.has_struck_each(EVERYWHERE, Fault::Hangs, calls)
+        })
+    };
+    hang(REQUIRED_LISTS)?;
     sleep(Duration::from_secs(3));
     proxy.faults.stop(None);
     a_full_pool(scene)?;
     proxy.faults.add([Rule::of(Fault::Hangs, 1.0, LIST_AND_WATCH)]);
     proxy.faults.silence();
     sleep(Duration::from_secs(30));
+    hang(REQUIRED_WATCHES)?;
     proxy.faults.stop(None);
     claims_in_silence(scene, "run")?;
     operator.stop()

@@ -162,7 +162,7 @@ e2e: ## Run the tests against real control planes; the first run builds Kubernet
 	$(CLUSTER) build
 	$(CLUSTER) build $(WARMPOOL_HELM)
 	e2e/examples.sh
-	cargo test --locked --test apiserver -- --ignored
+	e2e/stories.py
 	cargo test --locked --test chart -- --ignored
 
 .PHONY: chart-test

@@ -466,7 +466,29 @@ fn main() -> ExitCode {
         .chain(trials(SIZED, "", Group::Alone, !asked))
         .chain(trials(SIZED, BIG, Group::Alone, !big_asked))
         .chain(trials(LONG, "", Group::Alone, false).filter(named));
-    let conclusion = libtest_mimic::run(&arguments, tests.collect());
+    let (part, parts) = match part() {
+        Ok(part) => part,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let of_part = tests
+        .enumerate()
+        .filter_map(|(number, test)| (number % parts == part - 1).then_some(test));
+    let conclusion = libtest_mimic::run(&arguments, of_part.collect());
     lab::close();
     conclusion.exit_code()
+}
+
+/// Which part of the tests this process runs, and of how many: `PART=1/2`. All of them without it.
+fn part() -> Result<(usize, usize), String> {
+    let Ok(written) = std::env::var("PART") else {
+        return Ok((1, 1));
+    };
+    let numbers = written.split_once('/').and_then(|(part, parts)| {
+        let (part, parts) = (part.parse().ok()?, parts.parse().ok()?);
+        (1..=parts).contains(&part).then_some((part, parts))
+    });
+    numbers.ok_or_else(|| format!("PART={written} is no part of the tests; write it like PART=1/2"))
 }

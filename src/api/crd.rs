@@ -97,8 +97,21 @@ fn finish_schema(schema: &mut Value) {
     if let Some(sandboxes) = schema.pointer_mut("/properties/status/properties/sandboxes") {
         list_map(sandboxes, &["uid"]);
     }
-    if let Some(template) = schema.pointer_mut("/properties/spec/properties/template") {
-        finish_template(template);
+    if let Some(Value::Object(fields)) = schema.pointer_mut("/properties/spec/properties") {
+        for (field, schema) in fields {
+            if field == "template" {
+                finish_template(schema);
+            } else {
+                visit(schema, &mut limit_int32);
+            }
+        }
+    }
+}
+
+/// States the range of `format: int32`: Kubernetes 1.30 does not know that format, and takes any integer.
+fn limit_int32(schema: &mut Map<String, Value>) {
+    if schema.get("format").is_some_and(|format| format == "int32") {
+        schema.entry("maximum").or_insert(json!(i32::MAX));
     }
 }
 

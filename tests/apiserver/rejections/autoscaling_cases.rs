@@ -1,7 +1,7 @@
 //! Lists values of `autoscaling` that the schema must reject.
 
-use super::Case;
 use super::pool_cases::{cel, keyword};
+use super::{ABOVE_INT32, Case};
 use serde_json::{Value, json};
 
 const TARGET: &str =
@@ -142,7 +142,7 @@ pub fn cases() -> Vec<Case> {
             schedule(&json!({"minReplicas": TOO_LARGE})),
         ),
     ] {
-        cases.push(keyword(at, "format", "int32", spec));
+        cases.push(keyword(at, "maximum", ABOVE_INT32, spec));
     }
     cases
 }

@@ -1,6 +1,6 @@
 //! Lists claims that the schema must reject, for each of its rules.
 
-use super::{Case, claim_default_cases, many};
+use super::{ABOVE_INT32, Case, claim_default_cases, many};
 use crate::api::CLAIMS;
 use crate::objects::claim;
 use serde_json::{Value, json};
@@ -102,8 +102,8 @@ pub fn cases() -> Vec<Case> {
         ),
         keyword(
             "spec.replicas",
-            "format",
-            "int32",
+            "maximum",
+            ABOVE_INT32,
             json!({"replicas": 3_000_000_000_i64}),
         ),
         rejected(

@@ -1,8 +1,8 @@
 //! Lists rejected fields that claims share with a pool's `claimDefaults`.
 
-use super::Case;
 use super::claim_cases::{cel, keyword, pod_metadata};
 use super::pool_cases::rejected;
+use super::{ABOVE_INT32, Case};
 use crate::objects::pool;
 use serde_json::json;
 
@@ -81,7 +81,7 @@ pub fn of_claims() -> Vec<Case> {
     all.extend(
         numbers
             .into_iter()
-            .map(|(at, spec)| keyword(at, "format", "int32", spec)),
+            .map(|(at, spec)| keyword(at, "maximum", ABOVE_INT32, spec)),
     );
     all.extend(pod_metadata());
     all

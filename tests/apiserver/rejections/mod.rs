@@ -16,6 +16,9 @@ pub mod template_ref_cases;
 use crate::api::Resource;
 use serde_json::{Map, Value, json};
 
+/// What the API server says of a number that int32 cannot hold.
+const ABOVE_INT32: &str = "should be less than or equal to 2147483647";
+
 /// An object that one rule of a schema must refuse.
 pub struct Case {
     /// Path of the rule's schema, as in `spec.template.spec.containers[*].image`.

@@ -1,7 +1,8 @@
 //! Lists pools that the schema must reject, for each of its rules.
 
 use super::{
-    Case, autoscaling_cases, claim_default_cases, image_cases, lifecycle_cases, many, template_ref_cases,
+    ABOVE_INT32, Case, autoscaling_cases, claim_default_cases, image_cases, lifecycle_cases, many,
+    template_ref_cases,
 };
 use crate::api::POOLS;
 use crate::objects::pool;
@@ -55,7 +56,7 @@ pub fn cases() -> Vec<Case> {
 
 /// A number that int32 cannot hold.
 fn above_int32(at: &'static str, spec: Value) -> Case {
-    keyword(at, "format", "int32", spec)
+    keyword(at, "maximum", ABOVE_INT32, spec)
 }
 
 fn numbers() -> Vec<Case> {

@@ -14,6 +14,7 @@ from typing import Callable, Protocol
 
 import build
 import processes
+import versions
 from access import static_token, write_kubeconfigs
 from layout import HERE, LOOPBACK, Cluster, ClusterError, is_free
 
@@ -92,7 +93,16 @@ def apiserver_flags(cluster: Cluster) -> list[str]:
         f"--audit-log-path={cluster.dir / 'audit.log'}",
         "--audit-log-mode=blocking",
         "--audit-log-maxsize=0",
+        *alpha_flags(),
     ]
+
+
+def alpha_flags() -> list[str]:
+    """Has the API server serve what the operator reads only where it is served: EvictionRequests."""
+    major, minor, _ = (int(part) for part in versions.version().split("."))
+    if (major, minor) < (1, 37):
+        return []
+    return ["--feature-gates=EvictionRequestAPI=true", "--runtime-config=lifecycle.k8s.io/v1alpha1=true"]
 
 
 def client_flags(cluster: Cluster, name: str) -> list[str]:

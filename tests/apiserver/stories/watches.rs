@@ -69,15 +69,19 @@ pub fn watches_that_break_expire_and_have_no_bookmarks_miss_nothing(scene: &Scen
     Ok(())
 }
 
+/// Has so many claims come, and waits until each is served.
+fn claims_are_served(scene: &Scene, name: &str, count: usize) -> Result<(), String> {
+    burst(scene, name, count, "python", &json!({}))?
+        .iter()
+        .try_for_each(|claim| in_phase(scene, claim, "Bound", NOTICED_WITHIN).map(drop))
+}
+
 /// Has claims come while nothing comes through the watches, and waits until each is served.
 fn claims_in_silence(scene: &Scene, name: &str) -> Result<(), String> {
     let faults = &scene.lab.proxy()?.faults;
     faults.silence();
     let began = Instant::now();
-    let claims = burst(scene, name, 5, "python", &json!({}))?;
-    claims
-        .iter()
-        .try_for_each(|claim| in_phase(scene, claim, "Bound", NOTICED_WITHIN).map(drop))?;
+    claims_are_served(scene, name, 5)?;
     let waited = began.elapsed().as_secs_f64();
     faults.has_silenced()?;
     scene.lab.print_at_end(format!(
@@ -150,10 +154,7 @@ pub fn watches_refused_as_expired_list_anew(scene: &Scene) -> Result<(), String>
         wait::ensure(refused >= 20, || format!("{struck:?}"))?;
         faults.has_struck_each(EVERYWHERE, Fault::Gone, REQUIRED_WATCHES)
     })?;
-    let claims = burst(scene, "run", 5, "python", &json!({}))?;
-    claims
-        .iter()
-        .try_for_each(|claim| in_phase(scene, claim, "Bound", NOTICED_WITHIN).map(drop))?;
+    claims_are_served(scene, "run", 5)?;
     faults.stop(None);
     wait_until_at_rest(scene, 60)?;
     operator.stop()
@@ -178,6 +179,9 @@ pub fn lists_and_watches_that_hang_are_given_up_and_repeated(scene: &Scene) -> R
     sleep(Duration::from_secs(30));
     hang(REQUIRED_WATCHES)?;
     proxy.faults.stop(None);
+    // A claim that is served shows that the watches are open again.
+    claims_are_served(scene, "first", 1)?;
+    wait_until_at_rest(scene, 60)?;
     claims_in_silence(scene, "run")?;
     operator.stop()
 }

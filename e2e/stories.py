@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """stories.py [PARTS]: runs the tests against a real control plane, in so many processes side by side (2).
 
-Each process has a control plane of its own and a part of the tests. Most tests wait most of the time, so the machine runs two parts
-in little more time than one. Prints a line for each test when it ends, and what a part says of its failures at its end. Exit
-code 1 if a part failed.
+Each process has a control plane of its own and a part of the tests. Most tests wait most of the time, so two
+parts take little more time than one. Prints a line for each test when it ends, and what a part says of its
+failures at its end. Exit code 1 if a part failed.
 """
 
 import os
@@ -49,7 +49,7 @@ def main():
     ]
 
     def end(signum, _):
-        # The tests end their control plane, and are waited for. They are in a group with cargo, which forwards no signal.
+        # The tests end their control plane, and are waited for. cargo forwards no signal, so their group gets it.
         for part in parts:
             if part.poll() is None:
                 os.killpg(part.pid, signum)

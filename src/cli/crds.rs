@@ -2,6 +2,7 @@
 
 use crate::api::crd;
 use clap::Args;
+use serde_json::Value;
 use std::io::Write as _;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -42,7 +43,9 @@ pub enum CrdsError {
 /// See [`CrdsError`].
 pub fn run(arguments: &Arguments) -> Result<(), CrdsError> {
     for (name, crd) in crd::all()? {
-        let yaml = serde_yaml_ng::to_string(&crd)?;
+        let mut document = serde_json::to_value(crd)?;
+        write_whole_numbers_as_integers(&mut document);
+        let yaml = serde_yaml_ng::to_string(&document)?;
         match &arguments.out_dir {
             None => write!(std::io::stdout(), "---\n{yaml}").map_err(CrdsError::Print)?,
             Some(folder) => {
@@ -52,4 +55,21 @@ pub fn run(arguments: &Arguments) -> Result<(), CrdsError> {
         }
     }
     Ok(())
+}
+
+/// `2147483647` instead of `2147483647.0`, as the API server and Helm write it. The type of a limit is a float.
+fn write_whole_numbers_as_integers(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            let whole = number
+                .as_f64()
+                .filter(|float| number.is_f64() && float.fract() == 0.0);
+            if let Some(integer) = whole.and_then(|float| format!("{float:.0}").parse::<i64>().ok()) {
+                *value = integer.into();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(write_whole_numbers_as_integers),
+        Value::Object(fields) => fields.values_mut().for_each(write_whole_numbers_as_integers),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
 }

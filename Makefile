@@ -154,15 +154,17 @@ mutants: ## Remove the operator's safeguards one by one, and check that a test c
 	$(CLUSTER) build
 	e2e/mutants/mutants.py
 
+PARTS ?= 1
+
 .PHONY: e2e
-e2e: ## Run the tests against real control planes; the first run builds Kubernetes (VERSION=1.30.14 for another)
+e2e: ## Run the tests against real control planes; the first run builds Kubernetes (VERSION=1.30.14 PARTS=2 at a time)
 	@e2e/need.sh cargo cc go python3 openssl
 	@e2e/prometheus.sh >/dev/null
 	@e2e/other_crds.sh >/dev/null
 	$(CLUSTER) build
 	$(CLUSTER) build $(WARMPOOL_HELM)
 	e2e/examples.sh
-	e2e/stories.py
+	e2e/stories.py $(PARTS)
 	cargo test --locked --test chart -- --ignored
 
 .PHONY: chart-test

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""stories.py [PARTS]: runs the tests against a real control plane, in so many processes side by side (2).
+"""stories.py PARTS: runs the tests against a real control plane, in so many processes side by side.
 
 Each process has a control plane of its own and a part of the tests. Most tests wait most of the time, so two
 parts take little more time than one. Prints a line for each test when it ends, and what a part says of its
@@ -36,9 +36,9 @@ def follow(part):
 
 
 def main():
-    if len(sys.argv) > 2 or (len(sys.argv) == 2 and not sys.argv[1].isdigit()):
+    if len(sys.argv) != 2 or not sys.argv[1].isdigit() or int(sys.argv[1]) < 1:
         sys.exit(__doc__)
-    count = int(sys.argv[1]) if len(sys.argv) == 2 else 2
+    count = int(sys.argv[1])
     if (built := subprocess.run([*TESTS, "--no-run"]).returncode) != 0:
         sys.exit(built)
     parts = [

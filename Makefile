@@ -157,7 +157,7 @@ mutants: ## Remove the operator's safeguards one by one, and check that a test c
 PARTS ?= 1
 
 .PHONY: e2e
-e2e: ## Run the tests against real control planes; the first run builds Kubernetes (VERSION=1.30.14 PARTS=2 at a time)
+e2e: ## Run the tests against real control planes; the first run builds Kubernetes (VERSION=1.30.14; PARTS=2 processes)
 	@e2e/need.sh cargo cc go python3 openssl
 	@e2e/prometheus.sh >/dev/null
 	@e2e/other_crds.sh >/dev/null

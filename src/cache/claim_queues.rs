@@ -46,6 +46,11 @@ impl WaitingClaims {
         self.0.get(queue).into_iter().flatten()
     }
 
+    /// How many claims a queue has.
+    pub(crate) fn length(&self, queue: &Key) -> usize {
+        self.0.get(queue).map_or(0, |claims| claims.len())
+    }
+
     /// The claims of all queues.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Key> {
         self.0.values().flatten()

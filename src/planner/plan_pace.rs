@@ -20,7 +20,7 @@ const LONGEST_PAUSE: SignedDuration = SignedDuration::from_millis(500);
 /// When the pool is planned; `None`: now. A pool that a claim waits for is planned now, unless so many bindings are in
 /// flight that the plan would send no other.
 pub fn postponed(index: &Index, pool: &Key, now: Timestamp) -> Option<Timestamp> {
-    let objects = index.count_of(pool) + index.queued(pool).count();
+    let objects = index.count_of(pool) + index.waiting_claims.length(pool);
     let pause = (PAUSE_PER_OBJECT * i32::try_from(objects).unwrap_or(i32::MAX)).min(LONGEST_PAUSE);
     if pause < SHORTEST_PAUSE {
         return None;

@@ -158,3 +158,55 @@ fn a_failed_call_stops_no_later_one_and_fails_the_whole() {
     assert!(lines[3].ends_with("  1 of 2 passed"), "{told}");
     assert!(each(&["good-one SIZE=2"]).0);
 }
+
+#[test]
+fn a_call_that_passed_is_run_again_only_once_a_file_has_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let rules = "good:\n\t@echo run >> ../runs\nbad:\n\t@echo run >> ../runs; exit 1\n";
+    let repository = path.join("repository");
+    fs::create_dir(&repository).unwrap();
+    fs::write(repository.join("Makefile"), rules).unwrap();
+    fs::write(repository.join(".gitignore"), "logs\n").unwrap();
+    let git = |arguments: &[&str]| {
+        let mut command = Command::new("git");
+        command
+            .current_dir(&repository)
+            .args(["-c", "user.name=test", "-c", "user.email=test@example.com"]);
+        assert!(command.args(arguments).output().unwrap().status.success());
+    };
+    git(&["init"]);
+    git(&["add", "."]);
+    git(&["commit", "-m", "first"]);
+    let each = || {
+        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("e2e/each.py");
+        let mut command = Command::new(program);
+        let output = command
+            .current_dir(&repository)
+            .args(["logs", "good", "bad"])
+            .output()
+            .unwrap();
+        let told = String::from_utf8(output.stdout).unwrap();
+        let lines: Vec<String> = told.lines().map(|line| line.chars().take(6).collect()).collect();
+        let runs = fs::read_to_string(path.join("runs")).unwrap().lines().count();
+        (lines, runs)
+    };
+
+    let (lines, runs) = each();
+    assert_eq!(
+        (lines[1].as_str(), lines[2].as_str(), runs),
+        ("ok    ", "FAILED", 2)
+    );
+    let (lines, runs) = each();
+    assert_eq!(
+        (lines[2].as_str(), lines[3].as_str(), runs),
+        ("before", "FAILED", 3)
+    );
+    fs::write(repository.join("more"), "").unwrap();
+    let (lines, runs) = each();
+    assert_eq!((lines[1].as_str(), runs), ("ok    ", 5));
+    git(&["add", "."]);
+    git(&["commit", "-m", "second"]);
+    let (lines, runs) = each();
+    assert_eq!((lines[1].as_str(), runs), ("ok    ", 7));
+}

@@ -31,6 +31,7 @@ use std::collections::BTreeMap;
     printcolumn(name = "Reason", type_ = "string", json_path = ".status.reason"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(name = "Node", type_ = "string", json_path = ".status.sandboxes[0].node", priority = 1),
+    printcolumn(name = "Sandboxes", type_ = "string", json_path = ".status.sandboxNames", priority = 1),
     printcolumn(name = "Message", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].message", priority = 1),
     validation = kube::core::Rule::new("self.metadata.name.size() <= 63")
         .message("metadata.name must be at most 63 characters, because it becomes the value of a pod label")
@@ -205,6 +206,9 @@ pub struct SandboxClaimStatus {
     /// The sandboxes of the claim.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sandboxes: Vec<BoundSandbox>,
+    /// Names of the sandboxes, joined by commas, of a claim that has several. A column of a table shows a single value.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub sandbox_names: String,
     /// Seconds from the creation of the claim to its first binding.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_seconds: Option<f64>,

@@ -197,7 +197,7 @@ const TOGETHER: &[Named] = named![
     },
     stories::columns::{
         every_column_of_a_pool_has_its_own_value,
-        every_column_of_a_claim_has_its_own_value,
+        every_column_of_a_claim_has_its_own_value, the_wide_table_names_all_sandboxes_of_a_claim,
         a_claim_that_has_ended_shows_no_address_that_answers_no_more,
     },
     stories::writes::{

@@ -73,13 +73,15 @@ pub(crate) fn lifetime_ended(claim: &Claim) -> String {
 fn following(snapshot: &ClaimSnapshot, kept: &[Kept<'_>]) -> SandboxClaimStatus {
     let claim = &snapshot.claim;
     let sandboxes: Vec<_> = kept.iter().map(|(_, sandbox)| Arc::clone(sandbox)).collect();
+    let entries: Vec<_> = kept
+        .iter()
+        .map(|(entry, sandbox)| with_ip(entry, sandbox))
+        .collect();
     let status = SandboxClaimStatus {
         observed_generation: claim.generation,
         ready: ready_sandboxes::of_wanted(claim, sandboxes.iter()),
-        sandboxes: kept
-            .iter()
-            .map(|(entry, sandbox)| with_ip(entry, sandbox))
-            .collect(),
+        sandbox_names: ready_sandboxes::names(&entries),
+        sandboxes: entries,
         expiration_time: claim.expiration().map(Time),
         ..claim.status.clone()
     };
@@ -123,11 +125,13 @@ pub(crate) fn lose(snapshot: &ClaimSnapshot, kept: &[Kept<'_>], lost: &[Lost<'_>
             fail(snapshot, reasons::SANDBOX_LOST, &format!("{loss}{hint}"))
         }
         OnSandboxLost::Replace => {
+            let entries: Vec<_> = kept.iter().map(|(entry, _)| (*entry).clone()).collect();
             let status = SandboxClaimStatus {
                 phase: Some(Phase::Pending),
                 observed_generation: claim.generation,
                 ready: ready_sandboxes::of_wanted(claim, kept.iter().map(|(_, sandbox)| sandbox)),
-                sandboxes: kept.iter().map(|(entry, _)| (*entry).clone()).collect(),
+                sandbox_names: ready_sandboxes::names(&entries),
+                sandboxes: entries,
                 expiration_time: claim.expiration().map(Time),
                 ..claim.status.clone()
             };
@@ -174,13 +178,15 @@ pub fn binding(
         stays.cloned().unwrap_or_else(|| published(sandbox))
     };
     let first = before.wait_seconds.is_none();
+    let entries: Vec<_> = sandboxes.iter().map(entry).collect();
     let mut status = SandboxClaimStatus {
         phase: Some(Phase::Bound),
         observed_generation: claim.generation,
         pool: sandboxes.first().map(|s| s.pool.to_string()).unwrap_or_default(),
         ready: ready_sandboxes::of_wanted(claim, sandboxes.iter()),
         reason: String::new(),
-        sandboxes: sandboxes.iter().map(entry).collect(),
+        sandbox_names: ready_sandboxes::names(&entries),
+        sandboxes: entries,
         wait_seconds: before.wait_seconds.or(Some(waited.as_millis_f64() / 1000.0)),
         wait: if first {
             wait_column::duration(waited)

@@ -1,4 +1,4 @@
-//! What the status of a claim says of its sandboxes: how many are Ready, and which addresses still answer.
+//! What the status of a claim says of its sandboxes: how many are Ready, their names, and which addresses still answer.
 
 use crate::api::SandboxClaimStatus;
 use crate::api::claim::BoundSandbox;
@@ -11,6 +11,18 @@ use std::sync::Arc;
 pub(crate) fn of_wanted<'a>(claim: &Claim, sandboxes: impl Iterator<Item = &'a Arc<Sandbox>>) -> String {
     let ready = sandboxes.filter(|sandbox| sandbox.ready_since.is_some() && !sandbox.terminating);
     format!("{}/{}", ready.count(), claim.wanted())
+}
+
+/// The names of several sandboxes, for the column SANDBOXES. The column SANDBOX shows a single one.
+pub(crate) fn names(sandboxes: &[BoundSandbox]) -> String {
+    match sandboxes {
+        [] | [_] => String::new(),
+        several => several
+            .iter()
+            .map(|entry| entry.name.as_str())
+            .collect::<Vec<_>>()
+            .join(","),
+    }
 }
 
 /// The status of a claim that has ended, without the addresses of sandboxes that are gone, have ended or are being

@@ -189,16 +189,32 @@ pub fn every_column_of_a_claim_has_its_own_value(scene: &Scene) -> Result<(), St
         ],
     )?;
     let node = text(&status, "/sandboxes/0/node");
-    let wide: Vec<&str> = header.into_iter().chain(["NODE", "MESSAGE"]).collect();
+    let wide: Vec<&str> = header
+        .into_iter()
+        .chain(["NODE", "SANDBOXES", "MESSAGE"])
+        .collect();
     let message = format!("sandbox {sandbox} is ready");
     prints(
         scene,
         &["get", "sbc", "-o", "wide"],
         &wide,
         &[
-            "run", "python", "Bound", "1/1", sandbox, ip, wait, "", "", node, &message,
+            "run", "python", "Bound", "1/1", sandbox, ip, wait, "", "", node, "", &message,
         ],
     )
+}
+
+pub fn the_wide_table_names_all_sandboxes_of_a_claim(scene: &Scene) -> Result<(), String> {
+    scene.create_pool(&pool("python", 3, &json!({})))?;
+    wait_until_at_rest(scene, 60)?;
+    scene.create_claim("batch", "python", &json!({"replicas": 3}))?;
+    let status = bound(scene, "batch")?["status"].clone();
+    let names: Vec<&str> = (0..3)
+        .map(|number| text(&status["sandboxes"][number], "/name"))
+        .collect();
+    let table = scene.kubectl(&["get", "sbc", "batch", "-o", "wide", "--no-headers"], None)?;
+    let shown = table.split_whitespace().any(|cell| cell == names.join(","));
+    wait::ensure(shown, || format!("{names:?} are not in {table}"))
 }
 
 pub fn a_claim_that_has_ended_shows_no_address_that_answers_no_more(scene: &Scene) -> Result<(), String> {

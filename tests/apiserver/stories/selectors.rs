@@ -2,8 +2,8 @@
 
 use super::metrics::served;
 use super::{bound, says};
-use crate::api::{CLAIMS, NAMESPACES, POOLS};
-use crate::cluster_state::{is_terminating, wait_until_at_rest};
+use crate::api::{CLAIMS, POOLS};
+use crate::cluster_state::wait_until_at_rest;
 use crate::http;
 use crate::objects::{claim, pool};
 use crate::scene::Scene;
@@ -84,13 +84,14 @@ pub fn pools_with_a_claim_for_each_other_are_looked_at_no_more_than_need_be(
     scene: &Scene,
 ) -> Result<(), String> {
     // What other stories leave behind is reconciled, too, until it is gone.
-    wait::until("no other namespace was being deleted", 60, || {
-        let namespaces = scene.lab.api.list(NAMESPACES, "")?;
-        let going = namespaces.iter().find(|namespace| is_terminating(namespace));
-        wait::ensure(going.is_none(), || {
-            going.map_or_else(String::new, Value::to_string)
-        })
-    })?;
+    for resource in [POOLS, CLAIMS] {
+        wait::until("no other story had a pool or a claim", 60, || {
+            let left = scene.lab.api.list(resource, "")?;
+            wait::ensure(left.is_empty(), || {
+                format!("{:?}", left.iter().map(|o| &o["metadata"]).collect::<Vec<_>>())
+            })
+        })?;
+    }
     let operator = scene
         .lab
         .start_operator_with(&["--metrics-bind-address=127.0.0.1:0"])?;

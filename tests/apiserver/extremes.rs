@@ -1,15 +1,16 @@
 //! Measures the fewest available and most unclaimed sandboxes of a pool.
 
-use crate::check::event::{Event, Kind};
+use crate::check::event::{Change, Event, Kind};
 use crate::check::replay;
+use crate::check::requests::Requests;
 use crate::check::world::{Owner, Pool, World};
+use crate::cluster_state::{is_terminating, label};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Writes that the operator sends at once may be carried out in another order within this time: a binding before the
-/// deletion that was decided on before the claim came.
-pub const AT_ONCE: SignedDuration = SignedDuration::from_secs(1);
+/// Writes that the operator decides on at once arrive at the API server within this time, in whatever order.
+const AT_ONCE: SignedDuration = SignedDuration::from_secs(1);
 
 /// What the events of a part of the history come to. Counts are of unclaimed sandboxes.
 #[derive(Debug)]
@@ -17,7 +18,8 @@ pub struct Extremes {
     /// Fewest available.
     pub least: i64,
     /// Fewest available beyond replicas - maxUnavailable. Sandboxes that claims took count as available until that
-    /// number is reached again, or for [`AT_ONCE`]. Below 0, the operator took too many.
+    /// number is reached again and every deletion that was decided on by then is carried out. Below 0, the operator took
+    /// too many.
     pub margin: i64,
     /// Most that existed, terminating ones left out.
     pub most: i64,
@@ -43,9 +45,13 @@ impl fmt::Display for Extremes {
     }
 }
 
-/// The extremes of a pool over the events after version `from`.
-pub fn since(events: &[Event], pool: &str, from: u64) -> Extremes {
-    let mut gauge = Gauge::default();
+/// The extremes of a pool over the events after version `from`. `requests` tell when a deletion was decided on: a busy API
+/// server may carry it out seconds later.
+pub fn since(events: &[Event], requests: &Requests, pool: &str, from: u64) -> Extremes {
+    let mut gauge = Gauge {
+        removals: removals(events, requests),
+        ..Gauge::default()
+    };
     replay(events, |world, event| {
         if let Some(pool) = world.pools.get(pool) {
             gauge.look(world, pool, event, event.rv > from);
@@ -54,8 +60,32 @@ pub fn since(events: &[Event], pool: &str, from: u64) -> Extremes {
     gauge.seen
 }
 
+/// A pod that the operator deleted or drained.
+struct Removal {
+    decided: Timestamp,
+    carried_out: Timestamp,
+}
+
+/// Every deletion and drain of a pod.
+fn removals(events: &[Event], requests: &Requests) -> Vec<Removal> {
+    let mut going = BTreeSet::new();
+    let pods = events.iter().filter(|event| event.kind == Kind::Pod);
+    pods.filter_map(|event| {
+        let drains = label(&event.object, "state") == "draining";
+        let goes = event.change == Change::Deleted || is_terminating(&event.object);
+        let verb = if goes { "delete" } else { "patch" };
+        let is_new = (goes || drains) && going.insert((verb, event.uid()));
+        is_new.then(|| Removal {
+            decided: requests.decided(verb, event.name(), event.at),
+            carried_out: event.at,
+        })
+    })
+    .collect()
+}
+
 struct Gauge {
     seen: Extremes,
+    removals: Vec<Removal>,
     available: BTreeSet<String>,
     floor: i64,
     /// When each one not counted as missing was taken by a claim, or asked for by a larger pool.
@@ -74,6 +104,7 @@ impl Default for Gauge {
                 taken: 0,
                 below: 0.0,
             },
+            removals: Vec::new(),
             available: BTreeSet::new(),
             floor: 0,
             lent: Vec::new(),
@@ -83,6 +114,13 @@ impl Default for Gauge {
 }
 
 impl Gauge {
+    /// Whether a removal that is not carried out at `now` was decided on before the operator knew of what happened at `at`.
+    fn may_be_unknown(&self, at: Timestamp, now: Timestamp) -> bool {
+        let mut on_the_way = self.removals.iter().filter(|removal| removal.carried_out > now);
+        now.duration_since(at) < AT_ONCE
+            || on_the_way.any(|removal| removal.decided.duration_since(at) < AT_ONCE)
+    }
+
     fn look(&mut self, world: &World, pool: &Pool, event: &Event, counts: bool) {
         let taken = event.kind == Kind::Pod
             && self.available.contains(event.uid())
@@ -98,7 +136,9 @@ impl Gauge {
         self.available = free.map(|p| p.uid.clone()).collect();
         let available = world.available(pool, event.at);
         if available >= pool.floor(0) {
-            self.lent.retain(|at| event.at.duration_since(*at) < AT_ONCE);
+            let mut lent = std::mem::take(&mut self.lent);
+            lent.retain(|at| self.may_be_unknown(*at, event.at));
+            self.lent = lent;
         }
         if !counts {
             return;

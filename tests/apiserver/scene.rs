@@ -142,6 +142,12 @@ impl Scene {
             .collect())
     }
 
+    /// The operator's requests so far.
+    pub fn requests(&self) -> Result<Requests, String> {
+        let audit = self.lab.cluster.audit(&self.namespace)?;
+        Ok(requests(self.lab, &self.namespace, &audit))
+    }
+
     /// The history so far. The watches may lag behind the API server.
     pub fn history(&self) -> Vec<Event> {
         self.watcher.so_far()
@@ -287,13 +293,17 @@ pub fn judge(lab: &Lab, namespace: &str, events: &[Event], rules: &mut Rules) ->
     let audit = lab.cluster.audit(namespace)?;
     let deletions: Vec<Deletion> = audit.iter().filter_map(deletion).collect();
     rules.deleted_by_others = deleted_by_others(events, &deletions);
+    rules.requests = requests(lab, namespace, &audit);
+    Ok(check::judge(events, rules))
+}
+
+fn requests(lab: &Lab, namespace: &str, audit: &[Recorded]) -> Requests {
     let proxied = lab.writes_through_proxy(namespace);
-    rules.requests = if proxied.is_empty() {
+    if proxied.is_empty() {
         Requests::new(audit.iter().filter_map(request))
     } else {
         Requests::new(proxied)
-    };
-    Ok(check::judge(events, rules))
+    }
 }
 
 fn request(write: &Recorded) -> Option<Request> {

@@ -53,23 +53,31 @@ def the_leader_alone_writes_from_its_pod_with_its_own_token(world: World) -> Non
 
 
 def a_helm_upgrade_under_claims_serves_each_and_harms_no_sandbox(world: World) -> None:
-    replace_operators(world, image.NAMES[1], "upgrade", "warmpool", str(CHART), *values(image.NAMES[1]))
+    replace_operators(world, image.NAMES[1], ("upgrade", "warmpool", str(CHART), *values(image.NAMES[1])))
 
 
 def a_helm_rollback_under_claims_serves_each_and_harms_no_sandbox(world: World) -> None:
-    replace_operators(world, image.NAMES[0], "rollback", "warmpool", "1")
+    replace_operators(world, image.NAMES[0], ("rollback", "warmpool", "1"))
 
 
-def replace_operators(world: World, wanted: str, verb: str, *rest: str) -> None:
+def a_helm_uninstall_and_install_under_claims_serves_each_and_harms_no_sandbox(world: World) -> None:
+    """What arrives while no operator is there is served once one is installed."""
+    replace_operators(world, image.NAMES[0], ("uninstall", "warmpool"),
+                      ("install", "warmpool", str(CHART), *values(image.NAMES[0])))
+
+
+def replace_operators(world: World, wanted: str, *commands: tuple[str, ...]) -> None:
     """Runs Helm while a claim is bound and others arrive, until operators of the wanted image
     do the work. The claims stay, so that no sandbox has a reason to go."""
+    verb = commands[-1][0]
     held, deleted = world.claimed("run-1"), len(recorded(world, "delete"))
     before = {pod["metadata"]["uid"] for pod in operators(world)}
     over = threading.Event()
     with ThreadPoolExecutor(max_workers=1) as beside:
         claiming = beside.submit(keep_claiming, world, verb, over)
         try:
-            helm(world, verb, *rest)
+            for command in commands:
+                helm(world, *command)
             after = expect(60, "the old operators should be gone", lambda: (
                 found if len(found := operators(world)) == 2
                 and before.isdisjoint(pod["metadata"]["uid"] for pod in found) else None))

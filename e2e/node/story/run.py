@@ -45,6 +45,7 @@ STORY = (
     crash.claimed_sandboxes_survive_a_stopped_kubelet_and_the_numbers_follow,
     operate.a_helm_upgrade_under_claims_serves_each_and_harms_no_sandbox,
     operate.a_helm_rollback_under_claims_serves_each_and_harms_no_sandbox,
+    operate.a_helm_uninstall_and_install_under_claims_serves_each_and_harms_no_sandbox,
     drain.a_drain_replaces_the_idle_sandboxes_first_and_waits_for_the_tenant,
 )
 

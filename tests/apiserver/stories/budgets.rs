@@ -293,7 +293,7 @@ pub fn a_descheduler_evicts_the_sandbox_of_a_pool_of_one_once_its_cordon_has_it_
     let took = began.elapsed();
     wait_until_at_rest(scene, 30)?;
     let events = scene.history_up_to_now()?;
-    let seen = extremes::since(&events, "python", version.unwrap_or(0));
+    let seen = extremes::since(&events, &scene.requests()?, "python", version.unwrap_or(0));
     let made = super::pods_created(&events);
     scene.lab.print_at_end(format!(
         "a descheduler was refused {refused} times in {:.1} s of a warm-up of {WARM_UP} s: {seen}, {made} pods made",

@@ -38,7 +38,7 @@ pub fn measured(
     let began = Instant::now();
     act()?;
     let seconds = began.elapsed().as_secs_f64();
-    let seen = extremes::since(&scene.history(), "python", from);
+    let seen = extremes::since(&scene.history(), &scene.requests()?, "python", from);
     scene.lab.print_at_end(format!("{label}: {seen}, {seconds:.1} s"));
     Ok(seen)
 }

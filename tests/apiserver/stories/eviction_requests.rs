@@ -63,7 +63,7 @@ fn story(scene: &Scene) -> Result<(), String> {
         wait::ensure(left.is_none(), || format!("{name} is there"))
     })?;
     wait_until_at_rest(scene, 30)?;
-    let seen = extremes::since(&scene.history_up_to_now()?, "python", version);
+    let seen = extremes::since(&scene.history_up_to_now()?, &scene.requests()?, "python", version);
     wait::ensure(seen.least == 1 && seen.most == 2, || seen.to_string())?;
 
     scene.create_claim("run", "python", &json!({}))?;

@@ -2,11 +2,12 @@
 
 use super::{bound, burst, in_phase};
 use crate::api::POOLS;
+use crate::check::event::Kind;
 use crate::claimants::Claimants;
 use crate::cluster::{output_of, repository};
-use crate::cluster_state::wait_until_at_rest;
+use crate::cluster_state::{label, wait_until_at_rest};
 use crate::http;
-use crate::objects::{NEW_IMAGE, pool, sim};
+use crate::objects::{NEW_IMAGE, OLD_IMAGE, pool, sim};
 use crate::operator::Operator;
 use crate::prometheus::{Prometheus, RULES, program};
 use crate::scene::Scene;
@@ -83,8 +84,16 @@ fn under_load(scene: &Scene) -> Result<Decided, String> {
         &json!({"onEmpty": "Fail", "revisionPolicy": "Latest", "replicas": 50}),
     )?;
     in_phase(scene, "hasty", "Failed", 30)?;
-    let claimants = Claimants::start(scene, "python");
+    // Claims may take all old sandboxes; the rollout has to delete one of them, to be counted.
+    let old = || old_and_unclaimed(scene);
+    wait::until("the claim's sandbox was replaced", 30, || {
+        wait::ensure(old() == 6, || format!("{} are there", old()))
+    })?;
     scene.roll_to("python", NEW_IMAGE)?;
+    wait::until("the rollout deleted a sandbox", 30, || {
+        wait::ensure(old() < 6, || format!("{} are there", old()))
+    })?;
+    let claimants = Claimants::start(scene, "python");
     for claim in burst(scene, "late", 3, "cold", &json!({}))? {
         bound(scene, &claim)?;
     }
@@ -95,6 +104,14 @@ fn under_load(scene: &Scene) -> Result<Decided, String> {
         bound: came + 1,
         failed: 1,
         expired: 1,
+    })
+}
+
+/// How many sandboxes of the first image the pool `python` has that no claim has.
+fn old_and_unclaimed(scene: &Scene) -> usize {
+    let is_old = |pod: &Value| pod["spec"]["containers"][0]["image"] == OLD_IMAGE;
+    scene.count(Kind::Pod, |pod| {
+        label(pod, "pool") == "python" && label(pod, "state") == "warm" && is_old(pod)
     })
 }
 

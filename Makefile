@@ -154,7 +154,7 @@ mutants: ## Remove the operator's safeguards one by one, and check that a test c
 	$(CLUSTER) build
 	e2e/mutants/mutants.py
 
-PARTS ?= 1
+PARTS ?= 2
 
 .PHONY: e2e
 e2e: ## Run the tests against real control planes; the first run builds Kubernetes (VERSION=1.30.14; PARTS=2 processes)

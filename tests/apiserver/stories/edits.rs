@@ -1,7 +1,7 @@
 //! Checks that sandboxes with labels edited by hand are left alone and replaced.
 
 use crate::api::PODS;
-use crate::check::event::text;
+use crate::check::event::{condition, text};
 use crate::cluster_state::{ClusterState, wait_until_at_rest};
 use crate::objects::pool;
 use crate::scene::Scene;
@@ -38,6 +38,16 @@ fn is_full_without_it(scene: &Scene) -> Result<(), String> {
     })
 }
 
+/// A pod with the pool's label counts in its total, and the pool names it.
+fn counts_and_is_named(scene: &Scene, victim: &str) -> Result<(), String> {
+    wait::until("the pool counted and named the edited pod", 30, || {
+        let pool = scene.pool("python")?;
+        let said = condition(&pool, "Available").map_or("", |said| text(said, "/message"));
+        let is_told = pool["status"]["total"] == REPLICAS + 1 && said.contains(victim);
+        wait::ensure(is_told, || pool["status"].to_string())
+    })
+}
+
 /// The edited pod is neither changed, deleted nor claimed. The pool creates exactly one replacement.
 fn left_alone_and_replaced(scene: &Scene, victim: &str) -> Result<(), String> {
     let uid = scene.pod(victim)?["metadata"]["uid"].clone();
@@ -68,16 +78,19 @@ fn left_alone_and_replaced(scene: &Scene, victim: &str) -> Result<(), String> {
 
 pub fn a_sandbox_said_to_be_claimed_by_hand_is_left_alone_and_replaced(scene: &Scene) -> Result<(), String> {
     let victim = edited(scene, &json!({"warmpool.dev/state": "claimed"}))?;
+    counts_and_is_named(scene, &victim)?;
     left_alone_and_replaced(scene, &victim)
 }
 
 pub fn a_sandbox_in_a_state_nobody_knows_is_left_alone_and_replaced(scene: &Scene) -> Result<(), String> {
     let victim = edited(scene, &json!({"warmpool.dev/state": "nonsense"}))?;
+    counts_and_is_named(scene, &victim)?;
     left_alone_and_replaced(scene, &victim)
 }
 
 pub fn a_sandbox_without_its_state_is_left_alone_and_replaced(scene: &Scene) -> Result<(), String> {
     let victim = edited(scene, &json!({"warmpool.dev/state": null}))?;
+    counts_and_is_named(scene, &victim)?;
     left_alone_and_replaced(scene, &victim)
 }
 
@@ -88,6 +101,7 @@ pub fn a_sandbox_without_its_pool_label_is_left_alone_and_replaced(scene: &Scene
 
 pub fn a_label_set_right_again_brings_the_sandbox_back(scene: &Scene) -> Result<(), String> {
     let victim = edited(scene, &json!({"warmpool.dev/state": "nonsense"}))?;
+    counts_and_is_named(scene, &victim)?;
     wait::until("the pool was full without the edited pod", 30, || {
         is_full_without_it(scene)
     })?;

@@ -157,6 +157,48 @@ pub fn a_paused_rollout_stands_still_and_claims_go_on(scene: &Scene) -> Result<(
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)
 }
 
+pub fn a_rollout_paused_half_way_keeps_its_split_however_many_claims_come(
+    scene: &Scene,
+) -> Result<(), String> {
+    const REPLICAS: usize = 8;
+    let two = with(
+        sim(&[("ready-after", "1s")]),
+        &strategy(json!({"maxUnavailable": 2})),
+    );
+    scene.create_pool(&pool("python", 8, &two))?;
+    wait_until_at_rest(scene, 60)?;
+    scene.roll_to("python", NEW_IMAGE)?;
+    wait::until("two were new", 30, || {
+        let new = running(scene, NEW_IMAGE)?;
+        wait::ensure(new >= 2, || format!("{new} are"))
+    })?;
+    scene.patch_pool("python", &json!({"spec": strategy(json!({"paused": true}))}))?;
+    let split = || Ok::<_, String>((running(scene, OLD_IMAGE)?, running(scene, NEW_IMAGE)?));
+    let is_full = || {
+        let (status, (old, new)) = (scene.pool("python")?["status"].clone(), split()?);
+        wait::ensure(status["available"] == REPLICAS && old + new == REPLICAS, || {
+            format!("{old} are old, {new} new: {status}")
+        })
+    };
+    wait::until("the paused pool was full", 30, is_full)?;
+    let paused = split()?;
+    wait::ensure(paused.0 > 0 && paused.1 >= 2, || format!("{paused:?}"))?;
+    for round in 0..4 {
+        let claims = burst(scene, &format!("run-{round}"), REPLICAS / 2, "python", &json!({}))?;
+        all_bound(scene, &claims)?;
+        wait::until("the split was as before", 30, || {
+            is_full()?;
+            let now = split()?;
+            wait::ensure(now == paused, || {
+                format!("{now:?} old and new, and {paused:?} when paused")
+            })
+        })?;
+    }
+    scene.patch_pool("python", &json!({"spec": strategy(json!({"paused": false}))}))?;
+    wait_until_at_rest(scene, 60)?;
+    everything_unclaimed_runs(scene, "python", NEW_IMAGE)
+}
+
 pub fn recreate_replaces_all_at_once(scene: &Scene) -> Result<(), String> {
     let all = strategy(json!({"type": "Recreate"}));
     scene.create_pool(&pool("python", 6, &with(sim(&[("ready-after", "500ms")]), &all)))?;

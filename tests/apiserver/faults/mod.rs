@@ -34,7 +34,7 @@ pub enum Fault {
     Hangs,
     /// Carried out and never answered; the connection stays open.
     ReplyHangs,
-    /// Carried out this much later.
+    /// Carried out this much later, whether or not its sender still waits for the answer.
     Late(Duration),
     /// A watch that delivers an event, and the events after it, this much later.
     EventLate(Duration),

@@ -90,7 +90,6 @@ async fn answer(client: Client, faults: Faults, request: Request<Incoming>) -> R
         Some(Fault::Gone) => return Ok(error_reply(410)),
         Some(Fault::Dropped) => return Err(io::ErrorKind::ConnectionReset.into()),
         Some(Fault::Hangs) => return pending().await,
-        Some(Fault::Late(by)) => tokio::time::sleep(by).await,
         _ => {}
     }
     let (mut parts, body) = request.into_parts();
@@ -98,14 +97,20 @@ async fn answer(client: Client, faults: Faults, request: Request<Incoming>) -> R
         parts.headers.remove(name);
     }
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
-    let handed_on =
-        tokio::spawn(async move { client.send(Request::from_parts(parts, Body::from(body))).await });
-    // Cancelling a request does not undo it, so it is forwarded to its end.
+    // Cancelling a request does not undo it, so it is forwarded to its end, however late.
+    let noted = faults.clone();
+    let handed_on = tokio::spawn(async move {
+        if let Some(Fault::Late(by)) = fault {
+            tokio::time::sleep(by).await;
+        }
+        let reply = client.send(Request::from_parts(parts, Body::from(body))).await?;
+        noted.answered(write, reply.status().as_u16());
+        Ok::<_, kube::Error>(reply)
+    });
     let reply = handed_on
         .await
         .map_err(io::Error::other)?
         .map_err(io::Error::other)?;
-    faults.answered(write, reply.status().as_u16());
     match fault {
         Some(Fault::AnsweredWith(code)) => Ok(error_reply(code)),
         Some(Fault::ReplyLost) => Err(io::ErrorKind::ConnectionReset.into()),

@@ -2,11 +2,11 @@
 //!
 //! Requests fail in one namespace while claims come to a pool there, its template changes and it is scaled.
 
-use super::pool_says;
 use super::rollouts::everything_unclaimed_runs;
-use crate::check::event::condition;
+use super::{burst, in_phase, pool_says};
+use crate::check::event::{Kind, condition};
 use crate::claimants::Claimants;
-use crate::cluster_state::wait_until_at_rest;
+use crate::cluster_state::{label, wait_until_at_rest};
 use crate::faults::{Fault, Rule, WRITES, WRITES_THAT_MATTER};
 use crate::objects::{NEW_IMAGE, pool, sim, with};
 use crate::scene::Scene;
@@ -14,7 +14,7 @@ use crate::wait;
 use jiff::SignedDuration;
 use serde_json::json;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Of the requests that a fault is about, so many meet it, and the first of each kind in any case.
 const OFTEN: f64 = 0.3;
@@ -162,6 +162,39 @@ pub fn a_write_that_hangs_after_it_was_made_is_not_made_twice(scene: &Scene) -> 
 
 pub fn a_server_slow_by_seconds_delays_and_no_more(scene: &Scene) -> Result<(), String> {
     nothing_is_broken_by(scene, &[Fault::Late(Duration::from_secs(2))], OFTEN)
+}
+
+/// The first binding and the first publication are carried out after the operator has given them up and sent them again.
+pub fn a_request_carried_out_after_it_was_given_up_gives_no_claim_a_second_sandbox(
+    scene: &Scene,
+) -> Result<(), String> {
+    /// More than the 15 s that the operator waits for an answer.
+    const LATE: Duration = Duration::from_secs(17);
+    const GIVEN_UP: &[&str] = &["patch pods", "update sandboxclaims/status"];
+    expect_faults(scene);
+    let faults = &scene.lab.proxy()?.faults;
+    scene.create_pool(&pool("python", 6, &json!({})))?;
+    wait_until_at_rest(scene, 60)?;
+    let late = Rule::of(Fault::Late(LATE), 0.0, WRITES).and_first(GIVEN_UP);
+    faults.add([late.within(&scene.namespace)]);
+    let claims = burst(scene, "run", 3, "python", &json!({}))?;
+    let bound = wait::until("each was late", 30, || {
+        faults.has_struck_each(&scene.namespace, Fault::Late(LATE), GIVEN_UP)
+    })
+    .and_then(|()| {
+        let all_are_late = Instant::now();
+        let mut claims = claims.iter();
+        claims.try_for_each(|claim| in_phase(scene, claim, "Bound", 60).map(drop))?;
+        sleep((LATE + Duration::from_secs(1)).saturating_sub(all_are_late.elapsed()));
+        Ok(())
+    });
+    faults.stop(Some(&scene.namespace));
+    bound?;
+    for name in &claims {
+        let held = scene.count(Kind::Pod, |pod| label(pod, "claim") == *name);
+        wait::ensure(held == 1, || format!("claim {name} holds {held} sandboxes"))?;
+    }
+    wait_until_at_rest(scene, 60)
 }
 
 fn creations_meet(fault: Fault, scene: &Scene) -> [Rule; 1] {

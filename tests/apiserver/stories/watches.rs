@@ -4,13 +4,14 @@ use super::faults::{FAILS_FOR, a_full_pool, expect_faults, under_load};
 use super::metrics::served;
 use super::rollouts::everything_unclaimed_runs;
 use super::{burst, in_phase};
-use crate::cluster_state::wait_until_at_rest;
+use crate::check::event::{Kind, is_ready, text};
+use crate::cluster_state::{label, wait_until_at_rest};
 use crate::faults::{Fault, Rule};
 use crate::http;
 use crate::objects::NEW_IMAGE;
 use crate::scene::Scene;
 use crate::wait;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -155,9 +156,31 @@ pub fn watches_refused_as_expired_list_anew(scene: &Scene) -> Result<(), String>
         faults.has_struck_each(EVERYWHERE, Fault::Gone, REQUIRED_WATCHES)
     })?;
     claims_are_served(scene, "run", 5)?;
+    what_only_a_list_shows_as_gone_is_replaced(scene)?;
     faults.stop(None);
     wait_until_at_rest(scene, 60)?;
     operator.stop()
+}
+
+/// Removes an unclaimed sandbox of the pool of 10 at once, while no watch shows it: a list shows it as it was, or not at all. The
+/// oldest one has long been shown.
+fn what_only_a_list_shows_as_gone_is_replaced(scene: &Scene) -> Result<(), String> {
+    let unclaimed = |pod: &Value| label(pod, "state") == "warm" && is_ready(pod);
+    let is_full = || {
+        let count = scene.count(Kind::Pod, unclaimed);
+        wait::ensure(count == 10, || format!("there are {count} sandboxes"))
+    };
+    wait::until("the pool was full again", NOTICED_WITHIN, is_full)?;
+    let pods = scene.pods()?;
+    let created = |pod: &&Value| text(pod, "/metadata/creationTimestamp").to_string();
+    let pod = pods.iter().filter(|pod| unclaimed(pod)).min_by_key(created);
+    let pod = pod.map_or("", |pod| text(pod, "/metadata/name"));
+    scene.kubectl(&["delete", "pod", pod, "--grace-period=0", "--force"], None)?;
+    wait::until("the sandbox was gone", NOTICED_WITHIN, || {
+        let count = scene.count(Kind::Pod, |other| text(other, "/metadata/name") == pod);
+        wait::ensure(count == 0, || format!("pod {pod} is still there"))
+    })?;
+    wait::until("the sandbox that was gone was replaced", NOTICED_WITHIN, is_full)
 }
 
 pub fn lists_and_watches_that_hang_are_given_up_and_repeated(scene: &Scene) -> Result<(), String> {

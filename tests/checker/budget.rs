@@ -209,6 +209,27 @@ fn one_claim_excuses_one_deletion() {
 }
 
 #[test]
+fn one_claim_excuses_no_second_deletion_although_another_sandbox_became_available() {
+    let w3 = Pod::warm("w3");
+    let refilled = || {
+        taken_and_deleted(100)
+            .pod(&Pod::pending("w5"))
+            .pod(&Pod::warm("w5"))
+    };
+    refilled()
+        .pod(&w3.terminating())
+        .is_guilty("I4", "pod w3 was deleted while available, which left 2");
+    let taken = |history: History| history.new_claim("b", 0).pod(&Pod::warm("w4").held_by("b"));
+    taken(refilled())
+        .pod(&w3.terminating())
+        .is_guilty("I4", "pod w3 was deleted while available, which left 1");
+    // A loss after the others excuses it.
+    let excused = taken(refilled().pod(&Pod::warm("w6"))).pod(&w3.terminating());
+    excused.is_innocent();
+    assert_eq!(excused.judged().figures.excused, 2);
+}
+
+#[test]
 fn two_operators_may_each_delete_max_unavailable_and_no_more() {
     let [w1, w2, w3] = ["w1", "w2", "w3"].map(Pod::warm);
     let deleted = |pods: &[&Pod]| {

@@ -22,7 +22,14 @@ struct Counts {
     waiting: Recent,
     /// `i64::MAX` where there is no bound.
     max_total: Recent,
-    losses: Vec<Loss>,
+    changes: Vec<Change>,
+}
+
+/// What changed how many sandboxes are available, other than deletions by an operator, in the order in which a watch shows it.
+enum Change {
+    Lost(Loss),
+    /// A sandbox became available by an event of its own, and not by the passing of time.
+    Gained,
 }
 
 /// An available sandbox that a claim took, that broke, or that others deleted.
@@ -58,6 +65,7 @@ impl Budget {
         match (before, after) {
             (None, Some(created)) => {
                 counts.stays_within_limits(scene, pool, created, out);
+                counts.note_gain(scene, pool, None, created);
             }
             (Some(before), after) if before.is_available(pool, scene.now) => {
                 let deleted = after.as_ref().is_none_or(|a| a.terminating);
@@ -70,9 +78,12 @@ impl Budget {
                 if drained || (deleted && !scene.rules.deleted_by_others.contains(&before.uid)) {
                     counts.leaves_enough_available(scene, pool, before, drained, out, figures);
                 } else if after.as_ref().is_none_or(|a| !a.is_available(pool, scene.now)) {
-                    counts.losses.push(Loss::new(scene, after.as_ref()));
+                    counts
+                        .changes
+                        .push(Change::Lost(Loss::new(scene, after.as_ref())));
                 }
             }
+            (Some(before), Some(after)) => counts.note_gain(scene, pool, Some(before), after),
             _ => {}
         }
     }
@@ -104,19 +115,9 @@ impl Counts {
         if missing <= 0 {
             return;
         }
-        // Who could not know of as many losses took it for enough.
-        let unknown = self
-            .losses
-            .iter()
-            .filter(|loss| loss.may_be_unknown(scene, decided));
-        let mut unknown: Vec<_> = unknown
-            .map(|loss| decided.duration_since(loss.known_since))
-            .collect();
-        unknown.sort_unstable();
-        let others = usize::try_from(missing - 1).unwrap_or(usize::MAX);
-        if let Some(age) = unknown.get(others) {
+        if let Some(age) = self.excuse(scene, decided, missing) {
             figures.excused += 1;
-            figures.unseen = figures.unseen.max(*age);
+            figures.unseen = figures.unseen.max(age);
             return;
         }
         let sentence = format!(
@@ -125,6 +126,31 @@ impl Counts {
             deleted.name, pool.name
         );
         out.push(Finding::new("I4", &self.of_pool(scene, pool, deleted), sentence));
+    }
+
+    /// How long before `decided` the first loss happened that excuses a deletion which leaves `missing` too few. The watch had
+    /// shown whoever decided everything up to some moment and nothing later, so the losses that excuse the deletion have to
+    /// exceed what became available after the first of them.
+    fn excuse(&self, scene: &Scene, decided: Timestamp, missing: i64) -> Option<SignedDuration> {
+        let mut believed = 0;
+        self.changes.iter().rev().find_map(|change| match change {
+            Change::Gained => {
+                believed -= 1;
+                None
+            }
+            Change::Lost(loss) if !loss.may_be_unknown(scene, decided) => None,
+            Change::Lost(loss) => {
+                believed += 1;
+                (believed >= missing).then(|| decided.duration_since(loss.known_since))
+            }
+        })
+    }
+
+    /// Notes it if a sandbox becomes available. A draining one is restored by an operator, which need not await the watch.
+    fn note_gain(&mut self, scene: &Scene, pool: &Pool, before: Option<&Pod>, after: &Pod) {
+        if after.is_available(pool, scene.now) && before.is_none_or(|pod| pod.state != "draining") {
+            self.changes.push(Change::Gained);
+        }
     }
 
     fn stays_within_limits(&mut self, scene: &Scene, pool: &Pool, created: &Pod, out: &mut Vec<Finding>) {

@@ -51,7 +51,7 @@ fn a_sandbox_that_warmed_up_between_the_creation_of_a_claim_and_its_arrival_was_
             assert_eq!(status.phase, Some(Phase::Bound));
             assert_eq!(
                 status.sandboxes[0].warm, warm,
-                "{warmed_up} s after the claim came, bound at once: {bound_at_once}"
+                "I9: the sandbox warmed up {warmed_up} s after the claim came, bound at once: {bound_at_once}"
             );
         }
     }

@@ -171,9 +171,14 @@ impl Lab {
         })
     }
 
+    /// How many operators have been started so far.
+    pub fn operators_started(&self) -> usize {
+        self.operators_started.load(Ordering::SeqCst)
+    }
+
     /// The end of the newest operator's log.
     pub fn operator_tail(&self) -> String {
-        let number = self.operators_started.load(Ordering::SeqCst);
+        let number = self.operators_started();
         let path = self
             .cluster
             .dir

@@ -217,6 +217,34 @@ fn an_elder_whose_binding_went_down_with_the_operator_or_failed_is_not_passed_ov
 }
 
 #[test]
+fn a_failed_binding_excuses_one_claim_of_its_own_pool() {
+    // Claims a and c wait. First b is served, after 3 s, and 3 s later the others.
+    let [w1, w2, w3] = ["w1", "w2", "w3"].map(Pod::warm);
+    let mut elsewhere = Pod::warm("x").object();
+    elsewhere["metadata"]["labels"]["warmpool.dev/pool"] = json!("q");
+    let pools = History::default().pool(3, json!({}));
+    let pools = pools.write(Change::Modified, Kind::Pod, elsewhere);
+    let queue = pools.new_claim("a", 0).new_claim("c", 0);
+    let served = queue.later(1500).new_claim("b", 0).later(1500).warm(3);
+    let served = served.pod(&w1.held_by("b")).later(3000);
+    let history = served.pod(&w2.held_by("a")).pod(&w3.held_by("c"));
+    let accused = |failed: &[&str]| {
+        let failed = failed.iter().map(|pod| request("patch", pod, 3070, 422));
+        let carried_out = [("w1", 3080), ("w2", 6080), ("w3", 6090)];
+        let carried_out = carried_out.map(|(pod, at)| request("patch", pod, at, 200));
+        let rules = Rules {
+            requests: requests(failed.chain(carried_out)),
+            ..Rules::default()
+        };
+        history.judged_by(&rules).accusations.len()
+    };
+    assert_eq!(accused(&[]), 2);
+    assert_eq!(accused(&["w2"]), 1);
+    assert_eq!(accused(&["w2", "w3"]), 0);
+    assert_eq!(accused(&["w2", "x"]), 1);
+}
+
+#[test]
 fn an_elder_that_is_given_up_long_after_it_was_passed_is_passed_over() {
     let given_up = |ms: i64| {
         let history = History::default().pool(2, json!({})).warm(1).new_claim("a", 0);

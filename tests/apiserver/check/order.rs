@@ -12,7 +12,7 @@ use super::world::{Owner, Pod, Preference, Step};
 use super::{Figures, Finding, Scene};
 use jiff::{SignedDuration, Timestamp};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// An elder that ends this soon after a younger claim was bound may have been about to end when that was decided.
 const ENDS_SOON: SignedDuration = SignedDuration::from_secs(5);
@@ -25,6 +25,49 @@ pub struct Order {
     fit_since: BTreeMap<String, Timestamp>,
     /// When the first of its bindings was decided on, of each claim that has yet to get all its pods.
     begun: BTreeMap<String, Timestamp>,
+    failures: Failures,
+}
+
+/// What bindings that failed excuse.
+#[derive(Default)]
+struct Failures {
+    /// The pool of each pod, by name: the audit log names the pod of a failed binding and not the claim.
+    pool_of: BTreeMap<String, String>,
+    /// The claims of each pool whose being passed over a failed binding has excused, by UID.
+    excused: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Failures {
+    /// How many patches of pods of the overtake's pool failed within `margin` of its decision. A claim with a selector may
+    /// have been meant for another pool.
+    fn count(&self, scene: &Scene, overtake: &Overtake, margin: SignedDuration) -> usize {
+        let elder = scene.world.claims.get(&overtake.elder);
+        let may_be_elsewhere = elder.is_none_or(|claim| claim.selector.is_some());
+        let is_here = |pod: &str| {
+            let pool = self.pool_of.get(pod);
+            may_be_elsewhere || pool.is_none_or(|pool| *pool == overtake.pool)
+        };
+        scene
+            .rules
+            .requests
+            .failed_patches(overtake.decided, margin, is_here)
+    }
+
+    /// The binding of the elder may have failed.
+    fn may_excuse(&self, scene: &Scene, overtake: &Overtake) -> bool {
+        self.count(scene, overtake, scene.rules.reordered) > 0
+    }
+
+    /// The same, and no failed binding excuses two claims: each was for one.
+    fn excuse(&mut self, scene: &Scene, overtake: &Overtake) -> bool {
+        if !self.may_excuse(scene, overtake) {
+            return false;
+        }
+        let all = self.count(scene, overtake, SignedDuration::MAX);
+        let excused = self.excused.entry(overtake.pool.clone()).or_default();
+        excused.insert(overtake.elder.clone());
+        excused.len() <= all
+    }
 }
 
 struct Overtake {
@@ -50,6 +93,9 @@ impl Order {
     pub fn judge(&mut self, scene: &Scene, step: &Step, out: &mut Vec<Finding>, figures: &mut Figures) {
         match step {
             Step::Pod(before, Some(after)) => {
+                self.failures
+                    .pool_of
+                    .insert(after.name.clone(), after.pool.clone());
                 self.note_fitness(scene, before.as_ref(), after);
                 if let Owner::Claim { uid, .. } = &after.owner
                     && before.as_ref().is_none_or(|b| b.owner != after.owner)
@@ -137,6 +183,7 @@ impl Order {
         let wanted = scene.world.claims.get(elder).map_or(1, |claim| claim.wanted);
         let has_all = scene.world.held_by(elder) + 1 >= wanted;
         let mut late = SignedDuration::ZERO;
+        let failures = &mut self.failures;
         self.overtakes.retain_mut(|overtake| {
             if overtake.elder != elder {
                 return true;
@@ -152,7 +199,12 @@ impl Order {
             let passed_over = scene.rules.passed_over;
             let is_tolerated = !passed_over.is_zero() && after <= passed_over;
             if is_proven && !is_tolerated {
-                out.push(overtake.finding());
+                if !failures.excuse(scene, overtake) {
+                    out.push(overtake.finding());
+                }
+                return false;
+            }
+            if failures.may_excuse(scene, overtake) {
                 return false;
             }
             if !overtake.elder_had_begun {
@@ -170,13 +222,15 @@ impl Order {
     /// The elder `before` ends, or is being deleted.
     fn decide_on_ended(&mut self, scene: &Scene, before: &Claim, out: &mut Vec<Finding>) {
         self.begun.remove(&before.uid);
+        let failures = &mut self.failures;
         self.overtakes.retain(|overtake| {
             if overtake.elder != before.uid {
                 return true;
             }
             let waited = scene.now.duration_since(overtake.stored);
             let may_wait = ENDS_SOON.max(scene.rules.passed_over);
-            if before.waits() && waited > may_wait && !overtake.is_excused(scene) {
+            let is_accused = before.waits() && waited > may_wait && !overtake.is_excused(scene);
+            if is_accused && !failures.excuse(scene, overtake) {
                 out.push(overtake.finding());
             }
             false
@@ -189,7 +243,8 @@ impl Order {
             let waits = scene.world.claims.get(&overtake.elder).is_some_and(Claim::waits);
             let waited = scene.now.duration_since(overtake.stored);
             let may_wait = scene.rules.reordered.max(scene.rules.passed_over);
-            if waits && waited > may_wait && !overtake.is_excused(scene) {
+            let is_accused = waits && waited > may_wait && !overtake.is_excused(scene);
+            if is_accused && !self.failures.excuse(scene, &overtake) {
                 out.push(overtake.finding());
             }
         }
@@ -197,16 +252,13 @@ impl Order {
 }
 
 impl Overtake {
-    /// The elder could not have had this pod, its request may have been lost with its sender, or failed.
+    /// The elder could not have had this pod, or its request may have been lost with its sender.
     fn is_excused(&self, scene: &Scene) -> bool {
         let elder = scene.world.claims.get(&self.elder);
         // By now the pool has said which revision its template is.
         let update = |e: &Claim| scene.world.pools.get(&e.pool).map(|p| &p.update_revision);
         let is_other_revision = elder.is_some_and(|e| e.latest && update(e) != Some(&self.revision));
-        let margin = scene.rules.reordered;
-        is_other_revision
-            || scene.rules.was_away_within(self.decided, margin)
-            || scene.rules.requests.a_binding_failed(self.decided, margin)
+        is_other_revision || scene.rules.was_away_within(self.decided, scene.rules.reordered)
     }
 
     /// Whether the elder, which got `pod`, would rather have had the pod of the younger claim. None where that cannot be told:

@@ -79,13 +79,20 @@ impl Requests {
         &before[done - same..=done]
     }
 
-    /// Whether a patch of a pod failed within `margin` of `at`: a binding that fails is tried again with another pod.
-    pub fn a_binding_failed(&self, at: Timestamp, margin: SignedDuration) -> bool {
+    /// How many patches of pods failed within `margin` of `at`, of the pods whose names `which` accepts. A binding that fails is
+    /// tried again with another pod.
+    pub fn failed_patches(
+        &self,
+        at: Timestamp,
+        margin: SignedDuration,
+        which: impl Fn(&str) -> bool,
+    ) -> usize {
         let patches = self
             .0
             .iter()
-            .filter(|((verb, resource, _), _)| verb == "patch" && resource == "pods");
-        let mut all = patches.flat_map(|(_, requests)| requests);
-        all.any(|request| !request.is_done() && request.at.duration_since(at).abs() <= margin)
+            .filter(|((verb, resource, name), _)| verb == "patch" && resource == "pods" && which(name));
+        let all = patches.flat_map(|(_, requests)| requests);
+        all.filter(|request| !request.is_done() && request.at.duration_since(at).abs() <= margin)
+            .count()
     }
 }

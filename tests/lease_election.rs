@@ -307,3 +307,19 @@ fn a_candidate_pauses_for_the_retry_period_and_up_to_twice_more_and_a_fifth() {
     }
     assert!(timing().request_deadline() < timing().renew_deadline());
 }
+
+#[test]
+fn a_released_lease_is_known_by_its_version_until_somebody_takes_it() {
+    let clock = clock();
+    let mut election = candidate("me");
+    assert_eq!(election.released_version(), None);
+    election.observe(Some(held_by("other", "6", clock.wall(0.0))), clock.at(0.0));
+    assert_eq!(election.released_version(), None);
+    election.observe(Some(held_by("", "7", clock.wall(1.0))), clock.at(1.0));
+    assert_eq!(election.released_version(), Some("7"));
+    // Another process led in between.
+    election.observe(Some(held_by("", "9", clock.wall(4.0))), clock.at(5.0));
+    assert_eq!(election.released_version(), Some("9"));
+    election.observe(None, clock.at(6.0));
+    assert_eq!(election.released_version(), None);
+}

@@ -106,7 +106,10 @@ pub async fn run(
         shared: shared.clone(),
         to_reconcile: to_reconcile.clone(),
     };
+    let may_list = CancellationToken::new();
+    let listing = may_list.clone();
     let watches = async move {
+        listing.cancelled().await;
         tokio::join!(
             watch::run::<StoredPool>(watch_context.clone(), move |event| {
                 reflect_names(&mut pool_names, event, |pool| StoredPool {
@@ -163,7 +166,8 @@ pub async fn run(
         metrics.clone(),
         term.subscribe(),
     ));
-    let mut election = tokio::spawn(elect(client, settings.election, shared, term, end_term.clone()));
+    let candidate = settings.election.map(|settings| Elector::new(client, settings));
+    let mut election = tokio::spawn(elect(candidate, may_list, shared, term, end_term.clone()));
     let mut claim_controller = pin!(claim_controller.for_each(async |outcome| forget_gone(
         &metrics,
         outcome,
@@ -211,22 +215,25 @@ async fn log_synced(shared: SharedCache) {
     tracing::info!(pools, claims, pods, "caches synced");
 }
 
-/// Leads before the first plan. A process becomes a candidate only with complete watches, so that it never keeps a
-/// ready process from leading.
+/// Lets the watches list, and leads before the first plan. A process becomes a candidate only with complete watches, so
+/// that it never keeps a ready process from leading. Without a candidate this process leads at once.
 async fn elect(
-    client: Client,
-    settings: Option<leader_election::Settings>,
+    candidate: Option<Elector>,
+    may_list: CancellationToken,
     shared: SharedCache,
     term: Sender<Term>,
     end_term: CancellationToken,
 ) -> Result<(), Lost> {
-    let Some(settings) = settings else {
+    let Some(mut candidate) = candidate else {
+        may_list.cancel();
         term.send_replace(Term::Unlimited);
         end_term.cancelled().await;
         return Ok(());
     };
+    candidate.look_before_lists().await;
+    may_list.cancel();
     match end_term.run_until_cancelled(shared.until_synced()).await {
-        Some(()) => Elector::new(client, settings).run(term, end_term).await,
+        Some(()) => candidate.run(term, end_term).await,
         None => Ok(()),
     }
 }

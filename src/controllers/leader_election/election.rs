@@ -115,9 +115,11 @@ impl Election {
             .map_or("", |observed| holder(&observed.lease))
     }
 
-    /// Whether the lease exists and has no holder.
-    pub fn is_released(&self) -> bool {
-        self.observed.is_some() && self.holder().is_empty()
+    /// The resource version of the lease as last read, if it has no holder.
+    pub fn released_version(&self) -> Option<&str> {
+        let lease = &self.observed.as_ref()?.lease;
+        let version = lease.metadata.resource_version.as_deref();
+        version.filter(|_| holder(lease).is_empty())
     }
 
     /// The lease as released, if this process held it when it was last read.

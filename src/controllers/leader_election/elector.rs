@@ -101,8 +101,10 @@ pub struct Elector {
     election: Election,
     /// A write was sent, so this process may hold the lease even without an answer.
     campaigned: bool,
-    /// The last write was on a lease that another process had released.
+    /// The last write was on a lease that another process had released after this process began to list.
     handed_over: bool,
+    /// The version of the lease that was released before this process began to list.
+    listed_after: Option<String>,
 }
 
 impl Elector {
@@ -115,6 +117,17 @@ impl Elector {
             settings,
             campaigned: false,
             handed_over: false,
+            listed_after: None,
+        }
+    }
+
+    /// Reads the lease before this process lists. If the last leader has released it by then, the lists show all its
+    /// writes: it releases the lease once they are answered.
+    pub async fn look_before_lists(&mut self) {
+        match self.read().await {
+            Ok(()) => self.listed_after = self.election.released_version().map(Into::into),
+            // The first try reads it again, and logs an error.
+            Err(error) => tracing::debug!(%error, "the lease cannot be read yet"),
         }
     }
 
@@ -203,8 +216,7 @@ impl Elector {
     async fn attempt(&mut self, known: bool) -> Result<Outcome, AskError> {
         let deadline = self.settings.timing.request_deadline();
         if !known {
-            let lease = ask("get", deadline, self.leases.get_opt(&self.settings.name)).await?;
-            self.election.observe(lease, Instant::now());
+            self.read().await?;
         }
         match self.election.next_step(Instant::now(), Timestamp::now()) {
             Step::Wait(left) => Ok(Outcome::Wait(left)),
@@ -212,7 +224,8 @@ impl Elector {
             Step::Write(lease) => {
                 let sent = Instant::now();
                 self.campaigned = true;
-                self.handed_over = self.election.is_released();
+                let released = self.election.released_version();
+                self.handed_over = released.is_some() && released != self.listed_after.as_deref();
                 let stored = ask("update", deadline, self.write(&lease)).await?;
                 self.election.confirm(stored, sent);
                 Ok(Outcome::Held(
@@ -220,6 +233,13 @@ impl Elector {
                 ))
             }
         }
+    }
+
+    async fn read(&mut self) -> Result<(), AskError> {
+        let deadline = self.settings.timing.request_deadline();
+        let lease = ask("get", deadline, self.leases.get_opt(&self.settings.name)).await?;
+        self.election.observe(lease, Instant::now());
+        Ok(())
     }
 
     /// Creates the lease, or replaces the version that was read.

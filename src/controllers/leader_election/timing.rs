@@ -7,8 +7,8 @@ use thiserror::Error;
 /// that candidates do not all try at the same time.
 const JITTER: f64 = 1.2;
 
-/// Delay of a new leader's first plan after the last leader released the lease. The watches must show the last leader's
-/// writes, or the same sandboxes would be created again.
+/// Delay of the first plan of a leader that had begun to list before the last leader released the lease. Its watches must
+/// show the last leader's writes, or the same sandboxes would be created again.
 pub(crate) const HANDOVER: Duration = Duration::from_millis(250);
 
 /// Deadline for the release of the lease, the last request before the process ends.

@@ -131,10 +131,10 @@ impl Hand {
         Ok(())
     }
 
-    /// Claims one of the available pods.
+    /// Claims one of the available pods, and waits for one where there is none.
     async fn claim_pod(&self, claim: &Claim) -> Outcome<Arc<Sandbox>> {
         let pods: Api<StoredPod> = Api::namespaced(self.client.clone(), &self.namespace);
-        let sandbox = self.pods.with(Pods::take).ok_or("no pod is left to bind")?;
+        let sandbox = self.pods.until(Pods::take).await;
         let patch = claiming_patch(claim, &sandbox, &Pool::default())?;
         let patch = Patch::Json::<()>(patch);
         let bound = pods

@@ -3,7 +3,7 @@
 use crate::Outcome;
 use crate::audit::AuditLog;
 use crate::control_plane::ControlPlane;
-use crate::operator::Operator;
+use crate::operator::{Election, Operator};
 use crate::report::{Report, Side};
 use crate::scene::POLL;
 use kube::api::ListParams;
@@ -39,13 +39,18 @@ impl<'a> Lab<'a> {
 
     /// Starts the operator of a phase. Memory and connections of an earlier operator would change the figures.
     pub fn start_operator(&self, phase: &str) -> Outcome<Operator> {
+        self.start(phase, Election::Off)
+    }
+
+    /// Starts an operator that takes part in leader election. The one before it must have been stopped.
+    pub fn start_elected(&self, phase: &str) -> Outcome<Operator> {
+        self.start(phase, Election::On)
+    }
+
+    fn start(&self, phase: &str, election: Election) -> Outcome<Operator> {
         let kubeconfig = self.plane.operator_kubeconfig();
-        Operator::start(
-            &self.operator,
-            &kubeconfig,
-            &self.filter,
-            &self.operator_log(phase),
-        )
+        let log = self.operator_log(phase);
+        Operator::start(&self.operator, &kubeconfig, &self.filter, election, &log)
     }
 
     pub fn operator_log(&self, phase: &str) -> PathBuf {

@@ -16,8 +16,6 @@ use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use warmpool::api::SandboxClaim;
 
-/// How long a served claim is kept.
-const HELD: Duration = Duration::from_secs(3);
 /// Limit of concurrent requests. More connections would mostly measure TLS handshakes.
 pub const AT_ONCE: usize = 32;
 
@@ -44,7 +42,7 @@ where
     state.with(Claims::forget);
     let mut releases = JoinSet::new();
     if rate.replaced {
-        releases.spawn(release_each(Arc::clone(state), claims(scene)));
+        releases.spawn(release_each(Arc::clone(state), claims(scene), rate.held));
     }
     let mut ticks = tokio::time::interval(Duration::from_secs(1) / rate.claims_a_second);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
@@ -166,9 +164,9 @@ fn passed<'a>(ready: impl DoubleEndedIterator<Item = &'a Instant>) -> (usize, Du
     (count, most)
 }
 
-/// Deletes each claim [`HELD`] after the watch showed it Ready. Never returns.
-async fn release_each(state: Arc<WatchedState<Claims>>, claims: Api<SandboxClaim>) {
-    let mut held = JoinSet::new();
+/// Deletes each claim `held` after the watch showed it Ready. Never returns.
+async fn release_each(state: Arc<WatchedState<Claims>>, claims: Api<SandboxClaim>, held: Duration) {
+    let mut releases = JoinSet::new();
     let mut known = 0;
     loop {
         let served = state
@@ -180,8 +178,8 @@ async fn release_each(state: Arc<WatchedState<Claims>>, claims: Api<SandboxClaim
         known += served.len();
         for name in served {
             let claims = claims.clone();
-            held.spawn(async move {
-                tokio::time::sleep(HELD).await;
+            releases.spawn(async move {
+                tokio::time::sleep(held).await;
                 if let Err(error) = claims.delete(&name, &DeleteParams::default()).await {
                     eprintln!("claim {name} could not be deleted: {error}");
                 }

@@ -67,6 +67,32 @@ pub fn cpu_of(dir: &Path, part: &str) -> Outcome<f64> {
         .ok_or_else(|| format!("no part {part}"))?)
 }
 
+/// Memory of a process that is in RAM, in MiB.
+pub fn resident_mib(pid: u32) -> Outcome<f64> {
+    mib(pid, "VmRSS:")
+}
+
+/// The most that [`resident_mib`] has been since the process started.
+pub fn peak_mib(pid: u32) -> Outcome<f64> {
+    mib(pid, "VmHWM:")
+}
+
+fn mib(pid: u32, field: &str) -> Outcome<f64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(field));
+    let kib = line.unwrap_or_default().trim().trim_end_matches(" kB");
+    let kib: f64 = kib
+        .parse()
+        .map_err(|e| format!("{field} of process {pid}: {e}"))?;
+    Ok(kib / 1024.0)
+}
+
+/// Memory of each part of the control plane that is in RAM, in MiB.
+pub fn resident_of_parts(dir: &Path) -> Outcome<BTreeMap<String, f64>> {
+    let pids = pids(dir)?.into_iter();
+    pids.map(|(part, pid)| Ok((part, resident_mib(pid)?))).collect()
+}
+
 fn stat(pid: u32, fields: usize) -> Outcome<f64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     // The name is in parentheses and may contain spaces.
@@ -139,6 +165,15 @@ struct Process {
 
 fn parts(dir: &Path) -> Outcome<BTreeMap<String, f64>> {
     let mut parts = BTreeMap::from([("bench".into(), stat(std::process::id(), 4)?)]);
+    for (part, pid) in pids(dir)? {
+        parts.insert(part, cpu_seconds(pid)?);
+    }
+    Ok(parts)
+}
+
+/// The processes of the control plane by part.
+fn pids(dir: &Path) -> Outcome<BTreeMap<String, u32>> {
+    let mut pids = BTreeMap::new();
     for entry in fs::read_dir(dir.join("run"))? {
         let path = entry?.path();
         let process: Process = serde_json::from_slice(&fs::read(&path)?)?;
@@ -147,9 +182,9 @@ fn parts(dir: &Path) -> Outcome<BTreeMap<String, f64>> {
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned();
-        parts.insert(name, cpu_seconds(process.pid)?);
+        pids.insert(name, process.pid);
     }
-    Ok(parts)
+    Ok(pids)
 }
 
 /// Time that all processors together were busy, or that the host of the virtual machine used.

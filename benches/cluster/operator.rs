@@ -1,23 +1,51 @@
 //! Starts, measures and ends the operator as a process.
 
 use crate::{Outcome, machine};
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// Lines of the log shown after a failure.
 const TAIL: usize = 30;
+/// How long a stopped operator may take to end.
+const STOPS_WITHIN: Duration = Duration::from_secs(30);
+
+/// Whether the operator takes part in leader election. A term of 15 s would hold up the next phase, because most phases
+/// kill their operator.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Election {
+    Off,
+    On,
+}
+
+impl Election {
+    fn flags(self) -> &'static [&'static str] {
+        match self {
+            Self::Off => &["--leader-elect=false"],
+            Self::On => &["--leader-elect-resource-namespace=warmpool-system"],
+        }
+    }
+}
 
 pub struct Operator {
     child: Child,
 }
 
 impl Operator {
-    pub fn start(binary: &Path, kubeconfig: &Path, filter: &str, log: &Path) -> Outcome<Self> {
+    pub fn start(
+        binary: &Path,
+        kubeconfig: &Path,
+        filter: &str,
+        election: Election,
+        log: &Path,
+    ) -> Outcome<Self> {
         let file = File::create(log).map_err(|e| format!("{}: {e}", log.display()))?;
         let child = Command::new(binary)
-            .args(["controller", "--leader-elect=false", "--log", filter])
+            .args(["controller", "--log", filter])
+            .args(election.flags())
             // Other processes on this machine may use the default ports.
             .args(["--metrics-bind-address=0", "--health-probe-bind-address=0"])
             .env("KUBECONFIG", kubeconfig)
@@ -30,6 +58,20 @@ impl Operator {
             .spawn()
             .map_err(|e| format!("{} does not start: {e}", binary.display()))?;
         Ok(Self { child })
+    }
+
+    /// Stops the operator as Kubernetes does, so that it releases its lease, and waits until it has ended.
+    pub async fn stop(mut self) -> Outcome<()> {
+        let pid = Pid::from_raw(self.child.id().try_into()?).ok_or("no process")?;
+        kill_process(pid, Signal::TERM)?;
+        let began = Instant::now();
+        while self.child.try_wait()?.is_none() {
+            if began.elapsed() > STOPS_WITHIN {
+                return Err(format!("the operator runs {STOPS_WITHIN:?} after SIGTERM").into());
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        Ok(())
     }
 
     /// Fails if the operator has ended by itself.
@@ -47,13 +89,12 @@ impl Operator {
 
     /// Resident memory in MiB.
     pub fn resident_mib(&self) -> Outcome<f64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmRSS:"))
-            .ok_or("no VmRSS in status")?;
-        let kib: f64 = line.trim().trim_end_matches(" kB").trim().parse()?;
-        Ok(kib / 1024.0)
+        machine::resident_mib(self.child.id())
+    }
+
+    /// The most memory that was resident since the start, in MiB.
+    pub fn peak_mib(&self) -> Outcome<f64> {
+        machine::peak_mib(self.child.id())
     }
 }
 

@@ -78,6 +78,9 @@ const DIGITS: u8 = 3;
 const TIMES: &[&str] = &["p50", "p99", "max"];
 const PER_CLAIM: &[&str] = &["per_claim"];
 const CPU: &[&str] = &["cpu_s_per_1000"];
+const FIRST: &[&str] = &["p50", "max"];
+const MEMORY: &[&str] = &["mib", "after_start"];
+const CPU_EACH: &[&str] = &["cpu_ms_each"];
 
 const ROWS: &[Row] = &[
     row(
@@ -142,6 +145,13 @@ const ROWS: &[Row] = &[
         &["passed", "passed_by"],
         "",
         "",
+    ),
+    row(
+        "sustained",
+        "claims/s held for 30 s with released claims replaced: rate / its p99 ms",
+        &["rate", "p99"],
+        "50 / 1000",
+        "20",
     ),
     row(
         "batch",
@@ -224,11 +234,61 @@ const ROWS: &[Row] = &[
         "9.8 OpenSandbox, tuned",
     ),
     row(
+        "start10k",
+        "first binding after a start with 10,000 warm: p50 / max s",
+        FIRST,
+        "0.5 / -",
+        "",
+    ),
+    row(
+        "start50k",
+        "first binding after a start with 50,000 warm: p50 / max s",
+        FIRST,
+        "",
+        "",
+    ),
+    row(
+        "fill",
+        "CPU ms per sandbox in a fill of 1,000",
+        CPU_EACH,
+        "0.5",
+        "",
+    ),
+    row(
+        "fill10k",
+        "CPU ms per sandbox in a fill of 10,000",
+        CPU_EACH,
+        "0.5",
+        "",
+    ),
+    row(
+        "fill50k",
+        "CPU ms per sandbox in a fill of 50,000",
+        CPU_EACH,
+        "0.5",
+        "",
+    ),
+    row("memory0", "resident without pods: MiB", &["mib"], "12", ""),
+    row(
         "memory",
         "resident with 1,000 warm: MiB",
         &["mib"],
         "15",
         "81 OpenSandbox",
+    ),
+    row(
+        "memory10k",
+        "resident with 10,000 warm: after the fill / after a start MiB",
+        MEMORY,
+        "30 / 1.25 x the fill",
+        "",
+    ),
+    row(
+        "memory50k",
+        "resident with 50,000 warm: after the fill / after a start MiB",
+        MEMORY,
+        "100 / 1.25 x the fill",
+        "",
     ),
     row(
         "roll",

@@ -2,8 +2,10 @@
 
 use crate::Outcome;
 use crate::lab::Lab;
+use crate::load::AT_ONCE;
 use crate::operator::Operator;
 use crate::watches::{Claims, Pods, Watched, WatchedState, watch_all};
+use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
@@ -19,6 +21,9 @@ pub const POOL: &str = "pool";
 pub const POLL: Duration = Duration::from_millis(200);
 /// How long a pool must not change to count as at rest. Its status is written at most once a second.
 pub const REST: Duration = Duration::from_secs(3);
+
+/// Pods that are deleted before the next are listed.
+const PAGE: u32 = 1_000;
 
 pub struct Scene {
     pub client: Client,
@@ -153,11 +158,25 @@ impl Scene {
         self.pools()
             .delete_collection(&DeleteParams::default(), &all)
             .await?;
-        pods.delete_collection(&delete, &all).await?;
-        while !pods.list(&all.clone().limit(1)).await?.items.is_empty() {
-            tokio::time::sleep(POLL).await;
+        // One by one: the API server gives up the deletion of a collection after a minute.
+        loop {
+            let left = pods.list_metadata(&all.clone().limit(PAGE)).await?.items;
+            if left.is_empty() {
+                return Ok(());
+            }
+            let names = left.into_iter().filter_map(|pod| pod.metadata.name);
+            let deleted = names.map(|name| {
+                let (pods, delete) = (&pods, &delete);
+                async move { pods.delete(&name, delete).await }
+            });
+            let deleted: Vec<_> = stream::iter(deleted).buffer_unordered(AT_ONCE).collect().await;
+            for deleted in deleted {
+                match deleted {
+                    Err(kube::Error::Api(status)) if status.code == 404 => {}
+                    deleted => _ = deleted?,
+                }
+            }
         }
-        Ok(())
     }
 }
 

@@ -1,5 +1,6 @@
 //! Measures filling a pool with 1,000 sandboxes, and the operator's memory.
 
+use super::start::SETTLED;
 use crate::Outcome;
 use crate::audit::OPERATOR;
 use crate::lab::Lab;
@@ -14,6 +15,9 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
     let mut scene = Scene::open(lab, "fill").await?;
     let pods = scene.watch_pods();
     scene.operator = Some(lab.start_operator("fill")?);
+    tokio::time::sleep(SETTLED).await;
+    let operator = scene.operator.as_ref().ok_or("no operator")?;
+    let (empty, cpu_before) = (operator.resident_mib()?, operator.cpu_seconds()?);
     let (audit, began) = (lab.audit()?, Instant::now());
     scene.create_pool(WARM, template("image:1")).await?;
     pods.until(|pods| (pods.available.len() >= WARM).then_some(()))
@@ -21,14 +25,21 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
     let seconds = began.elapsed().as_secs_f64();
     scene.rest().await?;
     let operator = scene.operator.as_ref().ok_or("no operator")?;
-    let (memory, cpu) = (operator.resident_mib()?, operator.cpu_seconds()?);
+    let (memory, cpu) = (operator.resident_mib()?, operator.cpu_seconds()? - cpu_before);
     let written = audit.writes_of(OPERATOR)?;
-    println!("  {seconds:.1} s, {cpu:.2} s of CPU, then {memory:.1} MiB resident\n    {written}");
+    println!(
+        "  {seconds:.1} s, {cpu:.2} s of CPU, {memory:.1} MiB resident after {empty:.1} without pods\n    {written}"
+    );
     let created = pods.with(|pods| pods.unclaimed.len());
     if created != WARM {
         println!("  but {created} pods exist");
     }
-    lab.record("fill", Side::Ours, json!({"seconds": seconds, "cpu_s": cpu}));
+    lab.record(
+        "fill",
+        Side::Ours,
+        json!({"seconds": seconds, "cpu_s": cpu, "cpu_ms_each": cpu * 1e3 / WARM as f64}),
+    );
     lab.record("memory", Side::Ours, json!({"mib": memory}));
+    lab.record("memory0", Side::Ours, json!({"mib": empty}));
     scene.close().await
 }

@@ -2,12 +2,15 @@
 
 mod batch;
 pub mod burst;
+mod fifty_thousand;
 mod fill;
 mod floor;
 mod idle;
 mod roll;
 mod roll1000;
+mod start;
 pub mod steady;
+mod sustained;
 mod timers;
 mod verbs;
 
@@ -46,6 +49,12 @@ pub enum Phase {
     Roll1000,
     /// What each verb costs the API server
     Verbs,
+    /// The highest rate of claims that holds while claims are released
+    Sustained,
+    /// First binding after a start with 10,000 warm, and memory
+    Start,
+    /// The same with 50,000; only where it is named
+    FiftyThousand,
 }
 
 /// What takes less than five minutes together.
@@ -58,11 +67,23 @@ impl Phase {
             .unwrap_or_default()
     }
 
+    /// Whether a run without `--only` measures the phase in this repetition. What takes minutes is measured once: it has
+    /// repetitions of its own.
+    fn is_due(self, repetition: usize) -> bool {
+        match self {
+            Self::Sustained | Self::Start => repetition == 1,
+            Self::FiftyThousand => false,
+            _ => true,
+        }
+    }
+
     /// Far more than any phase needs on a slow machine. A phase that reaches it hangs.
     fn time_limit(self) -> Duration {
         Duration::from_secs(match self {
             Self::Floor | Self::Timers => 400,
             Self::Rate5 | Self::Rate20 | Self::Burst | Self::Batch | Self::Roll | Self::Verbs => 180,
+            Self::Sustained | Self::Start => 900,
+            Self::FiftyThousand => 5_400,
             Self::Rate50 | Self::Stock50 | Self::Idle | Self::Fill | Self::Roll1000 => 300,
         })
     }
@@ -82,17 +103,26 @@ impl Phase {
             Self::Roll => roll::run(lab).await,
             Self::Roll1000 => roll1000::run(lab).await,
             Self::Verbs => verbs::run(lab).await,
+            Self::Sustained => sustained::run(lab).await,
+            Self::Start => start::run(lab).await,
+            Self::FiftyThousand => fifty_thousand::run(lab).await,
         }
     }
 }
 
-/// Runs the phases in `only`, or all if it is empty, `repetitions` times. The floor is measured before and after the phases of
+/// Runs the phases in `only`, or those of a default run if it is empty, `repetitions` times. The floor is measured before and after the phases of
 /// the operator. Stops at the first phase that fails.
 pub async fn run(lab: &Lab<'_>, only: &[Phase], repetitions: usize) -> Outcome<()> {
-    let is_wanted = |phase: &&Phase| only.is_empty() || only.contains(phase);
-    let phases: Vec<_> = Phase::value_variants().iter().filter(is_wanted).collect();
     for repetition in 1..=repetitions {
         println!("\nrepetition {repetition} of {repetitions}");
+        let is_wanted = |phase: &&Phase| {
+            if only.is_empty() {
+                phase.is_due(repetition)
+            } else {
+                only.contains(phase)
+            }
+        };
+        let phases: Vec<_> = Phase::value_variants().iter().filter(is_wanted).collect();
         let floor_after = phases
             .first()
             .filter(|first| ***first == Phase::Floor && phases.len() > 1);

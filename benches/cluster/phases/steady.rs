@@ -10,6 +10,7 @@ use crate::load;
 use crate::report::{Side, brief, milliseconds, writes};
 use crate::scene::Scene;
 use serde_json::json;
+use std::time::Duration;
 
 /// One steady load, and the names of its figures in the report.
 pub struct Rate {
@@ -18,12 +19,14 @@ pub struct Rate {
     pub claims_a_second: u32,
     pub seconds: u32,
     /// Sandboxes that are warm before the load starts.
-    warm: usize,
+    pub warm: usize,
     /// Whether claims are deleted after a while and their sandboxes replaced.
     pub replaced: bool,
+    /// How long a served claim is kept, where it is deleted.
+    pub held: Duration,
 }
 
-const fn rate(times: &'static str, writes: &'static str, claims_a_second: u32, seconds: u32) -> Rate {
+pub const fn rate(times: &'static str, writes: &'static str, claims_a_second: u32, seconds: u32) -> Rate {
     Rate {
         times,
         writes,
@@ -31,6 +34,7 @@ const fn rate(times: &'static str, writes: &'static str, claims_a_second: u32, s
         seconds,
         warm: 200,
         replaced: true,
+        held: Duration::from_secs(3),
     }
 }
 

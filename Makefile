@@ -224,7 +224,7 @@ WRITE :=
 FIGURES := $(if $(WRITE),-- --markdown docs/performance.md --plots docs/performance)
 
 .PHONY: bench
-bench: ## Measure plans, decisions and, three times, the operator on a control plane (half an hour on a quiet machine; WRITE=1)
+bench: ## Measure plans, decisions and, three times, the operator on a control plane (forty minutes on a quiet machine; WRITE=1)
 	@e2e/need.sh cargo cc go python3 openssl
 	$(CLUSTER) build
 	cargo bench --locked --bench planner

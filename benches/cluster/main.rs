@@ -3,7 +3,7 @@
 //! It measures how fast claims are served, what that costs the API server, how fast a pool fills and rolls, and what the
 //! operator uses at rest. The floor beside each figure comes from the same run: the same writes sent by hand.
 //!
-//!     cargo bench --bench cluster                           everything, three times, some thirty minutes
+//!     cargo bench --bench cluster                           everything, three times, some forty minutes
 //!     cargo bench --bench cluster -- --quick                some phases once, less than five minutes
 //!     cargo bench --bench cluster -- --only burst,idle      some phases, three times
 //!
@@ -40,7 +40,7 @@ type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 /// Measures the operator on a real control plane, which it starts and ends itself
 #[derive(Parser)]
 struct Arguments {
-    /// Measure these phases only
+    /// Measure these phases only, each in every repetition
     #[arg(long, value_enum, value_delimiter = ',', value_name = "PHASE")]
     only: Vec<Phase>,
     /// Measure the floor, 20 claims a second, a burst and a fill, once

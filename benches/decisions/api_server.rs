@@ -186,7 +186,7 @@ impl ApiServer {
     }
 
     /// The scheduler and the kubelet.
-    fn warm_up(&mut self, name: &str, created: Timestamp) -> Outcome<()> {
+    pub fn warm_up(&mut self, name: &str, created: Timestamp) -> Outcome<()> {
         let node = format!("node-{}", self.version % 4);
         let scheduled = created.checked_add(STEP)?;
         self.merge(

@@ -11,6 +11,7 @@ mod api_server;
 #[path = "../shared/document.rs"]
 mod document;
 mod heartbeats;
+mod listed;
 mod operator;
 mod plot;
 
@@ -37,13 +38,16 @@ const ROWS: &[&str] = &[
     "beside:100",
     "beside:1000",
     "heartbeats:5000",
+    "list:1000",
+    "list:10000",
+    "list:50000",
 ];
 
 /// Measures what deciding costs the operator, for each sandbox and each claim
 #[derive(Parser)]
 struct Arguments {
-    /// Rows: fill:SIZE, claims:SIZE (20 claims/s on a pool), beside:POOLS (20 claims/s beside other pools) or
-    /// heartbeats:NODES (a status of each node)
+    /// Rows: fill:SIZE, claims:SIZE (20 claims/s on a pool), beside:POOLS (20 claims/s beside other pools),
+    /// heartbeats:NODES (a status of each node) or list:PODS (the list of a start)
     #[arg(value_name = "ROW")]
     rows: Vec<String>,
     /// Write the table into this Markdown file
@@ -59,7 +63,7 @@ struct Arguments {
 
 /// What one row cost.
 pub struct Cost {
-    /// The kind of the row: fill, claims, beside or heartbeats.
+    /// The kind of the row: fill, claims, beside, heartbeats or list.
     pub kind: String,
     /// Its size.
     pub size: usize,
@@ -115,6 +119,17 @@ fn measure(row: &str) -> Outcome<Cost> {
             size,
             description: format!("a status of {size} nodes, per node"),
             each: each(heartbeats::heartbeats(size)?, size),
+            plans: 0.0,
+            plan: 0.0,
+        });
+    }
+    if kind == "list" {
+        let (spent, mib) = listed::listed(size)?;
+        return Ok(Cost {
+            kind: kind.to_string(),
+            size,
+            description: format!("a list of {size} pods, {mib:.1} MiB kept, per pod"),
+            each: each(spent, size),
             plans: 0.0,
             plan: 0.0,
         });

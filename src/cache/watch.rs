@@ -431,12 +431,13 @@ fn denied<K: Indexed>(shared: &SharedCache, error: &watcher::Error) -> Option<bo
     }
 }
 
-/// Puts a complete list into the index, the oldest objects first.
+/// [`take_over_listed`] of whole objects.
 pub fn take_over_list<K: Indexed>(index: &mut Index, objects: Vec<K>) {
     take_over_listed(index, objects.into_iter().map(K::listed).collect());
 }
 
-fn take_over_listed<K: Indexed>(index: &mut Index, mut objects: Vec<Listed<K>>) {
+/// Puts a complete list into the index, the oldest objects first.
+pub fn take_over_listed<K: Indexed>(index: &mut Index, mut objects: Vec<Listed<K>>) {
     objects.sort_by_cached_key(Listed::age);
     let listed = objects.iter().map(Listed::key).collect();
     K::retain(index, &listed);

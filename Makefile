@@ -237,11 +237,17 @@ bench-quick: ## Measure the floor, 20 claims/s, a burst and a fill once, in less
 	$(CLUSTER) build
 	cargo bench --locked --bench cluster -- --quick
 
+.PHONY: flamegraph
+flamegraph: ## Record with perf where the operator's processor time goes, and draw it (WRITE=1 draws into docs/performance)
+	@e2e/need.sh cargo cc go python3 openssl perf
+	$(CLUSTER) build
+	benches/flamegraph/run.sh $(if $(WRITE),docs/performance docs/performance.md)
+
 .PHONY: everything
 everything: ## Run each target that README and docs name, as root (hours); called again, go on with those that have not passed
 	@e2e/each.py .cluster/everything lint unit e2e chart-test session audit docs "plugin BIN=.cluster/everything" \
 	  "--keep-going demo demo-down" "--keep-going demo demo-down NODE=real" image-test e2e-node storm churn chaos mutants \
-	  explore soak versions bench-quick bench
+	  explore soak versions bench-quick flamegraph bench
 
 .PHONY: help
 help: ## List the targets

@@ -13,6 +13,7 @@ look() {
       cargo) current+=(cargo) ;;
       go) current+=(golang-go) ;;
       cc) packages+=(gcc libc6-dev) ;;
+      perf) packages+=(linux-perf) ;;
       *) packages+=("$tool") ;;
     esac
   done

@@ -5,12 +5,14 @@ use crate::audit::AuditLog;
 use crate::control_plane::ControlPlane;
 use crate::operator::{Election, Operator};
 use crate::report::{Report, Side};
-use crate::scene::POLL;
+use crate::scene::{POLL, Scene};
+use crate::stacks::Recording;
 use kube::api::ListParams;
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::fmt::Debug;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use warmpool::api::{Pool, SandboxClaim};
@@ -20,11 +22,17 @@ pub struct Lab<'a> {
     plane: &'a ControlPlane,
     operator: PathBuf,
     filter: String,
+    stacks: Option<PathBuf>,
     report: Mutex<Report>,
 }
 
 impl<'a> Lab<'a> {
-    pub async fn open(plane: &'a ControlPlane, operator: &Path, filter: &str) -> Outcome<Self> {
+    pub async fn open(
+        plane: &'a ControlPlane,
+        operator: &Path,
+        filter: &str,
+        stacks: Option<PathBuf>,
+    ) -> Outcome<Self> {
         let client = plane.load_client().await?;
         are_served::<Pool>(&client).await?;
         are_served::<SandboxClaim>(&client).await?;
@@ -33,24 +41,40 @@ impl<'a> Lab<'a> {
             plane,
             operator: operator.to_path_buf(),
             filter: filter.to_string(),
+            stacks,
             report: Mutex::default(),
         })
     }
 
     /// Starts the operator of a phase. Memory and connections of an earlier operator would change the figures.
     pub fn start_operator(&self, phase: &str) -> Outcome<Operator> {
-        self.start(phase, Election::Off)
+        self.start(&self.operator, phase, Election::Off)
     }
 
     /// Starts an operator that takes part in leader election. The one before it must have been stopped.
     pub fn start_elected(&self, phase: &str) -> Outcome<Operator> {
-        self.start(phase, Election::On)
+        self.start(&self.operator, phase, Election::On)
     }
 
-    fn start(&self, phase: &str, election: Election) -> Outcome<Operator> {
+    /// Starts the bare client in place of the operator.
+    pub fn start_bare_client(&self, phase: &str) -> Outcome<Operator> {
+        self.start(&std::env::current_exe()?, phase, Election::Off)
+    }
+
+    fn start(&self, program: &Path, phase: &str, election: Election) -> Outcome<Operator> {
         let kubeconfig = self.plane.operator_kubeconfig();
         let log = self.operator_log(phase);
-        Operator::start(&self.operator, &kubeconfig, &self.filter, election, &log)
+        Operator::start(program, &kubeconfig, &self.filter, election, &log)
+    }
+
+    /// Records the operator of a phase until the recording is dropped, if that was asked for.
+    pub async fn record_stacks(&self, scene: &Scene, phase: &str) -> Outcome<Option<Recording>> {
+        let (Some(folder), Some(operator)) = (&self.stacks, &scene.operator) else {
+            return Ok(None);
+        };
+        fs::create_dir_all(folder)?;
+        let file = folder.join(format!("{phase}.data"));
+        Ok(Some(Recording::start(operator, &file).await?))
     }
 
     pub fn operator_log(&self, phase: &str) -> PathBuf {

@@ -11,6 +11,7 @@
 //! Figures measured while other processes used the machine are marked.
 
 mod audit;
+mod bare_client;
 mod by_hand;
 mod control_plane;
 #[path = "../shared/document.rs"]
@@ -23,6 +24,7 @@ mod phases;
 mod plot;
 mod report;
 mod scene;
+mod stacks;
 mod watches;
 
 use clap::Parser;
@@ -61,6 +63,9 @@ struct Arguments {
     /// The operator to measure; by default the one of this checkout, built with optimization
     #[arg(long, value_name = "FILE", env = "WARMPOOL_BIN", default_value = env!("CARGO_BIN_EXE_warmpool"))]
     operator: PathBuf,
+    /// Record the operator's stacks with perf into this folder, while 20 claims a second arrive and in the burst
+    #[arg(long, value_name = "FOLDER")]
+    stacks: Option<PathBuf>,
     /// Log filter of the operator; each phase has a log in .cluster/bench/log
     #[arg(long, value_name = "FILTER", default_value = "warn,warmpool=info")]
     log: String,
@@ -73,6 +78,9 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some(operator::VERB) {
+        return bare_client::main();
+    }
     match run(&Arguments::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -106,7 +114,13 @@ fn run(arguments: &Arguments) -> Outcome<()> {
 }
 
 async fn measure(plane: &ControlPlane, arguments: &Arguments) -> Outcome<()> {
-    let lab = Lab::open(plane, &arguments.operator, &arguments.log).await?;
+    let lab = Lab::open(
+        plane,
+        &arguments.operator,
+        &arguments.log,
+        arguments.stacks.clone(),
+    )
+    .await?;
     let only = if arguments.quick {
         phases::QUICK
     } else {

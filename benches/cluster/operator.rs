@@ -8,6 +8,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+/// The verb of the program that serves claims. This benchmark is the bare client when it is called with it.
+pub const VERB: &str = "controller";
+
 /// Lines of the log shown after a failure.
 const TAIL: usize = 30;
 /// How long a stopped operator may take to end.
@@ -44,7 +47,7 @@ impl Operator {
     ) -> Outcome<Self> {
         let file = File::create(log).map_err(|e| format!("{}: {e}", log.display()))?;
         let child = Command::new(binary)
-            .args(["controller", "--log", filter])
+            .args([VERB, "--log", filter])
             .args(election.flags())
             // Other processes on this machine may use the default ports.
             .args(["--metrics-bind-address=0", "--health-probe-bind-address=0"])
@@ -72,6 +75,11 @@ impl Operator {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         Ok(())
+    }
+
+    /// The process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Fails if the operator has ended by itself.

@@ -60,8 +60,13 @@ impl Scene {
 
     /// Starts an operator and creates a pool, and waits until the pool is full and at rest.
     pub async fn at_rest(lab: &Lab<'_>, name: &str, replicas: usize) -> Outcome<Self> {
+        Self::served_by(lab.start_operator(name)?, lab, name, replicas).await
+    }
+
+    /// The same with an operator that was started before.
+    pub async fn served_by(operator: Operator, lab: &Lab<'_>, name: &str, replicas: usize) -> Outcome<Self> {
         let mut scene = Self::open(lab, name).await?;
-        scene.operator = Some(lab.start_operator(name)?);
+        scene.operator = Some(operator);
         scene.create_pool(replicas, template("image:1")).await?;
         scene.rest().await?;
         Ok(scene)

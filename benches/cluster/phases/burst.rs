@@ -17,6 +17,7 @@ pub const CLAIMS: usize = 300;
 pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
     let mut scene = Scene::at_rest(lab, "burst", WARM).await?;
     let cpu = |scene: &Scene| scene.operator.as_ref().map_or(Ok(0.0), |o| o.cpu_seconds());
+    let recording = lab.record_stacks(&scene, "burst").await?;
     let (audit, cpu_before) = (lab.audit()?, cpu(&scene)?);
     let burst = load::burst(&scene, CLAIMS, load::submit(&scene)).await?;
     scene.until_refilled(WARM).await?;
@@ -30,6 +31,7 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
         .delete_collection(&DeleteParams::default(), &ListParams::default())
         .await?;
     scene.rest().await?;
+    drop(recording);
     let written = audit.writes_of(OPERATOR)?;
     let figures = writes(&written, CLAIMS, cpu(&scene)? - cpu_before);
     println!("  writes {figures}\n    {written}");

@@ -29,6 +29,8 @@ pub enum Phase {
     Rate5,
     /// 20 claims a second for 20 s on a pool of 200
     Rate20,
+    /// 20 claims a second that a bare client serves, without the decisions of an operator
+    Bare20,
     /// 50 claims a second for 15 s on a pool of 800
     Rate50,
     /// 50 claims a second for 10 s, served from 500 warm and kept
@@ -81,7 +83,13 @@ impl Phase {
     fn time_limit(self) -> Duration {
         Duration::from_secs(match self {
             Self::Floor | Self::Timers => 400,
-            Self::Rate5 | Self::Rate20 | Self::Burst | Self::Batch | Self::Roll | Self::Verbs => 180,
+            Self::Rate5
+            | Self::Rate20
+            | Self::Bare20
+            | Self::Burst
+            | Self::Batch
+            | Self::Roll
+            | Self::Verbs => 180,
             Self::Sustained | Self::Start => 900,
             Self::FiftyThousand => 5_400,
             Self::Rate50 | Self::Stock50 | Self::Idle | Self::Fill | Self::Roll1000 => 300,
@@ -93,6 +101,7 @@ impl Phase {
             Self::Floor => floor::run(lab).await,
             Self::Rate5 => steady::run(lab, &steady::SLOW).await,
             Self::Rate20 => steady::run(lab, &steady::BUSY).await,
+            Self::Bare20 => steady::run_bare(lab, &steady::BUSY).await,
             Self::Rate50 => steady::run(lab, &steady::HEAVY).await,
             Self::Stock50 => steady::run(lab, &steady::STOCK).await,
             Self::Burst => burst::run(lab).await,

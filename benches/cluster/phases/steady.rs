@@ -9,8 +9,11 @@ use crate::lab::Lab;
 use crate::load;
 use crate::report::{Side, brief, milliseconds, writes};
 use crate::scene::Scene;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
+
+/// Name of the phase with a bare client.
+const BARE: &str = "bare20";
 
 /// One steady load, and the names of its figures in the report.
 pub struct Rate {
@@ -59,23 +62,40 @@ pub async fn run(lab: &Lab<'_>, rate: &Rate) -> Outcome<()> {
             .await?;
         scene.rest().await?;
     }
+    let (times, figures) = measure(lab, &mut scene, rate, rate.times).await?;
+    lab.record(rate.times, Side::Ours, times);
+    lab.record(rate.writes, Side::Ours, figures);
+    scene.close().await
+}
+
+/// Has a bare client serve the claims in place of the operator. Its latencies are not recorded: it does not yield to claims.
+pub async fn run_bare(lab: &Lab<'_>, rate: &Rate) -> Outcome<()> {
+    let client = lab.start_bare_client(BARE)?;
+    let mut scene = Scene::served_by(client, lab, BARE, rate.warm).await?;
+    let (_, figures) = measure(lab, &mut scene, rate, BARE).await?;
+    lab.record(rate.writes, Side::Floor, figures);
+    scene.close().await
+}
+
+/// Latencies, and the writes and the processor time for them.
+async fn measure(lab: &Lab<'_>, scene: &mut Scene, rate: &Rate, phase: &str) -> Outcome<(Value, Value)> {
     let cpu = |scene: &Scene| scene.operator.as_ref().map_or(Ok(0.0), |o| o.cpu_seconds());
-    let (audit, cpu_before) = (lab.audit()?, cpu(&scene)?);
-    let served = load::steady(&scene, rate, load::submit(&scene)).await?;
+    let recording = lab.record_stacks(scene, phase).await?;
+    let (audit, cpu_before) = (lab.audit()?, cpu(scene)?);
+    let served = load::steady(scene, rate, load::submit(scene)).await?;
     if rate.replaced {
         // The refill and the last status are also writes for the claims.
         scene.rest().await?;
     }
+    drop(recording);
     let (count, written, cpu) = (
         served.latencies.len(),
         audit.writes_of(OPERATOR)?,
-        cpu(&scene)? - cpu_before,
+        cpu(scene)? - cpu_before,
     );
     let times = milliseconds(&served)?;
     println!("  {count} claims in ms: {}", brief(&times));
-    lab.record(rate.times, Side::Ours, times);
     let figures = writes(&written, count, cpu);
     println!("  writes {figures}\n    {written}");
-    lab.record(rate.writes, Side::Ours, figures);
-    scene.close().await
+    Ok((times, figures))
 }

@@ -29,6 +29,9 @@ const HELD_UP: SignedDuration = SignedDuration::from_secs(30);
 const UNSEEN: SignedDuration = SignedDuration::from_secs(5);
 /// Several parts fail in a row, and each may keep a claim from its sandbox.
 const PASSED_OVER: SignedDuration = SignedDuration::from_secs(60);
+/// The longest without any claim served while a sandbox is available: a request without an answer is given up after 15 s, and an
+/// API server that crashed just then is back some seconds later.
+const IDLE: SignedDuration = SignedDuration::from_secs(45);
 /// The largest difference between two clocks.
 const CLOCKS_APART: SignedDuration = SignedDuration::from_secs(180);
 
@@ -44,7 +47,7 @@ pub fn nothing_is_lost_while_everything_fails_in_turn(scene: &Scene) -> Result<(
     expect_faults(scene);
     scene.declare(|rules| {
         rules.gaps = true;
-        rules.idle = None;
+        rules.idle = Some(IDLE);
         rules.held_up = HELD_UP;
         rules.passed_over = PASSED_OVER;
         rules.unseen = UNSEEN;

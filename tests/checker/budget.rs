@@ -203,6 +203,25 @@ fn a_claim_that_a_broken_watch_hid_excuses_no_deletion_decided_on_after_its_bind
 }
 
 #[test]
+fn a_claim_that_is_bound_after_a_deletion_may_have_been_seen_twice_as_late() {
+    // Claim a comes at 60 ms and takes w2 at 1,070 ms, and w1 goes at 1,080 ms.
+    let taken = taken_and_deleted(1000);
+    let accused = |bound_at: i64, deleted_at: i64| {
+        let rules = Rules {
+            requests: requests([
+                request("patch", "w2", bound_at, 200),
+                request("delete", "w1", deleted_at, 200),
+            ]),
+            ..Rules::default()
+        };
+        text(&taken.judged_by(&rules))
+    };
+    assert_eq!(accused(450, 400), "");
+    assert!(accused(390, 400).contains("I4: pod w1 was deleted while available, which left 2"));
+    assert!(accused(650, 600).contains("I4: pod w1 was deleted while available, which left 2"));
+}
+
+#[test]
 fn one_claim_excuses_one_deletion() {
     let two = taken_and_deleted(100).pod(&Pod::warm("w3").terminating());
     two.is_guilty("I4", "pod w3 was deleted while available, which left 1");

@@ -17,6 +17,7 @@ use crate::telemetry::events::claims::ClaimEvents;
 use crate::telemetry::metrics::Metrics;
 use futures::channel::mpsc::{UnboundedReceiver, unbounded};
 use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
 use futures::{FutureExt, Stream, StreamExt};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::runtime::controller::{self, Action, Config, applier};
@@ -106,30 +107,34 @@ pub async fn run(
         shared: shared.clone(),
         to_reconcile: to_reconcile.clone(),
     };
+    // `join!` would poll every watch at each event of one.
+    let watches: FuturesUnordered<BoxFuture<'static, ()>> = FuturesUnordered::from_iter([
+        watch::run::<StoredPool>(watch_context.clone(), move |event| {
+            reflect_names(&mut pool_names, event, |pool| StoredPool {
+                metadata: name_of(&pool.metadata),
+                ..Default::default()
+            });
+        })
+        .boxed(),
+        watch::run::<StoredClaim>(watch_context.clone(), move |event| {
+            reflect_names(&mut claim_names, event, |claim| StoredClaim {
+                metadata: name_of(&claim.metadata),
+                ..Default::default()
+            });
+        })
+        .boxed(),
+        watch::run::<StoredPod>(watch_context.clone(), |_| {}).boxed(),
+        watch::run::<StoredRevision>(watch_context.clone(), |_| {}).boxed(),
+        watch::run::<StoredPodTemplate>(watch_context.clone(), |_| {}).boxed(),
+        watch::run::<StoredDisruptionBudget>(watch_context.clone(), |_| {}).boxed(),
+        watch::run::<StoredNode>(watch_context.clone(), |_| {}).boxed(),
+        watch_eviction_requests::run(watch_context).boxed(),
+    ]);
     let may_list = CancellationToken::new();
     let listing = may_list.clone();
     let watches = async move {
         listing.cancelled().await;
-        tokio::join!(
-            watch::run::<StoredPool>(watch_context.clone(), move |event| {
-                reflect_names(&mut pool_names, event, |pool| StoredPool {
-                    metadata: name_of(&pool.metadata),
-                    ..Default::default()
-                });
-            }),
-            watch::run::<StoredClaim>(watch_context.clone(), move |event| {
-                reflect_names(&mut claim_names, event, |claim| StoredClaim {
-                    metadata: name_of(&claim.metadata),
-                    ..Default::default()
-                });
-            }),
-            watch::run::<StoredPod>(watch_context.clone(), |_| {}),
-            watch::run::<StoredRevision>(watch_context.clone(), |_| {}),
-            watch::run::<StoredPodTemplate>(watch_context.clone(), |_| {}),
-            watch::run::<StoredDisruptionBudget>(watch_context.clone(), |_| {}),
-            watch::run::<StoredNode>(watch_context.clone(), |_| {}),
-            watch_eviction_requests::run(watch_context.clone()),
-        )
+        watches.collect::<()>().await;
     };
     let pool_config = Config::default().concurrency(POOL_RECONCILES);
     let pool_controller = applier(

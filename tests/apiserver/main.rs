@@ -84,7 +84,7 @@ const TOGETHER: &[Named] = named![
         a_canary_that_is_undone_leaves_the_others_alone,
         another_strategy_takes_over_in_mid_rollout,
         a_paused_rollout_stands_still_and_claims_go_on,
-        a_rollout_paused_half_way_keeps_its_split_however_many_claims_come,
+        a_rollout_paused_half_way_keeps_its_split_under_claims,
         recreate_replaces_all_at_once,
         on_replenish_replaces_only_what_claims_take,
     },

@@ -1,7 +1,7 @@
 //! Measures the operator with 50,000 warm sandboxes, and what the control plane needs for them.
 //!
-//! It is not part of a default run: to fill the pool takes long. At this size the control plane gives out before the
-//! operator does, so the sizes of its parts are printed.
+//! It is not part of a default run: to fill the pool takes long. The sizes of the control plane's parts are printed, to show
+//! what gives out first.
 
 use super::start::{self, Size};
 use crate::Outcome;

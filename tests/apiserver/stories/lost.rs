@@ -68,7 +68,7 @@ pub fn a_claimed_sandbox_whose_node_is_gone_is_lost(scene: &Scene) -> Result<(),
     scene.create_pool(&pool("python", 2, &only_there(scene)))?;
     wait_until_at_rest(scene, 30)?;
     let lost = two_claims(scene)?;
-    api.create(NODES, "", &node(scene, "spare"))?;
+    api.create(NODES, "", &node(scene, "spare-for-doomed"))?;
     // The operator deletes at once what was on a node that is gone.
     scene.declare(|rules| {
         rules.drains.push(Drain {
@@ -84,5 +84,5 @@ pub fn a_claimed_sandbox_whose_node_is_gone_is_lost(scene: &Scene) -> Result<(),
     scene.delete_claim("replaces")?;
     scene.patch_pool("python", &json!({"spec": {"replicas": 0}}))?;
     wait_until_at_rest(scene, 30)?;
-    Ok(api.delete(NODES, "", "spare")?)
+    Ok(api.delete(NODES, "", "spare-for-doomed")?)
 }

@@ -157,9 +157,7 @@ pub fn a_paused_rollout_stands_still_and_claims_go_on(scene: &Scene) -> Result<(
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)
 }
 
-pub fn a_rollout_paused_half_way_keeps_its_split_however_many_claims_come(
-    scene: &Scene,
-) -> Result<(), String> {
+pub fn a_rollout_paused_half_way_keeps_its_split_under_claims(scene: &Scene) -> Result<(), String> {
     const REPLICAS: usize = 8;
     let two = with(
         sim(&[("ready-after", "1s")]),
@@ -176,10 +174,12 @@ pub fn a_rollout_paused_half_way_keeps_its_split_however_many_claims_come(
     let split = || Ok::<_, String>((running(scene, OLD_IMAGE)?, running(scene, NEW_IMAGE)?));
     let is_full = || {
         let (status, (old, new)) = (scene.pool("python")?["status"].clone(), split()?);
-        wait::ensure(status["available"] == REPLICAS && old + new == REPLICAS, || {
+        let is_told = status["available"] == REPLICAS && status["updated"] == new;
+        wait::ensure(is_told && old + new == REPLICAS, || {
             format!("{old} are old, {new} new: {status}")
         })
     };
+    pool_says(scene, "python", "Progressing", "Paused")?;
     wait::until("the paused pool was full", 30, is_full)?;
     let paused = split()?;
     wait::ensure(paused.0 > 0 && paused.1 >= 2, || format!("{paused:?}"))?;

@@ -214,7 +214,7 @@ impl Loss {
         let was_bound = self
             .bound
             .is_some_and(|bound| decided.duration_since(bound) > SAME_MOMENT);
-        // A plan binds before it deletes, so a claim that is bound after the deletion was not yet seen when that was decided.
+        // A plan binds before it deletes, so the operator decided on the deletion before it saw a claim that is bound after it.
         let is_bound_after = self.bound.is_some_and(|bound| bound > decided);
         let unseen = scene.rules.unseen * if is_bound_after { 2 } else { 1 };
         decided.duration_since(self.known_since) < unseen && (scene.rules.two_operators || !was_bound)

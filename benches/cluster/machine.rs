@@ -1,6 +1,7 @@
 //! Measures which processes used the processors during a phase.
 
 use crate::Outcome;
+use crate::memory::mib;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -75,16 +76,6 @@ pub fn resident_mib(pid: u32) -> Outcome<f64> {
 /// The most that [`resident_mib`] has been since the process started.
 pub fn peak_mib(pid: u32) -> Outcome<f64> {
     mib(pid, "VmHWM:")
-}
-
-fn mib(pid: u32, field: &str) -> Outcome<f64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix(field));
-    let kib = line.unwrap_or_default().trim().trim_end_matches(" kB");
-    let kib: f64 = kib
-        .parse()
-        .map_err(|e| format!("{field} of process {pid}: {e}"))?;
-    Ok(kib / 1024.0)
 }
 
 /// Memory of each part of the control plane that is in RAM, in MiB.

@@ -2,10 +2,10 @@
 
 use crate::Outcome;
 use crate::api_server::{ApiServer, Kind};
+use crate::memory::mib;
 use crate::operator::used;
 use jiff::Timestamp;
 use serde_json::json;
-use std::fs;
 use std::time::Duration;
 use warmpool::cache::index::Index;
 use warmpool::cache::watch::{Indexed, Listed, take_over_listed};
@@ -68,8 +68,5 @@ fn warm_pod() -> Outcome<(String, String)> {
 }
 
 fn resident_mib() -> Outcome<f64> {
-    let status = fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib: f64 = line.unwrap_or_default().trim().trim_end_matches(" kB").parse()?;
-    Ok(kib / 1024.0)
+    mib(std::process::id(), "VmRSS:")
 }

@@ -12,6 +12,8 @@ mod api_server;
 mod document;
 mod heartbeats;
 mod listed;
+#[path = "../shared/memory.rs"]
+mod memory;
 mod operator;
 mod plot;
 

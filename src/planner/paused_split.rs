@@ -1,6 +1,7 @@
 //! How many sandboxes of the update revision a paused rollout keeps.
 
 use crate::api::conditions::{self, progressing};
+use crate::api::pool::PoolStatus;
 use crate::planner::draft::Draft;
 
 /// Failures in a row after which no sandbox of the update revision is made any more while the rollout is paused.
@@ -14,23 +15,35 @@ pub(crate) struct Staying {
     pub(crate) updated: usize,
 }
 
-/// How many sandboxes of the update revision the paused rollout keeps. While nothing is missing of the most sandboxes
-/// that the pool keeps, `most`, that is what is there. Then the status remembers it: what claims take is made again of
-/// the revision that they took. While sandboxes of the update revision fail again and again, none of them is made.
+/// How many sandboxes of the update revision the paused rollout keeps.
+///
+/// While the status does not say yet that the rollout is paused, that is what is there, and what claims have just taken
+/// beside it. From then on the status remembers it, however few are there for the moment: what claims take is made again
+/// of the revision that they took. While sandboxes of the update revision fail again and again, none of them is made.
 pub(crate) fn updated_to_keep(draft: &Draft, staying: &Staying, most: usize) -> usize {
     let status = &draft.snapshot.pool.status;
     let update = &draft.revisions.update.hash;
     let failures = draft.failures.get(update);
     let fails = failures.is_some_and(|failures| failures.count >= MOST_FAILURES);
-    if staying.present >= most || fails || status.update_revision != *update {
+    if fails || status.update_revision != *update {
         return staying.updated;
     }
-    let said = conditions::find(&status.conditions, conditions::PROGRESSING);
-    let was_paused = said.is_some_and(|condition| condition.reason == progressing::PAUSED);
-    let before = if was_paused {
-        status.expected_updated
+    let before = remembered(status).unwrap_or(if staying.present < most {
+        number(status.updated)
     } else {
-        status.updated
-    };
-    staying.updated.max(usize::try_from(before).unwrap_or_default())
+        0
+    });
+    staying.updated.max(before)
+}
+
+/// What the status of a paused rollout remembers. An operator that holds no split says that none of them stays old, so
+/// nothing is remembered then.
+fn remembered(status: &PoolStatus) -> Option<usize> {
+    let progress = conditions::find(&status.conditions, conditions::PROGRESSING)?;
+    let is_split = status.expected_updated < status.desired_replicas;
+    (progress.reason == progressing::PAUSED && is_split).then(|| number(status.expected_updated))
+}
+
+fn number(stored: i32) -> usize {
+    usize::try_from(stored).unwrap_or_default()
 }

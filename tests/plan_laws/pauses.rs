@@ -60,6 +60,31 @@ fn a_burst_of_claims_that_takes_more_than_all_new_sandboxes_leaves_the_split_of_
 }
 
 #[test]
+fn claims_that_wait_do_not_shift_the_split_of_a_paused_rollout_for_good() {
+    for (burst, late) in (15..30).flat_map(|burst| [(burst, 0), (burst, 1), (burst, 2)]) {
+        let mut world = paused_at_five(json!({}));
+        for second in 0..6 {
+            let claims = if second % 3 == 0 { burst } else { 0 };
+            for n in 0..claims {
+                world.claim(&format!("run-{second}-{n}"), json!({}));
+            }
+            world.step();
+            world.step();
+            let third = |uid: &str| uid.bytes().map(usize::from).sum::<usize>() % 3;
+            world.pass_second(|s| third(&s.uid) != (late + second) % 3);
+        }
+        world.converge();
+        let told = world.written().expected_updated;
+        serve(&mut world, 20, &json!({"revisionPolicy": "Any"}));
+        assert_eq!(
+            (told, split(&world)),
+            (5, (5, 15)),
+            "I5: a paused rollout stands still; after bursts of {burst} claims"
+        );
+    }
+}
+
+#[test]
 fn a_paused_rollout_in_a_pool_above_its_replicas_keeps_its_new_sandboxes() {
     let mut world = paused_at_five(json!({}));
     world.set(json!({"replicas": 18, "capacity": {"maxWarm": 20}}));

@@ -183,17 +183,37 @@ pub fn a_rollout_paused_half_way_keeps_its_split_under_claims(scene: &Scene) -> 
     wait::until("the paused pool was full", 30, is_full)?;
     let paused = split()?;
     wait::ensure(paused.0 > 0 && paused.1 >= 2, || format!("{paused:?}"))?;
+    let is_as_paused = || {
+        is_full()?;
+        let now = split()?;
+        wait::ensure(now == paused, || {
+            format!("{now:?} old and new, and {paused:?} when paused")
+        })
+    };
     for round in 0..4 {
         let claims = burst(scene, &format!("run-{round}"), REPLICAS / 2, "python", &json!({}))?;
         all_bound(scene, &claims)?;
-        wait::until("the split was as before", 30, || {
-            is_full()?;
-            let now = split()?;
-            wait::ensure(now == paused, || {
-                format!("{now:?} old and new, and {paused:?} when paused")
-            })
+        wait::until("the split was as before", 30, is_as_paused)?;
+    }
+    // Four of these claims wait, and may take new sandboxes while old ones are made for them.
+    for round in 0..3 {
+        let claims = burst(
+            scene,
+            &format!("wait-{round}"),
+            REPLICAS + 4,
+            "python",
+            &json!({}),
+        )?;
+        all_bound(scene, &claims)?;
+        wait::until("the paused pool was full again", 30, is_full)?;
+        let remembered = scene.pool("python")?["status"]["expectedUpdated"].clone();
+        wait::ensure(remembered == paused.1, || {
+            format!("{remembered} new sandboxes are remembered of {paused:?}")
         })?;
     }
+    let claims = burst(scene, "all", REPLICAS, "python", &json!({}))?;
+    all_bound(scene, &claims)?;
+    wait::until("the split was as before all were taken", 30, is_as_paused)?;
     scene.patch_pool("python", &json!({"spec": strategy(json!({"paused": false}))}))?;
     wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)

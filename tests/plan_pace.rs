@@ -6,9 +6,10 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use warmpool::cache::index::Index;
+use warmpool::controllers::claim::decide as decide_claim;
 use warmpool::controllers::pool::decide_in_turn;
 use warmpool::model::Key;
-use warmpool::model::request::{PodChange, Request};
+use warmpool::model::request::{Answer, PodChange, Request};
 use warmpool::model::stored::StoredClaim;
 use warmpool::planner::plan_pace::postponed;
 use warmpool::telemetry::metrics::Metrics;
@@ -26,6 +27,24 @@ fn after(milliseconds: i64) -> Timestamp {
     START + SignedDuration::from_millis(milliseconds)
 }
 
+/// Sandbox `number` of the pool, available.
+fn pod(number: usize, version: &str, state: &str, owner: &Value) -> Value {
+    json!({
+        "metadata": {
+            "namespace": "default", "name": format!("python-{number}"), "uid": format!("pod-{number}"),
+            "resourceVersion": version, "creationTimestamp": START.to_string(),
+            "labels": {"warmpool.dev/pool": "python", "warmpool.dev/state": state},
+            "ownerReferences": [{
+                "apiVersion": "warmpool.dev/v1alpha1", "controller": true,
+                "kind": owner["kind"], "name": owner["name"], "uid": owner["uid"],
+            }],
+        },
+        "status": {"phase": "Running", "conditions": [
+            {"type": "Ready", "status": "True", "lastTransitionTime": START.to_string()},
+        ]},
+    })
+}
+
 /// A pool with so many available sandboxes, planned once at [`START`].
 fn planned(sandboxes: usize) -> Index {
     let mut index = Index::default();
@@ -39,20 +58,8 @@ fn planned(sandboxes: usize) -> Index {
     });
     index.apply_pool(&serde_json::from_value(pool).unwrap());
     for number in 0..sandboxes {
-        let pod = json!({
-            "metadata": {
-                "namespace": "default", "name": format!("python-{number}"), "uid": format!("pod-{number}"),
-                "resourceVersion": "1", "creationTimestamp": START.to_string(),
-                "labels": {"warmpool.dev/pool": "python", "warmpool.dev/state": "warm"},
-                "ownerReferences": [{
-                    "apiVersion": "warmpool.dev/v1alpha1", "kind": "Pool", "name": "python", "uid": "pool",
-                    "controller": true,
-                }],
-            },
-            "status": {"phase": "Running", "conditions": [
-                {"type": "Ready", "status": "True", "lastTransitionTime": START.to_string()},
-            ]},
-        });
+        let owner = json!({"kind": "Pool", "name": "python", "uid": "pool"});
+        let pod = pod(number, "1", "warm", &owner);
         index.apply_pod(&serde_json::from_value(pod).unwrap());
     }
     assert_eq!(
@@ -106,10 +113,51 @@ fn a_large_pool_that_nobody_waits_for_is_planned_once_in_50_microseconds_for_eac
 }
 
 #[test]
-fn a_pool_of_fewer_than_200_is_planned_at_every_event() {
-    let mut index = planned(199);
+fn a_pool_of_fewer_than_a_hundred_is_planned_at_every_event() {
+    let mut index = planned(99);
     assert_eq!(decide_at(&mut index, after(0)), None);
     assert_eq!(decide_at(&mut index, after(1)), None);
+}
+
+#[test]
+fn a_pool_of_a_hundred_to_a_thousand_is_planned_twenty_times_a_second() {
+    for sandboxes in [100, 1_000] {
+        let mut index = planned(sandboxes);
+        assert_eq!(decide_at(&mut index, after(49)), Some(after(50)), "{sandboxes}");
+        assert_eq!(decide_at(&mut index, after(50)), None, "{sandboxes}");
+    }
+}
+
+#[test]
+fn the_replacement_of_a_taken_sandbox_waits_for_the_publication_of_the_claim_and_no_longer() {
+    let mut index = planned(LARGE);
+    let spec = json!({"poolRef": {"name": "python"}});
+    let claim_object = claim(&spec);
+    let stored = serde_json::from_value(claim_object.clone()).unwrap();
+    index.apply_claim(&stored, true, after(1));
+    assert_eq!(decide_at(&mut index, after(1)), None);
+    let binding = index.requests.take_next().unwrap();
+    let Request::WritePod(write) = &binding.request else {
+        panic!("{binding:?} is no binding");
+    };
+    let taken = &write.sandbox;
+    let number = taken.key.name.trim_start_matches("python-").parse().unwrap();
+    let owner = json!({"kind": "SandboxClaim", "name": "run", "uid": "uid-run"});
+    let pod = serde_json::from_value(pod(number, "2", "claimed", &owner)).unwrap();
+    let before = index.watch_progress();
+    index.take_over(&binding.request, Ok(Answer::Pod(pod)), before, after(5));
+    decide_claim(&mut index, &Key::new("default", "run"), after(5));
+    assert!(
+        decide_at(&mut index, after(6)).is_some(),
+        "the claim is not published yet"
+    );
+    let mut published = claim_object;
+    published["metadata"]["resourceVersion"] = json!("2");
+    let sandbox = json!({"name": taken.key.name, "uid": taken.uid, "boundTime": START.to_string()});
+    published["status"] = json!({"phase": "Bound", "sandboxes": [sandbox]});
+    index.apply_claim(&serde_json::from_value(published).unwrap(), true, after(8));
+    assert_eq!(decide_at(&mut index, after(8)), None);
+    assert!(decide_at(&mut index, after(9)).is_some(), "once is enough");
 }
 
 #[test]

@@ -27,6 +27,11 @@ impl RecentClaims {
     pub fn lately(&self, now: Timestamp) -> Vec<Timestamp> {
         self.0.iter().copied().filter(|at| is_recent(*at, now)).collect()
     }
+
+    /// Whether a claim took a sandbox after `moment`.
+    pub fn any_since(&self, moment: Timestamp) -> bool {
+        self.0.back().is_some_and(|at| *at > moment)
+    }
 }
 
 fn is_recent(at: Timestamp, now: Timestamp) -> bool {

@@ -9,29 +9,36 @@ use crate::planner::bind_limit;
 use jiff::{SignedDuration, Timestamp};
 
 /// Pause between two plans, for each sandbox and each waiting claim of the pool: at least a hundred times what a plan
-/// takes, so that a pool that no plan helps takes a hundredth of one processor at most. A pool of 1,000 is planned
-/// twenty times a second.
+/// takes, so that a pool that no plan helps takes a hundredth of one processor at most.
 const PAUSE_PER_OBJECT: SignedDuration = SignedDuration::from_micros(50);
-/// A shorter pause saves less than its timer costs: pools of fewer than 200 objects are planned at every event.
-const SHORTEST_PAUSE: SignedDuration = SignedDuration::from_millis(10);
+/// Shortest pause, for pools of 1,000 or fewer. A claim, its replacement and the events of both fall into it together.
+const SHORTEST_PAUSE: SignedDuration = SignedDuration::from_millis(50);
 /// Longest pause, for pools of 10,000 or more: half of what the status of a pool lags behind anyway.
 const LONGEST_PAUSE: SignedDuration = SignedDuration::from_millis(500);
+/// Pools of fewer objects are planned at every event: there a pause saves less than its timer costs.
+const FEW_OBJECTS: usize = 100;
 
 /// When the pool is planned; `None`: now. A pool that a claim waits for is planned now, unless so many bindings are in
-/// flight that the plan would send no other.
+/// flight that the plan would send no other. So is a pool whose claims have taken sandboxes and are published: the
+/// replacement of a sandbox would otherwise meet the next claim at the API server.
 pub fn postponed(index: &Index, pool: &Key, now: Timestamp) -> Option<Timestamp> {
     let objects = index.count_of(pool) + index.waiting_claims.length(pool);
-    let pause = (PAUSE_PER_OBJECT * i32::try_from(objects).unwrap_or(i32::MAX)).min(LONGEST_PAUSE);
-    if pause < SHORTEST_PAUSE {
+    if objects < FEW_OBJECTS {
         return None;
     }
+    let pause = PAUSE_PER_OBJECT * i32::try_from(objects).unwrap_or(i32::MAX);
     let pool = index.pool(pool)?;
-    let last = index.pool_memory(&pool)?.planned_at?;
-    let due = last.checked_add(pause).ok()?;
+    let memory = index.pool_memory(&pool)?;
+    let last = memory.planned_at?;
+    let due = last
+        .checked_add(pause.clamp(SHORTEST_PAUSE, LONGEST_PAUSE))
+        .ok()?;
     // A clock that was set back postpones nothing.
     if due <= now || last > now {
         return None;
     }
     let binds = index.has_claim_waiting_for(&pool, now) && !bind_limit::is_reached(index, &pool, now);
-    (!binds).then_some(due)
+    let publishes = || index.unpublished_bindings(&pool, now).next().is_some();
+    let refills = memory.recent_claims.any_since(last) && !publishes();
+    (!binds && !refills).then_some(due)
 }

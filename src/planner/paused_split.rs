@@ -28,20 +28,21 @@ pub(crate) fn updated_to_keep(draft: &Draft, staying: &Staying, most: usize) -> 
     if fails || status.update_revision != *update {
         return staying.updated;
     }
-    let before = remembered(status).unwrap_or(if staying.present < most {
-        number(status.updated)
-    } else {
-        0
-    });
+    let is_full = staying.present >= most;
+    let before = match remembered(status) {
+        // An operator that holds no split says that no sandbox stays old.
+        Some(remembered) if is_full && remembered >= number(status.desired_replicas) => 0,
+        Some(remembered) => remembered,
+        None if is_full => 0,
+        None => number(status.updated),
+    };
     staying.updated.max(before)
 }
 
-/// What the status of a paused rollout remembers. An operator that holds no split says that none of them stays old, so
-/// nothing is remembered then.
+/// What the status of a paused rollout remembers.
 fn remembered(status: &PoolStatus) -> Option<usize> {
     let progress = conditions::find(&status.conditions, conditions::PROGRESSING)?;
-    let is_split = status.expected_updated < status.desired_replicas;
-    (progress.reason == progressing::PAUSED && is_split).then(|| number(status.expected_updated))
+    (progress.reason == progressing::PAUSED).then(|| number(status.expected_updated))
 }
 
 fn number(stored: i32) -> usize {

@@ -106,6 +106,28 @@ fn a_rollout_that_is_paused_before_any_sandbox_is_new_keeps_all_old_under_claims
 }
 
 #[test]
+fn a_rollout_that_is_paused_when_all_sandboxes_are_new_keeps_all_new_under_claims() {
+    let mut world = World::full(6, json!({"updateStrategy": {"maxUnavailable": 3}}));
+    world.set_image("image:2");
+    while split(&world) != (6, 0) {
+        world.step();
+        world.pass_second(|_| true);
+    }
+    world.set(json!({"updateStrategy": {"paused": true}})).converge();
+    assert_eq!(world.progressing().0, "Paused");
+    for n in 0..4 {
+        (0..4).for_each(|k| {
+            world.claim(&format!("run-{n}-{k}"), json!({}));
+        });
+        world.step();
+        world.step();
+        world.pass_second(|_| true);
+    }
+    world.converge();
+    assert_eq!((split(&world), world.written().expected_updated), ((6, 0), 6));
+}
+
+#[test]
 fn scaling_a_paused_rollout_adds_and_takes_old_sandboxes_and_new_ones_only_when_no_old_one_is_left() {
     let mut world = paused_at_five(json!({}));
     for (replicas, expected) in [

@@ -130,7 +130,7 @@ fn a_pool_of_a_hundred_to_a_thousand_is_planned_twenty_times_a_second() {
 
 #[test]
 fn the_replacement_of_a_taken_sandbox_waits_for_the_publication_of_the_claim_and_no_longer() {
-    let mut index = planned(LARGE);
+    let mut index = planned(900);
     let spec = json!({"poolRef": {"name": "python"}});
     let claim_object = claim(&spec);
     let stored = serde_json::from_value(claim_object.clone()).unwrap();

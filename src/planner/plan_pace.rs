@@ -19,26 +19,26 @@ const LONGEST_PAUSE: SignedDuration = SignedDuration::from_millis(500);
 const FEW_OBJECTS: usize = 100;
 
 /// When the pool is planned; `None`: now. A pool that a claim waits for is planned now, unless so many bindings are in
-/// flight that the plan would send no other. So is a pool whose claims have taken sandboxes and are published: the
-/// replacement of a sandbox would otherwise meet the next claim at the API server.
+/// flight that the plan would send no other. So is a pool with the shortest pause whose claims have taken sandboxes and
+/// are published: the replacement of a sandbox would otherwise meet the next claim at the API server. A plan of a larger
+/// pool costs more than that.
 pub fn postponed(index: &Index, pool: &Key, now: Timestamp) -> Option<Timestamp> {
     let objects = index.count_of(pool) + index.waiting_claims.length(pool);
     if objects < FEW_OBJECTS {
         return None;
     }
     let pause = PAUSE_PER_OBJECT * i32::try_from(objects).unwrap_or(i32::MAX);
+    let pause = pause.clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
     let pool = index.pool(pool)?;
     let memory = index.pool_memory(&pool)?;
     let last = memory.planned_at?;
-    let due = last
-        .checked_add(pause.clamp(SHORTEST_PAUSE, LONGEST_PAUSE))
-        .ok()?;
+    let due = last.checked_add(pause).ok()?;
     // A clock that was set back postpones nothing.
     if due <= now || last > now {
         return None;
     }
     let binds = index.has_claim_waiting_for(&pool, now) && !bind_limit::is_reached(index, &pool, now);
     let publishes = || index.unpublished_bindings(&pool, now).next().is_some();
-    let refills = memory.recent_claims.any_since(last) && !publishes();
+    let refills = pause == SHORTEST_PAUSE && memory.recent_claims.any_since(last) && !publishes();
     (!binds && !refills).then_some(due)
 }

@@ -56,7 +56,8 @@ struct Arguments {
     /// Start although other processes use the machine; the figures are marked
     #[arg(long)]
     busy: bool,
-    /// Write the table into this Markdown file, between its comments `figures` and `end of figures`
+    /// Write the tables into this Markdown file: that of the figures, between its comments `figures` and `end of figures`,
+    /// if all phases are measured, and that of the writes if `verbs` is
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
     /// Draw a burst into this folder: burst.svg
@@ -150,7 +151,9 @@ async fn measure(plane: &ControlPlane, arguments: &Arguments) -> Outcome<()> {
     match &arguments.markdown {
         Some(_) if !report.is_quiet() => Err("no document gets figures of a busy machine".into()),
         Some(document) => {
-            document::write_table(document, "figures", &report.markdown())?;
+            if only.is_empty() {
+                document::write_table(document, "figures", &report.markdown())?;
+            }
             match report.writes() {
                 Some(writes) => document::write_table(document, "writes", &writes),
                 None => Ok(()),

@@ -5,7 +5,8 @@
 //!     cargo bench --bench decisions -- --markdown FILE --plots FOLDER
 //!
 //! A simulated API server answers 180 writes a second, as a real one does on two processors, and makes each pod Ready.
-//! Only the operator's part is timed, in processor time of its thread.
+//! Only the operator's part is timed, in processor time of its thread. Each row has a process of its own: memory that one row
+//! leaves to the allocator would be no growth for the next.
 
 mod api_server;
 #[path = "../shared/document.rs"]
@@ -19,8 +20,11 @@ mod plot;
 
 use clap::Parser;
 use operator::Operator;
+use serde::{Deserialize, Serialize};
+use std::env;
 use std::error::Error;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -58,12 +62,16 @@ struct Arguments {
     /// Draw the cost against the size into this folder: cost.svg
     #[arg(long, value_name = "FOLDER")]
     plots: Option<PathBuf>,
+    /// Measure one row in this process, and print it as JSON.
+    #[arg(long, hide = true, value_name = "ROW")]
+    measure: Option<String>,
     /// Cargo passes this flag to every benchmark.
     #[arg(long, hide = true)]
     bench: bool,
 }
 
 /// What one row cost.
+#[derive(Serialize, Deserialize)]
 pub struct Cost {
     /// The kind of the row: fill, claims, beside, heartbeats or list.
     pub kind: String,
@@ -78,6 +86,10 @@ pub struct Cost {
 
 fn main() -> Outcome<()> {
     let arguments = Arguments::parse();
+    if let Some(row) = &arguments.measure {
+        println!("{}", serde_json::to_string(&measure(row)?)?);
+        return Ok(());
+    }
     let rows = match arguments.rows.as_slice() {
         [] => ROWS.iter().map(ToString::to_string).collect(),
         rows => rows.to_vec(),
@@ -90,7 +102,7 @@ fn main() -> Outcome<()> {
     let mut table = format!("| {} |\n|---|---|---|---|\n", headings.join(" | "));
     let mut costs = Vec::new();
     for row in rows {
-        let cost = measure(&row)?;
+        let cost = measure_apart(&row)?;
         let Cost {
             description,
             each,
@@ -109,6 +121,18 @@ fn main() -> Outcome<()> {
         plot::draw_cost(&costs, folder)?;
     }
     Ok(())
+}
+
+/// Measures one row in a process of its own.
+fn measure_apart(row: &str) -> Outcome<Cost> {
+    let child = Command::new(env::current_exe()?)
+        .args(["--measure", row])
+        .stderr(Stdio::inherit())
+        .output()?;
+    if !child.status.success() {
+        return Err(format!("{row} was not measured: {}", child.status).into());
+    }
+    Ok(serde_json::from_slice(&child.stdout)?)
 }
 
 fn measure(row: &str) -> Outcome<Cost> {

@@ -38,7 +38,7 @@ fn hits(events: &[Event], from: Timestamp) -> (usize, usize) {
 
 pub fn a_pool_at_its_floor_follows_ten_claims_a_second_through_a_kill(scene: &Scene) -> Result<(), String> {
     let operator = scene.lab.start_operator()?;
-    let autoscaling = json!({"autoscaling": {"maxReplicas": 80, "stabilizationWindowSeconds": 10}});
+    let autoscaling = json!({"autoscaling": {"maxReplicas": 200, "stabilizationWindowSeconds": 10}});
     let spec = with(sim(&[("ready-after", "2s")]), &autoscaling);
     scene.create_pool(&pool("python", FLOOR, &spec))?;
     wait_until_at_rest(scene, 30)?;

@@ -161,6 +161,7 @@ CHART_TESTS = nice -n 19 $(CLUSTER) build $(WARMPOOL_HELM) && cargo test --locke
 .PHONY: e2e
 e2e: ## Run the tests against real control planes; the first run builds Kubernetes (VERSION=1.30.14; PARTS=2 processes)
 	@e2e/need.sh cargo cc go python3 openssl
+	@test "$(PARTS)" -ge 1 || { echo "PARTS is a number of processes, such as PARTS=2" >&2; exit 1; }
 	@e2e/prometheus.sh >/dev/null
 	@e2e/other_crds.sh >/dev/null
 	$(CLUSTER) build

@@ -31,10 +31,10 @@ pub(crate) fn updated_to_keep(draft: &Draft, staying: &Staying, most: usize) -> 
     let is_full = staying.present >= most;
     let before = match remembered(status) {
         // An operator that holds no split says that no sandbox stays old.
-        Some(remembered) if is_full && remembered >= number(status.desired_replicas) => 0,
+        Some(remembered) if is_full && remembered >= count_of(status.desired_replicas) => 0,
         Some(remembered) => remembered,
         None if is_full => 0,
-        None => number(status.updated),
+        None => count_of(status.updated),
     };
     staying.updated.max(before)
 }
@@ -42,9 +42,9 @@ pub(crate) fn updated_to_keep(draft: &Draft, staying: &Staying, most: usize) -> 
 /// What the status of a paused rollout remembers.
 fn remembered(status: &PoolStatus) -> Option<usize> {
     let progress = conditions::find(&status.conditions, conditions::PROGRESSING)?;
-    (progress.reason == progressing::PAUSED).then(|| number(status.expected_updated))
+    (progress.reason == progressing::PAUSED).then(|| count_of(status.expected_updated))
 }
 
-fn number(stored: i32) -> usize {
+fn count_of(stored: i32) -> usize {
     usize::try_from(stored).unwrap_or_default()
 }

@@ -38,7 +38,8 @@ pub fn postponed(index: &Index, pool: &Key, now: Timestamp) -> Option<Timestamp>
         return None;
     }
     let binds = index.has_claim_waiting_for(&pool, now) && !bind_limit::is_reached(index, &pool, now);
-    let publishes = || index.unpublished_bindings(&pool, now).next().is_some();
-    let refills = pause == SHORTEST_PAUSE && memory.recent_claims.any_since(last) && !publishes();
+    let refills = pause == SHORTEST_PAUSE
+        && memory.recent_claims.any_since(last)
+        && index.unpublished_bindings(&pool, now).next().is_none();
     (!binds && !refills).then_some(due)
 }

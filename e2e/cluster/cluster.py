@@ -74,6 +74,8 @@ def start_cluster(cluster: Cluster, running: list[str], args: argparse.Namespace
         say(f"starting {cluster.dir.name} in {cluster.dir}")
         parts.launch_store(cluster, started)
         workload.add_nodes(cluster, args.nodes)
+        if args.crds:
+            workload.apply_crds(cluster, args.crds)
         parts.launch_clients(cluster, started)
         if args.nodes:
             workload.await_nodes(cluster, args.nodes)
@@ -219,6 +221,10 @@ def make_parser() -> argparse.ArgumentParser:
                             "ones, remembered in ports.json)")
     added.add_argument("--nodes", type=count, default=4, metavar="N",
                        help="how many nodes KWOK plays (default: 4); with 0 no pod is tried")
+    added.add_argument("--crds", type=Path, metavar="DIR",
+                       help="apply the CustomResourceDefinitions of this kustomization before the "
+                            "controller manager starts, whose garbage collector learns of later "
+                            "ones within 30 s only")
     added.add_argument("--keep", action="store_true",
                        help="start on the data of the cluster's last life")
     added = verb("down", down, "end a cluster and remove its data",

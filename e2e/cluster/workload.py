@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 import time
+from pathlib import Path
 
 import build
 from layout import Cluster, ClusterError
 from parts import PartFailed, api, fake_nodes
 
 NODES_SECONDS = 30
+CRD_SECONDS = 30
 POD_SECONDS = 30
 POLL_SECONDS = 0.1
 POD = "cluster-check"
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 def kubectl(cluster: Cluster) -> list[str]:
@@ -53,6 +56,16 @@ def add_nodes(cluster: Cluster, count: int) -> None:
         given={"apiVersion": "v1", "kind": "List", "items": nodes})
 
 
+def apply_crds(cluster: Cluster, where: Path) -> None:
+    """Applies the CustomResourceDefinitions of a kustomization and waits until they are served."""
+    run(cluster, "apply", "-k", str(where))
+    deadline = time.monotonic() + CRD_SECONDS
+    while not all(has_condition(crd, "Established") for crd in api(cluster, CRDS).get("items", [{}])):
+        if time.monotonic() > deadline:
+            raise PartFailed(cluster, "apiserver", f"types not served after {CRD_SECONDS} s")
+        time.sleep(POLL_SECONDS)
+
+
 def await_nodes(cluster: Cluster, count: int) -> None:
     """Waits until KWOK has made that many nodes Ready."""
     deadline = time.monotonic() + NODES_SECONDS
@@ -68,7 +81,7 @@ def ready_nodes(cluster: Cluster) -> int:
 
 def has_condition(item: dict, wanted: str) -> bool:
     return any(condition["type"] == wanted and condition["status"] == "True"
-               for condition in item.get("status", {}).get("conditions", []))
+               for condition in item.get("status", {}).get("conditions") or [])
 
 
 def check_pod_runs(cluster: Cluster) -> None:

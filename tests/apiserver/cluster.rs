@@ -24,14 +24,15 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts one under `.cluster/test-<pid>`, and ends what a killed run before left behind.
-    pub fn up() -> Result<Self, String> {
+    /// Starts one under `.cluster/test-<pid>` with more options of `cluster.py up`, and ends what a killed run before left
+    /// behind.
+    pub fn up(options: &[&str]) -> Result<Self, String> {
         let state = repository().join(".cluster");
         clear_away(&state)?;
         let cluster = Self {
             dir: state.join(format!("test-{}", std::process::id())),
         };
-        cluster.tool(&["up", "--nodes", "2"])?;
+        cluster.tool(&[&["up", "--nodes", "2"], options].concat())?;
         Ok(cluster)
     }
 

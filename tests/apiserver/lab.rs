@@ -3,7 +3,7 @@
 use crate::api::{Api, CLAIMS, POOLS};
 use crate::check::Figures;
 use crate::check::requests::Request;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, repository};
 use crate::faults::proxy::Proxy;
 use crate::gate::{Gate, Group};
 use crate::interrupt::close_on_signal;
@@ -57,7 +57,9 @@ impl Lab {
     fn open() -> Result<Self, String> {
         let runtime = Runtime::new().map_err(|e| e.to_string())?;
         runtime.spawn(close_on_signal(close));
-        let cluster = Cluster::up()?;
+        // The garbage collector knows our types from the start, so that no story waits until it has learnt of them.
+        let crds = repository().join("crds");
+        let cluster = Cluster::up(&["--crds", &crds.to_string_lossy()])?;
         let prepared = prepare(&cluster, &runtime).inspect_err(|_| _ = cluster.down(false))?;
         fs::create_dir_all(cluster.dir.join("history")).map_err(|e| e.to_string())?;
         Ok(Self {
@@ -220,22 +222,9 @@ pub fn seed() -> Result<u64, String> {
     number("SEED", 0x5eed_cafe)
 }
 
-/// The API and the operator's permissions, as every user installs them.
+/// The operator's permissions, as every user installs them, and the API.
 fn prepare(cluster: &Cluster, runtime: &Runtime) -> Result<Api, String> {
-    for path in ["crds", "config/rbac"] {
-        cluster.kubectl(&["apply", "-k", path], None)?;
-    }
-    let crds = ["crd/pools.warmpool.dev", "crd/sandboxclaims.warmpool.dev"];
-    cluster.kubectl(
-        &[
-            "wait",
-            "--for=condition=Established",
-            "--timeout=30s",
-            crds[0],
-            crds[1],
-        ],
-        None,
-    )?;
+    cluster.kubectl(&["apply", "-k", "config/rbac"], None)?;
     let kubeconfig = operator_kubeconfig(cluster);
     cluster.tool(&[
         "token",

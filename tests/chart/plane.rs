@@ -69,7 +69,7 @@ impl Plane {
     fn open() -> Result<Self, String> {
         let runtime = Runtime::new().map_err(|e| e.to_string())?;
         runtime.spawn(close_on_signal(close));
-        let cluster = Cluster::up()?;
+        let cluster = Cluster::up(&[])?;
         let api =
             Api::connect(&cluster.kubeconfig(), runtime.handle()).inspect_err(|_| _ = cluster.down(false))?;
         Ok(Self {

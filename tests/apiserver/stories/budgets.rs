@@ -1,11 +1,10 @@
 //! Checks the PodDisruptionBudgets that the operator keeps, as those see them who evict.
 
 use super::events::wait_for_events;
-use super::own_nodes::{node, only_there};
+use super::own_nodes::{declare_drain, node, only_there};
 use super::{bound, in_phase, sandbox, says};
 use crate::accounts::account;
 use crate::api::{BUDGETS, NODES};
-use crate::check::Drain;
 use crate::check::event::{Kind, condition, text};
 use crate::cluster_state::wait_until_at_rest;
 use crate::extremes;
@@ -41,9 +40,8 @@ fn allows(scene: &Scene, name: &str, min_available: i64, allowed: i64) -> Result
     )
 }
 
-/// A garbage collector that has just started learns of pools and claims within 30 s.
 fn is_gone(scene: &Scene, name: &str) -> Result<(), String> {
-    wait::until(&format!("{name} was gone"), 60, || {
+    wait::until(&format!("{name} was gone"), 30, || {
         let budget = budget(scene, name)?;
         wait::ensure(budget.is_none(), || format!("{budget:?}"))
     })
@@ -170,6 +168,7 @@ pub fn an_eviction_passes_within_the_budget_and_a_single_sandbox_is_kept(
 
 fn drain(scene: &Scene, node: &str, seconds: u64) -> Result<String, String> {
     let timeout = format!("--timeout={seconds}s");
+    declare_drain(scene, node, false);
     scene.kubectl(&["drain", node, "--ignore-daemonsets", &timeout], None)
 }
 
@@ -213,12 +212,11 @@ pub fn a_drain_is_refused_by_a_claim_that_blocks_and_passes_one_that_allows(
     })?;
     // It is in the hands of the claim's owner.
     scene.delete_claim("blocks")?;
-    wait::until("the forecast knew of nothing that blocks", 60, || {
+    wait::until("the forecast knew of nothing that blocks", 30, || {
         let forecast = Call::of(scene, &["drain", "drained", "--dry-run"]).run()?;
         wait::ensure(forecast.code == Some(0), || format!("{forecast:?}"))
     })?;
-    // A garbage collector that has just started learns of claims within 30 s.
-    drain(scene, "drained", 90)?;
+    drain(scene, "drained", 60)?;
     scene.delete_claim("allows")?;
     scene.patch_pool("python", &json!({"spec": {"replicas": 0}}))?;
     wait_until_at_rest(scene, 30)?;
@@ -271,14 +269,7 @@ pub fn a_descheduler_evicts_the_sandbox_of_a_pool_of_one_once_its_cordon_has_it_
     }
     wait::ensure(unclaimed(scene)? == [only.clone()], || "it was replaced".into())?;
     let version = text(&scene.pool("python")?, "/metadata/resourceVersion").parse();
-    scene.declare(|rules| {
-        rules.drains.push(Drain {
-            node: nodes[0].into(),
-            from: Timestamp::now(),
-            to: None,
-            breaks: false,
-        });
-    });
+    declare_drain(scene, nodes[0], false);
     scene.kubectl(&["cordon", nodes[0]], None)?;
     let (began, mut refused) = (Instant::now(), 0);
     loop {

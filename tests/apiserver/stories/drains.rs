@@ -1,8 +1,8 @@
 //! Checks drains: every story has nodes of its own, which no other pod tolerates.
 
+use super::own_nodes::declare_drain;
 use super::{all_bound, burst};
 use crate::api::{EVENTS, NODES, PODS, POOLS};
-use crate::check::Drain;
 use crate::check::event::{Change, Kind, condition, text};
 use crate::claimants::Claimants;
 use crate::cluster_state::{ClusterState, wait_until_at_rest};
@@ -79,14 +79,7 @@ fn full_pool(scene: &Scene, replicas: i64, more: &Value) -> Result<(), String> {
 }
 
 fn cordon(scene: &Scene, node: &str, breaks: bool) -> Result<(), String> {
-    scene.declare(|rules| {
-        rules.drains.push(Drain {
-            node: node.to_string(),
-            from: Timestamp::now(),
-            to: None,
-            breaks,
-        });
-    });
+    declare_drain(scene, node, breaks);
     scene.kubectl(&["cordon", node], None).map(drop)
 }
 
@@ -221,14 +214,7 @@ pub fn all_nodes_tainted_at_once_cost_nothing_before_the_deadline(scene: &Scene)
     on_nodes(scene, 2, |nodes| {
         full_pool(scene, 4, &json!({}))?;
         for node in nodes {
-            scene.declare(|rules| {
-                rules.drains.push(Drain {
-                    node: node.clone(),
-                    from: Timestamp::now(),
-                    to: None,
-                    breaks: false,
-                });
-            });
+            declare_drain(scene, node, false);
             scene.kubectl(&["taint", "node", node, "maintenance=soon:NoSchedule"], None)?;
         }
         wait::until("the pool says why no replacement comes", 30, || {

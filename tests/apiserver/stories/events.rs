@@ -124,8 +124,7 @@ pub fn a_pool_exhausted_by_one_claim_after_another_does_not_say_so_for_each(
         says(scene, &next, "Bound", "Exhausted")?;
         pool_says(scene, "python", "Exhausted", "MaxTotalReached")?;
         scene.delete_claim(&holder)?;
-        // A new control plane takes a while before its garbage collector knows of claims.
-        in_phase(scene, &next, "Bound", 90)?;
+        bound(scene, &next)?;
         wait::until("the pool was exhausted no more", 30, || {
             let pool = scene.pool("python")?;
             let said = crate::check::event::condition(&pool, "Exhausted");

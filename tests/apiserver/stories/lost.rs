@@ -1,15 +1,13 @@
 //! Checks claims whose sandbox is evicted, fails or loses its node.
 
-use super::own_nodes::{node, only_there};
+use super::own_nodes::{declare_drain, node, only_there};
 use super::{bound, in_phase, sandbox, says};
 use crate::api::{NODES, PODS};
-use crate::check::Drain;
 use crate::check::event::text;
 use crate::cluster_state::wait_until_at_rest;
 use crate::objects::{pool, with};
 use crate::scene::Scene;
 use crate::wait;
-use jiff::Timestamp;
 use serde_json::json;
 
 /// The claims `fails` and `replaces`, bound, and the names of their sandboxes.
@@ -70,14 +68,7 @@ pub fn a_claimed_sandbox_whose_node_is_gone_is_lost(scene: &Scene) -> Result<(),
     let lost = two_claims(scene)?;
     api.create(NODES, "", &node(scene, "spare-for-doomed"))?;
     // The operator deletes at once what was on a node that is gone.
-    scene.declare(|rules| {
-        rules.drains.push(Drain {
-            node: "doomed".into(),
-            from: Timestamp::now(),
-            to: None,
-            breaks: true,
-        });
-    });
+    declare_drain(scene, "doomed", true);
     api.delete(NODES, "", "doomed")?;
     // Until the controller manager has waited for the node to come back (40 s) and cleaned up (every 20 s).
     one_ends_and_one_goes_on(scene, &lost, 150)?;

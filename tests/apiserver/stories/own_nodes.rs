@@ -1,6 +1,8 @@
-//! Nodes that take the pods of one story alone.
+//! Nodes that take the pods of one story alone, and those that have to go.
 
+use crate::check::Drain;
 use crate::scene::Scene;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 /// A node that takes pods of this story alone.
@@ -24,4 +26,16 @@ pub fn only_there(scene: &Scene) -> Value {
         "nodeSelector": {"story": scene.namespace},
         "tolerations": [{"key": "story", "operator": "Exists", "effect": "NoSchedule"}],
     }}})
+}
+
+/// Declares that a node has to go from now on; `breaks`: its sandboxes need not be replaced first.
+pub fn declare_drain(scene: &Scene, node: &str, breaks: bool) {
+    scene.declare(|rules| {
+        rules.drains.push(Drain {
+            node: node.to_string(),
+            from: Timestamp::now(),
+            to: None,
+            breaks,
+        });
+    });
 }

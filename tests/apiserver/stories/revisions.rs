@@ -252,8 +252,7 @@ pub fn pools_of_one_name_in_two_namespaces_do_not_touch_each_other(scene: &Scene
     let claimed = ClusterState::read(scene)?.claimed("python").len();
     wait::ensure(claimed == 6, || format!("{claimed} are claimed here"))?;
     api.delete(POOLS, &scene.namespace, "python")?;
-    // The garbage collector of a new control plane needs half a minute to know of pools.
-    wait::until("only the claimed sandboxes were left here", 60, || {
+    wait::until("only the claimed sandboxes were left here", 30, || {
         let left = scene.pods()?.len();
         wait::ensure(left == 6, || format!("{left} are"))
     })?;

@@ -343,6 +343,25 @@ fn a_delayed_creation_is_excused_by_the_replicas_before_the_delay() {
 }
 
 #[test]
+fn a_creation_is_judged_by_what_was_wanted_when_its_request_arrived() {
+    // The pool is made smaller at 40 ms, and the third sandbox is there 10 s later.
+    let wanted = History::default().pool(3, json!({})).warm(2);
+    let history = wanted
+        .pool(2, json!({}))
+        .later(10_000)
+        .pod(&Pod::warm("late").unready());
+    let accused = |arrived| {
+        let rules = Rules {
+            requests: requests([request("create", "late", arrived, 201)]),
+            ..Rules::default()
+        };
+        text(&history.judged_by(&rules))
+    };
+    assert_eq!(accused(1_000), "");
+    assert!(accused(9_000).contains("I4: pod late was created as the 3th unclaimed"));
+}
+
+#[test]
 fn a_delayed_deletion_is_excused_by_the_budget_before_the_delay() {
     let strict = || json!({"updateStrategy": {"maxUnavailable": 0, "maxSurge": 1}});
     let few = History::default()

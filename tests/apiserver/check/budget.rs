@@ -154,7 +154,8 @@ impl Counts {
     }
 
     fn stays_within_limits(&mut self, scene: &Scene, pool: &Pool, created: &Pod, out: &mut Vec<Finding>) {
-        let from = scene.now - scene.rules.held_up;
+        let decided = scene.rules.requests.decided("create", &created.name, scene.now);
+        let from = decided.min(scene.now) - scene.rules.held_up;
         let mut wanted = self.wanted.since(from).max().unwrap_or(0);
         if scene.rules.drains_at(scene.now) {
             // A drain surges by as much as a rollout may have missing and extra.

@@ -7,7 +7,8 @@ out=$PWD/.cluster/examples
 mkdir -p "$out"
 
 cargo build --quiet --locked --example claim
-(cd examples/go && go build -o "$out/claim-go" .)
+# As e2e/cluster/build.py builds Kubernetes, whose packages are then not compiled again.
+(cd examples/go && CGO_ENABLED=0 go build -trimpath -o "$out/claim-go" .)
 
 if ! cmp -s examples/python/requirements.txt "$out/requirements.txt"; then
   rm -rf "$out/python" "$out/requirements.txt"

@@ -45,8 +45,8 @@ use libtest_mimic::{Arguments, Trial};
 use scene::{BIG, Story, run_story};
 use std::process::ExitCode;
 
-/// Tests at a time, unless the command line says otherwise. They mostly wait.
-const AT_ONCE: usize = 4;
+/// Tests at a time, unless the command line says otherwise. They mostly wait, and `make e2e` runs several processes.
+const AT_ONCE: usize = 2;
 
 /// A test with its name: the path of its function.
 macro_rules! named {

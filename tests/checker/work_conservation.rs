@@ -2,7 +2,8 @@
 
 use crate::check::Rules;
 use crate::check::event::{Change, Kind};
-use crate::history::{History, Pod, latest_claim, moment, of_revision, text};
+use crate::check::requests::Request;
+use crate::history::{History, Pod, latest_claim, moment, of_revision, request, requests, text};
 use jiff::SignedDuration;
 use serde_json::json;
 
@@ -35,6 +36,37 @@ fn a_claim_that_waits_while_a_sandbox_is_available_is_accused() {
         ..Rules::default()
     };
     assert!(wait(6000).judged_by(&unchecked).accusations.is_empty());
+}
+
+#[test]
+fn a_binding_that_the_api_server_takes_long_for_is_no_idleness_and_the_time_before_it_is() {
+    // The sandbox is available from 30 ms on. Something happens at 7 s, and the claim is bound at 9 s.
+    let history = History::default()
+        .pool(1, json!({}))
+        .new_claim("a", 0)
+        .warm(1)
+        .later(6_960)
+        .pool(1, json!({}))
+        .later(1_990)
+        .pod(&held(1, "a"));
+    let accused = |at: i64, answered: i64, code: u16| {
+        let sent = Request {
+            answered: moment(answered),
+            ..request("patch", "w1", at, code)
+        };
+        let rules = Rules {
+            requests: requests([sent]),
+            ..Rules::default()
+        };
+        text(&history.judged_by(&rules))
+    };
+    assert_eq!(accused(1_000, 9_000, 200), "");
+    assert!(accused(8_000, 9_000, 200).contains("I7: for 6970 ms no claim"));
+    assert!(accused(1_000, 9_000, 409).contains("I7: for 6970 ms no claim"));
+    assert!(
+        accused(1_000, 4_000, 200).contains("I7: for 6970 ms no claim"),
+        "a patch that bound nothing was answered long before"
+    );
 }
 
 #[test]

@@ -79,6 +79,20 @@ impl Requests {
         &before[done - same..=done]
     }
 
+    /// Whether a patch that was carried out of one of these pods was on its way at `now`, or was answered up to `shown_within`
+    /// before.
+    pub fn is_patch_on_its_way<'a>(
+        &self,
+        mut pods: impl Iterator<Item = &'a str>,
+        now: Timestamp,
+        shown_within: SignedDuration,
+    ) -> bool {
+        let is_on_its_way = |request: &Request| {
+            request.is_done() && request.at <= now && now.duration_since(request.answered) <= shown_within
+        };
+        pods.any(|pod| self.of("patch", "pods", pod).iter().any(is_on_its_way))
+    }
+
     /// How many patches of pods failed within `margin` of `at`, of the pods whose names `which` accepts. A binding that fails is
     /// tried again with another pod.
     pub fn failed_patches(

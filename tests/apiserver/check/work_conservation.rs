@@ -6,6 +6,9 @@ use super::{Figures, Finding, Scene};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 
+/// A binding shows in the watch at most this long after the API server has answered it.
+const SHOWN_WITHIN: SignedDuration = SignedDuration::from_secs(1);
+
 /// The claims that wait, pool by pool. One is *within reach* while as many sandboxes that it may take are available
 /// as it needs, beside those that the claims before it will take.
 #[derive(Default)]
@@ -186,13 +189,19 @@ impl WorkConservation {
             else {
                 continue;
             };
+            // An operator that has requested a binding is not idle, however long the API server takes.
+            let free = || scene.world.pods.values().filter(|pod| pod.is_unclaimed(pool));
+            let mut names = free().map(|pod| pod.name.as_str());
+            let requests = &scene.rules.requests;
+            if requests.is_patch_on_its_way(&mut names, scene.now, SHOWN_WITHIN) {
+                continue;
+            }
             let ms = queued.within.map_or(0, |w| idle(&w).as_millis());
             let sentence = format!(
                 "for {ms} ms no claim on pool {pool} was served, while {} waited and a sandbox was available for it",
                 queued.name
             );
-            let free = scene.world.pods.values().filter(|p| p.is_unclaimed(pool));
-            let about: Vec<&str> = free
+            let about: Vec<&str> = free()
                 .map(|p| p.uid.as_str())
                 .chain([queued.uid.as_str()])
                 .collect();

@@ -154,14 +154,14 @@ mutants: ## Remove the operator's safeguards one by one, and check that a test c
 	$(CLUSTER) build
 	e2e/mutants/mutants.py
 
-PARTS ?= 3
+PARTS ?= 2
 # Helm is built while the tests that need none of it run, and leaves them the processors.
 CHART_TESTS = e2e/yielding.sh $(CLUSTER) build $(WARMPOOL_HELM) && cargo test --locked --quiet --test chart -- --ignored
 
 .PHONY: e2e
-e2e: ## Run the tests against real control planes; the first run builds Kubernetes (VERSION=1.30.14; PARTS=3 processes)
+e2e: ## Run the tests against real control planes; the first run builds Kubernetes (VERSION=1.30.14; PARTS=2 processes)
 	@e2e/need.sh cargo cc go python3 openssl
-	@test "$(PARTS)" -ge 1 || { echo "PARTS is a number of processes, such as PARTS=3" >&2; exit 1; }
+	@test "$(PARTS)" -ge 1 || { echo "PARTS is a number of processes, such as PARTS=2" >&2; exit 1; }
 	@e2e/prometheus.sh >/dev/null
 	@e2e/other_crds.sh >/dev/null
 	$(CLUSTER) build

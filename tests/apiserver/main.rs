@@ -46,7 +46,7 @@ use scene::{BIG, Story, run_story};
 use std::process::ExitCode;
 
 /// Tests at a time, unless the command line says otherwise. They mostly wait, and `make e2e` runs several processes.
-const AT_ONCE: usize = 2;
+const AT_ONCE: usize = 3;
 
 /// A test with its name: the path of its function.
 macro_rules! named {

@@ -75,12 +75,12 @@ reference: ## Generate the pages of docs/reference, and the pictures of docs
 	docs/pictures.py
 
 .PHONY: session
-session: ## Record the first ten minutes of docs on a real control plane, and draw the picture of README
+session: ## Run the first ten minutes of docs on a real control plane, and draw them (WRITE=1 draws the picture of README)
 	@e2e/need.sh cargo cc go python3 openssl
 	@$(CLUSTER) build
 	@$(CLUSTER) build $(WARMPOOL_HELM)
 	TRANSCRIPT=$(CURDIR)/.cluster/session.json cargo test --locked --test chart -- every_command_of_the_first_ten_minutes
-	docs/session.py .cluster/session.json
+	docs/session.py .cluster/session.json $(if $(WRITE),docs/assets,.cluster)/session.svg
 
 DOCS := .cluster/docs
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""session.py TRANSCRIPT: draws docs/assets/session.svg, a picture of a real session, from what `make session` recorded."""
+"""session.py TRANSCRIPT PICTURE: draws a real session as an SVG, from what `make session` recorded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import sys
 from html import escape
 from pathlib import Path
 
-OUT = Path(__file__).resolve().parent / "assets" / "session.svg"
 # Words that only the blocks have that the picture shows, in its order.
 SHOWN = ("kind: SandboxClaim", "updatedAvailable", "warmpool -n first why")
 LINE, CHARACTER, MARGIN, COLUMNS = 18, 7.8, 16, 104
@@ -40,6 +39,7 @@ def lines(steps: list[dict]) -> list[tuple[str, str]]:
 
 
 def main() -> None:
+    picture = Path(sys.argv[2])
     drawn = lines(json.loads(Path(sys.argv[1]).read_text()))
     width, height = int(COLUMNS * CHARACTER) + 2 * MARGIN, len(drawn) * LINE + 2 * MARGIN
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" font-size="13" '
@@ -52,8 +52,8 @@ def main() -> None:
         if color == COMMAND and text.startswith("$ "):
             mark, text = f'<tspan fill="{PROMPT}">$ </tspan>', text[2:]
         parts.append(f'<text x="{MARGIN}" y="{y}" fill="{color}" xml:space="preserve">{mark}{escape(text)}</text>')
-    OUT.write_text("\n".join((*parts, "</svg>\n")))
-    print(f"{OUT}: {len(drawn)} lines")
+    picture.write_text("\n".join((*parts, "</svg>\n")))
+    print(f"{picture}: {len(drawn)} lines")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import json
 import subprocess
 import time
 from pathlib import Path
+from typing import Callable
 
 import build
 from layout import Cluster, ClusterError
@@ -59,19 +60,22 @@ def add_nodes(cluster: Cluster, count: int) -> None:
 def apply_crds(cluster: Cluster, where: Path) -> None:
     """Applies the CustomResourceDefinitions of a kustomization and waits until they are served."""
     run(cluster, "apply", "-k", str(where))
-    deadline = time.monotonic() + CRD_SECONDS
-    while not all(has_condition(crd, "Established") for crd in api(cluster, CRDS).get("items", [{}])):
-        if time.monotonic() > deadline:
-            raise PartFailed(cluster, "apiserver", f"types not served after {CRD_SECONDS} s")
-        time.sleep(POLL_SECONDS)
+    await_true(cluster, "apiserver", "types not served", CRD_SECONDS, lambda: all(
+        has_condition(crd, "Established") for crd in api(cluster, CRDS).get("items", [{}])))
 
 
 def await_nodes(cluster: Cluster, count: int) -> None:
     """Waits until KWOK has made that many nodes Ready."""
-    deadline = time.monotonic() + NODES_SECONDS
-    while ready_nodes(cluster) < count:
+    await_true(cluster, "kwok", "nodes not Ready", NODES_SECONDS, lambda: ready_nodes(cluster) >= count)
+
+
+def await_true(cluster: Cluster, part: str, otherwise: str, seconds: int,
+               is_true: Callable[[], bool]) -> None:
+    """Waits until something holds; after so many seconds, `part` has failed."""
+    deadline = time.monotonic() + seconds
+    while not is_true():
         if time.monotonic() > deadline:
-            raise PartFailed(cluster, "kwok", f"nodes not Ready after {NODES_SECONDS} s")
+            raise PartFailed(cluster, part, f"{otherwise} after {seconds} s")
         time.sleep(POLL_SECONDS)
 
 

@@ -327,13 +327,18 @@ fn more_pods_than_max_total_are_accused() {
         .is_guilty("I4", "whose maxTotal is 1");
 }
 
-#[test]
-fn a_delayed_creation_is_excused_by_the_replicas_before_the_delay() {
+/// The pool is made smaller at 40 ms, and a third sandbox is there 10 s later.
+fn created_long_after_the_pool_was_made_smaller() -> History {
     let wanted = History::default().pool(3, json!({})).warm(2);
-    let history = wanted
+    wanted
         .pool(2, json!({}))
         .later(10_000)
-        .pod(&Pod::warm("late").unready());
+        .pod(&Pod::warm("late").unready())
+}
+
+#[test]
+fn a_delayed_creation_is_excused_by_the_replicas_before_the_delay() {
+    let history = created_long_after_the_pool_was_made_smaller();
     history.is_guilty("I4", "3th unclaimed");
     let rules = Rules {
         held_up: SignedDuration::from_secs(30),
@@ -344,12 +349,7 @@ fn a_delayed_creation_is_excused_by_the_replicas_before_the_delay() {
 
 #[test]
 fn a_creation_is_judged_by_what_was_wanted_when_its_request_arrived() {
-    // The pool is made smaller at 40 ms, and the third sandbox is there 10 s later.
-    let wanted = History::default().pool(3, json!({})).warm(2);
-    let history = wanted
-        .pool(2, json!({}))
-        .later(10_000)
-        .pod(&Pod::warm("late").unready());
+    let history = created_long_after_the_pool_was_made_smaller();
     let accused = |arrived| {
         let rules = Rules {
             requests: requests([request("create", "late", arrived, 201)]),

@@ -93,7 +93,7 @@ fn younger_claims_waited_beside_available_sandboxes(
     });
     wait::ensure(!passed && waited > 0 && fewest >= warm, || {
         format!(
-            "over {waited} events before the batch, a younger claim took what it wants: {passed}; fewest available {fewest}"
+            "over {waited} events before the batch, a younger claim took what the batch wants: {passed}; fewest available {fewest}"
         )
     })
 }

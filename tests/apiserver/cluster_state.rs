@@ -2,6 +2,7 @@
 //!
 //! At rest, pools are full, claims are decided, no pod is leaked, and each status equals a recount of the objects.
 
+use crate::api::{Api, CLAIMS, PODS, POOLS};
 use crate::check::event::{condition, is_ready, items, text};
 use crate::scene::Scene;
 use crate::wait;
@@ -23,10 +24,15 @@ pub struct ClusterState {
 
 impl ClusterState {
     pub fn read(scene: &Scene) -> Result<Self, String> {
+        Self::of(&scene.lab.api, &scene.namespace)
+    }
+
+    /// Everything in a namespace that is no test's own.
+    pub fn of(api: &Api, namespace: &str) -> Result<Self, String> {
         Ok(Self {
-            pools: scene.pools()?,
-            claims: scene.claims()?,
-            pods: scene.pods()?,
+            pools: api.list(POOLS, namespace)?,
+            claims: api.list(CLAIMS, namespace)?,
+            pods: api.list(PODS, namespace)?,
         })
     }
 

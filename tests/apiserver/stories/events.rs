@@ -1,7 +1,7 @@
 //! Checks that events report rollouts and errors of pools, and what befalls claims that were not served at once.
 
 use super::{all_bound, bound, burst, in_phase, pool_says, says};
-use crate::api::{EVENTS, QUOTAS};
+use crate::api::{Api, EVENTS, QUOTAS};
 use crate::check::event::text;
 use crate::cluster_state::wait_until_at_rest;
 use crate::objects::{NEW_IMAGE, pool, pool_of};
@@ -16,7 +16,11 @@ fn events(scene: &Scene) -> Result<Vec<Value>, String> {
 
 /// The operator's events about a kind, oldest first.
 fn events_about(scene: &Scene, kind: &str) -> Result<Vec<Value>, String> {
-    let mut all = scene.lab.api.list(EVENTS, &scene.namespace)?;
+    events_in(&scene.lab.api, &scene.namespace, kind)
+}
+
+fn events_in(api: &Api, namespace: &str, kind: &str) -> Result<Vec<Value>, String> {
+    let mut all = api.list(EVENTS, namespace)?;
     all.retain(|event| event["reportingController"] == "warmpool" && event["regarding"]["kind"] == kind);
     all.sort_by_key(|event| text(event, "/eventTime").to_string());
     Ok(all)
@@ -24,8 +28,13 @@ fn events_about(scene: &Scene, kind: &str) -> Result<Vec<Value>, String> {
 
 /// Waits until events with exactly these reasons exist, in this order.
 pub(super) fn wait_for_events(scene: &Scene, reasons: &[&str]) -> Result<Vec<Value>, String> {
+    wait_for_events_in(&scene.lab.api, &scene.namespace, reasons)
+}
+
+/// The same for a namespace that is no test's own.
+pub(super) fn wait_for_events_in(api: &Api, namespace: &str, reasons: &[&str]) -> Result<Vec<Value>, String> {
     wait::until(&format!("{reasons:?} were told"), 30, || {
-        let all = events(scene)?;
+        let all = events_in(api, namespace, "Pool")?;
         let now: Vec<&str> = all.iter().map(|event| text(event, "/reason")).collect();
         wait::ensure(now == reasons, || format!("{now:?}"))?;
         Ok(all)

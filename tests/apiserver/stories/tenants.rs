@@ -1,10 +1,11 @@
 //! Checks what a user with rights on claims alone can reach.
 
+use super::events::wait_for_events_in;
 use super::{bound, in_phase, says};
 use crate::api::{CLAIMS, NAMESPACES, PODS, POOLS};
 use crate::check::event::text;
 use crate::cluster::OPERATOR;
-use crate::cluster_state::wait_until_at_rest;
+use crate::cluster_state::{ClusterState, wait_until_at_rest};
 use crate::objects::{claim, pool};
 use crate::scene::{Scene, make_namespace};
 use crate::wait;
@@ -51,13 +52,17 @@ pub fn a_claim_reaches_no_pod_outside_the_pools_of_its_namespace(scene: &Scene) 
     let mut theirs = pool("python", 2, &json!({}));
     theirs["metadata"]["labels"] = json!({"lang": "python"});
     let theirs = api.create(POOLS, next_door, &theirs)?;
+    // The pool's events come after its status. A claim that is served at once has none, so a status is the last write.
+    wait_for_events_in(api, next_door, &["NewRevision", "RolloutComplete"])?;
     api.create(CLAIMS, next_door, &claim("run", "python", &json!({})))?;
     let their_claim = wait::until("the pool next door was full and its claim bound", 30, || {
-        let status = api.get(POOLS, next_door, "python")?.unwrap_or_default()["status"].clone();
-        wait::ensure(status["available"] == 2 && status["claimed"] == 1, || {
-            status.to_string()
-        })?;
-        Ok(api.get(CLAIMS, next_door, "run")?.unwrap_or_default())
+        let state = ClusterState::of(api, next_door)?;
+        state.at_rest()?;
+        let bound = state
+            .claims
+            .into_iter()
+            .find(|claim| text(claim, "/status/phase") == "Bound");
+        bound.ok_or_else(|| "no claim is bound".into())
     })?;
     let before = api.list(PODS, next_door)?;
     let since = jiff::Timestamp::now();

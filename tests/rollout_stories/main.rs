@@ -16,7 +16,8 @@ mod pool;
 mod story;
 
 use pool::Snapshot;
-use std::fmt;
+use std::sync::LazyLock;
+use std::{fmt, thread};
 use story::{Figures, Sandboxes, Step, Story};
 
 /// Number of published steps, and of steps for which this project has a rule of its own.
@@ -87,13 +88,27 @@ impl Moves {
     }
 }
 
+/// Every story with the plans of its steps. A debug build takes a second for a plan, and each test reads all of them.
+static PLANNED: LazyLock<Vec<(Story, Vec<Snapshot>)>> = LazyLock::new(|| {
+    thread::scope(|scope| {
+        let plan = |story: Story| {
+            scope.spawn(|| {
+                let plans = story.steps.iter().map(|step| Snapshot::plan(&story.pool, step));
+                let plans = plans.collect();
+                (story, plans)
+            })
+        };
+        let planning: Vec<_> = story::all().into_iter().map(plan).collect();
+        planning.into_iter().map(|story| story.join().unwrap()).collect()
+    })
+});
+
 /// Fails with the differences that `check` finds over all steps.
-fn check_every_step(check: impl Fn(&Story, &Step, &Snapshot) -> Option<String>) {
+fn check_every_step(check: impl Fn(&Step, &Snapshot) -> Option<String>) {
     let mut differences = Vec::new();
-    for story in story::all() {
-        for (number, step) in story.steps.iter().enumerate() {
-            let snapshot = Snapshot::plan(&story.pool, step);
-            if let Some(difference) = check(&story, step, &snapshot) {
+    for (story, plans) in PLANNED.iter() {
+        for (number, (step, snapshot)) in story.steps.iter().zip(plans).enumerate() {
+            if let Some(difference) = check(step, snapshot) {
                 differences.push(format!("{}, step {}: {difference}", story.story, number + 1));
             }
         }
@@ -103,7 +118,7 @@ fn check_every_step(check: impl Fn(&Story, &Step, &Snapshot) -> Option<String>) 
 
 #[test]
 fn every_published_step_creates_and_deletes_the_published_numbers() {
-    check_every_step(|_, step, snapshot| {
+    check_every_step(|step, snapshot| {
         let figures = step.ours.as_ref().unwrap_or(&step.figures);
         let published = Moves::published(&step.has, figures);
         (snapshot.moves != published).then(|| format!("published: {published}; planned: {}", snapshot.moves))
@@ -112,7 +127,7 @@ fn every_published_step_creates_and_deletes_the_published_numbers() {
 
 #[test]
 fn the_status_shows_how_many_sandboxes_are_still_to_move() {
-    check_every_step(|_, step, snapshot| {
+    check_every_step(|step, snapshot| {
         let to_move = snapshot.to_move();
         (to_move != step.figures.to_move)
             .then(|| format!("published: {}; the status shows {to_move}", step.figures.to_move))
@@ -121,7 +136,7 @@ fn the_status_shows_how_many_sandboxes_are_still_to_move() {
 
 #[test]
 fn the_status_counts_the_existing_sandboxes() {
-    check_every_step(|_, step, snapshot| {
+    check_every_step(|step, snapshot| {
         let has = &step.has;
         let expected = [
             ("replicas", has.all()),
@@ -139,18 +154,15 @@ fn the_status_counts_the_existing_sandboxes() {
 #[test]
 fn a_pool_is_finished_where_the_plan_of_the_step_before_completes_its_rollout() {
     let mut finished = 0;
-    for story in story::all() {
-        for pair in story.steps.windows(2).filter(|pair| pair[1].finished) {
-            let status = Snapshot::plan(&story.pool, &pair[0]).status;
+    for (story, plans) in PLANNED.iter() {
+        let steps_before = story.steps.iter().skip(1).zip(plans);
+        for (_, Snapshot { status, .. }) in steps_before.filter(|(step, _)| step.finished) {
             assert_eq!(status["currentRevision"], status["updateRevision"]);
             finished += 1;
         }
     }
-    let marked = story::all()
-        .iter()
-        .flat_map(|s| &s.steps)
-        .filter(|s| s.finished)
-        .count();
+    let steps = PLANNED.iter().flat_map(|(story, _)| &story.steps);
+    let marked = steps.filter(|step| step.finished).count();
     assert_eq!(finished, marked, "a finished step is not the first of its story");
 }
 

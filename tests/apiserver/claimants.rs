@@ -30,7 +30,8 @@ impl Claimants {
         Self::every(scene, pool, PACE)
     }
 
-    /// A claim comes to the pool in each `pace` from now on.
+    /// A claim comes to the pool in each `pace` from now on. What a busy machine delays is not made up for: claims that come in
+    /// a burst are another load.
     pub fn every(scene: &Scene, pool: &str, pace: Duration) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let mut requests = Requests {
@@ -46,7 +47,7 @@ impl Claimants {
             while !stopped.load(Ordering::SeqCst) {
                 requests.create_claim()?;
                 requests.delete_served()?;
-                next += pace;
+                next = Instant::now().max(next + pace);
                 sleep(next.saturating_duration_since(Instant::now()));
             }
             requests.delete_all_served()?;

@@ -22,7 +22,11 @@ fn times(operator: &Operator, words: &str) -> Result<usize, String> {
 /// The same without what it says of the pools and objects of others, which may be about to go with their namespaces.
 fn times_of(scene: &Scene, operator: &Operator, words: &str) -> Result<usize, String> {
     let text = operator.text()?;
-    let names_one = |line: &str| line.contains(" pool=") || line.contains(" object=");
+    let names_one = |line: &str| {
+        [" pool=", " claim=", " object="]
+            .iter()
+            .any(|key| line.contains(key))
+    };
     let ours = |line: &&str| !names_one(line) || line.contains(&scene.namespace);
     let lines = text.lines().filter(|line| line.contains(words));
     Ok(lines.filter(ours).count())

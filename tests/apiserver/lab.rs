@@ -8,7 +8,7 @@ use crate::faults::proxy::Proxy;
 use crate::gate::{Gate, Group};
 use crate::interrupt::close_on_signal;
 use crate::lock::lock;
-use crate::operator::Operator;
+use crate::operator::{Operator, end_left_behind};
 use crate::{figures, wait};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,6 +41,8 @@ pub fn lab() -> Result<&'static Lab, String> {
 pub fn close() {
     let Some(Ok(lab)) = LAB.get() else { return };
     drop(lock(&lab.operator).take());
+    // A test that is interrupted cannot end the operators that it started itself.
+    end_left_behind(&lab.cluster);
     let failed = lab.failed.load(Ordering::SeqCst);
     if let Err(error) = lab.cluster.down(failed) {
         eprintln!("{error}");

@@ -27,7 +27,7 @@ impl ClusterState {
         Self::of(&scene.lab.api, &scene.namespace)
     }
 
-    /// Everything in a namespace that is no test's own.
+    /// Everything in any namespace.
     pub fn of(api: &Api, namespace: &str) -> Result<Self, String> {
         Ok(Self {
             pools: api.list(POOLS, namespace)?,

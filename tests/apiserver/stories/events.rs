@@ -31,7 +31,7 @@ pub(super) fn wait_for_events(scene: &Scene, reasons: &[&str]) -> Result<Vec<Val
     wait_for_events_in(&scene.lab.api, &scene.namespace, reasons)
 }
 
-/// The same for a namespace that is no test's own.
+/// The same in any namespace.
 pub(super) fn wait_for_events_in(api: &Api, namespace: &str, reasons: &[&str]) -> Result<Vec<Value>, String> {
     wait::until(&format!("{reasons:?} were told"), 30, || {
         let all = events_in(api, namespace, "Pool")?;

@@ -93,8 +93,8 @@ static PLANNED: LazyLock<Vec<(Story, Vec<Snapshot>)>> = LazyLock::new(|| {
     thread::scope(|scope| {
         let plan = |story: Story| {
             scope.spawn(|| {
-                let plans = story.steps.iter().map(|step| Snapshot::plan(&story.pool, step));
-                let plans = plans.collect();
+                let plan = |step| Snapshot::plan(&story.pool, step);
+                let plans = story.steps.iter().map(plan).collect();
                 (story, plans)
             })
         };
@@ -155,8 +155,8 @@ fn the_status_counts_the_existing_sandboxes() {
 fn a_pool_is_finished_where_the_plan_of_the_step_before_completes_its_rollout() {
     let mut finished = 0;
     for (story, plans) in PLANNED.iter() {
-        let steps_before = story.steps.iter().skip(1).zip(plans);
-        for (_, Snapshot { status, .. }) in steps_before.filter(|(step, _)| step.finished) {
+        let steps_with_the_plan_before = story.steps.iter().skip(1).zip(plans);
+        for (_, Snapshot { status, .. }) in steps_with_the_plan_before.filter(|(step, _)| step.finished) {
             assert_eq!(status["currentRevision"], status["updateRevision"]);
             finished += 1;
         }

@@ -19,7 +19,7 @@ fn times(operator: &Operator, words: &str) -> Result<usize, String> {
     Ok(text.lines().filter(|line| line.contains(words)).count())
 }
 
-/// The same without what it says of the pools and objects of others, which may be about to go with their namespaces.
+/// The same without what it says of the pools, claims and objects of others, which may be about to go with their namespaces.
 fn times_of(scene: &Scene, operator: &Operator, words: &str) -> Result<usize, String> {
     let text = operator.text()?;
     let names_one = |line: &str| {

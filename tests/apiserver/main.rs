@@ -302,6 +302,7 @@ const TOGETHER: &[Named] = named![
 const BEHIND_FAULTS: &[Named] = named![
     stories::faults::{
         requests_that_hang_or_are_late_are_given_up_or_waited_for,
+        a_claim_whose_binding_is_late_is_given_no_second_sandbox,
         a_request_carried_out_after_it_was_given_up_gives_no_claim_a_second_sandbox,
         a_fault_that_strikes_nothing_any_more_is_told,
         refusals_and_errors_leave_no_trace,

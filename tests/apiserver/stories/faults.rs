@@ -3,8 +3,8 @@
 //! Requests fail in one namespace while claims come to a pool there, its template changes and it is scaled.
 
 use super::rollouts::everything_unclaimed_runs;
-use super::{burst, in_phase, pool_says};
-use crate::check::event::{Kind, condition};
+use super::{burst, in_phase, names, pool_says};
+use crate::check::event::{Kind, condition, text};
 use crate::claimants::Claimants;
 use crate::cluster_state::{label, wait_until_at_rest};
 use crate::faults::{Fault, Rule, WRITES, WRITES_THAT_MATTER};
@@ -162,6 +162,37 @@ pub fn a_write_that_hangs_after_it_was_made_is_not_made_twice(scene: &Scene) -> 
 
 pub fn a_server_slow_by_seconds_delays_and_no_more(scene: &Scene) -> Result<(), String> {
     nothing_is_broken_by(scene, &[Fault::Late(Duration::from_secs(2))], OFTEN)
+}
+
+/// A claim is planned again with each claim that comes to its pool, while its own binding is still on its way.
+pub fn a_claim_whose_binding_is_late_is_given_no_second_sandbox(scene: &Scene) -> Result<(), String> {
+    /// Less than the 15 s that the operator waits for an answer.
+    const LATE: Duration = Duration::from_secs(12);
+    const BIND: &[&str] = &["patch pods"];
+    expect_faults(scene);
+    let faults = &scene.lab.proxy()?.faults;
+    scene.create_pool(&pool("python", 6, &json!({})))?;
+    wait_until_at_rest(scene, 60)?;
+    let late = Rule::of(Fault::Late(LATE), 0.0, WRITES).and_first(BIND);
+    faults.add([late.within(&scene.namespace)]);
+    scene.create_claim("late", "python", &json!({}))?;
+    wait::until("its binding was on its way", 10, || {
+        faults.has_struck(&scene.namespace, Fault::Late(LATE))
+    })?;
+    let sent = Instant::now();
+    for name in names("next", 3) {
+        sleep(Duration::from_secs(1));
+        scene.create_claim(&name, "python", &json!({}))?;
+        in_phase(scene, &name, "Bound", 10)?;
+    }
+    let claim = scene.claim("late")?;
+    sleep((LATE + Duration::from_secs(1)).saturating_sub(sent.elapsed()));
+    wait::ensure(text(&claim, "/status/phase") != "Bound", || {
+        "the late binding arrived before the others".to_string()
+    })?;
+    in_phase(scene, "late", "Bound", 30)?;
+    faults.stop(Some(&scene.namespace));
+    wait_until_at_rest(scene, 60)
 }
 
 /// The first binding and the first publication are carried out after the operator has given them up and sent them again.

@@ -24,13 +24,10 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts one under `.cluster/test-<pid>` with more options of `cluster.py up`, and ends what a killed run before left
-    /// behind.
-    pub fn up(options: &[&str]) -> Result<Self, String> {
-        let state = repository().join(".cluster");
-        clear_away(&state)?;
+    /// Starts one under `.cluster/test-<pid>-<number>` with more options of `cluster.py up`.
+    pub fn up(number: usize, options: &[&str]) -> Result<Self, String> {
         let cluster = Self {
-            dir: state.join(format!("test-{}", std::process::id())),
+            dir: state().join(format!("test-{}-{number}", std::process::id())),
         };
         cluster.tool(&[&["up", "--nodes", "2"], options].concat())?;
         Ok(cluster)
@@ -189,11 +186,19 @@ pub fn output_of(mut command: Command, stdin: Option<&str>) -> Result<String, St
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Ends and removes the clusters of earlier runs that are over.
-fn clear_away(state: &Path) -> Result<(), String> {
-    for entry in fs::read_dir(state).into_iter().flatten().flatten() {
+/// Where control planes have their folders.
+fn state() -> PathBuf {
+    repository().join(".cluster")
+}
+
+/// Ends and removes the clusters of earlier runs that are over. Called before this run has any.
+pub fn clear_away() -> Result<(), String> {
+    for entry in fs::read_dir(state()).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let Some(pid) = name.strip_prefix("test-").and_then(|pid| pid.parse::<u32>().ok()) else {
+        let numbers = name
+            .strip_prefix("test-")
+            .and_then(|numbers| numbers.split_once('-'));
+        let Some(pid) = numbers.and_then(|(pid, _)| pid.parse::<u32>().ok()) else {
             continue;
         };
         let lives = Path::new(&format!("/proc/{pid}")).exists();

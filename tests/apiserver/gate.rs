@@ -1,8 +1,8 @@
-//! Decides which tests may run at the same time.
+//! Decides which tests may run at the same time, and in which lab.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Tests of one group run side by side. Tests of two groups never do.
+/// In one lab, tests of one group run side by side, and tests of two groups never do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     /// They share an operator.
@@ -13,42 +13,70 @@ pub enum Group {
     Alone,
 }
 
-/// Lets in one group at a time.
-#[derive(Default)]
+/// Lets in one group at a time, into each of several labs.
 pub struct Gate {
-    /// Who is in, and how many of them.
-    inside: Mutex<Option<(Group, usize)>>,
+    labs: Mutex<Vec<Lab>>,
     left: Condvar,
 }
 
+/// Who is in a lab.
+#[derive(Clone, Default)]
+struct Lab {
+    inside: usize,
+    /// The group of those inside, or of those who were there last.
+    group: Option<Group>,
+}
+
 /// Held by a test while it runs.
-pub struct Pass<'a>(&'a Gate);
+pub struct Pass<'a> {
+    gate: &'a Gate,
+    /// The number of the lab, from 0.
+    pub lab: usize,
+}
 
 impl Gate {
-    /// Waits until a test of that group may run.
-    pub fn enter(&self, group: Group) -> Pass<'_> {
-        let must_wait = |inside: &mut Option<(Group, usize)>| {
-            inside.is_some_and(|(others, _)| group == Group::Alone || others != group)
-        };
-        let mut inside = self
-            .left
-            .wait_while(self.lock(), must_wait)
-            .unwrap_or_else(PoisonError::into_inner);
-        let already = inside.map_or(0, |(_, count)| count);
-        *inside = Some((group, already + 1));
-        Pass(self)
+    /// To that many labs.
+    pub fn new(labs: usize) -> Self {
+        Self {
+            labs: Mutex::new(vec![Lab::default(); labs]),
+            left: Condvar::new(),
+        }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<(Group, usize)>> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Waits until a test of that group may run in one of the labs.
+    pub fn enter(&self, group: Group) -> Pass<'_> {
+        let mut labs = self.lock();
+        loop {
+            let numbered = labs.iter_mut().enumerate();
+            let open = numbered.filter(|(_, lab)| lab.admits(group));
+            // A lab whose last group was another one needs another operator.
+            if let Some((number, lab)) = open.min_by_key(|(_, lab)| (lab.inside, lab.group != Some(group))) {
+                (lab.inside, lab.group) = (lab.inside + 1, Some(group));
+                return Pass {
+                    gate: self,
+                    lab: number,
+                };
+            }
+            labs = self.left.wait(labs).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Lab>> {
+        self.labs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lab {
+    fn admits(&self, group: Group) -> bool {
+        self.inside == 0 || (group != Group::Alone && self.group == Some(group))
     }
 }
 
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
-        let mut inside = self.0.lock();
-        *inside = inside.and_then(|(group, count)| (count > 1).then(|| (group, count - 1)));
-        drop(inside);
-        self.0.left.notify_all();
+        if let Some(lab) = self.gate.lock().get_mut(self.lab) {
+            lab.inside -= 1;
+        }
+        self.gate.left.notify_all();
     }
 }

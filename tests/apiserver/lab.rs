@@ -1,81 +1,62 @@
-//! Holds what the tests of one run share: control plane and operator.
+//! Holds what the tests in one lab share: control plane and operator.
 
 use crate::api::{Api, CLAIMS, POOLS};
 use crate::check::Figures;
 use crate::check::requests::Request;
 use crate::cluster::{Cluster, repository};
 use crate::faults::proxy::Proxy;
-use crate::gate::{Gate, Group};
-use crate::interrupt::close_on_signal;
+use crate::gate::Group;
 use crate::lock::lock;
 use crate::operator::{Operator, end_left_behind};
-use crate::{figures, wait};
+use crate::wait;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
-use tokio::runtime::Runtime;
+use tokio::runtime::Handle;
 
 pub struct Lab {
     pub cluster: Cluster,
     pub api: Api,
-    /// Who may run beside whom.
-    pub gate: Gate,
     operator: Mutex<Option<(Group, Operator)>>,
     proxy: OnceLock<Result<Proxy, String>>,
     operators_started: AtomicUsize,
     failed: AtomicBool,
     figures: Mutex<Vec<(String, Figures)>>,
     summary: Mutex<Vec<String>>,
-    _runtime: Runtime,
-}
-
-static LAB: OnceLock<Result<Lab, String>> = OnceLock::new();
-
-/// The lab, made when the first test asks for it.
-pub fn lab() -> Result<&'static Lab, String> {
-    LAB.get_or_init(Lab::open).as_ref().map_err(Clone::clone)
-}
-
-/// Ends the lab, if any test has asked for it. The logs stay when something failed.
-pub fn close() {
-    let Some(Ok(lab)) = LAB.get() else { return };
-    drop(lock(&lab.operator).take());
-    // A test that is interrupted cannot end the operators that it started itself.
-    end_left_behind(&lab.cluster);
-    let failed = lab.failed.load(Ordering::SeqCst);
-    if let Err(error) = lab.cluster.down(failed) {
-        eprintln!("{error}");
-    } else if failed {
-        eprintln!("histories and logs are kept in {}", lab.cluster.dir.display());
-    }
-    let mut lines = std::mem::take(&mut *lock(&lab.summary));
-    lines.sort();
-    lines.iter().for_each(|line| eprintln!("{line}"));
-    figures::print(&lock(&lab.figures));
 }
 
 impl Lab {
-    fn open() -> Result<Self, String> {
-        let runtime = Runtime::new().map_err(|e| e.to_string())?;
-        runtime.spawn(close_on_signal(close));
+    /// Starts its control plane. `number` tells it from the other labs of this process.
+    pub fn open(number: usize, runtime: &Handle) -> Result<Self, String> {
         // The garbage collector knows our types from the start, so that no story waits until it has learnt of them.
         let crds = repository().join("crds");
-        let cluster = Cluster::up(&["--crds", &crds.to_string_lossy()])?;
-        let prepared = prepare(&cluster, &runtime).inspect_err(|_| _ = cluster.down(false))?;
+        let cluster = Cluster::up(number, &["--crds", &crds.to_string_lossy()])?;
+        let prepared = prepare(&cluster, runtime).inspect_err(|_| _ = cluster.down(false))?;
         fs::create_dir_all(cluster.dir.join("history")).map_err(|e| e.to_string())?;
         Ok(Self {
             cluster,
             api: prepared,
-            gate: Gate::default(),
             operator: Mutex::new(None),
             proxy: OnceLock::new(),
             operators_started: AtomicUsize::new(0),
             failed: AtomicBool::new(false),
             figures: Mutex::new(Vec::new()),
             summary: Mutex::new(Vec::new()),
-            _runtime: runtime,
         })
+    }
+
+    /// Ends it. The logs stay when something failed.
+    pub fn close(&self) {
+        drop(lock(&self.operator).take());
+        // A test that is interrupted cannot end the operators that it started itself.
+        end_left_behind(&self.cluster);
+        let failed = self.failed.load(Ordering::SeqCst);
+        if let Err(error) = self.cluster.down(failed) {
+            eprintln!("{error}");
+        } else if failed {
+            eprintln!("histories and logs are kept in {}", self.cluster.dir.display());
+        }
     }
 
     /// A new operator for one test. Leader election is off, so that a test can run two.
@@ -191,6 +172,16 @@ impl Lab {
         crate::operator::tail(&fs::read_to_string(path).unwrap_or_default(), 30)
     }
 
+    /// What the tests have measured, each with its name.
+    pub fn figures(&self) -> Vec<(String, Figures)> {
+        std::mem::take(&mut *lock(&self.figures))
+    }
+
+    /// The lines for the end of the run.
+    pub fn summary(&self) -> Vec<String> {
+        std::mem::take(&mut *lock(&self.summary))
+    }
+
     pub fn record(&self, test: &str, figures: Figures) {
         lock(&self.figures).push((test.into(), figures));
     }
@@ -225,7 +216,7 @@ pub fn seed() -> Result<u64, String> {
 }
 
 /// The operator's permissions, as every user installs them, and the API.
-fn prepare(cluster: &Cluster, runtime: &Runtime) -> Result<Api, String> {
+fn prepare(cluster: &Cluster, runtime: &Handle) -> Result<Api, String> {
     cluster.kubectl(&["apply", "-k", "config/rbac"], None)?;
     let kubeconfig = operator_kubeconfig(cluster);
     cluster.tool(&[
@@ -235,7 +226,7 @@ fn prepare(cluster: &Cluster, runtime: &Runtime) -> Result<Api, String> {
         "--out",
         &kubeconfig.to_string_lossy(),
     ])?;
-    let api = Api::connect(&cluster.kubeconfig(), runtime.handle())?;
+    let api = Api::connect(&cluster.kubeconfig(), runtime)?;
     // A new type is Established before the server has its cache, and until then it answers 429.
     for kind in [POOLS, CLAIMS] {
         wait::until("the new types could be listed", 30, || {

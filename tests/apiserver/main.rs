@@ -7,6 +7,7 @@
 //!     cargo test --test apiserver -- --ignored           all of them
 //!     cargo test --test apiserver rollout                those with "rollout" in their name
 //!     cargo test --test apiserver big::                  some of the same stories with a multitude of claims
+//!     LABS=4 cargo test --test apiserver -- --ignored    all, on four control planes side by side
 
 #![allow(
     clippy::indexing_slicing,
@@ -28,6 +29,7 @@ mod history;
 mod http;
 mod interrupt;
 mod lab;
+mod labs;
 mod lock;
 mod metrics_api;
 mod objects;
@@ -45,7 +47,7 @@ use libtest_mimic::{Arguments, Trial};
 use scene::{BIG, Story, run_story};
 use std::process::ExitCode;
 
-/// Tests at a time, unless the command line says otherwise. They mostly wait, and `make e2e` runs several processes.
+/// Tests at a time, unless the command line says otherwise. They mostly wait.
 const AT_ONCE: usize = 3;
 
 /// A test with its name: the path of its function.
@@ -425,8 +427,7 @@ const LONG: &[Named] = named![
 ];
 
 fn run_test(name: &str, story: Story, group: Group) -> Result<(), String> {
-    let lab = lab::lab()?;
-    let _pass = lab.gate.enter(group);
+    let (lab, _pass) = labs::enter(group)?;
     match group {
         Group::Alone => lab.end_shared_operator()?,
         Group::Together | Group::BehindFaults => lab.share_operator(group)?,
@@ -469,29 +470,7 @@ fn main() -> ExitCode {
         .chain(trials(SIZED, "", Group::Alone, !asked))
         .chain(trials(SIZED, BIG, Group::Alone, !big_asked))
         .chain(trials(LONG, "", Group::Alone, false).filter(named));
-    let (part, parts) = match part() {
-        Ok(part) => part,
-        Err(error) => {
-            eprintln!("{error}");
-            return ExitCode::FAILURE;
-        }
-    };
-    let of_part = tests
-        .enumerate()
-        .filter_map(|(number, test)| (number % parts == part - 1).then_some(test));
-    let conclusion = libtest_mimic::run(&arguments, of_part.collect());
-    lab::close();
+    let conclusion = libtest_mimic::run(&arguments, tests.collect());
+    labs::close();
     conclusion.exit_code()
-}
-
-/// Which part of the tests this process runs, and of how many: `PART=1/2`. All of them without it.
-fn part() -> Result<(usize, usize), String> {
-    let Ok(written) = std::env::var("PART") else {
-        return Ok((1, 1));
-    };
-    let numbers = written.split_once('/').and_then(|(part, parts)| {
-        let (part, parts) = (part.parse().ok()?, parts.parse().ok()?);
-        (1..=parts).contains(&part).then_some((part, parts))
-    });
-    numbers.ok_or_else(|| format!("PART={written} is no part of the tests; write it like PART=1/2"))
 }

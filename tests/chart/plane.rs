@@ -1,7 +1,7 @@
 //! Starts the control plane, and runs Helm and the operator on it.
 
 use crate::api::{ACCOUNTS, Api, CLAIMS, CRDS, NAMESPACES, POOLS, Resource};
-use crate::cluster::{Cluster, binaries, output_of, repository};
+use crate::cluster::{Cluster, binaries, clear_away, output_of, repository};
 use crate::interrupt::close_on_signal;
 use crate::lock::lock;
 use crate::operator::Operator;
@@ -69,7 +69,8 @@ impl Plane {
     fn open() -> Result<Self, String> {
         let runtime = Runtime::new().map_err(|e| e.to_string())?;
         runtime.spawn(close_on_signal(close));
-        let cluster = Cluster::up(&[])?;
+        clear_away()?;
+        let cluster = Cluster::up(0, &[])?;
         let api =
             Api::connect(&cluster.kubeconfig(), runtime.handle()).inspect_err(|_| _ = cluster.down(false))?;
         Ok(Self {

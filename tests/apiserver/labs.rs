@@ -1,0 +1,64 @@
+//! Holds the labs of this run. Tests in one of them disturb none in another.
+
+use crate::cluster::clear_away;
+use crate::figures;
+use crate::gate::{Gate, Group, Pass};
+use crate::interrupt::close_on_signal;
+use crate::lab::{Lab, number};
+use std::sync::OnceLock;
+use tokio::runtime::Runtime;
+
+struct Labs {
+    gate: Gate,
+    /// Each is opened by the first test that is let into it.
+    labs: Vec<OnceLock<Result<Lab, String>>>,
+    runtime: Runtime,
+}
+
+static LABS: OnceLock<Result<Labs, String>> = OnceLock::new();
+
+/// Waits for a lab for a test of that group.
+pub fn enter(group: Group) -> Result<(&'static Lab, Pass<'static>), String> {
+    let labs = LABS.get_or_init(Labs::new).as_ref().map_err(Clone::clone)?;
+    let pass = labs.gate.enter(group);
+    let lab = labs.labs.get(pass.lab).ok_or("the gate leads to no lab")?;
+    let lab = lab.get_or_init(|| Lab::open(pass.lab, labs.runtime.handle()));
+    Ok((lab.as_ref().map_err(Clone::clone)?, pass))
+}
+
+/// Ends all labs and prints what their tests have measured.
+pub fn close() {
+    let Some(Ok(labs)) = LABS.get() else { return };
+    let open: Vec<_> = labs
+        .labs
+        .iter()
+        .filter_map(|lab| lab.get()?.as_ref().ok())
+        .collect();
+    std::thread::scope(|ends| {
+        for lab in &open {
+            ends.spawn(|| lab.close());
+        }
+    });
+    let mut lines: Vec<_> = open.iter().flat_map(|lab| lab.summary()).collect();
+    lines.sort();
+    lines.iter().for_each(|line| eprintln!("{line}"));
+    let figures: Vec<_> = open.iter().flat_map(|lab| lab.figures()).collect();
+    figures::print(&figures);
+}
+
+impl Labs {
+    fn new() -> Result<Self, String> {
+        let count = match number("LABS", 1)? {
+            0 => return Err("LABS=0 leaves the tests no control plane; write it like LABS=4".into()),
+            count => usize::try_from(count).map_err(|e| e.to_string())?,
+        };
+        clear_away()?;
+        let runtime = Runtime::new().map_err(|e| e.to_string())?;
+        runtime.spawn(close_on_signal(close));
+        Ok(Self {
+            gate: Gate::new(count),
+            labs: (0..count).map(|_| OnceLock::new()).collect(),
+            runtime,
+        })
+    }
+}

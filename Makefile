@@ -132,7 +132,7 @@ unit: ## Run unit and property tests; they need no cluster
 	cargo test --locked
 	$(EXPLORE) --test autoscaling
 
-EXPLORE := cargo test --locked --profile explore --test explore
+EXPLORE := cargo test --locked --config tests/explore/profile.toml --test explore
 
 .PHONY: explore
 explore: ## Search larger worlds for a schedule that breaks an invariant (EXPLORE_STATES=100000 per scene)

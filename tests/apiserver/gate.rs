@@ -15,13 +15,14 @@ pub enum Group {
 
 /// Lets in one group at a time, into each of several labs.
 pub struct Gate {
-    labs: Mutex<Vec<Lab>>,
+    /// By the number of the lab.
+    labs: Mutex<Vec<Occupancy>>,
     left: Condvar,
 }
 
 /// Who is in a lab.
 #[derive(Clone, Default)]
-struct Lab {
+struct Occupancy {
     inside: usize,
     /// The group of those inside, or of those who were there last.
     group: Option<Group>,
@@ -38,7 +39,7 @@ impl Gate {
     /// To that many labs.
     pub fn new(labs: usize) -> Self {
         Self {
-            labs: Mutex::new(vec![Lab::default(); labs]),
+            labs: Mutex::new(vec![Occupancy::default(); labs]),
             left: Condvar::new(),
         }
     }
@@ -61,12 +62,12 @@ impl Gate {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Lab>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Occupancy>> {
         self.labs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Lab {
+impl Occupancy {
     fn admits(&self, group: Group) -> bool {
         self.inside == 0 || (group != Group::Alone && self.group == Some(group))
     }

@@ -19,21 +19,20 @@ static LABS: OnceLock<Result<Labs, String>> = OnceLock::new();
 
 /// Waits for a lab for a test of that group.
 pub fn enter(group: Group) -> Result<(&'static Lab, Pass<'static>), String> {
-    let labs = LABS.get_or_init(Labs::new).as_ref().map_err(Clone::clone)?;
-    let pass = labs.gate.enter(group);
-    let lab = labs.labs.get(pass.lab).ok_or("the gate leads to no lab")?;
-    let lab = lab.get_or_init(|| Lab::open(pass.lab, labs.runtime.handle()));
+    let Labs { gate, labs, runtime } = LABS.get_or_init(Labs::new).as_ref().map_err(Clone::clone)?;
+    let pass = gate.enter(group);
+    let lab = labs.get(pass.lab).ok_or("the gate leads to no lab")?;
+    let lab = lab.get_or_init(|| Lab::open(pass.lab, runtime.handle()));
     Ok((lab.as_ref().map_err(Clone::clone)?, pass))
 }
 
 /// Ends all labs and prints what their tests have measured.
 pub fn close() {
-    let Some(Ok(labs)) = LABS.get() else { return };
-    let open: Vec<_> = labs
-        .labs
-        .iter()
-        .filter_map(|lab| lab.get()?.as_ref().ok())
-        .collect();
+    let Some(Ok(Labs { labs, .. })) = LABS.get() else {
+        return;
+    };
+    let open = labs.iter().filter_map(|lab| lab.get()?.as_ref().ok());
+    let open: Vec<_> = open.collect();
     std::thread::scope(|ends| {
         for lab in &open {
             ends.spawn(|| lab.close());

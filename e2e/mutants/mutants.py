@@ -21,8 +21,8 @@ COPY = ROOT / "target" / "mutants"
 # What the documents say of the number of safeguards. Two mutants may remove one, for a model and for a story.
 SAID = {"README.md": "{} safeguards are removed", "docs/guarantees.md": "one of its {} safeguards"}
 PARTS = ["Cargo.toml", "Cargo.lock", "clippy.toml", "src", "tests", "benches", "e2e/cluster", "crds", "config"]
-# A build for each mutant and a short search: what a change does not touch is not built again.
-BUILD = ["cargo", "test", "--locked", "--config", "tests/explore/profile.toml",
+# A build for each mutant and a short search: many units and no optimization across them, so that little is built again.
+BUILD = ["cargo", "test", "--locked", "--config", "tests/explore/profile.toml", "--config", "profile.test.lto='off'",
          "--config", "profile.test.package.warmpool.codegen-units=256", "--test"]
 STORIES = ["cargo", "test", "--locked", "--test", "apiserver"]
 EXPLORER = "explore"

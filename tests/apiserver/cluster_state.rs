@@ -27,7 +27,7 @@ impl ClusterState {
         Self::of(&scene.lab.api, &scene.namespace)
     }
 
-    /// Everything in any namespace.
+    /// Everything in one namespace.
     pub fn of(api: &Api, namespace: &str) -> Result<Self, String> {
         Ok(Self {
             pools: api.list(POOLS, namespace)?,

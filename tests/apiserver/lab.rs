@@ -172,13 +172,13 @@ impl Lab {
         crate::operator::tail(&fs::read_to_string(path).unwrap_or_default(), 30)
     }
 
-    /// What the tests have measured, each with its name.
-    pub fn figures(&self) -> Vec<(String, Figures)> {
+    /// Hands out what the tests have measured, each with its name.
+    pub fn take_figures(&self) -> Vec<(String, Figures)> {
         std::mem::take(&mut *lock(&self.figures))
     }
 
-    /// The lines for the end of the run.
-    pub fn summary(&self) -> Vec<String> {
+    /// Hands out the lines for the end of the run.
+    pub fn take_summary(&self) -> Vec<String> {
         std::mem::take(&mut *lock(&self.summary))
     }
 

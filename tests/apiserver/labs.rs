@@ -38,10 +38,10 @@ pub fn close() {
             ends.spawn(|| lab.close());
         }
     });
-    let mut lines: Vec<_> = open.iter().flat_map(|lab| lab.summary()).collect();
+    let mut lines: Vec<_> = open.iter().flat_map(|lab| lab.take_summary()).collect();
     lines.sort();
     lines.iter().for_each(|line| eprintln!("{line}"));
-    let figures: Vec<_> = open.iter().flat_map(|lab| lab.figures()).collect();
+    let figures: Vec<_> = open.iter().flat_map(|lab| lab.take_figures()).collect();
     figures::print(&figures);
 }
 

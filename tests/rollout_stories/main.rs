@@ -93,8 +93,8 @@ static PLANNED: LazyLock<Vec<(Story, Vec<Snapshot>)>> = LazyLock::new(|| {
     thread::scope(|scope| {
         let plan = |story: Story| {
             scope.spawn(|| {
-                let plan = |step| Snapshot::plan(&story.pool, step);
-                let plans = story.steps.iter().map(plan).collect();
+                let plan_of = |step| Snapshot::plan(&story.pool, step);
+                let plans = story.steps.iter().map(plan_of).collect();
                 (story, plans)
             })
         };

@@ -7,7 +7,7 @@ use super::{burst, in_phase, names, pool_says};
 use crate::check::event::{Kind, condition, text};
 use crate::claimants::Claimants;
 use crate::cluster_state::{label, wait_until_at_rest};
-use crate::faults::{Fault, Rule, WRITES, WRITES_THAT_MATTER};
+use crate::faults::{Fault, Faults, Rule, WRITES, WRITES_THAT_MATTER};
 use crate::objects::{NEW_IMAGE, pool, sim, with};
 use crate::scene::Scene;
 use crate::wait;
@@ -164,17 +164,26 @@ pub fn a_server_slow_by_seconds_delays_and_no_more(scene: &Scene) -> Result<(), 
     nothing_is_broken_by(scene, &[Fault::Late(Duration::from_secs(2))], OFTEN)
 }
 
-/// A claim is planned again with each claim that comes to its pool, while its own binding is still on its way.
-pub fn a_claim_whose_binding_is_late_is_given_no_second_sandbox(scene: &Scene) -> Result<(), String> {
-    /// Less than the 15 s that the operator waits for an answer.
-    const LATE: Duration = Duration::from_secs(12);
-    const BIND: &[&str] = &["patch pods"];
+/// A pool of 6 at rest. The first call of each of these kinds after that is carried out so much later.
+fn a_pool_whose_first_calls_are_late<'a>(
+    scene: &'a Scene,
+    by: Duration,
+    calls: &'static [&'static str],
+) -> Result<&'a Faults, String> {
     expect_faults(scene);
     let faults = &scene.lab.proxy()?.faults;
     scene.create_pool(&pool("python", 6, &json!({})))?;
     wait_until_at_rest(scene, 60)?;
-    let late = Rule::of(Fault::Late(LATE), 0.0, WRITES).and_first(BIND);
+    let late = Rule::of(Fault::Late(by), 0.0, WRITES).and_first(calls);
     faults.add([late.within(&scene.namespace)]);
+    Ok(faults)
+}
+
+/// A claim is planned again with each claim that comes to its pool, while its own binding is still on its way.
+pub fn a_claim_whose_binding_is_late_is_given_no_second_sandbox(scene: &Scene) -> Result<(), String> {
+    /// Less than the 15 s that the operator waits for an answer.
+    const LATE: Duration = Duration::from_secs(12);
+    let faults = a_pool_whose_first_calls_are_late(scene, LATE, &["patch pods"])?;
     scene.create_claim("late", "python", &json!({}))?;
     wait::until("its binding was on its way", 10, || {
         faults.has_struck(&scene.namespace, Fault::Late(LATE))
@@ -202,12 +211,7 @@ pub fn a_request_carried_out_after_it_was_given_up_gives_no_claim_a_second_sandb
     /// More than the 15 s that the operator waits for an answer.
     const LATE: Duration = Duration::from_secs(17);
     const GIVEN_UP: &[&str] = &["patch pods", "update sandboxclaims/status"];
-    expect_faults(scene);
-    let faults = &scene.lab.proxy()?.faults;
-    scene.create_pool(&pool("python", 6, &json!({})))?;
-    wait_until_at_rest(scene, 60)?;
-    let late = Rule::of(Fault::Late(LATE), 0.0, WRITES).and_first(GIVEN_UP);
-    faults.add([late.within(&scene.namespace)]);
+    let faults = a_pool_whose_first_calls_are_late(scene, LATE, GIVEN_UP)?;
     let claims = burst(scene, "run", 3, "python", &json!({}))?;
     let bound = wait::until("each was late", 30, || {
         faults.has_struck_each(&scene.namespace, Fault::Late(LATE), GIVEN_UP)

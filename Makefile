@@ -153,7 +153,7 @@ mutants: ## Remove the operator's safeguards one by one, and check that a test c
 	$(CLUSTER) build
 	e2e/mutants/mutants.py
 
-# Six tests at a time take both processors while they share operators. Those that need a control plane alone mostly wait.
+# Six tests at a time take both processors while they share operators. Of those that need a control plane alone, most wait.
 LABS ?= 4
 # Helm is built while the tests that need none of it run, and leaves them the processors.
 CHART_TESTS = e2e/yielding.sh $(CLUSTER) build $(WARMPOOL_HELM) && cargo test --locked --quiet --test chart -- --ignored

@@ -11,6 +11,15 @@ pub enum Group {
     BehindFaults,
     /// Each has the lab to itself.
     Alone,
+    /// The same, and each takes both processors, so no two run at the same time, in whatever labs.
+    Busy,
+}
+
+impl Group {
+    /// Whether each of its tests has a lab to itself.
+    pub const fn is_alone(self) -> bool {
+        matches!(self, Self::Alone | Self::Busy)
+    }
 }
 
 /// Lets in one group at a time, into each of several labs.
@@ -48,8 +57,9 @@ impl Gate {
     pub fn enter(&self, group: Group) -> Pass<'_> {
         let mut labs = self.lock();
         loop {
+            let may_enter = group != Group::Busy || !labs.iter().any(Occupancy::is_busy);
             let numbered = labs.iter_mut().enumerate();
-            let open = numbered.filter(|(_, lab)| lab.admits(group));
+            let open = numbered.filter(|(_, lab)| may_enter && lab.admits(group));
             // A lab whose last group was another one needs another operator.
             if let Some((number, lab)) = open.min_by_key(|(_, lab)| (lab.inside, lab.group != Some(group))) {
                 (lab.inside, lab.group) = (lab.inside + 1, Some(group));
@@ -69,7 +79,11 @@ impl Gate {
 
 impl Occupancy {
     fn admits(&self, group: Group) -> bool {
-        self.inside == 0 || (group != Group::Alone && self.group == Some(group))
+        self.inside == 0 || (!group.is_alone() && self.group == Some(group))
+    }
+
+    fn is_busy(&self) -> bool {
+        self.inside > 0 && self.group == Some(Group::Busy)
     }
 }
 

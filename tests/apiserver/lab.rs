@@ -134,7 +134,7 @@ impl Lab {
             shared.take().map_or(Ok(()), |(_, earlier)| earlier.stop())?;
             *shared = Some(match group {
                 Group::BehindFaults => (group, self.start_operator_behind_faults(&[])?),
-                Group::Together | Group::Alone => (group, self.start_operator()?),
+                Group::Together | Group::Alone | Group::Busy => (group, self.start_operator()?),
             });
         }
         drop(shared);

@@ -45,6 +45,7 @@ mod wait;
 use gate::Group;
 use libtest_mimic::{Arguments, Trial};
 use scene::{BIG, Story, run_story};
+use std::collections::VecDeque;
 use std::process::ExitCode;
 
 /// Tests at a time, unless the command line says otherwise. They mostly wait.
@@ -333,15 +334,10 @@ const ONE_FAULT: &[Named] = named![
 const ALONE: &[Named] = named![
     stories::crashes::{
         killed_while_it_fills_a_pool,
-        killed_in_a_burst_of_claims,
         killed_in_the_middle_of_a_rollout,
-        told_to_end_in_a_burst_of_claims,
         changes_made_while_it_was_down_are_caught_up_with,
         a_template_missing_over_a_restart_changes_nothing,
-        two_operators_at_once_do_no_harm,
         a_second_operator_takes_over_from_a_killed_one,
-        the_api_server_restarts_in_a_burst_of_claims,
-        the_api_server_crashes_in_a_burst_of_claims,
     },
     stories::autoscaling::{
         a_pool_at_its_floor_follows_ten_claims_a_second_through_a_kill,
@@ -354,9 +350,7 @@ const ALONE: &[Named] = named![
     stories::eviction_requests::{ a_sandbox_that_an_eviction_request_names_goes_once_its_replacement_is_available },
     stories::metrics::{ every_query_of_the_dashboard_and_every_alert_has_data_under_load },
     stories::selectors::{ pools_with_a_claim_for_each_other_are_looked_at_no_more_than_need_be },
-    stories::logs::{
-        the_log_has_a_line_for_each_change_and_none_at_rest, a_burst_of_claims_that_wait_is_logged_in_few_lines,
-    },
+    stories::logs::{ the_log_has_a_line_for_each_change_and_none_at_rest },
     stories::tenants::{ metadata_that_cannot_be_read_stops_no_operator_that_runs_or_starts },
     stories::half::{
         a_batch_whose_operator_dies_half_way_is_finished,
@@ -395,10 +389,6 @@ const ALONE: &[Named] = named![
         lifetimes_survive_a_restart_of_the_operator,
         waiting_and_finished_claims_keep_their_time_over_a_restart,
     },
-    stories::interrupted_rollouts::{ killed_in_the_middle_of_a_busy_rollout },
-    stories::fairness::{ an_urgent_claim_passes_those_of_a_burst_that_are_not_bound_yet },
-    stories::storm::{ whatever_happens_it_comes_to_rest },
-    rejections::drawn::{ objects_drawn_from_the_schemas_hurt_no_other_pool },
     rejections::stored::{
         objects_it_cannot_read_are_skipped_with_a_warning,
         a_working_pool_spoilt_later_is_frozen_until_it_is_mended,
@@ -406,7 +396,23 @@ const ALONE: &[Named] = named![
     },
 ];
 
-/// They run alone, and with larger numbers as `big::`.
+/// The same with so many claims or objects that the processors have nothing left for another such test.
+const BUSY: &[Named] = named![
+    stories::crashes::{
+        killed_in_a_burst_of_claims,
+        told_to_end_in_a_burst_of_claims,
+        two_operators_at_once_do_no_harm,
+        the_api_server_restarts_in_a_burst_of_claims,
+        the_api_server_crashes_in_a_burst_of_claims,
+    },
+    stories::logs::{ a_burst_of_claims_that_wait_is_logged_in_few_lines },
+    stories::interrupted_rollouts::{ killed_in_the_middle_of_a_busy_rollout },
+    stories::fairness::{ an_urgent_claim_passes_those_of_a_burst_that_are_not_bound_yet },
+    stories::storm::{ whatever_happens_it_comes_to_rest },
+    rejections::drawn::{ objects_drawn_from_the_schemas_hurt_no_other_pool },
+];
+
+/// The same, and with larger numbers as `big::`.
 const SIZED: &[Named] = named![
     stories::fairness::{
         a_burst_is_served_in_order_and_each_claim_once,
@@ -428,12 +434,13 @@ const LONG: &[Named] = named![
 
 fn run_test(name: &str, story: Story, group: Group) -> Result<(), String> {
     let (lab, _pass) = labs::enter(group)?;
-    match group {
-        Group::Alone => lab.end_shared_operator()?,
-        Group::Together | Group::BehindFaults => lab.share_operator(group)?,
+    if group.is_alone() {
+        lab.end_shared_operator()?;
+    } else {
+        lab.share_operator(group)?;
     }
     let outcome = run_story(lab, name, story);
-    if group == Group::Alone {
+    if group.is_alone() {
         lab.end_faults();
     }
     outcome
@@ -445,13 +452,28 @@ fn trials(
     prefix: &'static str,
     group: Group,
     left_out: bool,
-) -> impl Iterator<Item = Trial> {
+) -> impl ExactSizeIterator<Item = Trial> {
     tests.iter().map(move |(name, story)| {
         let (name, story) = (format!("{prefix}{name}"), *story);
         let shown = name.clone();
         Trial::test(shown, move || run_test(&name, story, group).map_err(Into::into))
             .with_ignored_flag(left_out)
     })
+}
+
+/// Puts the busy ones evenly among the others, so that few threads wait for the turn of theirs.
+fn spread(busy: impl Iterator<Item = Trial>, others: impl ExactSizeIterator<Item = Trial>) -> Vec<Trial> {
+    let mut busy: VecDeque<_> = busy.collect();
+    let between = (others.len() / busy.len().max(1)).max(1);
+    let mut all = Vec::new();
+    for (n, other) in others.enumerate() {
+        if n % between == 0 {
+            all.extend(busy.pop_front());
+        }
+        all.push(other);
+    }
+    all.extend(busy);
+    all
 }
 
 fn main() -> ExitCode {
@@ -463,13 +485,13 @@ fn main() -> ExitCode {
     (arguments.ignored, arguments.include_ignored) = (false, false);
     arguments.test_threads.get_or_insert(AT_ONCE);
     let named = |test: &Trial| !by_name.is_empty() && test.name().starts_with(&by_name);
+    let busy = trials(BUSY, "", Group::Busy, !asked).chain(trials(SIZED, "", Group::Busy, !asked));
     let tests = trials(TOGETHER, "", Group::Together, !asked)
         .chain(trials(BEHIND_FAULTS, "", Group::BehindFaults, !asked))
         .chain(trials(ONE_FAULT, "", Group::BehindFaults, false).filter(named))
-        .chain(trials(ALONE, "", Group::Alone, !asked))
-        .chain(trials(SIZED, "", Group::Alone, !asked))
-        .chain(trials(SIZED, BIG, Group::Alone, !big_asked))
-        .chain(trials(LONG, "", Group::Alone, false).filter(named));
+        .chain(spread(busy, trials(ALONE, "", Group::Alone, !asked)))
+        .chain(trials(SIZED, BIG, Group::Busy, !big_asked))
+        .chain(trials(LONG, "", Group::Busy, false).filter(named));
     let conclusion = libtest_mimic::run(&arguments, tests.collect());
     labs::close();
     conclusion.exit_code()

@@ -48,10 +48,11 @@ impl Lab {
 
     /// Ends it. The logs stay when something failed.
     pub fn close(&self) {
-        drop(lock(&self.operator).take());
-        // A test that is interrupted cannot end the operators that it started itself.
-        end_left_behind(&self.cluster);
+        // A test that is interrupted fails once its operator has ended. That is no failure to keep anything of.
         let failed = self.failed.load(Ordering::SeqCst);
+        drop(lock(&self.operator).take());
+        // Such a test cannot end the operators that it started itself.
+        end_left_behind(&self.cluster);
         if let Err(error) = self.cluster.down(failed) {
             eprintln!("{error}");
         } else if failed {

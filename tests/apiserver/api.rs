@@ -1,9 +1,11 @@
 //! Calls the API server with JSON, one request at a time.
 
+use futures::stream::{self, StreamExt, TryStreamExt};
 use kube::client::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 use std::fmt;
+use std::future::ready;
 use std::path::Path;
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -80,7 +82,11 @@ pub struct Api {
     runtime: Handle,
 }
 
+/// Longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Calls at a time where there are many.
+const AT_ONCE: usize = 50;
 
 impl Api {
     pub fn connect(kubeconfig: &Path, runtime: &Handle) -> Result<Self, String> {
@@ -163,27 +169,32 @@ impl Api {
         )
     }
 
-    /// Creates all of them at once, over as many connections.
+    /// Creates all of them, many at once.
     pub fn create_all(&self, resource: Resource, namespace: &str, objects: &[Value]) -> Result<(), ApiError> {
         let path = resource.path(namespace);
         let calls = objects
             .iter()
             .map(|o| self.call_async("POST", &path, Some(("application/json", o))));
-        self.runtime
-            .block_on(futures::future::try_join_all(calls))
-            .map(drop)
+        self.run_all(calls)
     }
 
-    /// Deletes all of them at once.
+    /// Deletes all of them, many at once.
     pub fn delete_all(&self, resource: Resource, namespace: &str, names: &[String]) -> Result<(), ApiError> {
         let paths: Vec<String> = names
             .iter()
             .map(|name| format!("{}/{name}", resource.path(namespace)))
             .collect();
         let calls = paths.iter().map(|path| self.call_async("DELETE", path, None));
-        self.runtime
-            .block_on(futures::future::try_join_all(calls))
-            .map(drop)
+        self.run_all(calls)
+    }
+
+    /// Each call that runs has a connection of its own, and a busy machine takes long to open hundreds.
+    fn run_all(
+        &self,
+        calls: impl Iterator<Item = impl Future<Output = Result<Value, ApiError>>>,
+    ) -> Result<(), ApiError> {
+        let calls = stream::iter(calls).buffer_unordered(AT_ONCE);
+        self.runtime.block_on(calls.try_for_each(|_| ready(Ok(()))))
     }
 
     /// Creates without storing, refusing unknown fields as kubectl does.

@@ -8,6 +8,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use tempfile::NamedTempFile;
 
 /// What a call of the plugin came to.
 #[derive(Debug)]
@@ -107,9 +108,11 @@ impl<'a> Call<'a> {
 
     /// Leaves it running.
     pub fn start(self) -> Result<Running, String> {
-        let mut command = self.command()?;
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-        child.map(|child| Running(Some(child))).map_err(|e| e.to_string())
+        let out = NamedTempFile::new().map_err(|e| e.to_string())?;
+        let to = out.reopen().map_err(|e| e.to_string())?;
+        let child = self.command()?.stdout(to).stderr(Stdio::piped()).spawn();
+        let child = Some(child.map_err(|e| e.to_string())?);
+        Ok(Running { child, out })
     }
 
     fn command(&self) -> Result<Command, String> {
@@ -125,12 +128,27 @@ impl<'a> Call<'a> {
 }
 
 /// A running call. Dropping it kills the process.
-pub struct Running(Option<Child>);
+pub struct Running {
+    child: Option<Child>,
+    /// What it prints goes here, and can be read meanwhile.
+    out: NamedTempFile,
+}
 
 impl Running {
+    /// Waits until it has printed something, which shows that it has read what it is about.
+    pub fn has_begun(&self) -> Result<(), String> {
+        wait::until("kubectl warmpool had printed something", 60, || {
+            wait::ensure(!self.printed()?.is_empty(), || "nothing".into())
+        })
+    }
+
+    fn printed(&self) -> Result<String, String> {
+        fs::read_to_string(self.out.path()).map_err(|e| e.to_string())
+    }
+
     /// Sends it a signal, as in `INT`. kubectl becomes the plugin it calls, so the process is the same.
     pub fn signal(&self, name: &str) -> Result<(), String> {
-        let child = self.0.as_ref().ok_or("it has ended before")?;
+        let child = self.child.as_ref().ok_or("it has ended before")?;
         let sent = Command::new("kill")
             .args([&format!("-{name}"), &child.id().to_string()])
             .status()
@@ -140,24 +158,26 @@ impl Running {
 
     /// Waits until it has ended by itself.
     pub fn end(mut self) -> Result<CommandOutput, String> {
-        wait::until("kubectl warmpool had ended", 60, || match &mut self.0 {
+        wait::until("kubectl warmpool had ended", 60, || match &mut self.child {
             Some(child) => match child.try_wait().map_err(|e| e.to_string())? {
                 Some(_) => Ok(()),
                 None => Err("it runs".into()),
             },
             None => Ok(()),
         })?;
-        let child = self.0.take().ok_or("it has ended before")?;
-        child
-            .wait_with_output()
-            .map(CommandOutput::from)
-            .map_err(|e| e.to_string())
+        let child = self.child.take().ok_or("it has ended before")?;
+        let output = child.wait_with_output().map_err(|e| e.to_string())?;
+        let out = self.printed()?;
+        Ok(CommandOutput {
+            out,
+            ..CommandOutput::from(output)
+        })
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if let Some(mut child) = self.0.take() {
+        if let Some(mut child) = self.child.take() {
             _ = child.kill();
             _ = child.wait();
         }

@@ -208,6 +208,7 @@ pub fn a_pinned_revision_is_followed_and_no_other(scene: &Scene) -> Result<(), S
         &["rollout", "status", "python", "--revision=3", "--timeout=1m"],
     )
     .start()?;
+    following.has_begun()?;
     pool_says(scene, "python", "Progressing", "Paused")?;
     // Back to a template of before, which makes its revision the fourth.
     wait::until("the third revision was stored", 30, || {
@@ -224,6 +225,7 @@ pub fn a_pinned_revision_is_followed_and_no_other(scene: &Scene) -> Result<(), S
 pub fn a_deleted_pool_ends_the_following(scene: &Scene) -> Result<(), String> {
     scene.create_pool(&pool("python", 2, &sim(&[("hold", "true")])))?;
     let following = Call::of(scene, &["rollout", "status", "python"]).start()?;
+    following.has_begun()?;
     pool_says(scene, "python", "Progressing", "Progressing")?;
     // A pool deleted and created again is another pool. It creates no sandboxes while those of the first exist.
     scene.lab.api.delete(POOLS, &scene.namespace, "python")?;

@@ -39,14 +39,14 @@ fn is_gone(scene: &Scene, claim: &str) -> Result<(), String> {
     left.map_or(Ok(()), |claim| Err(format!("it is there: {claim}")))
 }
 
-/// A kubectl that only notes how it was called and then does what `script` says: simulated nodes run no containers, so
+/// A kubectl that does what `script` says, where `note "$@"` notes how it was called: simulated nodes run no containers, so
 /// there is nothing that the real one could execute a command in.
 fn stub(scene: &Scene, script: &str) -> Result<(PathBuf, PathBuf), String> {
     let folder = scene.lab.cluster.dir.join(format!("stub-{}", scene.namespace));
     fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
     let (program, noted) = (folder.join("kubectl"), folder.join("called"));
     let script = format!(
-        "#!/bin/sh\nprintf '%s\\n' \"$@\" > '{}'\n{script}\n",
+        "#!/bin/sh\nnote() {{ printf '%s\\n' \"$@\" > '{}'; }}\n{script}\n",
         noted.display()
     );
     fs::write(&program, script).map_err(|e| e.to_string())?;
@@ -150,7 +150,7 @@ pub fn a_command_in_the_sandbox_decides_the_exit_code_and_the_claim_goes_after_i
 ) -> Result<(), String> {
     scene.create_pool(&pool("python", 2, &json!({})))?;
     wait_until_at_rest(scene, 60)?;
-    let (folder, noted) = stub(scene, "echo from the sandbox; exit 7")?;
+    let (folder, noted) = stub(scene, "note \"$@\"; echo from the sandbox; exit 7")?;
     let arguments = [
         "claim",
         "python",
@@ -198,15 +198,13 @@ pub fn a_call_ended_by_a_signal_takes_its_claim_along(scene: &Scene) -> Result<(
     }
     scene.create_pool(&pool("python", 1, &json!({})))?;
     pool_says(scene, "python", "Available", "MinimumReplicasAvailable")?;
-    let (folder, noted) = stub(scene, "trap 'exit 9' TERM; sleep 60 & wait; exit 0")?;
+    let (folder, noted) = stub(scene, "trap 'exit 9' TERM; note \"$@\"; sleep 60 & wait; exit 0")?;
     let arguments = ["claim", "python", "--name=works", "--rm", "--exec", "--", "work"];
     let working = Call::of(scene, &arguments).with_first_in_path(&folder).start()?;
     wait::until("the command ran", 30, || {
         let called = fs::read_to_string(&noted).map_err(|e| e.to_string())?;
         wait::ensure(called.ends_with("work\n"), || called)
     })?;
-    // The trap is set right after the note.
-    std::thread::sleep(std::time::Duration::from_millis(200));
     working.signal("TERM")?;
     let said = working.end()?;
     wait::ensure(said.code == Some(9), || format!("{said:?}"))?;

@@ -64,11 +64,11 @@ impl Operator {
     }
 
     /// Starts one with arguments and rights of the caller's choice, which logs to `log/<name>.log`.
-    pub fn launch(cluster: &Cluster, name: &str, mut command: Command) -> Result<Self, String> {
+    pub fn launch(cluster: &Cluster, name: &str, command: Command) -> Result<Self, String> {
         let log = cluster.dir.join("log").join(format!("{name}.log"));
         let file = File::create(&log).map_err(|e| format!("{}: {e}", log.display()))?;
         let err = file.try_clone().map_err(|e| e.to_string())?;
-        let child = command
+        let child = in_session_of_its_own(&command)
             .current_dir(repository())
             .env("NO_COLOR", "1")
             .stdin(Stdio::null())
@@ -199,6 +199,20 @@ pub fn tail(text: &str, lines: usize) -> String {
     let all: Vec<&str> = text.lines().collect();
     let shown = all.iter().skip(all.len().saturating_sub(lines));
     shown.map(|line| format!("    {line}\n")).collect()
+}
+
+/// Linux may share the processors among sessions first (autogroup). In one session, the operators of all labs and the tests
+/// would have as much as one API server. `setsid` becomes the program, so the number of the process is the program's.
+fn in_session_of_its_own(command: &Command) -> Command {
+    let mut own = Command::new("setsid");
+    own.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => own.env(name, value),
+            None => own.env_remove(name),
+        };
+    }
+    own
 }
 
 /// Its number and when it began: together they name one process for ever.

@@ -1,4 +1,4 @@
-//! Calls the API server with JSON, one request at a time.
+//! Calls the API server with JSON.
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use kube::client::Client;
@@ -85,7 +85,7 @@ pub struct Api {
 /// Longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Calls at a time where there are many.
+/// Most calls that run at once.
 const AT_ONCE: usize = 50;
 
 impl Api {
@@ -188,7 +188,7 @@ impl Api {
         self.run_all(calls)
     }
 
-    /// Each call that runs has a connection of its own, and a busy machine takes long to open hundreds.
+    /// Runs some of the calls at a time. Each has a connection of its own, and a busy machine takes long to open hundreds.
     fn run_all(
         &self,
         calls: impl Iterator<Item = impl Future<Output = Result<Value, ApiError>>>,

@@ -11,7 +11,7 @@ pub enum Group {
     BehindFaults,
     /// Each has the lab to itself.
     Alone,
-    /// The same, and each takes both processors, so no two run at the same time, in whatever labs.
+    /// Each has the lab to itself and takes both processors. No two run at the same time, not even in two labs.
     Busy,
 }
 

@@ -201,8 +201,9 @@ pub fn tail(text: &str, lines: usize) -> String {
     shown.map(|line| format!("    {line}\n")).collect()
 }
 
-/// Linux may share the processors among sessions first (autogroup). In one session, the operators of all labs and the tests
-/// would have as much as one API server. `setsid` becomes the program, so the number of the process is the program's.
+/// The same command, run in a session of its own. Linux may share the processors among sessions first (autogroup), and in one
+/// session the operators of all labs and the tests get as much as one API server. `setsid` becomes the program, so its process
+/// keeps its number.
 fn in_session_of_its_own(command: &Command) -> Command {
     let mut own = Command::new("setsid");
     own.arg(command.get_program()).args(command.get_args());

@@ -135,7 +135,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Waits until it has printed something, which shows that it has read what it is about.
+    /// Waits until it has printed something. `rollout status` prints nothing before it has read the pool.
     pub fn has_begun(&self) -> Result<(), String> {
         wait::until("kubectl warmpool had printed something", 60, || {
             wait::ensure(!self.printed()?.is_empty(), || "nothing".into())

@@ -11,7 +11,7 @@ use crate::operator::{Operator, end_left_behind};
 use crate::wait;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 use tokio::runtime::Handle;
 
@@ -21,7 +21,7 @@ pub struct Lab {
     operator: Mutex<Option<(Group, Operator)>>,
     proxy: OnceLock<Result<Proxy, String>>,
     operators_started: AtomicUsize,
-    failed: AtomicBool,
+    failures: Mutex<Vec<String>>,
     figures: Mutex<Vec<(String, Figures)>>,
     summary: Mutex<Vec<String>>,
 }
@@ -40,7 +40,7 @@ impl Lab {
             operator: Mutex::new(None),
             proxy: OnceLock::new(),
             operators_started: AtomicUsize::new(0),
-            failed: AtomicBool::new(false),
+            failures: Mutex::new(Vec::new()),
             figures: Mutex::new(Vec::new()),
             summary: Mutex::new(Vec::new()),
         })
@@ -49,7 +49,7 @@ impl Lab {
     /// Ends it. The logs stay when something failed.
     pub fn close(&self) {
         // A test that is interrupted fails once its operator has ended. That is no failure to keep anything of.
-        let failed = self.failed.load(Ordering::SeqCst);
+        let failed = !lock(&self.failures).is_empty();
         drop(lock(&self.operator).take());
         // Such a test cannot end the operators that it started itself.
         end_left_behind(&self.cluster);
@@ -192,8 +192,14 @@ impl Lab {
         lock(&self.summary).push(line);
     }
 
-    pub fn note_failure(&self) {
-        self.failed.store(true, Ordering::SeqCst);
+    /// Notes why a test failed, in one line for the end of the run.
+    pub fn note_failure(&self, why: String) {
+        lock(&self.failures).push(why);
+    }
+
+    /// Hands out the lines of the tests that failed.
+    pub fn take_failures(&self) -> Vec<String> {
+        std::mem::take(&mut *lock(&self.failures))
     }
 }
 

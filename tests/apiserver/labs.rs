@@ -26,7 +26,7 @@ pub fn enter(group: Group) -> Result<(&'static Lab, Pass<'static>), String> {
     Ok((lab.as_ref().map_err(Clone::clone)?, pass))
 }
 
-/// Ends all labs and prints what their tests have measured.
+/// Ends all labs, and prints what their tests have measured and why some have failed.
 pub fn close() {
     let Some(Ok(Labs { labs, .. })) = LABS.get() else {
         return;
@@ -43,6 +43,9 @@ pub fn close() {
     lines.iter().for_each(|line| eprintln!("{line}"));
     let figures: Vec<_> = open.iter().flat_map(|lab| lab.take_figures()).collect();
     figures::print(&figures);
+    // Last, where they are looked for and where a log that is cut still has them.
+    let failures = open.iter().flat_map(|lab| lab.take_failures());
+    failures.for_each(|why| eprintln!("{why}"));
 }
 
 impl Labs {

@@ -42,12 +42,21 @@ pub fn run_story(lab: &'static Lab, name: &str, story: Story) -> Result<(), Stri
     if faults.is_empty() {
         return Ok(());
     }
-    lab.note_failure();
+    lab.note_failure(format!("{name} failed: {}", in_one_line(&faults)));
     Err(format!(
         "{}\n\nhistory: {path}\nend of the operator's log:\n{}",
         faults.join("\n\n"),
         lab.operator_tail()
     ))
+}
+
+/// The beginning of each fault, without its line breaks.
+fn in_one_line(faults: &[String]) -> String {
+    let begin = |fault: &String| {
+        let words: Vec<&str> = fault.split_whitespace().collect();
+        words.join(" ").chars().take(400).collect::<String>()
+    };
+    faults.iter().map(begin).collect::<Vec<_>>().join(" | ")
 }
 
 /// The bindings that a new operator sends at once, each over a connection that it has to open.

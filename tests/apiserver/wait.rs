@@ -5,23 +5,38 @@ use std::time::{Duration, Instant};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+/// A look at the API server takes a few milliseconds. On a busy machine it takes longer, and so does what is waited for.
+const LONGEST_LOOK: Duration = Duration::from_millis(50);
+/// However busy the machine is, a wait ends after so many times its limit.
+const LONGEST_WAIT: u32 = 4;
 
 /// Calls `check` until it succeeds. Its error is the state it saw; after `seconds` that becomes the error.
+///
+/// The seconds are those of the test's own clock: each call counts for [`LONGEST_LOOK`] at most and each pause for its length, so
+/// a machine that is busy with something else has looked as often as an idle one when the wait ends.
 pub fn until<T>(
     condition: &str,
     seconds: u64,
     mut check: impl FnMut() -> Result<T, String>,
 ) -> Result<T, String> {
-    let deadline = Instant::now() + Duration::from_secs(seconds);
-    let mut pause = FIRST_PAUSE;
+    let limit = Duration::from_secs(seconds);
+    let began = Instant::now();
+    let (mut waited, mut pause) = (Duration::ZERO, FIRST_PAUSE);
     loop {
-        match check() {
+        let look = Instant::now();
+        let seen = match check() {
             Ok(found) => return Ok(found),
-            Err(seen) if Instant::now() >= deadline => {
-                return Err(format!("waited {seconds} s until {condition}; last seen: {seen}"));
-            }
-            Err(_) => sleep(pause),
+            Err(seen) => seen,
+        };
+        waited += look.elapsed().min(LONGEST_LOOK);
+        if waited >= limit || began.elapsed() >= limit * LONGEST_WAIT {
+            let on_the_clock = began.elapsed().as_secs();
+            return Err(format!(
+                "waited {seconds} s ({on_the_clock} s on the clock) until {condition}; last seen: {seen}"
+            ));
         }
+        sleep(pause);
+        waited += pause;
         pause = (pause * 3 / 2).min(LONGEST_PAUSE);
     }
 }

@@ -30,10 +30,7 @@ pub fn until<T>(
         };
         waited += look.elapsed().min(LONGEST_LOOK);
         if waited >= limit || began.elapsed() >= limit * LONGEST_WAIT {
-            let on_the_clock = began.elapsed().as_secs();
-            return Err(format!(
-                "waited {seconds} s ({on_the_clock} s on the clock) until {condition}; last seen: {seen}"
-            ));
+            return Err(format!("waited {seconds} s until {condition}; last seen: {seen}"));
         }
         sleep(pause);
         waited += pause;

@@ -19,6 +19,7 @@ pub fn binaries() -> PathBuf {
     std::env::var_os("WARMPOOL_CLUSTER_BIN").map_or(repository().join(".cluster/bin"), PathBuf::from)
 }
 
+#[derive(Clone)]
 pub struct Cluster {
     pub dir: PathBuf,
 }
@@ -42,6 +43,13 @@ impl Cluster {
 
     pub fn kubeconfig(&self) -> PathBuf {
         self.dir.join("kubeconfig")
+    }
+
+    /// The process of a part, as in `etcd`, if the part was started.
+    pub fn pid_of(&self, part: &str) -> Option<u32> {
+        let record = fs::read_to_string(self.dir.join("run").join(format!("{part}.json"))).ok()?;
+        let record: Value = serde_json::from_str(&record).ok()?;
+        record["pid"].as_u64()?.try_into().ok()
     }
 
     /// Runs kubectl as admin and returns its stdout.

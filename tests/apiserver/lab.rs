@@ -2,12 +2,14 @@
 
 use crate::api::{Api, CLAIMS, POOLS};
 use crate::check::Figures;
+use crate::check::processor_waits::ProcessorWaits;
 use crate::check::requests::Request;
 use crate::cluster::{Cluster, repository};
 use crate::faults::proxy::Proxy;
 use crate::gate::Group;
 use crate::lock::lock;
 use crate::operator::{Operator, end_left_behind};
+use crate::processor_watch::ProcessorWatch;
 use crate::wait;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,6 +22,7 @@ pub struct Lab {
     pub api: Api,
     operator: Mutex<Option<(Group, Operator)>>,
     proxy: OnceLock<Result<Proxy, String>>,
+    processors: ProcessorWatch,
     operators_started: AtomicUsize,
     failures: Mutex<Vec<String>>,
     figures: Mutex<Vec<(String, Figures)>>,
@@ -35,6 +38,7 @@ impl Lab {
         let prepared = prepare(&cluster, runtime).inspect_err(|_| _ = cluster.down(false))?;
         fs::create_dir_all(cluster.dir.join("history")).map_err(|e| e.to_string())?;
         Ok(Self {
+            processors: ProcessorWatch::start(&cluster),
             cluster,
             api: prepared,
             operator: Mutex::new(None),
@@ -119,6 +123,11 @@ impl Lab {
             Some(Ok(proxy)) => proxy.faults.writes(namespace),
             _ => Vec::new(),
         }
+    }
+
+    /// How long the operators and the API server waited for a processor so far.
+    pub fn processor_waits(&self) -> ProcessorWaits {
+        self.processors.so_far()
     }
 
     /// Sees to it that nothing goes wrong any more for the next operator.

@@ -43,6 +43,11 @@ pub fn close() {
     lines.iter().for_each(|line| eprintln!("{line}"));
     let figures: Vec<_> = open.iter().flat_map(|lab| lab.take_figures()).collect();
     figures::print(&figures);
+    for lab in &open {
+        let (all, waited) = lab.processor_waits().in_all();
+        let (all, waited) = (all.as_secs(), waited.as_secs());
+        eprintln!("for {waited} of {all} s an operator or the API server waited for a processor");
+    }
     // Last, where they are looked for and where a log that is cut still has them.
     let failures = open.iter().flat_map(|lab| lab.take_failures());
     failures.for_each(|why| eprintln!("{why}"));

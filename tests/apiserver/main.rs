@@ -35,6 +35,7 @@ mod metrics_api;
 mod objects;
 mod operator;
 mod plugin;
+mod processor_watch;
 mod prometheus;
 mod rbac;
 mod rejections;

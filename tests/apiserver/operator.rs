@@ -231,17 +231,19 @@ pub fn remember(cluster: &Cluster, pid: u32) -> Result<(), String> {
     fs::write(folder.join(pid.to_string()), identity).map_err(|e| e.to_string())
 }
 
+/// The operators of a cluster that have not ended.
+pub fn living(cluster: &Cluster) -> impl Iterator<Item = u32> {
+    let noted = fs::read_dir(cluster.dir.join("operators"));
+    noted.into_iter().flatten().flatten().filter_map(|entry| {
+        let noted = fs::read_to_string(entry.path()).ok()?;
+        let pid = noted.split(' ').next()?.parse().ok()?;
+        (identity(pid)? == noted).then_some(pid)
+    })
+}
+
 /// Ends the operators that a killed run left behind.
 pub fn end_left_behind(cluster: &Cluster) {
-    for entry in fs::read_dir(cluster.dir.join("operators"))
-        .into_iter()
-        .flatten()
-        .flatten()
-    {
-        let noted = fs::read_to_string(entry.path()).unwrap_or_default();
-        let pid = noted.split(' ').next().and_then(|pid| pid.parse().ok());
-        if let Some(pid) = pid.filter(|pid| identity(*pid).is_some_and(|now| now == noted)) {
-            _ = Command::new("kill").args(["-KILL", &pid.to_string()]).status();
-        }
+    for pid in living(cluster) {
+        _ = Command::new("kill").args(["-KILL", &pid.to_string()]).status();
     }
 }

@@ -314,6 +314,7 @@ pub fn judge(lab: &Lab, namespace: &str, events: &[Event], rules: &mut Rules) ->
     let deletions: Vec<Deletion> = audit.iter().filter_map(deletion).collect();
     rules.deleted_by_others = deleted_by_others(events, &deletions);
     rules.requests = requests(lab, namespace, &audit);
+    rules.processor_waits = lab.processor_waits();
     Ok(check::judge(events, rules))
 }
 

@@ -2,6 +2,7 @@
 
 use crate::check::Rules;
 use crate::check::event::{Change, Kind};
+use crate::check::processor_waits::Sample;
 use crate::check::requests::Request;
 use crate::history::{History, Pod, latest_claim, moment, of_revision, request, requests, text};
 use jiff::SignedDuration;
@@ -66,6 +67,39 @@ fn a_binding_that_the_api_server_takes_long_for_is_no_idleness_and_the_time_befo
     assert!(
         accused(1_000, 4_000, 200).contains("I7: for 6970 ms no claim"),
         "a patch that bound nothing was answered long before"
+    );
+}
+
+#[test]
+fn the_time_in_which_a_processor_was_waited_for_is_no_idleness_and_other_time_is() {
+    // The sandbox is available from 30 ms on, and is claimed at 9 s.
+    let history = History::default()
+        .pool(1, json!({}))
+        .new_claim("a", 0)
+        .warm(1)
+        .later(8_960)
+        .pod(&held(1, "a"));
+    let accused = |samples: &[(i64, i64, i64)]| {
+        let mut rules = Rules::default();
+        for (from, to, waited) in samples {
+            rules.processor_waits.add(Sample {
+                from: moment(*from),
+                to: moment(*to),
+                waited: SignedDuration::from_millis(*waited),
+            });
+        }
+        text(&history.judged_by(&rules))
+    };
+    assert_eq!(
+        accused(&[(0, 1_000, 0), (1_000, 5_000, 4_000), (5_000, 9_000, 0)]),
+        ""
+    );
+    let too_little = accused(&[(0, 1_000, 500), (1_000, 5_000, 3_000), (5_000, 9_000, 0)]);
+    assert!(too_little.contains("I7: for 5470 ms no claim"), "{too_little}");
+    let before_and_after = accused(&[(-9_000, 0, 9_000), (0, 9_000, 0), (9_000, 12_000, 3_000)]);
+    assert!(
+        before_and_after.contains("I7: for 8970 ms no claim"),
+        "{before_and_after}"
     );
 }
 

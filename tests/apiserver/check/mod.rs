@@ -12,6 +12,7 @@ mod ends;
 pub mod event;
 mod hooks;
 mod order;
+pub mod processor_waits;
 pub mod requests;
 mod wait_reason;
 pub mod waits;
@@ -28,6 +29,7 @@ use ends::Ends;
 use event::Event;
 use jiff::{SignedDuration, Timestamp};
 use order::Order;
+use processor_waits::ProcessorWaits;
 use requests::Requests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -60,6 +62,8 @@ pub struct Rules {
     pub forged: BTreeSet<String>,
     /// Requests of an operator that ended may still be executed this long after the next one started.
     pub lingers: SignedDuration,
+    /// Time in which the operator or the API server waited for a processor is no idleness.
+    pub processor_waits: ProcessorWaits,
     /// Intervals in which no operator ran, or none reached the API server.
     pub operator_down: Vec<(Timestamp, Timestamp)>,
     /// When the watcher stopped: silence before it is judged as well.
@@ -93,6 +97,7 @@ impl Default for Rules {
             idle: Some(SignedDuration::from_secs(5)),
             forged: BTreeSet::new(),
             lingers: SignedDuration::from_secs(5),
+            processor_waits: ProcessorWaits::default(),
             operator_down: Vec::new(),
             ended: None,
             unseen: SignedDuration::from_millis(250),

@@ -178,9 +178,14 @@ impl WorkConservation {
         let Some(limit) = scene.rules.idle else { return };
         for (pool, queue) in &mut self.queues {
             let idle = |within: &Within| {
-                scene
-                    .now
-                    .duration_since(scene.rules.operator_up_since(within.idle_since, scene.now))
+                let since = scene.rules.operator_up_since(within.idle_since, scene.now);
+                let idle = scene.now.duration_since(since);
+                // Looked up only where it decides.
+                if idle > limit {
+                    idle - scene.rules.processor_waits.within(since, scene.now)
+                } else {
+                    idle
+                }
             };
             // One finding stands for all claims behind it.
             let Some(queued) = queue

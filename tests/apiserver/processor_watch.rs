@@ -1,0 +1,110 @@
+//! Measures how long a lab's processes wait for a processor, as the kernel counts it.
+
+use crate::check::processor_waits::{ProcessorWaits, Sample};
+use crate::cluster::Cluster;
+use crate::lock::lock;
+use crate::operator::living;
+use jiff::{SignedDuration, Timestamp};
+use std::collections::HashMap;
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// Looks at the operators, the API server and etcd of a lab, until it is dropped.
+pub struct ProcessorWatch {
+    waits: Arc<Mutex<ProcessorWaits>>,
+    ended: Arc<AtomicBool>,
+}
+
+impl ProcessorWatch {
+    pub fn start(cluster: &Cluster) -> Self {
+        let watch = Self {
+            waits: Arc::default(),
+            ended: Arc::default(),
+        };
+        let (waits, ended) = (Arc::clone(&watch.waits), Arc::clone(&watch.ended));
+        let cluster = cluster.clone();
+        std::thread::spawn(move || {
+            let (mut from, mut before) = (Timestamp::now(), counts(&cluster));
+            while !ended.load(Ordering::SeqCst) {
+                sleep(PAUSE);
+                let (to, now) = (Timestamp::now(), counts(&cluster));
+                let waited = longest_wait(&before, &now, to.duration_since(from));
+                lock(&waits).add(Sample { from, to, waited });
+                (from, before) = (to, now);
+            }
+        });
+        watch
+    }
+
+    /// What has been measured so far.
+    pub fn so_far(&self) -> ProcessorWaits {
+        lock(&self.waits).clone()
+    }
+}
+
+impl Drop for ProcessorWatch {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::SeqCst);
+    }
+}
+
+/// What the kernel has counted of a thread since it began.
+#[derive(Clone, Copy, Default)]
+struct Count {
+    ran: SignedDuration,
+    waited: SignedDuration,
+}
+
+/// By process and thread.
+type Counts = HashMap<(u32, String), Count>;
+
+fn counts(cluster: &Cluster) -> Counts {
+    let parts = ["apiserver", "etcd"]
+        .into_iter()
+        .filter_map(|part| cluster.pid_of(part));
+    let processes = parts.chain(living(cluster));
+    processes.flat_map(threads).collect()
+}
+
+fn threads(pid: u32) -> impl Iterator<Item = ((u32, String), Count)> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
+    tasks.into_iter().flatten().flatten().filter_map(move |task| {
+        let count = count(&fs::read_to_string(task.path().join("schedstat")).ok()?)?;
+        Some(((pid, task.file_name().to_string_lossy().into_owned()), count))
+    })
+}
+
+/// The first two numbers of `schedstat`, in nanoseconds.
+fn count(schedstat: &str) -> Option<Count> {
+    let mut numbers = schedstat.split_whitespace().map(str::parse);
+    let mut next = || Some(SignedDuration::from_nanos(numbers.next()?.ok()?));
+    Some(Count {
+        ran: next()?,
+        waited: next()?,
+    })
+}
+
+/// The wait of the process that waited most in a piece of time. Threads that could run at the same time share it.
+fn longest_wait(before: &Counts, now: &Counts, length: SignedDuration) -> SignedDuration {
+    let mut of_processes: HashMap<u32, Count> = HashMap::new();
+    for (thread, count) in now {
+        let Some(earlier) = before.get(thread) else {
+            continue;
+        };
+        let sum = of_processes.entry(thread.0).or_default();
+        sum.ran += count.ran - earlier.ran;
+        sum.waited += count.waited - earlier.waited;
+    }
+    let waits = of_processes.values().map(|sum| {
+        let could_run = sum.ran + sum.waited;
+        let share = length.as_secs_f64() / could_run.max(length).as_secs_f64();
+        sum.waited.mul_f64(share)
+    });
+    waits.max().unwrap_or_default()
+}

@@ -161,6 +161,12 @@ impl Api {
         Ok(list["items"].as_array().cloned().unwrap_or_default())
     }
 
+    /// Whether no namespace has one.
+    pub fn is_empty(&self, resource: Resource) -> Result<bool, ApiError> {
+        let list = self.call("GET", &format!("{}?limit=1", resource.path("")), None)?;
+        Ok(list["items"].as_array().is_none_or(Vec::is_empty))
+    }
+
     pub fn create(&self, resource: Resource, namespace: &str, object: &Value) -> Result<Value, ApiError> {
         self.call(
             "POST",

@@ -1,6 +1,6 @@
 //! Holds what the tests in one lab share: control plane and operator.
 
-use crate::api::{Api, CLAIMS, POOLS};
+use crate::api::{Api, CLAIMS, PODS, POOLS};
 use crate::check::Figures;
 use crate::check::processor_waits::ProcessorWaits;
 use crate::check::requests::Request;
@@ -128,6 +128,16 @@ impl Lab {
     /// How long the operators and the API server waited for a processor so far.
     pub fn processor_waits(&self) -> ProcessorWaits {
         self.processors.so_far()
+    }
+
+    /// Waits until nothing is left of the tests that have ended. The API server deletes what their namespaces held.
+    pub fn wait_until_cleared(&self) -> Result<(), String> {
+        wait::until("the pods and claims of earlier tests were gone", 60, || {
+            [PODS, CLAIMS].into_iter().try_for_each(|kind| {
+                let is_empty = self.api.is_empty(kind)?;
+                wait::ensure(is_empty, || format!("there are {kind:?}"))
+            })
+        })
     }
 
     /// Sees to it that nothing goes wrong any more for the next operator.

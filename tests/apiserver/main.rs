@@ -444,7 +444,13 @@ fn run_test(name: &str, story: Story, group: Group) -> Result<(), String> {
     if group.is_alone() {
         lab.end_faults();
     }
-    outcome
+    // The next test neither shares the processors nor the API server with what this one leaves to be deleted.
+    let cleared = if group == Group::Busy {
+        lab.wait_until_cleared()
+    } else {
+        Ok(())
+    };
+    outcome.and(cleared)
 }
 
 /// Trials for the harness, with names after `prefix`. Tests left out are listed as ignored.

@@ -1,6 +1,7 @@
 //! Checks rule I7 on the order of service, and gaps in histories.
 
 use crate::check::event::{Change, Kind};
+use crate::check::processor_waits::Sample;
 use crate::check::requests::Request;
 use crate::check::{self, Rules};
 use crate::history::{History, Pod, bound_once, claim, moment, request, requests, text};
@@ -28,6 +29,23 @@ fn overtaking_a_claim_is_accused() {
         .is_guilty("I7", "was served while claim a (priority 0), which goes first");
     served_second_first(5, 0, 3000).is_guilty("I7", "claim a (priority 5)");
     served_second_first(0, 5, 3000).is_innocent();
+}
+
+#[test]
+fn bindings_of_one_plan_may_come_apart_while_a_processor_is_waited_for() {
+    let history = served_second_first(0, 0, 3000);
+    let end = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(10);
+    let is_accused = |waited: i64| {
+        let mut rules = Rules::default();
+        rules.processor_waits.add(Sample {
+            from: Timestamp::UNIX_EPOCH + SignedDuration::from_secs(3),
+            to: end,
+            waited: SignedDuration::from_millis(waited),
+        });
+        !history.judged_by(&rules).accusations.is_empty()
+    };
+    assert!(!is_accused(2_500));
+    assert!(is_accused(1_000));
 }
 
 #[test]

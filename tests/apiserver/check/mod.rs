@@ -62,7 +62,7 @@ pub struct Rules {
     pub forged: BTreeSet<String>,
     /// Requests of an operator that ended may still be executed this long after the next one started.
     pub lingers: SignedDuration,
-    /// Time in which the operator or the API server waited for a processor is no idleness.
+    /// How long the operator and the API server waited for a processor; see [`Rules::elapsed`].
     pub processor_waits: ProcessorWaits,
     /// Intervals in which no operator ran, or none reached the API server.
     pub operator_down: Vec<(Timestamp, Timestamp)>,
@@ -111,6 +111,11 @@ impl Default for Rules {
 }
 
 impl Rules {
+    /// How long it is from `from` to `to` for an operator and an API server that never wait for a processor.
+    fn elapsed(&self, from: Timestamp, to: Timestamp) -> SignedDuration {
+        to.duration_since(from) - self.processor_waits.within(from, to)
+    }
+
     /// Since when an operator has run without a break, no earlier than `since`; after `now` while none runs.
     fn operator_up_since(&self, since: Timestamp, now: Timestamp) -> Timestamp {
         let until_now = self.operator_down.iter().filter(|(from, _)| *from <= now);

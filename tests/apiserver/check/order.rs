@@ -191,7 +191,7 @@ impl Order {
             if overtake.is_excused(scene) || overtake.pool != pod.pool {
                 return false;
             }
-            let after = decided.duration_since(overtake.answered);
+            let after = scene.rules.elapsed(overtake.answered, decided);
             let is_late_pod = fit_since.is_some_and(|since| since > overtake.stored);
             let is_worse = overtake.choice_of_elder(scene, pod);
             let is_late = after > scene.rules.reordered && !overtake.elder_had_begun;
@@ -227,7 +227,7 @@ impl Order {
             if overtake.elder != before.uid {
                 return true;
             }
-            let waited = scene.now.duration_since(overtake.stored);
+            let waited = scene.rules.elapsed(overtake.stored, scene.now);
             let may_wait = ENDS_SOON.max(scene.rules.passed_over);
             let is_accused = before.waits() && waited > may_wait && !overtake.is_excused(scene);
             if is_accused && !failures.excuse(scene, overtake) {
@@ -241,7 +241,7 @@ impl Order {
     pub fn finish(&mut self, scene: &Scene, out: &mut Vec<Finding>) {
         for overtake in std::mem::take(&mut self.overtakes) {
             let waits = scene.world.claims.get(&overtake.elder).is_some_and(Claim::waits);
-            let waited = scene.now.duration_since(overtake.stored);
+            let waited = scene.rules.elapsed(overtake.stored, scene.now);
             let may_wait = scene.rules.reordered.max(scene.rules.passed_over);
             let is_accused = waits && waited > may_wait && !overtake.is_excused(scene);
             if is_accused && !self.failures.excuse(scene, &overtake) {
@@ -265,7 +265,7 @@ impl Overtake {
     /// the pods do not compare, or the younger claim's may not have been known to be available when the elder came.
     fn choice_of_elder(&self, scene: &Scene, pod: &Pod) -> Option<bool> {
         let elder = scene.world.claims.get(&self.elder)?;
-        let known = self.fit_since?.checked_add(scene.rules.seen_late).ok()? < elder.waits_since;
+        let known = scene.rules.elapsed(self.fit_since?, elder.waits_since) > scene.rules.seen_late;
         let compares = !pod.node.is_empty() && self.node == pod.node && self.revision == pod.revision;
         (known && compares).then(|| self.preference > pod.preference)
     }
@@ -282,5 +282,5 @@ fn was_known(scene: &Scene, elder: &Claim, served: &Claim, decided: Timestamp) -
     if elder.came_rv < served.came_rv && elder.first_served.is_none() && elder.selector.is_none() {
         return true;
     }
-    decided.duration_since(elder.waits_since) > scene.rules.seen_late
+    scene.rules.elapsed(elder.waits_since, decided) > scene.rules.seen_late
 }

@@ -179,13 +179,7 @@ impl WorkConservation {
         for (pool, queue) in &mut self.queues {
             let idle = |within: &Within| {
                 let since = scene.rules.operator_up_since(within.idle_since, scene.now);
-                let idle = scene.now.duration_since(since);
-                // Looked up only where it decides.
-                if idle > limit {
-                    idle - scene.rules.processor_waits.within(since, scene.now)
-                } else {
-                    idle
-                }
+                scene.rules.elapsed(since, scene.now)
             };
             // One finding stands for all claims behind it.
             let Some(queued) = queue

@@ -1,6 +1,7 @@
 //! Builds histories by hand.
 
 use crate::check::event::{Change, Event, Kind};
+use crate::check::processor_waits::Sample;
 use crate::check::requests::{Request, Requests};
 use crate::check::{Rules, Verdict, judge};
 use jiff::{SignedDuration, Timestamp};
@@ -129,6 +130,19 @@ pub fn request(verb: &str, pod: &str, ms: i64, code: u16) -> Request {
 
 pub fn requests(all: impl IntoIterator<Item = Request>) -> Requests {
     Requests::new(all)
+}
+
+/// Rules by which operator and API server waited for a processor: from, to, and for how long between, in milliseconds.
+pub fn waiting_for_a_processor(samples: &[(i64, i64, i64)]) -> Rules {
+    let mut rules = Rules::default();
+    for (from, to, waited) in samples {
+        rules.processor_waits.add(Sample {
+            from: moment(*from),
+            to: moment(*to),
+            waited: SignedDuration::from_millis(*waited),
+        });
+    }
+    rules
 }
 
 pub fn text(verdict: &Verdict) -> String {

@@ -1,10 +1,11 @@
 //! Checks rule I7 on the order of service, and gaps in histories.
 
 use crate::check::event::{Change, Kind};
-use crate::check::processor_waits::Sample;
 use crate::check::requests::Request;
 use crate::check::{self, Rules};
-use crate::history::{History, Pod, bound_once, claim, moment, request, requests, text};
+use crate::history::{
+    History, Pod, bound_once, claim, moment, request, requests, text, waiting_for_a_processor,
+};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
@@ -34,14 +35,8 @@ fn overtaking_a_claim_is_accused() {
 #[test]
 fn bindings_of_one_plan_may_come_apart_while_a_processor_is_waited_for() {
     let history = served_second_first(0, 0, 3000);
-    let end = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(10);
     let is_accused = |waited: i64| {
-        let mut rules = Rules::default();
-        rules.processor_waits.add(Sample {
-            from: Timestamp::UNIX_EPOCH + SignedDuration::from_secs(3),
-            to: end,
-            waited: SignedDuration::from_millis(waited),
-        });
+        let rules = waiting_for_a_processor(&[(3_000, 10_000, waited)]);
         !history.judged_by(&rules).accusations.is_empty()
     };
     assert!(!is_accused(2_500));

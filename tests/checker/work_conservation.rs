@@ -2,14 +2,25 @@
 
 use crate::check::Rules;
 use crate::check::event::{Change, Kind};
-use crate::check::processor_waits::Sample;
 use crate::check::requests::Request;
-use crate::history::{History, Pod, latest_claim, moment, of_revision, request, requests, text};
+use crate::history::{
+    History, Pod, latest_claim, moment, of_revision, request, requests, text, waiting_for_a_processor,
+};
 use jiff::SignedDuration;
 use serde_json::json;
 
 fn held(pod: usize, claim: &str) -> Pod {
     Pod::warm(&format!("w{pod}")).held_by(claim)
+}
+
+/// A sandbox is available from 30 ms on, and claimed so many milliseconds later by a claim that waits.
+fn claimed_after(ms: i64) -> History {
+    History::default()
+        .pool(1, json!({}))
+        .new_claim("a", 0)
+        .warm(1)
+        .later(ms)
+        .pod(&held(1, "a"))
 }
 
 fn waits(history: &History) -> Vec<i128> {
@@ -73,23 +84,8 @@ fn a_binding_that_the_api_server_takes_long_for_is_no_idleness_and_the_time_befo
 #[test]
 fn the_time_in_which_a_processor_was_waited_for_is_no_idleness_and_other_time_is() {
     // The sandbox is available from 30 ms on, and is claimed at 9 s.
-    let history = History::default()
-        .pool(1, json!({}))
-        .new_claim("a", 0)
-        .warm(1)
-        .later(8_960)
-        .pod(&held(1, "a"));
-    let accused = |samples: &[(i64, i64, i64)]| {
-        let mut rules = Rules::default();
-        for (from, to, waited) in samples {
-            rules.processor_waits.add(Sample {
-                from: moment(*from),
-                to: moment(*to),
-                waited: SignedDuration::from_millis(*waited),
-            });
-        }
-        text(&history.judged_by(&rules))
-    };
+    let history = claimed_after(8_960);
+    let accused = |samples: &[(i64, i64, i64)]| text(&history.judged_by(&waiting_for_a_processor(samples)));
     assert_eq!(
         accused(&[(0, 1_000, 0), (1_000, 5_000, 4_000), (5_000, 9_000, 0)]),
         ""
@@ -106,12 +102,7 @@ fn the_time_in_which_a_processor_was_waited_for_is_no_idleness_and_other_time_is
 #[test]
 fn the_time_in_which_no_operator_ran_is_no_idleness_and_other_time_is() {
     // The sandbox is available from 30 ms on, and is claimed at 12 s.
-    let history = History::default()
-        .pool(1, json!({}))
-        .new_claim("a", 0)
-        .warm(1)
-        .later(11_960)
-        .pod(&held(1, "a"));
+    let history = claimed_after(11_960);
     let down = |from: i64, to: i64| Rules {
         operator_down: vec![(moment(from), moment(to))],
         ..Rules::default()

@@ -53,14 +53,18 @@ fn not_of_others(scene: &Scene, mut lines: Vec<Value>) -> Vec<Value> {
     lines
 }
 
+/// What the operator has logged of the scene so far.
+fn lines_about(scene: &Scene, operator: &Operator) -> Result<Vec<Value>, String> {
+    Ok(not_of_others(scene, lines(&operator.text()?)?))
+}
+
 /// The lines about the scene, once none was added for three seconds. A change is seen before the operator has the answer and logs
 /// it.
 fn settled_lines(scene: &Scene, operator: &Operator) -> Result<Vec<Value>, String> {
-    let logged = || Ok::<_, String>(not_of_others(scene, lines(&operator.text()?)?));
     wait::until("nothing was logged for three seconds", 60, || {
-        let before = logged()?;
+        let before = lines_about(scene, operator)?;
         wait::throughout("nothing is logged", 3, || {
-            wait::ensure(logged()? == before, || operator.tail())
+            wait::ensure(lines_about(scene, operator)? == before, || operator.tail())
         })?;
         Ok(before)
     })
@@ -90,8 +94,7 @@ pub fn the_log_has_a_line_for_each_change_and_none_at_rest(scene: &Scene) -> Res
     let before = settled_lines(scene, &operator)?;
     every_change_is_logged(scene, &before)?;
     wait::throughout("nothing is logged at rest", WATCHED_SECONDS, || {
-        let now = not_of_others(scene, lines(&operator.text()?)?);
-        wait::ensure(now == before, || operator.tail())
+        wait::ensure(lines_about(scene, &operator)? == before, || operator.tail())
     })?;
     rejection_is_logged(scene, &operator)?;
     wait::ensure(!operator.text()?.contains(SECRET), || {

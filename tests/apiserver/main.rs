@@ -459,7 +459,7 @@ fn trials(
     prefix: &'static str,
     group: Group,
     left_out: bool,
-) -> impl ExactSizeIterator<Item = Trial> {
+) -> impl Iterator<Item = Trial> {
     tests.iter().map(move |(name, story)| {
         let (name, story) = (format!("{prefix}{name}"), *story);
         let shown = name.clone();
@@ -468,18 +468,18 @@ fn trials(
     })
 }
 
-/// Puts the busy ones evenly among the others, so that few threads wait for the turn of theirs.
-fn spread(busy: impl Iterator<Item = Trial>, others: impl ExactSizeIterator<Item = Trial>) -> Vec<Trial> {
-    let mut busy: VecDeque<_> = busy.collect();
-    let between = (others.len() / busy.len().max(1)).max(1);
+/// Puts the few evenly among the many.
+fn spread(few: impl IntoIterator<Item = Trial>, many: Vec<Trial>) -> Vec<Trial> {
+    let mut few: VecDeque<_> = few.into_iter().collect();
+    let between = (many.len() / few.len().max(1)).max(1);
     let mut all = Vec::new();
-    for (n, other) in others.enumerate() {
+    for (n, one) in many.into_iter().enumerate() {
         if n % between == 0 {
-            all.extend(busy.pop_front());
+            all.extend(few.pop_front());
         }
-        all.push(other);
+        all.push(one);
     }
-    all.extend(busy);
+    all.extend(few);
     all
 }
 
@@ -492,11 +492,14 @@ fn main() -> ExitCode {
     (arguments.ignored, arguments.include_ignored) = (false, false);
     arguments.test_threads.get_or_insert(AT_ONCE);
     let named = |test: &Trial| !by_name.is_empty() && test.name().starts_with(&by_name);
-    let busy = trials(BUSY, "", Group::Busy, !asked).chain(trials(SIZED, "", Group::Busy, !asked));
-    let tests = trials(TOGETHER, "", Group::Together, !asked)
+    let sharing = trials(TOGETHER, "", Group::Together, !asked)
         .chain(trials(BEHIND_FAULTS, "", Group::BehindFaults, !asked))
-        .chain(trials(ONE_FAULT, "", Group::BehindFaults, false).filter(named))
-        .chain(spread(busy, trials(ALONE, "", Group::Alone, !asked)))
+        .chain(trials(ONE_FAULT, "", Group::BehindFaults, false).filter(named));
+    let busy = trials(BUSY, "", Group::Busy, !asked).chain(trials(SIZED, "", Group::Busy, !asked));
+    let alone = trials(ALONE, "", Group::Alone, !asked);
+    // From first to last, tests of each kind run beside those of the others: no thread waits for its turn, and no processor.
+    let tests = spread(spread(busy, alone.collect()), sharing.collect())
+        .into_iter()
         .chain(trials(SIZED, BIG, Group::Busy, !big_asked))
         .chain(trials(LONG, "", Group::Busy, false).filter(named));
     let conclusion = libtest_mimic::run(&arguments, tests.collect());

@@ -7,8 +7,7 @@ out=$PWD/.cluster/examples
 mkdir -p "$out"
 
 cargo build --quiet --locked --example claim
-# As e2e/cluster/build.py builds Kubernetes, whose packages are then not compiled again.
-(cd examples/go && GOGC=${GOGC:-400} CGO_ENABLED=0 go build -trimpath -o "$out/claim-go" .)
+(cd examples/go && ../../e2e/cluster/go_build.sh -ldflags "-s -w" -o "$out/claim-go" .)
 
 if ! cmp -s examples/python/requirements.txt "$out/requirements.txt"; then
   rm -rf "$out/python" "$out/requirements.txt"

@@ -152,7 +152,7 @@ def build(tool: str, place: str) -> None:
     fresh = bin_dir() / f".{tool}.new"
     log = bin_dir() / f"{tool}.build.log"
     wanted = stamp(tool)
-    command = ["go", "build", "-trimpath", "-ldflags", ldflags(tool), "-o", str(fresh),
+    command = [str(HERE / "go_build.sh"), "-ldflags", ldflags(tool), "-o", str(fresh),
                TOOLS[tool].package]
     began = time.monotonic()
     run_with_heartbeat(tool, command, module_dir(tool), log)
@@ -166,14 +166,11 @@ def build(tool: str, place: str) -> None:
 
 def run_with_heartbeat(tool: str, command: list[str], folder: Path, log: Path) -> None:
     """Runs a build with its output in a log, and says now and then that it still runs."""
-    # A compiler that collects its garbage less often is done a fifth sooner.
-    env = {"GOGC": "400"} | os.environ | {"CGO_ENABLED": "0", "GOWORK": "off"}
     began = time.monotonic()
     with log.open("w") as output:
         # A group of its own, so that the compilers it starts can be ended with it.
-        child = subprocess.Popen(command, cwd=folder, env=env, stdin=subprocess.DEVNULL,
-                                 stdout=output, stderr=subprocess.STDOUT,
-                                 start_new_session=True)
+        child = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output,
+                                 stderr=subprocess.STDOUT, start_new_session=True)
         try:
             while True:
                 try:

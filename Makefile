@@ -124,7 +124,10 @@ audit: ## Check licenses, bans, sources and advisories of the dependencies with 
 ##@ Test it
 
 .PHONY: test
-test: lint unit e2e ## Run everything that a change has to pass: lint, unit and e2e (as .ci/run does)
+test: ## Run everything that a change has to pass: lint, unit and e2e (as .ci/run does)
+	@e2e/need.sh cargo cc go python3 openssl
+	@e2e/meanwhile.sh "$(CLUSTER) build" $(MAKE) lint unit
+	@$(MAKE) e2e
 
 .PHONY: unit
 unit: ## Run unit and property tests; they need no cluster

@@ -18,8 +18,15 @@ fn read(path: &str) -> String {
 struct Target {
     /// The heading of `make help` that it stands under.
     section: String,
-    prerequisites: Vec<String>,
     recipe: String,
+}
+
+impl Target {
+    /// The targets that its recipe calls.
+    fn parts(&self) -> impl Iterator<Item = &str> {
+        let calls = self.recipe.lines().filter_map(|line| line.split_once("$(MAKE) "));
+        calls.flat_map(|(_, targets)| targets.split_whitespace())
+    }
 }
 
 /// The targets that `make help` lists.
@@ -30,37 +37,38 @@ fn targets() -> BTreeMap<String, Target> {
         if let Some(heading) = line.strip_prefix("##@ ") {
             section = heading.into();
         } else if let Some((rule, _)) = line.split_once(" ## ")
-            && let Some((target, prerequisites)) = rule.split_once(':')
+            && let Some((target, _)) = rule.split_once(':')
         {
             name = target.into();
-            let prerequisites = prerequisites.split_whitespace().map(Into::into).collect();
             let target = Target {
                 section: section.clone(),
-                prerequisites,
                 recipe: String::new(),
             };
             found.insert(name.clone(), target);
         } else if let Some(command) = line.strip_prefix('\t') {
             let recipe = &mut found.get_mut(&name).unwrap().recipe;
-            recipe.push_str(command.trim_end_matches('\\'));
+            match command.strip_suffix('\\') {
+                Some(continued) => recipe.push_str(continued),
+                None => recipe.extend([command, "\n"]),
+            }
         }
     }
     found
 }
 
-/// The targets that `make everything` runs, and those that only consist of such targets.
+/// The targets that `make everything` runs, and those that call such targets and no others.
 fn run_by_everything(targets: &BTreeMap<String, Target>) -> BTreeSet<String> {
-    let named = targets["everything"].recipe.split([' ', '"']);
+    let named = targets["everything"].recipe.split([' ', '"', '\n']);
     let mut run: BTreeSet<String> = named
         .filter(|word| targets.contains_key(*word))
         .map(Into::into)
         .collect();
-    for (name, target) in targets {
-        let parts = &target.prerequisites;
-        if target.recipe.is_empty() && !parts.is_empty() && parts.iter().all(|part| run.contains(part)) {
-            run.insert(name.clone());
-        }
-    }
+    let whole = targets.iter().filter(|(_, target)| {
+        let mut parts = target.parts().peekable();
+        parts.peek().is_some() && parts.all(|part| run.contains(part))
+    });
+    let whole: Vec<_> = whole.map(|(name, _)| name.clone()).collect();
+    run.extend(whole);
     run
 }
 

@@ -441,16 +441,19 @@ fn run_test(name: &str, story: Story, group: Group) -> Result<(), String> {
         lab.share_operator(group)?;
     }
     let outcome = run_story(lab, name, story);
-    if group.is_alone() {
+    let ended = if group.is_alone() {
         lab.end_faults();
-    }
+        lab.end_leases()
+    } else {
+        Ok(())
+    };
     // The next test neither shares the processors nor the API server with what this one leaves to be deleted.
     let cleared = if group == Group::Busy {
         lab.wait_until_cleared()
     } else {
         Ok(())
     };
-    outcome.and(cleared)
+    outcome.and(ended).and(cleared)
 }
 
 /// Trials for the harness, with names after `prefix`. Tests left out are listed as ignored.
@@ -492,9 +495,9 @@ fn main() -> ExitCode {
     (arguments.ignored, arguments.include_ignored) = (false, false);
     arguments.test_threads.get_or_insert(AT_ONCE);
     let named = |test: &Trial| !by_name.is_empty() && test.name().starts_with(&by_name);
-    let sharing = trials(TOGETHER, "", Group::Together, !asked)
-        .chain(trials(BEHIND_FAULTS, "", Group::BehindFaults, !asked))
-        .chain(trials(ONE_FAULT, "", Group::BehindFaults, false).filter(named));
+    let sharing = trials(BEHIND_FAULTS, "", Group::BehindFaults, !asked)
+        .chain(trials(ONE_FAULT, "", Group::BehindFaults, false).filter(named))
+        .chain(trials(TOGETHER, "", Group::Together, !asked));
     let busy = trials(BUSY, "", Group::Busy, !asked).chain(trials(SIZED, "", Group::Busy, !asked));
     let alone = trials(ALONE, "", Group::Alone, !asked);
     // From first to last, tests of each kind run beside those of the others: no thread waits for its turn, and no processor.

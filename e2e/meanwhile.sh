@@ -3,14 +3,10 @@
 # ended, ends COMMAND too, and leaves it to the caller to run it again, so it has to be one that goes on where it was.
 set -euo pipefail
 
-# In a session of its own it can be ended with all that it has started.
-setsid "$(dirname "${BASH_SOURCE[0]}")/yielding.sh" $1 </dev/null >/dev/null 2>&1 &
-command=$!
-
-end() {
-  kill -TERM -- "-$command" || true
-  while kill -0 -- "-$command"; do sleep 0.1; done
-}
-
-trap 'end 2>/dev/null' EXIT
-"${@:2}"
+# In a session of its own it can be ended with all that it has started, even if OTHER is killed.
+setsid bash -c '
+  $0 $1 &
+  while kill -0 "$2"; do sleep 0.2; done
+  kill -TERM -- "-$$"
+' "$(dirname "${BASH_SOURCE[0]}")/yielding.sh" "$1" $$ </dev/null >/dev/null 2>&1 &
+exec "${@:2}"

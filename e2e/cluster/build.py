@@ -168,9 +168,10 @@ def run_with_heartbeat(tool: str, command: list[str], folder: Path, log: Path) -
     """Runs a build with its output in a log, and says now and then that it still runs."""
     began = time.monotonic()
     with log.open("w") as output:
-        # A group of its own, so that the compilers it starts can be ended with it.
+        # A group of its own, so that the compilers it starts can be ended with it, but no session
+        # of its own, so that it yields as much as the caller's does.
         child = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output,
-                                 stderr=subprocess.STDOUT, start_new_session=True)
+                                 stderr=subprocess.STDOUT, preexec_fn=os.setpgrp)
         try:
             while True:
                 try:

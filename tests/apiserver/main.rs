@@ -44,6 +44,7 @@ mod stories;
 mod wait;
 
 use gate::Group;
+use lab::Lab;
 use libtest_mimic::{Arguments, Trial};
 use scene::{BIG, Story, run_story};
 use std::collections::VecDeque;
@@ -441,19 +442,21 @@ fn run_test(name: &str, story: Story, group: Group) -> Result<(), String> {
         lab.share_operator(group)?;
     }
     let outcome = run_story(lab, name, story);
-    let ended = if group.is_alone() {
+    let left = leave(lab, group);
+    outcome.and(left)
+}
+
+/// Takes away what a test of that group leaves and the next test must not find.
+fn leave(lab: &Lab, group: Group) -> Result<(), String> {
+    if group.is_alone() {
         lab.end_faults();
-        lab.end_leases()
-    } else {
-        Ok(())
-    };
+        lab.end_leases()?;
+    }
     // The next test neither shares the processors nor the API server with what this one leaves to be deleted.
-    let cleared = if group == Group::Busy {
-        lab.wait_until_cleared()
-    } else {
-        Ok(())
-    };
-    outcome.and(ended).and(cleared)
+    if group == Group::Busy {
+        lab.wait_until_cleared()?;
+    }
+    Ok(())
 }
 
 /// Trials for the harness, with names after `prefix`. Tests left out are listed as ignored.

@@ -158,8 +158,8 @@ mutants: ## Remove the operator's safeguards one by one, and check that a test c
 
 # Six tests at a time take both processors while they share operators. Of those that need a control plane alone, most wait.
 LABS ?= 4
-# Helm is built while the tests that need none of it run, and leaves them the processors.
-CHART_TESTS = e2e/yielding.sh $(CLUSTER) build $(WARMPOOL_HELM) && cargo test --locked --quiet --test chart -- --ignored
+# Helm is built while the tests that need none of it run.
+CHART_TESTS = $(CLUSTER) build $(WARMPOOL_HELM) && cargo test --locked --quiet --test chart -- --ignored
 
 .PHONY: e2e
 e2e: ## Run the tests against real control planes; the first run builds Kubernetes (VERSION=1.30.14; on LABS=4 of them)

@@ -3,10 +3,13 @@
 # ended, ends COMMAND too, and leaves it to the caller to run it again, so it has to be one that goes on where it was.
 set -euo pipefail
 
-# In a session of its own it can be ended with all that it has started, even if OTHER is killed.
+# In a session of its own it can be ended with all that it has started, even if OTHER is killed. Linux may share the processors
+# among sessions first (autogroup), and then a nice value counts within one session only: the session yields as well. A
+# container may not allow that; then only `nice` is left.
 setsid bash -c '
-  $0 $1 &
-  while kill -0 "$2"; do sleep 0.2; done
+  echo 19 >/proc/self/autogroup
+  nice -n 19 $0 &
+  while kill -0 "$1"; do sleep 0.2; done
   kill -TERM -- "-$$"
-' "$(dirname "${BASH_SOURCE[0]}")/yielding.sh" "$1" $$ </dev/null >/dev/null 2>&1 &
+' "$1" $$ </dev/null >/dev/null 2>&1 &
 exec "${@:2}"

@@ -163,10 +163,15 @@ fn schema(plural: &str) -> Result<Value, String> {
 /// Creates or replaces an object. True if the API server accepted it.
 fn store(scene: &Scene, resource: Resource, namespace: &str, object: &Value) -> Result<bool, String> {
     let (api, name) = (&scene.lab.api, text(object, "/metadata/name"));
-    let answer = match api.create(resource, namespace, object) {
+    let put = || match api.create(resource, namespace, object) {
         Err(error) if error.code == 409 => {
             api.replace_at(resource, namespace, name, "/spec", object["spec"].clone())
         }
+        answer => answer,
+    };
+    // The operator may delete a claim between the two requests, once its ttlSecondsAfterFinished has passed.
+    let answer = match put() {
+        Err(error) if error.code == 404 => put(),
         answer => answer,
     };
     match answer {

@@ -58,18 +58,15 @@ fn targets() -> BTreeMap<String, Target> {
 
 /// The targets that `make everything` runs, and those that call such targets and no others.
 fn run_by_everything(targets: &BTreeMap<String, Target>) -> BTreeSet<String> {
-    let named = targets["everything"].recipe.split([' ', '"', '\n']);
-    let mut run: BTreeSet<String> = named
-        .filter(|word| targets.contains_key(*word))
-        .map(Into::into)
-        .collect();
-    let whole = targets.iter().filter(|(_, target)| {
+    let words: BTreeSet<&str> = targets["everything"].recipe.split([' ', '"', '\n']).collect();
+    let is_whole = |target: &Target| {
         let mut parts = target.parts().peekable();
-        parts.peek().is_some() && parts.all(|part| run.contains(part))
-    });
-    let whole: Vec<_> = whole.map(|(name, _)| name.clone()).collect();
-    run.extend(whole);
-    run
+        parts.peek().is_some() && parts.all(|part| words.contains(part))
+    };
+    let run = targets
+        .iter()
+        .filter(|(name, target)| words.contains(name.as_str()) || is_whole(target));
+    run.map(|(name, _)| name.clone()).collect()
 }
 
 /// The targets that a text names: `make TARGET`.

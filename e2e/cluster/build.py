@@ -37,9 +37,9 @@ TOOLS = {
         "kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager", 53),
     "kube-scheduler": Tool("kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler", 5),
     "kubectl": Tool("kubernetes", "k8s.io/kubernetes/cmd/kubectl", 20),
-    "kwok": Tool("kwok", "sigs.k8s.io/kwok/cmd/kwok", 57),
+    "kwok": Tool("kwok", "sigs.k8s.io/kwok/cmd/kwok", 9),
     "kubelet": Tool("kubernetes", "k8s.io/kubernetes/cmd/kubelet", 18),
-    "helm": Tool("helm", "helm.sh/helm/v4/cmd/helm", 103),
+    "helm": Tool("helm", "helm.sh/helm/v4/cmd/helm", 50),
     "helm3": Tool("helm3", "helm.sh/helm/v3/cmd/helm", 103),
 }
 ON_REQUEST = ("kubelet", "helm", "helm3")

@@ -53,7 +53,7 @@ impl Lab {
     /// Ends it. The logs stay when something failed.
     pub fn close(&self) {
         // A test that is interrupted fails once its operator has ended. That is no failure to keep anything of.
-        let failed = !lock(&self.failures).is_empty();
+        let failed = self.has_failed();
         drop(lock(&self.operator).take());
         // Such a test cannot end the operators that it started itself.
         end_left_behind(&self.cluster);
@@ -130,8 +130,12 @@ impl Lab {
         self.processors.so_far()
     }
 
-    /// Waits until nothing is left of the tests that have ended. The API server deletes what their namespaces held.
+    /// Waits until nothing is left of the tests that have ended. The API server deletes what their namespaces held. What a
+    /// failed test has left may stay for good: after one, this does not wait.
     pub fn wait_until_cleared(&self) -> Result<(), String> {
+        if self.has_failed() {
+            return Ok(());
+        }
         wait::until("the pods and claims of earlier tests were gone", 60, || {
             [PODS, CLAIMS].into_iter().try_for_each(|kind| {
                 let is_empty = self.api.is_empty(kind)?;
@@ -220,6 +224,10 @@ impl Lab {
     /// Notes why a test failed, in one line for the end of the run.
     pub fn note_failure(&self, why: String) {
         lock(&self.failures).push(why);
+    }
+
+    fn has_failed(&self) -> bool {
+        !lock(&self.failures).is_empty()
     }
 
     /// Hands out the lines of the tests that failed.

@@ -442,7 +442,8 @@ fn run_test(name: &str, story: Story, group: Group) -> Result<(), String> {
         lab.share_operator(group)?;
     }
     let outcome = run_story(lab, name, story);
-    let left = leave(lab, group);
+    let left = leave(lab, group)
+        .inspect_err(|why| lab.note_failure(format!("{name} did not leave its lab as it has to: {why}")));
     outcome.and(left)
 }
 

@@ -135,7 +135,7 @@ unit: ## Run unit and property tests; they need no cluster
 	cargo test --locked
 	$(EXPLORE) --test autoscaling
 
-EXPLORE := cargo test --locked --config tests/explore/profile.toml --test explore
+EXPLORE := cargo test --locked --no-default-features --config tests/explore/profile.toml --test explore
 
 .PHONY: explore
 explore: ## Search larger worlds for a schedule that breaks an invariant (EXPLORE_STATES=100000 per scene)

@@ -4,10 +4,13 @@
 //! carries plans out, and the [`controllers`] tie the three together for each kind. The [`model`] is the data that they
 //! share, [`api`] what users write and read, [`telemetry`] what is counted and served, [`client`] the way to the API
 //! server. Programs that claim sandboxes use the [`claim_client`].
+//!
+//! The feature `cli` (on by default) adds the command line, and with it the program. Nothing else depends on it.
 
 pub mod api;
 pub mod cache;
 pub mod claim_client;
+#[cfg(feature = "cli")]
 pub mod cli;
 pub mod client;
 pub mod controllers;

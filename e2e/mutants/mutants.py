@@ -22,8 +22,8 @@ COPY = ROOT / "target" / "mutants"
 SAID = {"README.md": "{} safeguards are removed", "docs/guarantees.md": "one of its {} safeguards"}
 PARTS = ["Cargo.toml", "Cargo.lock", "clippy.toml", "src", "tests", "benches", "e2e/cluster", "crds", "config"]
 # A build for each mutant and a short search: many units and no optimization across them, so that little is built again.
-BUILD = ["cargo", "test", "--locked", "--config", "tests/explore/profile.toml", "--config", "profile.test.lto='off'",
-         "--config", "profile.test.package.warmpool.codegen-units=256", "--test"]
+BUILD = ["cargo", "test", "--locked", "--no-default-features", "--config", "tests/explore/profile.toml",
+         "--config", "profile.test.lto='off'", "--config", "profile.test.package.warmpool.codegen-units=256", "--test"]
 STORIES = ["cargo", "test", "--locked", "--test", "apiserver"]
 EXPLORER = "explore"
 WALKS = "walks_through_larger_worlds"

@@ -44,7 +44,7 @@ impl Index {
     }
 
     /// Only some nodes were listed.
-    pub(crate) fn nodes_are_partial(&mut self) {
+    pub fn nodes_are_partial(&mut self) {
         self.nodes.access = NodeAccess::Partial;
     }
 

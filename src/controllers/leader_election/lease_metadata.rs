@@ -10,7 +10,7 @@ const LEASE: &str = "warmpool";
 
 /// The name of the lease of the operator that serves these pools. Two operators of one shard share a lease, and those
 /// of two shards do not.
-pub(crate) fn default_lease(pools: &ShardSelector) -> String {
+pub fn default_lease(pools: &ShardSelector) -> String {
     if pools.selects_all() {
         LEASE.to_string()
     } else {

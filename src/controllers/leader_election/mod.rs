@@ -5,7 +5,7 @@
 
 pub mod election;
 pub mod elector;
-pub(crate) mod lease_metadata;
+pub mod lease_metadata;
 pub mod timing;
 
 pub use elector::{Elector, Settings, Term};

@@ -158,8 +158,7 @@ mutants: ## Remove the operator's safeguards one by one, and check that a test c
 
 # Six tests at a time take both processors while they share operators. Of those that need a control plane alone, most wait.
 LABS ?= 4
-# Helm is built while the tests that need none of it run.
-CHART_TESTS = $(CLUSTER) build $(WARMPOOL_HELM) && cargo test --locked --quiet --test chart -- --ignored
+CHART_TESTS = cargo test --locked --quiet --test chart -- --ignored
 
 .PHONY: e2e
 e2e: ## Run the tests against real control planes; the first run builds Kubernetes (VERSION=1.30.14; on LABS=4 of them)
@@ -167,6 +166,7 @@ e2e: ## Run the tests against real control planes; the first run builds Kubernet
 	@e2e/prometheus.sh >/dev/null
 	@e2e/other_crds.sh >/dev/null
 	$(CLUSTER) build
+	$(CLUSTER) build $(WARMPOOL_HELM)
 	e2e/examples.sh
 	cargo test --locked --no-run --test apiserver --test chart
 	e2e/side_by_side.py "$(CHART_TESTS)" "LABS=$(LABS) cargo test --locked --quiet --test apiserver -- --ignored --test-threads 6"

@@ -235,11 +235,6 @@ impl Api {
         self.call("PATCH", &path, Some(("application/json-patch+json", &patch)))
     }
 
-    /// Deletes every one in a namespace.
-    pub fn delete_every(&self, resource: Resource, namespace: &str) -> Result<(), ApiError> {
-        self.call("DELETE", &resource.path(namespace), None).map(drop)
-    }
-
     /// Deletes; something that is gone already is no error.
     pub fn delete(&self, resource: Resource, namespace: &str, name: &str) -> Result<(), ApiError> {
         match self.call("DELETE", &format!("{}/{name}", resource.path(namespace)), None) {

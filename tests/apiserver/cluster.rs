@@ -10,9 +10,6 @@ use std::process::{Command, Output, Stdio};
 /// The operator's name in the audit log.
 pub const OPERATOR: &str = "system:serviceaccount:warmpool-system:warmpool";
 
-/// Namespace of the operator and of its lease.
-pub const HOME: &str = "warmpool-system";
-
 pub fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }

@@ -24,15 +24,9 @@ impl Group {
 
 /// Lets in one group at a time, into each of several labs.
 pub struct Gate {
-    queue: Mutex<Queue>,
-    changed: Condvar,
-}
-
-/// The labs, and those who wait for one.
-pub struct Queue {
     /// By the number of the lab.
-    labs: Vec<Occupancy>,
-    waiting: Vec<Group>,
+    labs: Mutex<Vec<Occupancy>>,
+    left: Condvar,
 }
 
 /// Who is in a lab.
@@ -54,100 +48,38 @@ impl Gate {
     /// To that many labs.
     pub fn new(labs: usize) -> Self {
         Self {
-            queue: Mutex::new(Queue::new(labs)),
-            changed: Condvar::new(),
+            labs: Mutex::new(vec![Occupancy::default(); labs]),
+            left: Condvar::new(),
         }
     }
 
     /// Waits until a test of that group may run in one of the labs.
     pub fn enter(&self, group: Group) -> Pass<'_> {
-        let mut queue = self.lock();
-        queue.join(group);
+        let mut labs = self.lock();
         loop {
-            if let Some(lab) = queue.admit(group) {
-                return Pass { gate: self, lab };
+            let may_enter = group != Group::Busy || !labs.iter().any(Occupancy::is_busy);
+            let numbered = labs.iter_mut().enumerate();
+            let open = numbered.filter(|(_, lab)| may_enter && lab.admits(group));
+            // A lab whose last group was another one needs another operator.
+            if let Some((number, lab)) = open.min_by_key(|(_, lab)| (lab.inside, lab.group != Some(group))) {
+                (lab.inside, lab.group) = (lab.inside + 1, Some(group));
+                return Pass {
+                    gate: self,
+                    lab: number,
+                };
             }
-            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            labs = self.left.wait(labs).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Queue {
-    /// To that many labs, all of them empty.
-    pub fn new(labs: usize) -> Self {
-        Self {
-            labs: vec![Occupancy::default(); labs],
-            waiting: Vec::new(),
-        }
-    }
-
-    /// One more waits.
-    pub fn join(&mut self, group: Group) {
-        self.waiting.push(group);
-    }
-
-    /// Lets in one of that group, if a lab is open to it, and returns the number of the lab.
-    pub fn admit(&mut self, group: Group) -> Option<usize> {
-        let number = self.lab_for(group)?;
-        let lab = self.labs.get_mut(number)?;
-        (lab.inside, lab.group) = (lab.inside + 1, Some(group));
-        let place = self.waiting.iter().position(|other| *other == group)?;
-        self.waiting.swap_remove(place);
-        Some(number)
-    }
-
-    /// One has left that lab.
-    pub fn leave(&mut self, lab: usize) {
-        if let Some(lab) = self.labs.get_mut(lab) {
-            lab.inside -= 1;
-        }
-    }
-
-    fn lab_for(&self, group: Group) -> Option<usize> {
-        if !self.may_start(group) {
-            return None;
-        }
-        let numbered = || self.labs.iter().enumerate();
-        let shared = numbered().filter(|(_, lab)| lab.shares(group));
-        if let Some((fullest, _)) = shared.max_by_key(|(_, lab)| lab.inside)
-            && self.empty_labs_are_short()
-        {
-            return Some(fullest);
-        }
-        let open = numbered().filter(|(_, lab)| lab.inside == 0 || lab.shares(group));
-        // A lab whose last group was another one needs another operator.
-        let best = open.min_by_key(|(_, lab)| (lab.inside, lab.group != Some(group)));
-        best.map(|(number, _)| number)
-    }
-
-    /// Whether those who can share a lab have to: there are no more empty ones than others wait for.
-    fn empty_labs_are_short(&self) -> bool {
-        let waiting = self
-            .waiting
-            .iter()
-            .filter(|group| self.needs_empty_lab(**group))
-            .count();
-        let empty = self.labs.iter().filter(|lab| lab.inside == 0).count();
-        waiting > 0 && waiting >= empty
-    }
-
-    fn needs_empty_lab(&self, group: Group) -> bool {
-        self.may_start(group) && !self.labs.iter().any(|lab| lab.shares(group))
-    }
-
-    fn may_start(&self, group: Group) -> bool {
-        group != Group::Busy || !self.labs.iter().any(Occupancy::is_busy)
+    fn lock(&self) -> MutexGuard<'_, Vec<Occupancy>> {
+        self.labs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Occupancy {
-    /// Whether one more test of that group may join those inside.
-    fn shares(&self, group: Group) -> bool {
-        self.inside > 0 && !group.is_alone() && self.group == Some(group)
+    fn admits(&self, group: Group) -> bool {
+        self.inside == 0 || (!group.is_alone() && self.group == Some(group))
     }
 
     fn is_busy(&self) -> bool {
@@ -157,7 +89,9 @@ impl Occupancy {
 
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
-        self.gate.lock().leave(self.lab);
-        self.gate.changed.notify_all();
+        if let Some(lab) = self.gate.lock().get_mut(self.lab) {
+            lab.inside -= 1;
+        }
+        self.gate.left.notify_all();
     }
 }

@@ -1,10 +1,10 @@
 //! Holds what the tests in one lab share: control plane and operator.
 
-use crate::api::{Api, CLAIMS, LEASES, PODS, POOLS};
+use crate::api::{Api, CLAIMS, PODS, POOLS};
 use crate::check::Figures;
 use crate::check::processor_waits::ProcessorWaits;
 use crate::check::requests::Request;
-use crate::cluster::{Cluster, HOME, repository};
+use crate::cluster::{Cluster, repository};
 use crate::faults::proxy::Proxy;
 use crate::gate::Group;
 use crate::lock::lock;
@@ -151,12 +151,6 @@ impl Lab {
         }
     }
 
-    /// Takes away the leases that the operators of a test have left. The operator that tests share needs none, and of a lease
-    /// that has run out `kubectl warmpool` says that nobody is at work.
-    pub fn end_leases(&self) -> Result<(), String> {
-        Ok(self.api.delete_every(LEASES, HOME)?)
-    }
-
     /// Sees to it that the operator runs that the tests of `group` share.
     pub fn share_operator(&self, group: Group) -> Result<(), String> {
         let mut shared = lock(&self.operator);
@@ -259,7 +253,13 @@ pub fn seed() -> Result<u64, String> {
 fn prepare(cluster: &Cluster, runtime: &Handle) -> Result<Api, String> {
     cluster.kubectl(&["apply", "-k", "config/rbac"], None)?;
     let kubeconfig = operator_kubeconfig(cluster);
-    cluster.tool(&["token", HOME, "warmpool", "--out", &kubeconfig.to_string_lossy()])?;
+    cluster.tool(&[
+        "token",
+        "warmpool-system",
+        "warmpool",
+        "--out",
+        &kubeconfig.to_string_lossy(),
+    ])?;
     let api = Api::connect(&cluster.kubeconfig(), runtime)?;
     // A new type is Established before the server has its cache, and until then it answers 429.
     for kind in [POOLS, CLAIMS] {

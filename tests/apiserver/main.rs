@@ -44,7 +44,6 @@ mod stories;
 mod wait;
 
 use gate::Group;
-use lab::Lab;
 use libtest_mimic::{Arguments, Trial};
 use scene::{BIG, Story, run_story};
 use std::collections::VecDeque;
@@ -442,22 +441,16 @@ fn run_test(name: &str, story: Story, group: Group) -> Result<(), String> {
         lab.share_operator(group)?;
     }
     let outcome = run_story(lab, name, story);
-    let left = leave(lab, group)
-        .inspect_err(|why| lab.note_failure(format!("{name} did not leave its lab as it has to: {why}")));
-    outcome.and(left)
-}
-
-/// Takes away what a test of that group leaves and the next test must not find.
-fn leave(lab: &Lab, group: Group) -> Result<(), String> {
     if group.is_alone() {
         lab.end_faults();
-        lab.end_leases()?;
     }
     // The next test neither shares the processors nor the API server with what this one leaves to be deleted.
-    if group == Group::Busy {
-        lab.wait_until_cleared()?;
-    }
-    Ok(())
+    let cleared = if group == Group::Busy {
+        lab.wait_until_cleared()
+    } else {
+        Ok(())
+    };
+    outcome.and(cleared.inspect_err(|why| lab.note_failure(format!("{name} failed: {why}"))))
 }
 
 /// Trials for the harness, with names after `prefix`. Tests left out are listed as ignored.
@@ -466,7 +459,7 @@ fn trials(
     prefix: &'static str,
     group: Group,
     left_out: bool,
-) -> impl Iterator<Item = Trial> {
+) -> impl ExactSizeIterator<Item = Trial> {
     tests.iter().map(move |(name, story)| {
         let (name, story) = (format!("{prefix}{name}"), *story);
         let shown = name.clone();
@@ -475,18 +468,18 @@ fn trials(
     })
 }
 
-/// Puts the few evenly among the many.
-fn spread(few: impl IntoIterator<Item = Trial>, many: Vec<Trial>) -> Vec<Trial> {
-    let mut few: VecDeque<_> = few.into_iter().collect();
-    let between = (many.len() / few.len().max(1)).max(1);
+/// Puts the busy ones evenly among the others, so that few threads wait for the turn of theirs.
+fn spread(busy: impl Iterator<Item = Trial>, others: impl ExactSizeIterator<Item = Trial>) -> Vec<Trial> {
+    let mut busy: VecDeque<_> = busy.collect();
+    let between = (others.len() / busy.len().max(1)).max(1);
     let mut all = Vec::new();
-    for (n, one) in many.into_iter().enumerate() {
+    for (n, other) in others.enumerate() {
         if n % between == 0 {
-            all.extend(few.pop_front());
+            all.extend(busy.pop_front());
         }
-        all.push(one);
+        all.push(other);
     }
-    all.extend(few);
+    all.extend(busy);
     all
 }
 
@@ -499,14 +492,11 @@ fn main() -> ExitCode {
     (arguments.ignored, arguments.include_ignored) = (false, false);
     arguments.test_threads.get_or_insert(AT_ONCE);
     let named = |test: &Trial| !by_name.is_empty() && test.name().starts_with(&by_name);
-    let sharing = trials(BEHIND_FAULTS, "", Group::BehindFaults, !asked)
-        .chain(trials(ONE_FAULT, "", Group::BehindFaults, false).filter(named))
-        .chain(trials(TOGETHER, "", Group::Together, !asked));
     let busy = trials(BUSY, "", Group::Busy, !asked).chain(trials(SIZED, "", Group::Busy, !asked));
-    let alone = trials(ALONE, "", Group::Alone, !asked);
-    // From first to last, tests of each kind run beside those of the others: no thread waits for its turn, and no processor.
-    let tests = spread(spread(busy, alone.collect()), sharing.collect())
-        .into_iter()
+    let tests = trials(TOGETHER, "", Group::Together, !asked)
+        .chain(trials(BEHIND_FAULTS, "", Group::BehindFaults, !asked))
+        .chain(trials(ONE_FAULT, "", Group::BehindFaults, false).filter(named))
+        .chain(spread(busy, trials(ALONE, "", Group::Alone, !asked)))
         .chain(trials(SIZED, BIG, Group::Busy, !big_asked))
         .chain(trials(LONG, "", Group::Busy, false).filter(named));
     let conclusion = libtest_mimic::run(&arguments, tests.collect());

@@ -2,8 +2,7 @@
 
 use super::{bound, burst};
 use crate::accounts::account;
-use crate::api::{BUDGETS, TEMPLATES};
-use crate::cluster::HOME;
+use crate::api::{BUDGETS, LEASES, TEMPLATES};
 use crate::cluster_state::wait_until_at_rest;
 use crate::eviction_requests_api::{end, serve};
 use crate::objects::{NEW_IMAGE, OLD_IMAGE, pool, pool_of, template};
@@ -16,6 +15,7 @@ use std::path::Path;
 
 /// The audit log has the reads of this account, too (`e2e/cluster/audit-policy.yaml`).
 const ACCOUNT: &str = "audited";
+const HOME: &str = "warmpool-system";
 /// The User-Agent of the operator.
 const AGENT: &str = concat!("warmpool/", env!("CARGO_PKG_VERSION"), " (controller)");
 
@@ -45,6 +45,9 @@ pub fn the_role_allows_what_it_does_and_nothing_that_it_never_does(scene: &Scene
         "--role=warmpool",
         &subject,
     ])?;
+    if scene.lab.api.get(LEASES, HOME, "warmpool")?.is_some() {
+        scene.lab.api.delete(LEASES, HOME, "warmpool")?;
+    }
     serve(scene.lab)?;
     let exercised = exercise(scene, &kubeconfig);
     end(scene.lab)?;

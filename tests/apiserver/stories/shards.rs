@@ -3,7 +3,6 @@
 use super::{all_bound, bound, burst, in_phase, names, says};
 use crate::api::LEASES;
 use crate::check::event::text;
-use crate::cluster::HOME;
 use crate::cluster_state::wait_until_at_rest;
 use crate::objects::{NEW_IMAGE, pool};
 use crate::operator::Operator;
@@ -15,6 +14,8 @@ use std::thread::sleep;
 use std::time::Duration;
 use warmpool::model::shard_selector::ShardSelector;
 
+/// Namespace of the operators and of their leases.
+const HOME: &str = "warmpool-system";
 const FIRST: &str = "shard=first";
 const SECOND: &str = "shard=second";
 

@@ -2,7 +2,7 @@
 
 use crate::check::Rules;
 use crate::check::event::{Change, Kind};
-use crate::history::{History, Pod, claim, request, requests, text};
+use crate::history::{History, Pod, claim, request, requests, text, waiting_for_a_processor};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
@@ -219,6 +219,43 @@ fn a_claim_that_is_bound_after_a_deletion_may_have_been_seen_twice_as_late() {
     assert_eq!(accused(450, 400), "");
     assert!(accused(390, 400).contains("I4: pod w1 was deleted while available, which left 2"));
     assert!(accused(650, 600).contains("I4: pod w1 was deleted while available, which left 2"));
+}
+
+#[test]
+fn a_deletion_and_a_binding_of_one_moment_may_come_apart_while_a_processor_is_waited_for() {
+    // Claim a takes w2, as decided at 3 s, and w1 goes by a request of 3.8 s.
+    let hidden = taken_and_deleted(4000);
+    let accused = |waited: i64| {
+        let rules = Rules {
+            requests: requests([
+                request("patch", "w2", 3000, 200),
+                request("delete", "w1", 3800, 200),
+            ]),
+            unseen: SignedDuration::from_secs(30),
+            ..waiting_for_a_processor(&[(2900, 3900, waited)])
+        };
+        text(&hidden.judged_by(&rules))
+    };
+    assert_eq!(accused(600), "");
+    assert!(accused(500).contains("I4: pod w1 was deleted while available, which left 2"));
+}
+
+#[test]
+fn a_claim_may_be_seen_later_by_as_much_as_a_processor_is_waited_for() {
+    // Claim a comes at 60 ms and takes w2 by a request of 750 ms, and w1 goes by one of 700 ms.
+    let taken = taken_and_deleted(1000);
+    let accused = |waited: i64| {
+        let rules = Rules {
+            requests: requests([
+                request("patch", "w2", 750, 200),
+                request("delete", "w1", 700, 200),
+            ]),
+            ..waiting_for_a_processor(&[(0, 700, waited)])
+        };
+        text(&taken.judged_by(&rules))
+    };
+    assert_eq!(accused(200), "");
+    assert!(accused(100).contains("I4: pod w1 was deleted while available, which left 2"));
 }
 
 #[test]

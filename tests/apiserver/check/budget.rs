@@ -8,7 +8,8 @@ use super::{Figures, Finding, Scene};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 
-/// A deletion and a binding of one moment may arrive this far apart, in either order.
+/// A deletion and a binding of one moment may arrive this far apart, in either order. As for all margins here, time in which an
+/// operator or the API server waited for a processor does not count.
 const SAME_MOMENT: SignedDuration = SignedDuration::from_millis(250);
 
 #[derive(Default)]
@@ -214,10 +215,10 @@ impl Loss {
         // Who binds a claim knows of it, however late the watch showed it. One of two operators does not know what the other binds.
         let was_bound = self
             .bound
-            .is_some_and(|bound| decided.duration_since(bound) > SAME_MOMENT);
+            .is_some_and(|bound| scene.rules.elapsed(bound, decided) > SAME_MOMENT);
         // A plan binds before it deletes, so the operator decided on the deletion before it saw a claim that is bound after it.
         let is_bound_after = self.bound.is_some_and(|bound| bound > decided);
         let unseen = scene.rules.unseen * if is_bound_after { 2 } else { 1 };
-        decided.duration_since(self.known_since) < unseen && (scene.rules.two_operators || !was_bound)
+        scene.rules.elapsed(self.known_since, decided) < unseen && (scene.rules.two_operators || !was_bound)
     }
 }

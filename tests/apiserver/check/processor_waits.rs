@@ -32,7 +32,7 @@ impl ProcessorWaits {
         let samples = self.0.iter().skip(first).take_while(|sample| sample.from < to);
         let of_each = samples.map(|sample| {
             let inside = sample.to.min(to).duration_since(sample.from.max(from));
-            sample.waited.min(inside)
+            sample.waited.min(inside).max(SignedDuration::ZERO)
         });
         of_each.sum()
     }

@@ -8,8 +8,8 @@ use super::{Figures, Finding, Scene};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 
-/// A deletion and a binding of one moment may arrive this far apart, in either order. As for all margins here, time in which an
-/// operator or the API server waited for a processor does not count.
+/// A deletion and a binding of one moment may arrive this far apart, in either order. Time in which an operator or the API
+/// server waited for a processor does not count.
 const SAME_MOMENT: SignedDuration = SignedDuration::from_millis(250);
 
 #[derive(Default)]

@@ -69,7 +69,7 @@ pub struct Rules {
     /// When the watcher stopped: silence before it is judged as well.
     pub ended: Option<Timestamp>,
     /// A claim that came, or a sandbox that others broke, this shortly before a deletion was decided on could not be known to
-    /// who decided.
+    /// who decided; see [`Rules::elapsed`].
     pub unseen: SignedDuration,
     /// A creation or a deletion may arrive this long after what it rests on was true: the spec may just have changed, or a
     /// claim have come or gone.

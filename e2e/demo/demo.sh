@@ -246,7 +246,7 @@ rollout() {
 release() {
   step "4. Deleting the claims deletes their sandboxes"
   run kubectl delete sbc --all
-  # The garbage collector learns of a new type after up to 30 s, and tries again ever more slowly what it could not do before.
+  # The garbage collector may take 30 s to learn of a new type. It retries the deletions that failed before, ever more slowly.
   expect 90 "the sandboxes of deleted claims should be gone" no_pods "$claimed"
   expect 30 "the pool should have ten available sandboxes" pool_is_full
   run kubectl get pods -l "$claimed"

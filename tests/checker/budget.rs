@@ -155,6 +155,18 @@ fn taken_and_deleted(waits_ms: i64) -> History {
     taken.pod(&Pod::warm("w1").terminating())
 }
 
+/// What is said of a history whose claim took w2 by a request of `bound_at`, and whose w1 was deleted by one of `deleted_at`.
+fn accusations(history: &History, bound_at: i64, deleted_at: i64, rules: Rules) -> String {
+    let rules = Rules {
+        requests: requests([
+            request("patch", "w2", bound_at, 200),
+            request("delete", "w1", deleted_at, 200),
+        ]),
+        ..rules
+    };
+    text(&history.judged_by(&rules))
+}
+
 #[test]
 fn a_claim_excuses_only_a_deletion_that_was_decided_on_before_it_could_be_known() {
     let accused = |history: &History, sent: &[(i64, u16)]| {
@@ -188,14 +200,10 @@ fn a_claim_that_a_broken_watch_hid_excuses_no_deletion_decided_on_after_its_bind
     let hidden = taken_and_deleted(4000);
     let accused = |deleted_at: i64| {
         let rules = Rules {
-            requests: requests([
-                request("patch", "w2", 3000, 200),
-                request("delete", "w1", deleted_at, 200),
-            ]),
             unseen: SignedDuration::from_secs(30),
             ..Rules::default()
         };
-        text(&hidden.judged_by(&rules))
+        accusations(&hidden, 3000, deleted_at, rules)
     };
     assert_eq!(accused(2500), "", "before the binding");
     assert_eq!(accused(3200), "", "in the same moment");
@@ -206,16 +214,7 @@ fn a_claim_that_a_broken_watch_hid_excuses_no_deletion_decided_on_after_its_bind
 fn a_claim_that_is_bound_after_a_deletion_may_have_been_seen_twice_as_late() {
     // Claim a comes at 60 ms and takes w2 at 1,070 ms, and w1 goes at 1,080 ms.
     let taken = taken_and_deleted(1000);
-    let accused = |bound_at: i64, deleted_at: i64| {
-        let rules = Rules {
-            requests: requests([
-                request("patch", "w2", bound_at, 200),
-                request("delete", "w1", deleted_at, 200),
-            ]),
-            ..Rules::default()
-        };
-        text(&taken.judged_by(&rules))
-    };
+    let accused = |bound_at, deleted_at| accusations(&taken, bound_at, deleted_at, Rules::default());
     assert_eq!(accused(450, 400), "");
     assert!(accused(390, 400).contains("I4: pod w1 was deleted while available, which left 2"));
     assert!(accused(650, 600).contains("I4: pod w1 was deleted while available, which left 2"));
@@ -227,14 +226,10 @@ fn a_deletion_and_a_binding_of_one_moment_may_come_apart_while_a_processor_is_wa
     let hidden = taken_and_deleted(4000);
     let accused = |waited: i64| {
         let rules = Rules {
-            requests: requests([
-                request("patch", "w2", 3000, 200),
-                request("delete", "w1", 3800, 200),
-            ]),
             unseen: SignedDuration::from_secs(30),
             ..waiting_for_a_processor(&[(2900, 3900, waited)])
         };
-        text(&hidden.judged_by(&rules))
+        accusations(&hidden, 3000, 3800, rules)
     };
     assert_eq!(accused(600), "");
     assert!(accused(500).contains("I4: pod w1 was deleted while available, which left 2"));
@@ -245,14 +240,8 @@ fn a_claim_may_be_seen_later_by_as_much_as_a_processor_is_waited_for() {
     // Claim a comes at 60 ms and takes w2 by a request of 750 ms, and w1 goes by one of 700 ms.
     let taken = taken_and_deleted(1000);
     let accused = |waited: i64| {
-        let rules = Rules {
-            requests: requests([
-                request("patch", "w2", 750, 200),
-                request("delete", "w1", 700, 200),
-            ]),
-            ..waiting_for_a_processor(&[(0, 700, waited)])
-        };
-        text(&taken.judged_by(&rules))
+        let rules = waiting_for_a_processor(&[(0, 700, waited)]);
+        accusations(&taken, 750, 700, rules)
     };
     assert_eq!(accused(200), "");
     assert!(accused(100).contains("I4: pod w1 was deleted while available, which left 2"));

@@ -2,8 +2,9 @@
 """side_by_side.py COMMAND...: runs tests in so many processes side by side, each as the shell's COMMAND says.
 
 Most tests on a real control plane wait most of the time, so several processes, each with control planes of its own, take
-little more time than one. Prints a line for each test when it ends, and what else a command says when the command ends.
-Exit code 1 if a command failed; the others run to their end.
+little more time than one. Prints a line for each test when it ends, and what else a command says when the command ends;
+of one that failed at the very end, where the log of a long run is read first. Exit code 1 if a command failed; the
+others run to their end.
 """
 
 import os
@@ -23,15 +24,18 @@ def say(text):
         sys.stdout.flush()
 
 
-def follow(process):
-    """Prints the line of each test as it comes, and everything else at the end."""
+def follow(command, process, failures):
+    """Prints the line of each test as it comes, and everything else at the end, unless the command failed."""
     rest = []
     for line in process.stdout:
         if line.startswith("test ") and not line.startswith("test result"):
             say(line)
         else:
             rest.append(line)
-    say("".join(rest))
+    if process.wait() == 0:
+        say("".join(rest))
+    else:
+        failures.append("".join(rest) + f"FAILED: {command}\n")
 
 
 def main():
@@ -52,15 +56,17 @@ def main():
 
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, end)
-    followers = [threading.Thread(target=follow, args=[process]) for process in processes]
+    failures = []
+    followers = [
+        threading.Thread(target=follow, args=[command, process, failures])
+        for command, process in zip(commands, processes)
+    ]
     for follower in followers:
         follower.start()
     for follower in followers:
         follower.join()
-    failed = [command for command, process in zip(commands, processes) if process.wait() != 0]
-    for command in failed:
-        print(f"FAILED: {command}", flush=True)
-    sys.exit(FAILED if failed else 0)
+    say("".join(failures))
+    sys.exit(FAILED if failures else 0)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ use crate::cluster::{Cluster, repository};
 use crate::faults::proxy::Proxy;
 use crate::gate::Group;
 use crate::lock::lock;
-use crate::operator::{Operator, end_left_behind};
+use crate::operator::{Operator, end_all};
 use crate::processor_watch::ProcessorWatch;
 use crate::wait;
 use std::fs;
@@ -55,8 +55,7 @@ impl Lab {
         // A test that is interrupted fails once its operator has ended. That is no failure to keep anything of.
         let failed = self.has_failed();
         drop(lock(&self.operator).take());
-        // Such a test cannot end the operators that it started itself.
-        end_left_behind(&self.cluster);
+        end_all(&self.cluster);
         if let Err(error) = self.cluster.down(failed) {
             eprintln!("{error}");
         } else if failed {

@@ -1,11 +1,16 @@
 //! Starts, stops and kills the operator as a process.
 
 use crate::cluster::{Cluster, repository};
+use crate::lock::lock;
 use crate::wait;
 use std::fmt;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Mutex;
+
+/// Whether tests may start operators. Held while one starts, so that `end_all` misses none.
+static MAY_START: Mutex<bool> = Mutex::new(true);
 
 pub struct Operator {
     child: Child,
@@ -68,6 +73,10 @@ impl Operator {
         let log = cluster.dir.join("log").join(format!("{name}.log"));
         let file = File::create(&log).map_err(|e| format!("{}: {e}", log.display()))?;
         let err = file.try_clone().map_err(|e| e.to_string())?;
+        let may_start = lock(&MAY_START);
+        if !*may_start {
+            return Err("the control plane is being ended".into());
+        }
         let child = in_session_of_its_own(&command)
             .current_dir(repository())
             .env("NO_COLOR", "1")
@@ -76,12 +85,13 @@ impl Operator {
             .stderr(err)
             .spawn()
             .map_err(|e| format!("the operator does not start: {e}"))?;
-        remember(cluster, child.id())?;
-        Ok(Self {
+        let operator = Self {
             child,
             log,
             server_restarts: false,
-        })
+        };
+        remember(cluster, operator.child.id())?;
+        Ok(operator)
     }
 
     /// What it holds at this moment.
@@ -239,6 +249,13 @@ pub fn living(cluster: &Cluster) -> impl Iterator<Item = u32> {
         let pid = noted.split(' ').next()?.parse().ok()?;
         (identity(pid)? == noted).then_some(pid)
     })
+}
+
+/// Ends the operators of a cluster whose tests have ended or are interrupted: these cannot end what they started, and may be about
+/// to start another. From now on none can be started.
+pub fn end_all(cluster: &Cluster) {
+    *lock(&MAY_START) = false;
+    end_left_behind(cluster);
 }
 
 /// Ends the operators that a killed run left behind.

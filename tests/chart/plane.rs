@@ -4,7 +4,7 @@ use crate::api::{ACCOUNTS, Api, CLAIMS, CRDS, NAMESPACES, POOLS, Resource};
 use crate::cluster::{Cluster, binaries, clear_away, output_of, repository};
 use crate::interrupt::close_on_signal;
 use crate::lock::lock;
-use crate::operator::Operator;
+use crate::operator::{Operator, end_all};
 use crate::wait::{ensure, until};
 use serde_json::{Value, json};
 use std::net::TcpListener;
@@ -42,6 +42,7 @@ pub fn run_story(story: fn(&Plane) -> Result<(), String>) -> Result<(), String> 
 pub fn close() {
     let Some(Ok(plane)) = PLANE.get() else { return };
     let failed = *lock(&plane.failed);
+    end_all(&plane.cluster);
     if let Err(error) = plane.cluster.down(failed) {
         eprintln!("{error}");
     } else if failed {

@@ -2,8 +2,8 @@
 """side_by_side.py COMMAND...: runs tests in so many processes side by side, each as the shell's COMMAND says.
 
 Most tests on a real control plane wait most of the time, so several processes, each with control planes of its own, take
-little more time than one. Prints a line for each test when it ends, and what else a command says when the command ends;
-of one that failed at the very end, where the log of a long run is read first. Exit code 1 if a command failed; the
+little more time than one. Prints a line for each test when it ends, and what else a command says when the command ends.
+What a failed command says comes last, where the log of a long run is read first. Exit code 1 if a command failed; the
 others run to their end.
 """
 

@@ -2,7 +2,7 @@
 
 use crate::cluster::repository;
 use crate::http;
-use crate::operator::remember;
+use crate::operator::start_noted;
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::json;
@@ -29,19 +29,17 @@ impl<'a> MetricsApi<'a> {
         );
         fs::write(&file, value.to_string()).map_err(|e| e.to_string())?;
         let out = File::create(&log).map_err(|e| format!("{}: {e}", log.display()))?;
-        let child = Command::new("python3")
+        let mut command = Command::new("python3");
+        command
             .arg(repository().join("e2e/cluster/metrics_api.py"))
             .arg(&file)
             .stdin(Stdio::null())
-            .stdout(out)
-            .spawn()
-            .map_err(|e| format!("the metrics API does not start: {e}"))?;
+            .stdout(out);
         let api = Self {
             scene,
-            child,
+            child: start_noted(&scene.lab.cluster, "the metrics API", &mut command)?,
             value: file,
         };
-        remember(&scene.lab.cluster, api.child.id())?;
         let address = wait::until("the metrics API listened", 30, || {
             let text = fs::read_to_string(&log).unwrap_or_default();
             http::address_after(&text, "serving on").ok_or(text)

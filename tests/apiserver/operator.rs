@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
 
-/// Whether tests may start operators. Held while one starts, so that `end_all` misses none.
+/// Whether tests may start programs. Held while one starts, so that `end_all` misses none.
 static MAY_START: Mutex<bool> = Mutex::new(true);
 
 pub struct Operator {
@@ -73,25 +73,18 @@ impl Operator {
         let log = cluster.dir.join("log").join(format!("{name}.log"));
         let file = File::create(&log).map_err(|e| format!("{}: {e}", log.display()))?;
         let err = file.try_clone().map_err(|e| e.to_string())?;
-        let may_start = lock(&MAY_START);
-        if !*may_start {
-            return Err("the control plane is being ended".into());
-        }
-        let child = in_session_of_its_own(&command)
+        let mut command = in_session_of_its_own(&command);
+        command
             .current_dir(repository())
             .env("NO_COLOR", "1")
             .stdin(Stdio::null())
             .stdout(file)
-            .stderr(err)
-            .spawn()
-            .map_err(|e| format!("the operator does not start: {e}"))?;
-        let operator = Self {
-            child,
+            .stderr(err);
+        Ok(Self {
+            child: start_noted(cluster, "the operator", &mut command)?,
             log,
             server_restarts: false,
-        };
-        remember(cluster, operator.child.id())?;
-        Ok(operator)
+        })
     }
 
     /// What it holds at this moment.
@@ -233,8 +226,22 @@ fn identity(pid: u32) -> Option<String> {
     Some(format!("{pid} {began}"))
 }
 
-/// Notes the process, for a run that is killed and cannot end it.
-pub fn remember(cluster: &Cluster, pid: u32) -> Result<(), String> {
+/// Starts a program that works with a cluster, and notes its process: a run that is killed cannot end it. `name` is for errors.
+pub fn start_noted(cluster: &Cluster, name: &str, command: &mut Command) -> Result<Child, String> {
+    let may_start = lock(&MAY_START);
+    if !*may_start {
+        return Err(format!("{name} does not start: the control plane is being ended"));
+    }
+    let spawned = command.spawn();
+    let mut child = spawned.map_err(|e| format!("{name} does not start: {e}"))?;
+    note(cluster, child.id()).inspect_err(|_| {
+        _ = child.kill();
+        _ = child.wait();
+    })?;
+    Ok(child)
+}
+
+fn note(cluster: &Cluster, pid: u32) -> Result<(), String> {
     let folder = cluster.dir.join("operators");
     fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
     let identity = identity(pid).unwrap_or_default();
@@ -251,8 +258,8 @@ pub fn living(cluster: &Cluster) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Ends the operators of a cluster whose tests have ended or are interrupted: these cannot end what they started, and may be about
-/// to start another. From now on none can be started.
+/// Ends the operators of a cluster, and lets no test start another. An interrupted test cannot end what it started, and may be about
+/// to start more.
 pub fn end_all(cluster: &Cluster) {
     *lock(&MAY_START) = false;
     end_left_behind(cluster);

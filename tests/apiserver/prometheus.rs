@@ -2,7 +2,7 @@
 
 use crate::cluster::{Cluster, output_of, repository};
 use crate::http;
-use crate::operator::remember;
+use crate::operator::start_noted;
 use crate::wait;
 use serde_json::Value;
 use std::fs::{self, File};
@@ -35,20 +35,18 @@ impl Prometheus {
         fs::write(&config, text).map_err(|e| e.to_string())?;
         let log = cluster.dir.join("log").join("prometheus.log");
         let file = File::create(&log).map_err(|e| format!("{}: {e}", log.display()))?;
-        let child = Command::new(program("prometheus")?)
+        let mut command = Command::new(program("prometheus")?);
+        command
             .arg(format!("--config.file={}", config.display()))
             .arg(format!("--storage.tsdb.path={}", folder.join("data").display()))
             .arg("--web.listen-address=127.0.0.1:0")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(file)
-            .spawn()
-            .map_err(|e| format!("prometheus does not start: {e}"))?;
+            .stderr(file);
         let mut prometheus = Self {
-            child,
+            child: start_noted(cluster, "prometheus", &mut command)?,
             address: String::new(),
         };
-        remember(cluster, prometheus.child.id())?;
         prometheus.address = wait::until("prometheus listened", 30, || {
             let text = fs::read_to_string(&log).unwrap_or_default();
             http::address_after(&text, "Listening on").ok_or(text)

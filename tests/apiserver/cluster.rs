@@ -195,26 +195,6 @@ pub fn output_of(mut command: Command, stdin: Option<&str>) -> Result<String, St
 }
 
 /// Where control planes have their folders.
-fn state() -> PathBuf {
+pub fn state() -> PathBuf {
     repository().join(".cluster")
-}
-
-/// Ends and removes the clusters of earlier runs that are over. Called before this run has any.
-pub fn clear_away() -> Result<(), String> {
-    for entry in fs::read_dir(state()).into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let numbers = name
-            .strip_prefix("test-")
-            .and_then(|numbers| numbers.split_once('-'));
-        let Some(pid) = numbers.and_then(|(pid, _)| pid.parse::<u32>().ok()) else {
-            continue;
-        };
-        let lives = Path::new(&format!("/proc/{pid}")).exists();
-        if !lives || pid == std::process::id() {
-            let left = Cluster { dir: entry.path() };
-            crate::operator::end_left_behind(&left);
-            left.down(false)?;
-        }
-    }
-    Ok(())
 }

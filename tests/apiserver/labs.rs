@@ -1,10 +1,10 @@
 //! Holds the labs of this run. Tests in one of them disturb none in another.
 
-use crate::cluster::clear_away;
 use crate::figures;
 use crate::gate::{Gate, Group, Pass};
 use crate::interrupt::close_on_signal;
 use crate::lab::{Lab, number};
+use crate::left_behind::clear_away;
 use std::sync::OnceLock;
 use tokio::runtime::Runtime;
 

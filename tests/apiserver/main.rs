@@ -30,6 +30,7 @@ mod http;
 mod interrupt;
 mod lab;
 mod labs;
+mod left_behind;
 mod lock;
 mod metrics_api;
 mod objects;

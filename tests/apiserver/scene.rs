@@ -6,7 +6,6 @@ use crate::check::event::{Event, Kind, text};
 use crate::check::requests::{Request, Requests};
 use crate::check::{self, Rules, Verdict};
 use crate::cluster::{OPERATOR, Recorded};
-use crate::cluster_state::ClusterState;
 use crate::history::Watcher;
 use crate::lab::Lab;
 use crate::{objects, wait};
@@ -175,8 +174,8 @@ impl Scene {
 
     /// The history up to the present state of the API server.
     pub fn history_up_to_now(&self) -> Result<Vec<Event>, String> {
-        let state = ClusterState::read(self)?;
-        let objects = [state.pools, state.claims, state.pods].concat();
+        let list = |resource| self.lab.api.list(resource, &self.namespace);
+        let objects = [list(POOLS)?, list(CLAIMS)?, list(PODS)?].concat();
         wait::until("the watches told what the API server tells", 10, || {
             let events = self.watcher.so_far();
             let seen: HashSet<(&str, u64)> = events.iter().map(|e| (e.uid(), e.rv)).collect();

@@ -23,6 +23,8 @@ mod cluster;
 mod history;
 #[path = "../apiserver/interrupt.rs"]
 mod interrupt;
+#[path = "../apiserver/left_behind.rs"]
+mod left_behind;
 #[path = "../apiserver/lock.rs"]
 mod lock;
 #[path = "../apiserver/objects.rs"]

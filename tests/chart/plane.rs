@@ -1,8 +1,9 @@
 //! Starts the control plane, and runs Helm and the operator on it.
 
 use crate::api::{ACCOUNTS, Api, CLAIMS, CRDS, NAMESPACES, POOLS, Resource};
-use crate::cluster::{Cluster, binaries, clear_away, output_of, repository};
+use crate::cluster::{Cluster, binaries, output_of, repository};
 use crate::interrupt::close_on_signal;
+use crate::left_behind::clear_away;
 use crate::lock::lock;
 use crate::operator::{Operator, end_all};
 use crate::wait::{ensure, until};

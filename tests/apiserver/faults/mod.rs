@@ -4,6 +4,7 @@
 
 mod call;
 pub mod proxy;
+mod status;
 mod stream;
 
 use crate::check::requests::Request;

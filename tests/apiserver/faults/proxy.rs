@@ -1,6 +1,7 @@
 //! Forwards the operator's requests to the API server, and injects faults.
 
 use super::call::Call;
+use super::status::status;
 use super::{Fault, Faults, stream};
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
@@ -12,7 +13,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use kube::client::{Body, Client};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::future::pending;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -133,36 +134,4 @@ fn error_reply(code: u16) -> Reply {
         headers.insert(RETRY_AFTER, 1.into());
     }
     reply
-}
-
-/// A `Status` as the API server words its rejections.
-pub fn status(code: u16) -> Value {
-    let (reason, message) = match code {
-        403 => ("Forbidden", "exceeded quota: narrow"),
-        409 => ("Conflict", "the object has been modified"),
-        410 => ("Expired", "too old resource version"),
-        422 => ("Invalid", "the patch cannot be applied"),
-        429 => ("TooManyRequests", "the server has received too many requests"),
-        503 => (
-            "ServiceUnavailable",
-            "the server is currently unable to handle the request",
-        ),
-        504 => (
-            "Timeout",
-            "the server was unable to return a response in the time allotted",
-        ),
-        _ => (
-            "InternalError",
-            "an error on the server has prevented the request from succeeding",
-        ),
-    };
-    let details = if code == 429 {
-        json!({"retryAfterSeconds": 1})
-    } else {
-        json!({})
-    };
-    json!({
-        "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure",
-        "code": code, "reason": reason, "message": format!("{message} (injected)"), "details": details,
-    })
 }

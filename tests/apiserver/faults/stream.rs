@@ -1,6 +1,7 @@
 //! Injects faults into the events of a watch.
 
 use super::call::Call;
+use super::status::status;
 use super::{Fault, Faults};
 use bytes::{Buf, Bytes, BytesMut};
 use futures::stream::{self, Stream, StreamExt};
@@ -69,7 +70,7 @@ impl Watch {
                 }
                 Some(Fault::GoneInside) => {
                     self.ended = true;
-                    let event = json!({"type": "ERROR", "object": super::proxy::status(410)});
+                    let event = json!({"type": "ERROR", "object": status(410)});
                     return Some(Ok(format!("{event}\n").into()));
                 }
                 Some(Fault::EventLate(by)) => {

@@ -79,7 +79,8 @@ impl Index {
         let waiting = self.waiting(claim, &ClaimDefaults::default(), now);
         let assigned_pool = self.assigned_pool(&claim.uid).cloned();
         let bound_from = || Some(self.pod(self.expectations.binding_of(&claim.uid)?)?.pool_key());
-        let assigned = || assigned_pool.clone().filter(|_| !waiting.may_move());
+        let stays = !waiting.may_move() && !self.has_lost_its_pool(claim);
+        let assigned = || assigned_pool.clone().filter(|_| stays);
         let fixed_pool = self.pool_held_of(claim).or_else(bound_from).or_else(assigned);
         SelectorClaim {
             waiting,

@@ -17,9 +17,10 @@ impl Index {
         })
     }
 
-    /// Whether a pool exists that serves the claim.
+    /// Whether a pool exists that serves the claim: the pool that it names, even if it holds a sandbox of another, because
+    /// its user may have edited `poolRef` meanwhile; or the pool whose sandboxes it holds; or one that it selects.
     pub(super) fn pool_presence_of(&self, claim: &Claim) -> PoolPresence {
-        let all_from = self.pool_held_of(claim);
+        let all_from = claim.named_pool().or_else(|| self.pool_held_of(claim));
         if self.is_served_elsewhere(claim) {
             return PoolPresence::Elsewhere;
         }

@@ -38,8 +38,8 @@ pub fn select_all_pools(index: &Index, now: Timestamp) -> BTreeMap<Key, Key> {
 }
 
 /// For each selector claim of a namespace, the pool that serves it: the pool whose sandboxes it already holds, or else,
-/// of the pools that can ever have enough for it, the pool with the most available sandboxes. Sandboxes that leave
-/// their nodes count only if no pool has enough others. If pools are equal, the claim stays with its pool, or else
+/// of the pools that have or can ever have enough for it, the pool with the most available sandboxes. Sandboxes that
+/// leave their nodes count only if no pool has enough others. If pools are equal, the claim stays with its pool, or else
 /// takes the first by name. Pools are selected in the order of service: what an earlier claim waits for is not
 /// available to a later claim.
 pub fn select_pools(snapshot: &SelectorSnapshot) -> BTreeMap<Key, Key> {
@@ -114,8 +114,8 @@ fn supply_of(entry: &SandboxEntry, candidate: &SelectablePool, now: Timestamp) -
     })
 }
 
-/// How a pool compares for a claim: it can never have enough; the claim has to wait; its available sandboxes, those
-/// that stay on their nodes before the others; it does not serve the claim so far; its name.
+/// How a pool compares for a claim: it has too few and can never have enough; the claim has to wait; its available
+/// sandboxes, those that stay on their nodes before the others; it does not serve the claim so far; its name.
 type Rank<'a> = (bool, bool, (Reverse<usize>, Reverse<usize>), bool, &'a str);
 
 /// A pool and what it has for claims that no pool is selected for yet.
@@ -218,21 +218,27 @@ impl<'a> Candidate<'a> {
         rejected
     }
 
+    /// What the pool has for a claim of its revision policy.
+    fn supply_for(&self, waiting: &Waiting) -> Supply {
+        match waiting.resolved_spec.revision_policy {
+            RevisionPolicy::Latest => self.updated,
+            RevisionPolicy::PreferLatest | RevisionPolicy::Any => self.any,
+        }
+    }
+
     /// The rank of the pool for a claim that `assigned` served so far; the lowest is the best.
     fn rank_for(&self, waiting: &Waiting, assigned: Option<&Key>) -> Rank<'a> {
         let rejected = self.rejected_for(waiting);
         let waiting = waiting.on(self.pool);
-        let supply = match waiting.resolved_spec.revision_policy {
-            RevisionPolicy::Latest => self.updated,
-            RevisionPolicy::PreferLatest | RevisionPolicy::Any => self.any,
-        };
+        let supply = self.supply_for(&waiting);
         // Where a pool keeps no sandbox and makes none for a claim, what is there now is all that there ever will be.
         let makes_none = waiting.resolved_spec.on_empty != OnEmpty::Create && self.pool.spec.most_warm() == 0;
         let most = if makes_none { supply.warm } else { supply.most };
-        let too_few = most < waiting.needs() || !can_ever_serve(&self.pool.spec, &waiting);
         let elsewhere = assigned != Some(&self.pool.key);
         let untried = supply.less(rejected);
         let waits = untried.available < waiting.needs();
+        // A pool may have more than it ever keeps: it was made smaller a moment ago.
+        let too_few = waits && (most < waiting.needs() || !can_ever_serve(&self.pool.spec, &waiting));
         let most_first = (Reverse(untried.staying()), Reverse(untried.available));
         (too_few, waits, most_first, elsewhere, &self.pool.key.name)
     }
@@ -240,7 +246,8 @@ impl<'a> Candidate<'a> {
     /// What a claim takes or waits for is not available to a later claim.
     fn reserve(&mut self, waiting: &Waiting) {
         let waiting = waiting.on(self.pool);
-        if !can_ever_serve(&self.pool.spec, &waiting) {
+        let is_short = self.supply_for(&waiting).available < waiting.needs();
+        if is_short && !can_ever_serve(&self.pool.spec, &waiting) {
             return;
         }
         let of_updated = self

@@ -411,6 +411,60 @@ fn a_claim_for_more_than_a_pool_ever_keeps_warm_goes_to_another() {
 }
 
 #[test]
+fn a_claim_whose_rejected_binding_waits_moves_at_once_when_its_pool_is_gone() {
+    for change in [
+        json!({"metadata": {"labels": {"lang": "ruby"}}}),
+        json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}),
+    ] {
+        let mut index = pools_with([0, 2, 1]);
+        let waiting = index.claim(&Key::new("default", "run")).unwrap();
+        let selected_pools = snapshot(&index, "b").selected_pools;
+        index.assign_pools(&selected_pools);
+        let again = index.note_rejection(&waiting, "not so", now() + SignedDuration::from_secs(5));
+        assert!(again.contains(&ReconcileRequest::Pool(Key::new("default", "b"))));
+        assert_eq!(serving_pools(&index), ["b"], "it is tried again there");
+        pool(&mut index, "b", change);
+        let both = ["b", "c"].map(|pool| ReconcileRequest::Pool(Key::new("default", pool)));
+        assert_eq!(reassign_pool(&mut index, &waiting), both);
+        assert_eq!(serving_pools(&index), ["c"]);
+    }
+}
+
+#[test]
+fn a_pool_that_has_enough_goes_before_one_that_ever_will() {
+    for on_empty in ["Fail", "Wait"] {
+        let mut index = pools_with([0, 5, 0]);
+        pool(&mut index, "a", json!({"spec": {"replicas": 4}}));
+        pool(&mut index, "b", json!({"spec": {"replicas": 2}}));
+        claim(&mut index, json!({"spec": {"replicas": 4, "onEmpty": on_empty}}));
+        assert_eq!(serving_pools(&index), ["b"], "{on_empty}");
+        // What it takes is not available to the next.
+        let second = json!({
+            "metadata": {"name": "second", "uid": "second", "creationTimestamp": "2026-01-31T12:00:01Z"},
+            "spec": {"replicas": 4, "onEmpty": on_empty},
+        });
+        claim(&mut index, second);
+        assert_eq!(serving_pools(&index), ["a", "b"], "{on_empty}");
+    }
+}
+
+#[test]
+fn the_pool_that_a_claim_names_decides_whether_it_has_one_whatever_it_holds() {
+    let mut index = pools_with([1, 1, 0]);
+    pod(&mut index, "a", "a-9", "new", Some("run"));
+    let named =
+        |name: &str| json!({"spec": {"poolSelector": null, "poolRef": {"name": name}, "replicas": 2}});
+    claim(&mut index, named("b"));
+    assert_eq!(presence(&index), PoolPresence::Present);
+    claim(&mut index, named("nowhere"));
+    assert_eq!(presence(&index), PoolPresence::Absent);
+    pod(&mut index, "gone", "gone-0", "new", Some("run"));
+    index.delete_pod(&serde_json::from_value(stored_pod("a", "a-9", "new", Some("run"))).unwrap());
+    claim(&mut index, named("b"));
+    assert_eq!(presence(&index), PoolPresence::Present);
+}
+
+#[test]
 fn a_half_bound_claim_is_published_with_the_defaults_of_the_pool_whose_sandboxes_it_holds() {
     let mut index = pools_with([0, 5, 0]);
     let defaults = json!({"lifetimeSeconds": 60});

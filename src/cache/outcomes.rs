@@ -170,18 +170,20 @@ impl Index {
         before: WatchProgress,
         now: Timestamp,
     ) -> Vec<ReconcileRequest> {
+        let has_failed = matches!(&outcome, Err(failure) if failure.class != Class::Gone);
+        // The cache refuses what was read before a new list, so the read proves nothing either.
+        if has_failed || self.watch_progress.pods.lists != before.pods.lists {
+            self.expectations.read_failed(key, now);
+            return vec![ReconcileRequest::FailedWrites];
+        }
         let live = match outcome {
             Ok(Answer::Pod(pod)) => Some(pod),
-            Err(failure) if failure.class != Class::Gone => {
-                self.expectations.read_failed(key, now);
-                return vec![ReconcileRequest::FailedWrites];
-            }
             Ok(_) | Err(_) => None,
         };
         let known = self.pod(key);
-        let known_before = known.as_ref().is_some_and(|known| {
-            self.watch_progress.pods.lists == before.pods.lists && before.pods.covers(&known.resource_version)
-        });
+        let known_before = known
+            .as_ref()
+            .is_some_and(|known| before.pods.covers(&known.resource_version));
         let sandbox = live.as_ref().and_then(|pod| Sandbox::read(pod));
         let mut to_reconcile = vec![ReconcileRequest::FailedWrites];
         to_reconcile.extend(self.expectations.claims_of(key).map(ReconcileRequest::of_binding));
@@ -242,7 +244,8 @@ impl Index {
         let claim = &write.claim;
         match outcome {
             Ok(Answer::Claim(stored)) => {
-                self.end_claim_write(claim, None, now);
+                let is_unchanged = stored::resource_version(&stored.metadata) == claim.resource_version;
+                self.end_claim_write(claim, is_unchanged.then(not_kept), now);
                 let to_reconcile = self.learn_claim(&stored, now);
                 if !to_reconcile.is_empty() {
                     return to_reconcile;
@@ -492,6 +495,14 @@ fn may_be_released(live: &Claim, known: &Claim, sandbox: &Sandbox, owned: &[Arc<
     let has_ended = matches!(live.status.phase, Some(Phase::Failed | Phase::Expired));
     let is_final = has_ended || (!live.waiting() && live.status.sandboxes.iter().all(has));
     live.uid != known.uid || (!live.lists(sandbox) && (sandbox.finished() || is_final))
+}
+
+/// The API server answered a write as done and changed nothing: its schema lacks a field, or a webhook took it back.
+fn not_kept() -> Failure {
+    Failure {
+        class: Class::Rejected,
+        message: "the API server stored the status without the change".into(),
+    }
 }
 
 /// When an object is read again after a read that changed nothing, or that failed.

@@ -1,9 +1,14 @@
 //! An answer is lost and a later try is rejected: a live read finds out whether the first try happened.
 
 use crate::world::{Asked, Reply, World, owner, warm};
+use jiff::Timestamp;
 use serde_json::json;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
+use warmpool::cache::watch::Indexed;
+use warmpool::model::Key;
+use warmpool::model::request::{Answer, Request};
+use warmpool::model::stored::StoredPod;
 
 fn is_of_pods(asked: &Asked, verb: &str) -> bool {
     asked.verb == verb && asked.resource == "pods"
@@ -104,4 +109,35 @@ async fn a_creation_that_waits_too_long_for_a_slot_is_read_before_it_is_repeated
     let (mut world, _) = a_creation_that_waits().await;
     world.run_for(Duration::from_secs(20)).await;
     assert_eq!(world.asked("default", "GET", "pods").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_read_before_a_new_list_says_nothing_of_a_creation() {
+    let mut is_first = true;
+    let mut world = World::new(move |asked| match asked.verb.as_str() {
+        "POST" if asked.resource == "pods" => {
+            Reply::Code(if std::mem::take(&mut is_first) { 504 } else { 409 })
+        }
+        "GET" => Reply::Never,
+        _ => Reply::Done,
+    });
+    world.pool("default", "python", 0);
+    world.pool_is_scaled("default", "python", 1);
+    world.run_for(Duration::from_secs(1)).await;
+    let made = world.asked("default", "POST", "pods").len();
+    let pod = world.asked("default", "POST", "pods")[0].name.clone();
+    assert_eq!(world.asked("default", "GET", "pods").len(), 1);
+    let to_reconcile = {
+        let mut index = world.context.shared.lock();
+        let before = index.watch_progress();
+        StoredPod::retain(&mut index, &HashSet::new());
+        let live = serde_json::from_value(warm("default", "python", &pod)).unwrap();
+        let read = Request::ReadPod(Key::new("default", &pod));
+        index.take_over(&read, Ok(Answer::Pod(live)), before, Timestamp::now())
+    };
+    world.trigger(to_reconcile);
+    world.reconcile_all();
+    world.run_for(Duration::from_secs(8)).await;
+    assert_eq!(world.asked("default", "POST", "pods").len(), made);
+    assert!(world.pending().join("; ").contains(&pod), "{:?}", world.pending());
 }

@@ -97,3 +97,20 @@ async fn in_a_steady_load_one_status_is_written_for_the_claims_of_a_second() {
     );
     assert_eq!(world.bound("default").len(), 200);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_status_of_a_claim_that_the_api_server_does_not_keep_is_written_again_after_a_pause() {
+    let mut world = World::new(|asked: &Asked| match asked.resource.as_str() {
+        "sandboxclaims/status" => {
+            let mut unchanged = asked.body.clone();
+            unchanged["status"] = json!({});
+            Reply::Object(unchanged)
+        }
+        _ => Reply::Done,
+    });
+    world.pool("default", "python", 1);
+    world.claim("default", "run", "python", &json!({}));
+    world.pass(12).await;
+    let written = world.asked("default", "PUT", "sandboxclaims/status").len();
+    assert_eq!(written, 3, "at once, after 5 s and after 10 s");
+}

@@ -168,6 +168,33 @@ fn a_list_forgets_the_nodes_that_it_lacks() {
 }
 
 #[test]
+fn a_node_that_a_failing_watch_has_not_shown_may_exist() {
+    let mut index = cluster();
+    index.apply_pod(&unclaimed("new-pod", "one", "new"));
+    let gone_at = |index: &Index| {
+        let nodes = snapshot(index, "one").nodes;
+        nodes.gone_at(&index.pod(&Key::new("default", "new-pod")).unwrap())
+    };
+    let scheduled = gone_at(&index).unwrap();
+    StoredNode::interrupted(&mut index);
+    assert_eq!(gone_at(&index), Some(Timestamp::MAX));
+    let shown = scheduled + SignedDuration::from_secs(60);
+    let affected = index.apply_node(&open("two"), shown);
+    assert_eq!(
+        affected,
+        [request("one")],
+        "it has a pod on a node that nobody has shown"
+    );
+    index.apply_node(&open("two"), shown + SignedDuration::from_secs(60));
+    assert_eq!(gone_at(&index), Some(shown + SignedDuration::from_secs(30)));
+    StoredNode::retain(
+        &mut index,
+        &HashSet::from(["one", "two"].map(|name| Key::new("", name))),
+    );
+    assert_eq!(gone_at(&index), Some(scheduled), "a list shows every node");
+}
+
+#[test]
 fn a_cordon_without_a_time_began_when_it_was_seen_first() {
     let mut index = cluster();
     index.apply_node(&cordoned("one"), NOW);

@@ -16,15 +16,28 @@ use std::sync::Arc;
 impl Index {
     /// A node was created or changed. A heartbeat changes nothing that matters here.
     pub fn apply_node(&mut self, stored: &StoredNode, now: Timestamp) -> Vec<ReconcileRequest> {
+        let mut to_reconcile = self.end_interruption(now);
         let name = stored::key(&stored.metadata).name;
         let known = self.nodes.known.get(&name);
         let node = Node::read(stored, known.map(AsRef::as_ref), now);
         if known.is_some_and(|known| **known == node) {
-            return Vec::new();
+            return to_reconcile;
         }
         self.nodes.known.insert(name.clone(), Arc::new(node));
         self.nodes.deleted.remove(&name);
-        self.affected_by(&name)
+        to_reconcile.extend(self.affected_by(&name));
+        to_reconcile
+    }
+
+    /// The watch shows a node, so it goes on. Returns what may have pods on a node that is gone: from now on, that has a time.
+    fn end_interruption(&mut self, now: Timestamp) -> Vec<ReconcileRequest> {
+        if self.nodes.interrupted != Some(Timestamp::MAX) {
+            return Vec::new();
+        }
+        self.nodes.interrupted = Some(now);
+        let with_pods = self.nodes.pods.keys();
+        let unknown = with_pods.filter(|node| !self.nodes.known.contains_key(*node));
+        unknown.flat_map(|node| self.affected_by(node)).collect()
     }
 
     /// A node is gone.
@@ -41,6 +54,12 @@ impl Index {
         let gone: Vec<_> = known.filter(|name| !listed.contains(name)).cloned().collect();
         gone.iter().for_each(|name| self.nodes.remove(name));
         self.nodes.access = NodeAccess::Listed;
+        self.nodes.interrupted = None;
+    }
+
+    /// The watch of nodes fails, so it may not have shown a node that has come.
+    pub fn nodes_are_interrupted(&mut self) {
+        self.nodes.interrupted = Some(Timestamp::MAX);
     }
 
     /// Only some nodes were listed.
@@ -79,6 +98,7 @@ impl Index {
             access: self.nodes.access,
             nodes,
             deleted,
+            interrupted: self.nodes.interrupted,
             eviction_requested,
         }
     }

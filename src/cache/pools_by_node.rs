@@ -5,6 +5,7 @@ use crate::model::Key;
 use crate::model::known_nodes::NodeAccess;
 use crate::model::node::Node;
 use crate::model::sandbox::Sandbox;
+use jiff::Timestamp;
 use smol_str::SmolStr;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -13,6 +14,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Nodes {
     pub(crate) access: NodeAccess,
+    /// As in [`crate::model::known_nodes::KnownNodes`].
+    pub(crate) interrupted: Option<Timestamp>,
     pub(crate) known: HashMap<SmolStr, Arc<Node>>,
     /// Deleted nodes that still have pods.
     pub(crate) deleted: HashSet<SmolStr>,

@@ -104,6 +104,8 @@ pub trait Indexed: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned
     fn deny(_index: &mut Index) -> Option<bool> {
         None
     }
+    /// Notes that the watch of the kind fails.
+    fn interrupted(_index: &mut Index) {}
     /// What is kept of the object until its list is complete.
     fn listed(self) -> Listed<Self> {
         Listed::Object(Box::new(self))
@@ -266,6 +268,9 @@ impl Indexed for StoredNode {
     fn retain(index: &mut Index, listed: &HashSet<Key>) {
         index.retain_nodes(listed);
     }
+    fn interrupted(index: &mut Index) {
+        index.nodes_are_interrupted();
+    }
     fn deny(index: &mut Index) -> Option<bool> {
         let is_new = index.deny_nodes();
         if is_new {
@@ -383,6 +388,7 @@ pub async fn run<K: Indexed>(context: WatchContext, mut reflect: impl FnMut(&Eve
                     continue;
                 }
                 context.shared.watches.failed(&kind, chain(&error));
+                K::interrupted(&mut context.shared.lock());
                 error_log::log_watch_error(resource, &error);
                 if error_log::has_expired(&error) {
                     // The watcher would request the same version for ever.

@@ -42,6 +42,9 @@ pub struct KnownNodes {
     pub nodes: BTreeMap<SmolStr, Arc<Node>>,
     /// Names of those that a watch has shown being deleted.
     pub deleted: BTreeSet<SmolStr>,
+    /// The watch of nodes has failed, and until when it showed none: [`Timestamp::MAX`] while it shows none. A node that it has
+    /// never shown may exist.
+    pub interrupted: Option<Timestamp>,
     /// UIDs of the sandboxes that EvictionRequests name, and since when.
     pub eviction_requested: BTreeMap<SmolStr, Timestamp>,
 }
@@ -78,7 +81,8 @@ impl KnownNodes {
     }
 
     /// When the node of a sandbox counts as gone: from the scheduling of the pod on if a watch showed the deletion, and
-    /// 30 s later (`NODE_LAG`) if no watch has shown the node. `None` for a node that exists.
+    /// 30 s later (`NODE_LAG`) if no watch has shown the node, or 30 s after the end of an interruption of the watch. `None`
+    /// for a node that exists.
     pub fn gone_at(&self, sandbox: &Sandbox) -> Option<Timestamp> {
         let node = sandbox.node.as_deref()?;
         let missing = self.access == NodeAccess::Listed && self.of(sandbox).is_none();
@@ -86,6 +90,7 @@ impl KnownNodes {
         if self.deleted.contains(node) {
             return Some(scheduled);
         }
-        missing.then(|| scheduled.checked_add(NODE_LAG).unwrap_or(Timestamp::MAX))
+        let since = self.interrupted.map_or(scheduled, |until| scheduled.max(until));
+        missing.then(|| since.checked_add(NODE_LAG).unwrap_or(Timestamp::MAX))
     }
 }

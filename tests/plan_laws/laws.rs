@@ -102,6 +102,7 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
     let (mut deleted_within_budget, mut deleted, mut created, mut restored) = (0, 0, 0, 0);
     let (mut served, mut bound) = (HashMap::new(), 0);
     let (mut drained, mut evicted) = (0, 0);
+    let mut failed = HashSet::new();
     for action in &plan.actions {
         match &action.step {
             Step::DeletePod { sandbox } | Step::DrainPod { sandbox } => {
@@ -157,7 +158,7 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
                 prop_assert_eq!(&sandbox.owner, &Owner::Pool { uid: POOL_UID.into() });
                 restored += 1;
             }
-            Step::FailClaim { .. } => {}
+            Step::FailClaim { claim, .. } => _ = failed.insert(claim.uid.clone()),
         }
     }
     let (available, total) = (world.available(), world.sandboxes.len());
@@ -174,6 +175,32 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
             "I1: the sandboxes of a claim are bound together"
         );
     }
+    let said_to_wait: HashSet<_> = plan.waiting.iter().map(|(claim, _)| &claim.uid).collect();
+    for claim in world.claims.values().filter(|claim| claim.waiting()) {
+        let held = world.claim_snapshot(&claim.key.name).sandboxes;
+        let held = held.iter().filter(|s| !s.terminating && !s.finished()).count();
+        let is_known = served.contains_key(&claim.uid)
+            || failed.contains(&claim.uid)
+            || said_to_wait.contains(&claim.uid);
+        prop_assert!(
+            held >= claim.wanted() || is_known,
+            "I7: claim {} is forgotten",
+            claim.key.name
+        );
+    }
+    // A claim for several sandboxes delays the claims behind it; a Latest claim delays no other claim.
+    let waiting = plan.waiting.iter().map(|(claim, _)| &**claim);
+    let first = waiting.take_while(|c| c.wanted() == 1);
+    let unserved = first.filter(|c| policy_of(c) != RevisionPolicy::Latest).count();
+    let is_claimable = |sandbox: &&Sandbox| {
+        let available_at = sandbox.available_at(&spec.availability_rule);
+        !sandbox.evict && available_at.is_some_and(|at| at <= world.now)
+    };
+    let left = world.unclaimed().filter(is_claimable).count() - bound;
+    prop_assert!(
+        unserved == 0 || left == 0,
+        "I7: {unserved} claims wait and {left} sandboxes are available and not given to them"
+    );
     if deleted_within_budget > 0 {
         let left = available - deleted_within_budget - bound;
         let claimed = world.sandboxes.len() - world.unclaimed().count();
@@ -221,22 +248,9 @@ fn check(world: &World, plan: &Plan) -> Result<(), TestCaseError> {
             "I4: maxTotal"
         );
     }
-    // A claim for several sandboxes delays the claims behind it; a Latest claim delays no other claim.
-    let waiting = plan.waiting.iter().map(|(claim, _)| &**claim);
-    let first = waiting.take_while(|c| c.wanted() == 1);
-    let unserved = first.filter(|c| policy_of(c) != RevisionPolicy::Latest).count();
     prop_assert!(
         world.pod_template.is_none() || deleted + created == 0,
         "a pool without its template creates and deletes nothing"
-    );
-    let is_claimable = |sandbox: &&Sandbox| {
-        let available_at = sandbox.available_at(&spec.availability_rule);
-        !sandbox.evict && available_at.is_some_and(|at| at <= world.now)
-    };
-    let left = world.unclaimed().filter(is_claimable).count() - bound;
-    prop_assert!(
-        unserved == 0 || left == 0,
-        "I7: {unserved} claims wait and {left} sandboxes are available and not given to them"
     );
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use crate::check::Rules;
 use crate::check::event::{Change, Kind};
-use crate::history::{History, Pod, bound_once, claim, text};
+use crate::history::{History, Pod, bound_once, claim, request, requests, text};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
@@ -86,18 +86,20 @@ fn forged_labels_and_status_are_no_breach_and_owner_references_decide() {
 fn a_second_pod_is_excused_for_a_claim_that_came_before_a_start_just_after_it_and_no_later() {
     let w2 = Pod::warm("w2");
     // The claim comes at 30 ms.
-    let held_after_a_start = |at: i64, ms: i64| {
+    let held_after_a_start = |at: i64, ms: i64, arrived: i64| {
         let history = bound_once().pod(&w2).later(ms).pod(&w2.held_by("a"));
         let at = Timestamp::UNIX_EPOCH + SignedDuration::from_millis(at);
         history.judged_by(&Rules {
             operator_down: vec![(at, at)],
+            requests: requests([request("patch", "w2", arrived, 200)]),
             ..Rules::default()
         })
     };
-    assert!(held_after_a_start(50, 4000).accusations.is_empty());
-    assert_eq!(held_after_a_start(50, 4000).figures.spare_holds, 1);
-    assert!(text(&held_after_a_start(50, 6000)).contains("holds 2 pods"));
-    assert!(text(&held_after_a_start(20, 0)).contains("holds 2 pods"));
+    assert!(held_after_a_start(50, 4000, 45).accusations.is_empty());
+    assert_eq!(held_after_a_start(50, 4000, 45).figures.spare_holds, 1);
+    assert!(text(&held_after_a_start(50, 4000, 60)).contains("holds 2 pods"));
+    assert!(text(&held_after_a_start(50, 6000, 45)).contains("holds 2 pods"));
+    assert!(text(&held_after_a_start(20, 0, 15)).contains("holds 2 pods"));
 }
 
 #[test]

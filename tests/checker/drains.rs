@@ -67,6 +67,23 @@ fn a_drain_surges_no_further_than_a_rollout_may_miss_and_exceed() {
 }
 
 #[test]
+fn what_a_claim_took_may_be_missing_for_as_long_as_a_sandbox_takes_to_become_available_and_no_longer() {
+    let went_after_a_claim = |warm_up: i64, ms: i64| {
+        let [going, slow, taken] =
+            [("w1", "n1"), ("w3", "n2"), ("w4", "n2")].map(|(name, node)| Pod::warm(name).on(node));
+        let history = History::default().pool(3, json!({"updateStrategy": {"maxUnavailable": 2}}));
+        let history = history.pod(&going).pod(&Pod::warm("w2").on("n2")).pod(&taken);
+        let history = history.pod(&Pod::pending("w3")).later(warm_up).pod(&slow);
+        let history = history.new_claim("a", 0).pod(&taken.held_by("a")).later(ms);
+        accusations(&history.no_pod(&going), false).concat()
+    };
+    assert_eq!(went_after_a_claim(0, 2500), "");
+    assert!(went_after_a_claim(0, 3500).contains("left 2 of 3 available"));
+    assert_eq!(went_after_a_claim(2000, 3500), "");
+    assert!(went_after_a_claim(2000, 5500).contains("left 2 of 3 available"));
+}
+
+#[test]
 fn the_least_available_in_a_drain_is_measured() {
     let (history, going, _) = on_two_nodes();
     let history = history.pod(&going.unready()).pod(&going);

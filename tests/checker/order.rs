@@ -230,6 +230,27 @@ fn an_elder_whose_binding_went_down_with_the_operator_or_failed_is_not_passed_ov
 }
 
 #[test]
+fn a_failed_binding_excuses_what_is_served_until_it_is_tried_again() {
+    let history = served_second_first(0, 0, 3000);
+    // Claim b is bound at 3.05 s.
+    let accused = |answered: i64, retried_after: i64| {
+        let failed = Request {
+            answered: moment(answered),
+            ..request("patch", "w9", 100, 503)
+        };
+        let rules = Rules {
+            requests: requests([failed, request("patch", "w2", 6060, 200)]),
+            retried_after: SignedDuration::from_secs(retried_after),
+            ..Rules::default()
+        };
+        text(&history.judged_by(&rules))
+    };
+    assert_eq!(accused(2500, 0), "");
+    assert!(accused(1500, 0).contains("which goes first, waited"));
+    assert_eq!(accused(1500, 1), "");
+}
+
+#[test]
 fn a_failed_binding_excuses_one_claim_of_its_own_pool() {
     // Claims a and c wait. First b is served, after 3 s, and 3 s later the others.
     let [w1, w2, w3] = ["w1", "w2", "w3"].map(Pod::warm);

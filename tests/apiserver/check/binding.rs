@@ -102,7 +102,8 @@ impl Binding {
             let wanted = asking.map_or(1, |c| c.wanted);
             if about.len() >= wanted {
                 figures.spare_holds += 1;
-                if !scene.rules.two_operators && !scene.rules.may_linger(asking, scene.now) {
+                let decided = scene.rules.requests.decided("patch", &pod.name, scene.now);
+                if !scene.rules.two_operators && !scene.rules.may_linger(asking, decided, scene.now) {
                     let sentence = format!(
                         "a claim for {wanted} holds {} pods, {} the latest",
                         about.len() + 1,

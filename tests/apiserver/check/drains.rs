@@ -7,8 +7,11 @@ use super::{Figures, Finding, Rules, Scene};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 
-/// For how long a sandbox that a claim took may be missing. The operator remembers claims for as long.
-const MADE_AGAIN: SignedDuration = SignedDuration::from_secs(10);
+/// The operator remembers claims for as long.
+const REMEMBERED: SignedDuration = SignedDuration::from_secs(10);
+/// What a claim took may be missing for this much longer than a sandbox takes to become available. The API writes in whole seconds
+/// when one was created and became Ready, and the creation follows the binding a moment later.
+const PRECISION: SignedDuration = SignedDuration::from_secs(3);
 
 /// A node that has to go, as the story declares it.
 #[derive(Clone, Debug)]
@@ -41,12 +44,19 @@ impl Rules {
     }
 }
 
-/// When claims took sandboxes, by pool.
 #[derive(Default)]
-pub struct Drains(BTreeMap<String, Vec<Timestamp>>);
+pub struct Drains {
+    /// When claims took sandboxes, by pool.
+    taken: BTreeMap<String, Vec<Timestamp>>,
+    /// When each unclaimed sandbox was created that is not available yet, by UID.
+    created: BTreeMap<String, Timestamp>,
+    /// The longest time from creation to availability so far, by pool.
+    warm_up: BTreeMap<String, SignedDuration>,
+}
 
 impl Drains {
     pub fn judge(&mut self, scene: &Scene, step: &Step, out: &mut Vec<Finding>) {
+        self.note_warm_up(scene, step);
         let Step::Pod(Some(before), after) = step else {
             return;
         };
@@ -60,7 +70,8 @@ impl Drains {
             .as_ref()
             .is_some_and(|pod| matches!(pod.owner, Owner::Claim { .. }))
         {
-            self.0.entry(pool.name.clone()).or_default().push(scene.now);
+            let taken = self.taken.entry(pool.name.clone()).or_default();
+            taken.push(scene.now);
             return;
         }
         let goes = after
@@ -76,9 +87,33 @@ impl Drains {
         }
     }
 
+    fn note_warm_up(&mut self, scene: &Scene, step: &Step) {
+        let (before, pod) = match step {
+            Step::Pod(before, Some(pod)) => (before, pod),
+            Step::Pod(Some(gone), None) => {
+                self.created.remove(&gone.uid);
+                return;
+            }
+            _ => return,
+        };
+        let pool = scene.world.pools.get(&pod.pool);
+        if pool.is_some_and(|pool| pod.is_available(pool, scene.now)) {
+            let took = self
+                .created
+                .remove(&pod.uid)
+                .map(|at| scene.now.duration_since(at));
+            let longest = self.warm_up.entry(pod.pool.clone()).or_default();
+            *longest = took.unwrap_or_default().max(*longest);
+        } else if before.is_none() {
+            self.created.insert(pod.uid.clone(), scene.now);
+        }
+    }
+
     fn is_replaced(&self, scene: &Scene, pool: &Pool, gone: &Pod, drain: &Drain, out: &mut Vec<Finding>) {
-        let taken = self.0.get(&pool.name).into_iter().flatten();
-        let lately = taken.filter(|at| scene.now.duration_since(**at) <= MADE_AGAIN);
+        let taken = self.taken.get(&pool.name).into_iter().flatten();
+        let warm_up = self.warm_up.get(&pool.name).copied().unwrap_or_default();
+        let missing = (warm_up + PRECISION).min(REMEMBERED);
+        let lately = taken.filter(|at| scene.now.duration_since(**at) <= missing);
         let lately = i64::try_from(lately.count()).unwrap_or(i64::MAX);
         let room = pool
             .max_total

@@ -52,8 +52,10 @@ pub struct Rules {
     pub late: usize,
     /// How much later than the watcher an operator may see a claim.
     pub seen_late: SignedDuration,
-    /// A younger claim may be served this much before an older one, because requests fail and are sent again, or because two
-    /// operators do not know of each other.
+    /// A binding that fails may be tried again this long after that is known.
+    pub retried_after: SignedDuration,
+    /// A younger claim may be served this much before an older one, because operators crash again and again, or because two do
+    /// not know of each other.
     pub passed_over: SignedDuration,
     /// While a sandbox is available for a claim, that claim or an earlier one is served at least this often. `None` skips
     /// the check, where it is unknown when an operator ran.
@@ -93,6 +95,7 @@ impl Default for Rules {
             reordered: SignedDuration::from_secs(1),
             late: 2,
             seen_late: SignedDuration::from_secs(1),
+            retried_after: SignedDuration::ZERO,
             passed_over: SignedDuration::ZERO,
             idle: Some(SignedDuration::from_secs(5)),
             forged: BTreeSet::new(),
@@ -128,11 +131,11 @@ impl Rules {
         away.any(|(from, to)| *from <= at + margin && at <= *to + margin)
     }
 
-    /// Whether a request of an ended operator, for a claim that it knew, may still be executed.
-    fn may_linger(&self, claim: Option<&Claim>, now: Timestamp) -> bool {
+    /// Whether a write that arrived at `decided` may be that of an operator that has ended since, for a claim that it knew.
+    fn may_linger(&self, claim: Option<&Claim>, decided: Timestamp, now: Timestamp) -> bool {
         self.operator_down.iter().any(|(from, to)| {
             let lately = *from <= now && now.duration_since(*to) <= self.lingers;
-            lately && claim.is_none_or(|claim| claim.came_at <= *to)
+            lately && decided <= *to && claim.is_none_or(|claim| claim.came_at <= *to)
         })
     }
 

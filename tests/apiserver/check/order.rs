@@ -8,6 +8,7 @@
 //! sandbox is better.
 
 use super::claim::Claim;
+use super::requests::Request;
 use super::world::{Owner, Pod, Preference, Step};
 use super::{Figures, Finding, Scene};
 use jiff::{SignedDuration, Timestamp};
@@ -38,24 +39,23 @@ struct Failures {
 }
 
 impl Failures {
-    /// How many patches of pods of the overtake's pool failed within `margin` of its decision. A claim with a selector may
-    /// have been meant for another pool.
-    fn count(&self, scene: &Scene, overtake: &Overtake, margin: SignedDuration) -> usize {
+    /// The patches of pods of the overtake's pool that failed. A claim with a selector may have been meant for another pool.
+    fn of<'a>(&'a self, scene: &Scene<'a>, overtake: &'a Overtake) -> impl Iterator<Item = &'a Request> {
         let elder = scene.world.claims.get(&overtake.elder);
         let may_be_elsewhere = elder.is_none_or(|claim| claim.selector.is_some());
-        let is_here = |pod: &str| {
+        scene.rules.requests.failed_patches(move |pod| {
             let pool = self.pool_of.get(pod);
             may_be_elsewhere || pool.is_none_or(|pool| *pool == overtake.pool)
-        };
-        scene
-            .rules
-            .requests
-            .failed_patches(overtake.decided, margin, is_here)
+        })
     }
 
-    /// The binding of the elder may have failed.
+    /// The binding of the elder may have failed, and was not tried again when the younger claim was served.
     fn may_excuse(&self, scene: &Scene, overtake: &Overtake) -> bool {
-        self.count(scene, overtake, scene.rules.reordered) > 0
+        let rules = scene.rules;
+        self.of(scene, overtake).any(|request| {
+            let again = request.has_failed_by() + rules.retried_after;
+            request.at - rules.reordered <= overtake.decided && overtake.decided <= again + rules.reordered
+        })
     }
 
     /// The same, and no failed binding excuses two claims: each was for one.
@@ -63,7 +63,7 @@ impl Failures {
         if !self.may_excuse(scene, overtake) {
             return false;
         }
-        let all = self.count(scene, overtake, SignedDuration::MAX);
+        let all = self.of(scene, overtake).count();
         let excused = self.excused.entry(overtake.pool.clone()).or_default();
         excused.insert(overtake.elder.clone());
         excused.len() <= all

@@ -23,11 +23,19 @@ impl Request {
         (200..300).contains(&self.code)
     }
 
+    /// When the operator knew at the latest that it was not carried out.
+    pub fn has_failed_by(&self) -> Timestamp {
+        self.answered.min(self.at + GIVEN_UP)
+    }
+
     /// Whatever follows was decided anew. Other answers have the operator send the same request again.
     fn ends_its_decision(&self) -> bool {
         self.is_done() || (self.code != 429 && (400..500).contains(&self.code))
     }
 }
+
+/// A request without an answer is given up after this long.
+const GIVEN_UP: SignedDuration = SignedDuration::from_secs(15);
 
 /// The requests of a story, by what they ask for, in the order of their arrival.
 #[derive(Clone, Debug, Default)]
@@ -93,20 +101,13 @@ impl Requests {
         pods.any(|pod| self.of("patch", "pods", pod).iter().any(is_on_its_way))
     }
 
-    /// How many patches of pods failed within `margin` of `at`, of the pods whose names `which` accepts. A binding that fails is
-    /// tried again with another pod.
-    pub fn failed_patches(
-        &self,
-        at: Timestamp,
-        margin: SignedDuration,
-        which: impl Fn(&str) -> bool,
-    ) -> usize {
+    /// The patches of pods that failed, of the pods whose names `which` accepts. A binding that fails is tried again.
+    pub fn failed_patches(&self, which: impl Fn(&str) -> bool) -> impl Iterator<Item = &Request> {
         let patches = self
             .0
             .iter()
-            .filter(|((verb, resource, name), _)| verb == "patch" && resource == "pods" && which(name));
+            .filter(move |((verb, resource, name), _)| verb == "patch" && resource == "pods" && which(name));
         let all = patches.flat_map(|(_, requests)| requests);
-        all.filter(|request| !request.is_done() && request.at.duration_since(at).abs() <= margin)
-            .count()
+        all.filter(|request| !request.is_done())
     }
 }

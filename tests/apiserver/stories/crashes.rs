@@ -12,7 +12,7 @@ use crate::operator::Operator;
 use crate::scene::Scene;
 use crate::wait;
 use jiff::SignedDuration;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Kills the operator and starts the next one.
 fn replaced(scene: &Scene, operator: Operator) -> Result<Operator, String> {
@@ -22,37 +22,68 @@ fn replaced(scene: &Scene, operator: Operator) -> Result<Operator, String> {
     })
 }
 
+/// Sandboxes that are made for claims of a burst become available this much later, so that an operator that goes away leaves work.
+fn slow() -> Value {
+    sim(&[("ready-after", "3s")])
+}
+
+/// How many claims have no sandbox yet. A crash that leaves none shows nothing.
+fn left(scene: &Scene) -> Result<usize, String> {
+    let state = ClusterState::read(scene)?;
+    let is_bound = |claim: &&Value| claim["status"]["phase"] == "Bound";
+    let left = state.claims.len() - state.claims.iter().filter(is_bound).count();
+    wait::ensure(left > 0, || {
+        "the burst was over before the operator went away".into()
+    })?;
+    Ok(left)
+}
+
 fn pods_made(scene: &Scene) -> usize {
     super::pods_created(&scene.history())
 }
 
 pub fn killed_while_it_fills_a_pool(scene: &Scene) -> Result<(), String> {
+    const REPLICAS: usize = 60;
     let mut operator = scene.lab.start_operator()?;
-    scene.create_pool(&pool("python", 30, &sim(&[("ready-after", "200ms")])))?;
+    scene.create_pool(&pool(
+        "python",
+        REPLICAS as i64,
+        &sim(&[("ready-after", "200ms")]),
+    ))?;
+    let mut in_time = 0;
     for some in [1, 12, 25] {
         wait::until(&format!("{some} pods were made"), 30, || {
             wait::ensure(pods_made(scene) >= some, || format!("{}", pods_made(scene)))
         })?;
-        operator = replaced(scene, operator)?;
+        operator = scene.while_operator_is_down(|| {
+            operator.kill()?;
+            in_time += usize::from(scene.pods()?.len() < REPLICAS);
+            scene.lab.start_operator()
+        })?;
     }
     wait_until_at_rest(scene, 60)?;
-    wait::ensure(pods_made(scene) == 30, || {
-        format!("{} pods were made for a pool of 30", pods_made(scene))
+    wait::ensure(in_time > 0, || "every pod was made before the first kill".into())?;
+    wait::ensure(pods_made(scene) == REPLICAS, || {
+        format!("{} pods were made for a pool of {REPLICAS}", pods_made(scene))
     })?;
     operator.stop()
 }
 
 pub fn killed_in_a_burst_of_claims(scene: &Scene) -> Result<(), String> {
     let mut operator = scene.lab.start_operator()?;
-    scene.create_pool(&pool("python", 20, &json!({})))?;
+    scene.create_pool(&pool("python", 20, &slow()))?;
     wait_until_at_rest(scene, 60)?;
     for round in ["a", "b", "c"] {
-        let claims = burst(scene, round, 20, "python", &json!({}))?;
+        let claims = burst(scene, round, 30, "python", &json!({}))?;
         wait::until("a few claims were served", 30, || {
             let served = ClusterState::read(scene)?.claimed("python").len();
             wait::ensure(served >= 3, || format!("{served} were"))
         })?;
-        operator = replaced(scene, operator)?;
+        operator = scene.while_operator_is_down(|| {
+            operator.kill()?;
+            left(scene)?;
+            scene.lab.start_operator()
+        })?;
         all_bound(scene, &claims)?;
         wait_until_at_rest(scene, 60)?;
         claims.iter().try_for_each(|claim| scene.delete_claim(claim))?;
@@ -96,7 +127,7 @@ pub fn killed_in_the_middle_of_a_rollout(scene: &Scene) -> Result<(), String> {
 
 pub fn told_to_end_in_a_burst_of_claims(scene: &Scene) -> Result<(), String> {
     let operator = scene.lab.start_operator()?;
-    scene.create_pool(&pool("python", 60, &json!({})))?;
+    scene.create_pool(&pool("python", 60, &slow()))?;
     wait_until_at_rest(scene, 60)?;
     let claims = burst(scene, "run", 100, "python", &json!({}))?;
     wait::until("a few claims were served", 30, || {
@@ -105,17 +136,12 @@ pub fn told_to_end_in_a_burst_of_claims(scene: &Scene) -> Result<(), String> {
     })?;
     let operator = scene.while_operator_is_down(|| {
         operator.stop()?;
-        // The operator finished the bindings it had begun: every claim that holds a sandbox lists it in its status.
-        let state = ClusterState::read(scene)?;
-        let half_done = state
-            .claims
-            .iter()
-            .filter(|c| c["status"]["phase"] != "Bound")
-            .count();
+        let left = left(scene)?;
         scene.lab.print_at_end(format!(
-            "claims left to the next operator by SIGTERM in a burst of 100: {half_done}"
+            "claims left to the next operator by SIGTERM in a burst of 100: {left}"
         ));
-        state.nothing_leaked()?;
+        // The operator finished the bindings it had begun: every claim that holds a sandbox lists it in its status.
+        ClusterState::read(scene)?.nothing_leaked()?;
         scene.lab.start_operator()
     })?;
     all_bound(scene, &claims)?;
@@ -219,10 +245,11 @@ pub fn two_operators_at_once_do_no_harm(scene: &Scene) -> Result<(), String> {
 pub fn a_second_operator_takes_over_from_a_killed_one(scene: &Scene) -> Result<(), String> {
     expect_two_operators(scene);
     let (first, second) = (scene.lab.start_operator()?, scene.lab.start_operator()?);
-    scene.create_pool(&pool("python", 10, &json!({})))?;
+    scene.create_pool(&pool("python", 10, &slow()))?;
     wait_until_at_rest(scene, 60)?;
-    let claims = burst(scene, "run", 10, "python", &json!({}))?;
+    let claims = burst(scene, "run", 20, "python", &json!({}))?;
     first.kill()?;
+    left(scene)?;
     all_bound(scene, &claims)?;
     wait_until_at_rest(scene, 60)?;
     second.stop()
@@ -232,10 +259,11 @@ fn api_server_goes_away(scene: &Scene, how: &str) -> Result<(), String> {
     scene.declare(|rules| rules.gaps = true);
     let mut operator = scene.lab.start_operator()?;
     operator.server_restarts = true;
-    scene.create_pool(&pool("python", 12, &sim(&[("ready-after", "100ms")])))?;
+    scene.create_pool(&pool("python", 12, &slow()))?;
     wait_until_at_rest(scene, 60)?;
     let mut claims = burst(scene, "before", 20, "python", &json!({}))?;
     scene.while_operator_is_down(|| {
+        left(scene)?;
         scene.lab.cluster.tool(&[how, "apiserver"])?;
         scene.lab.cluster.tool(&["start", "apiserver"])
     })?;

@@ -24,11 +24,14 @@ const SELDOM: f64 = 0.08;
 /// A request that hangs is given up after 15 s, and one that failed is sent again after 5 s at the latest.
 pub const FAILS_FOR: SignedDuration = SignedDuration::from_secs(30);
 
+/// A binding that failed is sent again after this long at the latest.
+const RETRIED_AFTER: SignedDuration = SignedDuration::from_secs(5);
+
 /// Under faults, claims may be served late, and out of order as far as bindings fail. Every other rule still holds.
 pub fn expect_faults(scene: &Scene) {
     scene.declare(|rules| {
         rules.idle = Some(FAILS_FOR);
-        rules.passed_over = FAILS_FOR;
+        rules.retried_after = RETRIED_AFTER;
         rules.late = usize::MAX;
     });
 }

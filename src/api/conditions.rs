@@ -90,9 +90,10 @@ pub mod scaling_limited {
 pub mod claim {
     /// The claim is bound.
     pub const BOUND: &str = "Bound";
-    /// No pool matches, or every matching pool is being deleted. The claim waits for a pool.
+    /// No pool matches, or every matching pool is being deleted. The claim waits for a pool, or fails with
+    /// `onEmpty: Fail`.
     pub const POOL_NOT_FOUND: &str = "PoolNotFound";
-    /// The pool is in the shard of no operator that answers. The claim waits for one.
+    /// The pool is in the shard of no operator that answers. The claim waits for one, or fails with `onEmpty: Fail`.
     pub const POOL_NOT_SERVED: &str = "PoolNotServed";
     /// The spec of the pool is invalid, so nothing is created for the claim.
     pub const POOL_INVALID: &str = "PoolInvalid";

@@ -250,6 +250,72 @@ fn conditions() -> Vec<(String, Vec<Constant>)> {
     sections
 }
 
+/// The reasons of the condition `DisruptionPending`. The label that asks for a replacement is for unclaimed sandboxes
+/// alone.
+fn leaving_reasons() -> Vec<Constant> {
+    let source = fs::read_to_string(repository().join("src/model/leaving_reason.rs")).unwrap();
+    let (_, rest) = source.split_once("pub enum LeavingReason {\n").unwrap();
+    let (variants, _) = rest.split_once("\n}").unwrap();
+    let (mut reasons, mut comment) = (Vec::new(), String::new());
+    for line in variants.lines().map(str::trim) {
+        if let Some(words) = line.strip_prefix("/// ") {
+            comment = format!("{comment} {words}");
+        } else if let Some(value) = line.strip_suffix(',') {
+            let (value, meaning) = (value.to_string(), std::mem::take(&mut comment));
+            reasons.push(Constant { value, meaning });
+        }
+    }
+    reasons.retain(|reason| reason.value != "EvictRequested");
+    reasons
+}
+
+/// The events of a pool that do not have the reason of a condition.
+const POOL_EVENTS: [(&str, &str); 5] = [
+    ("Exhausted", "The condition `Exhausted` has become True."),
+    (
+        "SandboxesNotAvailable",
+        "The condition `Available` names a new reason why warming sandboxes are not available.",
+    ),
+    (
+        "DrainPolicyBreak",
+        "A sandbox was deleted before its replacement was available: it could not stay on its node, and \
+         `disruption.drainPolicy` is Break.",
+    ),
+    (
+        "DrainDeadlineExceeded",
+        "A sandbox was deleted before its replacement was available: it could not stay on its node, and \
+         `disruption.drainDeadlineSeconds` have passed.",
+    ),
+    ("Resumed", "A paused rollout resumes."),
+];
+
+/// The events of a claim.
+const CLAIM_EVENTS: [(&str, &str); 6] = [
+    (
+        "Waiting",
+        "The claim begins to wait for its first sandboxes; the event says why.",
+    ),
+    (
+        "Bound",
+        "The claim has its first sandboxes, after a wait; with `--claim-events=all` also if it was served at once.",
+    ),
+    ("SandboxLost", "A sandbox of the claim was deleted or has failed."),
+    (
+        "Replaced",
+        "The claim has a sandbox in place of each that it lost.",
+    ),
+    ("Failed", "The claim has failed; the event says why."),
+    ("Expired", "The lifetime of the claim has ended."),
+];
+
+fn reasons_table<'a>(rows: impl IntoIterator<Item = (&'a str, String)>) -> String {
+    let mut table = String::from("| reason | meaning |\n|---|---|\n");
+    for (reason, meaning) in rows {
+        writeln!(table, "| `{reason}` | {meaning} |").unwrap();
+    }
+    table
+}
+
 #[test]
 fn the_reference_of_conditions_is_current() {
     let sections = conditions();
@@ -276,8 +342,7 @@ fn the_reference_of_conditions_is_current() {
     };
     let mut body = String::from(
         "Conditions say in `status.conditions` of a pool or a claim what is true of it now; the message says what is wrong and \
-         what to do. Events of a pool (`kubectl events --for=pool/NAME`) report a change of its conditions under the same \
-         reasons, and `Resumed` when a paused rollout resumes.\n\n\
+         what to do. [Events](#events) report what changes.\n\n\
          ## Types\n\n| type | meaning |\n|---|---|\n",
     );
     for constant in types {
@@ -285,16 +350,34 @@ fn the_reference_of_conditions_is_current() {
     }
     for (title, constants) in &sections[1..] {
         let title = named(title);
-        write!(
-            body,
-            "\n## {}\n\n| reason | meaning |\n|---|---|\n",
-            title.trim_end_matches('.').replace('`', "")
-        )
-        .unwrap();
-        for constant in constants {
-            writeln!(body, "| `{}` | {} |", constant.value, named(&constant.meaning)).unwrap();
-        }
+        let title = title.trim_end_matches('.').replace('`', "");
+        let rows = constants.iter().map(|c| (c.value.as_str(), named(&c.meaning)));
+        write!(body, "\n## {title}\n\n{}", reasons_table(rows)).unwrap();
     }
+    let leaving = leaving_reasons();
+    assert!(
+        leaving.len() > 5,
+        "the reasons of leaving were not found in the code"
+    );
+    let rows = leaving.iter().map(|c| (c.value.as_str(), cell(&c.meaning)));
+    let of_events = |events: &[(&'static str, &str)]| {
+        reasons_table(
+            events
+                .iter()
+                .map(|(reason, meaning)| (*reason, (*meaning).to_string())),
+        )
+    };
+    write!(
+        body,
+        "\n## Reasons of DisruptionPending\n\nWhy a sandbox of the claim cannot stay on its node:\n\n{}\
+         \n## Events\n\nEvents of a pool (`kubectl events --for=pool/NAME`) report changes of `Progressing` and \
+         `ReplicaFailure` under the condition's reason. Further reasons are:\n\n{}\
+         \nEvents of a claim have these reasons:\n\n{}",
+        reasons_table(rows),
+        of_events(&POOL_EVENTS),
+        of_events(&CLAIM_EVENTS)
+    )
+    .unwrap();
     check("conditions.md", "Conditions and events", &body);
 }
 

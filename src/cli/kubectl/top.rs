@@ -55,7 +55,8 @@ pub struct TopPool {
     pub name: String,
     /// Available unclaimed sandboxes, from the pool's status.
     pub available: i32,
-    /// Unclaimed sandboxes that the pool keeps: spec.replicas.
+    /// spec.replicas: the size of the pool, or its least size with autoscaling, where status.desiredReplicas is the
+    /// size.
     pub replicas: usize,
     /// Claimed and unclaimed sandboxes, from the pool's status.
     pub total: i32,

@@ -49,6 +49,20 @@ pub fn the_chart_runs_where_only_restricted_pods_may(plane: &Plane) -> Result<()
     plane.nothing_was_forbidden()
 }
 
+pub fn the_notes_name_the_deployment_of_each_shard(plane: &Plane) -> Result<(), String> {
+    let shards = ["-f", "tests/chart/values/shards.yaml", "--dry-run=client"];
+    let notes = plane.install(CHART, &shards)?;
+    for name in ["one", "rest"] {
+        let command = format!("kubectl -n {SYSTEM} rollout status deployment/warmpool-{name}\n");
+        ensure(notes.contains(&command), || {
+            format!("the notes lack {command:?}:\n{notes}")
+        })?;
+    }
+    ensure(!notes.contains("deployment/warmpool\n"), || {
+        format!("the notes name a Deployment that is not there:\n{notes}")
+    })
+}
+
 /// No container runs here, so the pod's command is run beside the cluster, with the rights of the pod's account.
 pub fn helm_test_plans_with_the_rights_of_the_operator(plane: &Plane) -> Result<(), String> {
     plane.restricted()?;

@@ -109,6 +109,7 @@ const STORIES: &[(&str, Story)] = named![
     accepted::{ every_object_is_accepted_under_every_set_of_values },
     install::{
         the_chart_runs_where_only_restricted_pods_may,
+        the_notes_name_the_deployment_of_each_shard,
         without_its_crds_the_chart_says_what_is_missing,
         helm_test_plans_with_the_rights_of_the_operator,
         helm_test_plans_in_the_one_namespace_that_the_operator_watches,

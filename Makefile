@@ -251,7 +251,7 @@ flamegraph: ## Record with perf where the operator's processor time goes, and dr
 	benches/flamegraph/run.sh $(if $(WRITE),docs/performance docs/performance.md)
 
 .PHONY: everything
-everything: ## Run each target that README and docs name, as root (hours); called again, go on with those that have not passed
+everything: ## Run each target that tests, measures or stands in README, as root (hours); called again, go on with those that have not passed
 	@e2e/each.py .cluster/everything lint unit e2e chart-test session audit docs "plugin BIN=.cluster/everything" \
 	  "--keep-going demo demo-down" "--keep-going demo demo-down NODE=real" image-test e2e-node storm churn chaos mutants \
 	  explore soak versions bench-quick flamegraph bench

@@ -1,4 +1,4 @@
-//! Checks that `make everything` runs what README and docs name, and `make versions` the Kubernetes they promise.
+//! Checks that `make everything` leaves out no test, and `make versions` begins with the Kubernetes that is promised.
 
 #![allow(
     clippy::unwrap_used,

@@ -2,7 +2,8 @@
 """each.py FOLDER CALL...: runs `make CALL` for each CALL, one after the other, and goes on after a failure.
 
 A CALL is what stands after `make`: "lint", or "e2e VERSION=1.30.14". Prints one line for each when it ends: whether it
-passed, its time, and the call. The output of each is in FOLDER. Exit code 1 if one failed.
+passed, its time, and the call. `partly`: it passed, and its output says what was NOT checked; it is run again next time. The
+output of each is in FOLDER. Exit code 1 if one failed.
 
 Hours may be interrupted: FOLDER/passed keeps which call passed on which commit. While nothing differs from that commit, such
 a call is not run again; its line says `before`, and the time that it took then. Delete the file to run all again.
@@ -48,6 +49,12 @@ def passed_on(commit, memory):
     return {call: int(seconds) for of, seconds, call in kept if of == commit}
 
 
+def unchecked(log):
+    """The first line of the output that says what was not checked, or None."""
+    lines = log.read_text(errors="replace").splitlines()
+    return next((line for line in lines if "NOT checked" in line), None)
+
+
 def run(call, log):
     """Whether `make CALL` passes. Its input is closed: nobody is there to answer a question."""
     with log.open("w") as output:
@@ -76,10 +83,12 @@ def main():
             asked = time.monotonic()
             passed = run(call, log)
             seconds = time.monotonic() - asked
+            left_out = unchecked(log) if passed else None
             said, hint = ("ok", "") if passed else ("FAILED", f"see {log}")
+            said, hint = ("partly", left_out) if left_out else (said, hint)
             failures += not passed
             # A call may change files, as a generator does: then it did not pass on the commit.
-            if passed and of and commit() == of:
+            if passed and not left_out and of and commit() == of:
                 with memory.open("a") as lines:
                     lines.write(f"{of} {round(seconds)} {call}\n")
         total += seconds

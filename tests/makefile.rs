@@ -139,7 +139,8 @@ fn versions_begins_with_the_oldest_kubernetes_that_chart_and_readme_promise() {
 #[test]
 fn a_failed_call_stops_no_later_one_and_fails_the_whole() {
     let folder = tempfile::tempdir().unwrap();
-    let rules = "bad:\n\t@exit 1\ngood-one:\n\t@test $(SIZE) = 2\n";
+    let rules =
+        "bad:\n\t@exit 1\ngood-one:\n\t@test $(SIZE) = 2\nhalf:\n\t@echo much; echo One was NOT checked\n";
     fs::write(folder.path().join("Makefile"), rules).unwrap();
     let each = |calls: &[&str]| {
         let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("e2e/each.py");
@@ -162,13 +163,17 @@ fn a_failed_call_stops_no_later_one_and_fails_the_whole() {
     assert!(lines[2].ends_with("  good-one SIZE=2"), "{told}");
     assert!(lines[3].ends_with("  1 of 2 passed"), "{told}");
     assert!(each(&["good-one SIZE=2"]).0);
+    let (passed, told) = each(&["half"]);
+    assert!(passed && told.contains("\npartly   0:00:0"), "{told}");
+    assert!(told.contains("  half  One was NOT checked\n"), "{told}");
 }
 
 #[test]
 fn a_call_that_passed_is_run_again_only_once_a_file_has_changed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
-    let rules = "good:\n\t@echo run >> ../runs\nbad:\n\t@echo run >> ../runs; exit 1\n";
+    let rules =
+        "good:\n\t@echo run >> ../runs\nbad:\n\t@echo run >> ../runs; exit 1\nhalf:\n\t@echo NOT checked\n";
     let repository = path.join("repository");
     fs::create_dir(&repository).unwrap();
     fs::write(repository.join("Makefile"), rules).unwrap();
@@ -188,7 +193,7 @@ fn a_call_that_passed_is_run_again_only_once_a_file_has_changed() {
         let mut command = Command::new(program);
         let output = command
             .current_dir(&repository)
-            .args(["logs", "good", "bad"])
+            .args(["logs", "good", "bad", "half"])
             .output()
             .unwrap();
         let told = String::from_utf8(output.stdout).unwrap();
@@ -207,6 +212,7 @@ fn a_call_that_passed_is_run_again_only_once_a_file_has_changed() {
         (lines[2].as_str(), lines[3].as_str(), runs),
         ("before", "FAILED", 3)
     );
+    assert_eq!(lines[4], "partly", "what was left out is checked again");
     fs::write(repository.join("more"), "").unwrap();
     let (lines, runs) = each();
     assert_eq!((lines[1].as_str(), runs), ("ok    ", 5));

@@ -177,7 +177,11 @@ fn a_node_that_a_failing_watch_has_not_shown_may_exist() {
     };
     let scheduled = gone_at(&index).unwrap();
     StoredNode::interrupted(&mut index);
-    assert_eq!(gone_at(&index), Some(Timestamp::MAX));
+    assert_eq!(
+        gone_at(&index),
+        Some(Timestamp::MAX),
+        "I4: a sandbox goes at once whose node nobody has seen go"
+    );
     let shown = scheduled + SignedDuration::from_secs(60);
     let affected = index.apply_node(&open("two"), shown);
     assert_eq!(

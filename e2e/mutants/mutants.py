@@ -123,12 +123,14 @@ def pass_unmutated(mutants):
     for test, suite in dict.fromkeys((target(mutant), suite) for mutant in of_suites for suite in suites(mutant)):
         if said := breach(test, suite):
             sys.exit(f"{suite} fails on the operator as it is, so it can judge no mutant: {': '.join(filter(None, said))}")
+        print(f"passes without a mutant: {suite}", flush=True)
     of_stories = [mutant for mutant in mutants if "story" in mutant]
     if of_stories:
         build("the operator as it is", STORIES)
-    for mutant in of_stories:
+    for mutant in {mutant["story"]: mutant for mutant in of_stories}.values():
         if said := fault(mutant):
             sys.exit(f"{mutant['story']} fails on the operator as it is, so it can judge no mutant: {said}")
+        print(f"passes without a mutant: {mutant['story']}", flush=True)
 
 
 def judge(mutant):

@@ -425,7 +425,11 @@ fn a_claim_whose_rejected_binding_waits_moves_at_once_when_its_pool_is_gone() {
         assert_eq!(serving_pools(&index), ["b"], "it is tried again there");
         pool(&mut index, "b", change);
         let both = ["b", "c"].map(|pool| ReconcileRequest::Pool(Key::new("default", pool)));
-        assert_eq!(reassign_pool(&mut index, &waiting), both);
+        assert_eq!(
+            reassign_pool(&mut index, &waiting),
+            both,
+            "I7: a claim waits for a pool that it has lost"
+        );
         assert_eq!(serving_pools(&index), ["c"]);
     }
 }
@@ -437,7 +441,7 @@ fn a_pool_that_has_enough_goes_before_one_that_ever_will() {
         pool(&mut index, "a", json!({"spec": {"replicas": 4}}));
         pool(&mut index, "b", json!({"spec": {"replicas": 2}}));
         claim(&mut index, json!({"spec": {"replicas": 4, "onEmpty": on_empty}}));
-        assert_eq!(serving_pools(&index), ["b"], "{on_empty}");
+        assert_eq!(serving_pools(&index), ["b"], "I7: five are available, {on_empty}");
         // What it takes is not available to the next.
         let second = json!({
             "metadata": {"name": "second", "uid": "second", "creationTimestamp": "2026-01-31T12:00:01Z"},
@@ -457,7 +461,11 @@ fn the_pool_that_a_claim_names_decides_whether_it_has_one_whatever_it_holds() {
     claim(&mut index, named("b"));
     assert_eq!(presence(&index), PoolPresence::Present);
     claim(&mut index, named("nowhere"));
-    assert_eq!(presence(&index), PoolPresence::Absent);
+    assert_eq!(
+        presence(&index),
+        PoolPresence::Absent,
+        "I9: nobody tells the claim that its pool does not exist"
+    );
     pod(&mut index, "gone", "gone-0", "new", Some("run"));
     index.delete_pod(&serde_json::from_value(stored_pod("a", "a-9", "new", Some("run"))).unwrap());
     claim(&mut index, named("b"));

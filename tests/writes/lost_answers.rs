@@ -138,6 +138,10 @@ async fn what_was_read_before_a_new_list_says_nothing_of_a_creation() {
     world.trigger(to_reconcile);
     world.reconcile_all();
     world.run_for(Duration::from_secs(8)).await;
-    assert_eq!(world.asked("default", "POST", "pods").len(), made);
+    assert_eq!(
+        world.asked("default", "POST", "pods").len(),
+        made,
+        "I4: what may have been created is created again"
+    );
     assert!(world.pending().join("; ").contains(&pod), "{:?}", world.pending());
 }

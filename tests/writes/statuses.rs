@@ -112,5 +112,8 @@ async fn a_status_of_a_claim_that_the_api_server_does_not_keep_is_written_again_
     world.claim("default", "run", "python", &json!({}));
     world.pass(12).await;
     let written = world.asked("default", "PUT", "sandboxclaims/status").len();
-    assert_eq!(written, 3, "at once, after 5 s and after 10 s");
+    assert_eq!(
+        written, 3,
+        "I8: a status is written at once, after 5 s and after 10 s"
+    );
 }

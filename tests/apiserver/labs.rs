@@ -47,6 +47,10 @@ pub fn close() {
         let (all, waited) = lab.processor_waits().in_all();
         let (all, waited) = (all.as_secs(), waited.as_secs());
         eprintln!("for {waited} of {all} s an operator or the API server waited for a processor");
+        eprintln!(
+            "operators ran for {} of them",
+            lab.processor_waits().ran().as_secs()
+        );
     }
     // Last, where they are looked for and where a log that is cut still has them.
     let failures = open.iter().flat_map(|lab| lab.take_failures());

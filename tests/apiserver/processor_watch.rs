@@ -5,7 +5,7 @@ use crate::cluster::Cluster;
 use crate::lock::lock;
 use crate::operator::living;
 use jiff::{SignedDuration, Timestamp};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -35,7 +35,14 @@ impl ProcessorWatch {
                 sleep(PAUSE);
                 let (to, now) = (Timestamp::now(), counts(&cluster));
                 let waited = longest_wait(&before, &now, to.duration_since(from));
-                lock(&waits).add(Sample { from, to, waited });
+                let operators: HashSet<u32> = living(&cluster).collect();
+                let ran = run_time(&before, &now, &operators);
+                lock(&waits).add(Sample {
+                    from,
+                    to,
+                    waited,
+                    ran,
+                });
                 (from, before) = (to, now);
             }
         });
@@ -88,6 +95,16 @@ fn count(schedstat: &str) -> Option<Count> {
         ran: next()?,
         waited: next()?,
     })
+}
+
+/// How long these processes ran on processors, in all.
+fn run_time(before: &Counts, now: &Counts, of: &HashSet<u32>) -> SignedDuration {
+    let theirs = now.iter().filter(|((pid, _), _)| of.contains(pid));
+    let ran = theirs.map(|(thread, count)| {
+        let earlier = before.get(thread).copied().unwrap_or_default();
+        count.ran - earlier.ran
+    });
+    ran.sum()
 }
 
 /// The wait of the process that waited most in a piece of time. Threads that could run at the same time share it.

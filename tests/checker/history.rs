@@ -140,6 +140,7 @@ pub fn waiting_for_a_processor(samples: &[(i64, i64, i64)]) -> Rules {
             from: moment(*from),
             to: moment(*to),
             waited: SignedDuration::from_millis(*waited),
+            ran: SignedDuration::ZERO,
         });
     }
     rules

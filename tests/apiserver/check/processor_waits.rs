@@ -9,6 +9,8 @@ pub struct Sample {
     pub to: Timestamp,
     /// How much of it the process that had to wait most waited for a processor.
     pub waited: SignedDuration,
+    /// How long the operators ran on processors.
+    pub ran: SignedDuration,
 }
 
 /// Pieces of time, one after the other.
@@ -24,6 +26,11 @@ impl ProcessorWaits {
     pub fn in_all(&self) -> (SignedDuration, SignedDuration) {
         let lengths = self.0.iter().map(|sample| sample.to.duration_since(sample.from));
         (lengths.sum(), self.0.iter().map(|sample| sample.waited).sum())
+    }
+
+    /// How long the operators ran on processors in all.
+    pub fn ran(&self) -> SignedDuration {
+        self.0.iter().map(|sample| sample.ran).sum()
     }
 
     /// How much of the time from `from` to `to` passed in waiting.

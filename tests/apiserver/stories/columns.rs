@@ -156,16 +156,16 @@ pub fn every_column_of_a_pool_has_its_own_value(scene: &Scene) -> Result<(), Str
 /// A pool that wants more than `replicas` and may have fewer: DESIRED is what it wants.
 fn desired_is_the_chosen_size(scene: &Scene, titles: &[&str]) -> Result<(), String> {
     let always =
-        json!({"name": "always", "schedule": "0 0 * * *", "durationSeconds": 86400, "minReplicas": 4});
+        json!({"name": "always", "schedule": "0 0 * * *", "durationSeconds": 86400, "minReplicas": 6});
     let more = json!({
         "autoscaling": {"maxReplicas": 6, "schedules": [always]},
-        "capacity": {"maxTotal": 5},
+        "capacity": {"maxTotal": 7},
     });
     scene.create_pool(&pool("scaled", 1, &with(sim(&[("ready-after", "100ms")]), &more)))?;
     scene.create_claim("two", "scaled", &json!({"replicas": 2}))?;
     bound(scene, "two")?;
     wait::until("DESIRED was the chosen size", 30, || {
-        let cells = ["scaled", "4", "5", "2", "3", "3", ""];
+        let cells = ["scaled", "6", "7", "2", "5", "5", ""];
         prints(scene, &["get", "pools"], titles, &cells)
     })
 }

@@ -5,6 +5,7 @@ use crate::gate::{Gate, Group, Pass};
 use crate::interrupt::close_on_signal;
 use crate::lab::{Lab, number};
 use crate::left_behind::clear_away;
+use jiff::SignedDuration;
 use std::sync::OnceLock;
 use tokio::runtime::Runtime;
 
@@ -14,6 +15,12 @@ struct Labs {
     labs: Vec<OnceLock<Result<Lab, String>>>,
     runtime: Runtime,
 }
+
+/// Operators may run for one part in so many of the time: waiting for a processor excuses them, and they must not wait for each other.
+/// Built without optimization they take a tenth.
+const MOST: i32 = 3;
+/// A run so short says nothing of that.
+const SHORT: SignedDuration = SignedDuration::from_secs(60);
 
 static LABS: OnceLock<Result<Labs, String>> = OnceLock::new();
 
@@ -26,10 +33,11 @@ pub fn enter(group: Group) -> Result<(&'static Lab, Pass<'static>), String> {
     Ok((lab.as_ref().map_err(Clone::clone)?, pass))
 }
 
-/// Ends all labs, and prints what their tests have measured and why some have failed.
-pub fn close() {
+/// Ends all labs, and prints what their tests have measured and why some have failed. Returns whether the operators left the
+/// processors to others.
+pub fn close() -> bool {
     let Some(Ok(Labs { labs, .. })) = LABS.get() else {
-        return;
+        return true;
     };
     let open = labs.iter().filter_map(|lab| lab.get()?.as_ref().ok());
     let open: Vec<_> = open.collect();
@@ -43,18 +51,25 @@ pub fn close() {
     lines.iter().for_each(|line| eprintln!("{line}"));
     let figures: Vec<_> = open.iter().flat_map(|lab| lab.take_figures()).collect();
     figures::print(&figures);
+    let mut are_modest = true;
     for lab in &open {
-        let (all, waited) = lab.processor_waits().in_all();
-        let (all, waited) = (all.as_secs(), waited.as_secs());
-        eprintln!("for {waited} of {all} s an operator or the API server waited for a processor");
+        let waits = lab.processor_waits();
+        let ((all, waited), ran) = (waits.in_all(), waits.ran());
+        let [waited_s, all_s, ran_s] = [waited, all, ran].map(|time| time.as_secs());
         eprintln!(
-            "operators ran for {} of them",
-            lab.processor_waits().ran().as_secs()
+            "for {waited_s} of {all_s} s an operator or the API server waited for a processor; operators ran for {ran_s} s"
         );
+        if all > SHORT && ran > all / MOST {
+            eprintln!(
+                "error: operators ran for more than 1/{MOST} of the time, and may have waited for each other"
+            );
+            are_modest = false;
+        }
     }
     // Last, where they are looked for and where a log that is cut still has them.
     let failures = open.iter().flat_map(|lab| lab.take_failures());
     failures.for_each(|why| eprintln!("{why}"));
+    are_modest
 }
 
 impl Labs {
@@ -65,7 +80,7 @@ impl Labs {
         };
         clear_away()?;
         let runtime = Runtime::new().map_err(|e| e.to_string())?;
-        runtime.spawn(close_on_signal(close));
+        runtime.spawn(close_on_signal(|| _ = close()));
         Ok(Self {
             gate: Gate::new(count),
             labs: (0..count).map(|_| OnceLock::new()).collect(),

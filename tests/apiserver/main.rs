@@ -501,6 +501,9 @@ fn main() -> ExitCode {
         .chain(trials(SIZED, BIG, Group::Busy, !big_asked))
         .chain(trials(LONG, "", Group::Busy, false).filter(named));
     let conclusion = libtest_mimic::run(&arguments, tests.collect());
-    labs::close();
-    conclusion.exit_code()
+    if labs::close() {
+        conclusion.exit_code()
+    } else {
+        ExitCode::FAILURE
+    }
 }

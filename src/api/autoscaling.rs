@@ -48,7 +48,7 @@ pub struct Schedule {
     /// When the schedule becomes active, in cron syntax: minute, hour, day of month, month, day of week.
     #[schemars(length(min = 1, max = 128))]
     #[x_kube(
-        validation = kube::core::Rule::new("self.matches('^ *[^ ]+( +[^ ]+){4} *$')")
+        validation = kube::core::Rule::new("self.matches('^ *[^ ,]+(,[^ ,]+)*( +[^ ,]+(,[^ ,]+)*){4} *$')")
             .message("autoscaling.schedules: schedule must have five fields: minute, hour, day of month, month, day of week, like \"0 8 * * 1-5\"")
     )]
     pub schedule: String,

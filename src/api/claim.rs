@@ -78,6 +78,8 @@ pub struct SandboxClaimSpec {
     /// Claims with a higher priority are served first; claims with equal priority by age, oldest first. Default: the
     /// pool's `claimDefaults`, else 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    // Kubernetes 1.30 does not know the format int32.
+    #[schemars(range(min = -2_147_483_648))]
     pub priority: Option<i32>,
     /// Seconds until a claim that is not bound becomes Failed with reason WaitTimeout. Default: the pool's
     /// `claimDefaults`, else 300.

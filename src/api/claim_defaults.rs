@@ -19,6 +19,8 @@ pub struct ClaimDefaults {
     pub revision_policy: Option<RevisionPolicy>,
     /// Claims with a higher priority are served first. Default: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    // Kubernetes 1.30 does not know the format int32.
+    #[schemars(range(min = -2_147_483_648))]
     pub priority: Option<i32>,
     /// Seconds until a claim that is not bound becomes Failed with reason WaitTimeout. Default: 300.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,8 +3,12 @@
 use crate::api::autoscaling::Schedule as WrittenSchedule;
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
-use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
+use jiff::tz::{AmbiguousOffset, TimeZone};
+use jiff::{SignedDuration, Timestamp, Zoned};
+
+/// A century before the last year that the library searches, 4900. A date that comes at all comes within it, and whoever
+/// asks for the 30th of February must not wait until every year was tried.
+const LATE: Timestamp = Timestamp::constant(92_461_910_400, 0);
 
 /// A schedule of a pool, parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +42,12 @@ impl Schedule {
             .year(Year::Disallowed)
             .build();
         let text = written.schedule.trim();
+        // The parser takes a list without a value for one that never comes, and searches for it hour by hour.
+        if text.split_whitespace().any(has_empty_item) {
+            return Err(format!(
+                "{field}.schedule: {text:?} has a list with an empty item; write it like \"0 8,20 * * *\""
+            ));
+        }
         let cron = parser.parse(text).map_err(|error| {
             format!("{field}.schedule: {text:?} is not a cron schedule like \"0 8 * * 1-5\": {error}")
         })?;
@@ -66,7 +76,7 @@ impl Schedule {
             zone,
             duration: SignedDuration::from_secs(written.duration_seconds.into()),
         };
-        if schedule.next_after(Timestamp::UNIX_EPOCH).is_none() {
+        if schedule.next_after(LATE).is_none() {
             return Err(format!(
                 "{field}.schedule: {text:?} never comes; write a date that exists"
             ));
@@ -93,11 +103,29 @@ impl Schedule {
         }
     }
 
-    /// The first time of the schedule after `moment`.
+    /// The first time of the schedule after `moment`. A time that a change of the clocks skips counts as the moment of the
+    /// change.
     fn next_after(&self, moment: Timestamp) -> Option<Timestamp> {
-        let next = self
-            .cron
-            .find_next_occurrence(&moment.to_zoned(self.zone.clone()), false);
-        next.ok().map(|next| next.timestamp())
+        let next = |from| self.cron.find_next_occurrence(&from, false).ok();
+        let local = moment.to_zoned(self.zone.clone());
+        // The library skips such a time if the schedule has others on that day. In UTC no time is skipped.
+        let written = next(local.datetime().to_zoned(TimeZone::UTC).ok()?);
+        let is_skipped = |time: &Zoned| {
+            let offset = self.zone.to_ambiguous_timestamp(time.datetime()).offset();
+            matches!(offset, AmbiguousOffset::Gap { .. })
+        };
+        let change = written
+            .filter(is_skipped)
+            .and_then(|_| self.zone.following(moment).next());
+        let next = next(local).map(|next| next.timestamp());
+        [next, change.map(|change| change.timestamp())]
+            .into_iter()
+            .flatten()
+            .min()
     }
+}
+
+/// Whether a field of a cron schedule is a list with an empty item, as in `8,,20`.
+fn has_empty_item(field: &str) -> bool {
+    field.split(',').any(str::is_empty)
 }

@@ -202,6 +202,30 @@ fn a_schedule_follows_daylight_saving_time() {
 }
 
 #[test]
+fn a_schedule_of_several_times_a_day_has_each_also_when_the_clocks_change() {
+    let mut world = autoscaled(json!({"autoscaling": {"schedules": [
+        {"name": "twice", "schedule": "0 2,14 * * *", "durationSeconds": 1800, "timeZone": "Europe/Berlin", "minReplicas": 9},
+    ]}}));
+    // On 29 March 2026 there is no 02:00 before 01:00 UTC, and on 25 October 02:00 comes twice, from 00:00 UTC on.
+    for (now, expected) in [
+        ("2026-03-28T01:00:00Z", true),
+        ("2026-03-29T00:59:59Z", false),
+        ("2026-03-29T01:00:00Z", true),
+        ("2026-03-29T01:30:00Z", false),
+        ("2026-03-29T12:00:00Z", true),
+        ("2026-03-30T00:00:00Z", true),
+        ("2026-10-25T00:00:00Z", true),
+        ("2026-10-25T00:30:00Z", false),
+        ("2026-10-25T13:00:00Z", true),
+    ] {
+        world.now = now.parse().unwrap();
+        world.demand = None;
+        world.status = Value::Null;
+        assert_eq!(size(&world) == 9, expected, "{now}");
+    }
+}
+
+#[test]
 fn an_invalid_field_keeps_the_last_size_and_is_named() {
     let mut world = autoscaled(json!({}));
     claims(&mut world, 8);
@@ -223,6 +247,8 @@ fn an_invalid_field_keeps_the_last_size_and_is_named() {
         (json!({"targetHitRate": "abc"}), "targetHitRate: \"abc\""),
         (schedule("0 8 * *", "UTC"), "is not a cron schedule"),
         (schedule("0 0 30 2 *", "UTC"), "never comes"),
+        (schedule(", * * * *", "UTC"), "has a list with an empty item"),
+        (schedule("0 8,,20 * * *", "UTC"), "has a list with an empty item"),
         (
             schedule("0 8 * * *", "Europe/Nowhere"),
             "\"Europe/Nowhere\" is not a time zone",

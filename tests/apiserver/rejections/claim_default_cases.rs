@@ -64,6 +64,12 @@ pub fn of_claims() -> Vec<Case> {
             json!({"onSandboxLost": "Again"}),
         ),
     ];
+    all.push(keyword(
+        "spec.priority",
+        "minimum",
+        "should be greater than or equal to -2147483648",
+        json!({"priority": -3_000_000_000_i64}),
+    ));
     const HUGE: i64 = 3_000_000_000;
     let numbers = [
         ("spec.priority", json!({"priority": HUGE})),

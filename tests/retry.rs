@@ -3,8 +3,12 @@
 // A test may panic: that is how it fails.
 #![allow(clippy::unwrap_used)]
 
+use http_body_util::{BodyExt, Full};
 use jiff::{SignedDuration, Timestamp};
+use kube::core::Status;
 use std::time::Duration;
+use warmpool::client::request_errors::CallError;
+use warmpool::client::retry_after::with_status;
 use warmpool::model::failure::Class::{
     self, Conflict, Denied, Gone, Invalid, NotAdmitted, Rejected, Throttled, Unknown,
 };
@@ -451,4 +455,22 @@ fn a_write_follows_the_failed_tries_of_the_one_before() {
     assert_eq!(again.next(URGENT, "8", ms(299)), NextWrite::Wait(ms(300)));
     again.forget_moments();
     assert_eq!(again.next(URGENT, "8", ms(-3_600_000)), NextWrite::Write);
+}
+
+#[tokio::test]
+async fn a_server_that_sheds_load_is_asked_again_when_it_says() {
+    let answer = |content: &str, code: u16| {
+        let answer = http::Response::builder().status(code).header("retry-after", "7");
+        let body = Full::from("Too many requests, please try again later.\n");
+        answer.header("content-type", content).body(body).unwrap()
+    };
+    let told = with_status(answer("text/plain; charset=utf-8", 429)).into_body();
+    let told: Status = serde_json::from_slice(&told.collect().await.unwrap().to_bytes()).unwrap();
+    let failure = CallError::from(kube::Error::Api(told.boxed())).failure();
+    assert_eq!(failure.class, throttled(7_000));
+    for (content, code) in [("application/json", 429), ("text/plain", 503)] {
+        let kept = with_status(answer(content, code)).into_body();
+        let kept = kept.collect().await.unwrap().to_bytes();
+        assert!(kept.starts_with(b"Too many"), "{content} {code}: {kept:?}");
+    }
 }

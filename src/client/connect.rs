@@ -2,6 +2,7 @@
 
 use crate::client::count_requests::CountRequests;
 use crate::client::identity::{Component, Identify};
+use crate::client::retry_after::with_status;
 use crate::client::utf8::as_text;
 use crate::telemetry::metrics::requests::RequestMetrics;
 use axum::http::Response;
@@ -75,7 +76,7 @@ pub fn client(mut config: Config, options: ClientOptions) -> Result<Client, kube
         // A connection may have been idle before: the limit counts from the last byte sent or received.
         config.reset_reader_on_write = true;
     }
-    let repair = MapResponseLayer::new(|answer: Response<_>| answer.map(as_text));
+    let repair = MapResponseLayer::new(|answer: Response<_>| with_status(answer).map(as_text));
     let builder = ClientBuilder::try_from(config)?
         .with_layer(&repair)
         .with_layer(&Identify(options.component));

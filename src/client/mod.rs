@@ -9,4 +9,5 @@ pub mod identity;
 pub mod missing_rights;
 pub mod object_requests;
 pub mod request_errors;
+pub mod retry_after;
 pub mod utf8;

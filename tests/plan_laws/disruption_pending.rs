@@ -92,6 +92,16 @@ fn the_label_that_asks_for_a_replacement_says_nothing_of_a_claimed_sandbox() {
 }
 
 #[test]
+fn a_grace_is_never_shorter_than_promised() {
+    let claim = json!({"disruption": "Notify", "disruptionGracePeriodSeconds": 1});
+    let (mut world, node) = on_a_node(claim, json!({}));
+    world.now += SignedDuration::from_millis(990);
+    world.cordon(&node);
+    let end = write_mark(&mut world).and_then(|mark| mark.deadline).unwrap();
+    assert!(end >= in_seconds(&world, 1), "{end} is the end at {}", world.now);
+}
+
+#[test]
 fn a_notified_claim_keeps_its_sandbox_for_its_grace_and_then_lets_it_go() {
     let claim = json!({"disruption": "Notify", "disruptionGracePeriodSeconds": 60});
     let (mut world, node) = on_a_node(claim, json!({}));

@@ -399,3 +399,38 @@ fn claim_defaults_apply_while_the_rest_of_the_spec_is_invalid() {
     let resolved_spec = world.claim_snapshot("run").resolved_spec;
     assert_eq!(resolved_spec.release_policy, ReleasePolicy::Retain);
 }
+
+#[test]
+fn an_expired_claim_says_when_it_ended_by_its_last_spec() {
+    let mut world = bound(json!({"lifetimeSeconds": 3600}), json!({}));
+    later(&mut world, 100);
+    edit(&mut world, json!({"lifetimeSeconds": 60}));
+    world.reconcile_claim("run");
+    assert_eq!(phase(&world), Phase::Expired);
+    let end = expires(&world).unwrap();
+    assert!(end <= world.now, "{end} is after {}", world.now);
+}
+
+#[test]
+fn an_edit_of_a_claim_that_has_ended_is_observed() {
+    let mut world = bound(json!({"lifetimeSeconds": 60}), json!({}));
+    later(&mut world, 3600);
+    world.reconcile_claim("run");
+    assert_eq!(phase(&world), Phase::Expired);
+    edit(&mut world, json!({"ttlSecondsAfterFinished": 7200}));
+    world.reconcile_claim("run");
+    let claim = &world.claims["run"];
+    assert_eq!(claim.status.observed_generation, claim.generation);
+}
+
+#[test]
+fn a_claim_that_fails_unbound_names_the_pool_that_was_to_serve_it_last() {
+    let mut world = World::full(0, json!({}));
+    world.claim("run", json!({"onEmpty": "Wait", "waitTimeoutSeconds": 5}));
+    world.claims.get_mut("run").unwrap().status.pool = "the-one-before".into();
+    later(&mut world, 10);
+    world.step();
+    let status = &world.claims["run"].status;
+    assert_eq!(status.phase, Some(Phase::Failed));
+    assert_eq!(status.pool, world.pool().key.name);
+}

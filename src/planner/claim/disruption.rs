@@ -6,7 +6,7 @@ use crate::cache::snapshot::ClaimSnapshot;
 use crate::model::disruption_mark::DisruptionMark;
 use crate::model::leaving_reason::{Leaving, LeavingReason};
 use crate::model::sandbox::Sandbox;
-use jiff::Timestamp;
+use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
 use std::sync::Arc;
 
 /// The condition `DisruptionPending`, while a sandbox of the claim cannot stay on its node. It names the first.
@@ -53,8 +53,10 @@ fn mark(snapshot: &ClaimSnapshot, sandbox: &Sandbox) -> DisruptionMark {
     if leaving(snapshot, sandbox).is_none() {
         return DisruptionMark::default();
     }
-    let now = conditions::whole_seconds(snapshot.now);
-    let end = now.checked_add(snapshot.resolved_spec.disruption_grace);
+    // The annotation has whole seconds, and the grace is a promise of at least so many.
+    let end = snapshot.now.checked_add(snapshot.resolved_spec.disruption_grace);
+    let end =
+        end.and_then(|end| end.round(TimestampRound::new().smallest(Unit::Second).mode(RoundMode::Ceil)));
     // The annotation remembers the grace across restarts.
     let deadline = sandbox.disruption_deadline.or(end.ok());
     DisruptionMark {

@@ -1,5 +1,6 @@
 //! How a claim ends, Failed or Expired, which sandboxes it releases then, and when it is deleted.
 
+use crate::api::SandboxClaimStatus;
 use crate::api::claim::{Phase, ReleasePolicy};
 use crate::api::conditions::claim as reasons;
 use crate::cache::snapshot::ClaimSnapshot;
@@ -68,7 +69,11 @@ fn delete_after_ttl(snapshot: &ClaimSnapshot, released: bool) -> ClaimPlan {
     let following = if delete {
         ClaimPlan::default()
     } else {
-        ClaimPlan::write(claim, without_dead(snapshot, claim.status.clone(), released))
+        let status = SandboxClaimStatus {
+            observed_generation: claim.generation,
+            ..claim.status.clone()
+        };
+        ClaimPlan::write(claim, without_dead(snapshot, status, released))
     };
     ClaimPlan {
         delete,

@@ -58,10 +58,12 @@ pub(crate) fn ended(
     now: Timestamp,
 ) -> SandboxClaimStatus {
     let before = &claim.status;
-    let served_by = if before.pool.is_empty() {
-        pool
-    } else {
-        &before.pool
+    // Until the first binding a user may have edited which pool is to serve the claim.
+    let was_served = claim.was_bound() || pool.is_empty();
+    let served_by = if was_served { &before.pool } else { pool };
+    let expiration = match phase {
+        Phase::Expired => claim.expiration().map(Time),
+        _ => before.expiration_time.clone(),
     };
     SandboxClaimStatus {
         phase: Some(phase),
@@ -70,6 +72,7 @@ pub(crate) fn ended(
         ready: none_ready(claim),
         finish_time: Some(Time(api_conditions::whole_seconds(now))),
         defaults: Some(resolved_spec.defaults.clone()),
+        expiration_time: expiration,
         ..before.clone()
     }
 }

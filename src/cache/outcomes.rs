@@ -343,12 +343,15 @@ impl Index {
         };
         let mut to_reconcile = vec![ReconcileRequest::Pool(pool.key.clone())];
         match outcome {
-            Ok(answer) => {
-                memory.status_write = None;
-                if let Answer::Pool(stored) = answer {
-                    to_reconcile.extend(self.learn_pool(&stored));
+            Ok(Answer::Pool(stored)) => {
+                let is_unchanged = stored::resource_version(&stored.metadata) == pool.resource_version;
+                match &mut memory.status_write {
+                    Some(write) if is_unchanged => write.failed(not_kept(), now),
+                    write => *write = None,
                 }
+                to_reconcile.extend(self.learn_pool(&stored));
             }
+            Ok(_) => memory.status_write = None,
             Err(failure) if failure.class == Class::Gone => memory.status_write = None,
             Err(failure) => {
                 if let Some(write) = &mut memory.status_write {

@@ -117,3 +117,25 @@ async fn a_status_of_a_claim_that_the_api_server_does_not_keep_is_written_again_
         "I8: a status is written at once, after 5 s and after 10 s"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_status_of_a_pool_that_the_api_server_does_not_keep_is_written_again_after_a_pause() {
+    let mut world = World::new(|asked: &Asked| match asked.resource.as_str() {
+        "pools/status" => {
+            let mut unchanged = asked.body.clone();
+            unchanged["metadata"] = json!({
+                "namespace": "default", "name": "python", "uid": "uid-default-python", "resourceVersion": "1",
+            });
+            Reply::Object(unchanged)
+        }
+        _ => Reply::Done,
+    });
+    world.pool("default", "python", 1);
+    world.reconcile_all();
+    world.pass(12).await;
+    let written = world.asked("default", "PATCH", "pools/status").len();
+    assert_eq!(
+        written, 3,
+        "I8: a status is written at once, after 5 s and after 10 s"
+    );
+}

@@ -200,10 +200,10 @@ pub async fn run(
     if finished.is_err() {
         tracing::warn!("some writes were not answered in time; the next operator confirms them");
         // They may still take effect, so the lease is not released and no other operator starts at once.
-        return Ok(());
+    } else {
+        end_term.cancel();
+        election.await??;
     }
-    end_term.cancel();
-    election.await??;
     broken.map_or(Ok(()), |broken| Err(broken.into()))
 }
 

@@ -259,8 +259,8 @@ fn an_invalid_field_keeps_the_last_size_and_is_named() {
         broken.restart();
         assert_eq!(size(&broken), before, "{named}");
         let (reason, message) = limit(&broken);
-        assert_eq!(reason, "InvalidAutoscaling");
-        assert!(message.contains(named), "{message}");
+        assert_eq!(reason, "InvalidAutoscaling", "I10: {named}");
+        assert!(message.contains(named), "I10: {message}");
         let removed = lines(&broken.plan(), PlanPhase::Scale);
         assert_eq!(removed, Vec::<String>::new(), "{named}");
     }

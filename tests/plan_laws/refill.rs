@@ -1,6 +1,7 @@
 //! Checks that the refill of a pool yields to the bindings of its claims, and to nothing else.
 
 use crate::world::{World, lines};
+use jiff::SignedDuration;
 use serde_json::json;
 use warmpool::cache::snapshot::{CreationInFlight, PoolSnapshot};
 use warmpool::model::sandbox::Owner;
@@ -59,6 +60,17 @@ fn four_refills_are_in_flight_while_claims_are_being_bound() {
         };
         snapshot.creating = (0..in_flight).map(creation).collect();
         assert_refills(&snapshot, refills, &format!("{in_flight} in flight"));
+    }
+}
+
+#[test]
+fn a_refill_that_falls_behind_a_stream_of_claims_does_not_yield() {
+    // Twelve sandboxes are missing. Claims took this many more than 3 s ago, and this many since.
+    for (earlier, lately, refills) in [(1, 11, 12), (1, 12, 4), (0, 11, 4)] {
+        let mut snapshot = while_binding(12);
+        let ago = |seconds| snapshot.now - SignedDuration::from_secs(seconds);
+        snapshot.recent_claims = [vec![ago(4); earlier], vec![ago(2); lately]].concat();
+        assert_refills(&snapshot, refills, &format!("{earlier} claims, then {lately}"));
     }
 }
 

@@ -21,6 +21,7 @@ use crate::model::revision::Revision;
 use crate::model::sandbox::{Owner, Sandbox};
 use crate::model::stored::{self, StoredClaim, StoredPod, StoredPool, StoredRevision};
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use smol_str::SmolStr;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -244,8 +245,8 @@ impl Index {
         let claim = &write.claim;
         match outcome {
             Ok(Answer::Claim(stored)) => {
-                let is_unchanged = stored::resource_version(&stored.metadata) == claim.resource_version;
-                self.end_claim_write(claim, is_unchanged.then(not_kept), now);
+                let unkept = not_kept(&stored.metadata, &claim.resource_version);
+                self.end_claim_write(claim, unkept, now);
                 let to_reconcile = self.learn_claim(&stored, now);
                 if !to_reconcile.is_empty() {
                     return to_reconcile;
@@ -344,10 +345,10 @@ impl Index {
         let mut to_reconcile = vec![ReconcileRequest::Pool(pool.key.clone())];
         match outcome {
             Ok(Answer::Pool(stored)) => {
-                let is_unchanged = stored::resource_version(&stored.metadata) == pool.resource_version;
-                match &mut memory.status_write {
-                    Some(write) if is_unchanged => write.failed(not_kept(), now),
-                    write => *write = None,
+                let unkept = not_kept(&stored.metadata, &pool.resource_version);
+                match (&mut memory.status_write, unkept) {
+                    (Some(write), Some(failure)) => write.failed(failure, now),
+                    (write, _) => *write = None,
                 }
                 to_reconcile.extend(self.learn_pool(&stored));
             }
@@ -500,12 +501,13 @@ fn may_be_released(live: &Claim, known: &Claim, sandbox: &Sandbox, owned: &[Arc<
     live.uid != known.uid || (!live.lists(sandbox) && (sandbox.finished() || is_final))
 }
 
-/// The API server answered a write as done and changed nothing: its schema lacks a field, or a webhook took it back.
-fn not_kept() -> Failure {
-    Failure {
+/// Why a write that the API server answered as done has failed all the same: the object is still at the version `before`,
+/// because its schema lacks a field, or because a webhook took the change back.
+fn not_kept(stored: &ObjectMeta, before: &str) -> Option<Failure> {
+    (stored::resource_version(stored) == before).then(|| Failure {
         class: Class::Rejected,
         message: "the API server stored the status without the change".into(),
-    }
+    })
 }
 
 /// When an object is read again after a read that changed nothing, or that failed.

@@ -180,25 +180,31 @@ fn a_schedule_raises_the_size_while_it_is_active() {
     assert_eq!(size(&world), 5);
 }
 
+/// Checks at each of these times whether the schedule is active that wants 9 sandboxes.
+fn assert_active(world: &mut World, times: &[(&str, bool)]) {
+    for (now, expected) in times {
+        world.now = now.parse().unwrap();
+        world.demand = None;
+        world.status = Value::Null;
+        assert_eq!(size(world) == 9, *expected, "{now}");
+    }
+}
+
 #[test]
 fn a_schedule_follows_daylight_saving_time() {
     let mut world = autoscaled(json!({"autoscaling": {"schedules": [
         {"name": "night", "schedule": "30 2 * * *", "durationSeconds": 1800, "timeZone": "Europe/Berlin", "minReplicas": 9},
     ]}}));
     // On 29 March 2026 there is no 02:30: the clocks go from 02:00 to 03:00, which is 01:00 UTC.
-    for (now, expected) in [
+    let times = [
         ("2026-03-28T01:29:59Z", false),
         ("2026-03-28T01:30:00Z", true),
         ("2026-03-29T00:59:59Z", false),
         ("2026-03-29T01:00:00Z", true),
         ("2026-03-30T00:30:00Z", true),
         ("2026-03-30T01:30:00Z", false),
-    ] {
-        world.now = now.parse().unwrap();
-        world.demand = None;
-        world.status = Value::Null;
-        assert_eq!(size(&world) == 9, expected, "{now}");
-    }
+    ];
+    assert_active(&mut world, &times);
 }
 
 #[test]
@@ -207,7 +213,7 @@ fn a_schedule_of_several_times_a_day_has_each_also_when_the_clocks_change() {
         {"name": "twice", "schedule": "0 2,14 * * *", "durationSeconds": 1800, "timeZone": "Europe/Berlin", "minReplicas": 9},
     ]}}));
     // On 29 March 2026 there is no 02:00 before 01:00 UTC, and on 25 October 02:00 comes twice, from 00:00 UTC on.
-    for (now, expected) in [
+    let times = [
         ("2026-03-28T01:00:00Z", true),
         ("2026-03-29T00:59:59Z", false),
         ("2026-03-29T01:00:00Z", true),
@@ -217,12 +223,8 @@ fn a_schedule_of_several_times_a_day_has_each_also_when_the_clocks_change() {
         ("2026-10-25T00:00:00Z", true),
         ("2026-10-25T00:30:00Z", false),
         ("2026-10-25T13:00:00Z", true),
-    ] {
-        world.now = now.parse().unwrap();
-        world.demand = None;
-        world.status = Value::Null;
-        assert_eq!(size(&world) == 9, expected, "{now}");
-    }
+    ];
+    assert_active(&mut world, &times);
 }
 
 #[test]

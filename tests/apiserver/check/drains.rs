@@ -7,7 +7,7 @@ use super::{Figures, Finding, Rules, Scene};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 
-/// The operator remembers claims for as long.
+/// For how long the operator remembers claims.
 const REMEMBERED: SignedDuration = SignedDuration::from_secs(10);
 /// What a claim took may be missing for this much longer than a sandbox takes to become available. The API writes in whole seconds
 /// when one was created and became Ready, and the creation follows the binding a moment later.

@@ -14,15 +14,20 @@ use crate::wait;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-/// Kills the operator and starts the next one.
-fn replaced(scene: &Scene, operator: Operator) -> Result<Operator, String> {
+/// Kills the operator, looks at what it leaves, and starts the next one.
+fn replaced<T>(
+    scene: &Scene,
+    operator: Operator,
+    look: impl FnOnce() -> Result<T, String>,
+) -> Result<(Operator, T), String> {
     scene.while_operator_is_down(|| {
         operator.kill()?;
-        scene.lab.start_operator()
+        let left = look()?;
+        Ok((scene.lab.start_operator()?, left))
     })
 }
 
-/// Sandboxes that are made for claims of a burst become available this much later, so that an operator that goes away leaves work.
+/// The sandboxes of the pool become available 3 s after their creation, so that an operator that goes away in a burst leaves work.
 fn slow() -> Value {
     sim(&[("ready-after", "3s")])
 }
@@ -51,15 +56,14 @@ pub fn killed_while_it_fills_a_pool(scene: &Scene) -> Result<(), String> {
         &sim(&[("ready-after", "200ms")]),
     ))?;
     let mut in_time = 0;
+    let pods = || Ok(scene.pods()?.len());
     for some in [1, 12, 25] {
         wait::until(&format!("{some} pods were made"), 30, || {
             wait::ensure(pods_made(scene) >= some, || format!("{}", pods_made(scene)))
         })?;
-        operator = scene.while_operator_is_down(|| {
-            operator.kill()?;
-            in_time += usize::from(scene.pods()?.len() < REPLICAS);
-            scene.lab.start_operator()
-        })?;
+        let made;
+        (operator, made) = replaced(scene, operator, pods)?;
+        in_time += usize::from(made < REPLICAS);
     }
     wait_until_at_rest(scene, 60)?;
     wait::ensure(in_time > 0, || "every pod was made before the first kill".into())?;
@@ -79,11 +83,7 @@ pub fn killed_in_a_burst_of_claims(scene: &Scene) -> Result<(), String> {
             let served = ClusterState::read(scene)?.claimed("python").len();
             wait::ensure(served >= 3, || format!("{served} were"))
         })?;
-        operator = scene.while_operator_is_down(|| {
-            operator.kill()?;
-            left(scene)?;
-            scene.lab.start_operator()
-        })?;
+        (operator, _) = replaced(scene, operator, || left(scene))?;
         all_bound(scene, &claims)?;
         wait_until_at_rest(scene, 60)?;
         claims.iter().try_for_each(|claim| scene.delete_claim(claim))?;
@@ -114,7 +114,7 @@ pub fn killed_in_the_middle_of_a_rollout(scene: &Scene) -> Result<(), String> {
                 .count();
             wait::ensure(new >= updated, || format!("{new} are"))
         })?;
-        operator = replaced(scene, operator)?;
+        (operator, ()) = replaced(scene, operator, || Ok(()))?;
     }
     wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)?;

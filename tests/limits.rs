@@ -7,34 +7,46 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use warmpool::api::SandboxClaimStatus;
 use warmpool::api::claim::Phase;
+use warmpool::api::{PoolStatus, SandboxClaimStatus};
 use warmpool::cache::index::Index;
 use warmpool::cache::reconcile_request::ReconcileRequest;
-use warmpool::cache::request_limits::{BINDINGS, RequestQueue, Sent};
+use warmpool::cache::request_limits::{IN_FLIGHT, RequestQueue, Sent};
 use warmpool::cache::stale_answers::WatchProgress;
 use warmpool::controllers::claim::decide;
 use warmpool::model::Key;
 use warmpool::model::claim::Claim;
 use warmpool::model::failure::{Class, Failure};
 use warmpool::model::pool::Pool;
-use warmpool::model::request::{Answer, ClaimWrite, Outcome, PodChange, PodCreation, PodWrite, Request};
+use warmpool::model::request::{
+    Answer, ClaimWrite, Outcome, PodChange, PodCreation, PodWrite, PoolWrite, Request,
+};
 use warmpool::model::sandbox::Sandbox;
 use warmpool::model::stored::{StoredClaim, StoredPod, StoredPool};
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
 fn pool() -> Arc<Pool> {
+    pool_named("default", "python")
+}
+
+fn pool_named(namespace: &str, name: &str) -> Arc<Pool> {
     let stored = json!({
-        "metadata": {"namespace": "default", "name": "python", "uid": "python"},
+        "metadata": {"namespace": namespace, "name": name, "uid": format!("{namespace}-{name}")},
         "spec": {"replicas": 1, "template": {"spec": {"containers": []}}},
     });
     Arc::new(Pool::read(&serde_json::from_value::<StoredPool>(stored).unwrap()))
 }
 
 fn stored_claim(name: &str) -> StoredClaim {
+    stored_claim_in("default", name)
+}
+
+fn stored_claim_in(namespace: &str, name: &str) -> StoredClaim {
     let stored = json!({
-        "metadata": {"namespace": "default", "name": name, "uid": name, "resourceVersion": "1"},
+        "metadata": {
+            "namespace": namespace, "name": name, "uid": format!("{namespace}-{name}"), "resourceVersion": "1",
+        },
         "spec": {"poolRef": {"name": "python"}},
     });
     serde_json::from_value(stored).unwrap()
@@ -45,8 +57,12 @@ fn claim(name: &str) -> Arc<Claim> {
 }
 
 fn write_pod(name: &str, change: PodChange) -> Request {
+    write_pod_of(&Key::new("default", "python"), name, change)
+}
+
+fn write_pod_of(pool: &Key, name: &str, change: PodChange) -> Request {
     let stored = json!({"metadata": {
-        "namespace": "default", "name": name, "uid": name, "labels": {"warmpool.dev/pool": "python"},
+        "namespace": pool.namespace, "name": name, "uid": name, "labels": {"warmpool.dev/pool": pool.name},
     }});
     let stored: StoredPod = serde_json::from_value(stored).unwrap();
     Request::WritePod(Arc::new(PodWrite {
@@ -81,6 +97,7 @@ fn create(pod: &str) -> Request {
 fn status(claim: &str, phase: Phase) -> Request {
     let status = SandboxClaimStatus {
         phase: Some(phase),
+        pool: "python".into(),
         ..SandboxClaimStatus::default()
     };
     Request::WriteClaim(Arc::new(ClaimWrite {
@@ -91,6 +108,13 @@ fn status(claim: &str, phase: Phase) -> Request {
 
 fn publish(claim: &str) -> Request {
     status(claim, Phase::Bound)
+}
+
+fn write_pool(pool: &Arc<Pool>) -> Request {
+    Request::WritePool(Arc::new(PoolWrite {
+        pool: Arc::clone(pool),
+        status: PoolStatus::default(),
+    }))
 }
 
 fn read(pod: &str) -> Request {
@@ -144,7 +168,13 @@ fn lines(sent: &[Sent]) -> Vec<String> {
 fn each_kind_of_request_has_a_limit_of_its_own() {
     let named = |n: usize| format!("{n}");
     type Make<'a> = &'a dyn Fn(usize) -> Request;
-    let rows: [(&str, bool, Make, usize); 12] = [
+    let rows: [(&str, bool, Make, usize); 14] = [
+        (
+            "statuses of claims again",
+            RETRY,
+            &|n| status(&named(n), Phase::Pending),
+            32,
+        ),
         ("W1", FIRST, &|n| bind(&named(n), &named(n)), 32),
         ("W2", FIRST, &|n| publish(&named(n)), 32),
         ("W1 again", RETRY, &|n| bind(&named(n), &named(n)), 32),
@@ -171,7 +201,8 @@ fn each_kind_of_request_has_a_limit_of_its_own() {
             &|n| Request::DeleteClaim(claim(&named(n))),
             32,
         ),
-        ("reads", FIRST, &|n| read(&named(n)), 100),
+        ("reads", FIRST, &|n| read(&named(n)), 32),
+        ("statuses of pools", FIRST, &|_| write_pool(&pool()), 32),
     ];
     for (kind, is_retry, request, limit) in rows {
         let mut queue = RequestQueue::default();
@@ -216,7 +247,28 @@ fn requests_of_these_kinds_share_a_limit() {
 fn these_requests_do_not_wait_for_those() {
     let named = |n: usize| format!("{n}");
     type Make<'a> = &'a dyn Fn(usize) -> Request;
-    let rows: [(&str, bool, Make, bool, Request); 9] = [
+    let rows: [(&str, bool, Make, bool, Request); 12] = [
+        (
+            "a status for retries",
+            RETRY,
+            &|n| status(&named(n), Phase::Pending),
+            FIRST,
+            status("run", Phase::Pending),
+        ),
+        (
+            "a binding for reads",
+            FIRST,
+            &|n| read(&named(n)),
+            FIRST,
+            bind("pod", "run"),
+        ),
+        (
+            "a read for statuses of pools",
+            FIRST,
+            &|_| write_pool(&pool()),
+            FIRST,
+            read("pod"),
+        ),
         (
             "a binding for deletions",
             FIRST,
@@ -290,6 +342,122 @@ fn these_requests_do_not_wait_for_those() {
     }
 }
 
+/// A request about this pool, or about a claim or pod of its namespace, made from its number.
+type OfPool<'a> = &'a dyn Fn(&Key, usize) -> Request;
+
+const OF_POOL: [(&str, OfPool<'static>); 7] = [
+    ("W1", &|pool, n| {
+        let claim = stored_claim_in(&pool.namespace, &format!("{n}"));
+        let claim = Arc::new(Claim::read(&claim, 1, NOW));
+        let change = PodChange::Bind {
+            claim,
+            pool: pool_named(&pool.namespace, &pool.name),
+        };
+        write_pod_of(pool, &format!("{n}"), change)
+    }),
+    ("W2", &|pool, n| status_of(pool, n, Phase::Bound)),
+    ("creations", &|pool, n| {
+        let pool = pool_named(&pool.namespace, &pool.name);
+        Request::CreatePod(Arc::new(PodCreation {
+            template: Arc::clone(&pool.template),
+            pod: Key::new(pool.key.namespace.clone(), format!("{n}")),
+            pool,
+            revision: "abc".into(),
+            reason: "",
+        }))
+    }),
+    ("deletions", &|pool, n| {
+        write_pod_of(pool, &format!("{n}"), PodChange::Delete)
+    }),
+    ("statuses of waiting claims", &|pool, n| {
+        status_of(pool, n, Phase::Pending)
+    }),
+    ("reads", &|pool, n| {
+        Request::ReadPod(Key::new(pool.namespace.clone(), format!("{n}")))
+    }),
+    ("statuses of pools", &|pool, _| {
+        write_pool(&pool_named(&pool.namespace, &pool.name))
+    }),
+];
+
+fn status_of(pool: &Key, number: usize, phase: Phase) -> Request {
+    let claim = stored_claim_in(&pool.namespace, &format!("{number}"));
+    let status = SandboxClaimStatus {
+        phase: Some(phase),
+        pool: pool.name.to_string(),
+        ..SandboxClaimStatus::default()
+    };
+    Request::WriteClaim(Arc::new(ClaimWrite {
+        claim: Arc::new(Claim::read(&claim, 1, NOW)),
+        status: Box::new(status),
+    }))
+}
+
+#[test]
+fn requests_of_one_namespace_that_are_not_answered_hold_up_no_other_namespace() {
+    let (slow, other, third) = (
+        Key::new("slow", "python"),
+        Key::new("other", "python"),
+        Key::new("third", "python"),
+    );
+    for (kind, request) in OF_POOL {
+        for is_retry in [FIRST, RETRY] {
+            let mut queue = RequestQueue::default();
+            push(&mut queue, is_retry, 1000, |n| request(&slow, n));
+            assert_eq!(send(&mut queue).len(), 32, "{kind}");
+            push(&mut queue, is_retry, 100, |n| request(&other, n));
+            assert_eq!(send(&mut queue).len(), 7, "{kind}");
+            queue.push(request(&third, 0), is_retry);
+            assert_eq!(send(&mut queue).len(), 1, "{kind}: a slot is free for the next");
+        }
+    }
+}
+
+#[test]
+fn requests_of_one_pool_that_are_not_answered_hold_up_no_other_pool() {
+    let (slow, other) = (Key::new("default", "slow"), Key::new("default", "other"));
+    for (kind, request) in OF_POOL.into_iter().take(4) {
+        let mut queue = RequestQueue::default();
+        push(&mut queue, FIRST, 1000, |n| request(&slow, n));
+        assert_eq!(send(&mut queue).len(), 32, "{kind}");
+        for number in 0..100 {
+            queue.push(request(&other, number), FIRST);
+            let sent = queue.take_next();
+            queue.answered(&sent.unwrap_or_else(|| {
+                panic!("I7: a pool whose {kind} are not answered holds up those of another")
+            }));
+        }
+    }
+}
+
+#[test]
+fn two_pools_that_are_answered_in_turn_get_as_many_requests_each() {
+    let pools = [Key::new("default", "large"), Key::new("default", "small")];
+    let mut queue = RequestQueue::default();
+    let (_, create) = OF_POOL[2];
+    for pool in &pools {
+        push(&mut queue, FIRST, 1000, |n| create(pool, n));
+    }
+    let mut in_flight = VecDeque::from(send(&mut queue));
+    let mut sent = [0_usize, 0];
+    for _ in 0..400 {
+        queue.answered(&in_flight.pop_front().unwrap());
+        for next in send(&mut queue) {
+            let Request::CreatePod(creation) = &next.request else {
+                panic!("not a creation: {next:?}");
+            };
+            sent[usize::from(creation.pool.key == pools[1])] += 1;
+            in_flight.push_back(next);
+        }
+    }
+    let in_flight: [usize; 2] = pools.each_ref().map(|pool| {
+        let of_pool = |sent: &&Sent| matches!(&sent.request, Request::CreatePod(c) if c.pool.key == *pool);
+        in_flight.iter().filter(of_pool).count()
+    });
+    assert!(in_flight[0].abs_diff(in_flight[1]) <= 4, "{in_flight:?}");
+    assert!(sent[0].abs_diff(sent[1]) <= sent[0] / 5, "{sent:?}");
+}
+
 #[test]
 fn one_claim_has_eight_w1_in_flight_and_leaves_the_others_to_other_claims() {
     let mut queue = RequestQueue::default();
@@ -320,7 +488,7 @@ fn retries_count_among_the_w1_of_their_claim() {
 #[test]
 fn w2_goes_before_w1_that_wait_and_after_w2_that_wait() {
     let mut queue = RequestQueue::default();
-    push_bindings(&mut queue, FIRST, BINDINGS + 1);
+    push_bindings(&mut queue, FIRST, IN_FLIGHT + 1);
     let sent = send(&mut queue);
     for claim in ["first", "second", "third"] {
         queue.push(publish(claim), FIRST);
@@ -418,7 +586,7 @@ fn a_publication_that_failed_does_not_keep_a_binding_from_its_first_try() {
             "namespace": "default", "name": "pod", "uid": "pod", "resourceVersion": "1",
             "labels": {"warmpool.dev/pool": "python", "warmpool.dev/state": "claimed"},
             "ownerReferences": [{
-                "apiVersion": "warmpool.dev/v1alpha1", "kind": "SandboxClaim", "name": "run", "uid": "run",
+                "apiVersion": "warmpool.dev/v1alpha1", "kind": "SandboxClaim", "name": "run", "uid": "default-run",
                 "controller": true,
             }],
         },
@@ -432,10 +600,10 @@ fn a_publication_that_failed_does_not_keep_a_binding_from_its_first_try() {
     index.requests.answered(&first);
     index.take_over(&first.request, lost, WatchProgress::default(), NOW);
     decide(&mut index, &run, NOW + SignedDuration::from_millis(100));
-    push_bindings(&mut index.requests, FIRST, BINDINGS + 1);
+    push_bindings(&mut index.requests, FIRST, IN_FLIGHT + 1);
     let sent = lines(&send(&mut index.requests));
     assert!(sent.contains(&"publish run".into()), "{sent:?}");
-    assert_eq!(sent.len(), BINDINGS + 1);
+    assert_eq!(sent.len(), IN_FLIGHT + 1);
 }
 
 /// A world in which so many claims name a pool that does not exist.
@@ -459,7 +627,7 @@ fn reconcile_claims(index: &mut Index, due: Vec<ReconcileRequest>) {
     while let Some(object) = due.pop_front() {
         if let ReconcileRequest::Claim(claim) = object
             // The controller reconciles no claim that is gone.
-            && index.knows_claim(&stored_claim(&claim.name))
+            && index.knows_claim(&stored_claim_in(&claim.namespace, &claim.name))
         {
             due.extend(decide(index, &claim, NOW + LATER).to_reconcile);
         }
@@ -521,6 +689,25 @@ fn a_thousand_claims_that_begin_to_wait_have_64_statuses_in_memory_and_all_are_w
         .map(|claim| format!("publish {}", claim.name))
         .collect();
     assert_eq!(send_and_answer_all(&mut index), expected);
+}
+
+#[test]
+fn claims_of_a_namespace_whose_statuses_are_not_answered_hold_up_no_status_of_another() {
+    let (mut index, claims) = claims_without_a_pool(1000);
+    let due = claims.into_iter().map(ReconcileRequest::Claim);
+    reconcile_claims(&mut index, due.collect());
+    assert_eq!(send(&mut index.requests).len(), 32);
+    let other = stored_claim_in("other", "run");
+    index.apply_claim(&other, true, NOW);
+    reconcile_claims(
+        &mut index,
+        vec![ReconcileRequest::Claim(Key::new("other", "run"))],
+    );
+    let sent = send(&mut index.requests);
+    let [Request::WriteClaim(write)] = sent.iter().map(|sent| &sent.request).collect::<Vec<_>>()[..] else {
+        panic!("not one status: {:?}", lines(&sent));
+    };
+    assert_eq!(write.claim.key, Key::new("other", "run"));
 }
 
 #[test]

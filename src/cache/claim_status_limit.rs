@@ -2,41 +2,54 @@
 //! thousands of claims may begin to wait at once, and a status takes a kilobyte.
 
 use crate::cache::reconcile_request::ReconcileRequest;
+use crate::cache::request_flow::{self, Flow};
 use crate::cache::request_limits::RequestQueue;
 use crate::model::Key;
 use crate::model::claim::Claim;
 use std::collections::BTreeMap;
 
-/// Keys of the claims, in the order in which they arrived.
+/// Keys of the claims, by their flow, in the order in which they arrived.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ReportsOverLimit(BTreeMap<u64, Key>);
+pub(crate) struct ReportsOverLimit(BTreeMap<Flow, BTreeMap<u64, Key>>);
 
 impl ReportsOverLimit {
     /// Whether a report on this claim may be queued now. If not, the claim is reconciled again when it may, oldest
     /// first.
     pub(crate) fn may_report(&mut self, claim: &Claim, requests: &RequestQueue) -> bool {
-        let oldest = self.0.first_key_value();
+        let name = request_flow::of_claim(claim);
+        let may = requests.takes_statuses(&name);
+        let flow = self.0.entry(name).or_default();
+        let oldest = flow.first_key_value();
         let is_first = oldest.is_none_or(|(oldest, _)| claim.sequence <= *oldest);
-        let may = is_first && requests.takes_statuses();
-        if may {
-            self.0.remove(&claim.sequence);
-        } else {
-            self.0.insert(claim.sequence, claim.key.clone());
+        if may && is_first {
+            self.remove(claim);
+            return true;
         }
-        may
+        flow.insert(claim.sequence, claim.key.clone());
+        false
     }
 
     /// The next claim whose report may be queued now.
     pub(crate) fn next(&mut self, requests: &RequestQueue) -> Option<ReconcileRequest> {
-        if !requests.takes_statuses() {
-            return None;
+        let open = self.0.iter().filter(|(name, _)| requests.takes_statuses(name));
+        let firsts = open.filter_map(|(name, flow)| Some((*flow.first_key_value()?.0, name.clone())));
+        let (_, name) = firsts.min()?;
+        let flow = self.0.get_mut(&name)?;
+        let (_, claim) = flow.pop_first()?;
+        if flow.is_empty() {
+            self.0.remove(&name);
         }
-        let (_, claim) = self.0.pop_first()?;
         Some(ReconcileRequest::Claim(claim))
     }
 
     /// The claim is gone and needs no report.
     pub(crate) fn remove(&mut self, claim: &Claim) {
-        self.0.remove(&claim.sequence);
+        let name = request_flow::of_claim(claim);
+        if let Some(flow) = self.0.get_mut(&name) {
+            flow.remove(&claim.sequence);
+            if flow.is_empty() {
+                self.0.remove(&name);
+            }
+        }
     }
 }

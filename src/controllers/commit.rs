@@ -246,10 +246,9 @@ pub(crate) fn claim_requests(
         index.requests.push(Request::ReadClaim(Arc::clone(claim)), false);
     }
     if requests.delete {
-        note_claim_write(index, claim, Purpose::End);
-        index
-            .requests
-            .push(Request::DeleteClaim(Arc::clone(claim)), false);
+        let is_retry = note_claim_write(index, claim, Purpose::End);
+        let request = Request::DeleteClaim(Arc::clone(claim));
+        index.requests.push(request, is_retry);
     } else if let Some(status) = requests.status
         && (purpose(claim, Some(&status)) != Purpose::Report
             || index.reports_over_limit.may_report(claim, &index.requests))

@@ -4,6 +4,7 @@
 //! be almost a second later: the deadline counts from the end of that second, also after a restart. A process that saw
 //! the start even later counts from then, because a status may take a while to be written.
 
+use crate::api::claim::{Phase, ReleasePolicy};
 use crate::api::{SandboxClaimStatus, conditions};
 use crate::model::claim::Claim;
 use crate::model::resolved_claim_spec::ResolvedClaimSpec;
@@ -81,6 +82,19 @@ impl Claim {
         let lifetime = own.or_else(|| status.defaults.as_ref()?.lifetime_seconds)?;
         let lifetime = SignedDuration::from_secs(lifetime.max(0).into());
         end_of(lifetime, status.bound_time.as_ref()?.0, seen)
+    }
+
+    /// What lets the sandboxes of the claim go by itself, as a verb with its time: the claim expires, or is deleted once
+    /// it has ended. `None`: a user has to delete the claim.
+    pub fn lets_go(&self, resolved_spec: &ResolvedClaimSpec) -> Option<String> {
+        match self.status.phase {
+            Some(Phase::Failed | Phase::Expired) => {
+                let end = self.deletion(resolved_spec)?;
+                Some(format!("is deleted at {end}"))
+            }
+            _ if resolved_spec.release_policy == ReleasePolicy::Retain => None,
+            _ => Some(format!("expires at {}", self.expiration()?)),
+        }
     }
 
     /// When a claim that has ended is deleted: `ttlSecondsAfterFinished` after its end.

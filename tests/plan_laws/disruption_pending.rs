@@ -1,11 +1,13 @@
 //! Checks what a claim says and does when the node of its sandbox has to go.
 
-use crate::lifetimes::{bound, expires, later};
+use crate::lifetimes::{bound, expires, later, lose, phase};
 use crate::world::World;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
+use warmpool::api::claim::Phase;
 use warmpool::api::conditions::find;
 use warmpool::model::disruption_mark::DisruptionMark;
+use warmpool::model::sandbox::PodPhase;
 use warmpool::planner::claim::{ClaimPlan, plan};
 
 /// A bound claim whose sandbox is on a node that stays, and the node.
@@ -156,4 +158,105 @@ fn the_grace_of_the_pool_counts_as_it_was_when_the_claim_was_bound() {
     world.cordon(&node);
     let deadline = Some(in_seconds(&world, 10));
     assert_eq!(write_mark(&mut world).and_then(|mark| mark.deadline), deadline);
+}
+
+/// Claims with these fields that are bound no more and have a sandbox: what happened to them, and their phase since.
+const BOUND_NO_MORE: [(&str, fn(&mut World), Phase); 3] = [
+    (
+        r#"{"lifetimeSeconds": 60, "releasePolicy": "Retain"}"#,
+        |world| later(world, 3600),
+        Phase::Expired,
+    ),
+    (r#"{"replicas": 2}"#, |world| lose(world, "gone"), Phase::Failed),
+    (
+        r#"{"replicas": 2, "onSandboxLost": "Replace"}"#,
+        |world| lose(world, "gone"),
+        Phase::Pending,
+    ),
+];
+
+/// The claim of such a row with these fields too, and the node of the sandbox that it has.
+fn bound_no_more((fields, end, phase): (&str, fn(&mut World), Phase), more: Value) -> (World, String) {
+    let mut fields = serde_json::from_str(fields).unwrap();
+    json_patch::merge(&mut fields, &more);
+    let mut world = bound(fields, json!({}));
+    end(&mut world);
+    world.reconcile_claim("run");
+    assert_eq!(self::phase(&world), phase);
+    let [kept] = &world.claim_snapshot("run").sandboxes[..] else {
+        panic!("not one sandbox");
+    };
+    let node = kept.node.clone().unwrap().to_string();
+    world.open(&node);
+    (world, node)
+}
+
+#[test]
+fn a_grace_ends_also_for_what_a_claim_keeps_that_is_bound_no_more() {
+    for row in BOUND_NO_MORE {
+        let what = format!("{} that is {:?}", row.0, row.2);
+        let notify = json!({"disruption": "Notify", "disruptionGracePeriodSeconds": 60});
+        let (mut world, node) = bound_no_more(row, notify);
+        assert_eq!(write_mark(&mut world), None, "{what}");
+        world.cordon(&node);
+        let deadline = Some(in_seconds(&world, 60));
+        let notified = DisruptionMark {
+            deadline,
+            allowed: false,
+        };
+        assert_eq!(
+            write_mark(&mut world),
+            Some(notified),
+            "I8: a drain waits forever for {what}"
+        );
+        let (_, message) = said(&mut world).unwrap();
+        assert!(message.contains("it may be evicted from"), "{what}: {message}");
+        assert!(
+            planned(&world).next.is_some_and(|next| Some(next) <= deadline),
+            "{what}"
+        );
+        later(&mut world, 60);
+        let allowed = DisruptionMark {
+            deadline,
+            allowed: true,
+        };
+        assert_eq!(write_mark(&mut world), Some(allowed), "{what}");
+        world.open(&node);
+        assert_eq!(write_mark(&mut world), Some(DisruptionMark::default()), "{what}");
+        assert_eq!(said(&mut world), None, "{what}");
+    }
+}
+
+#[test]
+fn a_claim_that_blocks_says_until_when_also_when_it_has_ended() {
+    let delete = "delete the claim to let it go";
+    for row in BOUND_NO_MORE {
+        let (mut world, node) = bound_no_more(row, json!({}));
+        world.cordon(&node);
+        let (_, message) = said(&mut world).unwrap();
+        let end = format!("disruption is Block, so nothing evicts it; {delete}");
+        assert!(message.ends_with(&end), "{:?}: {message}", row.2);
+    }
+    let (mut world, node) = bound_no_more(BOUND_NO_MORE[1], json!({"ttlSecondsAfterFinished": 600}));
+    world.cordon(&node);
+    let (_, message) = said(&mut world).unwrap();
+    let end = in_seconds(&world, 601);
+    let end = format!("nothing evicts it before the claim is deleted at {end}; {delete}");
+    assert!(message.ends_with(&end), "{message}");
+}
+
+#[test]
+fn a_sandbox_that_has_ended_or_is_let_go_is_not_said_to_stay() {
+    let (mut world, node) = on_a_node(json!({"disruption": "Notify"}), json!({}));
+    let name = world.bound_to("run").unwrap().key.name.clone();
+    world.sandboxes.get_mut(&name).unwrap().phase = PodPhase::Succeeded;
+    world.cordon(&node);
+    assert_eq!(said(&mut world), None);
+    assert_eq!(write_mark(&mut world), None);
+    let (mut world, node) = on_a_node(json!({"disruption": "Notify", "lifetimeSeconds": 60}), json!({}));
+    world.cordon(&node);
+    assert!(said(&mut world).is_some());
+    later(&mut world, 3600);
+    world.reconcile_claim("run");
+    assert_eq!(said(&mut world), None, "an expired claim deletes what it had");
 }

@@ -180,6 +180,37 @@ fn claims_block_the_drain_allow_it_or_let_it_wait_for_their_grace() {
 }
 
 #[test]
+fn the_forecast_says_what_lets_the_sandbox_of_a_claim_go_that_blocks() {
+    let expires = json!({"lifetimeSeconds": 600});
+    let retains = json!({"lifetimeSeconds": 600, "releasePolicy": "Retain"});
+    let kept_for = json!({"ttlSecondsAfterFinished": 600});
+    let ended = json!({"phase": "Failed", "finishTime": ago(60)});
+    let end = |seconds| now() + SignedDuration::from_secs(seconds);
+    let rows = [
+        (expires, json!({}), format!("expires at {}", end(541))),
+        (retains, json!({}), "is deleted".to_string()),
+        (kept_for, ended, format!("is deleted at {}", end(541))),
+    ];
+    for (spec, status, until) in rows {
+        let mut objects = pool(0, json!({}));
+        let [mut claim, pod] = claimed("run", spec);
+        json_patch::merge(&mut claim["status"], &status);
+        objects.extend([claim, pod]);
+        let expected = format!("run - never blocks the drain until the claim {until} (disruption Block)");
+        assert_eq!(lines(&forecast_of(objects)), [expected]);
+    }
+}
+
+#[test]
+fn a_claimed_sandbox_that_has_ended_blocks_no_drain() {
+    let mut objects = pool(0, json!({}));
+    let [claim, mut pod] = claimed("run", json!({}));
+    pod["status"] = json!({"phase": "Succeeded"});
+    objects.extend([claim, pod]);
+    assert_eq!(lines(&forecast_of(objects)), ["run 0 0s evicted (it has ended)"]);
+}
+
+#[test]
 fn an_invalid_pool_keeps_its_sandboxes_and_blocks_the_drain() {
     let mut objects = pool(1, json!({"updateStrategy": {"maxUnavailable": "200%"}}));
     objects.push(pod("only", "drained", json!({})));

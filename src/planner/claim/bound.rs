@@ -12,7 +12,7 @@ use crate::model::resolved_claim_spec::ResolvedClaimSpec;
 use crate::model::sandbox::{PodPhase, Sandbox};
 use crate::planner::claim::claim_plan::{ClaimPlan, unpublished};
 use crate::planner::claim::finished::{expire, fail};
-use crate::planner::claim::{conditions, disruption, ready_sandboxes, wait_column};
+use crate::planner::claim::{conditions, ready_sandboxes, wait_column};
 use jiff::{SignedDuration, Timestamp, Unit};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use std::collections::HashMap;
@@ -31,12 +31,7 @@ pub(crate) fn plan(snapshot: &ClaimSnapshot) -> ClaimPlan {
         lose(snapshot, &kept, &lost)
     };
     plan.release = unpublished(snapshot);
-    let kept: Vec<_> = kept.into_iter().map(|(_, sandbox)| sandbox).collect();
-    plan.marks = disruption::marks(snapshot, &kept);
-    plan.next = expires_at
-        .into_iter()
-        .chain(disruption::next(snapshot, &kept))
-        .min();
+    plan.next = expires_at;
     plan
 }
 
@@ -85,11 +80,10 @@ fn following(snapshot: &ClaimSnapshot, kept: &[Kept<'_>]) -> SandboxClaimStatus 
         expiration_time: claim.expiration().map(Time),
         ..claim.status.clone()
     };
-    let mut statements = vec![
+    let statements = vec![
         conditions::bound(&sandboxes, &snapshot.nodes, snapshot.now),
         conditions::readiness(&sandboxes),
     ];
-    statements.extend(disruption::statement(snapshot, &sandboxes));
     conditions::with_conditions(claim, status, statements, snapshot.now)
 }
 

@@ -1,20 +1,47 @@
 //! Claimed sandboxes that cannot stay on their nodes: what the claim says of them, and when they may be evicted.
 
+use crate::api::SandboxClaimStatus;
 use crate::api::claim::Disruption;
-use crate::api::conditions::{self, Statement, Truth};
+use crate::api::conditions::{self, DISRUPTION_PENDING, Statement, Truth};
 use crate::cache::snapshot::ClaimSnapshot;
 use crate::model::disruption_mark::DisruptionMark;
 use crate::model::leaving_reason::{Leaving, LeavingReason};
 use crate::model::sandbox::Sandbox;
+use crate::planner::claim::claim_plan::ClaimPlan;
 use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
 use std::sync::Arc;
 
+/// Adds to the plan of a claim what its sandboxes on leaving nodes need, whether the claim is bound, waits for a
+/// replacement or has ended: a drain waits for the sandbox, not for the claim.
+pub(crate) fn follow(snapshot: &ClaimSnapshot, mut plan: ClaimPlan) -> ClaimPlan {
+    if plan.delete {
+        return plan;
+    }
+    let kept = kept(snapshot, &plan.release);
+    plan.marks = marks(snapshot, &kept);
+    plan.next = plan.next.into_iter().chain(next(snapshot, &kept)).min();
+    // While a binding is decided, the status is its own.
+    if !snapshot.binding && plan.replacements.is_empty() {
+        plan.status = with_statement(snapshot, plan.status, statement(snapshot, &kept));
+    }
+    plan
+}
+
+/// The published sandboxes that run and are not to be deleted.
+fn kept(snapshot: &ClaimSnapshot, released: &[Arc<Sandbox>]) -> Vec<Arc<Sandbox>> {
+    let is_released = |sandbox: &Sandbox| released.iter().any(|released| released.uid == sandbox.uid);
+    let is_kept = |sandbox: &&Arc<Sandbox>| {
+        snapshot.claim.lists(sandbox) && !sandbox.terminating && !sandbox.finished() && !is_released(sandbox)
+    };
+    snapshot.sandboxes.iter().filter(is_kept).cloned().collect()
+}
+
 /// The condition `DisruptionPending`, while a sandbox of the claim cannot stay on its node. It names the first.
-pub(crate) fn statement(snapshot: &ClaimSnapshot, sandboxes: &[Arc<Sandbox>]) -> Option<Statement> {
-    let mut leaving = sandboxes.iter().filter_map(|s| Some((s, leaving(snapshot, s)?)));
+fn statement(snapshot: &ClaimSnapshot, kept: &[Arc<Sandbox>]) -> Option<Statement> {
+    let mut leaving = kept.iter().filter_map(|s| Some((s, leaving(snapshot, s)?)));
     let (sandbox, leaving) = leaving.next()?;
     Some(Statement {
-        type_: conditions::DISRUPTION_PENDING,
+        type_: DISRUPTION_PENDING,
         status: Truth::True,
         reason: leaving.reason.as_str(),
         message: format!(
@@ -27,25 +54,44 @@ pub(crate) fn statement(snapshot: &ClaimSnapshot, sandboxes: &[Arc<Sandbox>]) ->
     })
 }
 
+/// The status to write so that the claim makes this statement, or none.
+fn with_statement(
+    snapshot: &ClaimSnapshot,
+    planned: Option<Box<SandboxClaimStatus>>,
+    statement: Option<Statement>,
+) -> Option<Box<SandboxClaimStatus>> {
+    let claim = &snapshot.claim;
+    let stored = conditions::find(&claim.status.conditions, DISRUPTION_PENDING);
+    if statement.is_none() && stored.is_none() {
+        return planned;
+    }
+    let mut status = planned.unwrap_or_else(|| Box::new(claim.status.clone()));
+    status.conditions.retain(|c| c.type_ != DISRUPTION_PENDING);
+    let set = |statement| {
+        let generation = Some(claim.generation);
+        conditions::set(&claim.status.conditions, statement, generation, snapshot.now)
+    };
+    status.conditions.extend(statement.map(set));
+    (*status != claim.status).then_some(status)
+}
+
 /// The marks to be written on the sandboxes of a claim that gives its tenant a grace. The first says when the grace
 /// ends, the second that the sandbox may be evicted; a node that stays after all takes both back.
-pub(crate) fn marks(
-    snapshot: &ClaimSnapshot,
-    sandboxes: &[Arc<Sandbox>],
-) -> Vec<(Arc<Sandbox>, DisruptionMark)> {
+fn marks(snapshot: &ClaimSnapshot, kept: &[Arc<Sandbox>]) -> Vec<(Arc<Sandbox>, DisruptionMark)> {
     if snapshot.resolved_spec.disruption != Disruption::Notify {
         return Vec::new();
     }
-    let marks = sandboxes.iter().filter(|sandbox| !sandbox.terminating);
-    let marks = marks.map(|sandbox| (Arc::clone(sandbox), mark(snapshot, sandbox)));
+    let marks = kept
+        .iter()
+        .map(|sandbox| (Arc::clone(sandbox), mark(snapshot, sandbox)));
     marks
         .filter(|(sandbox, mark)| sandbox.disruption_mark() != *mark)
         .collect()
 }
 
 /// When the next grace ends.
-pub(crate) fn next(snapshot: &ClaimSnapshot, sandboxes: &[Arc<Sandbox>]) -> Option<Timestamp> {
-    let deadlines = sandboxes.iter().filter_map(|sandbox| sandbox.disruption_deadline);
+fn next(snapshot: &ClaimSnapshot, kept: &[Arc<Sandbox>]) -> Option<Timestamp> {
+    let deadlines = kept.iter().filter_map(|sandbox| sandbox.disruption_deadline);
     deadlines.filter(|deadline| *deadline > snapshot.now).min()
 }
 
@@ -74,9 +120,9 @@ fn leaving(snapshot: &ClaimSnapshot, sandbox: &Sandbox) -> Option<Leaving> {
 fn until_when(snapshot: &ClaimSnapshot, sandbox: &Sandbox) -> String {
     let spec = &snapshot.resolved_spec;
     match (spec.disruption, sandbox.disruption_deadline) {
-        (Disruption::Block, _) => match snapshot.claim.expiration() {
+        (Disruption::Block, _) => match snapshot.claim.lets_go(spec) {
             Some(end) => format!(
-                "disruption is Block, so nothing evicts it before the claim expires at {end}; delete the claim to let it go"
+                "disruption is Block, so nothing evicts it before the claim {end}; delete the claim to let it go"
             ),
             None => "disruption is Block, so nothing evicts it; delete the claim to let it go".into(),
         },

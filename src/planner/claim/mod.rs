@@ -30,13 +30,14 @@ pub fn plan(snapshot: &ClaimSnapshot) -> ClaimPlan {
     if snapshot.pool_presence == PoolPresence::Elsewhere {
         return pool_not_served::plan(snapshot);
     }
-    let mut plan = match snapshot.claim.status.phase {
+    let plan = match snapshot.claim.status.phase {
         Some(Phase::Failed) => finished::failed(snapshot),
         Some(Phase::Expired) => finished::expired(snapshot),
         Some(Phase::Bound) => bound::plan(snapshot),
         None | Some(Phase::Pending) if snapshot.binding => waiting::being_bound(snapshot),
         None | Some(Phase::Pending) => waiting::plan(snapshot),
     };
+    let mut plan = disruption::follow(snapshot, plan);
     let (step, due) = orphaned_pod_disruption_budget::next_step(snapshot);
     plan.budget_step = step;
     plan.next = plan.next.into_iter().chain(due).min();

@@ -230,6 +230,8 @@ fn claimed(index: &Index, sandbox: &Sandbox, now: Timestamp) -> Option<Row> {
     let snapshot = index.claim_snapshot(&key, now)?;
     let spec = &snapshot.resolved_spec;
     let (after, outcome) = match spec.disruption {
+        // No budget holds for a pod that has ended.
+        _ if sandbox.finished() => (Some(SignedDuration::ZERO), "evicted (it has ended)".to_string()),
         Disruption::Allow => (
             Some(SignedDuration::ZERO),
             "evicted (disruption Allow)".to_string(),
@@ -243,11 +245,12 @@ fn claimed(index: &Index, sandbox: &Sandbox, now: Timestamp) -> Option<Row> {
             )
         }
         Disruption::Block => {
-            let until = match snapshot.claim.expiration() {
-                Some(end) => format!("until the claim expires at {end}"),
-                None => "until the claim is deleted".to_string(),
-            };
-            (None, format!("blocks the drain {until} (disruption Block)"))
+            let end = snapshot.claim.lets_go(spec);
+            let end = end.unwrap_or_else(|| "is deleted".into());
+            (
+                None,
+                format!("blocks the drain until the claim {end} (disruption Block)"),
+            )
         }
     };
     Some(Row {
@@ -255,9 +258,9 @@ fn claimed(index: &Index, sandbox: &Sandbox, now: Timestamp) -> Option<Row> {
         pool: sandbox.pool.to_string(),
         claim: Some(name.to_string()),
         round: after.map(|_| 0),
+        blocks: after.is_none(),
         after,
         outcome,
-        blocks: spec.disruption == Disruption::Block,
     })
 }
 

@@ -160,8 +160,11 @@ fn the_grace_of_the_pool_counts_as_it_was_when_the_claim_was_bound() {
     assert_eq!(write_mark(&mut world).and_then(|mark| mark.deadline), deadline);
 }
 
-/// Claims with these fields that are bound no more and have a sandbox: what happened to them, and their phase since.
-const BOUND_NO_MORE: [(&str, fn(&mut World), Phase); 3] = [
+/// A bound claim with these fields, what happens to it then, and its phase after that.
+type End = (&'static str, fn(&mut World), Phase);
+
+/// Claims that are bound no more and have a sandbox.
+const BOUND_NO_MORE: [End; 3] = [
     (
         r#"{"lifetimeSeconds": 60, "releasePolicy": "Retain"}"#,
         |world| later(world, 3600),
@@ -176,7 +179,7 @@ const BOUND_NO_MORE: [(&str, fn(&mut World), Phase); 3] = [
 ];
 
 /// The claim of such a row with these fields too, and the node of the sandbox that it has.
-fn bound_no_more((fields, end, phase): (&str, fn(&mut World), Phase), more: Value) -> (World, String) {
+fn bound_no_more((fields, end, phase): End, more: Value) -> (World, String) {
     let mut fields = serde_json::from_str(fields).unwrap();
     json_patch::merge(&mut fields, &more);
     let mut world = bound(fields, json!({}));

@@ -14,8 +14,28 @@ fn binds_in(asked: &Asked, namespace: &str) -> bool {
     asked.verb == "PATCH" && asked.resource == "pods" && asked.namespace == namespace
 }
 
-/// A world in whose namespace `sick` many bindings meet `reply`.
+/// A world in whose namespace `sick` many bindings of one pool meet `reply`.
 fn sick(reply: Reply) -> World {
+    let mut world = sick_world(reply);
+    world.pool("sick", "python", MANY);
+    for n in 0..MANY {
+        world.claim("sick", &format!("run-{n}"), "python", &json!({}));
+    }
+    world
+}
+
+/// A world in whose namespace `sick` the bindings of many pools are never answered.
+fn many_sick_pools() -> World {
+    let mut world = sick_world(Reply::Never);
+    for n in 0..MANY {
+        let pool = format!("python-{n}");
+        world.pool("sick", &pool, 1);
+        world.claim("sick", &format!("run-{n}"), &pool, &json!({}));
+    }
+    world
+}
+
+fn sick_world(reply: Reply) -> World {
     let rule = move |asked: &Asked| {
         if binds_in(asked, "sick") {
             reply.clone()
@@ -23,12 +43,7 @@ fn sick(reply: Reply) -> World {
             Reply::Done
         }
     };
-    let mut world = World::new(rule);
-    world.pool("sick", "python", MANY);
-    for n in 0..MANY {
-        world.claim("sick", &format!("run-{n}"), "python", &json!({}));
-    }
-    world
+    World::new(rule)
 }
 
 async fn another_namespace_is_served(world: &mut World) {
@@ -48,8 +63,15 @@ async fn failing_bindings_do_not_delay_other_namespaces() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unanswered_bindings_delay_other_namespaces_by_one_deadline_at_most() {
+async fn unanswered_bindings_of_one_pool_delay_no_other() {
     let mut world = sick(Reply::Never);
+    world.run_for(Duration::from_secs(1)).await;
+    another_namespace_is_served(&mut world).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn unanswered_bindings_of_many_pools_delay_others_by_one_deadline_at_most() {
+    let mut world = many_sick_pools();
     // Their first tries have come to their deadline.
     world.run_for(Duration::from_secs(16)).await;
     another_namespace_is_served(&mut world).await;
@@ -239,7 +261,8 @@ async fn live_reads_of_an_unreadable_pod_end_when_its_claim_is_deleted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_claim_deleted_while_its_binding_waits_for_a_slot_is_not_bound() {
-    let mut world = sick(Reply::Never);
+    let mut world = many_sick_pools();
+    world.run_for(Duration::from_secs(1)).await;
     world.pool("well", "python", 1);
     world.claim("well", "run", "python", &json!({}));
     world.run_for(Duration::from_secs(5)).await;

@@ -84,8 +84,10 @@ async fn a_creation_that_waits() -> (World, String) {
             _ => Reply::Done,
         },
     );
-    world.pool("sick", "python", 40);
-    world.pool_is_scaled("sick", "python", 0);
+    for pool in (0..40).map(|n| format!("python-{n}")) {
+        world.pool("sick", &pool, 1);
+        world.pool_is_scaled("sick", &pool, 0);
+    }
     world.run_for(Duration::from_secs(2)).await;
     world.pool("default", "python", 0);
     world.pool_is_scaled("default", "python", 1);

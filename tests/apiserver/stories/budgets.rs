@@ -315,11 +315,16 @@ pub fn a_notified_claim_keeps_its_sandbox_for_its_grace_and_then_lets_it_go(
 ) -> Result<(), String> {
     let api = &scene.lab.api;
     api.create(NODES, "", &node(scene, "notified"))?;
-    scene.create_pool(&pool("python", 1, &only_there(scene)))?;
+    scene.create_pool(&pool("python", 2, &only_there(scene)))?;
     wait_until_at_rest(scene, 30)?;
     let notify = json!({"disruption": "Notify", "disruptionGracePeriodSeconds": 8});
     scene.create_claim("run", "python", &notify)?;
     let pod = sandbox(&bound(scene, "run")?).0;
+    // What a claim keeps after its end holds up a drain as little.
+    let retains = with(json!({"lifetimeSeconds": 1, "releasePolicy": "Retain"}), &notify);
+    scene.create_claim("ended", "python", &retains)?;
+    let retained = sandbox(&bound(scene, "ended")?).0;
+    in_phase(scene, "ended", "Expired", 30)?;
     api.create(NODES, "", &node(scene, "spare-for-notified"))?;
     let mark = |pod: &Value| pod["metadata"]["annotations"]["warmpool.dev/disruption-deadline"].clone();
     // A cordon that is taken back takes the notice back.
@@ -339,7 +344,9 @@ pub fn a_notified_claim_keeps_its_sandbox_for_its_grace_and_then_lets_it_go(
     let from = Timestamp::now();
     scene.kubectl(&["cordon", "notified"], None)?;
     disruption_of(scene, "run", "it may be evicted from")?;
+    disruption_of(scene, "ended", "it may be evicted from")?;
     is_refused(scene, &pod)?;
+    is_refused(scene, &retained)?;
     drain(scene, "notified", 60)?;
     let seconds = Timestamp::now().duration_since(from).as_secs();
     wait::ensure(seconds >= 7, || {
@@ -347,8 +354,12 @@ pub fn a_notified_claim_keeps_its_sandbox_for_its_grace_and_then_lets_it_go(
     })?;
     in_phase(scene, "run", "Failed", 30)?;
     let marks = scene.writes(|write| write.resource == "pods" && write.verb == "patch" && write.at > from)?;
-    wait::ensure(marks.len() == 2, || format!("two writes tell of it: {marks:?}"))?;
+    wait::ensure(marks.len() == 4, || {
+        format!("two writes for each tell of it: {marks:?}")
+    })?;
+    scene.expect_no_pod(&retained)?;
     scene.delete_claim("run")?;
+    scene.delete_claim("ended")?;
     scene.patch_pool("python", &json!({"spec": {"replicas": 0}}))?;
     wait_until_at_rest(scene, 30)?;
     api.delete(NODES, "", "notified")?;

@@ -6,6 +6,7 @@ use crate::cache::reconcile_request::{ReconcileRequest, ReconcileSender};
 use crate::cache::synced_cache::SharedCache;
 use crate::client::error_chain::chain;
 use crate::client::error_log;
+use crate::client::watch_pauses::{LONGEST_PAUSE, Pauses, paced};
 use crate::model::Key;
 use crate::model::sandbox::Sandbox;
 use crate::model::stored::eviction_request::StoredEvictionRequest;
@@ -18,7 +19,6 @@ use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::reflector::store::Writer;
-use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
@@ -34,29 +34,6 @@ const WATCH_SECONDS: u32 = 20;
 /// Longest silence on a connection before it is given up: a little longer than a watch without any event. It bounds how
 /// long a claim waits when a watch dies unnoticed (client-go pings after 30 s and waits 15 s).
 pub const SILENCE: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 4);
-
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-
-/// Pauses between the restarts of a failing watch: 0.1 s, doubling to 1 s. client-go goes up to 30 s; every claim would
-/// wait that long after a restart of the API server.
-#[derive(Debug, Default)]
-pub struct Pauses(u32);
-
-impl Iterator for Pauses {
-    type Item = Duration;
-
-    fn next(&mut self) -> Option<Duration> {
-        let pause = Duration::from_millis(100 << self.0.min(4)).min(LONGEST_PAUSE);
-        self.0 = self.0.saturating_add(1);
-        Some(pause)
-    }
-}
-
-impl Backoff for Pauses {
-    fn reset(&mut self) {
-        self.0 = 0;
-    }
-}
 
 /// Pause before a list that the operator has no right to is tried again: only a person can grant the right.
 const DENIED_PAUSE: Duration = Duration::from_secs(60);
@@ -343,7 +320,7 @@ pub async fn run<K: Indexed>(context: WatchContext, mut reflect: impl FnMut(&Eve
     let resource = format!("{}.{}", K::plural(&()), K::group(&()));
     // The core group has no name.
     let resource = resource.trim_end_matches('.');
-    let api = K::api(context.client, context.namespace.as_deref());
+    let api = K::api(paced(context.client, resource), context.namespace.as_deref());
     let mut config = watcher::Config::default().timeout(WATCH_SECONDS).page_size(PAGE);
     if let Some(selector) = K::selector() {
         config = config.labels(selector);

@@ -11,3 +11,4 @@ pub mod object_requests;
 pub mod request_errors;
 pub mod retry_after;
 pub mod utf8;
+pub mod watch_pauses;

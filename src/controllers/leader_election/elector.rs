@@ -3,9 +3,9 @@
 //! Two points differ from client-go, both safer or faster. The renew deadline counts from when the last confirmed
 //! renewal was sent. A candidate that sees the lease change or expire tries at once.
 
-use crate::cache::watch::Pauses;
 use crate::client::error_chain::chain;
 use crate::client::error_log;
+use crate::client::watch_pauses::{Pauses, paced};
 use crate::controllers::leader_election::election::{Election, Lost, Step};
 use crate::controllers::leader_election::lease_metadata::lease_metadata;
 use crate::controllers::leader_election::timing::{HANDOVER, RELEASE, Timing};
@@ -160,7 +160,9 @@ impl Elector {
 
     /// Tries until this process holds the lease.
     async fn acquire(&mut self) -> Term {
-        let mut changes = pin!(changes(self.leases.clone(), &self.settings.name));
+        let client = paced(self.leases.clone().into_client(), LEASES);
+        let leases = Api::namespaced(client, &self.settings.namespace);
+        let mut changes = pin!(changes(leases, &self.settings.name));
         let mut standing_by_for = String::new();
         loop {
             let pause = self.settings.timing.pause(rand::random());

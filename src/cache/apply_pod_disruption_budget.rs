@@ -23,13 +23,19 @@ impl Index {
         let in_namespace = self.disruption_budgets.by_namespace.get(&pool.key.namespace);
         let budgets = in_namespace.into_iter().flat_map(BTreeMap::values);
         let concerns = |budget: &&Arc<DisruptionBudget>| concerns(budget, pool);
-        let memory = self.pool_memory(pool).map(|memory| memory.budgets.clone());
-        let BudgetMemory { progress, written_at } = memory.unwrap_or_default();
+        let memory = self.pool_memory(pool).map(|memory| &memory.budgets);
+        let taken_back = |group: Group| {
+            let name = group.budget_name(&pool.key.name);
+            let budget = in_namespace.and_then(|budgets| budgets.get(&name));
+            let until = memory?.taken_back(&name, budget.map(Arc::as_ref))?;
+            Some((name, until))
+        };
         BudgetSnapshot {
             access: self.disruption_budgets.access,
             budgets: budgets.filter(concerns).cloned().collect(),
-            progress,
-            written_at,
+            progress: memory.map(|memory| memory.progress.clone()).unwrap_or_default(),
+            written_at: memory.and_then(|memory| memory.written_at),
+            taken_back: Group::ALL.into_iter().filter_map(taken_back).collect(),
         }
     }
 
@@ -127,13 +133,14 @@ impl Index {
         };
         let before = match std::mem::take(&mut memory.progress) {
             BudgetProgress::Sent(tries) => tries,
-            BudgetProgress::Idle | BudgetProgress::Failed(_) => None,
+            BudgetProgress::Idle | BudgetProgress::TakenBack(_) | BudgetProgress::Failed(_) => None,
         };
         match outcome {
             Err(failure) if failure.class != Class::Gone => {
                 memory.progress = BudgetProgress::Failed(Tries::after(before.as_ref(), failure, now));
             }
-            Ok(_) | Err(_) => {}
+            Ok(_) => memory.note_done(&request.step, now),
+            Err(_) => {}
         }
         to_reconcile
     }

@@ -28,12 +28,15 @@ impl Index {
         let memory = self
             .claim_memory(claim)
             .and_then(|memory| memory.budget.as_deref());
-        let memory = memory.cloned().unwrap_or_default();
+        let stored = in_namespace.and_then(|budgets| budgets.get(&own));
+        let taken_back = memory.and_then(|memory| memory.taken_back(&own, stored.map(Arc::as_ref)));
+        let progress = memory.map(|memory| memory.progress.clone()).unwrap_or_default();
         BudgetSnapshot {
             access: Access::Listed,
             budgets: budgets.filter(concerns).cloned().collect(),
-            progress: memory.progress,
-            written_at: memory.written_at,
+            progress: progress.taken_back(taken_back),
+            written_at: memory.and_then(|memory| memory.written_at),
+            ..BudgetSnapshot::default()
         }
     }
 

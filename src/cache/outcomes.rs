@@ -5,7 +5,7 @@ use crate::api::claim::{BoundSandbox, Phase};
 use crate::cache::grouped::remove_from;
 use crate::cache::index::Index;
 use crate::cache::reconcile_request::ReconcileRequest;
-use crate::cache::snapshot::{RevisionProgress, SandboxRead};
+use crate::cache::snapshot::{Renumbering, RevisionProgress, SandboxRead};
 use crate::cache::stale_answers::{WatchProgress, is_news};
 use crate::cache::write_stage;
 use crate::model::Key;
@@ -393,6 +393,26 @@ impl Index {
                     let message = format!("another object has the name {}-{hash}", pool.key.name);
                     memory.creation_backoff.failed(pool, message, None, now);
                 }
+            }
+            (
+                RevisionStep::Create { hash, .. } | RevisionStep::Label { hash, .. },
+                Ok(Answer::Revision(stored)),
+            ) if !is_of(&stored, pool, hash) => {
+                let name = &stored::key(&stored.metadata).name;
+                let message = format!(
+                    "the API server stored ControllerRevision {name} without its labels, owner or template; look for a \
+                     webhook that changes it"
+                );
+                memory.creation_backoff.failed(pool, message, None, now);
+            }
+            (RevisionStep::Renumber(revision, number), Ok(Answer::Revision(stored))) => {
+                memory.revision_request = RevisionProgress::Renumbered(Renumbering {
+                    revision: revision.uid.clone(),
+                    number: *number,
+                    change_cause: pool.change_cause.clone(),
+                    until: again(None, now),
+                });
+                self.learn_revision(&stored, before);
             }
             (_, Ok(Answer::Revision(stored))) => self.learn_revision(&stored, before),
             (RevisionStep::Create { .. }, Err(failure)) if failure.class == Class::Conflict => {

@@ -1,7 +1,11 @@
 //! The PodDisruptionBudgets that concern a pool, as plans see them.
 
-use crate::model::pod_disruption_budget::{BudgetProgress, DisruptionBudget};
+use crate::model::pod_disruption_budget::{BudgetProgress, BudgetStep, DisruptionBudget};
+use crate::model::retry::RETRY_DELAY;
 use jiff::Timestamp;
+use k8s_openapi::api::policy::v1::PodDisruptionBudgetSpec;
+use smol_str::SmolStr;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What the operator knows of PodDisruptionBudgets.
@@ -23,6 +27,16 @@ pub struct BudgetMemory {
     pub progress: BudgetProgress,
     /// When this process sent the last one.
     pub written_at: Option<Timestamp>,
+    /// By name, the last write of each that the API server answered as done.
+    done: BTreeMap<SmolStr, DoneWrite>,
+}
+
+/// A write that the API server answered as done.
+#[derive(Clone, Debug)]
+struct DoneWrite {
+    /// What the budget was to ask for; `None`: it was to be deleted.
+    spec: Option<PodDisruptionBudgetSpec>,
+    at: Timestamp,
 }
 
 impl BudgetMemory {
@@ -32,10 +46,28 @@ impl BudgetMemory {
         self.written_at = Some(now);
     }
 
-    /// Forgets when requests were sent or failed: the clock was set back.
+    /// The API server answered `step` as done at `now`.
+    pub(crate) fn note_done(&mut self, step: &BudgetStep, now: Timestamp) {
+        let spec = match step {
+            BudgetStep::Create(_, spec) | BudgetStep::Change(_, spec) => Some(spec.clone()),
+            BudgetStep::Delete(_) => None,
+        };
+        self.done.insert(step.name().into(), DoneWrite { spec, at: now });
+    }
+
+    /// When the budget with this name may be written again, if it is not as this process wrote it last: a webhook or
+    /// another controller took the write back. `budget`: as last seen.
+    pub(crate) fn taken_back(&self, name: &str, budget: Option<&DisruptionBudget>) -> Option<Timestamp> {
+        let done = self.done.get(name)?;
+        let is_kept = done.spec.as_ref() == budget.map(|budget| &budget.spec);
+        (!is_kept).then(|| done.at.checked_add(RETRY_DELAY).unwrap_or(Timestamp::MAX))
+    }
+
+    /// Forgets when requests were sent, answered or failed: the clock was set back.
     pub(crate) fn forget_moments(&mut self) {
         self.progress.forget_moments();
         self.written_at = None;
+        self.done.clear();
     }
 }
 
@@ -50,4 +82,6 @@ pub struct BudgetSnapshot {
     pub progress: BudgetProgress,
     /// When this process sent the last one; `None`: not yet.
     pub written_at: Option<Timestamp>,
+    /// When each budget may be written again whose last write was taken back, by name.
+    pub taken_back: BTreeMap<SmolStr, Timestamp>,
 }

@@ -212,6 +212,21 @@ pub enum RevisionProgress {
     Unlabeled(SmolStr),
     /// An old revision could not be deleted; no other is before this moment.
     TrimFailed(Timestamp),
+    /// The API server answered the last request as done, which renumbered a revision.
+    Renumbered(Renumbering),
+}
+
+/// A stored revision got a number and a change-cause.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Renumbering {
+    /// UID of the revision.
+    pub revision: SmolStr,
+    /// Its number.
+    pub number: i64,
+    /// Its change-cause.
+    pub change_cause: Option<String>,
+    /// The same is not written again before this moment, whoever takes it back.
+    pub until: Timestamp,
 }
 
 impl RevisionProgress {
@@ -219,7 +234,7 @@ impl RevisionProgress {
     pub(crate) fn forget_moments(&mut self) {
         match self {
             Self::Sent(Some(tries)) | Self::Failed(_, tries) => tries.forget_moments(),
-            Self::TrimFailed(_) => *self = Self::Idle,
+            Self::TrimFailed(_) | Self::Renumbered(_) => *self = Self::Idle,
             Self::Idle | Self::Sent(None) | Self::NameTaken | Self::Unlabeled(_) => {}
         }
     }

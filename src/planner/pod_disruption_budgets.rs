@@ -26,19 +26,28 @@ pub(crate) fn next_step(draft: &mut Draft) -> Option<BudgetStep> {
     if known.access != Access::Listed || matches!(draft.snapshot.pool.error, Some(PoolError::Spec(_))) {
         return None;
     }
+    let now = draft.snapshot.now;
     let steps = Group::ALL.into_iter().filter_map(|group| step(draft, group));
-    // A creation waits for nothing, so it comes first.
-    let step = steps.min_by_key(|step| !matches!(step, BudgetStep::Create(..)))?;
+    let due = steps.map(|step| (due(known, &step, now).max(now), step));
+    // A creation comes first.
+    let (due, step) = due.min_by_key(|(due, step)| (*due, !matches!(step, BudgetStep::Create(..))))?;
+    let due = known.progress.next_at()?.max(due);
+    draft.wake(due);
+    (due <= now).then_some(step)
+}
+
+/// When `step` may be sent, whatever became of other requests. A creation waits only if it was taken back.
+fn due(known: &BudgetSnapshot, step: &BudgetStep, now: Timestamp) -> Timestamp {
+    let taken_back = known.taken_back.get(step.name()).copied();
     let waits = !matches!(step, BudgetStep::Create(..));
     let interval = known
         .written_at
         .filter(|_| waits)
         .and_then(|at| at.checked_add(INTERVAL).ok());
+    let due = [taken_back, interval].into_iter().flatten();
     // A clock that was set back delays nothing.
-    let interval = interval.filter(|due| due.duration_since(draft.snapshot.now) <= INTERVAL);
-    let due = known.progress.next_at()?.max(interval.unwrap_or(Timestamp::MIN));
-    draft.wake(due);
-    (due <= draft.snapshot.now).then_some(step)
+    let due = due.filter(|due| due.duration_since(now) <= INTERVAL);
+    due.max().unwrap_or(Timestamp::MIN)
 }
 
 /// Why the pool keeps no budget that it should keep; a clause for the condition `Available`.

@@ -20,6 +20,8 @@ pub struct Revisions {
     pub store: Option<Store>,
     /// Stored revisions that are over the history limit, oldest first.
     pub trim: Vec<Arc<Revision>>,
+    /// When the update revision is renumbered again, because the same was written a moment ago and was taken back.
+    pub renumber_at: Option<Timestamp>,
     /// Hash collisions met so far.
     pub collision_count: i32,
 }
@@ -76,6 +78,9 @@ pub fn resolve(snapshot: &PoolSnapshot) -> Revisions {
             (hash, Some(Store::Create(newest + 1)), collision_count)
         }
     };
+    let renumber_at = store.as_ref().and_then(|store| taken_back(store, snapshot));
+    // The revision is stored, so nothing waits for the pause.
+    let store = store.filter(|_| renumber_at.is_none());
     let previous = previous(snapshot, &stored, &hash).map(|r| Known {
         hash: r.hash.clone(),
         template: Arc::clone(&r.template),
@@ -93,6 +98,7 @@ pub fn resolve(snapshot: &PoolSnapshot) -> Revisions {
         previous,
         store,
         trim,
+        renumber_at,
         collision_count,
     }
 }
@@ -135,7 +141,10 @@ pub fn next_step(snapshot: &PoolSnapshot, revisions: &Revisions) -> NextStep {
         (_, Some(Store::Renumber(revision, number))) => {
             NextStep::Send(RevisionStep::Renumber(Arc::clone(revision), *number))
         }
-        (progress, None) => trim_step(progress, &revisions.trim, snapshot.now),
+        (progress, None) => match trim_step(progress, &revisions.trim, snapshot.now) {
+            NextStep::None => revisions.renumber_at.map_or(NextStep::None, NextStep::Wait),
+            step => step,
+        },
     }
 }
 
@@ -199,6 +208,18 @@ fn renumber(same: &Arc<Revision>, newest: i64, snapshot: &PoolSnapshot) -> Optio
     } else {
         None
     }
+}
+
+/// When `store` may be sent again, if it is what was written a moment ago.
+fn taken_back(store: &Store, snapshot: &PoolSnapshot) -> Option<Timestamp> {
+    let (Store::Renumber(revision, number), RevisionProgress::Renumbered(last)) =
+        (store, &snapshot.revision_request)
+    else {
+        return None;
+    };
+    let asks = (&revision.uid, *number, &snapshot.pool.change_cause);
+    let is_same = asks == (&last.revision, last.number, &last.change_cause);
+    (is_same && last.until > snapshot.now).then_some(last.until)
 }
 
 /// The first hash that no stored revision with another template bears.

@@ -5,6 +5,7 @@ use crate::operator::{InFlight, Operator};
 use crate::state::State;
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use warmpool::cache::snapshot::RevisionProgress;
 use warmpool::model::Key;
 use warmpool::model::request::Request;
 use warmpool::planner::pool_snapshot;
@@ -107,7 +108,11 @@ fn write_index(text: &mut String, state: &State, operator: &Operator) -> std::fm
             let due = status_due(memory.status_written_at, state.now());
             let accepted = snapshot.creation_proven.then_some(&memory.accepted_creation);
             writeln!(text, "{due:?} {accepted:?} {:?}", memory.creation_backoff)?;
-            writeln!(text, "{:?} {:?}", memory.status_write, memory.revision_request)?;
+            let of_revisions = match &memory.revision_request {
+                RevisionProgress::Renumbered(last) if last.until <= state.now() => &RevisionProgress::Idle,
+                progress => progress,
+            };
+            writeln!(text, "{:?} {of_revisions:?}", memory.status_write)?;
             writeln!(text, "{} {:?}", memory.waits_for_first_pod, memory.demand)?;
         }
         for revision in &snapshot.revisions {

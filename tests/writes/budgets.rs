@@ -1,8 +1,9 @@
 //! The PodDisruptionBudgets of a pool: how often they are written, and what follows when that fails.
 
-use crate::world::{Reply, World};
+use crate::world::{Reply, World, owner};
 use serde_json::{Value, json};
 use std::collections::HashSet;
+use std::time::Duration;
 use warmpool::cache::watch::take_over_list;
 use warmpool::model::stored::StoredDisruptionBudget;
 
@@ -194,4 +195,90 @@ async fn a_claim_that_outlives_its_pool_keeps_a_budget_until_a_pool_of_that_name
     world.pass(10).await;
     let asked = asked(&world);
     assert!(asked.contains(&"DELETE stays-orphaned".into()), "{asked:?}");
+}
+
+/// Another controller deletes the budget with this name whenever it is stored, for so many seconds.
+async fn deletes(world: &mut World, name: &str, seconds: u64) {
+    let mut known = asked(world).len();
+    for _ in 0..10 * seconds {
+        world.run_for(Duration::from_millis(100)).await;
+        let now = asked(world).len();
+        let is_stored = named(world, name).is_object();
+        if std::mem::replace(&mut known, now) < now && is_stored {
+            let gone = json!({"metadata": {"namespace": "default", "name": name}});
+            let gone = serde_json::from_value(gone).unwrap();
+            let to_reconcile = world.context.shared.lock().delete_budget(&gone);
+            world.trigger(to_reconcile);
+        }
+    }
+}
+
+/// A pool that is gone, and a claim for one of its sandboxes that allows no eviction.
+async fn orphaned(world: &mut World) {
+    world.pass(10).await;
+    world.claim("default", "stays", "python", &json!({"disruption": "Block"}));
+    world.pass(1).await;
+    world.claim_is_seen_as_written("default", "stays");
+    pool_goes(world);
+}
+
+/// How often a write of this verb was asked for on the budget with this name.
+fn count(world: &World, line: &str) -> usize {
+    asked(world).iter().filter(|asked| *asked == line).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_that_another_controller_deletes_is_created_again_after_a_pause() {
+    let mut world = world(&[]);
+    deletes(&mut world, "python-claimed", 12).await;
+    let created = count(&world, "POST python-claimed");
+    assert_eq!(
+        created, 3,
+        "I8: a budget of a pool is created at once, after 5 s and after 10 s"
+    );
+    assert_eq!(
+        count(&world, "POST python-unclaimed"),
+        1,
+        "the other one is left alone"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_budget_of_a_claim_without_a_pool_that_is_deleted_is_created_again_after_a_pause() {
+    let mut world = world(&[]);
+    orphaned(&mut world).await;
+    deletes(&mut world, "stays-orphaned", 12).await;
+    let created = count(&world, "POST stays-orphaned");
+    assert_eq!(
+        created, 3,
+        "I8: the budget of a claim is created at once, after 5 s and after 10 s"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_that_a_webhook_changes_is_written_again_after_a_pause() {
+    let mut world = World::new(|asked| {
+        if asked.resource != RESOURCE || asked.name != "stays-orphaned" {
+            return Reply::Done;
+        }
+        let owner = owner("SandboxClaim", "stays", "uid-default-stays");
+        Reply::Object(json!({
+            "metadata": {
+                "namespace": "default", "name": asked.name, "uid": "budget", "resourceVersion": "7",
+                "ownerReferences": owner,
+            },
+            "spec": {"minAvailable": 0},
+        }))
+    });
+    world.pool("default", "python", 2);
+    world.context.shared.lock().retain_budgets(&HashSet::new());
+    world.reconcile_all();
+    orphaned(&mut world).await;
+    world.pass(12).await;
+    let written = ["POST", "PATCH"].map(|verb| count(&world, &format!("{verb} stays-orphaned")));
+    assert_eq!(
+        written,
+        [1, 2],
+        "I8: the budget of a claim is written at once, after 5 s and after 10 s"
+    );
 }

@@ -12,6 +12,7 @@ mod held_sandboxes;
 mod kept_defaults;
 mod lost_answers;
 mod rejected_bindings;
+mod revisions;
 mod shutdown;
 mod signed;
 mod statuses;

@@ -147,16 +147,10 @@ impl Index {
             .filter(|bindings| *bindings > 0)
     }
 
-    /// Whether a waiting claim holds all its sandboxes, and its status is about to say so.
-    pub fn has_unpublished_claims(&self, now: Timestamp) -> bool {
-        let mut waiting = self.waiting_claims.all().filter_map(|key| self.claims.get(key));
-        waiting.any(|claim| {
-            let is_bound = self.held_by(claim).count() >= claim.wanted();
-            is_bound
-                && !self.is_served_elsewhere(claim)
-                && claim.spec.is_ok()
-                && self.next_write(claim, now).1.is_none()
-        })
+    /// The waiting claims that hold all their sandboxes.
+    pub(crate) fn complete_claims(&self) -> impl Iterator<Item = &Arc<Claim>> {
+        let waiting = self.waiting_claims.all().filter_map(|key| self.claims.get(key));
+        waiting.filter(|claim| self.held_by(claim).count() >= claim.wanted())
     }
 
     /// A request binds the claim or writes its status.

@@ -12,5 +12,6 @@ pub mod pool;
 pub mod resync;
 pub mod retry_loop;
 pub mod schema_check;
+pub mod shutdown;
 mod urgent_loop;
 mod urgent_queue;

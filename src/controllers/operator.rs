@@ -7,7 +7,7 @@ use crate::cache::watch_eviction_requests;
 use crate::controllers::context::Context;
 use crate::controllers::leader_election::election::Lost;
 use crate::controllers::leader_election::{self, Elector, Term};
-use crate::controllers::{claim, pool, resync, retry_loop, schema_check, urgent_loop};
+use crate::controllers::{claim, pool, resync, retry_loop, schema_check, shutdown, urgent_loop};
 use crate::executor::Executor;
 use crate::model::Key;
 use crate::model::stored::{
@@ -96,7 +96,7 @@ pub async fn run(
     );
     let context = Arc::new(Context {
         shared: shared.clone(),
-        executor: executor.clone(),
+        executor,
     });
 
     let (pool_store, mut pool_names) = store::<StoredPool>();
@@ -172,6 +172,7 @@ pub async fn run(
         term.subscribe(),
     ));
     let candidate = settings.election.map(|settings| Elector::new(client, settings));
+    let own_term = term.subscribe();
     let mut election = tokio::spawn(elect(candidate, may_list, shared, term, end_term.clone()));
     let mut claim_controller = pin!(claim_controller.for_each(async |outcome| forget_gone(
         &metrics,
@@ -181,7 +182,7 @@ pub async fn run(
     let mut watches = tokio::spawn(watches);
     let broken = tokio::select! {
         ended = &mut watches => ended.err(),
-        ended = tokio::spawn(resync::run(context)) => ended.err(),
+        ended = tokio::spawn(resync::run(Arc::clone(&context))) => ended.err(),
         ended = tokio::spawn(failed_writes) => ended.err(),
         ended = tokio::spawn(urgent) => ended.err(),
         () = pool_controller.for_each(async |outcome| forget_gone(&metrics, outcome, ReconcileRequest::Pool)) => None,
@@ -190,7 +191,7 @@ pub async fn run(
         () = stop => None,
     };
     tracing::info!("stopping; waiting for the writes in flight");
-    let finish = tokio::time::timeout(SHUTDOWN_GRACE, executor.finish());
+    let finish = tokio::time::timeout(SHUTDOWN_GRACE, shutdown::finish(&context, &own_term));
     let finished = tokio::select! {
         ended = &mut election => return Ok(ended??),
         // It publishes the claims whose bindings have begun.

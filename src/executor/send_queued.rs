@@ -11,12 +11,8 @@ use crate::telemetry::events::sender::Events;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::outcome_log;
 use kube::Client;
-use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-
-/// How often a shutdown checks whether claims are published.
-const PUBLICATION_POLL: Duration = Duration::from_millis(5);
 
 /// Sends requests through one client. Cheap to clone.
 #[derive(Clone)]
@@ -106,17 +102,14 @@ impl Executor {
         index.take_over(&sent.request, outcome, before, now)
     }
 
-    /// Begins nothing more, and waits until every request in flight is answered and every claim that holds its
-    /// sandboxes is published. The controller of claims has to run meanwhile.
-    pub async fn finish(&self) {
+    /// From now on sends nothing but the publications of bound claims.
+    pub fn stop(&self) {
         self.stop.cancel();
         self.in_flight.close();
-        loop {
-            self.in_flight.wait().await;
-            if !self.shared.lock().has_unpublished_claims(self.shared.now()) {
-                return;
-            }
-            tokio::time::sleep(PUBLICATION_POLL).await;
-        }
+    }
+
+    /// After [`Executor::stop`]: waits until every request in flight is answered.
+    pub async fn answered(&self) {
+        self.in_flight.wait().await;
     }
 }

@@ -8,6 +8,7 @@ use warmpool::cache::index::Index;
 use warmpool::cache::reconcile_request::ReconcileRequest;
 use warmpool::cache::snapshot::PoolPresence;
 use warmpool::controllers;
+use warmpool::controllers::shutdown::publishes;
 use warmpool::model::Key;
 use warmpool::planner::claim::{ClaimPlan, plan};
 use warmpool::planner::pool_snapshot;
@@ -260,6 +261,6 @@ fn an_operator_that_stops_does_not_wait_for_claims_of_another_shard() {
         pod(index, "a", "a-0", "new", Some("run"));
         claim(index, named("a"));
     });
-    assert!(one.has_unpublished_claims(now()));
-    assert!(!two.has_unpublished_claims(now()));
+    assert!(publishes(&one, now()));
+    assert!(!publishes(&two, now()));
 }

@@ -2,10 +2,13 @@
 
 use crate::cache::index::Index;
 use crate::cache::reconcile_request::ReconcileRequest;
+use crate::model::claim::Claim;
 use crate::model::failure::{Class, Failure};
 use crate::model::request::{PodChange, PodWrite};
 use crate::model::retry::{RETRY_DELAY, Tries};
+use crate::telemetry::failure_log::{self, FailedRequest};
 use jiff::Timestamp;
+use tracing::Level;
 
 /// A binding came to nothing for another reason than a rejection.
 pub(crate) fn end_rejection(index: &mut Index, write: &PodWrite) {
@@ -42,7 +45,7 @@ pub(crate) fn report(
         return Vec::new();
     }
     let error = &tries.failure.message;
-    tracing::warn!(claim = %claim.key, pod = %write.sandbox.key, error, "the binding keeps failing");
+    log(Level::WARN, "the binding keeps failing", claim, write, error);
     index.note_rejection(
         claim,
         &format!("the API server keeps failing the binding: {error}"),
@@ -69,7 +72,8 @@ pub(crate) fn reject(
         return Vec::new();
     }
     if !failure.is_logged() && !index.is_rejected(claim) {
-        tracing::error!(claim = %claim.key, pod = %write.sandbox.key, error, verb = "patch", resource = "pods", "the API server rejects the binding; the operator tries again");
+        let what = "the API server rejects the binding; the operator tries again";
+        log(Level::ERROR, what, claim, write, error);
     }
     let end = waits_until(index, write);
     if end <= now {
@@ -78,4 +82,16 @@ pub(crate) fn reject(
     index.note_rejected_sandbox(claim, &write.sandbox);
     let message = format!("the API server rejects the binding: {error}");
     index.note_rejection(claim, &message, end.min(now + RETRY_DELAY))
+}
+
+fn log(level: Level, what: &'static str, claim: &Claim, write: &PodWrite, error: &str) {
+    failure_log::log(FailedRequest {
+        level,
+        what,
+        verb: "patch",
+        resource: "pods",
+        object: write.sandbox.key.clone(),
+        claim: Some(claim.key.clone()),
+        error: error.to_string(),
+    });
 }

@@ -1,10 +1,11 @@
-//! Resyncs periodically: overdue expected writes, a changed clock, metrics of deleted pools.
+//! Resyncs periodically: overdue expected writes, a changed clock, metrics of deleted pools, counted failures.
 //!
 //! A write that the watch does not show in time is confirmed by a live read.
 
 use crate::controllers::clock_step::{clock_step, clock_was_set};
 use crate::controllers::context::Context;
 use crate::model::request::Request;
+use crate::telemetry::failure_log;
 use jiff::Timestamp;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,7 +13,8 @@ use std::time::{Duration, Instant};
 /// Period of the resync. It sends no request when nothing is overdue.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// Confirms overdue writes, notices a changed clock and drops the counters of deleted pools, forever.
+/// Confirms overdue writes, notices a changed clock, drops the counters of deleted pools and logs how many failures the log
+/// was silent about, forever.
 pub async fn run(context: Arc<Context>) {
     let mut last = (Timestamp::now(), Instant::now());
     loop {
@@ -25,6 +27,7 @@ pub async fn run(context: Arc<Context>) {
         let pools = context.shared.lock().pool_keys();
         context.executor.metrics.meters.keep(&pools);
         read_overdue(&context, Instant::now());
+        failure_log::log_counted();
     }
 }
 

@@ -1,5 +1,5 @@
-//! Logs and counts what became of each request: one line per write that happened, one a minute for a failure that
-//! repeats.
+//! Logs and counts what became of each request: one line per write that happened, one a minute for failures that are
+//! alike.
 
 use crate::api::SandboxClaimStatus;
 use crate::api::claim::{BoundSandbox, Phase};
@@ -15,15 +15,12 @@ use crate::model::queue_position::without_position;
 use crate::model::request::{
     BudgetOwner, BudgetRequest, ClaimWrite, Outcome, PodChange, PodWrite, Request, RevisionStep,
 };
-use crate::telemetry::log_once::log_once;
+use crate::telemetry::failure_log::{self, FailedRequest};
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::waiting_claims_log::log_queue;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use std::time::Duration;
+use tracing::Level;
 use tracing::field::display;
-
-/// For how long the log is silent on the same failure of the same request.
-const FAILURE_SILENCE: Duration = Duration::from_secs(60);
 
 /// Logs and counts the outcome of `request`.
 pub(crate) fn log(metrics: &Metrics, shared: &SharedCache, request: &Request, outcome: &Outcome) {
@@ -67,7 +64,7 @@ pub(crate) fn log(metrics: &Metrics, shared: &SharedCache, request: &Request, ou
     }
 }
 
-/// Logs that a request failed, at most once a minute, because it is retried. Failures that other code reports become
+/// Logs that a request failed, at most once a minute for failures that are alike, because it is retried. Failures that other code reports become
 /// debug lines: rejected pods, and changes that the watch shows.
 fn log_failure(request: &Request, failure: &Failure) {
     let (verb, resource) = request.verb_and_resource();
@@ -103,14 +100,14 @@ fn log_failure(request: &Request, failure: &Failure) {
         },
         Request::DisruptionBudget(_) => "the PodDisruptionBudget could not be written",
     };
-    // While the API server does not answer, every request fails alike, and the lines of one kind of request share a
-    // line.
-    let key = match failure.class {
-        Class::Unknown => format!("{verb} {resource} {error}"),
-        _ => format!("{verb} {resource} {object} {error}"),
-    };
-    log_once(&key, FAILURE_SILENCE, || {
-        tracing::warn!(verb, resource, %object, error, "{what}; logged at most once a minute");
+    failure_log::log(FailedRequest {
+        level: Level::WARN,
+        what,
+        verb,
+        resource,
+        object,
+        claim: None,
+        error: error.clone(),
     });
 }
 

@@ -1,55 +1,13 @@
 //! Checks what the log says of claims that wait.
 
+use crate::log::Log;
 use crate::world::{Reply, World};
 use serde_json::{Value, json};
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tracing::Level;
-
-/// The log as JSON lines.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Log {
-    /// The lines about claims that wait, at this level.
-    fn waits(&self, level: &str) -> Vec<Value> {
-        let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
-        let lines = text
-            .lines()
-            .map(|line| serde_json::from_str::<Value>(line).unwrap());
-        let waits = |line: &Value| {
-            line["message"]
-                .as_str()
-                .is_some_and(|said| said.starts_with("claim"))
-        };
-        lines
-            .filter(|line| line["level"] == level && waits(line))
-            .collect()
-    }
-}
 
 /// What the log says while so many claims come to an empty pool.
 async fn logged(namespace: &str, claims: usize, fields: &Value) -> Log {
-    let log = Log::default();
-    let kept = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .json()
-        .flatten_event(true)
-        .with_max_level(Level::DEBUG)
-        .with_writer(move || kept.clone())
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let (log, _guard) = Log::of_this_thread();
     let mut world = World::new(|_| Reply::Done);
     world.pool(namespace, "python", 0);
     for n in 0..claims {
@@ -62,7 +20,7 @@ async fn logged(namespace: &str, claims: usize, fields: &Value) -> Log {
 #[tokio::test(start_paused = true)]
 async fn three_hundred_claims_that_wait_are_one_line_with_their_number_and_the_oldest() {
     let log = logged("burst", 300, &json!({"onEmpty": "Wait"})).await;
-    let lines = log.waits("INFO");
+    let lines = log.lines("INFO", "claim");
     assert_eq!(lines.len(), 1, "{lines:#?}");
     let line = &lines[0];
     let message = line["message"].as_str().unwrap();
@@ -86,7 +44,7 @@ async fn three_hundred_claims_that_wait_are_one_line_with_their_number_and_the_o
     );
     assert!(line["oldest_waits_seconds"].is_number(), "{line}");
     assert_eq!(
-        log.waits("DEBUG").len(),
+        log.lines("DEBUG", "claim").len(),
         300,
         "each claim has a line of its own for those who ask"
     );
@@ -95,5 +53,5 @@ async fn three_hundred_claims_that_wait_are_one_line_with_their_number_and_the_o
 #[tokio::test(start_paused = true)]
 async fn a_claim_whose_spec_is_invalid_has_a_line_of_its_own() {
     let log = logged("invalid", 3, &json!({"priority": "high"})).await;
-    assert_eq!(log.waits("WARN").len(), 3);
+    assert_eq!(log.lines("WARN", "claim").len(), 3);
 }

@@ -2,7 +2,11 @@
 //!
 //!     cargo bench --bench planner
 
+#[path = "shared/median.rs"]
+mod median;
+
 use jiff::{SignedDuration, Timestamp};
+use median::median;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 use smol_str::SmolStr;
@@ -64,13 +68,11 @@ fn rows(name: &str, sizes: &[usize], snapshot: fn(usize) -> Outcome<PoolSnapshot
         let snapshot = snapshot(*size)?;
         let actions = plan(&snapshot).actions.len();
         let (median, p99) = time(&snapshot);
-        let each = median.as_secs_f64() * 1e9 / f64::from(u32::try_from(*size)?);
+        let each = median * 1e6 / f64::from(u32::try_from(*size)?);
         let growth = before.map_or_else(String::new, |before: f64| format!("{:.2}", each / before));
         println!(
-            "{:<34} {actions:>7} {:>9.3} {:>9.3} {each:>10.0} {growth:>12}",
+            "{:<34} {actions:>7} {median:>9.3} {p99:>9.3} {each:>10.0} {growth:>12}",
             format!("{name}, {size}"),
-            median.as_secs_f64() * 1e3,
-            p99.as_secs_f64() * 1e3,
         );
         before = Some(each);
     }
@@ -169,15 +171,13 @@ fn cpu_of(plain: &[PoolSnapshot], sized: &[PoolSnapshot]) -> (f64, f64) {
             for snapshot in snapshots {
                 black_box(plan(&at_chosen_size(black_box(snapshot))));
             }
-            times.push(cpu_time().saturating_sub(from));
+            times.push(milliseconds(cpu_time().saturating_sub(from)));
         }
     }
-    let median = |times: &mut Vec<Duration>| {
-        times.sort_unstable();
-        let median = times.get(times.len() / 2).copied().unwrap_or_default();
-        median.as_secs_f64() * 1e3
-    };
-    (median(&mut without), median(&mut with))
+    (
+        median(&without).unwrap_or_default(),
+        median(&with).unwrap_or_default(),
+    )
 }
 
 /// CPU time of this thread, so that whatever else runs on the machine does not count.
@@ -187,17 +187,22 @@ fn cpu_time() -> Duration {
     Duration::from_secs(seconds) + Duration::from_nanos(time.tv_nsec.unsigned_abs())
 }
 
-fn time(snapshot: &PoolSnapshot) -> (Duration, Duration) {
+/// Median and p99 in milliseconds.
+fn time(snapshot: &PoolSnapshot) -> (f64, f64) {
     let began = Instant::now();
     let mut times = Vec::new();
     while times.len() < FEWEST || began.elapsed() < TIME {
         let from = Instant::now();
         black_box(plan(black_box(snapshot)));
-        times.push(from.elapsed());
+        times.push(milliseconds(from.elapsed()));
     }
-    times.sort_unstable();
-    let at = |share: usize| times.get(times.len() * share / 100).copied().unwrap_or_default();
-    (at(50), at(99))
+    times.sort_by(f64::total_cmp);
+    let p99 = times.get(times.len() * 99 / 100).copied();
+    (median(&times).unwrap_or_default(), p99.unwrap_or_default())
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
 }
 
 /// Half of the pods are old and available, three eighths new and available, and one eighth new and warming. That is within

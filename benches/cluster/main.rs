@@ -19,6 +19,8 @@ mod document;
 mod lab;
 mod load;
 mod machine;
+#[path = "../shared/median.rs"]
+mod median;
 #[path = "../shared/memory.rs"]
 mod memory;
 mod operator;

@@ -4,6 +4,7 @@ use crate::Outcome;
 use crate::audit::Writes;
 use crate::load::{Burst, Served};
 use crate::machine::Surroundings;
+use crate::median::median;
 use hdrhistogram::Histogram;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -471,8 +472,7 @@ fn numbers(side: &Figures, row: &Row, value: &str) -> Vec<f64> {
 
 /// The median of the repetitions.
 fn middle(side: &Figures, row: &Row, value: &str) -> Option<f64> {
-    let numbers = numbers(side, row, value);
-    numbers.get(numbers.len() / 2).copied()
+    median(&numbers(side, row, value))
 }
 
 /// The median of each value, with the range of the repetitions.
@@ -480,7 +480,7 @@ fn cell(side: &Figures, row: &Row) -> Option<String> {
     let shown = |value: &&str| {
         let numbers = numbers(side, row, value);
         let (least, most) = (numbers.first()?, numbers.last()?);
-        let middle = show(*numbers.get(numbers.len() / 2)?);
+        let middle = show(median(&numbers)?);
         let range = format!("{}-{}", show(*least), show(*most));
         Some(if least == most {
             middle

@@ -37,7 +37,7 @@ pub enum Phase {
     Stock50,
     /// 300 claims at once on 320 warm
     Burst,
-    /// One claim for 100 sandboxes on 120 warm, six times
+    /// One claim for 100 sandboxes on 120 warm, seven times
     Batch,
     /// A minute at rest with 1,000 warm
     Idle,

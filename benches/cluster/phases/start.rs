@@ -6,6 +6,7 @@
 use crate::Outcome;
 use crate::lab::Lab;
 use crate::load::{claim, claims};
+use crate::median::median;
 use crate::operator::Operator;
 use crate::report::Side;
 use crate::scene::{REST, Scene, template};
@@ -94,11 +95,10 @@ pub async fn restarted(lab: &Lab<'_>, mut scene: Scene, size: &Size) -> Outcome<
     let (after, peak) = (operator.resident_mib()?, operator.peak_mib()?);
     println!("  first binding after a start, s: {times:.2?}, with {cpus:.2?} s of CPU");
     println!("  {steady:.1} MiB after the fill, {after:.1} after a start, {peak:.1} at most");
-    times.sort_by(f64::total_cmp);
     lab.record(
         size.first,
         Side::Ours,
-        json!({"p50": times.get(times.len() / 2), "max": times.last(), "all": times}),
+        json!({"p50": median(&times), "max": times.iter().copied().reduce(f64::max), "all": times}),
     );
     lab.record(
         size.memory,

@@ -11,6 +11,7 @@ use crate::by_hand::Hand;
 use crate::lab::Lab;
 use crate::load::claim;
 use crate::machine;
+use crate::median::median;
 use crate::report::{Side, WRITES};
 use crate::scene::{POOL, Scene, template};
 use kube::Client;
@@ -100,10 +101,8 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
     }
     for (figure, costs) in costs {
         let each = |of: fn(&Cost) -> f64| {
-            let mut seconds: Vec<_> = costs.iter().map(of).collect();
-            seconds.sort_by(f64::total_cmp);
-            let median = seconds.get(seconds.len() / 2).copied().unwrap_or_default();
-            (median * 1e5 / COUNT as f64).round() / 100.0
+            let seconds: Vec<_> = costs.iter().map(of).collect();
+            (median(&seconds).unwrap_or_default() * 1e5 / COUNT as f64).round() / 100.0
         };
         let figures = json!({"cpu": each(|cost| cost.cpu), "answered": each(|cost| cost.took.as_secs_f64())});
         println!("  {figure}: ms {figures}");

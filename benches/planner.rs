@@ -1,11 +1,17 @@
 //! Measures how long one plan takes, and how the time grows with the pods.
 //!
 //!     cargo bench --bench planner
+//!
+//! It does not start while other processes use the machine, and marks the rows that they disturbed.
 
+#[path = "shared/machine.rs"]
+mod machine;
 #[path = "shared/median.rs"]
 mod median;
 
+use clap::Parser;
 use jiff::{SignedDuration, Timestamp};
+use machine::{DISTURBED, Meter, own_seconds};
 use median::median;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
@@ -46,7 +52,19 @@ const GOAL_MS: f64 = 20.0;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
+/// Measures how long one plan takes
+#[derive(Parser)]
+struct Arguments {
+    /// Start although other processes use the machine; the rows are marked
+    #[arg(long)]
+    busy: bool,
+    /// Cargo passes this flag to every benchmark.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
 fn main() -> Outcome<()> {
+    machine::require_quiet(Arguments::parse().busy)?;
     let sizes = [100, 1_000, 10_000];
     println!(
         "{:<34} {:>7} {:>9} {:>9} {:>10} {:>12}",
@@ -66,17 +84,25 @@ fn rows(name: &str, sizes: &[usize], snapshot: fn(usize) -> Outcome<PoolSnapshot
     let mut before = None;
     for size in sizes {
         let snapshot = snapshot(*size)?;
+        let meter = Meter::start(own_seconds()?)?;
         let actions = plan(&snapshot).actions.len();
         let (median, p99) = time(&snapshot);
         let each = median * 1e6 / f64::from(u32::try_from(*size)?);
+        let mark = mark(&meter)?;
         let growth = before.map_or_else(String::new, |before: f64| format!("{:.2}", each / before));
         println!(
-            "{:<34} {actions:>7} {median:>9.3} {p99:>9.3} {each:>10.0} {growth:>12}",
+            "{:<34} {actions:>7} {median:>9.3} {p99:>9.3} {each:>10.0} {growth:>12}{mark}",
             format!("{name}, {size}"),
         );
         before = Some(each);
     }
     Ok(())
+}
+
+/// What follows a row that other processes disturbed.
+fn mark(meter: &Meter) -> Outcome<&'static str> {
+    let disturbance = meter.surroundings(own_seconds()?)?.disturbance();
+    Ok(disturbance.map_or("", |_| DISTURBED))
 }
 
 /// A full pool as each plan of one claim's life sees it: a claim arrives, it holds its sandbox, the replacement is seen, and the
@@ -151,10 +177,12 @@ fn autoscaled() -> Outcome<()> {
             let lives = lives.iter().map(|life| life.iter().take(plans));
             lives.flatten().cloned().collect()
         };
+        let meter = Meter::start(own_seconds()?)?;
         let (without, with) = cpu_of(&first(&plain), &first(&sized));
+        let mark = mark(&meter)?;
         println!(
             "A thousand pools of 20 with a claim each, plans that {what}: {without:.1} ms of CPU, with autoscaling \
-             {with:.1} ms, {:.2} times as much.",
+             {with:.1} ms, {:.2} times as much.{mark}",
             with / without
         );
     }

@@ -18,12 +18,14 @@ mod control_plane;
 mod document;
 mod lab;
 mod load;
+#[path = "../shared/machine.rs"]
 mod machine;
 #[path = "../shared/median.rs"]
 mod median;
 #[path = "../shared/memory.rs"]
 mod memory;
 mod operator;
+mod parts;
 mod phases;
 mod plot;
 mod report;
@@ -34,8 +36,9 @@ mod watches;
 use clap::Parser;
 use control_plane::ControlPlane;
 use lab::Lab;
-use machine::Surroundings;
 use phases::Phase;
+use plot::BurstOverTime;
+use report::Report;
 use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -96,12 +99,7 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Outcome<()> {
-    if let Some(disturbance) = Surroundings::before_start()?.disturbance() {
-        if !arguments.busy {
-            return Err(format!("{disturbance}; stop them, or measure with --busy").into());
-        }
-        println!("{disturbance}: the figures are worth little");
-    }
+    machine::require_quiet(arguments.busy)?;
     // Dropping the control plane ends it, however this function returns.
     let plane = ControlPlane::up(arguments.keep)?;
     let runtime = tokio::runtime::Runtime::new()?;
@@ -135,8 +133,12 @@ async fn measure(plane: &ControlPlane, arguments: &Arguments) -> Outcome<()> {
         .repetitions
         .unwrap_or(if arguments.quick { 1 } else { 3 });
     let mut outcome = phases::run(&lab, only, repetitions).await;
-    if let (Ok(()), Some(folder)) = (&outcome, &arguments.plots) {
-        outcome = phases::burst::draw(&lab, folder).await;
+    let mut burst = None;
+    if outcome.is_ok() && arguments.plots.is_some() {
+        match phases::burst_over_time(&lab).await {
+            Ok(drawn) => burst = Some(drawn),
+            Err(error) => outcome = Err(error),
+        }
     }
     // The report also shows what was measured before a failure.
     let report = lab.report();
@@ -150,17 +152,30 @@ async fn measure(plane: &ControlPlane, arguments: &Arguments) -> Outcome<()> {
         );
     }
     outcome?;
-    match &arguments.markdown {
-        Some(_) if !report.is_quiet() => Err("no document gets figures of a busy machine".into()),
-        Some(document) => {
-            if only.is_empty() {
-                document::write_table(document, "figures", &report.markdown())?;
-            }
-            match report.writes() {
-                Some(writes) => document::write_table(document, "writes", &writes),
-                None => Ok(()),
-            }
+    publish(arguments, &report, only.is_empty(), burst.as_ref())
+}
+
+/// Writes the tables and draws the burst where that was asked for, on a quiet machine only.
+fn publish(
+    arguments: &Arguments,
+    report: &Report,
+    is_complete: bool,
+    burst: Option<&BurstOverTime>,
+) -> Outcome<()> {
+    let is_asked_for = arguments.markdown.is_some() || arguments.plots.is_some();
+    if is_asked_for && !report.is_quiet() {
+        return Err("no document and no picture shows figures of a busy machine".into());
+    }
+    if let Some(document) = &arguments.markdown {
+        if is_complete {
+            document::write_table(document, "figures", &report.markdown())?;
         }
-        None => Ok(()),
+        if let Some(writes) = report.writes() {
+            document::write_table(document, "writes", &writes)?;
+        }
+    }
+    match (burst, &arguments.plots) {
+        (Some(burst), Some(folder)) => plot::draw_burst(burst, folder),
+        _ => Ok(()),
     }
 }

@@ -1,6 +1,6 @@
 //! Starts, measures and ends the operator as a process.
 
-use crate::{Outcome, machine};
+use crate::{Outcome, parts};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -92,17 +92,17 @@ impl Operator {
 
     /// Processor time used so far, in seconds.
     pub fn cpu_seconds(&self) -> Outcome<f64> {
-        machine::cpu_seconds(self.child.id())
+        parts::cpu_seconds(self.child.id())
     }
 
     /// Resident memory in MiB.
     pub fn resident_mib(&self) -> Outcome<f64> {
-        machine::resident_mib(self.child.id())
+        parts::resident_mib(self.child.id())
     }
 
     /// The most memory that was resident since the start, in MiB.
     pub fn peak_mib(&self) -> Outcome<f64> {
-        machine::peak_mib(self.child.id())
+        parts::peak_mib(self.child.id())
     }
 }
 

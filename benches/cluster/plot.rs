@@ -2,6 +2,7 @@
 
 use crate::Outcome;
 use plotters::prelude::*;
+use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
@@ -18,8 +19,10 @@ pub struct BurstOverTime {
 const SIZE: (u32, u32) = (900, 420);
 const FONT: (&str, i32) = ("sans-serif", 16);
 
-/// Writes the burst as an SVG file.
-pub fn draw_burst(burst: &BurstOverTime, file: &Path) -> Outcome<()> {
+/// Writes burst.svg.
+pub fn draw_burst(burst: &BurstOverTime, folder: &Path) -> Outcome<()> {
+    fs::create_dir_all(folder)?;
+    let file = folder.join("burst.svg");
     let seconds = |at: &Instant| at.saturating_duration_since(burst.began).as_secs_f64();
     let last = burst
         .available
@@ -28,7 +31,7 @@ pub fn draw_burst(burst: &BurstOverTime, file: &Path) -> Outcome<()> {
         .fold(1.0, f64::max);
     let longest = burst.claims.iter().map(|(_, waited)| *waited).fold(1.0, f64::max);
     let most = burst.available.iter().map(|(_, count)| *count).max().unwrap_or(1);
-    let root = SVGBackend::new(file, SIZE).into_drawing_area();
+    let root = SVGBackend::new(&file, SIZE).into_drawing_area();
     root.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&root)
         .caption("A burst of claims, and the refill beside it", FONT)
@@ -55,6 +58,6 @@ pub fn draw_burst(burst: &BurstOverTime, file: &Path) -> Outcome<()> {
         .map(|(at, count)| (seconds(at), *count as f64));
     chart.draw_secondary_series(LineSeries::new(line, RED))?;
     root.present()?;
-    println!("  drawn: {}", file.display());
+    println!("drawn: {}", file.display());
     Ok(())
 }

@@ -3,7 +3,7 @@
 use crate::Outcome;
 use crate::audit::Writes;
 use crate::load::{Burst, Served};
-use crate::machine::Surroundings;
+use crate::machine::{DISTURBED, Surroundings};
 use crate::median::median;
 use hdrhistogram::Histogram;
 use jiff::Timestamp;
@@ -69,8 +69,6 @@ const COLUMNS: [&str; 6] = [
     "goal",
     "best of others",
 ];
-/// Follows the name of a figure that was measured while other processes used the machine.
-const DISTURBED: &str = " (disturbed)";
 
 /// Longest latency and significant digits of a histogram.
 const LONGEST: Duration = Duration::from_secs(600);
@@ -327,6 +325,8 @@ pub struct Report {
     of_phase: BTreeSet<String>,
     /// Figures measured while other processes used the machine.
     disturbed: BTreeSet<String>,
+    /// Other processes used the machine during a phase, which may have no figures.
+    was_disturbed: bool,
     surroundings: Vec<Value>,
 }
 
@@ -345,6 +345,7 @@ impl Report {
         let of_phase = std::mem::take(&mut self.of_phase);
         if surroundings.disturbance().is_some() {
             self.disturbed.extend(of_phase);
+            self.was_disturbed = true;
         }
         self.surroundings.push(json!({
             "phase": phase,
@@ -353,9 +354,9 @@ impl Report {
         }));
     }
 
-    /// Every figure was measured on a quiet machine.
+    /// The machine was quiet during every phase.
     pub fn is_quiet(&self) -> bool {
-        self.disturbed.is_empty()
+        !self.was_disturbed
     }
 
     /// One line for each figure that was measured, for a terminal.

@@ -13,12 +13,15 @@ mod api_server;
 mod document;
 mod heartbeats;
 mod listed;
+#[path = "../shared/machine.rs"]
+mod machine;
 #[path = "../shared/memory.rs"]
 mod memory;
 mod operator;
 mod plot;
 
 use clap::Parser;
+use machine::{DISTURBED, Meter, own_seconds};
 use operator::Operator;
 use serde::{Deserialize, Serialize};
 use std::env;
@@ -62,6 +65,9 @@ struct Arguments {
     /// Draw the cost against the size into this folder: cost.svg
     #[arg(long, value_name = "FOLDER")]
     plots: Option<PathBuf>,
+    /// Start although other processes use the machine; the rows are marked
+    #[arg(long)]
+    busy: bool,
     /// Measure one row in this process, and print it as JSON.
     #[arg(long, hide = true, value_name = "ROW")]
     measure: Option<String>,
@@ -90,6 +96,7 @@ fn main() -> Outcome<()> {
         println!("{}", serde_json::to_string(&measure(row)?)?);
         return Ok(());
     }
+    machine::require_quiet(arguments.busy)?;
     let rows = match arguments.rows.as_slice() {
         [] => ROWS.iter().map(ToString::to_string).collect(),
         rows => rows.to_vec(),
@@ -100,9 +107,13 @@ fn main() -> Outcome<()> {
         headings[0], headings[1], headings[2], headings[3]
     );
     let mut table = format!("| {} |\n|---|---|---|---|\n", headings.join(" | "));
-    let mut costs = Vec::new();
+    let (mut costs, mut is_quiet) = (Vec::new(), true);
     for row in rows {
+        let meter = Meter::start(own_seconds()?)?;
         let cost = measure_apart(&row)?;
+        let disturbance = meter.surroundings(own_seconds()?)?.disturbance();
+        is_quiet &= disturbance.is_none();
+        let mark = disturbance.map_or("", |_| DISTURBED);
         let Cost {
             description,
             each,
@@ -110,9 +121,15 @@ fn main() -> Outcome<()> {
             plan,
             ..
         } = &cost;
-        println!("{description:<48} {each:>12.0} {plans:>12.2} {plan:>14.1}");
+        println!("{description:<48} {each:>12.0} {plans:>12.2} {plan:>14.1}{mark}");
         table += &format!("| {description} | {each:.0} | {plans:.2} | {plan:.1} |\n");
         costs.push(cost);
+    }
+    if !is_quiet {
+        println!("Other processes used the machine during the rows marked as disturbed.");
+        if arguments.markdown.is_some() || arguments.plots.is_some() {
+            return Err("no document and no picture shows figures of a busy machine".into());
+        }
     }
     if let Some(document) = &arguments.markdown {
         document::write_table(document, "decisions", &table)?;

@@ -4,12 +4,10 @@ use crate::Outcome;
 use crate::audit::OPERATOR;
 use crate::lab::Lab;
 use crate::load;
-use crate::plot::{BurstOverTime, draw_burst};
+use crate::plot::BurstOverTime;
 use crate::report::{Side, brief, milliseconds, seconds, writes};
 use crate::scene::Scene;
 use kube::api::{DeleteParams, ListParams};
-use std::fs;
-use std::path::Path;
 
 const WARM: usize = 320;
 pub const CLAIMS: usize = 300;
@@ -39,10 +37,9 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
     scene.close().await
 }
 
-/// Draws a burst into a folder. Its figures do not count: the benchmark watches the pods meanwhile.
-pub async fn draw(lab: &Lab<'_>, folder: &Path) -> Outcome<()> {
-    println!("\na burst to be drawn");
-    let mut scene = Scene::at_rest(lab, "drawn", WARM).await?;
+/// A burst to be drawn. Its figures do not count: the benchmark watches the pods meanwhile.
+pub async fn over_time(lab: &Lab<'_>, name: &str) -> Outcome<BurstOverTime> {
+    let mut scene = Scene::at_rest(lab, name, WARM).await?;
     let pods = scene.watch_pods();
     pods.until(|pods| (pods.available.len() >= WARM).then_some(()))
         .await;
@@ -54,11 +51,10 @@ pub async fn draw(lab: &Lab<'_>, folder: &Path) -> Outcome<()> {
         claims: burst.claims,
         available: pods.with(|pods| pods.over_time.take()).unwrap_or_default(),
     };
-    fs::create_dir_all(folder)?;
-    draw_burst(&drawn, &folder.join("burst.svg"))?;
     load::claims(&scene)
         .delete_collection(&DeleteParams::default(), &ListParams::default())
         .await?;
     scene.rest().await?;
-    scene.close().await
+    scene.close().await?;
+    Ok(drawn)
 }

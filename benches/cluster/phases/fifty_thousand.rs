@@ -6,7 +6,7 @@
 use super::start::{self, Size};
 use crate::Outcome;
 use crate::lab::Lab;
-use crate::machine::{Meter, resident_of_parts};
+use crate::parts::{Meter, resident_of_parts};
 use std::fs;
 
 const FIFTY_THOUSAND: Size = Size {

@@ -1,7 +1,7 @@
 //! Runs the phases in order, each within a time limit.
 
 mod batch;
-pub mod burst;
+mod burst;
 mod fifty_thousand;
 mod fill;
 mod floor;
@@ -16,8 +16,9 @@ mod verbs;
 
 use crate::Outcome;
 use crate::lab::Lab;
-use crate::machine::{self, Meter, Surroundings};
 use crate::operator::tail;
+use crate::parts::Meter;
+use crate::plot::BurstOverTime;
 use clap::ValueEnum;
 use std::time::Duration;
 
@@ -58,6 +59,9 @@ pub enum Phase {
     /// The same with 50,000; only where it is named
     FiftyThousand,
 }
+
+/// Name of the phase whose burst is drawn.
+const DRAWN: &str = "drawn";
 
 /// What takes less than five minutes together.
 pub const QUICK: &[Phase] = &[Phase::Floor, Phase::Rate20, Phase::Burst, Phase::Fill];
@@ -143,29 +147,44 @@ pub async fn run(lab: &Lab<'_>, only: &[Phase], repetitions: usize) -> Outcome<(
 }
 
 async fn run_phase(lab: &Lab<'_>, phase: Phase) -> Outcome<()> {
-    let name = phase.name();
-    let (load, meter) = (machine::load_average()?, Meter::start(lab.dir())?);
-    println!("\n{name}  (load average before it: {load:.1})");
-    let outcome = tokio::time::timeout(phase.time_limit(), phase.run(lab)).await;
-    let outcome = outcome.unwrap_or_else(|_| Err(format!("not over after {:?}", phase.time_limit()).into()));
-    if let Err(error) = outcome {
-        let log = lab.operator_log(&name);
-        return Err(format!(
+    metered(lab, &phase.name(), phase.time_limit(), phase.run(lab)).await
+}
+
+/// A burst to be drawn. Another one than that of the figures: the benchmark watches the pods meanwhile.
+pub async fn burst_over_time(lab: &Lab<'_>) -> Outcome<BurstOverTime> {
+    metered(
+        lab,
+        DRAWN,
+        Phase::Burst.time_limit(),
+        burst::over_time(lab, DRAWN),
+    )
+    .await
+}
+
+/// Runs a phase within its time limit, and tells the report what else ran on the machine meanwhile.
+async fn metered<T>(
+    lab: &Lab<'_>,
+    name: &str,
+    limit: Duration,
+    phase: impl Future<Output = Outcome<T>>,
+) -> Outcome<T> {
+    println!("\n{name}");
+    let meter = Meter::start(lab.dir())?;
+    let outcome = tokio::time::timeout(limit, phase).await;
+    let outcome = outcome.unwrap_or_else(|_| Err(format!("not over after {limit:?}").into()));
+    let outcome = outcome.map_err(|error| {
+        let log = lab.operator_log(name);
+        format!(
             "phase {name}: {error}\nlast lines of {}:\n{}",
             log.display(),
             tail(&log)
         )
-        .into());
-    }
+    })?;
     let shares = meter.shares(lab.dir())?;
     println!("  processors used: {shares}");
-    let surroundings = Surroundings {
-        load_average: load,
-        others: shares.others(),
-    };
-    if let Some(disturbance) = surroundings.disturbance() {
+    if let Some(disturbance) = shares.surroundings.disturbance() {
         println!("  DISTURBED: {disturbance}");
     }
-    lab.report().phase_is_over(&name, &surroundings);
-    Ok(())
+    lab.report().phase_is_over(name, &shares.surroundings);
+    Ok(outcome)
 }

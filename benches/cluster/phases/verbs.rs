@@ -10,8 +10,8 @@ use crate::Outcome;
 use crate::by_hand::Hand;
 use crate::lab::Lab;
 use crate::load::claim;
-use crate::machine;
 use crate::median::median;
+use crate::parts;
 use crate::report::{Side, WRITES};
 use crate::scene::{POOL, Scene, template};
 use kube::Client;
@@ -52,7 +52,7 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
         namespace: scene.namespace.clone(),
         pool: scene.pools().get(POOL).await?.metadata.uid.unwrap_or_default(),
     };
-    let used = || machine::cpu_of(lab.dir(), "apiserver");
+    let used = || parts::cpu_of(lab.dir(), "apiserver");
     let (before, began) = (used()?, Instant::now());
     tokio::time::sleep(REST).await;
     let at_rest = (used()? - before) / began.elapsed().as_secs_f64();

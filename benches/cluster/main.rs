@@ -16,6 +16,7 @@ mod by_hand;
 mod control_plane;
 #[path = "../shared/document.rs"]
 mod document;
+mod figures;
 mod lab;
 mod load;
 #[path = "../shared/machine.rs"]
@@ -29,6 +30,7 @@ mod parts;
 mod phases;
 mod plot;
 mod report;
+mod rows;
 mod scene;
 mod stacks;
 mod watches;

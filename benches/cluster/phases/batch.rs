@@ -4,9 +4,10 @@
 
 use crate::Outcome;
 use crate::by_hand::Hand;
+use crate::figures::{brief, milliseconds};
 use crate::lab::Lab;
 use crate::load::{Served, claim, claims};
-use crate::report::{Side, brief, milliseconds};
+use crate::report::Side;
 use crate::scene::Scene;
 use kube::api::{DeleteParams, PostParams};
 use serde_json::json;

@@ -2,10 +2,11 @@
 
 use crate::Outcome;
 use crate::audit::OPERATOR;
+use crate::figures::{brief, milliseconds, seconds, writes};
 use crate::lab::Lab;
 use crate::load;
 use crate::plot::BurstOverTime;
-use crate::report::{Side, brief, milliseconds, seconds, writes};
+use crate::report::Side;
 use crate::scene::Scene;
 use kube::api::{DeleteParams, ListParams};
 

@@ -5,9 +5,10 @@
 
 use crate::Outcome;
 use crate::audit::OPERATOR;
+use crate::figures::{brief, milliseconds, writes};
 use crate::lab::Lab;
 use crate::load;
-use crate::report::{Side, brief, milliseconds, writes};
+use crate::report::Side;
 use crate::scene::Scene;
 use serde_json::{Value, json};
 use std::time::Duration;

@@ -7,9 +7,10 @@
 use super::steady::{Rate, rate};
 use crate::Outcome;
 use crate::by_hand::Hand;
+use crate::figures::{brief, milliseconds};
 use crate::lab::Lab;
 use crate::load;
-use crate::report::{Side, brief, milliseconds};
+use crate::report::Side;
 use crate::scene::{REST, Scene};
 use crate::watches::{Claims, Pods, WatchedState};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! Sends the operator's own writes without an operator: the floor.
 //!
-//! The writes are the same, byte for byte, for claims that the benchmark POSTs. An operator that sends the same writes cannot
-//! be faster.
+//! The writes are the same, byte for byte, for claims that the benchmark POSTs. Each claim is served as it comes, and its
+//! replacement is created at once. Near the limit of the machine an operator may be faster, because it chooses the order.
 
 use crate::Outcome;
 use crate::load::{AT_ONCE, claim};

@@ -43,10 +43,11 @@ pub fn brief(times: &Value) -> Value {
     times
 }
 
-/// The times of a burst in seconds, and where it was measured the time until the pool was full again.
-pub fn seconds(burst: &Burst, refilled: Option<Duration>) -> Value {
+/// The times of a burst in seconds: until all POSTs were answered and until the pool was full again, where they were
+/// measured, and until all claims were Ready.
+pub fn seconds(burst: &Burst, posted: Option<Duration>, refilled: Option<Duration>) -> Value {
     json!({
-        "posted": rounded(burst.posted, 1.0),
+        "posted": posted.map(|time| rounded(time, 1.0)),
         "ready": rounded(burst.ready, 1.0),
         "refilled": refilled.map(|time| rounded(time, 1.0)),
         "cold": burst.served.cold,

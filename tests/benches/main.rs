@@ -3,6 +3,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
+    clippy::panic,
     reason = "a panic is how a test fails"
 )]
 #![allow(dead_code, reason = "the benchmarks use what is not used here")]
@@ -11,14 +12,27 @@
 mod machine;
 #[path = "../../benches/shared/median.rs"]
 mod median;
+#[path = "../../benches/cluster/report.rs"]
+mod report;
+#[path = "../../benches/cluster/rows.rs"]
+mod rows;
 
 use machine::{Meter, Surroundings, own_seconds};
 use median::median;
+use report::{Report, Side};
+use serde_json::json;
 use std::error::Error;
 use std::process::Command;
 use std::time::Duration;
 
-type Outcome<T> = Result<T, Box<dyn Error>>;
+type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+fn surroundings(others: f64) -> Surroundings {
+    Surroundings {
+        load_average: 1.5,
+        others,
+    }
+}
 
 #[test]
 fn the_median_of_an_even_number_of_values_is_the_mean_of_the_two_in_the_middle() {
@@ -31,10 +45,6 @@ fn the_median_of_an_even_number_of_values_is_the_mean_of_the_two_in_the_middle()
 
 #[test]
 fn a_measurement_is_disturbed_by_more_than_0_15_processors() {
-    let surroundings = |others| Surroundings {
-        load_average: 1.5,
-        others,
-    };
     assert_eq!(surroundings(0.15).disturbance(), None);
     let disturbance = surroundings(0.16).disturbance().unwrap();
     assert!(disturbance.contains("0.16 processors"), "{disturbance}");
@@ -56,4 +66,64 @@ fn a_process_that_is_no_part_of_the_benchmark_disturbs_a_measurement() {
     busy.wait().unwrap();
     assert!(surroundings.disturbance().is_some(), "{}", surroundings.others);
     assert!(own_seconds().unwrap() - before > 0.3);
+}
+
+/// The cells of the row that begins with `description`, in Markdown.
+fn cells(report: &Report, description: &str) -> Vec<String> {
+    let table = report.markdown();
+    let line = table
+        .lines()
+        .find(|line| line.starts_with(&format!("| {description}")));
+    let line = line.unwrap_or_else(|| panic!("no row {description} in\n{table}"));
+    line.trim_matches('|')
+        .split(" | ")
+        .map(|cell| cell.trim().to_string())
+        .collect()
+}
+
+#[test]
+fn a_ratio_is_left_out_alone_where_one_side_was_not_measured() {
+    let mut report = Report::default();
+    report.record(
+        "burst",
+        Side::Ours,
+        json!({"posted": 1.5, "ready": 3.0, "refilled": 5.0}),
+    );
+    report.record("burst", Side::Floor, json!({"posted": null, "ready": 2.0}));
+    let row = cells(&report, "burst of 300 on 320 warm: all POSTed");
+    assert_eq!(row[1], "1.5 / 3 / 5");
+    assert_eq!(row[2], "- / 2 / -");
+    assert_eq!(row[3], "- / 1.50 / -");
+}
+
+#[test]
+fn a_cell_shows_the_median_of_the_repetitions_and_their_range() {
+    let mut report = Report::default();
+    for seconds in [6.0, 9.0, 7.0, 8.0] {
+        report.record("fill", Side::Ours, json!({"seconds": seconds}));
+    }
+    for seconds in [5.0, 2.5] {
+        report.record("fill", Side::Floor, json!({"seconds": seconds}));
+    }
+    let row = cells(&report, "fill of 1,000: s");
+    assert_eq!(row[1..4], ["7.5 (6-9)", "3.8 (2.5-5)", "2.00"]);
+}
+
+#[test]
+fn a_disturbed_phase_marks_its_figures_and_makes_the_report_no_quiet_one() {
+    let (quiet, busy) = (surroundings(0.01), surroundings(0.5));
+    let mut report = Report::default();
+    report.record("fill", Side::Ours, json!({"seconds": 6.0}));
+    report.phase_is_over("fill", &quiet);
+    assert!(report.is_quiet());
+    report.record("in_a_row", Side::Floor, json!({"p50": 6.0}));
+    report.phase_is_over("floor", &busy);
+    assert!(!report.is_quiet());
+    assert_eq!(cells(&report, "fill of 1,000")[0], "fill of 1,000: s");
+    let marked = cells(&report, "one claim after the other").remove(0);
+    assert!(marked.ends_with("(disturbed)"), "{marked}");
+
+    let mut only_drawn = Report::default();
+    only_drawn.phase_is_over("drawn", &busy);
+    assert!(!only_drawn.is_quiet(), "a phase without figures was disturbed");
 }

@@ -20,7 +20,7 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
     let (audit, cpu_before) = (lab.audit()?, cpu(&scene)?);
     let burst = load::burst(&scene, CLAIMS, load::submit(&scene)).await?;
     scene.until_refilled(WARM).await?;
-    let times = seconds(&burst, Some(burst.began.elapsed()));
+    let times = seconds(&burst, Some(burst.posted), Some(burst.began.elapsed()));
     println!(
         "  {times}; each claim in ms: {}",
         brief(&milliseconds(&burst.served)?)

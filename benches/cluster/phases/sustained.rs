@@ -2,7 +2,8 @@
 //!
 //! A rate holds when its p99 stays below a second and the backlog does not grow. The backlog is what is waited for: claims
 //! that are due and not Ready, and sandboxes that are missing from the pool. Without it, a pool that empties slowly
-//! would pass. The floor climbs the same ladder with the same writes by hand.
+//! would pass. The floor climbs the same ladder with the same writes by hand, from the rate that the operator holds, so that both
+//! have a p99 at that rate.
 
 use super::steady::{Rate, rate};
 use crate::Outcome;
@@ -41,12 +42,12 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
         ladder.tried(rung, step(&scene, &pods, rung, submit).await?);
     }
     scene.close().await?;
-    lab.record("sustained", Side::Ours, ladder.figures());
-    by_hand(lab, ladder.best.unwrap_or_default()).await
+    lab.record("sustained", Side::Ours, ladder.figures(ladder.best));
+    by_hand(lab, ladder.best).await
 }
 
-/// Climbs from the rung that the operator holds.
-async fn by_hand(lab: &Lab<'_>, first: usize) -> Outcome<()> {
+/// Climbs from the rung that the operator holds, or from the lowest.
+async fn by_hand(lab: &Lab<'_>, of_operator: Option<usize>) -> Outcome<()> {
     let mut scene = Scene::open(lab, "sustained-floor").await?;
     let hand = Hand::new(&mut scene).await?;
     let pods = scene.pods.as_ref().map(|pods| Arc::clone(&pods.state));
@@ -54,12 +55,12 @@ async fn by_hand(lab: &Lab<'_>, first: usize) -> Outcome<()> {
     hand.fill(WARM).await?;
     let mut ladder = Ladder::default();
     println!("  by hand:");
-    while let Some(rung) = ladder.next(first) {
+    while let Some(rung) = ladder.next(of_operator.unwrap_or_default()) {
         hand.available(WARM).await;
         tokio::time::sleep(REST).await;
         ladder.tried(rung, step(&scene, &pods, rung, hand.submit(true)).await?);
     }
-    lab.record("sustained", Side::Floor, ladder.figures());
+    lab.record("sustained", Side::Floor, ladder.figures(of_operator));
     scene.close().await
 }
 
@@ -90,12 +91,15 @@ impl Ladder {
         self.tried.push((rung, step));
     }
 
-    /// The highest rate that holds and its latencies, and all that were tried.
-    fn figures(&self) -> Value {
-        let best = self.tried.iter().find(|(rung, _)| Some(*rung) == self.best);
+    /// The highest rate that holds, the p99 at the rung that the operator holds, and all that were tried.
+    fn figures(&self, of_operator: Option<usize>) -> Value {
+        let at = |rung: Option<usize>| self.tried.iter().find(|(tried, _)| Some(*tried) == rung);
         let steps: Vec<_> = self.tried.iter().map(|(_, step)| step.figures()).collect();
-        let (rate, p99) = best.map_or((0, None), |(_, step)| (step.rate, Some(step.p99)));
-        json!({"rate": rate, "p99": p99, "steps": steps})
+        json!({
+            "rate": at(self.best).map_or(0, |(_, step)| step.rate),
+            "p99": at(of_operator).map(|(_, step)| step.p99),
+            "steps": steps,
+        })
     }
 }
 

@@ -4,18 +4,19 @@
 //! replacement is created at once. Near the limit of the machine an operator may be faster, because it chooses the order.
 
 use crate::Outcome;
-use crate::load::{AT_ONCE, claim};
-use crate::scene::{POOL, Scene, template};
+use crate::load::{AT_ONCE, claim, claims};
+use crate::scene::{POLL, POOL, REST, Scene, template};
 use crate::watches::{Pods, WatchedState};
 use futures::TryStreamExt;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::core::Request;
 use kube::{Api, Client};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use warmpool::api::labels;
 use warmpool::executor::claim_status_body::claim_status_body;
 use warmpool::executor::pod_patch::claiming_patch;
 use warmpool::model::claim::Claim;
@@ -47,13 +48,39 @@ impl Hand {
         })
     }
 
-    /// Creates `count` pods and waits until they are available.
+    /// Creates as many pods as are missing to `count`, and waits until that many are available.
     pub async fn fill(&self, count: usize) -> Outcome<()> {
-        futures::stream::iter((0..count).map(|_| Ok(self.create())))
+        let missing = count.saturating_sub(self.pods.with(|pods| pods.available.len()));
+        futures::stream::iter((0..missing).map(|_| Ok(self.create())))
             .try_buffer_unordered(AT_ONCE)
             .try_collect::<Vec<()>>()
             .await?;
         self.available(count).await;
+        Ok(())
+    }
+
+    /// Deletes the claims, waits until their pods are gone and all others are available, and rests as long as an operator does
+    /// before a phase. Otherwise the garbage of one load would slow down the next.
+    pub async fn rest(&self, scene: &Scene) -> Outcome<()> {
+        claims(scene)
+            .delete_collection(&DeleteParams::default(), &ListParams::default())
+            .await?;
+        scene
+            .claims
+            .state
+            .until(|claims| claims.present.is_empty().then_some(()))
+            .await;
+        let pods: Api<StoredPod> = Api::namespaced(self.client.clone(), &self.namespace);
+        let bound = ListParams::default()
+            .labels(&format!("{}={}", labels::STATE, labels::CLAIMED))
+            .limit(1);
+        while !pods.list_metadata(&bound).await?.items.is_empty() {
+            tokio::time::sleep(POLL).await;
+        }
+        self.pods
+            .until(|pods| (pods.available.len() == pods.unclaimed.len()).then_some(()))
+            .await;
+        tokio::time::sleep(REST).await;
         Ok(())
     }
 

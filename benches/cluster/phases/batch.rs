@@ -37,9 +37,10 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
 async fn by_hand(lab: &Lab<'_>) -> Outcome<()> {
     let mut scene = Scene::open(lab, "batch-floor").await?;
     let hand = Hand::new(&mut scene).await?;
-    hand.fill(WANTED * ROUNDS).await?;
     let mut served = Served::default();
     for round in 0..ROUNDS {
+        hand.fill(WARM).await?;
+        hand.rest(&scene).await?;
         let (name, began) = (format!("batch-{round}"), Instant::now());
         hand.serve(&name, WANTED).await?;
         took(&scene, &mut served, &name, began).await;

@@ -10,7 +10,7 @@ use crate::report::Side;
 use crate::scene::Scene;
 use kube::api::{DeleteParams, ListParams};
 
-const WARM: usize = 320;
+pub const WARM: usize = 320;
 pub const CLAIMS: usize = 300;
 
 pub async fn run(lab: &Lab<'_>) -> Outcome<()> {

@@ -1,8 +1,10 @@
 //! Measures the same writes by hand, without an operator.
+//!
+//! Each load begins as the operator's does: with at least as many sandboxes, at rest, and without the remains of the load before it.
 
-use super::burst::CLAIMS;
+use super::burst::{self, CLAIMS};
 use super::fill::WARM;
-use super::steady::{BUSY, HEAVY, SLOW, STOCK};
+use super::steady::Rate;
 use crate::Outcome;
 use crate::by_hand::Hand;
 use crate::figures::{brief, milliseconds, seconds};
@@ -16,7 +18,8 @@ use std::time::Instant;
 /// Claims served one after the other.
 const IN_A_ROW: usize = 200;
 
-pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
+/// Measures a fill, claims one after the other, each of `rates` and a burst.
+pub async fn run(lab: &Lab<'_>, rates: &[&Rate]) -> Outcome<()> {
     let mut scene = Scene::open(lab, "floor").await?;
     let hand = Hand::new(&mut scene).await?;
     let began = Instant::now();
@@ -25,6 +28,7 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
     println!("  {WARM} pods created and Ready in {filled:.1} s");
     lab.record("fill", Side::Floor, json!({"seconds": filled}));
 
+    hand.rest(&scene).await?;
     let served = in_a_row(&scene, &hand).await?;
     let times = milliseconds(&served)?;
     println!(
@@ -32,10 +36,11 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
         brief(&times)
     );
     lab.record("in_a_row", Side::Floor, times);
-    remove_claims(&scene).await?;
 
-    for rate in [SLOW, BUSY, HEAVY, STOCK] {
-        let served = load::steady(&scene, &rate, hand.submit(rate.replaced)).await?;
+    for rate in rates {
+        hand.fill(rate.warm).await?;
+        hand.rest(&scene).await?;
+        let served = load::steady(&scene, rate, hand.submit(rate.replaced)).await?;
         let times = milliseconds(&served)?;
         let source = if rate.replaced {
             "each pod replaced"
@@ -49,8 +54,9 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
         );
         lab.record(rate.times, Side::Floor, times);
     }
-    remove_claims(&scene).await?;
 
+    hand.fill(burst::WARM).await?;
+    hand.rest(&scene).await?;
     let burst = load::burst(&scene, CLAIMS, hand.submit(false)).await?;
     // By hand a claim is served before the next is POSTed, so that the time until all are POSTed compares with nothing.
     let times = seconds(&burst, None, None);
@@ -76,17 +82,4 @@ async fn in_a_row(scene: &Scene, hand: &Hand) -> Outcome<Served> {
         latencies,
         ..Served::default()
     })
-}
-
-/// Deletes all claims, because a phase with the operator also starts without claims.
-async fn remove_claims(scene: &Scene) -> Outcome<()> {
-    load::claims(scene)
-        .delete_collection(&Default::default(), &Default::default())
-        .await?;
-    scene
-        .claims
-        .state
-        .until(|claims| claims.present.is_empty().then_some(()))
-        .await;
-    Ok(())
 }

@@ -21,6 +21,7 @@ use crate::parts::Meter;
 use crate::plot::BurstOverTime;
 use clap::ValueEnum;
 use std::time::Duration;
+use steady::Rate;
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Phase {
@@ -86,7 +87,8 @@ impl Phase {
     /// Far more than any phase needs on a slow machine. A phase that reaches it hangs.
     fn time_limit(self) -> Duration {
         Duration::from_secs(match self {
-            Self::Floor | Self::Timers => 400,
+            Self::Floor => 600,
+            Self::Timers => 400,
             Self::Rate5
             | Self::Rate20
             | Self::Bare20
@@ -100,14 +102,25 @@ impl Phase {
         })
     }
 
-    async fn run(self, lab: &Lab<'_>) -> Outcome<()> {
+    /// The steady load that the phase is.
+    fn rate(self) -> Option<&'static Rate> {
         match self {
-            Self::Floor => floor::run(lab).await,
-            Self::Rate5 => steady::run(lab, &steady::SLOW).await,
-            Self::Rate20 => steady::run(lab, &steady::BUSY).await,
+            Self::Rate5 => Some(&steady::SLOW),
+            Self::Rate20 => Some(&steady::BUSY),
+            Self::Rate50 => Some(&steady::HEAVY),
+            Self::Stock50 => Some(&steady::STOCK),
+            _ => None,
+        }
+    }
+
+    /// Measures the phase. `beside` are all phases of the run: the floor is measured for these.
+    async fn run(self, lab: &Lab<'_>, beside: &[Self]) -> Outcome<()> {
+        match self {
+            Self::Floor => floor::run(lab, &rates(beside)).await,
             Self::Bare20 => steady::run_bare(lab, &steady::BUSY).await,
-            Self::Rate50 => steady::run(lab, &steady::HEAVY).await,
-            Self::Stock50 => steady::run(lab, &steady::STOCK).await,
+            Self::Rate5 | Self::Rate20 | Self::Rate50 | Self::Stock50 => {
+                steady::run(lab, self.rate().ok_or("no load")?).await
+            }
             Self::Burst => burst::run(lab).await,
             Self::Batch => batch::run(lab).await,
             Self::Idle => idle::run(lab).await,
@@ -135,19 +148,29 @@ pub async fn run(lab: &Lab<'_>, only: &[Phase], repetitions: usize) -> Outcome<(
                 only.contains(phase)
             }
         };
-        let phases: Vec<_> = Phase::value_variants().iter().filter(is_wanted).collect();
+        let phases: Vec<_> = Phase::value_variants()
+            .iter()
+            .filter(is_wanted)
+            .copied()
+            .collect();
         let floor_after = phases
             .first()
-            .filter(|first| ***first == Phase::Floor && phases.len() > 1);
+            .filter(|first| **first == Phase::Floor && phases.len() > 1);
         for phase in phases.iter().chain(floor_after) {
-            run_phase(lab, **phase).await?;
+            metered(lab, &phase.name(), phase.time_limit(), phase.run(lab, &phases)).await?;
         }
     }
     Ok(())
 }
 
-async fn run_phase(lab: &Lab<'_>, phase: Phase) -> Outcome<()> {
-    metered(lab, &phase.name(), phase.time_limit(), phase.run(lab)).await
+/// The steady loads among `phases`, or all if there is nothing but their floor.
+fn rates(phases: &[Phase]) -> Vec<&'static Rate> {
+    let all = if phases == [Phase::Floor] {
+        Phase::value_variants()
+    } else {
+        phases
+    };
+    all.iter().copied().filter_map(Phase::rate).collect()
 }
 
 /// A burst to be drawn. Another one than that of the figures: the benchmark watches the pods meanwhile.

@@ -10,7 +10,7 @@ use crate::by_hand::Hand;
 use crate::figures::replaced;
 use crate::lab::Lab;
 use crate::report::Side;
-use crate::scene::{REST, Scene, template};
+use crate::scene::{Scene, template};
 use serde_json::json;
 use std::time::Instant;
 
@@ -64,8 +64,7 @@ async fn by_hand(lab: &Lab<'_>) -> Outcome<f64> {
     let mut scene = Scene::open(lab, "roll1000-floor").await?;
     let hand = Hand::new(&mut scene).await?;
     hand.fill(WARM).await?;
-    // The operator's rollout also starts from rest. Right after a fill the control plane is still busy.
-    tokio::time::sleep(REST).await;
+    hand.rest(&scene).await?;
     let began = Instant::now();
     hand.replace(QUARTER).await?;
     let sent = began.elapsed().as_secs_f64();

@@ -12,7 +12,7 @@ use crate::figures::{brief, milliseconds};
 use crate::lab::Lab;
 use crate::load;
 use crate::report::Side;
-use crate::scene::{REST, Scene};
+use crate::scene::Scene;
 use crate::watches::{Claims, Pods, WatchedState};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -52,12 +52,11 @@ async fn by_hand(lab: &Lab<'_>, of_operator: Option<usize>) -> Outcome<()> {
     let hand = Hand::new(&mut scene).await?;
     let pods = scene.pods.as_ref().map(|pods| Arc::clone(&pods.state));
     let pods = pods.ok_or("the pods are not watched")?;
-    hand.fill(WARM).await?;
     let mut ladder = Ladder::default();
     println!("  by hand:");
     while let Some(rung) = ladder.next(of_operator.unwrap_or_default()) {
-        hand.available(WARM).await;
-        tokio::time::sleep(REST).await;
+        hand.fill(WARM).await?;
+        hand.rest(&scene).await?;
         ladder.tried(rung, step(&scene, &pods, rung, hand.submit(true)).await?);
     }
     lab.record("sustained", Side::Floor, ladder.figures(of_operator));

@@ -41,8 +41,8 @@ where
     let state = &scene.claims.state;
     state.with(Claims::forget);
     let mut releases = JoinSet::new();
-    if rate.replaced {
-        releases.spawn(release_each(Arc::clone(state), claims(scene), rate.held));
+    if let Some(held) = rate.held {
+        releases.spawn(release_each(Arc::clone(state), claims(scene), held));
     }
     let mut ticks = tokio::time::interval(Duration::from_secs(1) / rate.claims_a_second);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
@@ -60,7 +60,7 @@ where
         posted.insert(name, from);
     }
     let served = all_ready(state, &posted).await?;
-    if rate.replaced {
+    if rate.held.is_some() {
         state
             .until(|claims| claims.present.is_empty().then_some(()))
             .await;

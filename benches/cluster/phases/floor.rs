@@ -40,15 +40,11 @@ pub async fn run(lab: &Lab<'_>, rates: &[&Rate]) -> Outcome<()> {
     for rate in rates {
         hand.fill(rate.warm).await?;
         hand.rest(&scene).await?;
-        let served = load::steady(&scene, rate, hand.submit(rate.replaced)).await?;
+        let served = load::steady(&scene, rate, hand.submit(rate.refilled)).await?;
         let times = milliseconds(&served)?;
-        let source = if rate.replaced {
-            "each pod replaced"
-        } else {
-            "from stock"
-        };
         println!(
-            "  {} claims a second, {source}, in ms: {}",
+            "  {}, {} claims a second, in ms: {}",
+            rate.times,
             rate.claims_a_second,
             brief(&times)
         );

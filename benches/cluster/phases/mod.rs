@@ -35,7 +35,9 @@ pub enum Phase {
     Bare20,
     /// 50 claims a second for 15 s on a pool of 800
     Rate50,
-    /// 50 claims a second for 10 s, served from 500 warm and kept
+    /// 50 claims a second for 4 s on a pool of 500, kept while the pool is refilled
+    Warm50,
+    /// 50 claims a second for 10 s, served from 500 warm and kept, without refill
     Stock50,
     /// 300 claims at once on 320 warm
     Burst,
@@ -98,7 +100,7 @@ impl Phase {
             | Self::Verbs => 180,
             Self::Sustained | Self::Start => 900,
             Self::FiftyThousand => 5_400,
-            Self::Rate50 | Self::Stock50 | Self::Idle | Self::Fill | Self::Roll1000 => 300,
+            Self::Rate50 | Self::Warm50 | Self::Stock50 | Self::Idle | Self::Fill | Self::Roll1000 => 300,
         })
     }
 
@@ -108,6 +110,7 @@ impl Phase {
             Self::Rate5 => Some(&steady::SLOW),
             Self::Rate20 => Some(&steady::BUSY),
             Self::Rate50 => Some(&steady::HEAVY),
+            Self::Warm50 => Some(&steady::WARM),
             Self::Stock50 => Some(&steady::STOCK),
             _ => None,
         }
@@ -118,7 +121,7 @@ impl Phase {
         match self {
             Self::Floor => floor::run(lab, &rates(beside)).await,
             Self::Bare20 => steady::run_bare(lab, &steady::BUSY).await,
-            Self::Rate5 | Self::Rate20 | Self::Rate50 | Self::Stock50 => {
+            Self::Rate5 | Self::Rate20 | Self::Rate50 | Self::Warm50 | Self::Stock50 => {
                 steady::run(lab, self.rate().ok_or("no load")?).await
             }
             Self::Burst => burst::run(lab).await,

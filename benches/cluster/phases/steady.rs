@@ -1,7 +1,7 @@
 //! Measures claims at a steady rate, and the operator's writes for them.
 //!
-//! Each claim is deleted after a while and its sandbox replaced, or all are kept and served from stock, which leaves the
-//! machine to the bindings alone.
+//! Each claim is deleted after a while and its sandbox replaced, or all are kept. Without refill they are served from stock,
+//! which leaves the machine to the bindings alone.
 
 use crate::Outcome;
 use crate::audit::OPERATOR;
@@ -10,6 +10,7 @@ use crate::lab::Lab;
 use crate::load;
 use crate::report::Side;
 use crate::scene::Scene;
+use kube::api::{DeleteParams, ListParams};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -24,10 +25,10 @@ pub struct Rate {
     pub seconds: u32,
     /// Sandboxes that are warm before the load starts.
     pub warm: usize,
-    /// Whether claims are deleted after a while and their sandboxes replaced.
-    pub replaced: bool,
-    /// How long a served claim is kept, where it is deleted.
-    pub held: Duration,
+    /// Whether a sandbox is created for each that a claim takes.
+    pub refilled: bool,
+    /// How long a served claim is kept before it is deleted; `None` if all are kept to the end.
+    pub held: Option<Duration>,
 }
 
 pub const fn rate(times: &'static str, writes: &'static str, claims_a_second: u32, seconds: u32) -> Rate {
@@ -37,8 +38,8 @@ pub const fn rate(times: &'static str, writes: &'static str, claims_a_second: u3
         claims_a_second,
         seconds,
         warm: 200,
-        replaced: true,
-        held: Duration::from_secs(3),
+        refilled: true,
+        held: Some(Duration::from_secs(3)),
     }
 }
 
@@ -49,15 +50,23 @@ pub const HEAVY: Rate = Rate {
     warm: 800,
     ..rate("rate50", "rate50_writes", 50, 15)
 };
+/// The load of a goal: claims are kept, and the refill goes on meanwhile.
+pub const WARM: Rate = Rate {
+    warm: 500,
+    held: None,
+    ..rate("warm50", "warm50_writes", 50, 4)
+};
+/// What bindings take where no refill goes on. No goal is judged by it.
 pub const STOCK: Rate = Rate {
     warm: 500,
-    replaced: false,
+    refilled: false,
+    held: None,
     ..rate("stock50", "stock50_writes", 50, 10)
 };
 
 pub async fn run(lab: &Lab<'_>, rate: &Rate) -> Outcome<()> {
     let mut scene = Scene::at_rest(lab, rate.times, rate.warm).await?;
-    if !rate.replaced {
+    if !rate.refilled {
         scene
             .change_pool(json!({"capacity": {"maxTotal": rate.warm}}))
             .await?;
@@ -84,7 +93,12 @@ async fn measure(lab: &Lab<'_>, scene: &mut Scene, rate: &Rate, phase: &str) -> 
     let recording = lab.record_stacks(scene, phase).await?;
     let (audit, cpu_before) = (lab.audit()?, cpu(scene)?);
     let served = load::steady(scene, rate, load::submit(scene)).await?;
-    if rate.replaced {
+    if rate.refilled {
+        if rate.held.is_none() {
+            load::claims(scene)
+                .delete_collection(&DeleteParams::default(), &ListParams::default())
+                .await?;
+        }
         // The refill and the last status are also writes for the claims.
         scene.rest().await?;
     }

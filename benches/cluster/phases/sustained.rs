@@ -136,7 +136,7 @@ where
 {
     let a_second = LADDER.get(rung).copied().ok_or("no such rung")?;
     let load = Rate {
-        held: HELD,
+        held: Some(HELD),
         ..rate("sustained", "sustained_writes", a_second, SECONDS)
     };
     let (served, backlog) = tokio::join!(

@@ -2,7 +2,7 @@
 
 use crate::Outcome;
 use crate::audit::Writes;
-use crate::load::{Burst, Served};
+use crate::served::Served;
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -43,15 +43,19 @@ pub fn brief(times: &Value) -> Value {
     times
 }
 
-/// The times of a burst in seconds: until all POSTs were answered and until the pool was full again, where they were
-/// measured, and until all claims were Ready.
-pub fn seconds(burst: &Burst, posted: Option<Duration>, refilled: Option<Duration>) -> Value {
-    json!({
-        "posted": posted.map(|time| rounded(time, 1.0)),
-        "ready": rounded(burst.ready, 1.0),
-        "refilled": refilled.map(|time| rounded(time, 1.0)),
-        "cold": burst.served.cold,
-    })
+/// The latencies of a burst in milliseconds, and its times in seconds: until all POSTs were answered and until the pool was
+/// full again, where they were measured, and until all claims were Ready.
+pub fn of_burst(served: &Served, posted: Option<Duration>, refilled: Option<Duration>) -> Outcome<Value> {
+    let mut figures = milliseconds(served)?;
+    let in_seconds = |time: Option<Duration>| json!(time.map(|time| rounded(time, 1.0)));
+    if let Some(fields) = figures.as_object_mut() {
+        fields.extend([
+            ("posted".into(), in_seconds(posted)),
+            ("ready".into(), in_seconds(served.latencies.last().copied())),
+            ("refilled".into(), in_seconds(refilled)),
+        ]);
+    }
+    Ok(figures)
 }
 
 /// Writes and processor time of the operator for `claims` claims.

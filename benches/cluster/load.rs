@@ -3,6 +3,7 @@
 use crate::Outcome;
 use crate::phases::steady::Rate;
 use crate::scene::{POOL, Scene};
+use crate::served::Served;
 use crate::watches::{Claims, WatchedState};
 use futures::StreamExt;
 use kube::Api;
@@ -18,19 +19,6 @@ use warmpool::api::SandboxClaim;
 
 /// Limit of concurrent requests. More connections would mostly measure TLS handshakes.
 pub const AT_ONCE: usize = 32;
-
-/// How the claims of a load were served.
-#[derive(Default)]
-pub struct Served {
-    /// Time from the moment at which each claim was meant to arrive until the watch shows it Ready, sorted.
-    pub latencies: Vec<Duration>,
-    /// Claims whose sandbox was not Ready before the claim's creation.
-    pub cold: usize,
-    /// Claims that became Ready after a claim created later.
-    pub passed: usize,
-    /// Longest time between the later claim and the passed claim becoming Ready.
-    pub passed_by: Duration,
-}
 
 /// POSTs claims at `rate` without waiting for earlier claims. `submit` sends a claim; the operator or `submit` itself serves
 /// it.
@@ -54,12 +42,12 @@ where
         let submitted = submit(name.clone());
         submitting.spawn(async move { submitted.await.map(|()| (name, from)) });
     }
-    let mut posted = HashMap::new();
+    let mut due = HashMap::new();
     while let Some(done) = submitting.join_next().await {
         let (name, from) = done??;
-        posted.insert(name, from);
+        due.insert(name, from);
     }
-    let served = all_ready(state, &posted).await?;
+    let served = all_ready(state, &due).await?;
     if rate.held.is_some() {
         state
             .until(|claims| claims.present.is_empty().then_some(()))
@@ -71,18 +59,15 @@ where
 
 /// How long a burst took.
 pub struct Burst {
-    /// When the first POST was sent.
+    /// When all claims were meant to arrive.
     pub began: Instant,
-    /// Time from the first POST until every POST is answered.
+    /// Time from then until every POST is answered.
     pub posted: Duration,
-    /// Time from the first POST until the watch shows the last claim Ready.
-    pub ready: Duration,
+    /// Every latency counts from then, too, however long the claim waited for a connection.
     pub served: Served,
-    /// When each claim became Ready, and how many milliseconds it had waited.
-    pub claims: Vec<(Instant, f64)>,
 }
 
-/// POSTs `count` claims as fast as [`AT_ONCE`] connections allow.
+/// Has `count` claims arrive at one moment, and POSTs them as fast as [`AT_ONCE`] connections allow.
 pub async fn burst<F>(scene: &Scene, count: usize, submit: impl Fn(String) -> F) -> Outcome<Burst>
 where
     F: Future<Output = Outcome<()>> + Send + 'static,
@@ -92,43 +77,28 @@ where
     let submit = &submit;
     let posts = (0..count).map(|number| async move {
         let name = format!("burst-{number}");
-        let from = Instant::now();
-        submit(name.clone()).await.map(|()| (name, from))
+        submit(name.clone()).await.map(|()| (name, began))
     });
-    let posted: Vec<Outcome<(String, Instant)>> = futures::stream::iter(posts)
+    let due: Vec<Outcome<(String, Instant)>> = futures::stream::iter(posts)
         .buffer_unordered(AT_ONCE)
         .collect()
         .await;
-    let all_posted = began.elapsed();
-    let posted: HashMap<_, _> = posted.into_iter().collect::<Outcome<_>>()?;
-    let served = all_ready(&scene.claims.state, &posted).await?;
-    let last = scene
-        .claims
-        .state
-        .with(|claims| claims.ready.values().max().copied())
-        .ok_or("no claim was served")?;
-    let claims = scene.claims.state.with(|claims| {
-        let waited = |(name, ready): (&String, &Instant)| {
-            let from = posted.get(name)?;
-            Some((*ready, ready.duration_since(*from).as_secs_f64() * 1e3))
-        };
-        claims.ready.iter().filter_map(waited).collect()
-    });
+    let posted = began.elapsed();
+    let due: HashMap<_, _> = due.into_iter().collect::<Outcome<_>>()?;
+    let served = all_ready(&scene.claims.state, &due).await?;
     Ok(Burst {
         began,
-        claims,
-        posted: all_posted,
-        ready: last.duration_since(began),
+        posted,
         served,
     })
 }
 
-/// Waits until every claim is Ready.
-async fn all_ready(state: &WatchedState<Claims>, posted: &HashMap<String, Instant>) -> Outcome<Served> {
+/// Waits until every claim is Ready. `due` holds when each was meant to arrive.
+async fn all_ready(state: &WatchedState<Claims>, due: &HashMap<String, Instant>) -> Outcome<Served> {
     let times = state
         .until(|claims| match &claims.failed {
             Some(failed) => Some(Err(failed.clone())),
-            None if claims.ready.len() < posted.len() => None,
+            None if claims.ready.len() < due.len() => None,
             None => Some(Ok((
                 claims.ready.clone(),
                 claims.cold,
@@ -137,31 +107,7 @@ async fn all_ready(state: &WatchedState<Claims>, posted: &HashMap<String, Instan
         })
         .await;
     let (ready, cold, order) = times?;
-    let mut latencies: Vec<Duration> = posted
-        .iter()
-        .filter_map(|(name, from)| Some(ready.get(name)?.duration_since(*from)))
-        .collect();
-    latencies.sort_unstable();
-    let (passed, passed_by) = passed(order.iter().filter_map(|name| ready.get(name)));
-    Ok(Served {
-        latencies,
-        cold,
-        passed,
-        passed_by,
-    })
-}
-
-/// Counts the claims that became Ready after a later claim, and the longest such delay. `ready` is in the order of creation.
-fn passed<'a>(ready: impl DoubleEndedIterator<Item = &'a Instant>) -> (usize, Duration) {
-    let (mut count, mut most, mut first_of_later) = (0, Duration::ZERO, None);
-    for at in ready.rev() {
-        if let Some(later) = first_of_later.filter(|later| at > *later) {
-            count += 1;
-            most = most.max(at.duration_since(*later));
-        }
-        first_of_later = Some(first_of_later.map_or(at, |later: &Instant| later.min(at)));
-    }
-    (count, most)
+    Ok(Served::new(due, &ready, &order, cold))
 }
 
 /// Deletes each claim `held` after the watch showed it Ready. Never returns.

@@ -32,6 +32,7 @@ mod plot;
 mod report;
 mod rows;
 mod scene;
+mod served;
 mod stacks;
 mod watches;
 

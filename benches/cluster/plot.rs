@@ -1,17 +1,17 @@
-//! Draws a burst: how long each claim waited, and the sandboxes that were available meanwhile.
+//! Draws a burst: how many claims are Ready and how many sandboxes are available, over time.
 
 use crate::Outcome;
 use plotters::prelude::*;
 use std::fs;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What a burst showed over time.
 pub struct BurstOverTime {
-    /// When the first claim was POSTed.
+    /// When all claims arrived.
     pub began: Instant,
-    /// When each claim became Ready, and how many milliseconds it had waited.
-    pub claims: Vec<(Instant, f64)>,
+    /// How long each claim waited, sorted.
+    pub waited: Vec<Duration>,
     /// How many sandboxes were available after each change.
     pub available: Vec<(Instant, usize)>,
 }
@@ -24,13 +24,18 @@ pub fn draw_burst(burst: &BurstOverTime, folder: &Path) -> Outcome<()> {
     fs::create_dir_all(folder)?;
     let file = folder.join("burst.svg");
     let seconds = |at: &Instant| at.saturating_duration_since(burst.began).as_secs_f64();
-    let last = burst
+    let ready: Vec<(f64, f64)> = (1..)
+        .zip(&burst.waited)
+        .map(|(count, waited)| (waited.as_secs_f64(), f64::from(count)))
+        .collect();
+    let available: Vec<(f64, f64)> = burst
         .available
         .iter()
-        .map(|(at, _)| seconds(at))
-        .fold(1.0, f64::max);
-    let longest = burst.claims.iter().map(|(_, waited)| *waited).fold(1.0, f64::max);
-    let most = burst.available.iter().map(|(_, count)| *count).max().unwrap_or(1);
+        .map(|(at, count)| (seconds(at), *count as f64))
+        .collect();
+    let points = || ready.iter().chain(&available);
+    let last = points().map(|(at, _)| *at).fold(1.0, f64::max);
+    let most = points().map(|(_, count)| *count).fold(1.0, f64::max);
     let root = SVGBackend::new(&file, SIZE).into_drawing_area();
     root.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&root)
@@ -38,26 +43,28 @@ pub fn draw_burst(burst: &BurstOverTime, folder: &Path) -> Outcome<()> {
         .margin(12)
         .x_label_area_size(40)
         .y_label_area_size(60)
-        .right_y_label_area_size(60)
-        .build_cartesian_2d(0.0..last, 0.0..longest * 1.1)?
-        .set_secondary_coord(0.0..last, 0.0..most as f64 * 1.1);
+        .build_cartesian_2d(0.0..last, 0.0..most * 1.1)?;
     chart
         .configure_mesh()
-        .x_desc("seconds since the first claim")
-        .y_desc("milliseconds from POST to Ready")
+        .x_desc("seconds since all claims arrived")
+        .y_desc("claims, sandboxes")
         .draw()?;
+    for (points, label, color) in [
+        (ready, "claims Ready", BLUE),
+        (available, "sandboxes available", RED),
+    ] {
+        chart
+            .draw_series(LineSeries::new(points, color))?
+            .label(label)
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], color));
+    }
     chart
-        .configure_secondary_axes()
-        .y_desc("sandboxes available")
+        .configure_series_labels()
+        .position(SeriesLabelPosition::LowerRight)
+        .border_style(BLACK)
         .draw()?;
-    let points = burst.claims.iter();
-    chart.draw_series(points.map(|(at, waited)| Circle::new((seconds(at), *waited), 2, BLUE.filled())))?;
-    let line = burst
-        .available
-        .iter()
-        .map(|(at, count)| (seconds(at), *count as f64));
-    chart.draw_secondary_series(LineSeries::new(line, RED))?;
     root.present()?;
+    drop(chart);
     println!("drawn: {}", file.display());
     Ok(())
 }

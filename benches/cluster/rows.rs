@@ -153,6 +153,13 @@ pub const ROWS: &[Row] = &[
         "4.5 OpenSandbox, tuned",
     ),
     row(
+        "burst",
+        "burst of 300 on 320 warm, each from its start: p50 / p99 ms",
+        &["p50", "p99"],
+        "",
+        "",
+    ),
+    row(
         "rate20_writes",
         "own writes per claim at 20/s, refill included",
         PER_CLAIM,

@@ -8,6 +8,10 @@
 )]
 #![allow(dead_code, reason = "the benchmarks use what is not used here")]
 
+#[path = "../../benches/cluster/audit.rs"]
+mod audit;
+#[path = "../../benches/cluster/figures.rs"]
+mod figures;
 #[path = "../../benches/shared/machine.rs"]
 mod machine;
 #[path = "../../benches/shared/median.rs"]
@@ -16,14 +20,19 @@ mod median;
 mod report;
 #[path = "../../benches/cluster/rows.rs"]
 mod rows;
+#[path = "../../benches/cluster/served.rs"]
+mod served;
 
+use figures::of_burst;
 use machine::{Meter, Surroundings, own_seconds};
 use median::median;
 use report::{Report, Side};
 use serde_json::json;
+use served::Served;
+use std::collections::HashMap;
 use std::error::Error;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -126,4 +135,40 @@ fn a_disturbed_phase_marks_its_figures_and_makes_the_report_no_quiet_one() {
     let mut only_drawn = Report::default();
     only_drawn.phase_is_over("drawn", &busy);
     assert!(!only_drawn.is_quiet(), "a phase without figures was disturbed");
+}
+
+#[test]
+fn the_latencies_of_a_burst_count_from_its_start_and_are_all_kept() {
+    let began = Instant::now();
+    let names: Vec<String> = (1..=100).map(|number| format!("burst-{number}")).collect();
+    let due: HashMap<_, _> = names.iter().map(|name| (name.clone(), began)).collect();
+    let after = |number: u64| began + Duration::from_millis(10 * number);
+    let ready = (1..)
+        .zip(&names)
+        .map(|(number, name)| (name.clone(), after(number)));
+    let served = Served::new(&due, &ready.collect(), &names, 0);
+    let figures = of_burst(&served, None, Some(Duration::from_secs(2))).unwrap();
+    assert_eq!(figures["ready"], 1.0);
+    assert_eq!(figures["refilled"], 2.0);
+    assert_eq!(figures["posted"], json!(null));
+    let p50 = figures["p50"].as_f64().unwrap();
+    assert!((p50 - 500.0).abs() < 1.0, "{p50}");
+    let counts = figures["microseconds"].as_array().unwrap();
+    let kept: u64 = counts.iter().map(|step| step[1].as_u64().unwrap()).sum();
+    assert_eq!(kept, 100);
+}
+
+#[test]
+fn a_claim_is_passed_where_a_later_one_is_ready_before_it() {
+    let began = Instant::now();
+    let at = |milliseconds| began + Duration::from_millis(milliseconds);
+    let ready = HashMap::from([
+        ("first".to_string(), at(50)),
+        ("second".to_string(), at(20)),
+        ("third".to_string(), at(30)),
+    ]);
+    let order = ["first", "second", "third"].map(String::from);
+    let due = order.iter().map(|name| (name.clone(), began)).collect();
+    let served = Served::new(&due, &ready, &order, 0);
+    assert_eq!((served.passed, served.passed_by), (1, Duration::from_millis(30)));
 }

@@ -2,7 +2,7 @@
 
 use crate::Outcome;
 use crate::audit::OPERATOR;
-use crate::figures::{brief, milliseconds, seconds, writes};
+use crate::figures::{brief, of_burst, writes};
 use crate::lab::Lab;
 use crate::load;
 use crate::plot::BurstOverTime;
@@ -20,11 +20,9 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
     let (audit, cpu_before) = (lab.audit()?, cpu(&scene)?);
     let burst = load::burst(&scene, CLAIMS, load::submit(&scene)).await?;
     scene.until_refilled(WARM).await?;
-    let times = seconds(&burst, Some(burst.posted), Some(burst.began.elapsed()));
-    println!(
-        "  {times}; each claim in ms: {}",
-        brief(&milliseconds(&burst.served)?)
-    );
+    let refilled = burst.began.elapsed();
+    let times = of_burst(&burst.served, Some(burst.posted), Some(refilled))?;
+    println!("  {}", brief(&times));
     lab.record("burst", Side::Ours, times);
     load::claims(&scene)
         .delete_collection(&DeleteParams::default(), &ListParams::default())
@@ -49,7 +47,7 @@ pub async fn over_time(lab: &Lab<'_>, name: &str) -> Outcome<BurstOverTime> {
     scene.until_refilled(WARM).await?;
     let drawn = BurstOverTime {
         began: burst.began,
-        claims: burst.claims,
+        waited: burst.served.latencies,
         available: pods.with(|pods| pods.over_time.take()).unwrap_or_default(),
     };
     load::claims(&scene)

@@ -7,11 +7,12 @@ use super::fill::WARM;
 use super::steady::Rate;
 use crate::Outcome;
 use crate::by_hand::Hand;
-use crate::figures::{brief, milliseconds, seconds};
+use crate::figures::{brief, milliseconds, of_burst};
 use crate::lab::Lab;
-use crate::load::{self, Served};
+use crate::load;
 use crate::report::Side;
 use crate::scene::Scene;
+use crate::served::Served;
 use serde_json::json;
 use std::time::Instant;
 
@@ -55,8 +56,8 @@ pub async fn run(lab: &Lab<'_>, rates: &[&Rate]) -> Outcome<()> {
     hand.rest(&scene).await?;
     let burst = load::burst(&scene, CLAIMS, hand.submit(false)).await?;
     // By hand a claim is served before the next is POSTed, so that the time until all are POSTed compares with nothing.
-    let times = seconds(&burst, None, None);
-    println!("  a burst of {CLAIMS}: {times}");
+    let times = of_burst(&burst.served, None, None)?;
+    println!("  a burst of {CLAIMS}: {}", brief(&times));
     lab.record("burst", Side::Floor, times);
     scene.close().await
 }

@@ -3,7 +3,7 @@
 use crate::Outcome;
 use crate::machine::{DISTURBED, Surroundings};
 use crate::median::median;
-use crate::rows::{ROWS, Row, WRITES, row};
+use crate::rows::{QUOTIENTS, Quotient, ROWS, Row, WRITES, row};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -110,8 +110,9 @@ impl Report {
 
     fn lines(&self) -> Vec<[String; COLUMNS.len()]> {
         let mut lines = vec![COLUMNS.map(String::from)];
+        let of_ours = self.with_quotients();
         for row in ROWS {
-            let (ours, floor) = (cell(&self.ours, row), cell(&self.floor, row));
+            let (ours, floor) = (cell(&of_ours, row), cell(&self.floor, row));
             if ours.is_none() && floor.is_none() {
                 continue;
             }
@@ -122,7 +123,7 @@ impl Report {
                     text.to_string()
                 }
             };
-            let mark = if self.disturbed.contains(row.figure) {
+            let mark = if self.is_disturbed(row.figure) {
                 DISTURBED
             } else {
                 ""
@@ -137,6 +138,31 @@ impl Report {
             ]);
         }
         lines
+    }
+
+    /// Our figures, and those that divide one of them by another.
+    fn with_quotients(&self) -> Figures {
+        let mut figures = self.ours.clone();
+        for Quotient {
+            figure,
+            value,
+            of,
+            by,
+        } in QUOTIENTS
+        {
+            let median_of = |figure: &'static str| middle(&self.ours, &row(figure, "", &[], "", ""), value);
+            if let (Some(of), Some(by)) = (median_of(of), median_of(by).filter(|by| *by > 0.0)) {
+                figures.insert((*figure).into(), vec![json!({"times": of / by})]);
+            }
+        }
+        figures
+    }
+
+    /// Other processes used the machine while the figure or a part of it was measured.
+    fn is_disturbed(&self, figure: &str) -> bool {
+        let of_parts = QUOTIENTS.iter().filter(|quotient| quotient.figure == figure);
+        let mut parts = of_parts.flat_map(|quotient| [quotient.of, quotient.by]);
+        self.disturbed.contains(figure) || parts.any(|part| self.disturbed.contains(part))
     }
 
     /// What each write costs the API server, in Markdown; `None` where that was not measured.

@@ -39,12 +39,36 @@ pub const fn row(
     }
 }
 
+/// A figure that divides a value of one figure by that of another: its value is `times`.
+pub struct Quotient {
+    pub figure: &'static str,
+    pub value: &'static str,
+    pub of: &'static str,
+    pub by: &'static str,
+}
+
+pub const QUOTIENTS: &[Quotient] = &[
+    Quotient {
+        figure: "fill10k_growth",
+        value: "cpu_ms_each",
+        of: "fill10k",
+        by: "fill",
+    },
+    Quotient {
+        figure: "fill50k_growth",
+        value: "cpu_ms_each",
+        of: "fill50k",
+        by: "fill10k",
+    },
+];
+
 const TIMES: &[&str] = &["p50", "p99", "max"];
 const PER_CLAIM: &[&str] = &["per_claim"];
 const CPU: &[&str] = &["cpu_s_per_1000"];
 const FIRST: &[&str] = &["p50", "max"];
 const MEMORY: &[&str] = &["mib", "after_start"];
 const CPU_EACH: &[&str] = &["cpu_ms_each"];
+const GROWTH: &[&str] = &["times"];
 
 pub const ROWS: &[Row] = &[
     row(
@@ -258,6 +282,20 @@ pub const ROWS: &[Row] = &[
         "CPU ms per sandbox in a fill of 50,000",
         CPU_EACH,
         "0.5",
+        "",
+    ),
+    row(
+        "fill10k_growth",
+        "CPU per sandbox in a fill of 10,000 beside one of 1,000: times",
+        GROWTH,
+        "1 (flat)",
+        "",
+    ),
+    row(
+        "fill50k_growth",
+        "CPU per sandbox in a fill of 50,000 beside one of 10,000: times",
+        GROWTH,
+        "1 (flat)",
         "",
     ),
     row("memory0", "resident without pods: MiB", &["mib"], "12", ""),

@@ -172,3 +172,18 @@ fn a_claim_is_passed_where_a_later_one_is_ready_before_it() {
     let served = Served::new(&due, &ready, &order, 0);
     assert_eq!((served.passed, served.passed_by), (1, Duration::from_millis(30)));
 }
+
+#[test]
+fn what_a_sandbox_costs_in_a_large_fill_is_divided_by_what_it_costs_in_a_small_one() {
+    let mut report = Report::default();
+    for each in [0.4, 0.6] {
+        report.record("fill", Side::Ours, json!({"cpu_ms_each": each}));
+    }
+    assert!(!report.markdown().contains("10,000 beside one of 1,000"));
+    report.phase_is_over("fill", &surroundings(0.01));
+    report.record("fill10k", Side::Ours, json!({"cpu_ms_each": 1.25}));
+    report.phase_is_over("start", &surroundings(0.5));
+    let row = cells(&report, "CPU per sandbox in a fill of 10,000 beside one of 1,000");
+    assert_eq!(row[1], "2.5");
+    assert!(row[0].ends_with("(disturbed)"), "{}", row[0]);
+}

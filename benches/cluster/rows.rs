@@ -1,14 +1,18 @@
 //! Lists the rows of the table of figures, with goals and the best of other operators.
 
 /// The writes whose cost for the API server is measured.
-pub const WRITES: [&str; 7] = [
+pub const WRITES: [&str; 11] = [
     "binding, JSON Patch with its tests",
     "binding, merge patch",
     "binding, PUT",
     "status of a claim, merge patch",
     "status of a claim, JSON Patch",
     "status of a claim, PUT",
-    "creation of a pod",
+    "status of a pool, merge patch",
+    "status of a pool, JSON Patch",
+    "status of a pool, PUT",
+    "creation of a pod, POST",
+    "creation of a pod, server-side apply",
 ];
 
 /// A line of the table: the figure, the values that are shown, the goal, and the best result of another operator.

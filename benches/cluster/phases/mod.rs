@@ -91,16 +91,16 @@ impl Phase {
         Duration::from_secs(match self {
             Self::Floor => 600,
             Self::Timers => 400,
-            Self::Rate5
-            | Self::Rate20
-            | Self::Bare20
-            | Self::Burst
-            | Self::Batch
-            | Self::Roll
-            | Self::Verbs => 180,
+            Self::Rate5 | Self::Rate20 | Self::Bare20 | Self::Burst | Self::Batch | Self::Roll => 180,
             Self::Sustained | Self::Start => 900,
             Self::FiftyThousand => 5_400,
-            Self::Rate50 | Self::Warm50 | Self::Stock50 | Self::Idle | Self::Fill | Self::Roll1000 => 300,
+            Self::Rate50
+            | Self::Warm50
+            | Self::Stock50
+            | Self::Idle
+            | Self::Fill
+            | Self::Roll1000
+            | Self::Verbs => 300,
         })
     }
 

@@ -31,11 +31,20 @@ const REST: Duration = Duration::from_secs(1);
 struct Write {
     /// The name of its figure.
     figure: &'static str,
-    /// It writes a pod, not a claim.
-    of_pods: bool,
+    target: Target,
     method: http::Method,
     content_type: &'static str,
     body: Body,
+}
+
+/// What a write is sent to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Target {
+    Pod,
+    /// A pod that is not there yet.
+    NewPod,
+    ClaimStatus,
+    PoolStatus,
 }
 
 /// The body of a write of an object, as the API server has it.
@@ -43,6 +52,7 @@ type Body = fn(&Value) -> Value;
 
 const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
+const APPLY: &str = "application/apply-patch+yaml";
 
 pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
     let mut scene = Scene::open(lab, "verbs").await?;
@@ -57,27 +67,31 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
     let (before, began) = (used()?, Instant::now());
     tokio::time::sleep(REST).await;
     let at_rest = (used()? - before) / began.elapsed().as_secs_f64();
-    let put = |figure: &'static str, of_pods: bool, body: Body| Write {
+    let put = |figure: &'static str, target: Target, body: Body| Write {
         figure,
-        of_pods,
+        target,
         method: http::Method::PUT,
         content_type: "application/json",
         body,
     };
-    let patch = |figure: &'static str, of_pods: bool, content_type: &'static str, body: Body| Write {
+    let patch = |figure: &'static str, target: Target, content_type: &'static str, body: Body| Write {
         figure,
-        of_pods,
+        target,
         method: http::Method::PATCH,
         content_type,
         body,
     };
     let mut writes = [
-        patch(WRITES[0], true, JSON_PATCH, binding_steps),
-        patch(WRITES[1], true, MERGE_PATCH, binding),
-        put(WRITES[2], true, bound),
-        patch(WRITES[3], false, MERGE_PATCH, status),
-        patch(WRITES[4], false, JSON_PATCH, status_steps),
-        put(WRITES[5], false, published),
+        patch(WRITES[0], Target::Pod, JSON_PATCH, binding_steps),
+        patch(WRITES[1], Target::Pod, MERGE_PATCH, binding),
+        put(WRITES[2], Target::Pod, bound),
+        patch(WRITES[3], Target::ClaimStatus, MERGE_PATCH, claim_merge),
+        patch(WRITES[4], Target::ClaimStatus, JSON_PATCH, claim_steps),
+        put(WRITES[5], Target::ClaimStatus, claim_put),
+        patch(WRITES[6], Target::PoolStatus, MERGE_PATCH, pool_merge),
+        patch(WRITES[7], Target::PoolStatus, JSON_PATCH, pool_steps),
+        put(WRITES[8], Target::PoolStatus, pool_put),
+        patch(WRITES[10], Target::NewPod, APPLY, Value::clone),
     ];
     let mut costs: BTreeMap<&str, Vec<Cost>> = BTreeMap::new();
     let mut note = |figure, cpu: f64, took: Duration| {
@@ -87,13 +101,13 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
     for turn in 0..TURNS {
         for (number, write) in writes.iter().enumerate() {
             let (before, began) = (used()?, Instant::now());
-            let created = objects.create(write.of_pods, turn * 10 + number).await?;
-            if write.of_pods {
-                note(WRITES[6], used()? - before, began.elapsed());
+            let written = objects.prepare(write.target, turn * 10 + number).await?;
+            if write.target == Target::Pod {
+                note(WRITES[9], used()? - before, began.elapsed());
             }
             tokio::time::sleep(REST).await;
             let (before, began) = (used()?, Instant::now());
-            for object in &created {
+            for object in &written {
                 objects.write(write, object).await?;
             }
             note(write.figure, used()? - before, began.elapsed());
@@ -127,37 +141,59 @@ struct Objects {
 }
 
 impl Objects {
-    fn path(&self, of_pods: bool) -> String {
-        let group = if of_pods {
-            "api/v1"
-        } else {
-            "apis/warmpool.dev/v1alpha1"
+    fn path(&self, target: Target) -> String {
+        let (group, plural) = match target {
+            Target::Pod | Target::NewPod => ("api/v1", "pods"),
+            Target::ClaimStatus => ("apis/warmpool.dev/v1alpha1", "sandboxclaims"),
+            Target::PoolStatus => ("apis/warmpool.dev/v1alpha1", "pools"),
         };
-        let plural = if of_pods { "pods" } else { "sandboxclaims" };
         format!("/{group}/namespaces/{}/{plural}", self.namespace)
     }
 
-    async fn create(&self, of_pods: bool, batch: usize) -> Outcome<Vec<Value>> {
-        let mut created = Vec::new();
+    /// The objects that are written next. All but new pods are created.
+    async fn prepare(&self, target: Target, batch: usize) -> Outcome<Vec<Value>> {
+        let mut objects = Vec::new();
         for number in 0..COUNT {
             let name = format!("verbs-{batch}-{number}");
-            let body = if of_pods {
-                self.pod(&name)
-            } else {
-                json!(claim(&name, json!({}))?)
-            };
-            created.push(
-                self.send(http::Method::POST, "application/json", &self.path(of_pods), &body)
-                    .await?,
-            );
+            objects.push(match target {
+                Target::NewPod => self.pod(&name),
+                Target::Pod => self.create(target, &self.pod(&name)).await?,
+                Target::ClaimStatus => self.create(target, &json!(claim(&name, json!({}))?)).await?,
+                Target::PoolStatus => self.pool_with_status(&name).await?,
+            });
         }
-        Ok(created)
+        Ok(objects)
+    }
+
+    async fn create(&self, target: Target, body: &Value) -> Outcome<Value> {
+        let path = self.path(target);
+        self.send(http::Method::POST, "application/json", &path, body)
+            .await
+    }
+
+    /// A pool as the operator meets it: its status was written before.
+    async fn pool_with_status(&self, name: &str) -> Outcome<Value> {
+        let body = json!({
+            "apiVersion": "warmpool.dev/v1alpha1",
+            "kind": "Pool",
+            "metadata": {"name": name},
+            "spec": {"replicas": 20, "template": template("image:1")},
+        });
+        let pool = self.create(Target::PoolStatus, &body).await?;
+        let body = status_put(&pool, pool_status(19));
+        let path = format!("{}/{name}/status", self.path(Target::PoolStatus));
+        self.send(http::Method::PUT, "application/json", &path, &body)
+            .await
     }
 
     async fn write(&self, write: &Write, object: &Value) -> Outcome<()> {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        let part = if write.of_pods { "" } else { "/status" };
-        let path = format!("{}/{name}{part}", self.path(write.of_pods));
+        let rest = match write.target {
+            Target::Pod => "",
+            Target::NewPod => "?fieldManager=bench",
+            Target::ClaimStatus | Target::PoolStatus => "/status",
+        };
+        let path = format!("{}/{name}{rest}", self.path(write.target));
         let body = (write.body)(object);
         self.send(write.method.clone(), write.content_type, &path, &body)
             .await?;
@@ -254,13 +290,31 @@ fn claim_status() -> Value {
     })
 }
 
-fn status(claim: &Value) -> Value {
+/// What the operator publishes of a pool.
+fn pool_status(available: usize) -> Value {
+    let at = "2026-01-31T12:00:00Z";
+    let condition = |type_| {
+        json!({
+            "type": type_, "status": "True", "reason": "Available", "message": "20 of 20 sandboxes are available",
+            "lastTransitionTime": at, "observedGeneration": 1,
+        })
+    };
+    let conditions = ["Available", "Progressing"].map(condition);
+    json!({
+        "observedGeneration": 1, "desiredReplicas": 20, "replicas": 20, "ready": available, "available": available,
+        "updated": 20, "updatedAvailable": available, "expectedUpdated": 20, "claimed": 3, "total": 23, "draining": 0,
+        "pendingClaims": 0, "currentRevision": "bcdfghjklm", "updateRevision": "bcdfghjklm",
+        "selector": "warmpool.dev/pool=pool,warmpool.dev/state=warm", "conditions": conditions,
+    })
+}
+
+fn claim_merge(claim: &Value) -> Value {
     let metadata = &claim["metadata"];
     let metadata = json!({"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]});
     json!({"metadata": metadata, "status": claim_status()})
 }
 
-fn status_steps(claim: &Value) -> Value {
+fn claim_steps(claim: &Value) -> Value {
     let metadata = &claim["metadata"];
     json!([
         {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]},
@@ -269,14 +323,33 @@ fn status_steps(claim: &Value) -> Value {
     ])
 }
 
-fn published(claim: &Value) -> Value {
-    let metadata = &claim["metadata"];
+fn claim_put(claim: &Value) -> Value {
+    status_put(claim, claim_status())
+}
+
+fn pool_merge(pool: &Value) -> Value {
+    json!({"metadata": {"uid": pool["metadata"]["uid"]}, "status": pool_status(20)})
+}
+
+fn pool_steps(pool: &Value) -> Value {
+    json!([
+        {"op": "test", "path": "/metadata/uid", "value": pool["metadata"]["uid"]},
+        {"op": "add", "path": "/status", "value": pool_status(20)},
+    ])
+}
+
+fn pool_put(pool: &Value) -> Value {
+    status_put(pool, pool_status(20))
+}
+
+fn status_put(object: &Value, status: Value) -> Value {
+    let metadata = &object["metadata"];
     json!({
-        "apiVersion": claim["apiVersion"], "kind": claim["kind"],
+        "apiVersion": object["apiVersion"], "kind": object["kind"],
         "metadata": {
             "namespace": metadata["namespace"], "name": metadata["name"],
             "uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"],
         },
-        "status": claim_status(),
+        "status": status,
     })
 }

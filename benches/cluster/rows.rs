@@ -311,6 +311,20 @@ pub const ROWS: &[Row] = &[
         "81 OpenSandbox",
     ),
     row(
+        "burst_memory",
+        "resident before a burst of 300 / once full again / at rest after it MiB",
+        &["before", "full", "settled"],
+        "",
+        "",
+    ),
+    row(
+        "burst_memory",
+        "resident at rest after a burst of 300 beside before it: times",
+        GROWTH,
+        "",
+        "",
+    ),
+    row(
         "memory10k",
         "resident with 10,000 warm: after the fill / after a start MiB",
         MEMORY,

@@ -1,5 +1,6 @@
-//! Measures 300 claims at once on a pool with enough sandboxes.
+//! Measures 300 claims at once on a pool with enough sandboxes, and the operator's memory after them.
 
+use super::start::SETTLED;
 use crate::Outcome;
 use crate::audit::OPERATOR;
 use crate::figures::{brief, of_burst, writes};
@@ -9,6 +10,7 @@ use crate::plot::BurstOverTime;
 use crate::report::Side;
 use crate::scene::Scene;
 use kube::api::{DeleteParams, ListParams};
+use serde_json::json;
 
 pub const WARM: usize = 320;
 pub const CLAIMS: usize = 300;
@@ -17,12 +19,17 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
     let mut scene = Scene::at_rest(lab, "burst", WARM).await?;
     let cpu = |scene: &Scene| scene.operator.as_ref().map_or(Ok(0.0), |o| o.cpu_seconds());
     let recording = lab.record_stacks(&scene, "burst").await?;
+    let resident = |scene: &Scene| scene.operator.as_ref().map_or(Ok(0.0), |o| o.resident_mib());
+    // What a start needed would count as the operator's until the allocator returns it.
+    tokio::time::sleep(SETTLED).await;
+    let before = resident(&scene)?;
     let (audit, cpu_before) = (lab.audit()?, cpu(&scene)?);
     let burst = load::burst(&scene, CLAIMS, load::submit(&scene)).await?;
     scene.until_refilled(WARM).await?;
     let refilled = burst.began.elapsed();
     let times = of_burst(&burst.served, Some(burst.posted), Some(refilled))?;
     println!("  {}", brief(&times));
+    let full = resident(&scene)?;
     lab.record("burst", Side::Ours, times);
     load::claims(&scene)
         .delete_collection(&DeleteParams::default(), &ListParams::default())
@@ -33,6 +40,14 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
     let figures = writes(&written, CLAIMS, cpu(&scene)? - cpu_before);
     println!("  writes {figures}\n    {written}");
     lab.record("burst_writes", Side::Ours, figures);
+    tokio::time::sleep(SETTLED).await;
+    let settled = resident(&scene)?;
+    println!("  resident MiB: {before:.1} before, {full:.1} once full again, {settled:.1} at rest");
+    lab.record(
+        "burst_memory",
+        Side::Ours,
+        json!({"before": before, "full": full, "settled": settled, "times": settled / before.max(1.0)}),
+    );
     scene.close().await
 }
 

@@ -1,15 +1,19 @@
-//! Counts writes by user in the API server's audit log.
+//! Reads the API server's audit log: writes by user, and when those of a claim were sent.
 
 use crate::Outcome;
+use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Seek, SeekFrom};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The operator's name in the audit log.
 pub const OPERATOR: &str = "system:serviceaccount:warmpool-system:warmpool";
+/// The name of this benchmark.
+pub const LOAD: &str = "load";
 
 pub struct AuditLog {
     path: PathBuf,
@@ -25,24 +29,78 @@ impl AuditLog {
 
     /// The writes of `user` since [`AuditLog::mark`].
     pub fn writes_of(&self, user: &str) -> Outcome<Writes> {
+        let mut writes = Writes::default();
+        self.read(&[user], |entry| writes.add(entry))?;
+        Ok(writes)
+    }
+
+    /// What `user` took of the time of each claim since [`AuditLog::mark`]. `bound` holds the pod of each claim. Claims that
+    /// were POSTed earlier are left out.
+    pub fn spans(&self, user: &str, bound: &HashMap<String, String>) -> Outcome<Spans> {
+        let (mut posts, mut bindings, mut statuses) = (HashMap::new(), HashMap::new(), HashMap::new());
+        self.read(&[user, LOAD], |entry| {
+            let of_user = entry.user.username == user;
+            let kind = entry.kind();
+            let times = (entry.request_received_timestamp, entry.stage_timestamp);
+            let name = entry
+                .object_ref
+                .and_then(|object| object.name)
+                .unwrap_or_default();
+            // A write that is sent again does not count.
+            match kind.as_str() {
+                "create sandboxclaims" => _ = posts.entry(name).or_insert(times),
+                "patch pods" if of_user => _ = bindings.entry(name).or_insert(times),
+                "update sandboxclaims/status" if of_user => _ = statuses.entry(name).or_insert(times),
+                _ => {}
+            }
+        })?;
+        let mut spans = Spans::default();
+        for (claim, pod) in bound {
+            if let (Some((_, posted)), Some((binding, bound)), Some((status, _))) =
+                (posts.get(claim), bindings.get(pod), statuses.get(claim))
+            {
+                spans.to_binding.push(between(*posted, *binding));
+                spans.to_status.push(between(*bound, *status));
+            }
+        }
+        spans.to_binding.sort_unstable();
+        spans.to_status.sort_unstable();
+        Ok(spans)
+    }
+
+    /// Calls `each` with every write of `users` since [`AuditLog::mark`].
+    fn read(&self, users: &[&str], mut each: impl FnMut(Entry)) -> Outcome<()> {
         let mut file = File::open(&self.path)?;
         file.seek(SeekFrom::Start(self.from))?;
-        let mut writes = Writes::default();
         for line in BufReader::new(file).lines() {
             let line = line?;
-            if !line.contains(user) {
+            if !users.iter().any(|user| line.contains(user)) {
                 continue;
             }
             // The API server may still be writing the last line.
             let Ok(entry) = serde_json::from_str::<Entry>(&line) else {
                 continue;
             };
-            if entry.user.username == user {
-                writes.add(entry);
+            if users.contains(&entry.user.username.as_str()) {
+                each(entry);
             }
         }
-        Ok(writes)
+        Ok(())
     }
+}
+
+/// What the client that serves claims took of their time, sorted. A watch may show an object before the answer to its write
+/// is complete; that counts as zero.
+#[derive(Default)]
+pub struct Spans {
+    /// From the answer to the POST of a claim to the request of its binding.
+    pub to_binding: Vec<Duration>,
+    /// From the answer to the binding to the request of the claim's status.
+    pub to_status: Vec<Duration>,
+}
+
+fn between(from: Timestamp, to: Timestamp) -> Duration {
+    to.duration_since(from).max(SignedDuration::ZERO).unsigned_abs()
 }
 
 #[derive(Deserialize)]
@@ -52,6 +110,25 @@ struct Entry {
     user: User,
     object_ref: Option<ObjectRef>,
     response_status: Option<ResponseStatus>,
+    request_received_timestamp: Timestamp,
+    /// When the answer was complete.
+    stage_timestamp: Timestamp,
+}
+
+impl Entry {
+    /// The verb and the resource, such as `create pods`.
+    fn kind(&self) -> String {
+        let resource = match &self.object_ref {
+            Some(ObjectRef {
+                resource,
+                subresource: Some(part),
+                ..
+            }) => format!("{resource}/{part}"),
+            Some(ObjectRef { resource, .. }) => resource.clone(),
+            None => "?".into(),
+        };
+        format!("{} {resource}", self.verb)
+    }
 }
 
 #[derive(Deserialize)]
@@ -63,6 +140,7 @@ struct User {
 struct ObjectRef {
     resource: String,
     subresource: Option<String>,
+    name: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -76,16 +154,8 @@ pub struct Writes(BTreeMap<String, BTreeMap<u16, usize>>);
 
 impl Writes {
     fn add(&mut self, entry: Entry) {
-        let resource = match entry.object_ref {
-            Some(ObjectRef {
-                resource,
-                subresource: Some(part),
-            }) => format!("{resource}/{part}"),
-            Some(ObjectRef { resource, .. }) => resource,
-            None => "?".into(),
-        };
+        let of_kind = self.0.entry(entry.kind()).or_default();
         let code = entry.response_status.and_then(|s| s.code).unwrap_or_default();
-        let of_kind = self.0.entry(format!("{} {resource}", entry.verb)).or_default();
         *of_kind.entry(code).or_default() += 1;
     }
 

@@ -95,7 +95,7 @@ impl<'a> Lab<'a> {
         self.report.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn record(&self, figure: &'static str, side: Side, value: Value) {
+    pub fn record(&self, figure: &str, side: Side, value: Value) {
         self.report().record(figure, side, value);
     }
 }

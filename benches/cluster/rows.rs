@@ -69,6 +69,7 @@ pub const QUOTIENTS: &[Quotient] = &[
 const TIMES: &[&str] = &["p50", "p99", "max"];
 const PER_CLAIM: &[&str] = &["per_claim"];
 const CPU: &[&str] = &["cpu_s_per_1000"];
+const SPAN: &[&str] = &["p50", "p99"];
 const FIRST: &[&str] = &["p50", "max"];
 const MEMORY: &[&str] = &["mib", "after_start"];
 const CPU_EACH: &[&str] = &["cpu_ms_each"];
@@ -95,6 +96,34 @@ pub const ROWS: &[Row] = &[
         TIMES,
         "1.2 / 1.5 / - x floor",
         "46 / 118 OpenSandbox",
+    ),
+    row(
+        "rate5_to_binding",
+        "5 claims/s, from the answer to a claim to the request of its binding: p50 / p99 ms",
+        SPAN,
+        "",
+        "",
+    ),
+    row(
+        "rate5_to_status",
+        "5 claims/s, from the answer to a binding to the request of the status: p50 / p99 ms",
+        SPAN,
+        "",
+        "",
+    ),
+    row(
+        "rate20_to_binding",
+        "20 claims/s, from the answer to a claim to the request of its binding: p50 / p99 ms",
+        SPAN,
+        "",
+        "",
+    ),
+    row(
+        "rate20_to_status",
+        "20 claims/s, from the answer to a binding to the request of the status: p50 / p99 ms",
+        SPAN,
+        "",
+        "",
     ),
     row(
         "rate50",
@@ -183,7 +212,7 @@ pub const ROWS: &[Row] = &[
     row(
         "burst",
         "burst of 300 on 320 warm, each from its start: p50 / p99 ms",
-        &["p50", "p99"],
+        SPAN,
         "",
         "",
     ),

@@ -106,6 +106,8 @@ pub struct Claims {
     pub present: HashSet<String>,
     /// Names of all claims in the order of creation.
     pub creation_order: Vec<String>,
+    /// The first pod of each claim that is Ready.
+    pub bound: HashMap<String, String>,
     /// Number of claims whose sandbox was not Ready before the claim's creation.
     pub cold: usize,
     /// The first claim that failed, with its status.
@@ -138,6 +140,8 @@ impl ApplyEvents<StoredClaim> for Claims {
         };
         if conditions.is_some_and(|all| all.iter().any(ready)) && !self.ready.contains_key(&name) {
             self.ready.insert(name.clone(), Instant::now());
+            let pod = status.pointer("/sandboxes/0/name").and_then(|pod| pod.as_str());
+            self.bound.extend(pod.map(|pod| (name.clone(), pod.to_string())));
             self.ready_order.push(name);
             let warm = status.pointer("/sandboxes/0/warm").and_then(|w| w.as_bool());
             self.cold += usize::from(warm != Some(true));

@@ -23,6 +23,7 @@ mod rows;
 #[path = "../../benches/cluster/served.rs"]
 mod served;
 
+use audit::{AuditLog, LOAD, OPERATOR};
 use figures::of_burst;
 use machine::{Meter, Surroundings, own_seconds};
 use median::median;
@@ -31,6 +32,8 @@ use serde_json::json;
 use served::Served;
 use std::collections::HashMap;
 use std::error::Error;
+use std::fmt::Write as _;
+use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -186,4 +189,50 @@ fn what_a_sandbox_costs_in_a_large_fill_is_divided_by_what_it_costs_in_a_small_o
     let row = cells(&report, "CPU per sandbox in a fill of 10,000 beside one of 1,000");
     assert_eq!(row[1], "2.5");
     assert!(row[0].ends_with("(disturbed)"), "{}", row[0]);
+}
+
+/// A line of the audit log. `received` and `answered` are milliseconds of one second.
+fn entry(user: &str, verb: &str, resource: &str, name: &str, received: u32, answered: u32) -> String {
+    let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+    let mut object = json!({"resource": resource, "name": name});
+    if !subresource.is_empty() {
+        object["subresource"] = json!(subresource);
+    }
+    json!({
+        "verb": verb, "user": {"username": user}, "objectRef": object, "responseStatus": {"code": 200},
+        "requestReceivedTimestamp": format!("2026-01-31T12:00:00.{received:03}000Z"),
+        "stageTimestamp": format!("2026-01-31T12:00:00.{answered:03}000Z"),
+    })
+    .to_string()
+}
+
+#[test]
+fn the_operators_part_lies_between_an_answer_and_its_next_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.log");
+    fs::write(&path, entry(LOAD, "create", "sandboxclaims", "slow", 0, 1) + "\n").unwrap();
+    let log = AuditLog::mark(path.clone()).unwrap();
+    let mut text = fs::read_to_string(&path).unwrap();
+    for line in [
+        entry(LOAD, "create", "sandboxclaims", "slow", 100, 105),
+        entry(OPERATOR, "patch", "pods", "pod-1", 107, 112),
+        entry("kwok", "patch", "pods", "pod-2", 90, 95),
+        entry(OPERATOR, "update", "sandboxclaims/status", "slow", 115, 120),
+        entry(OPERATOR, "update", "sandboxclaims/status", "slow", 140, 145),
+        entry(LOAD, "create", "sandboxclaims", "early", 200, 205),
+        entry(OPERATOR, "patch", "pods", "pod-2", 204, 210),
+        entry(OPERATOR, "update", "sandboxclaims/status", "early", 214, 220),
+    ] {
+        writeln!(text, "{line}").unwrap();
+    }
+    fs::write(&path, text).unwrap();
+    let bound = HashMap::from([
+        ("slow".to_string(), "pod-1".to_string()),
+        ("early".to_string(), "pod-2".to_string()),
+        ("never bound".to_string(), "pod-3".to_string()),
+    ]);
+    let spans = log.spans(OPERATOR, &bound).unwrap();
+    assert_eq!(spans.to_binding, [0, 2].map(Duration::from_millis));
+    assert_eq!(spans.to_status, [3, 4].map(Duration::from_millis));
+    assert_eq!(log.writes_of(OPERATOR).unwrap().total(), 5);
 }

@@ -4,8 +4,9 @@
 
 use super::burst::{self, CLAIMS};
 use super::fill::WARM;
-use super::steady::Rate;
+use super::steady::{self, Rate};
 use crate::Outcome;
+use crate::audit::LOAD;
 use crate::by_hand::Hand;
 use crate::figures::{brief, milliseconds, of_burst};
 use crate::lab::Lab;
@@ -41,6 +42,7 @@ pub async fn run(lab: &Lab<'_>, rates: &[&Rate]) -> Outcome<()> {
     for rate in rates {
         hand.fill(rate.warm).await?;
         hand.rest(&scene).await?;
+        let audit = lab.audit()?;
         let served = load::steady(&scene, rate, hand.submit(rate.refilled)).await?;
         let times = milliseconds(&served)?;
         println!(
@@ -50,6 +52,7 @@ pub async fn run(lab: &Lab<'_>, rates: &[&Rate]) -> Outcome<()> {
             brief(&times)
         );
         lab.record(rate.times, Side::Floor, times);
+        steady::record_spans(lab, &scene, &audit, rate, Side::Floor, LOAD)?;
     }
 
     hand.fill(burst::WARM).await?;

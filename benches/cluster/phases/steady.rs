@@ -4,12 +4,13 @@
 //! which leaves the machine to the bindings alone.
 
 use crate::Outcome;
-use crate::audit::OPERATOR;
+use crate::audit::{AuditLog, OPERATOR};
 use crate::figures::{brief, milliseconds, writes};
 use crate::lab::Lab;
 use crate::load;
 use crate::report::Side;
 use crate::scene::Scene;
+use crate::served::Served;
 use kube::api::{DeleteParams, ListParams};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -72,7 +73,8 @@ pub async fn run(lab: &Lab<'_>, rate: &Rate) -> Outcome<()> {
             .await?;
         scene.rest().await?;
     }
-    let (times, figures) = measure(lab, &mut scene, rate, rate.times).await?;
+    let (times, figures, audit) = measure(lab, &mut scene, rate, rate.times).await?;
+    record_spans(lab, &scene, &audit, rate, Side::Ours, OPERATOR)?;
     lab.record(rate.times, Side::Ours, times);
     lab.record(rate.writes, Side::Ours, figures);
     scene.close().await
@@ -82,13 +84,41 @@ pub async fn run(lab: &Lab<'_>, rate: &Rate) -> Outcome<()> {
 pub async fn run_bare(lab: &Lab<'_>, rate: &Rate) -> Outcome<()> {
     let client = lab.start_bare_client(BARE)?;
     let mut scene = Scene::served_by(client, lab, BARE, rate.warm).await?;
-    let (_, figures) = measure(lab, &mut scene, rate, BARE).await?;
+    let (_, figures, _) = measure(lab, &mut scene, rate, BARE).await?;
     lab.record(rate.writes, Side::Floor, figures);
     scene.close().await
 }
 
-/// Latencies, and the writes and the processor time for them.
-async fn measure(lab: &Lab<'_>, scene: &mut Scene, rate: &Rate, phase: &str) -> Outcome<(Value, Value)> {
+/// Records what the client of `user` took of the latencies since the mark of `audit`.
+pub fn record_spans(
+    lab: &Lab<'_>,
+    scene: &Scene,
+    audit: &AuditLog,
+    rate: &Rate,
+    side: Side,
+    user: &str,
+) -> Outcome<()> {
+    let bound = scene.claims.state.with(|claims| claims.bound.clone());
+    let spans = audit.spans(user, &bound)?;
+    for (latencies, figure) in [(spans.to_binding, "to_binding"), (spans.to_status, "to_status")] {
+        let served = Served {
+            latencies,
+            ..Served::default()
+        };
+        let times = milliseconds(&served)?;
+        println!("  {figure} in ms: {}", brief(&times));
+        lab.record(&format!("{}_{figure}", rate.times), side, times);
+    }
+    Ok(())
+}
+
+/// Latencies, the writes and the processor time for them, and the log that has these writes.
+async fn measure(
+    lab: &Lab<'_>,
+    scene: &mut Scene,
+    rate: &Rate,
+    phase: &str,
+) -> Outcome<(Value, Value, AuditLog)> {
     let cpu = |scene: &Scene| scene.operator.as_ref().map_or(Ok(0.0), |o| o.cpu_seconds());
     let recording = lab.record_stacks(scene, phase).await?;
     let (audit, cpu_before) = (lab.audit()?, cpu(scene)?);
@@ -112,5 +142,5 @@ async fn measure(lab: &Lab<'_>, scene: &mut Scene, rate: &Rate, phase: &str) -> 
     println!("  {count} claims in ms: {}", brief(&times));
     let figures = writes(&written, count, cpu);
     println!("  writes {figures}\n    {written}");
-    Ok((times, figures))
+    Ok((times, figures, audit))
 }

@@ -226,17 +226,19 @@ versions: ## Run e2e on the oldest promised Kubernetes, one in the middle and th
 	@e2e/each.py .cluster/versions \
 	  $(foreach version,$(VERSIONS),"e2e VERSION=$(version)" "chart-test VERSION=$(version) HELM=3")
 
-# WRITE=1 writes the figures of this run into docs/performance.md.
+# WRITE=1 writes the figures of this run into docs/performance.md, and draws a burst with and without refill that yields.
 WRITE :=
 FIGURES := $(if $(WRITE),-- --markdown docs/performance.md --plots docs/performance)
+WITHOUT_YIELD := target/without-yield/warmpool
 
 .PHONY: bench
 bench: ## Measure plans, decisions and, three times, the operator on a control plane (forty minutes on a quiet machine; WRITE=1)
 	@e2e/need.sh cargo cc go python3 openssl
 	$(CLUSTER) build
+	$(if $(WRITE),benches/cluster/without_yield.py $(WITHOUT_YIELD))
 	cargo bench --locked --bench planner
 	cargo bench --locked --bench decisions $(FIGURES)
-	cargo bench --locked --bench cluster $(FIGURES)
+	cargo bench --locked --bench cluster $(FIGURES) $(if $(WRITE),--without-yield $(WITHOUT_YIELD))
 
 .PHONY: bench-quick
 bench-quick: ## Measure the floor, 20 claims/s, a burst and a fill once, in less than five minutes after the build

@@ -51,6 +51,11 @@ impl<'a> Lab<'a> {
         self.start(&self.operator, phase, Election::Off)
     }
 
+    /// Starts another program in place of the operator.
+    pub fn start_other(&self, program: &Path, phase: &str) -> Outcome<Operator> {
+        self.start(program, phase, Election::Off)
+    }
+
     /// Starts an operator that takes part in leader election. The one before it must have been stopped.
     pub fn start_elected(&self, phase: &str) -> Outcome<Operator> {
         self.start(&self.operator, phase, Election::On)

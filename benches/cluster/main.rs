@@ -71,6 +71,9 @@ struct Arguments {
     /// Draw a burst into this folder: burst.svg
     #[arg(long, value_name = "FOLDER")]
     plots: Option<PathBuf>,
+    /// An operator whose refill does not yield to bindings: its burst is drawn beside. benches/cluster/without_yield.py builds it
+    #[arg(long, value_name = "FILE", requires = "plots")]
+    without_yield: Option<PathBuf>,
     /// The operator to measure; by default the one of this checkout, built with optimization
     #[arg(long, value_name = "FILE", env = "WARMPOOL_BIN", default_value = env!("CARGO_BIN_EXE_warmpool"))]
     operator: PathBuf,
@@ -136,10 +139,10 @@ async fn measure(plane: &ControlPlane, arguments: &Arguments) -> Outcome<()> {
         .repetitions
         .unwrap_or(if arguments.quick { 1 } else { 3 });
     let mut outcome = phases::run(&lab, only, repetitions).await;
-    let mut burst = None;
+    let mut bursts = Vec::new();
     if outcome.is_ok() && arguments.plots.is_some() {
-        match phases::burst_over_time(&lab).await {
-            Ok(drawn) => burst = Some(drawn),
+        match phases::bursts_over_time(&lab, arguments.without_yield.as_deref()).await {
+            Ok(drawn) => bursts = drawn,
             Err(error) => outcome = Err(error),
         }
     }
@@ -155,15 +158,15 @@ async fn measure(plane: &ControlPlane, arguments: &Arguments) -> Outcome<()> {
         );
     }
     outcome?;
-    publish(arguments, &report, only.is_empty(), burst.as_ref())
+    publish(arguments, &report, only.is_empty(), &bursts)
 }
 
-/// Writes the tables and draws the burst where that was asked for, on a quiet machine only.
+/// Writes the tables and draws the bursts where that was asked for, on a quiet machine only.
 fn publish(
     arguments: &Arguments,
     report: &Report,
     is_complete: bool,
-    burst: Option<&BurstOverTime>,
+    bursts: &[BurstOverTime],
 ) -> Outcome<()> {
     let is_asked_for = arguments.markdown.is_some() || arguments.plots.is_some();
     if is_asked_for && !report.is_quiet() {
@@ -177,8 +180,8 @@ fn publish(
             document::write_table(document, "writes", &writes)?;
         }
     }
-    match (burst, &arguments.plots) {
-        (Some(burst), Some(folder)) => plot::draw_burst(burst, folder),
-        _ => Ok(()),
+    match &arguments.plots {
+        Some(folder) => plot::draw_bursts(bursts, folder),
+        None => Ok(()),
     }
 }

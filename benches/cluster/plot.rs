@@ -1,6 +1,7 @@
-//! Draws a burst: how many claims are Ready and how many sandboxes are available, over time.
+//! Draws bursts: how many claims are Ready and how many sandboxes are available, over time.
 
 use crate::Outcome;
+use plotters::coord::Shift;
 use plotters::prelude::*;
 use std::fs;
 use std::path::Path;
@@ -8,50 +9,95 @@ use std::time::{Duration, Instant};
 
 /// What a burst showed over time.
 pub struct BurstOverTime {
+    /// Whose burst it is.
+    pub title: &'static str,
     /// When all claims arrived.
     pub began: Instant,
     /// How long each claim waited, sorted.
     pub waited: Vec<Duration>,
     /// How many sandboxes were available after each change.
     pub available: Vec<(Instant, usize)>,
+    /// Time from `began` until the pool was full again.
+    pub refilled: Duration,
 }
 
-const SIZE: (u32, u32) = (900, 420);
+/// Points of a curve: seconds, and a count.
+type Points = Vec<(f64, f64)>;
+
+impl BurstOverTime {
+    fn ready(&self) -> Points {
+        let counted = (1..).zip(&self.waited);
+        counted
+            .map(|(count, waited)| (waited.as_secs_f64(), f64::from(count)))
+            .collect()
+    }
+
+    fn available(&self) -> Points {
+        let seconds = |at: &Instant| at.saturating_duration_since(self.began).as_secs_f64();
+        self.available
+            .iter()
+            .map(|(at, count)| (seconds(at), *count as f64))
+            .collect()
+    }
+
+    fn caption(&self) -> String {
+        let ready = self.waited.last().copied().unwrap_or_default();
+        format!(
+            "{}: all claims Ready after {:.1} s, the pool full again after {:.1} s",
+            self.title,
+            ready.as_secs_f64(),
+            self.refilled.as_secs_f64()
+        )
+    }
+}
+
+const WIDTH: u32 = 900;
+/// Height of one burst.
+const HEIGHT: u32 = 360;
 const FONT: (&str, i32) = ("sans-serif", 16);
 
-/// Writes burst.svg.
-pub fn draw_burst(burst: &BurstOverTime, folder: &Path) -> Outcome<()> {
+/// Writes burst.svg: the bursts one below the other, on the same axes.
+pub fn draw_bursts(bursts: &[BurstOverTime], folder: &Path) -> Outcome<()> {
     fs::create_dir_all(folder)?;
     let file = folder.join("burst.svg");
-    let seconds = |at: &Instant| at.saturating_duration_since(burst.began).as_secs_f64();
-    let ready: Vec<(f64, f64)> = (1..)
-        .zip(&burst.waited)
-        .map(|(count, waited)| (waited.as_secs_f64(), f64::from(count)))
-        .collect();
-    let available: Vec<(f64, f64)> = burst
-        .available
+    let points: Points = bursts
         .iter()
-        .map(|(at, count)| (seconds(at), *count as f64))
+        .flat_map(|burst| [burst.ready(), burst.available()])
+        .flatten()
         .collect();
-    let points = || ready.iter().chain(&available);
-    let last = points().map(|(at, _)| *at).fold(1.0, f64::max);
-    let most = points().map(|(_, count)| *count).fold(1.0, f64::max);
-    let root = SVGBackend::new(&file, SIZE).into_drawing_area();
+    let last = points.iter().map(|(at, _)| *at).fold(1.0, f64::max);
+    let most = points.iter().map(|(_, count)| *count).fold(1.0, f64::max);
+    let rows = u32::try_from(bursts.len())?.max(1);
+    let root = SVGBackend::new(&file, (WIDTH, HEIGHT * rows)).into_drawing_area();
     root.fill(&WHITE)?;
-    let mut chart = ChartBuilder::on(&root)
-        .caption("A burst of claims, and the refill beside it", FONT)
+    for (area, burst) in root.split_evenly((bursts.len().max(1), 1)).iter().zip(bursts) {
+        draw(burst, area, last, most * 1.1)?;
+    }
+    root.present()?;
+    println!("drawn: {}", file.display());
+    Ok(())
+}
+
+fn draw(
+    burst: &BurstOverTime,
+    area: &DrawingArea<SVGBackend<'_>, Shift>,
+    last: f64,
+    most: f64,
+) -> Outcome<()> {
+    let mut chart = ChartBuilder::on(area)
+        .caption(burst.caption(), FONT)
         .margin(12)
         .x_label_area_size(40)
         .y_label_area_size(60)
-        .build_cartesian_2d(0.0..last, 0.0..most * 1.1)?;
+        .build_cartesian_2d(0.0..last, 0.0..most)?;
     chart
         .configure_mesh()
         .x_desc("seconds since all claims arrived")
         .y_desc("claims, sandboxes")
         .draw()?;
     for (points, label, color) in [
-        (ready, "claims Ready", BLUE),
-        (available, "sandboxes available", RED),
+        (burst.ready(), "claims Ready", BLUE),
+        (burst.available(), "sandboxes available", RED),
     ] {
         chart
             .draw_series(LineSeries::new(points, color))?
@@ -61,10 +107,8 @@ pub fn draw_burst(burst: &BurstOverTime, folder: &Path) -> Outcome<()> {
     chart
         .configure_series_labels()
         .position(SeriesLabelPosition::LowerRight)
+        .background_style(WHITE)
         .border_style(BLACK)
         .draw()?;
-    root.present()?;
-    drop(chart);
-    println!("drawn: {}", file.display());
     Ok(())
 }

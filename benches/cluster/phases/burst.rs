@@ -6,6 +6,7 @@ use crate::audit::OPERATOR;
 use crate::figures::{brief, of_burst, writes};
 use crate::lab::Lab;
 use crate::load;
+use crate::operator::Operator;
 use crate::plot::BurstOverTime;
 use crate::report::Side;
 use crate::scene::Scene;
@@ -51,9 +52,14 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
     scene.close().await
 }
 
-/// A burst to be drawn. Its figures do not count: the benchmark watches the pods meanwhile.
-pub async fn over_time(lab: &Lab<'_>, name: &str) -> Outcome<BurstOverTime> {
-    let mut scene = Scene::at_rest(lab, name, WARM).await?;
+/// A burst that `operator` serves, to be drawn. Its figures do not count: the benchmark watches the pods meanwhile.
+pub async fn over_time(
+    lab: &Lab<'_>,
+    operator: Operator,
+    name: &str,
+    title: &'static str,
+) -> Outcome<BurstOverTime> {
+    let mut scene = Scene::served_by(operator, lab, name, WARM).await?;
     let pods = scene.watch_pods();
     pods.until(|pods| (pods.available.len() >= WARM).then_some(()))
         .await;
@@ -61,6 +67,8 @@ pub async fn over_time(lab: &Lab<'_>, name: &str) -> Outcome<BurstOverTime> {
     let burst = load::burst(&scene, CLAIMS, load::submit(&scene)).await?;
     scene.until_refilled(WARM).await?;
     let drawn = BurstOverTime {
+        title,
+        refilled: burst.began.elapsed(),
         began: burst.began,
         waited: burst.served.latencies,
         available: pods.with(|pods| pods.over_time.take()).unwrap_or_default(),

@@ -20,6 +20,7 @@ use crate::operator::tail;
 use crate::parts::Meter;
 use crate::plot::BurstOverTime;
 use clap::ValueEnum;
+use std::path::Path;
 use std::time::Duration;
 use steady::Rate;
 
@@ -63,8 +64,9 @@ pub enum Phase {
     FiftyThousand,
 }
 
-/// Name of the phase whose burst is drawn.
+/// Names of the phases whose bursts are drawn.
 const DRAWN: &str = "drawn";
+const DRAWN_WITHOUT_YIELD: &str = "drawn-without-yield";
 
 /// What takes less than five minutes together.
 pub const QUICK: &[Phase] = &[Phase::Floor, Phase::Rate20, Phase::Burst, Phase::Fill];
@@ -176,15 +178,19 @@ fn rates(phases: &[Phase]) -> Vec<&'static Rate> {
     all.iter().copied().filter_map(Phase::rate).collect()
 }
 
-/// A burst to be drawn. Another one than that of the figures: the benchmark watches the pods meanwhile.
-pub async fn burst_over_time(lab: &Lab<'_>) -> Outcome<BurstOverTime> {
-    metered(
-        lab,
-        DRAWN,
-        Phase::Burst.time_limit(),
-        burst::over_time(lab, DRAWN),
-    )
-    .await
+/// Bursts to be drawn: one of the operator, and one of another without the rule that refill yields. They are others than those
+/// of the figures, because the benchmark watches the pods meanwhile.
+pub async fn bursts_over_time(lab: &Lab<'_>, without_yield: Option<&Path>) -> Outcome<Vec<BurstOverTime>> {
+    let limit = Phase::Burst.time_limit();
+    let operator = lab.start_operator(DRAWN)?;
+    let burst = burst::over_time(lab, operator, DRAWN, "Refill yields to bindings");
+    let mut drawn = vec![metered(lab, DRAWN, limit, burst).await?];
+    if let Some(program) = without_yield {
+        let operator = lab.start_other(program, DRAWN_WITHOUT_YIELD)?;
+        let burst = burst::over_time(lab, operator, DRAWN_WITHOUT_YIELD, "Refill at full speed");
+        drawn.push(metered(lab, DRAWN_WITHOUT_YIELD, limit, burst).await?);
+    }
+    Ok(drawn)
 }
 
 /// Runs a phase within its time limit, and tells the report what else ran on the machine meanwhile.

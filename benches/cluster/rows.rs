@@ -17,8 +17,8 @@ pub const WRITES: [&str; 11] = [
 
 /// A line of the table: the figure, the values that are shown, the goal, and the best result of another operator.
 ///
-/// Results of others are medians on two processors for everything: Kubernetes 1.36.3, KWOK with pods Ready at once, audit log
-/// on.
+/// Results of others are medians of runs of their own, on or before 2026-11-21, on two processors for everything: Kubernetes
+/// 1.36.3, KWOK with pods Ready at once, audit log on. Which version of each was measured is not recorded.
 pub struct Row {
     pub figure: &'static str,
     pub description: &'static str,

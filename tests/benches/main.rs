@@ -16,6 +16,8 @@ mod figures;
 mod machine;
 #[path = "../../benches/shared/median.rs"]
 mod median;
+#[path = "../../benches/cluster/plot.rs"]
+mod plot;
 #[path = "../../benches/cluster/report.rs"]
 mod report;
 #[path = "../../benches/cluster/rows.rs"]
@@ -27,6 +29,7 @@ use audit::{AuditLog, LOAD, OPERATOR};
 use figures::of_burst;
 use machine::{Meter, Surroundings, own_seconds};
 use median::median;
+use plot::{BurstOverTime, draw_bursts};
 use report::{Report, Side};
 use serde_json::json;
 use served::Served;
@@ -235,4 +238,36 @@ fn the_operators_part_lies_between_an_answer_and_its_next_request() {
     assert_eq!(spans.to_binding, [0, 2].map(Duration::from_millis));
     assert_eq!(spans.to_status, [3, 4].map(Duration::from_millis));
     assert_eq!(log.writes_of(OPERATOR).unwrap().total(), 5);
+}
+
+#[test]
+fn a_burst_with_and_one_without_the_rule_are_drawn_into_one_picture() {
+    let folder = tempfile::tempdir().unwrap();
+    let burst = |title, every: u64| {
+        let began = Instant::now();
+        let after = |milliseconds| began + Duration::from_millis(milliseconds);
+        let taken = (1..=300).map(|number| (after(every * number), 320 - number as usize));
+        let refilled = (1..=300).map(|number| (after(300 * every + 8 * number), 20 + number as usize));
+        BurstOverTime {
+            title,
+            began,
+            waited: (1..=300)
+                .map(|number| Duration::from_millis(every * number))
+                .collect(),
+            available: taken.chain(refilled).collect(),
+            refilled: Duration::from_millis(300 * every + 2_400),
+        }
+    };
+    let bursts = [
+        burst("Refill yields to bindings", 8),
+        burst("Refill at full speed", 12),
+    ];
+    draw_bursts(&bursts, folder.path()).unwrap();
+    let picture = fs::read_to_string(folder.path().join("burst.svg")).unwrap();
+    for caption in [
+        "Refill yields to bindings: all claims Ready after 2.4 s, the pool full again after 4.8 s",
+        "Refill at full speed: all claims Ready after 3.6 s, the pool full again after 6.0 s",
+    ] {
+        assert!(picture.contains(caption), "{caption}");
+    }
 }

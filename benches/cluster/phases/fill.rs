@@ -18,12 +18,14 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
     tokio::time::sleep(SETTLED).await;
     let operator = scene.operator.as_ref().ok_or("no operator")?;
     let (empty, cpu_before) = (operator.resident_mib()?, operator.cpu_seconds()?);
+    let recording = lab.record_stacks(&scene, "fill").await?;
     let (audit, began) = (lab.audit()?, Instant::now());
     scene.create_pool(WARM, template("image:1")).await?;
     pods.until(|pods| (pods.available.len() >= WARM).then_some(()))
         .await;
     let seconds = began.elapsed().as_secs_f64();
     scene.rest().await?;
+    drop(recording);
     let operator = scene.operator.as_ref().ok_or("no operator")?;
     let (memory, cpu) = (operator.resident_mib()?, operator.cpu_seconds()? - cpu_before);
     let written = audit.writes_of(OPERATOR)?;

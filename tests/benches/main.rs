@@ -218,6 +218,7 @@ fn the_operators_part_lies_between_an_answer_and_its_next_request() {
     let mut text = fs::read_to_string(&path).unwrap();
     for line in [
         entry(LOAD, "create", "sandboxclaims", "slow", 100, 105),
+        entry(LOAD, "patch", "pods", "pod-1", 106, 106),
         entry(OPERATOR, "patch", "pods", "pod-1", 107, 112),
         entry("kwok", "patch", "pods", "pod-2", 90, 95),
         entry(OPERATOR, "update", "sandboxclaims/status", "slow", 115, 120),

@@ -71,6 +71,8 @@ pub struct Scene {
     pub left: Left,
     /// The claims have been served before anything else happens.
     pub served: bool,
+    /// A leader that is gone has bound one more sandbox to the first claim than it wants, and every operator has just seen that.
+    pub surplus: bool,
     /// A request that was given up may be served at any later time.
     pub late: bool,
     /// Time passes also while something else can still happen.
@@ -120,6 +122,7 @@ impl Scene {
             template: None,
             left: Left::default(),
             served: false,
+            surplus: false,
             late: false,
             hasty: false,
             nodeless: false,
@@ -231,6 +234,9 @@ impl Scene {
         state.operators.resize_with(self.operators, || self.operator());
         state = rest(state);
         state.left = left;
+        if self.surplus {
+            state.bind_surplus();
+        }
         state
     }
 

@@ -87,16 +87,30 @@ pub fn a_claim_that_loses_its_sandbox() -> &'static Scene {
 
 /// One leader may publish what the other takes for surplus.
 pub fn a_claim_that_loses_its_sandbox_and_two_operators() -> &'static Scene {
-    replaced("a claim that loses its sandbox, and two operators", &[])
+    replaced("a claim that loses its sandbox, and two operators", &[], false)
 }
 
 pub fn a_lost_sandbox_that_two_operators_learn_of_late() -> &'static Scene {
-    replaced("a lost sandbox that two operators learn of late", PODS_AND_CLAIMS)
+    replaced(
+        "a lost sandbox that two operators learn of late",
+        PODS_AND_CLAIMS,
+        false,
+    )
+}
+
+/// One leader is about to release the surplus sandbox by which the other may replace the lost one.
+pub fn a_lost_sandbox_beside_a_surplus_one_and_two_operators() -> &'static Scene {
+    replaced(
+        "a lost sandbox beside a surplus one, and two operators",
+        &[],
+        true,
+    )
 }
 
 /// Two leaders, of which each may replace the sandbox that a claim loses.
-fn replaced(name: &'static str, lagging: &'static [Kind]) -> &'static Scene {
+fn replaced(name: &'static str, lagging: &'static [Kind], surplus: bool) -> &'static Scene {
     binding(name, 1, |scene| {
+        scene.surplus = surplus;
         scene.claims([json!({"onSandboxLost": "Replace"})]);
         scene.served = true;
         scene.left.removals = 1;

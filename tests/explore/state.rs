@@ -10,6 +10,7 @@ use crate::scene::{Left, Scene};
 use crate::search::RESTLESS;
 use crate::send;
 use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
 use std::sync::Arc;
 use warmpool::model::request::{Outcome, Request};
 use warmpool::model::retry::RETRY_DELAY;
@@ -336,6 +337,25 @@ impl State {
         self.spread();
         let reconciled = self.reconcile_the_idle();
         Some(judged.and(reconciled))
+    }
+
+    /// A binding of a leader that is gone is served: the first claim gets an available sandbox that its status does not list.
+    pub fn bind_surplus(&mut self) {
+        let claim = self.api_server.list(Kind::Claims).next().expect("a claim");
+        let pod = self.api_server.list(Kind::Pods).find(|pod| laws::available(pod));
+        let pod = pod.expect("an available sandbox").name().to_string();
+        let reference = json!({
+            "apiVersion": "warmpool.dev/v1alpha1", "kind": "SandboxClaim", "name": claim.name(), "uid": claim.uid(),
+            "controller": true, "blockOwnerDeletion": false,
+        });
+        let labels = json!({
+            "warmpool.dev/state": "claimed", "warmpool.dev/claim": claim.name(), "warmpool.dev/claim-uid": claim.uid(),
+        });
+        self.api_server.edit(Kind::Pods, &pod, |pod| {
+            json_patch::merge(&mut pod["metadata"]["labels"], &labels);
+            pod["metadata"]["ownerReferences"] = json!([reference]);
+        });
+        self.spread();
     }
 
     /// The connection of a request breaks. The API server may still serve it. Returns its outcome.

@@ -91,6 +91,7 @@ suite! {
     a_lost_answer_and_a_rejected_binding
     a_claim_that_loses_its_sandbox_and_two_operators
     a_lost_sandbox_that_two_operators_learn_of_late
+    a_lost_sandbox_beside_a_surplus_one_and_two_operators
     a_cordoned_node_and_a_claim
 }
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import shlex
 import signal
@@ -17,7 +18,8 @@ import build
 import parts
 import processes
 import workload
-from layout import (STATE, Cluster, ClusterError, bin_dir, choose_ports, lock, remove, say)
+from layout import (STATE, Cluster, ClusterError, bin_dir, choose_ports, lock, remove, say,
+                    write_private)
 
 EXAMPLES = """\
 examples:
@@ -70,6 +72,8 @@ def start_cluster(cluster: Cluster, running: list[str], args: argparse.Namespace
             if not args.keep:
                 cluster.wipe()
             choose_ports(cluster, args.port)
+            if args.apiserver_flag:
+                write_private(cluster.flags_file, json.dumps(args.apiserver_flag) + "\n")
             access.prepare_keys(cluster)
         say(f"starting {cluster.dir.name} in {cluster.dir}")
         parts.launch_store(cluster, started)
@@ -225,6 +229,9 @@ def make_parser() -> argparse.ArgumentParser:
                        help="apply the CustomResourceDefinitions of this kustomization before the "
                             "controller manager starts, whose garbage collector learns of later "
                             "ones within 30 s only")
+    added.add_argument("--apiserver-flag", action="append", metavar="FLAG",
+                       help="start the API server with this flag, too, in this life of the cluster: "
+                            "--apiserver-flag=--max-requests-inflight=12; may be given several times")
     added.add_argument("--keep", action="store_true",
                        help="start on the data of the cluster's last life")
     added = verb("down", down, "end a cluster and remove its data",

@@ -27,7 +27,7 @@ PORT_NAMES = ("apiserver", "etcd", "etcd-peer", "kcm", "scheduler", "kwok")
 # What one life of a cluster leaves behind; a new life starts without it.
 LEFTOVERS = (
     "etcd", "cert", "run", "log", "audit.log", "sa.key", "kubelet-client.pem", "tokens.csv",
-    "kubectl-cache",
+    "kubectl-cache", "apiserver-flags.json",
 )
 
 
@@ -92,6 +92,14 @@ class Cluster:
         if set(ports) != set(PORT_NAMES):
             raise ClusterError(f"no cluster in {self.dir}: `up` makes one")
         return ports
+
+    @property
+    def flags_file(self) -> Path:
+        return self.dir / "apiserver-flags.json"
+
+    def more_apiserver_flags(self) -> list[str]:
+        """What `up` was told to give the API server beside its usual flags, for each of its starts."""
+        return json.loads(self.flags_file.read_text()) if self.flags_file.exists() else []
 
     def server(self) -> str:
         return f"https://{LOOPBACK}:{self.ports()['apiserver']}"

@@ -94,6 +94,7 @@ def apiserver_flags(cluster: Cluster) -> list[str]:
         "--audit-log-mode=blocking",
         "--audit-log-maxsize=0",
         *alpha_flags(),
+        *cluster.more_apiserver_flags(),
     ]
 
 

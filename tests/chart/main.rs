@@ -52,7 +52,7 @@ mod ten_minutes;
 mod upgrade;
 
 use libtest_mimic::{Arguments, Trial};
-use plane::Plane;
+use plane::{Kind, NARROW, Plane, USUAL};
 use std::process::ExitCode;
 
 /// Tests with their names: the paths of their functions.
@@ -129,10 +129,14 @@ const STORIES: &[(&str, Story)] = named![
         nobody_but_the_operator_writes_the_labels_of_sandboxes,
     },
     roles::{ view_edit_and_admin_take_in_pools_claims_and_their_templates },
-    flow_control::{ the_operator_has_a_queue_of_its_own_while_another_client_floods_the_server },
     kustomize::{ kubectl_apply_k_installs_it },
     shown_commands::{ every_command_of_readme_and_docs_works },
     ten_minutes::{ every_command_of_the_first_ten_minutes_works },
+];
+
+/// Likewise, on a control plane whose API server runs few requests at a time.
+const NARROW_STORIES: &[(&str, Story)] = named![
+    flow_control::{ bindings_stay_fast_while_another_client_floods_the_server },
 ];
 
 fn main() -> ExitCode {
@@ -144,15 +148,19 @@ fn main() -> ExitCode {
         let check = *check;
         Trial::test(*name, move || check().map_err(Into::into))
     };
-    let story = |(name, story): &(&'static str, Story)| {
-        let story = *story;
-        Trial::test(*name, move || plane::run_story(story).map_err(Into::into)).with_ignored_flag(true)
+    let story_on = |kind: &'static Kind| {
+        move |(name, story): &(&'static str, Story)| {
+            let story = *story;
+            Trial::test(*name, move || plane::run_story(kind, story).map_err(Into::into))
+                .with_ignored_flag(true)
+        }
     };
     let trials = FILES
         .iter()
         .map(check)
         .chain(RENDERED.iter().map(|c| check(c).with_ignored_flag(true)))
-        .chain(STORIES.iter().map(story));
+        .chain(STORIES.iter().map(story_on(&USUAL)))
+        .chain(NARROW_STORIES.iter().map(story_on(&NARROW)));
     let conclusion = libtest_mimic::run(&arguments, trials.collect());
     plane::close();
     conclusion.exit_code()

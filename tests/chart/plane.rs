@@ -27,28 +27,56 @@ pub struct Plane {
     pub api: Api,
     failed: Mutex<bool>,
     operators: Mutex<usize>,
-    _runtime: Runtime,
 }
 
-static PLANE: OnceLock<Result<Plane, String>> = OnceLock::new();
+/// A control plane that is started when the first story asks for it.
+pub struct Kind {
+    number: usize,
+    options: &'static [&'static str],
+    plane: OnceLock<Result<Plane, String>>,
+}
+
+pub static USUAL: Kind = Kind {
+    number: 0,
+    options: &[],
+    plane: OnceLock::new(),
+};
+
+/// Its API server runs a dozen requests at a time, so that a small flood fills it and leaves the processors idle.
+pub static NARROW: Kind = Kind {
+    number: 1,
+    options: &[
+        "--apiserver-flag=--max-requests-inflight=8",
+        "--apiserver-flag=--max-mutating-requests-inflight=4",
+    ],
+    plane: OnceLock::new(),
+};
+
+/// The runtime of all planes. It is there before the first of them, so that no plane is taken for one left behind.
+static RUNTIME: OnceLock<Result<Runtime, String>> = OnceLock::new();
 
 /// Runs a story on a control plane without any trace of the chart.
-pub fn run_story(story: fn(&Plane) -> Result<(), String>) -> Result<(), String> {
-    let plane = PLANE.get_or_init(Plane::open).as_ref().map_err(Clone::clone)?;
+pub fn run_story(kind: &'static Kind, story: fn(&Plane) -> Result<(), String>) -> Result<(), String> {
+    let plane = kind.plane.get_or_init(|| Plane::open(kind));
+    let plane = plane.as_ref().map_err(Clone::clone)?;
     plane.clear()?;
     story(plane).inspect_err(|_| *lock(&plane.failed) = true)
 }
 
-/// Ends the control plane, if any story has asked for it. The logs stay when something failed.
+/// Ends the control planes that stories have asked for. The logs stay when something failed.
 pub fn close() {
-    let Some(Ok(plane)) = PLANE.get() else { return };
-    let failed = *lock(&plane.failed);
-    end_all(&plane.cluster);
-    if let Err(error) = plane.cluster.down(failed) {
-        eprintln!("{error}");
-    } else if failed {
-        eprintln!("logs are kept in {}", plane.cluster.dir.display());
+    for kind in [&USUAL, &NARROW] {
+        if let Some(Ok(plane)) = kind.plane.get() {
+            plane.close();
+        }
     }
+}
+
+fn prepare() -> Result<Runtime, String> {
+    let runtime = Runtime::new().map_err(|e| e.to_string())?;
+    runtime.spawn(close_on_signal(close));
+    clear_away()?;
+    Ok(runtime)
 }
 
 /// Runs Helm without a cluster: Helm 4, or the program that the environment names.
@@ -68,11 +96,9 @@ pub fn documents(text: &str) -> Result<Vec<Value>, String> {
 }
 
 impl Plane {
-    fn open() -> Result<Self, String> {
-        let runtime = Runtime::new().map_err(|e| e.to_string())?;
-        runtime.spawn(close_on_signal(close));
-        clear_away()?;
-        let cluster = Cluster::up(0, &[])?;
+    fn open(kind: &Kind) -> Result<Self, String> {
+        let runtime = RUNTIME.get_or_init(prepare).as_ref().map_err(Clone::clone)?;
+        let cluster = Cluster::up(kind.number, kind.options)?;
         let api =
             Api::connect(&cluster.kubeconfig(), runtime.handle()).inspect_err(|_| _ = cluster.down(false))?;
         Ok(Self {
@@ -80,8 +106,17 @@ impl Plane {
             api,
             failed: Mutex::new(false),
             operators: Mutex::new(0),
-            _runtime: runtime,
         })
+    }
+
+    fn close(&self) {
+        let failed = *lock(&self.failed);
+        end_all(&self.cluster);
+        if let Err(error) = self.cluster.down(failed) {
+            eprintln!("{error}");
+        } else if failed {
+            eprintln!("logs are kept in {}", self.cluster.dir.display());
+        }
     }
 
     /// Runs Helm as admin and returns its stdout.

@@ -58,9 +58,6 @@ fn in_one_line(faults: &[String]) -> String {
     faults.iter().map(begin).collect::<Vec<_>>().join(" | ")
 }
 
-/// The bindings that a new operator sends at once, each over a connection that it has to open.
-pub const NEW_CONNECTIONS: usize = 32;
-
 /// How much later a request may arrive than another one of its plan over a connection that was open before. On a machine that
 /// has many times more to do than it can, it was 1.4 s.
 const REORDERED: SignedDuration = SignedDuration::from_secs(2);
@@ -111,7 +108,6 @@ impl Scene {
         let outcome = meanwhile();
         self.declare(|rules| {
             rules.operator_down.push((from, Timestamp::now()));
-            rules.late = rules.late.saturating_add(NEW_CONNECTIONS);
         });
         outcome
     }

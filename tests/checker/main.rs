@@ -27,3 +27,4 @@ mod revisions;
 mod wait_reason;
 mod warm_reports;
 mod work_conservation;
+mod writes;

@@ -2,7 +2,7 @@
 
 use crate::check::event::{Change, Kind};
 use crate::check::requests::Request;
-use crate::check::{self, Rules};
+use crate::check::{self, BINDINGS, Rules};
 use crate::history::{
     History, Pod, bound_once, claim, moment, request, requests, text, waiting_for_a_processor,
 };
@@ -227,6 +227,80 @@ fn an_elder_whose_binding_went_down_with_the_operator_or_failed_is_not_passed_ov
     };
     assert_eq!(accused(failed(3060)), "");
     assert!(accused(failed(4500)).contains("which goes first, waited"));
+}
+
+#[test]
+fn an_outage_excuses_nothing_that_the_next_operator_decided_on() {
+    let history = served_second_first(0, 0, 6000);
+    // Claim b is bound at 3.05 s. Connections of a new operator may take 5 s to open.
+    let accused = |over_at: i64, gaps: bool| {
+        let rules = Rules {
+            operator_down: vec![(moment(over_at - 500), moment(over_at))],
+            reordered: SignedDuration::from_secs(5),
+            idle: None,
+            gaps,
+            ..Rules::default()
+        };
+        text(&history.judged_by(&rules))
+    };
+    // Its last requests may still have been on their way.
+    assert_eq!(accused(2100, false), "");
+    assert!(accused(1900, false).contains("which goes first, waited"));
+    // The operator was there, and the API server was not: it goes on with what it had decided.
+    assert_eq!(accused(1900, true), "");
+}
+
+/// So many claims wait. The youngest is bound first, and 6 s later the others, one after the other.
+fn passed_over(elders: usize) -> History {
+    let names: Vec<String> = (0..elders).map(|number| format!("e{number}")).collect();
+    let pods = elders + 1;
+    let queue = History::default().pool(40, json!({}));
+    let queue = names.iter().fold(queue, |queue, name| queue.new_claim(name, 0));
+    let served = queue.later(1500).new_claim("b", 0).warm(pods);
+    let served = served
+        .pod(&Pod::warm("w1").held_by("b"))
+        .bound("b", "w1")
+        .later(6000);
+    let pod = |number: usize| format!("w{}", number + 2);
+    names.iter().enumerate().fold(served, |history, (number, name)| {
+        let bound = history.pod(&Pod::warm(&pod(number)).held_by(name));
+        bound.bound(name, &pod(number))
+    })
+}
+
+#[test]
+fn an_outage_excuses_no_more_claims_than_had_bindings_in_flight() {
+    let accused = |elders: usize| {
+        let history = passed_over(elders);
+        let bound = history.events.iter().find(|event| {
+            event.name() == "w1" && event.object["metadata"]["labels"]["warmpool.dev/state"] == "claimed"
+        });
+        let at = bound.map(|event| event.at).unwrap();
+        let rules = Rules {
+            operator_down: vec![(at, at + SignedDuration::from_secs(1))],
+            idle: None,
+            ..Rules::default()
+        };
+        history.judged_by(&rules).accusations.len()
+    };
+    assert_eq!(accused(BINDINGS), 0);
+    assert_eq!(accused(BINDINGS + 3), 3);
+}
+
+#[test]
+fn bindings_of_before_an_outage_are_not_late_for_the_sake_of_its_new_connections() {
+    let history = served_second_first(0, 0, 100);
+    // Claim a is bound at 3.17 s.
+    let accused = |over_at: i64| {
+        let rules = Rules {
+            operator_down: vec![(moment(over_at), moment(over_at))],
+            late: 0,
+            ..Rules::default()
+        };
+        text(&history.judged_by(&rules))
+    };
+    assert_eq!(accused(1000), "");
+    assert!(accused(4500).contains("of 1 of 2 claims arrived after that of a younger claim"));
 }
 
 #[test]

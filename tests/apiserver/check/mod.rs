@@ -19,6 +19,7 @@ pub mod waits;
 pub mod warm_reports;
 mod work_conservation;
 pub mod world;
+mod writes;
 
 use binding::Binding;
 use budget::Budget;
@@ -37,6 +38,14 @@ use wait_reason::WaitReasons;
 use waits::Waits;
 use work_conservation::WorkConservation;
 use world::World;
+use writes::Writes;
+
+/// A request of an operator arrives this long after the operator has ended, at most.
+const ARRIVES: SignedDuration = SignedDuration::from_secs(1);
+
+/// The bindings that an operator has in flight at most. So many are lost at most when it ends, and so many connections are
+/// opened at once by the next one.
+pub const BINDINGS: usize = 32;
 
 /// What a scenario declares about itself.
 #[derive(Clone, Debug)]
@@ -48,8 +57,10 @@ pub struct Rules {
     /// The requests that a plan sends at once have connections of their own, so one may arrive this long after a later one was
     /// answered. It counts where the sandboxes of both claims do not show which was decided on first.
     pub reordered: SignedDuration,
-    /// How many claims that may happen to, beside one of eight.
+    /// How many claims that may happen to, beside one of eight and those in `late_when_new`.
     pub late: usize,
+    /// How many claims that may happen to after each outage: the operator opens its connections anew.
+    pub late_when_new: usize,
     /// How much later than the watcher an operator may see a claim.
     pub seen_late: SignedDuration,
     /// A binding that fails may be tried again this long after that is known.
@@ -94,6 +105,7 @@ impl Default for Rules {
             requests: Requests::default(),
             reordered: SignedDuration::from_secs(1),
             late: 2,
+            late_when_new: BINDINGS,
             seen_late: SignedDuration::from_secs(1),
             retried_after: SignedDuration::ZERO,
             passed_over: SignedDuration::ZERO,
@@ -125,10 +137,18 @@ impl Rules {
         until_now.fold(since, |since, (_, to)| since.max(*to))
     }
 
-    /// Whether the operator went away within `margin` of `at`, or was away.
-    fn was_away_within(&self, at: Timestamp, margin: SignedDuration) -> bool {
-        let mut away = self.operator_down.iter();
-        away.any(|(from, to)| *from <= at + margin && at <= *to + margin)
+    /// The number of the outage with which requests were lost that were sent together with one that arrived at `at`. An
+    /// operator sends them within `reordered`. Later ones than its own come from the next operator, which has a plan of its
+    /// own. An operator that outlives an outage of the API server carries on with what it had decided before.
+    fn outage_that_lost(&self, at: Timestamp) -> Option<usize> {
+        let after = if self.gaps { self.reordered } else { ARRIVES };
+        let lost = |(from, to): &(Timestamp, Timestamp)| *from <= at + self.reordered && at <= *to + after;
+        self.operator_down.iter().position(lost)
+    }
+
+    /// How many outages were over at `at`.
+    fn outages_before(&self, at: Timestamp) -> usize {
+        self.operator_down.iter().filter(|(_, to)| *to <= at).count()
     }
 
     /// Whether a write that arrived at `decided` may be that of an operator that has ended since, for a claim that it knew.
@@ -197,6 +217,8 @@ pub struct Figures {
     pub late: usize,
     /// How long after, at most.
     pub reordered: SignedDuration,
+    /// Writes of operators on claims and pods that were carried out.
+    pub writes: usize,
     /// Second pods held for one claim.
     pub spare_holds: usize,
     /// Deletions below the budget that a loss excused, and the longest time from a loss to the decision.
@@ -227,6 +249,7 @@ impl fmt::Display for Figures {
             write!(f, ", least available of pool {pool} in a drain {least}")?;
         }
         for (count, description) in [
+            (self.writes, "writes on claims and their sandboxes"),
             (self.late, "bindings arrived after a later one was answered"),
             (
                 self.excused,
@@ -261,6 +284,7 @@ pub fn judge(events: &[Event], rules: &Rules) -> Verdict {
     let (mut binding, mut budget) = (Binding::default(), Budget::default());
     let mut drains = Drains::default();
     let (mut ends, mut wait_reasons) = (Ends::default(), WaitReasons::default());
+    let mut writes = Writes::default();
     let (mut world, mut trail, mut accusations) = (World::default(), Trail::default(), Vec::new());
     let mut figures = Figures {
         events: events.len(),
@@ -297,6 +321,7 @@ pub fn judge(events: &[Event], rules: &Rules) -> Verdict {
         order.judge(&scene, &step, &mut findings, &mut figures);
         work_conservation.judge(&scene, &step, &mut findings, &mut figures);
         wait_reasons.judge(&scene, &step, &mut findings);
+        writes.judge(&scene, event, &mut findings);
         world.apply(event, step);
         budget.note(&world, now);
         drains::measure(&world, rules, now, &mut figures);
@@ -312,6 +337,7 @@ pub fn judge(events: &[Event], rules: &Rules) -> Verdict {
     let mut findings = Vec::new();
     order.finish(&scene, &mut findings);
     let may_be_late = rules.late.saturating_add(figures.served / 8);
+    let may_be_late = may_be_late.saturating_add(order.late_when_new(rules));
     if figures.late > may_be_late {
         let sentence = format!(
             "the bindings of {} of {} claims arrived after that of a younger claim was answered, and {may_be_late} may",
@@ -321,6 +347,7 @@ pub fn judge(events: &[Event], rules: &Rules) -> Verdict {
     }
     work_conservation.finish(&scene, &mut findings, &mut figures);
     wait_reasons.advance_time(&scene, &mut findings);
+    writes.finish(&scene, &mut findings, &mut figures);
     accusations.extend(findings.into_iter().map(|f| trail.prove(f)));
     Verdict { accusations, figures }
 }

@@ -10,7 +10,7 @@
 use super::claim::Claim;
 use super::requests::Request;
 use super::world::{Owner, Pod, Preference, Step};
-use super::{Figures, Finding, Scene};
+use super::{BINDINGS, Figures, Finding, Rules, Scene};
 use jiff::{SignedDuration, Timestamp};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +27,9 @@ pub struct Order {
     /// When the first of its bindings was decided on, of each claim that has yet to get all its pods.
     begun: BTreeMap<String, Timestamp>,
     failures: Failures,
+    lost: Lost,
+    /// Late bindings, by the number of outages before them.
+    late: BTreeMap<usize, usize>,
 }
 
 /// What bindings that failed excuse.
@@ -70,6 +73,22 @@ impl Failures {
     }
 }
 
+/// The claims whose being passed over each outage has excused, by UID.
+#[derive(Default)]
+struct Lost(BTreeMap<usize, BTreeSet<String>>);
+
+impl Lost {
+    /// The binding of the elder may have been lost in an outage. In one outage no more are lost than were in flight.
+    fn excuse(&mut self, scene: &Scene, overtake: &Overtake) -> bool {
+        let Some(outage) = scene.rules.outage_that_lost(overtake.decided) else {
+            return false;
+        };
+        let excused = self.0.entry(outage).or_default();
+        excused.insert(overtake.elder.clone());
+        excused.len() <= BINDINGS
+    }
+}
+
 struct Overtake {
     /// When the binding of the younger claim was decided on, answered, and stored.
     decided: Timestamp,
@@ -90,6 +109,14 @@ struct Overtake {
 }
 
 impl Order {
+    /// How many late bindings are those of operators that had just opened their connections.
+    pub fn late_when_new(&self, rules: &Rules) -> usize {
+        let after_outages = self.late.range(1..);
+        after_outages
+            .map(|(_, late)| rules.late_when_new.min(*late))
+            .sum()
+    }
+
     pub fn judge(&mut self, scene: &Scene, step: &Step, out: &mut Vec<Finding>, figures: &mut Figures) {
         match step {
             Step::Pod(before, Some(after)) => {
@@ -183,12 +210,12 @@ impl Order {
         let wanted = scene.world.claims.get(elder).map_or(1, |claim| claim.wanted);
         let has_all = scene.world.held_by(elder) + 1 >= wanted;
         let mut late = SignedDuration::ZERO;
-        let failures = &mut self.failures;
+        let (failures, lost) = (&mut self.failures, &mut self.lost);
         self.overtakes.retain_mut(|overtake| {
             if overtake.elder != elder {
                 return true;
             }
-            if overtake.is_excused(scene) || overtake.pool != pod.pool {
+            if overtake.is_of_other_revision(scene) || overtake.pool != pod.pool {
                 return false;
             }
             let after = scene.rules.elapsed(overtake.answered, decided);
@@ -199,12 +226,13 @@ impl Order {
             let passed_over = scene.rules.passed_over;
             let is_tolerated = !passed_over.is_zero() && after <= passed_over;
             if is_proven && !is_tolerated {
-                if !failures.excuse(scene, overtake) {
+                if !lost.excuse(scene, overtake) && !failures.excuse(scene, overtake) {
                     out.push(overtake.finding());
                 }
                 return false;
             }
-            if failures.may_excuse(scene, overtake) {
+            let is_of_outage = scene.rules.outage_that_lost(overtake.decided).is_some();
+            if is_of_outage || failures.may_excuse(scene, overtake) {
                 return false;
             }
             if !overtake.elder_had_begun {
@@ -215,6 +243,7 @@ impl Order {
         });
         if late > SignedDuration::ZERO {
             figures.late += 1;
+            *self.late.entry(scene.rules.outages_before(decided)).or_default() += 1;
             figures.reordered = figures.reordered.max(late);
         }
     }
@@ -222,15 +251,15 @@ impl Order {
     /// The elder `before` ends, or is being deleted.
     fn decide_on_ended(&mut self, scene: &Scene, before: &Claim, out: &mut Vec<Finding>) {
         self.begun.remove(&before.uid);
-        let failures = &mut self.failures;
+        let (failures, lost) = (&mut self.failures, &mut self.lost);
         self.overtakes.retain(|overtake| {
             if overtake.elder != before.uid {
                 return true;
             }
             let waited = scene.rules.elapsed(overtake.stored, scene.now);
             let may_wait = ENDS_SOON.max(scene.rules.passed_over);
-            let is_accused = before.waits() && waited > may_wait && !overtake.is_excused(scene);
-            if is_accused && !failures.excuse(scene, overtake) {
+            let is_accused = before.waits() && waited > may_wait && !overtake.is_of_other_revision(scene);
+            if is_accused && !lost.excuse(scene, overtake) && !failures.excuse(scene, overtake) {
                 out.push(overtake.finding());
             }
             false
@@ -243,8 +272,8 @@ impl Order {
             let waits = scene.world.claims.get(&overtake.elder).is_some_and(Claim::waits);
             let waited = scene.rules.elapsed(overtake.stored, scene.now);
             let may_wait = scene.rules.reordered.max(scene.rules.passed_over);
-            let is_accused = waits && waited > may_wait && !overtake.is_excused(scene);
-            if is_accused && !self.failures.excuse(scene, &overtake) {
+            let is_accused = waits && waited > may_wait && !overtake.is_of_other_revision(scene);
+            if is_accused && !self.lost.excuse(scene, &overtake) && !self.failures.excuse(scene, &overtake) {
                 out.push(overtake.finding());
             }
         }
@@ -252,13 +281,12 @@ impl Order {
 }
 
 impl Overtake {
-    /// The elder could not have had this pod, or its request may have been lost with its sender.
-    fn is_excused(&self, scene: &Scene) -> bool {
+    /// The elder takes only the update revision, and this pod is of another.
+    fn is_of_other_revision(&self, scene: &Scene) -> bool {
         let elder = scene.world.claims.get(&self.elder);
         // By now the pool has said which revision its template is.
         let update = |e: &Claim| scene.world.pools.get(&e.pool).map(|p| &p.update_revision);
-        let is_other_revision = elder.is_some_and(|e| e.latest && update(e) != Some(&self.revision));
-        is_other_revision || scene.rules.was_away_within(self.decided, scene.rules.reordered)
+        elder.is_some_and(|e| e.latest && update(e) != Some(&self.revision))
     }
 
     /// Whether the elder, which got `pod`, would rather have had the pod of the younger claim. None where that cannot be told:

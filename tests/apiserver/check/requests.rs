@@ -87,6 +87,20 @@ impl Requests {
         &before[done - same..=done]
     }
 
+    /// How many of such requests were carried out, for each name.
+    pub fn carried_out(&self, verb: &str, resource: &str) -> impl Iterator<Item = (&str, usize)> {
+        let of = self
+            .0
+            .iter()
+            .filter(move |((of_verb, of_resource, _), _)| of_verb == verb && of_resource == resource);
+        of.map(|((_, _, name), requests)| {
+            (
+                name.as_str(),
+                requests.iter().filter(|request| request.is_done()).count(),
+            )
+        })
+    }
+
     /// Whether a patch that was carried out of one of these pods was on its way at `now`, or was answered up to `shown_within`
     /// before.
     pub fn is_patch_on_its_way<'a>(

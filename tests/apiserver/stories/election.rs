@@ -2,11 +2,12 @@
 
 use super::{all_bound, bound, burst, in_phase};
 use crate::api::LEASES;
+use crate::check::BINDINGS;
 use crate::check::event::text;
 use crate::cluster_state::wait_until_at_rest;
 use crate::objects::pool;
 use crate::operator::Operator;
-use crate::scene::{NEW_CONNECTIONS, Scene};
+use crate::scene::Scene;
 use crate::wait;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
@@ -27,7 +28,7 @@ fn lease(scene: &Scene) -> Result<Value, String> {
 
 /// A leader with a full pool of 20, and another operator that stands by. Once it leads, it opens its connections.
 fn leader_and_standby(scene: &Scene) -> Result<(Operator, Operator), String> {
-    scene.declare(|rules| rules.late = rules.late.saturating_add(NEW_CONNECTIONS));
+    scene.declare(|rules| rules.late = rules.late.saturating_add(BINDINGS));
     // Leases of earlier stories may not have run out.
     if scene.lab.api.get(LEASES, HOME, LEASE)?.is_some() {
         scene.lab.api.delete(LEASES, HOME, LEASE)?;

@@ -2,12 +2,13 @@
 
 use super::{all_bound, bound, burst, in_phase, names, says};
 use crate::api::LEASES;
+use crate::check::BINDINGS;
 use crate::check::event::text;
 use crate::cluster_state::wait_until_at_rest;
 use crate::objects::{NEW_IMAGE, pool};
 use crate::operator::Operator;
 use crate::plugin::Call;
-use crate::scene::{NEW_CONNECTIONS, Scene};
+use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
 use std::thread::sleep;
@@ -47,7 +48,7 @@ fn grant_leases(scene: &Scene) -> Result<(), String> {
 
 /// An operator of a shard that leads it.
 fn operator(scene: &Scene, selector: &str) -> Result<Operator, String> {
-    scene.declare(|rules| rules.late = rules.late.saturating_add(NEW_CONNECTIONS));
+    scene.declare(|rules| rules.late = rules.late.saturating_add(BINDINGS));
     let operator = scene.lab.start_operator_with(&["--pool-selector", selector])?;
     operator.says("leading", 40)?;
     Ok(operator)

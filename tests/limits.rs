@@ -419,7 +419,11 @@ fn requests_of_one_pool_that_are_not_answered_hold_up_no_other_pool() {
     for (kind, request) in OF_POOL.into_iter().take(4) {
         let mut queue = RequestQueue::default();
         push(&mut queue, FIRST, 1000, |n| request(&slow, n));
-        assert_eq!(send(&mut queue).len(), 32, "{kind}");
+        assert_eq!(
+            send(&mut queue).len(),
+            32,
+            "I7: one pool has all slots for {kind}"
+        );
         for number in 0..100 {
             queue.push(request(&other, number), FIRST);
             let sent = queue.take_next();

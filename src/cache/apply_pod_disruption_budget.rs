@@ -23,20 +23,13 @@ impl Index {
         let in_namespace = self.disruption_budgets.by_namespace.get(&pool.key.namespace);
         let budgets = in_namespace.into_iter().flat_map(BTreeMap::values);
         let concerns = |budget: &&Arc<DisruptionBudget>| concerns(budget, pool);
-        let memory = self.pool_memory(pool).map(|memory| &memory.budgets);
-        let taken_back = |group: Group| {
-            let name = group.budget_name(&pool.key.name);
-            let budget = in_namespace.and_then(|budgets| budgets.get(&name));
-            let until = memory?.taken_back(&name, budget.map(Arc::as_ref))?;
-            Some((name, until))
-        };
-        BudgetSnapshot {
-            access: self.disruption_budgets.access,
-            budgets: budgets.filter(concerns).cloned().collect(),
-            progress: memory.map(|memory| memory.progress.clone()).unwrap_or_default(),
-            written_at: memory.and_then(|memory| memory.written_at),
-            taken_back: Group::ALL.into_iter().filter_map(taken_back).collect(),
-        }
+        BudgetSnapshot::new(
+            self.disruption_budgets.access,
+            budgets.filter(concerns).cloned().collect(),
+            self.pool_memory(pool).map(|memory| &memory.budgets),
+            Group::ALL.map(|group| group.budget_name(&pool.key.name)),
+            in_namespace,
+        )
     }
 
     /// A PodDisruptionBudget was created or changed.
@@ -133,7 +126,7 @@ impl Index {
         };
         let before = match std::mem::take(&mut memory.progress) {
             BudgetProgress::Sent(tries) => tries,
-            BudgetProgress::Idle | BudgetProgress::TakenBack(_) | BudgetProgress::Failed(_) => None,
+            BudgetProgress::Idle | BudgetProgress::Failed(_) => None,
         };
         match outcome {
             Err(failure) if failure.class != Class::Gone => {

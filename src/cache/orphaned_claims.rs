@@ -28,16 +28,8 @@ impl Index {
         let memory = self
             .claim_memory(claim)
             .and_then(|memory| memory.budget.as_deref());
-        let stored = in_namespace.and_then(|budgets| budgets.get(&own));
-        let taken_back = memory.and_then(|memory| memory.taken_back(&own, stored.map(Arc::as_ref)));
-        let progress = memory.map(|memory| memory.progress.clone()).unwrap_or_default();
-        BudgetSnapshot {
-            access: Access::Listed,
-            budgets: budgets.filter(concerns).cloned().collect(),
-            progress: progress.taken_back(taken_back),
-            written_at: memory.and_then(|memory| memory.written_at),
-            ..BudgetSnapshot::default()
-        }
+        let concerned = budgets.filter(concerns).cloned().collect();
+        BudgetSnapshot::new(Access::Listed, concerned, memory, [own], in_namespace)
     }
 
     /// The claims that own pods with the label of a pool.

@@ -57,7 +57,7 @@ impl BudgetMemory {
 
     /// When the budget with this name may be written again, if it is not as this process wrote it last: a webhook or
     /// another controller took the write back. `budget`: as last seen.
-    pub(crate) fn taken_back(&self, name: &str, budget: Option<&DisruptionBudget>) -> Option<Timestamp> {
+    fn taken_back(&self, name: &str, budget: Option<&DisruptionBudget>) -> Option<Timestamp> {
         let done = self.done.get(name)?;
         let is_kept = done.spec.as_ref() == budget.map(|budget| &budget.spec);
         (!is_kept).then(|| done.at.checked_add(RETRY_DELAY).unwrap_or(Timestamp::MAX))
@@ -84,4 +84,29 @@ pub struct BudgetSnapshot {
     pub written_at: Option<Timestamp>,
     /// When each budget may be written again whose last write was taken back, by name.
     pub taken_back: BTreeMap<SmolStr, Timestamp>,
+}
+
+impl BudgetSnapshot {
+    /// The snapshot of `budgets`. `memory` is that of the budgets with the names `own`, and `stored` are all budgets of
+    /// the namespace.
+    pub(crate) fn new(
+        access: Access,
+        budgets: Vec<Arc<DisruptionBudget>>,
+        memory: Option<&BudgetMemory>,
+        own: impl IntoIterator<Item = SmolStr>,
+        stored: Option<&BTreeMap<SmolStr, Arc<DisruptionBudget>>>,
+    ) -> Self {
+        let taken_back = |name: SmolStr| {
+            let budget = stored.and_then(|budgets| budgets.get(&name));
+            let until = memory?.taken_back(&name, budget.map(Arc::as_ref))?;
+            Some((name, until))
+        };
+        Self {
+            access,
+            budgets,
+            progress: memory.map(|memory| memory.progress.clone()).unwrap_or_default(),
+            written_at: memory.and_then(|memory| memory.written_at),
+            taken_back: own.into_iter().filter_map(taken_back).collect(),
+        }
+    }
 }

@@ -184,8 +184,6 @@ pub enum BudgetProgress {
     /// Nothing is under way.
     #[default]
     Idle,
-    /// Nothing is under way. What was written last has been taken back, and may be written again at this moment.
-    TakenBack(Timestamp),
     /// The request is under way.
     Sent(Option<Tries>),
     /// The request failed.
@@ -197,18 +195,9 @@ impl BudgetProgress {
     #[must_use]
     pub fn sent(self) -> Self {
         match self {
-            Self::Idle | Self::TakenBack(_) => Self::Sent(None),
+            Self::Idle => Self::Sent(None),
             Self::Sent(tries) => Self::Sent(tries),
             Self::Failed(tries) => Self::Sent(Some(tries)),
-        }
-    }
-
-    /// The progress where the last write was taken back, and may follow again at `until`; `None`: it was kept.
-    #[must_use]
-    pub fn taken_back(self, until: Option<Timestamp>) -> Self {
-        match (self, until) {
-            (Self::Idle, Some(until)) => Self::TakenBack(until),
-            (progress, _) => progress,
         }
     }
 
@@ -216,7 +205,6 @@ impl BudgetProgress {
     pub fn next_at(&self) -> Option<Timestamp> {
         match self {
             Self::Idle => Some(Timestamp::MIN),
-            Self::TakenBack(until) => Some(*until),
             Self::Sent(_) => None,
             Self::Failed(tries) if is_final(tries.failure.class) => {
                 Some(tries.at.checked_add(REJECTED_PAUSE).unwrap_or(Timestamp::MAX))

@@ -10,8 +10,16 @@ use std::sync::Arc;
 
 /// The next write of the budget, or when it is due.
 pub(crate) fn next_step(snapshot: &ClaimSnapshot) -> (Option<BudgetStep>, Option<Timestamp>) {
-    let due = snapshot.disruption_budgets.progress.next_at();
-    match step(snapshot).zip(due) {
+    let known = &snapshot.disruption_budgets;
+    let taken_back = |step: &BudgetStep| known.taken_back.get(step.name()).copied();
+    let due = |step: BudgetStep| {
+        let due = known
+            .progress
+            .next_at()?
+            .max(taken_back(&step).unwrap_or(Timestamp::MIN));
+        Some((step, due))
+    };
+    match step(snapshot).and_then(due) {
         None => (None, None),
         Some((step, due)) if due <= snapshot.now => (Some(step), None),
         Some((_, due)) => (None, Some(due)),

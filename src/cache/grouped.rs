@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Runs `f` on the collection under `key`, and drops the collection when that leaves it empty.
-pub(crate) fn remove_from<K: std::hash::Hash + Eq, C: IsEmpty>(
+/// Runs `f` on the collection under `key`, and drops the collection when that leaves it empty. Returns what `f` returns,
+/// or the default where there is no collection.
+pub(crate) fn remove_from<K: std::hash::Hash + Eq, C: IsEmpty, R: Default>(
     map: &mut HashMap<K, C>,
     key: &K,
-    f: impl FnOnce(&mut C) -> bool,
-) -> bool {
+    f: impl FnOnce(&mut C) -> R,
+) -> R {
     let Some(collection) = map.get_mut(key) else {
-        return false;
+        return R::default();
     };
     let result = f(collection);
     if collection.is_empty() {

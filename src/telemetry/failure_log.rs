@@ -144,28 +144,24 @@ fn write((failed, others): &Line) {
     let object = (!is_binding).then(|| display(object));
     let more = (*others > 0).then_some(*others);
     let counted = more.map_or_else(String::new, |more| format!(" (and {more} more)"));
-    if *level == Level::ERROR {
-        tracing::error!(
-            verb,
-            resource,
-            object,
-            claim,
-            pod,
-            error,
-            more,
-            "{what}{counted}; logged at most once a minute"
-        );
-    } else {
-        tracing::warn!(
-            verb,
-            resource,
-            object,
-            claim,
-            pod,
-            error,
-            more,
-            "{what}{counted}; logged at most once a minute"
-        );
+    // The level of a line is part of its call site.
+    macro_rules! line {
+        ($level:ident) => {
+            tracing::$level!(
+                verb,
+                resource,
+                object,
+                claim,
+                pod,
+                error,
+                more,
+                "{what}{counted}; logged at most once a minute"
+            )
+        };
+    }
+    match *level {
+        Level::ERROR => line!(error),
+        _ => line!(warn),
     }
 }
 

@@ -64,8 +64,8 @@ pub(crate) fn log(metrics: &Metrics, shared: &SharedCache, request: &Request, ou
     }
 }
 
-/// Logs that a request failed, at most once a minute for failures that are alike, because it is retried. Failures that other code reports become
-/// debug lines: rejected pods, and changes that the watch shows.
+/// Logs that a request failed, at most once a minute for failures that are alike, because it is retried. Failures that
+/// other code reports become debug lines: rejected pods, and changes that the watch shows.
 fn log_failure(request: &Request, failure: &Failure) {
     let (verb, resource) = request.verb_and_resource();
     let (object, error) = (object_of(request), &failure.message);

@@ -270,41 +270,40 @@ fn binding_steps(pod: &Value) -> Value {
     ])
 }
 
-/// What the operator publishes of a claim with one sandbox.
-fn claim_status() -> Value {
-    let at = "2026-01-31T12:00:00Z";
+/// The times in what the operator publishes.
+const AT: &str = "2026-01-31T12:00:00Z";
+
+fn conditions(types: [&str; 2], reason: &str, message: &str) -> Value {
     let condition = |type_| {
         json!({
-            "type": type_, "status": "True", "reason": "Bound", "message": "1 sandbox is bound",
-            "lastTransitionTime": at, "observedGeneration": 1,
+            "type": type_, "status": "True", "reason": reason, "message": message, "lastTransitionTime": AT,
+            "observedGeneration": 1,
         })
     };
-    let conditions = ["Bound", "Ready"].map(condition);
+    json!(types.map(condition))
+}
+
+/// What the operator publishes of a claim with one sandbox.
+fn claim_status() -> Value {
     json!({
-        "phase": "Bound", "observedGeneration": 1, "pool": POOL, "boundTime": at, "waitSeconds": 0.012,
-        "conditions": conditions,
+        "phase": "Bound", "observedGeneration": 1, "pool": POOL, "boundTime": AT, "waitSeconds": 0.012,
+        "conditions": conditions(["Bound", "Ready"], "Bound", "1 sandbox is bound"),
         "sandboxes": [{
             "name": "pool-by-hand-00000", "uid": "6f0c1e5e-0000-4000-8000-000000000002", "ip": "10.0.0.1",
-            "node": "node-1", "revision": "by-hand", "boundTime": at, "warm": true,
+            "node": "node-1", "revision": "by-hand", "boundTime": AT, "warm": true,
         }],
     })
 }
 
 /// What the operator publishes of a pool.
 fn pool_status(available: usize) -> Value {
-    let at = "2026-01-31T12:00:00Z";
-    let condition = |type_| {
-        json!({
-            "type": type_, "status": "True", "reason": "Available", "message": "20 of 20 sandboxes are available",
-            "lastTransitionTime": at, "observedGeneration": 1,
-        })
-    };
-    let conditions = ["Available", "Progressing"].map(condition);
+    let types = ["Available", "Progressing"];
     json!({
         "observedGeneration": 1, "desiredReplicas": 20, "replicas": 20, "ready": available, "available": available,
         "updated": 20, "updatedAvailable": available, "expectedUpdated": 20, "claimed": 3, "total": 23, "draining": 0,
         "pendingClaims": 0, "currentRevision": "bcdfghjklm", "updateRevision": "bcdfghjklm",
-        "selector": "warmpool.dev/pool=pool,warmpool.dev/state=warm", "conditions": conditions,
+        "selector": "warmpool.dev/pool=pool,warmpool.dev/state=warm",
+        "conditions": conditions(types, "Available", "20 of 20 sandboxes are available"),
     })
 }
 

@@ -84,8 +84,8 @@ impl Claim {
         end_of(lifetime, status.bound_time.as_ref()?.0, seen)
     }
 
-    /// What lets the sandboxes of the claim go by itself, as a verb with its time: the claim expires, or is deleted once
-    /// it has ended. `None`: a user has to delete the claim.
+    /// When the claim releases its sandboxes although no user deletes it, in words that follow "the claim": it expires,
+    /// or is deleted some time after its end. `None`: a user has to delete the claim.
     pub fn lets_go(&self, resolved_spec: &ResolvedClaimSpec) -> Option<String> {
         match self.status.phase {
             Some(Phase::Failed | Phase::Expired) => {

@@ -25,12 +25,12 @@ class Process:
     argv: list[str]
 
     def alive(self) -> bool:
-        """Whether this very process still runs; one that only waits to be reaped does not."""
+        """Whether this very process still runs. One that only waits to be reaped does not. One
+        that is ending does: it shows no command line any more, and still holds its ports."""
         stat = read_stat(self.pid)
-        if stat is None:
+        if stat is None or stat.ended or stat.started != self.started:
             return False
-        state, started = stat
-        return state not in "ZX" and started == self.started and self.argv == argv_of(self.pid)
+        return argv_of(self.pid) in (self.argv, [])
 
     def send(self, number: signal.Signals) -> None:
         if self.alive():
@@ -49,14 +49,29 @@ class Process:
         return True
 
 
-def read_stat(pid: int) -> tuple[str, int] | None:
-    """State and start time of a process. The name before them may hold blanks and
-    brackets, so the fields are counted from the last bracket on."""
+@dataclass(frozen=True)
+class Stat:
+    """What the kernel says of a process (proc_pid_stat(5))."""
+
+    state: str
+    threads: int
+    started: int
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing of it runs. Its first thread can end before the others, and it is
+        their end that closes what the process has open."""
+        return self.state == "X" or (self.state == "Z" and self.threads <= 1)
+
+
+def read_stat(pid: int) -> Stat | None:
+    """The name before the fields may hold blanks and brackets, so they are counted from the
+    last bracket on."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return fields[0], int(fields[19])
+    return Stat(state=fields[0], threads=int(fields[17]), started=int(fields[19]))
 
 
 def argv_of(pid: int) -> list[str]:
@@ -84,10 +99,10 @@ def identify(pid: int) -> Process:
     asked of the kernel, which for a script names the interpreter first, and which shows
     none for the first instant of a program."""
     while True:
-        state, started = read_stat(pid) or ("X", 0)
+        stat = read_stat(pid)
         argv = argv_of(pid)
-        if argv or state in "ZX":
-            return Process(pid, started, argv)
+        if argv or stat is None or stat.ended:
+            return Process(pid, stat.started if stat else 0, argv)
 
 
 def load(record: Path) -> Process | None:

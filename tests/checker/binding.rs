@@ -1,7 +1,7 @@
 //! Checks rules I1, I2 and I3 on bindings.
 
-use crate::check::Rules;
 use crate::check::event::{Change, Kind};
+use crate::check::{Rules, Verdict};
 use crate::history::{History, Pod, bound_once, claim, request, requests, text};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
@@ -82,24 +82,49 @@ fn forged_labels_and_status_are_no_breach_and_owner_references_decide() {
     assert!(text(&verdict).contains("a claim for 1 holds 2 pods"));
 }
 
-#[test]
-fn a_second_pod_is_excused_for_a_claim_that_came_before_a_start_just_after_it_and_no_later() {
+/// A claim comes at 30 ms and its first pod is seen at 40. An operator starts at `start`. The requests for both pods arrive at
+/// `arrived`, and the second pod is seen `ms` after 70.
+fn holds_two_beside_a_start(start: i64, arrived: [i64; 2], ms: i64) -> Verdict {
     let w2 = Pod::warm("w2");
-    // The claim comes at 30 ms.
-    let held_after_a_start = |at: i64, ms: i64, arrived: i64| {
-        let history = bound_once().pod(&w2).later(ms).pod(&w2.held_by("a"));
-        let at = Timestamp::UNIX_EPOCH + SignedDuration::from_millis(at);
-        history.judged_by(&Rules {
-            operator_down: vec![(at, at)],
-            requests: requests([request("patch", "w2", arrived, 200)]),
-            ..Rules::default()
-        })
-    };
-    assert!(held_after_a_start(50, 4000, 45).accusations.is_empty());
-    assert_eq!(held_after_a_start(50, 4000, 45).figures.spare_holds, 1);
-    assert!(text(&held_after_a_start(50, 4000, 60)).contains("holds 2 pods"));
-    assert!(text(&held_after_a_start(50, 6000, 45)).contains("holds 2 pods"));
-    assert!(text(&held_after_a_start(20, 0, 15)).contains("holds 2 pods"));
+    let history = bound_once().pod(&w2).later(ms).pod(&w2.held_by("a"));
+    let start = Timestamp::UNIX_EPOCH + SignedDuration::from_millis(start);
+    let [first, second] = arrived;
+    history.judged_by(&Rules {
+        operator_down: vec![(start, start)],
+        requests: requests([
+            request("patch", "w1", first, 200),
+            request("patch", "w2", second, 200),
+        ]),
+        ..Rules::default()
+    })
+}
+
+#[track_caller]
+fn holds_too_many(verdict: &Verdict) {
+    assert!(text(verdict).contains("holds 2 pods"), "{}", text(verdict));
+}
+
+#[test]
+fn a_second_pod_is_excused_if_its_request_of_an_operator_before_a_start_is_carried_out_soon_after_it() {
+    let verdict = holds_two_beside_a_start(35, [40, 33], 4000);
+    assert!(verdict.accusations.is_empty(), "{}", text(&verdict));
+    assert_eq!(verdict.figures.spare_holds, 1);
+    // Too late.
+    holds_too_many(&holds_two_beside_a_start(35, [40, 33], 6000));
+    // The claim came after the start.
+    holds_too_many(&holds_two_beside_a_start(20, [40, 15], 0));
+    // Both requests are those of the later operator, or of the earlier one.
+    holds_too_many(&holds_two_beside_a_start(35, [40, 60], 0));
+    holds_too_many(&holds_two_beside_a_start(50, [40, 45], 0));
+}
+
+#[test]
+fn a_second_pod_is_excused_if_the_request_for_the_first_is_carried_out_after_a_start_but_not_before_it() {
+    let verdict = holds_two_beside_a_start(35, [33, 60], 0);
+    assert!(verdict.accusations.is_empty(), "{}", text(&verdict));
+    assert_eq!(verdict.figures.spare_holds, 1);
+    // The list of an operator that starts after the first pod was stored shows whose it is.
+    holds_too_many(&holds_two_beside_a_start(45, [33, 60], 0));
 }
 
 #[test]

@@ -13,9 +13,19 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Binding {
     /// Claims that ever held the pod, by the pod's UID.
     holders: BTreeMap<String, BTreeSet<String>>,
+    /// When the pod became its present claim's, by the pod's UID.
+    held: BTreeMap<String, Held>,
     /// The claim whose status named the pod first, by the pod's UID.
     published: BTreeMap<String, String>,
     labels: Labels,
+}
+
+/// When a pod became a claim's.
+#[derive(Clone, Copy)]
+pub struct Held {
+    /// When the binding was decided on at the latest.
+    pub decided: Timestamp,
+    pub seen: Timestamp,
 }
 
 /// What labels each pool has had since when.
@@ -90,29 +100,48 @@ impl Binding {
                 out.push(Finding::new("I1", &about, sentence));
             }
             let before = scene.world.pods.get(&pod.uid);
-            if before.is_some_and(|b| b.claim() == Some(claim)) || !pod.is_alive() {
-                continue;
+            if before.is_none_or(|b| b.claim() != Some(claim)) && pod.is_alive() {
+                self.holds_as_many_as_it_asks_for(scene, claim, pod, out, figures);
             }
-            let others = scene.world.pods.values();
-            let mut about: Vec<&str> = others
-                .filter(|p| p.uid != pod.uid && p.is_alive() && p.claim() == Some(claim))
-                .map(|p| p.uid.as_str())
-                .collect();
-            let asking = scene.world.claims.get(claim);
-            let wanted = asking.map_or(1, |c| c.wanted);
-            if about.len() >= wanted {
-                figures.spare_holds += 1;
-                let decided = scene.rules.requests.decided("patch", &pod.name, scene.now);
-                if !scene.rules.two_operators && !scene.rules.may_linger(asking, decided, scene.now) {
-                    let sentence = format!(
-                        "a claim for {wanted} holds {} pods, {} the latest",
-                        about.len() + 1,
-                        pod.name
-                    );
-                    about.extend([claim.as_str(), &pod.uid]);
-                    out.push(Finding::new("I1", &about, sentence));
-                }
-            }
+        }
+    }
+
+    /// I1, at the event in which a pod becomes the claim's.
+    fn holds_as_many_as_it_asks_for(
+        &mut self,
+        scene: &Scene,
+        claim: &String,
+        pod: &Pod,
+        out: &mut Vec<Finding>,
+        figures: &mut Figures,
+    ) {
+        let held = Held {
+            decided: scene.rules.requests.decided("patch", &pod.name, scene.now),
+            seen: scene.now,
+        };
+        self.held.insert(pod.uid.clone(), held);
+        let others = scene.world.pods.values();
+        let mut about: Vec<&str> = others
+            .filter(|p| p.uid != pod.uid && p.is_alive() && p.claim() == Some(claim))
+            .map(|p| p.uid.as_str())
+            .collect();
+        let asking = scene.world.claims.get(claim);
+        let wanted = asking.map_or(1, |c| c.wanted);
+        if about.len() < wanted {
+            return;
+        }
+        figures.spare_holds += 1;
+        let mut earlier = about.iter().filter_map(|uid| self.held.get(*uid));
+        let excused = scene.rules.two_operators
+            || earlier.any(|earlier| scene.rules.is_excused_by_a_start(asking, *earlier, held));
+        if !excused {
+            let sentence = format!(
+                "a claim for {wanted} holds {} pods, {} the latest",
+                about.len() + 1,
+                pod.name
+            );
+            about.extend([claim.as_str(), &pod.uid]);
+            out.push(Finding::new("I1", &about, sentence));
         }
     }
 

@@ -21,7 +21,7 @@ mod work_conservation;
 pub mod world;
 mod writes;
 
-use binding::Binding;
+use binding::{Binding, Held};
 use budget::Budget;
 use claim::Claim;
 pub use drains::Drain;
@@ -151,12 +151,17 @@ impl Rules {
         self.operator_down.iter().filter(|(_, to)| *to <= at).count()
     }
 
-    /// Whether a write that arrived at `decided` may be that of an operator that has ended since, for a claim that it knew.
-    fn may_linger(&self, claim: Option<&Claim>, decided: Timestamp, now: Timestamp) -> bool {
-        self.operator_down.iter().any(|(from, to)| {
-            let lately = *from <= now && now.duration_since(*to) <= self.lingers;
-            lately && decided <= *to && claim.is_none_or(|claim| claim.came_at <= *to)
-        })
+    /// Whether an operator that started decided on one of two bindings for a claim and could not know of the other: that one
+    /// had arrived before the start, for a claim that was there, and was stored after it, at most `lingers` later.
+    fn is_excused_by_a_start(&self, claim: Option<&Claim>, a: Held, b: Held) -> bool {
+        let excuses = |start: Timestamp| {
+            let was_decided = |held: Held| held.decided <= start;
+            let lingered =
+                |held: Held| was_decided(held) && start < held.seen && held.seen <= start + self.lingers;
+            let came_before = claim.is_none_or(|claim| claim.came_at <= start);
+            came_before && (lingered(a) && !was_decided(b) || lingered(b) && !was_decided(a))
+        };
+        self.operator_down.iter().any(|(_, start)| excuses(*start))
     }
 
     /// An operator started since knows the claim from a list, which shows the creation time in whole seconds and the

@@ -29,7 +29,8 @@ use warmpool::model::Key;
 use warmpool::model::autoscaling::ResolvedAutoscaling;
 use warmpool::model::claim::Claim;
 use warmpool::model::demand::Demand;
-use warmpool::model::known_nodes::KnownNodes;
+use warmpool::model::known_nodes::{KnownNodes, NodeAccess};
+use warmpool::model::node::Node;
 use warmpool::model::pool::Pool;
 use warmpool::model::revision::{Revision, Template};
 use warmpool::model::sandbox::{Owner, PodPhase, Sandbox};
@@ -309,7 +310,7 @@ fn at_rest(size: usize, complete: &str) -> Outcome<PoolSnapshot> {
         seed: 1,
         pool: Arc::new(Pool::read(&stored)),
         sandboxes: (0..size).map(entry).collect(),
-        nodes: KnownNodes::default(),
+        nodes: nodes(now)?,
         creating: Vec::new(),
         claims: Vec::new(),
         selected_pools: BTreeMap::new(),
@@ -324,6 +325,21 @@ fn at_rest(size: usize, complete: &str) -> Outcome<PoolSnapshot> {
         disruption_budgets: BudgetSnapshot::default(),
         demand: None,
         sizing: None,
+    })
+}
+
+/// The nodes of the cluster, in three zones.
+fn nodes(now: Timestamp) -> Outcome<KnownNodes> {
+    let node = |number: usize| -> Outcome<_> {
+        let name = format!("node-{number}");
+        let labels = json!({"topology.kubernetes.io/zone": format!("zone-{}", number % 3)});
+        let stored = serde_json::from_value(json!({"metadata": {"name": name, "labels": labels}}))?;
+        Ok((name.into(), Arc::new(Node::read(&stored, None, now))))
+    };
+    Ok(KnownNodes {
+        access: NodeAccess::Listed,
+        nodes: (0..NODES).map(node).collect::<Outcome<_>>()?,
+        ..KnownNodes::default()
     })
 }
 

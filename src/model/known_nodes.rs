@@ -58,6 +58,11 @@ impl KnownNodes {
     /// Whether and why a sandbox is leaving at `now`. Only the label `warmpool.dev/evict` and EvictionRequests count
     /// without nodes.
     pub fn leaving(&self, sandbox: &Sandbox, now: Timestamp) -> Option<Leaving> {
+        self.leaving_from(self.of(sandbox), sandbox, now)
+    }
+
+    /// As [`KnownNodes::leaving`], of a sandbox whose node has been looked up.
+    pub fn leaving_from(&self, node: Option<&Node>, sandbox: &Sandbox, now: Timestamp) -> Option<Leaving> {
         let leaving = |reason, since| Leaving { reason, since };
         if sandbox.evict {
             return Some(leaving(LeavingReason::EvictRequested, now));
@@ -71,7 +76,7 @@ impl KnownNodes {
         if !self.access.is_open() {
             return None;
         }
-        match self.of(sandbox) {
+        match node {
             Some(node) => node.leaving(&sandbox.tolerations),
             None => self
                 .gone_at(sandbox)

@@ -30,7 +30,7 @@ struct Positions {
 impl Claimable {
     pub(crate) fn of(draft: &Draft) -> Self {
         let (mut staying, mut leaving) = (Positions::default(), Positions::default());
-        let ranks = sandbox_order::ranks(&draft.unclaimed, &draft.snapshot.nodes);
+        let ranks = sandbox_order::ranks(&draft.unclaimed, draft.snapshot.nodes.access.is_open());
         let mut ranked: Vec<_> = ranks.into_iter().zip(0..).zip(&draft.unclaimed).collect();
         ranked.sort_unstable_by_key(|(position, _)| *position);
         for (position, unclaimed) in ranked {

@@ -196,6 +196,7 @@ impl<'a> Draft<'a> {
             leaving: None,
             overdue: false,
             conflicted: entry.expected == Some(ExpectedWrite::Conflicted),
+            node: self.snapshot.nodes.of(sandbox),
             sandbox,
         });
     }

@@ -21,7 +21,7 @@ pub(crate) fn mark(draft: &mut Draft) {
     let mut moments = Vec::new();
     for unclaimed in &mut draft.unclaimed {
         let sandbox = &unclaimed.sandbox;
-        unclaimed.leaving = snapshot.nodes.leaving(sandbox, snapshot.now);
+        unclaimed.leaving = snapshot.nodes.leaving_from(unclaimed.node, sandbox, snapshot.now);
         moments.extend(snapshot.nodes.gone_at(sandbox));
         if unclaimed.leaves_node() {
             moments.extend(

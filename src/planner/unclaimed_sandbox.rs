@@ -1,6 +1,7 @@
 //! An unclaimed sandbox as the phases see it.
 
 use crate::model::leaving_reason::{Leaving, LeavingReason};
+use crate::model::node::Node;
 use crate::model::sandbox::Sandbox;
 use std::sync::Arc;
 
@@ -8,6 +9,8 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub(crate) struct UnclaimedSandbox<'a> {
     pub(crate) sandbox: &'a Arc<Sandbox>,
+    /// The node that it is on, where that is known.
+    pub(crate) node: Option<&'a Node>,
     /// A claim could take it now, as the API defines `available`.
     pub(crate) available: bool,
     /// It is of the update revision.

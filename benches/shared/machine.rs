@@ -12,6 +12,9 @@ const OWN_TIME: usize = 11;
 
 /// Processors that other processes may use without disturbing a measurement.
 const QUIET: f64 = 0.15;
+/// Up to this many seconds may seem to be used by others because each of the ten counters of `busy` and `used_by` has whole
+/// ticks.
+const ROUNDING: f64 = 0.1;
 /// How long the machine is watched before anything starts.
 const BEFORE_START: Duration = Duration::from_secs(3);
 
@@ -75,12 +78,16 @@ impl Meter {
 
     /// What else ran since the start. `ours` is the processor time of the benchmark so far, in seconds.
     pub fn surroundings(&self, ours: f64) -> Outcome<Surroundings> {
-        let others = busy()? - self.busy - (ours - self.ours);
         Ok(Surroundings {
             load_average: self.load_average,
-            others: others.max(0.0) / self.began.elapsed().as_secs_f64().max(0.01),
+            others: used_by_others(busy()? - self.busy, ours - self.ours, self.began.elapsed()),
         })
     }
+}
+
+/// Processors that others used within `elapsed`, in which all processes were busy for `busy` seconds and the benchmark for `ours`.
+pub fn used_by_others(busy: f64, ours: f64, elapsed: Duration) -> f64 {
+    (busy - ours - ROUNDING).max(0.0) / elapsed.as_secs_f64().max(0.01)
 }
 
 /// Processor time of this process and its ended children so far, in seconds.

@@ -27,7 +27,7 @@ mod served;
 
 use audit::{AuditLog, LOAD, OPERATOR};
 use figures::of_burst;
-use machine::{Meter, Surroundings, own_seconds};
+use machine::{Meter, Surroundings, own_seconds, used_by_others};
 use median::median;
 use plot::{BurstOverTime, draw_bursts};
 use report::{Report, Side};
@@ -64,6 +64,14 @@ fn a_measurement_is_disturbed_by_more_than_0_15_processors() {
     let disturbance = surroundings(0.16).disturbance().unwrap();
     assert!(disturbance.contains("0.16 processors"), "{disturbance}");
     assert!(disturbance.contains("load average 1.5"), "{disturbance}");
+}
+
+#[test]
+fn a_measurement_of_a_few_ticks_is_not_disturbed_by_their_rounding() {
+    let others = |busy, ours, ms| used_by_others(busy, ours, Duration::from_millis(ms));
+    assert_eq!(others(0.05, 0.01, 40), 0.0);
+    assert!(surroundings(others(0.5, 0.1, 1000)).disturbance().is_some());
+    assert!(surroundings(others(20.0, 10.0, 30_000)).disturbance().is_some());
 }
 
 /// A child that has not ended is another process, and one that has ended is the benchmark's own.

@@ -98,6 +98,13 @@ pub const ROWS: &[Row] = &[
         "46 / 118 OpenSandbox",
     ),
     row(
+        "unprotected20",
+        "20 claims/s without PodDisruptionBudgets: p50 / p99 / max ms",
+        TIMES,
+        "",
+        "",
+    ),
+    row(
         "rate5_to_binding",
         "5 claims/s, from the answer to a claim to the request of its binding: p50 / p99 ms",
         SPAN,

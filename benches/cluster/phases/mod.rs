@@ -32,6 +32,8 @@ pub enum Phase {
     Rate5,
     /// 20 claims a second for 20 s on a pool of 200
     Rate20,
+    /// The same on a pool without PodDisruptionBudgets
+    Unprotected20,
     /// 20 claims a second that a bare client serves, without the decisions of an operator
     Bare20,
     /// 50 claims a second for 15 s on a pool of 800
@@ -93,7 +95,13 @@ impl Phase {
         Duration::from_secs(match self {
             Self::Floor => 600,
             Self::Timers => 400,
-            Self::Rate5 | Self::Rate20 | Self::Bare20 | Self::Burst | Self::Batch | Self::Roll => 180,
+            Self::Rate5
+            | Self::Rate20
+            | Self::Unprotected20
+            | Self::Bare20
+            | Self::Burst
+            | Self::Batch
+            | Self::Roll => 180,
             Self::Sustained | Self::Start => 900,
             Self::FiftyThousand => 5_400,
             Self::Rate50
@@ -111,6 +119,7 @@ impl Phase {
         match self {
             Self::Rate5 => Some(&steady::SLOW),
             Self::Rate20 => Some(&steady::BUSY),
+            Self::Unprotected20 => Some(&steady::UNPROTECTED),
             Self::Rate50 => Some(&steady::HEAVY),
             Self::Warm50 => Some(&steady::WARM),
             Self::Stock50 => Some(&steady::STOCK),
@@ -123,9 +132,12 @@ impl Phase {
         match self {
             Self::Floor => floor::run(lab, &rates(beside)).await,
             Self::Bare20 => steady::run_bare(lab, &steady::BUSY).await,
-            Self::Rate5 | Self::Rate20 | Self::Rate50 | Self::Warm50 | Self::Stock50 => {
-                steady::run(lab, self.rate().ok_or("no load")?).await
-            }
+            Self::Rate5
+            | Self::Rate20
+            | Self::Unprotected20
+            | Self::Rate50
+            | Self::Warm50
+            | Self::Stock50 => steady::run(lab, self.rate().ok_or("no load")?).await,
             Self::Burst => burst::run(lab).await,
             Self::Batch => batch::run(lab).await,
             Self::Idle => idle::run(lab).await,

@@ -28,6 +28,8 @@ pub struct Rate {
     pub warm: usize,
     /// Whether a sandbox is created for each that a claim takes.
     pub refilled: bool,
+    /// Whether the pool and its claims have PodDisruptionBudgets, as they do by default.
+    pub protected: bool,
     /// How long a served claim is kept before it is deleted; `None` if all are kept to the end.
     pub held: Option<Duration>,
 }
@@ -40,12 +42,18 @@ pub const fn rate(times: &'static str, writes: &'static str, claims_a_second: u3
         seconds,
         warm: 200,
         refilled: true,
+        protected: true,
         held: Some(Duration::from_secs(3)),
     }
 }
 
 pub const SLOW: Rate = rate("rate5", "rate5_writes", 5, 20);
 pub const BUSY: Rate = rate("rate20", "rate20_writes", 20, 20);
+/// The difference is what the statuses of PodDisruptionBudgets cost, which kube-controller-manager writes.
+pub const UNPROTECTED: Rate = Rate {
+    protected: false,
+    ..rate("unprotected20", "unprotected20_writes", 20, 20)
+};
 /// The pool has enough sandboxes for all claims, as it has by hand. The `fill` phase measures how fast a pool is refilled.
 pub const HEAVY: Rate = Rate {
     warm: 800,
@@ -71,6 +79,12 @@ pub async fn run(lab: &Lab<'_>, rate: &Rate) -> Outcome<()> {
         scene
             .change_pool(json!({"capacity": {"maxTotal": rate.warm}}))
             .await?;
+        scene.rest().await?;
+    }
+    if !rate.protected {
+        let none =
+            json!({"disruption": {"podDisruptionBudget": false}, "claimDefaults": {"disruption": "Allow"}});
+        scene.change_pool(none).await?;
         scene.rest().await?;
     }
     let (times, figures, audit) = measure(lab, &mut scene, rate, rate.times).await?;

@@ -49,7 +49,7 @@ pub const fn rate(times: &'static str, writes: &'static str, claims_a_second: u3
 
 pub const SLOW: Rate = rate("rate5", "rate5_writes", 5, 20);
 pub const BUSY: Rate = rate("rate20", "rate20_writes", 20, 20);
-/// The difference is what the statuses of PodDisruptionBudgets cost, which kube-controller-manager writes.
+/// [`BUSY`] without PodDisruptionBudgets. It shows what their statuses cost, which kube-controller-manager writes.
 pub const UNPROTECTED: Rate = Rate {
     protected: false,
     ..rate("unprotected20", "unprotected20_writes", 20, 20)

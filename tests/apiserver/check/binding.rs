@@ -25,6 +25,7 @@ pub struct Binding {
 pub struct Held {
     /// When the binding was decided on at the latest.
     pub decided: Timestamp,
+    /// When the watcher saw the binding.
     pub seen: Timestamp,
 }
 

@@ -2,13 +2,15 @@
 //!
 //! A write that the watch does not show in time is confirmed by a live read.
 
+use crate::cache::expectations::EXPECTATION_TIMEOUT;
 use crate::controllers::clock_step::{clock_step, clock_was_set};
 use crate::controllers::context::Context;
 use crate::model::request::Request;
-use crate::telemetry::failure_log;
+use crate::telemetry::failure_log::{self, FailedRequest};
 use jiff::Timestamp;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tracing::Level;
 
 /// Period of the resync. It sends no request when nothing is overdue.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -31,11 +33,20 @@ pub async fn run(context: Arc<Context>) {
     }
 }
 
-/// Reads the pods with a write that the watch has not shown in time.
+/// Reads the pods with a write that the watch has not shown in time. A watch that shows nothing makes every pod overdue, so
+/// they share a line of the log.
 pub fn read_overdue(context: &Context, now: Instant) {
     let mut index = context.shared.lock();
     for pod in index.expectations.overdue(now) {
-        tracing::warn!(%pod, "the watch did not show a write in time; reading the pod");
+        failure_log::log(FailedRequest {
+            level: Level::WARN,
+            what: "the watch did not show a write in time; the pod is read",
+            verb: "watch",
+            resource: "pods",
+            object: pod.clone(),
+            claim: None,
+            error: format!("not shown within {} s", EXPECTATION_TIMEOUT.as_secs()),
+        });
         index.requests.push(Request::ReadPod(pod), true);
     }
     drop(index);

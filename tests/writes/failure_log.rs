@@ -3,7 +3,9 @@
 use crate::log::Log;
 use crate::world::{Asked, Reply, World};
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use warmpool::cache::expectations::EXPECTATION_TIMEOUT;
+use warmpool::controllers::resync::read_overdue;
 
 const CLAIMS: usize = 300;
 
@@ -61,4 +63,24 @@ async fn three_hundred_bindings_that_are_rejected_share_a_line_that_names_a_clai
             .all(|field| line[*field].is_string());
         assert!(named && line["object"].is_null(), "{line}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn thirty_creations_that_the_watch_does_not_show_share_a_line() {
+    let (log, _guard) = Log::of_this_thread();
+    let mut world = World::new(|_: &Asked| Reply::Done);
+    world.pool("default", "python", 0);
+    world.pool_is_scaled("default", "python", 30);
+    world.run_for(Duration::from_secs(3)).await;
+    let created = world.asked("default", "POST", "pods").len();
+    assert_eq!(created, 30, "the pool is filled");
+
+    read_overdue(&world.context, Instant::now() + 2 * EXPECTATION_TIMEOUT);
+    world.run_for(Duration::from_secs(1)).await;
+
+    let read = world.asked("default", "GET", "pods").len();
+    assert_eq!(read, created, "each pod is read");
+    let lines = log.lines("WARN", "the watch did not show a write in time");
+    assert_eq!(lines.len(), 1, "{lines:#?}");
+    assert!(lines.iter().all(|line| line["object"].is_string()), "{lines:#?}");
 }

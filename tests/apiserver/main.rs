@@ -41,6 +41,7 @@ mod prometheus;
 mod rbac;
 mod rejections;
 mod scene;
+mod signal;
 mod stories;
 mod wait;
 

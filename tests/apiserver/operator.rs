@@ -2,7 +2,7 @@
 
 use crate::cluster::{Cluster, repository};
 use crate::lock::lock;
-use crate::wait;
+use crate::{signal, wait};
 use std::fmt;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -139,12 +139,7 @@ impl Operator {
 
     /// Sends it a signal: TERM, STOP, CONT.
     pub fn signal(&self, name: &str) -> Result<(), String> {
-        let pid = self.child.id().to_string();
-        let sent = Command::new("kill")
-            .args([&format!("-{name}"), &pid])
-            .status()
-            .map_err(|e| e.to_string())?;
-        wait::ensure(sent.success(), || format!("SIG{name} could not be sent to {pid}"))
+        signal::send(self.child.id(), name)
     }
 
     /// Waits until its log has `words`.

@@ -8,7 +8,7 @@ use crate::check::{self, Rules, Verdict};
 use crate::cluster::{OPERATOR, Recorded};
 use crate::history::Watcher;
 use crate::lab::Lab;
-use crate::{objects, wait};
+use crate::{objects, signal, wait};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use std::cell::RefCell;
@@ -109,6 +109,19 @@ impl Scene {
         self.declare(|rules| {
             rules.operator_down.push((from, Timestamp::now()));
         });
+        outcome
+    }
+
+    /// Suspends the simulated nodes during `meanwhile`, so that no sandbox becomes available. Only for stories that have the lab
+    /// to themselves.
+    pub fn while_nodes_are_suspended<T>(
+        &self,
+        meanwhile: impl FnOnce() -> Result<T, String>,
+    ) -> Result<T, String> {
+        let nodes = self.lab.cluster.pid_of("kwok").ok_or("no simulated nodes run")?;
+        signal::send(nodes, "STOP")?;
+        let outcome = meanwhile();
+        signal::send(nodes, "CONT")?;
         outcome
     }
 

@@ -33,6 +33,8 @@ mod objects;
 mod operator;
 #[path = "../apiserver/rbac.rs"]
 mod rbac;
+#[path = "../apiserver/signal.rs"]
+mod signal;
 #[path = "../apiserver/wait.rs"]
 mod wait;
 

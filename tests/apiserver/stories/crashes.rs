@@ -4,7 +4,7 @@
 
 use super::rollouts::{everything_unclaimed_runs, identities};
 use super::templates::{says_throughout, uids};
-use super::{all_bound, bound, burst, pool_says};
+use super::{all_bound, bound, burst, burst_in, pool_says};
 use crate::api::TEMPLATES;
 use crate::cluster_state::{ClusterState, wait_until_at_rest};
 use crate::objects::{NEW_IMAGE, pool, pool_of, sim, template, with};
@@ -27,20 +27,42 @@ fn replaced<T>(
     })
 }
 
-/// The sandboxes of the pool become available 3 s after their creation, so that an operator that goes away in a burst leaves work.
-fn slow() -> Value {
-    sim(&[("ready-after", "3s")])
+/// Creates `count` claims, more than the pool has sandboxes, and calls `crash` once `some` of them have one. The nodes are
+/// suspended meanwhile, so however long it takes, claims are left.
+fn in_a_burst<T>(
+    scene: &Scene,
+    (prefix, count): (&str, usize),
+    some: usize,
+    crash: impl FnOnce() -> Result<T, String>,
+) -> Result<(Vec<String>, T), String> {
+    let (api, namespace) = (&scene.lab.api, scene.namespace.as_str());
+    scene.while_nodes_are_suspended(|| {
+        std::thread::scope(|scope| {
+            let creation = scope.spawn(|| burst_in(api, namespace, prefix, count, "python", &json!({})));
+            let outcome = served(scene, some).and_then(|()| crash());
+            let claims = creation.join().map_err(|_| "the claims' creation panicked")??;
+            Ok((claims, outcome?))
+        })
+    })
 }
 
-/// How many claims have no sandbox yet. A crash that leaves none shows nothing.
-fn left(scene: &Scene) -> Result<usize, String> {
+/// How many of `count` claims have no sandbox yet. A crash that leaves none shows nothing.
+fn left(scene: &Scene, count: usize) -> Result<usize, String> {
     let state = ClusterState::read(scene)?;
     let is_bound = |claim: &&Value| claim["status"]["phase"] == "Bound";
-    let left = state.claims.len() - state.claims.iter().filter(is_bound).count();
-    wait::ensure(left > 0, || {
-        "the burst was over before the operator went away".into()
+    let bound = state.claims.iter().filter(is_bound).count();
+    wait::ensure(bound < count, || {
+        "every claim had a sandbox when it went away".into()
     })?;
-    Ok(left)
+    Ok(count - bound)
+}
+
+/// Waits until some claims have a sandbox.
+fn served(scene: &Scene, some: usize) -> Result<(), String> {
+    wait::until("a few claims were served", 30, || {
+        let served = ClusterState::read(scene)?.claimed("python").len();
+        wait::ensure(served >= some, || format!("{served} were"))
+    })
 }
 
 fn pods_made(scene: &Scene) -> usize {
@@ -75,15 +97,13 @@ pub fn killed_while_it_fills_a_pool(scene: &Scene) -> Result<(), String> {
 
 pub fn killed_in_a_burst_of_claims(scene: &Scene) -> Result<(), String> {
     let mut operator = scene.lab.start_operator()?;
-    scene.create_pool(&pool("python", 20, &slow()))?;
+    scene.create_pool(&pool("python", 20, &json!({})))?;
     wait_until_at_rest(scene, 60)?;
     for round in ["a", "b", "c"] {
-        let claims = burst(scene, round, 30, "python", &json!({}))?;
-        wait::until("a few claims were served", 30, || {
-            let served = ClusterState::read(scene)?.claimed("python").len();
-            wait::ensure(served >= 3, || format!("{served} were"))
+        let (claims, (next, _)) = in_a_burst(scene, (round, 30), 3, || {
+            replaced(scene, operator, || left(scene, 30))
         })?;
-        (operator, _) = replaced(scene, operator, || left(scene))?;
+        operator = next;
         all_bound(scene, &claims)?;
         wait_until_at_rest(scene, 60)?;
         claims.iter().try_for_each(|claim| scene.delete_claim(claim))?;
@@ -127,22 +147,19 @@ pub fn killed_in_the_middle_of_a_rollout(scene: &Scene) -> Result<(), String> {
 
 pub fn told_to_end_in_a_burst_of_claims(scene: &Scene) -> Result<(), String> {
     let operator = scene.lab.start_operator()?;
-    scene.create_pool(&pool("python", 60, &slow()))?;
+    scene.create_pool(&pool("python", 60, &json!({})))?;
     wait_until_at_rest(scene, 60)?;
-    let claims = burst(scene, "run", 100, "python", &json!({}))?;
-    wait::until("a few claims were served", 30, || {
-        let served = ClusterState::read(scene)?.claimed("python").len();
-        wait::ensure(served >= 5, || format!("{served} were"))
-    })?;
-    let operator = scene.while_operator_is_down(|| {
-        operator.stop()?;
-        let left = left(scene)?;
-        scene.lab.print_at_end(format!(
-            "claims left to the next operator by SIGTERM in a burst of 100: {left}"
-        ));
-        // The operator finished the bindings it had begun: every claim that holds a sandbox lists it in its status.
-        ClusterState::read(scene)?.nothing_leaked()?;
-        scene.lab.start_operator()
+    let (claims, operator) = in_a_burst(scene, ("run", 100), 5, || {
+        scene.while_operator_is_down(|| {
+            operator.stop()?;
+            let left = left(scene, 100)?;
+            scene.lab.print_at_end(format!(
+                "claims left to the next operator by SIGTERM in a burst of 100: {left}"
+            ));
+            // The operator finished the bindings it had begun: every claim that holds a sandbox lists it in its status.
+            ClusterState::read(scene)?.nothing_leaked()?;
+            scene.lab.start_operator()
+        })
     })?;
     all_bound(scene, &claims)?;
     wait_until_at_rest(scene, 90)?;
@@ -245,11 +262,12 @@ pub fn two_operators_at_once_do_no_harm(scene: &Scene) -> Result<(), String> {
 pub fn a_second_operator_takes_over_from_a_killed_one(scene: &Scene) -> Result<(), String> {
     expect_two_operators(scene);
     let (first, second) = (scene.lab.start_operator()?, scene.lab.start_operator()?);
-    scene.create_pool(&pool("python", 10, &slow()))?;
+    scene.create_pool(&pool("python", 10, &json!({})))?;
     wait_until_at_rest(scene, 60)?;
-    let claims = burst(scene, "run", 20, "python", &json!({}))?;
-    first.kill()?;
-    left(scene)?;
+    let (claims, _) = in_a_burst(scene, ("run", 20), 1, || {
+        first.kill()?;
+        left(scene, 20)
+    })?;
     all_bound(scene, &claims)?;
     wait_until_at_rest(scene, 60)?;
     second.stop()
@@ -259,13 +277,16 @@ fn api_server_goes_away(scene: &Scene, how: &str) -> Result<(), String> {
     scene.declare(|rules| rules.gaps = true);
     let mut operator = scene.lab.start_operator()?;
     operator.server_restarts = true;
-    scene.create_pool(&pool("python", 12, &slow()))?;
+    scene.create_pool(&pool("python", 12, &json!({})))?;
     wait_until_at_rest(scene, 60)?;
-    let mut claims = burst(scene, "before", 20, "python", &json!({}))?;
-    scene.while_operator_is_down(|| {
-        left(scene)?;
-        scene.lab.cluster.tool(&[how, "apiserver"])?;
-        scene.lab.cluster.tool(&["start", "apiserver"])
+    let mut claims = scene.while_nodes_are_suspended(|| {
+        let claims = burst(scene, "before", 20, "python", &json!({}))?;
+        scene.while_operator_is_down(|| {
+            left(scene, 20)?;
+            scene.lab.cluster.tool(&[how, "apiserver"])?;
+            scene.lab.cluster.tool(&["start", "apiserver"])
+        })?;
+        Ok(claims)
     })?;
     claims.extend(burst(scene, "after", 5, "python", &json!({}))?);
     all_bound(scene, &claims)?;

@@ -54,7 +54,7 @@ pub mod visible;
 pub mod watches;
 pub mod writes;
 
-use crate::api::CLAIMS;
+use crate::api::{Api, CLAIMS};
 use crate::check::event::{Change, Event, Kind, condition, text};
 use crate::check::world::{Owner, Step};
 use crate::scene::Scene;
@@ -161,12 +161,24 @@ pub fn burst(
     pool: &str,
     more: &Value,
 ) -> Result<Vec<String>, String> {
+    burst_in(&scene.lab.api, &scene.namespace, prefix, count, pool, more)
+}
+
+/// The same without a scene, which stays in its thread.
+pub fn burst_in(
+    api: &Api,
+    namespace: &str,
+    prefix: &str,
+    count: usize,
+    pool: &str,
+    more: &Value,
+) -> Result<Vec<String>, String> {
     let names = names(prefix, count);
     let claims: Vec<Value> = names
         .iter()
         .map(|name| objects::claim(name, pool, more))
         .collect();
-    scene.lab.api.create_all(CLAIMS, &scene.namespace, &claims)?;
+    api.create_all(CLAIMS, namespace, &claims)?;
     Ok(names)
 }
 

@@ -1,7 +1,7 @@
 //! Checks rule I8: the status of a waiting claim has a reason.
 
 use crate::check::Rules;
-use crate::history::{History, Pod, text, waiting};
+use crate::history::{History, Pod, text, waiting, waiting_for_a_processor};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -68,4 +68,18 @@ fn a_claim_may_get_its_reason_later_while_others_are_served() {
         .pod(&w2);
     history.is_innocent();
     history.pod(&w2.held_by("a")).bound("a", "w2").is_innocent();
+}
+
+#[test]
+fn a_reason_may_come_later_where_the_operator_waited_for_a_processor() {
+    let late = then_status(without_reason()).later(11_000).pool(0, json!({}));
+    assert_eq!(
+        text(&late.judged_by(&waiting_for_a_processor(&[(0, 12_000, 4_000)]))),
+        ""
+    );
+    let accused = text(&late.judged_by(&waiting_for_a_processor(&[(0, 12_000, 1_000)])));
+    assert!(
+        accused.contains("I8: claim a waited for longer than 10s"),
+        "{accused}"
+    );
 }

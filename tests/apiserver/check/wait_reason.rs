@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 
 /// A claim must say why it waits within this time, or within [`Rules::idle`](super::Rules::idle) where requests fail, unless
-/// others of its pool are served meanwhile.
+/// others of its pool are served meanwhile. What the operator and the API server wait for a processor does not count.
 const SOON: SignedDuration = SignedDuration::from_secs(10);
 
 #[derive(Default)]
@@ -52,7 +52,7 @@ impl WaitReasons {
             let since = scene
                 .rules
                 .operator_up_since(busy.map_or(*since, |at| at.max(*since)), scene.now);
-            let in_time = scene.now.duration_since(since) <= soon;
+            let in_time = scene.rules.elapsed(since, scene.now) <= soon;
             if !in_time {
                 out.push(Finding::new("I8", &[uid], sentence(claim, soon)));
             }

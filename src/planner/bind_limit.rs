@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 /// Most bindings of one pool in flight, from the first request to the published status. A binding already decided
 /// cannot serve a higher-priority claim that arrives later.
-const AT_ONCE: usize = 32;
+pub(crate) const BINDINGS_IN_FLIGHT: usize = 32;
 
 /// The bindings of one pool in flight, with those that the plan adds.
 pub(crate) struct BindLimit {
@@ -30,7 +30,7 @@ impl BindLimit {
 
     /// Adds the bindings of one claim, which gets all its sandboxes together, however many. Returns what they wait for.
     pub(crate) fn bind(&mut self, sandboxes: usize) -> Option<WaitsFor> {
-        let waits_for = (self.in_flight >= AT_ONCE).then_some(WaitsFor::BindingsInFlight);
+        let waits_for = (self.in_flight >= BINDINGS_IN_FLIGHT).then_some(WaitsFor::BindingsInFlight);
         self.in_flight += sandboxes;
         waits_for
     }
@@ -38,6 +38,6 @@ impl BindLimit {
 
 /// Whether as many bindings of the pool are in flight as the limit allows, so that a plan sends none.
 pub(crate) fn is_reached(index: &Index, pool: &Pool, now: Timestamp) -> bool {
-    let in_flight = index.unpublished_bindings(pool, now).take(AT_ONCE);
-    in_flight.sum::<usize>() >= AT_ONCE
+    let in_flight = index.unpublished_bindings(pool, now).take(BINDINGS_IN_FLIGHT);
+    in_flight.sum::<usize>() >= BINDINGS_IN_FLIGHT
 }

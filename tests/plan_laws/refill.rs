@@ -3,6 +3,7 @@
 use crate::world::{World, lines};
 use jiff::SignedDuration;
 use serde_json::json;
+use std::sync::Arc;
 use warmpool::cache::snapshot::{CreationInFlight, PoolSnapshot};
 use warmpool::model::sandbox::Owner;
 use warmpool::planner::{self, PlanPhase};
@@ -10,7 +11,12 @@ use warmpool::planner::{self, PlanPhase};
 /// A pool of 20 whose sandboxes were bound to `claims`, which are not published yet. If there are more claims than sandboxes, some
 /// wait.
 fn while_binding(claims: usize) -> PoolSnapshot {
-    let mut world = World::full(20, json!({}));
+    while_binding_of(20, claims)
+}
+
+/// The same with a pool of `replicas`.
+fn while_binding_of(replicas: usize, claims: usize) -> PoolSnapshot {
+    let mut world = World::full(replicas, json!({}));
     (0..claims).for_each(|i| _ = world.claim(&format!("run-{i:02}"), json!({})));
     let waiting = world.snapshot().claims;
     world.step();
@@ -60,6 +66,30 @@ fn four_refills_are_in_flight_while_claims_are_being_bound() {
         };
         snapshot.creating = (0..in_flight).map(creation).collect();
         assert_refills(&snapshot, refills, &format!("{in_flight} in flight"));
+    }
+}
+
+#[test]
+fn no_refill_is_sent_while_claims_wait_for_the_limit_of_bindings() {
+    for (claims, refills) in [(31, 4), (32, 0)] {
+        assert_refills(
+            &while_binding_of(40, claims),
+            refills,
+            &format!("{claims} claims on 40"),
+        );
+    }
+}
+
+#[test]
+fn a_burst_that_takes_long_to_bind_is_no_stream_once_it_has_come_to_its_end() {
+    let mut snapshot = while_binding(12);
+    let ago = |seconds| snapshot.now - SignedDuration::from_secs(seconds);
+    snapshot.recent_claims = [vec![ago(4)], vec![ago(2); 11]].concat();
+    for (arrived, refills) in [(ago(2), 12), (ago(3), 4)] {
+        for waiting in &mut snapshot.claims {
+            Arc::make_mut(&mut waiting.claim).arrived = arrived;
+        }
+        assert_refills(&snapshot, refills, &format!("the last claim came at {arrived}"));
     }
 }
 

@@ -119,7 +119,7 @@ fn a_read_that_is_under_way_does_not_decide_on_a_sandbox_that_came_later() {
         let mut snapshot = world.claim_snapshot("one");
         let row = format!("{of_a:?}");
         snapshot.reads.extend(of_a.map(|read| (SmolStr::from("a"), read)));
-        assert_eq!(sent(&snapshot), expected, "{row}");
+        assert_eq!(sent(&snapshot), expected, "I2: {row}");
     }
     let mut snapshot = world.claim_snapshot("one");
     snapshot.write = Some(failed_write(Class::Conflict, world.now, Stage::Reading));
@@ -139,7 +139,7 @@ fn no_sandbox_is_released_while_a_status_that_may_list_it_is_being_written() {
         snapshot
             .reads
             .extend(known.map(|read| (SmolStr::from("a"), read)));
-        assert!(sent(&snapshot).is_empty(), "{row}");
+        assert!(sent(&snapshot).is_empty(), "I2: {row}");
     }
 }
 

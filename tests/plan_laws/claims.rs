@@ -74,6 +74,20 @@ fn each_claim_gets_a_sandbox_of_its_own() {
 }
 
 #[test]
+fn claims_take_available_sandboxes_before_a_rollout_replaces_them() {
+    let mut world = World::full(2, json!({"updateStrategy": {"type": "Recreate"}}));
+    world.set_image("image:2");
+    let replaced = lines(&world.plan(), PlanPhase::Recreate);
+    assert_eq!(replaced.len(), 2, "without claims: {replaced:?}");
+    world.claim("a", json!({})).claim("b", json!({}));
+    assert_eq!(
+        served(&world),
+        ["a", "b"],
+        "I7: both claims take an available sandbox"
+    );
+}
+
+#[test]
 fn a_claim_is_never_bound_to_a_sandbox_that_is_not_available() {
     let mut world = World::new(0, json!({"minReadySeconds": 10, "capacity": {"maxWarm": 9}}));
     let revision = world.update();

@@ -91,7 +91,11 @@ fn a_node_with_many_sandboxes_is_drained_in_rounds_as_wide_as_the_budget() {
     );
     world.cordon("node-1");
     world.step();
-    assert_eq!(world.unclaimed().count(), 13);
+    assert_eq!(
+        world.unclaimed().count(),
+        13,
+        "I4: a round makes as many replacements as a rollout may have missing and extra"
+    );
     world.pass_second(|_| true);
     world.step();
     assert_eq!(world.on_node("node-1"), 2);

@@ -43,7 +43,12 @@ fn a_sandbox_says_that_it_was_chosen_before_a_claim_lists_it_as_a_replacement() 
 fn a_sandbox_chosen_on_another_version_of_the_claim_is_chosen_again() {
     let mut world = with_one_lost();
     world.sandboxes.get_mut("spare").unwrap().chosen_on = "an earlier one".into();
-    assert_eq!(planned(&world), (names(&["spare"]), vec![]));
+    let expected = (names(&["spare"]), vec![]);
+    assert_eq!(
+        planned(&world),
+        expected,
+        "I2: a deletion that was decided since may be under way"
+    );
 }
 
 #[test]

@@ -82,16 +82,19 @@ async fn a_plan_for_a_claim_is_not_carried_out_for_a_new_claim_of_its_name() {
     assert_eq!(owners, ["another"]);
 }
 
-/// A second leader bound both to the claim.
-#[tokio::test(start_paused = true)]
-async fn a_surplus_sandbox_that_goes_while_the_claim_is_read_keeps_no_other_from_being_released() {
+/// A claim that is bound, and that is then seen to hold `python-7` as well, because a second leader bound that to it.
+/// `answer` is called when the claim is read for the first time, and says how.
+async fn with_a_surplus_sandbox(answer: impl Fn(&SharedCache) -> Reply + Send + 'static) -> World {
     let shared: Arc<OnceLock<SharedCache>> = Arc::default();
     let known = Arc::clone(&shared);
+    let mut reads = 0;
     let rule = move |asked: &Asked| {
-        if asked.verb == "GET" && asked.resource == "sandboxclaims" {
-            known.get().unwrap().lock().delete_pod(&held("python-7"));
+        let is_read = asked.verb == "GET" && asked.resource == "sandboxclaims";
+        reads += usize::from(is_read);
+        match known.get().filter(|_| is_read && reads == 1) {
+            Some(shared) => answer(shared),
+            None => Reply::Done,
         }
-        Reply::Done
     };
     let mut world = World::new(rule);
     shared.set(world.context.shared.clone()).ok().unwrap();
@@ -99,17 +102,61 @@ async fn a_surplus_sandbox_that_goes_while_the_claim_is_read_keeps_no_other_from
     world.claim("default", "run", "python", &json!({}));
     world.run_for(Duration::from_secs(1)).await;
     world.claim_is_seen_as_written("default", "run");
-    for pod in ["python-7", "python-8"] {
-        is_seen_to_hold(&world, pod);
-        is_decided_on(&mut world).await;
-    }
-    let deleted = world.asked("default", "DELETE", "pods");
-    let deleted: Vec<_> = deleted.iter().map(|asked| asked.name.as_str()).collect();
+    is_seen_to_hold(&world, "python-7");
+    is_decided_on(&mut world).await;
+    world
+}
+
+fn deleted(world: &World) -> Vec<String> {
+    let deleted = world.asked("default", "DELETE", "pods").into_iter();
+    deleted.map(|asked| asked.name).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_surplus_sandbox_that_goes_while_the_claim_is_read_keeps_no_other_from_being_released() {
+    let mut world = with_a_surplus_sandbox(|shared| {
+        shared.lock().delete_pod(&held("python-7"));
+        Reply::Done
+    })
+    .await;
+    is_seen_to_hold(&world, "python-8");
+    is_decided_on(&mut world).await;
     assert_eq!(
-        deleted,
+        deleted(&world),
         ["python-8"],
         "I8: the claim keeps what its status does not list"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_surplus_sandbox_that_changes_while_the_claim_is_read_is_released_after_another_read() {
+    let world = with_a_surplus_sandbox(|shared| {
+        let mut chosen = held("python-7");
+        chosen.metadata.resource_version = Some("3".into());
+        shared.lock().apply_pod(&chosen);
+        Reply::Done
+    })
+    .await;
+    let requests = world.requests();
+    let before_deletion = requests.iter().take_while(|asked| asked.verb != "DELETE");
+    let is_read = |asked: &&Asked| asked.verb == "GET" && asked.resource == "sandboxclaims";
+    assert_eq!(
+        before_deletion.filter(is_read).count(),
+        2,
+        "I2: another leader may have chosen the sandbox after the read"
+    );
+    assert_eq!(deleted(&world), ["python-7"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_surplus_sandbox_is_released_when_the_claim_could_not_be_read() {
+    let mut world = with_a_surplus_sandbox(|_| Reply::Code(500)).await;
+    assert!(
+        deleted(&world).is_empty(),
+        "I2: another leader may have published the sandbox"
+    );
+    world.run_for(Duration::from_secs(30)).await;
+    assert_eq!(deleted(&world), ["python-7"]);
 }
 
 /// Another leader has seen the loss and bound the next sandbox. It publishes that in a moment.
@@ -128,7 +175,6 @@ async fn what_replaces_a_lost_sandbox_is_never_released_as_surplus() {
     is_seen_to_hold(&world, "python-7");
     is_decided_on(&mut world).await;
     world.run_for(Duration::from_secs(30)).await;
-    let deleted = world.asked("default", "DELETE", "pods");
-    let deleted: Vec<_> = deleted.iter().map(|asked| asked.name.as_str()).collect();
-    assert!(!deleted.contains(&"python-7"), "I2: {deleted:?}");
+    let deleted = deleted(&world);
+    assert!(!deleted.contains(&"python-7".to_string()), "I2: {deleted:?}");
 }

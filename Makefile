@@ -233,7 +233,7 @@ FIGURES := $(if $(WRITE),-- --markdown docs/performance.md --plots docs/performa
 WITHOUT_YIELD := target/without-yield/warmpool
 
 .PHONY: bench
-bench: ## Measure plans, decisions and, three times, the operator on a control plane (forty minutes on a quiet machine; WRITE=1)
+bench: ## Measure plans, decisions and, three times, the operator on a control plane (an hour on a quiet machine; WRITE=1)
 	@e2e/need.sh cargo cc go python3 openssl
 	$(CLUSTER) build
 	$(if $(WRITE),benches/cluster/without_yield.py $(WITHOUT_YIELD))
@@ -242,7 +242,7 @@ bench: ## Measure plans, decisions and, three times, the operator on a control p
 	cargo bench --locked --bench cluster $(FIGURES) $(if $(WRITE),--without-yield $(WITHOUT_YIELD))
 
 .PHONY: bench-quick
-bench-quick: ## Measure the floor, 20 claims/s, a burst and a fill once, in less than five minutes after the build
+bench-quick: ## Measure 20 claims/s, a burst and a fill once, each beside its floor, in some five minutes after the build
 	@e2e/need.sh cargo cc go python3 openssl
 	$(CLUSTER) build
 	cargo bench --locked --bench cluster -- --quick

@@ -3,7 +3,7 @@
 use crate::Outcome;
 use crate::audit::AuditLog;
 use crate::control_plane::ControlPlane;
-use crate::operator::{Election, Operator};
+use crate::operator::{Begins, Election, Operator};
 use crate::report::{Report, Side};
 use crate::scene::{POLL, Scene};
 use crate::stacks::Recording;
@@ -15,6 +15,7 @@ use std::fmt::Debug;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 use warmpool::api::{Pool, SandboxClaim};
 
 pub struct Lab<'a> {
@@ -27,11 +28,13 @@ pub struct Lab<'a> {
 }
 
 impl<'a> Lab<'a> {
+    /// `tries` says how often a phase is measured at most.
     pub async fn open(
         plane: &'a ControlPlane,
         operator: &Path,
         filter: &str,
         stacks: Option<PathBuf>,
+        tries: usize,
     ) -> Outcome<Self> {
         let client = plane.load_client().await?;
         are_served::<Pool>(&client).await?;
@@ -42,39 +45,65 @@ impl<'a> Lab<'a> {
             operator: operator.to_path_buf(),
             filter: filter.to_string(),
             stacks,
-            report: Mutex::default(),
+            report: Mutex::new(Report::with_tries(tries)),
         })
     }
 
     /// Starts the operator of a phase. Memory and connections of an earlier operator would change the figures.
     pub fn start_operator(&self, phase: &str) -> Outcome<Operator> {
-        self.start(&self.operator, phase, Election::Off)
+        self.start(&self.operator, phase, Election::Off, Begins::AtOnce)
     }
 
     /// Starts another program in place of the operator.
     pub fn start_other(&self, program: &Path, phase: &str) -> Outcome<Operator> {
-        self.start(program, phase, Election::Off)
+        self.start(program, phase, Election::Off, Begins::AtOnce)
     }
 
     /// Starts an operator that takes part in leader election. The one before it must have been stopped.
     pub fn start_elected(&self, phase: &str) -> Outcome<Operator> {
-        self.start(&self.operator, phase, Election::On)
+        self.start(&self.operator, phase, Election::On, Begins::AtOnce)
+    }
+
+    /// The same, recorded until the recording is dropped if stacks were asked for. Returns when the operator began, too. A later
+    /// recording of the phase replaces an earlier one.
+    pub async fn start_recorded(&self, phase: &str) -> Outcome<(Operator, Option<Recording>, Instant)> {
+        if self.stacks.is_none() {
+            let began = Instant::now();
+            return Ok((self.start_elected(phase)?, None, began));
+        }
+        let mut operator = self.start(&self.operator, phase, Election::On, Begins::WhenTold)?;
+        let recording = self.record_stacks_of(&operator, phase).await?;
+        let began = Instant::now();
+        operator.begin();
+        Ok((operator, recording, began))
     }
 
     /// Starts the bare client in place of the operator.
     pub fn start_bare_client(&self, phase: &str) -> Outcome<Operator> {
-        self.start(&std::env::current_exe()?, phase, Election::Off)
+        self.start(&std::env::current_exe()?, phase, Election::Off, Begins::AtOnce)
     }
 
-    fn start(&self, program: &Path, phase: &str, election: Election) -> Outcome<Operator> {
+    fn start(&self, program: &Path, phase: &str, election: Election, begins: Begins) -> Outcome<Operator> {
         let kubeconfig = self.plane.operator_kubeconfig();
         let log = self.operator_log(phase);
-        Operator::start(program, &kubeconfig, &self.filter, election, &log)
+        Operator::start(program, &kubeconfig, &self.filter, election, begins, &log)
+    }
+
+    /// Whether stacks of the operator were asked for, and no figures.
+    pub fn records_stacks(&self) -> bool {
+        self.stacks.is_some()
     }
 
     /// Records the operator of a phase until the recording is dropped, if that was asked for.
     pub async fn record_stacks(&self, scene: &Scene, phase: &str) -> Outcome<Option<Recording>> {
-        let (Some(folder), Some(operator)) = (&self.stacks, &scene.operator) else {
+        match &scene.operator {
+            Some(operator) => self.record_stacks_of(operator, phase).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn record_stacks_of(&self, operator: &Operator, phase: &str) -> Outcome<Option<Recording>> {
+        let Some(folder) = &self.stacks else {
             return Ok(None);
         };
         fs::create_dir_all(folder)?;

@@ -1,14 +1,15 @@
 //! Measures the operator on a real control plane.
 //!
 //! It measures how fast claims are served, what that costs the API server, how fast a pool fills and rolls, and what the
-//! operator uses at rest. The floor beside each figure comes from the same run: the same writes sent by hand.
+//! operator uses at rest. The floor beside each figure comes from the same minutes: the same writes sent by hand right before and
+//! right after.
 //!
-//!     cargo bench --bench cluster                           everything, three times, some forty minutes
-//!     cargo bench --bench cluster -- --quick                some phases once, less than five minutes
+//!     cargo bench --bench cluster                           everything, three times, some fifty minutes
+//!     cargo bench --bench cluster -- --quick                some phases once, some five minutes
 //!     cargo bench --bench cluster -- --only burst,idle      some phases, three times
 //!
 //! Times are from the moment at which a claim was meant to be POSTed to the watch of the same process showing it Ready.
-//! Figures measured while other processes used the machine are marked.
+//! A phase during which other processes used the machine is measured again. After three such tries its figures are marked.
 
 mod audit;
 mod bare_client;
@@ -33,6 +34,8 @@ mod report;
 mod rows;
 mod scene;
 mod served;
+#[path = "../shared/speed.rs"]
+mod speed;
 mod stacks;
 mod watches;
 
@@ -55,13 +58,13 @@ struct Arguments {
     /// Measure these phases only, each in every repetition
     #[arg(long, value_enum, value_delimiter = ',', value_name = "PHASE")]
     only: Vec<Phase>,
-    /// Measure the floor, 20 claims a second, a burst and a fill, once
+    /// Measure 20 claims a second, a burst and a fill, each beside its floor, once
     #[arg(long, conflicts_with = "only")]
     quick: bool,
     /// Repetitions of all phases [default: 3, or 1 with --quick]
     #[arg(long, value_name = "COUNT")]
     repetitions: Option<usize>,
-    /// Start although other processes use the machine; the figures are marked
+    /// Start although other processes use the machine, and measure no disturbed phase again; the figures are marked
     #[arg(long)]
     busy: bool,
     /// Write the tables into this Markdown file: that of the figures, between its comments `figures` and `end of figures`,
@@ -77,7 +80,8 @@ struct Arguments {
     /// The operator to measure; by default the one of this checkout, built with optimization
     #[arg(long, value_name = "FILE", env = "WARMPOOL_BIN", default_value = env!("CARGO_BIN_EXE_warmpool"))]
     operator: PathBuf,
-    /// Record the operator's stacks with perf into this folder, while 20 claims a second arrive and in the burst
+    /// Record the operator's stacks with perf into this folder: under the steady loads, in the burst, the fill and the start.
+    /// Then no floor is measured
     #[arg(long, value_name = "FOLDER")]
     stacks: Option<PathBuf>,
     /// Log filter of the operator; each phase has a log in .cluster/bench/log
@@ -128,6 +132,7 @@ async fn measure(plane: &ControlPlane, arguments: &Arguments) -> Outcome<()> {
         &arguments.operator,
         &arguments.log,
         arguments.stacks.clone(),
+        if arguments.busy { 1 } else { report::TRIES },
     )
     .await?;
     let only = if arguments.quick {

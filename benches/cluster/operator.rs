@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 /// The verb of the program that serves claims. This benchmark is the bare client when it is called with it.
 pub const VERB: &str = "controller";
 
+/// Becomes the program that the arguments name once stdin is closed.
+const BECOME: &str = r#"read -r _; exec "$0" "$@" </dev/null"#;
 /// Lines of the log shown after a failure.
 const TAIL: usize = 30;
 /// How long a stopped operator may take to end.
@@ -33,6 +35,14 @@ impl Election {
     }
 }
 
+/// When a started operator begins to run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Begins {
+    AtOnce,
+    /// At [`Operator::begin`]. Until then its process is a shell that waits to become the operator.
+    WhenTold,
+}
+
 pub struct Operator {
     child: Child,
 }
@@ -43,10 +53,19 @@ impl Operator {
         kubeconfig: &Path,
         filter: &str,
         election: Election,
+        begins: Begins,
         log: &Path,
     ) -> Outcome<Self> {
         let file = File::create(log).map_err(|e| format!("{}: {e}", log.display()))?;
-        let child = Command::new(binary)
+        let (mut command, stdin) = match begins {
+            Begins::AtOnce => (Command::new(binary), Stdio::null()),
+            Begins::WhenTold => {
+                let mut shell = Command::new("sh");
+                shell.args(["-c", BECOME]).arg(binary);
+                (shell, Stdio::piped())
+            }
+        };
+        let child = command
             .args([VERB, "--log", filter])
             .args(election.flags())
             // Other processes on this machine may use the default ports.
@@ -55,12 +74,17 @@ impl Operator {
             .env("NO_COLOR", "1")
             // Ctrl-C goes to the benchmark alone, which then ends the operator.
             .process_group(0)
-            .stdin(Stdio::null())
+            .stdin(stdin)
             .stdout(file.try_clone()?)
             .stderr(file)
             .spawn()
             .map_err(|e| format!("{} does not start: {e}", binary.display()))?;
         Ok(Self { child })
+    }
+
+    /// Has the operator run if it was to wait for that. Its process stays the same.
+    pub fn begin(&mut self) {
+        drop(self.child.stdin.take());
     }
 
     /// Stops the operator as Kubernetes does, so that it releases its lease, and waits until it has ended.

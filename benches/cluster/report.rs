@@ -4,6 +4,7 @@ use crate::Outcome;
 use crate::machine::{DISTURBED, Surroundings};
 use crate::median::median;
 use crate::rows::{QUOTIENTS, Quotient, ROWS, Row, WRITES, row};
+use crate::speed::variation;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,6 +12,7 @@ use std::fmt::Write as _;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::Path;
+use std::time::Duration;
 
 /// Whose figure it is.
 #[derive(Clone, Copy)]
@@ -18,6 +20,9 @@ pub enum Side {
     Ours,
     Floor,
 }
+
+/// How often a phase is measured in all while other processes disturb it.
+pub const TRIES: usize = 3;
 
 const COLUMNS: [&str; 6] = [
     "figure",
@@ -36,37 +41,83 @@ type Figures = BTreeMap<String, Vec<Value>>;
 pub struct Report {
     ours: Figures,
     floor: Figures,
-    /// The figures of the phase that runs.
-    of_phase: BTreeSet<String>,
+    /// The values recorded by this try of the phase that runs, in their order.
+    of_try: Vec<(Side, String)>,
+    /// How often a phase is measured at most.
+    tries: usize,
+    /// How often the phase that runs was measured and disturbed.
+    disturbed_tries: usize,
     /// Figures measured while other processes used the machine.
     disturbed: BTreeSet<String>,
     /// Other processes used the machine during a phase, which may have no figures.
     was_disturbed: bool,
     surroundings: Vec<Value>,
+    /// What the fixed calculation took before each try that counts.
+    calculated_in: Vec<Duration>,
 }
 
 impl Report {
-    pub fn record(&mut self, figure: &str, side: Side, value: Value) {
-        let of_side = match side {
-            Side::Ours => &mut self.ours,
-            Side::Floor => &mut self.floor,
-        };
-        of_side.entry(figure.into()).or_default().push(value);
-        self.of_phase.insert(figure.into());
+    /// A report whose phases are measured at most `tries` times each.
+    pub fn with_tries(tries: usize) -> Self {
+        Self {
+            tries,
+            ..Self::default()
+        }
     }
 
-    /// A phase is over. Its figures are marked if the machine was not quiet.
-    pub fn phase_is_over(&mut self, phase: &str, surroundings: &Surroundings) {
-        let of_phase = std::mem::take(&mut self.of_phase);
-        if surroundings.disturbance().is_some() {
-            self.disturbed.extend(of_phase);
-            self.was_disturbed = true;
-        }
+    pub fn record(&mut self, figure: &str, side: Side, value: Value) {
+        self.of(side).entry(figure.into()).or_default().push(value);
+        self.of_try.push((side, figure.into()));
+    }
+
+    /// A try of a phase is over. Returns whether the phase is measured again: if the machine was not quiet and a try is left.
+    /// Then the figures of this try are dropped. Those of a disturbed last try are marked. Before the try the fixed calculation
+    /// took `calculated_in`.
+    pub fn try_is_over(&mut self, phase: &str, surroundings: &Surroundings, calculated_in: Duration) -> bool {
+        let of_try = std::mem::take(&mut self.of_try);
+        let is_disturbed = surroundings.disturbance().is_some();
+        let is_repeated = is_disturbed && self.disturbed_tries + 1 < self.tries;
         self.surroundings.push(json!({
             "phase": phase,
             "load_average": surroundings.load_average,
             "processors_of_others": surroundings.others,
+            "calculation_ms": calculated_in.as_secs_f64() * 1e3,
+            "measured_again": is_repeated,
         }));
+        if is_repeated {
+            self.disturbed_tries += 1;
+            for (side, figure) in of_try {
+                self.drop_last(side, &figure);
+            }
+            return true;
+        }
+        self.disturbed_tries = 0;
+        self.calculated_in.push(calculated_in);
+        if is_disturbed {
+            self.disturbed
+                .extend(of_try.into_iter().map(|(_, figure)| figure));
+            self.was_disturbed = true;
+        }
+        false
+    }
+
+    fn of(&mut self, side: Side) -> &mut Figures {
+        match side {
+            Side::Ours => &mut self.ours,
+            Side::Floor => &mut self.floor,
+        }
+    }
+
+    /// Drops the value of a figure that was recorded last.
+    fn drop_last(&mut self, side: Side, figure: &str) {
+        let figures = self.of(side);
+        let Some(values) = figures.get_mut(figure) else {
+            return;
+        };
+        values.pop();
+        if values.is_empty() {
+            figures.remove(figure);
+        }
     }
 
     /// The machine was quiet during every phase.
@@ -93,6 +144,7 @@ impl Report {
             // Writing to a string cannot fail.
             _ = writeln!(table, "{}", text.trim_end());
         }
+        self.add_speed(&mut table);
         table
     }
 
@@ -105,7 +157,15 @@ impl Report {
                 _ = writeln!(table, "|{}", "---|".repeat(line.len()));
             }
         }
+        self.add_speed(&mut table);
         table
+    }
+
+    /// Says below a table how much the machine's speed varied, where more than one phase was measured.
+    fn add_speed(&self, table: &mut String) {
+        if let Some(variation) = variation(&self.calculated_in) {
+            _ = writeln!(table, "\n{variation}");
+        }
     }
 
     fn lines(&self) -> Vec<[String; COLUMNS.len()]> {
@@ -177,17 +237,32 @@ impl Report {
         Some(table)
     }
 
-    /// How many times the floor each of our values is.
+    /// How many times the floor each of our values is: the median and range of the repetitions.
     fn beside_the_floor(&self, row: &Row) -> Option<String> {
         let times = row.values.iter().map(|value| {
-            let ours = middle(&self.ours, row, value)?;
-            let floor = middle(&self.floor, row, value).filter(|floor| *floor > 0.0)?;
-            Some(format!("{:.2}", ours / floor))
+            let mut times = self.times_the_floor(row, value)?;
+            times.sort_by(f64::total_cmp);
+            median_and_range(&times, |times| format!("{times:.2}"))
         });
-        let times: Vec<Option<String>> = times.collect();
-        let is_known = times.iter().any(Option::is_some);
-        let times = times.into_iter().map(|times| times.unwrap_or_else(|| "-".into()));
-        is_known.then(|| times.collect::<Vec<_>>().join(" / "))
+        slashed(times)
+    }
+
+    /// Our value of each repetition, divided by the median of what was measured by hand right before and after it. `None` where
+    /// one side was not measured in every repetition.
+    fn times_the_floor(&self, row: &Row, value: &str) -> Option<Vec<f64>> {
+        let values = |side: &Figures| -> Option<Vec<f64>> {
+            let runs = side.get(row.figure)?.iter();
+            runs.map(|run| run.get(value)?.as_f64()).collect()
+        };
+        let (ours, floor) = (values(&self.ours)?, values(&self.floor)?);
+        let each = floor.len().checked_div(ours.len()).filter(|each| *each > 0)?;
+        if each * ours.len() != floor.len() {
+            return None;
+        }
+        let beside = ours.iter().zip(floor.chunks(each));
+        beside
+            .map(|(ours, floor)| Some(ours / median(floor).filter(|floor| *floor > 0.0)?))
+            .collect()
     }
 
     /// Adds one line of JSON, so that runs can be compared.
@@ -221,21 +296,27 @@ fn middle(side: &Figures, row: &Row, value: &str) -> Option<f64> {
 
 /// The median of each value, with the range of the repetitions.
 fn cell(side: &Figures, row: &Row) -> Option<String> {
-    let shown = |value: &&str| {
-        let numbers = numbers(side, row, value);
-        let (least, most) = (numbers.first()?, numbers.last()?);
-        let middle = show(median(&numbers)?);
-        let range = format!("{}-{}", show(*least), show(*most));
-        Some(if least == most {
-            middle
-        } else {
-            format!("{middle} ({range})")
-        })
-    };
-    let cells: Vec<_> = row.values.iter().map(shown).collect();
-    let is_measured = cells.iter().any(Option::is_some);
-    let cells = cells.into_iter().map(|cell| cell.unwrap_or_else(|| "-".into()));
-    is_measured.then(|| cells.collect::<Vec<_>>().join(" / "))
+    let values = row.values.iter();
+    slashed(values.map(|value| median_and_range(&numbers(side, row, value), show)))
+}
+
+/// The median of sorted numbers, with their range if they differ.
+fn median_and_range(sorted: &[f64], show: impl Fn(f64) -> String) -> Option<String> {
+    let (least, most) = (show(*sorted.first()?), show(*sorted.last()?));
+    let middle = show(median(sorted)?);
+    Some(if least == most {
+        middle
+    } else {
+        format!("{middle} ({least}-{most})")
+    })
+}
+
+/// The parts of a cell, with a dash for each that is unknown; `None` if all are.
+fn slashed(parts: impl Iterator<Item = Option<String>>) -> Option<String> {
+    let parts: Vec<_> = parts.collect();
+    let is_known = parts.iter().any(Option::is_some);
+    let parts = parts.into_iter().map(|part| part.unwrap_or_else(|| "-".into()));
+    is_known.then(|| parts.collect::<Vec<_>>().join(" / "))
 }
 
 /// Prints smaller values with more decimals.

@@ -105,6 +105,13 @@ pub const ROWS: &[Row] = &[
         "",
     ),
     row(
+        "bare20",
+        "20 claims/s by a bare client: p50 / p99 / max ms",
+        TIMES,
+        "",
+        "",
+    ),
+    row(
         "rate5_to_binding",
         "5 claims/s, from the answer to a claim to the request of its binding: p50 / p99 ms",
         SPAN,
@@ -128,6 +135,20 @@ pub const ROWS: &[Row] = &[
     row(
         "rate20_to_status",
         "20 claims/s, from the answer to a binding to the request of the status: p50 / p99 ms",
+        SPAN,
+        "",
+        "",
+    ),
+    row(
+        "bare20_to_binding",
+        "20 claims/s by a bare client, from the answer to a claim to the request of its binding: p50 / p99 ms",
+        SPAN,
+        "",
+        "",
+    ),
+    row(
+        "bare20_to_status",
+        "20 claims/s by a bare client, from the answer to a binding to the request of the status: p50 / p99 ms",
         SPAN,
         "",
         "",

@@ -8,11 +8,14 @@ use crate::watches::{Claims, Pods, Watched, WatchedState, watch_all};
 use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use kube::{Api, Client};
+use kube::core::NamespaceResourceScope;
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
-use warmpool::api::{Pool, SandboxClaim, labels};
+use warmpool::api::{Pool, labels};
 use warmpool::model::sandbox::Sandbox;
 use warmpool::model::stored::{StoredClaim, StoredPod};
 
@@ -22,7 +25,7 @@ pub const POLL: Duration = Duration::from_millis(200);
 /// How long a pool must not change to count as at rest. Its status is written at most once a second.
 pub const REST: Duration = Duration::from_secs(3);
 
-/// Pods that are deleted before the next are listed.
+/// Objects that are deleted before the next are listed.
 const PAGE: u32 = 1_000;
 
 pub struct Scene {
@@ -155,30 +158,36 @@ impl Scene {
     /// Ends the operator and deletes all objects, so that the next phase has the machine to itself.
     pub async fn close(mut self) -> Outcome<()> {
         drop(self.operator.take());
+        self.delete_all::<StoredClaim>().await?;
+        self.delete_all::<Pool>().await?;
+        self.delete_all::<StoredPod>().await
+    }
+
+    /// Deletes all objects of a kind. One by one: the API server gives up the deletion of a collection after a minute. What could not
+    /// be deleted is tried again, until the time limit of the phase.
+    async fn delete_all<K>(&self) -> Outcome<()>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
+        let objects: Api<K> = Api::namespaced(self.client.clone(), &self.namespace);
         let delete = DeleteParams::default().grace_period(0);
-        let all = ListParams::default();
-        let claims: Api<SandboxClaim> = Api::namespaced(self.client.clone(), &self.namespace);
-        let pods: Api<StoredPod> = Api::namespaced(self.client.clone(), &self.namespace);
-        claims.delete_collection(&DeleteParams::default(), &all).await?;
-        self.pools()
-            .delete_collection(&DeleteParams::default(), &all)
-            .await?;
-        // One by one: the API server gives up the deletion of a collection after a minute.
         loop {
-            let left = pods.list_metadata(&all.clone().limit(PAGE)).await?.items;
+            let page = ListParams::default().limit(PAGE);
+            let left = objects.list_metadata(&page).await?.items;
             if left.is_empty() {
                 return Ok(());
             }
-            let names = left.into_iter().filter_map(|pod| pod.metadata.name);
-            let deleted = names.map(|name| {
-                let (pods, delete) = (&pods, &delete);
-                async move { pods.delete(&name, delete).await }
+            let names = left.into_iter().filter_map(|object| object.metadata.name);
+            let deletions = names.map(|name| {
+                let (objects, delete) = (&objects, &delete);
+                async move { objects.delete(&name, delete).await }
             });
-            let deleted: Vec<_> = stream::iter(deleted).buffer_unordered(AT_ONCE).collect().await;
-            for deleted in deleted {
-                match deleted {
-                    Err(kube::Error::Api(status)) if status.code == 404 => {}
-                    deleted => _ = deleted?,
+            let answers: Vec<_> = stream::iter(deletions).buffer_unordered(AT_ONCE).collect().await;
+            let is_gone =
+                |error: &kube::Error| matches!(error, kube::Error::Api(status) if status.code == 404);
+            for error in answers.into_iter().filter_map(Result::err) {
+                if !is_gone(&error) {
+                    println!("  a deletion is tried again: {error}");
                 }
             }
         }

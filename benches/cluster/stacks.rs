@@ -1,4 +1,4 @@
-//! Records the stacks of the operator with perf while a load runs.
+//! Records the stacks of the operator with perf while a load runs, or from its first instruction.
 
 use crate::Outcome;
 use crate::operator::Operator;
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Samples in a second of processor time. The operator uses less than a tenth of a processor.
+/// Samples in a second of processor time. Under a load the operator uses less than a tenth of a processor.
 const FREQUENCY: &str = "3989";
 /// How long perf takes to begin.
 const START: Duration = Duration::from_secs(1);
@@ -16,7 +16,8 @@ const START: Duration = Duration::from_secs(1);
 pub struct Recording(Child);
 
 impl Recording {
-    /// Records the stacks of `operator` into a file.
+    /// Records the stacks of `operator` into a file. perf follows its process through an `exec`, so an operator that waits to
+    /// begin is recorded from its first instruction.
     pub async fn start(operator: &Operator, file: &Path) -> Outcome<Self> {
         let mut perf = Command::new("perf");
         // Not the event `cycles`, which virtual machines often lack.

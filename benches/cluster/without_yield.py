@@ -19,17 +19,15 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(f"usage: {sys.argv[0]} FILE")
     file = pathlib.Path(sys.argv[1]).resolve()
-    mutants.COPY = ROOT / "target" / "without-yield"
-    mutants.copy_source()
+    copy = ROOT / "target" / "without-yield"
     every = tomllib.loads((mutants.HERE / "mutants.toml").read_text())["mutant"]
     found = [mutant for mutant in every if mutant["name"] == MUTANT]
     if len(found) != 1:
         sys.exit(f"mutants.toml has {len(found)} mutants named {MUTANT!r}, and there must be 1")
-    for change in found[0]["change"]:
-        mutants.mutate(change)
-    target = mutants.COPY / "target"
+    mutants.mutate(copy, found[0])
+    target = copy / "target"
     build = ["cargo", "build", "--release", "--locked", "--bin", "warmpool", "--target-dir", str(target)]
-    subprocess.run(build, cwd=mutants.COPY, check=True)
+    subprocess.run(build, cwd=copy, check=True)
     file.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy2(target / "release" / "warmpool", file)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# run.sh [FOLDER DOCUMENT]: records the operator's stacks while it serves 20 claims a second, serves a burst and fills a
-# pool, draws them, and prints which part took which share. With a folder the pictures go there, and with a document the
-# shares go into it.
+# run.sh [FOLDER DOCUMENT]: records the operator's stacks while it serves 20 claims a second, serves a burst, fills a pool
+# and starts with 10,000 sandboxes, draws them, and prints which part took which share. With a folder the pictures go there,
+# and with a document the shares go into it.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -24,7 +24,7 @@ fi
 
 # Frame pointers make stacks cheap to record, and the standard library has them, too.
 RUSTFLAGS="${RUSTFLAGS:-} -C force-frame-pointers=yes" cargo build --locked --profile profiling --bin warmpool
-cargo bench --locked --bench cluster -- --busy --only rate20,burst,fill --repetitions 1 \
+cargo bench --locked --bench cluster -- --busy --only rate20,burst,fill,start --repetitions 1 \
   --operator "$target/profiling/warmpool" --stacks "$out"
 
 draw() {
@@ -39,4 +39,5 @@ draw() {
 draw rate20 "Processor time of the operator at 20 claims a second"
 draw burst "Processor time of the operator in a burst of 300 claims"
 draw fill "Processor time of the operator while it fills a pool of 1,000"
-benches/flamegraph/shares.py ${document:+--document "$document"} "$out"/{rate20,burst,fill}.folded
+draw start "Processor time of the operator from its start to its first binding with 10,000 sandboxes"
+benches/flamegraph/shares.py ${document:+--document "$document"} "$out"/{rate20,burst,fill,start}.folded

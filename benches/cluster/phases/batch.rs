@@ -2,6 +2,7 @@
 //!
 //! The floor is the same binding by hand.
 
+use super::beside_floor;
 use crate::Outcome;
 use crate::by_hand::Hand;
 use crate::figures::{brief, milliseconds};
@@ -20,7 +21,10 @@ const WANTED: usize = 100;
 const ROUNDS: usize = 7;
 
 pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
-    by_hand(lab).await?;
+    beside_floor::measure(lab, || by_hand(lab), by_operator(lab)).await
+}
+
+async fn by_operator(lab: &Lab<'_>) -> Outcome<()> {
     let mut scene = Scene::at_rest(lab, "batch", WARM).await?;
     let mut served = Served::default();
     for round in 0..ROUNDS {

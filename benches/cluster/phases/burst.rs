@@ -1,8 +1,10 @@
 //! Measures 300 claims at once on a pool with enough sandboxes, and the operator's memory after them.
 
+use super::beside_floor;
 use super::start::SETTLED;
 use crate::Outcome;
 use crate::audit::OPERATOR;
+use crate::by_hand::Hand;
 use crate::figures::{brief, of_burst, writes};
 use crate::lab::Lab;
 use crate::load;
@@ -13,10 +15,27 @@ use crate::scene::Scene;
 use kube::api::{DeleteParams, ListParams};
 use serde_json::json;
 
-pub const WARM: usize = 320;
-pub const CLAIMS: usize = 300;
+const WARM: usize = 320;
+const CLAIMS: usize = 300;
 
 pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
+    beside_floor::measure(lab, || by_hand(lab), by_operator(lab)).await
+}
+
+async fn by_hand(lab: &Lab<'_>) -> Outcome<()> {
+    let mut scene = Scene::open(lab, "burst-floor").await?;
+    let hand = Hand::new(&mut scene).await?;
+    hand.fill(WARM).await?;
+    hand.rest(&scene).await?;
+    let burst = load::burst(&scene, CLAIMS, hand.submit(false)).await?;
+    // By hand a claim is served before the next is POSTed, so that the time until all are POSTed compares with nothing.
+    let times = of_burst(&burst.served, None, None)?;
+    println!("  by hand: {}", brief(&times));
+    lab.record("burst", Side::Floor, times);
+    scene.close().await
+}
+
+async fn by_operator(lab: &Lab<'_>) -> Outcome<()> {
     let mut scene = Scene::at_rest(lab, "burst", WARM).await?;
     let cpu = |scene: &Scene| scene.operator.as_ref().map_or(Ok(0.0), |o| o.cpu_seconds());
     let recording = lab.record_stacks(&scene, "burst").await?;

@@ -25,7 +25,7 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
     print_control_plane(lab)?;
     let scene = start::restarted(lab, scene, &FIFTY_THOUSAND).await?;
     print_control_plane(lab)?;
-    scene.close().await
+    start::close(scene).await
 }
 
 /// Prints the memory of each part of the control plane, and the size of etcd beside the default quota.

@@ -1,8 +1,10 @@
 //! Measures filling a pool with 1,000 sandboxes, and the operator's memory.
 
+use super::beside_floor;
 use super::start::SETTLED;
 use crate::Outcome;
 use crate::audit::OPERATOR;
+use crate::by_hand::Hand;
 use crate::lab::Lab;
 use crate::report::Side;
 use crate::scene::{Scene, template};
@@ -12,6 +14,21 @@ use std::time::Instant;
 pub const WARM: usize = 1_000;
 
 pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
+    beside_floor::measure(lab, || by_hand(lab), by_operator(lab)).await
+}
+
+async fn by_hand(lab: &Lab<'_>) -> Outcome<()> {
+    let mut scene = Scene::open(lab, "fill-floor").await?;
+    let hand = Hand::new(&mut scene).await?;
+    let began = Instant::now();
+    hand.fill(WARM).await?;
+    let seconds = began.elapsed().as_secs_f64();
+    println!("  by hand: {seconds:.1} s");
+    lab.record("fill", Side::Floor, json!({"seconds": seconds}));
+    scene.close().await
+}
+
+async fn by_operator(lab: &Lab<'_>) -> Outcome<()> {
     let mut scene = Scene::open(lab, "fill").await?;
     let pods = scene.watch_pods();
     scene.operator = Some(lab.start_operator("fill")?);

@@ -1,11 +1,12 @@
 //! Runs the phases in order, each within a time limit.
 
 mod batch;
+mod beside_floor;
 mod burst;
 mod fifty_thousand;
 mod fill;
-mod floor;
 mod idle;
+mod in_a_row;
 mod roll;
 mod roll1000;
 mod start;
@@ -19,15 +20,15 @@ use crate::lab::Lab;
 use crate::operator::tail;
 use crate::parts::Meter;
 use crate::plot::BurstOverTime;
+use crate::speed::calculation;
 use clap::ValueEnum;
 use std::path::Path;
 use std::time::Duration;
-use steady::Rate;
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Phase {
-    /// The same writes by hand, with no operator
-    Floor,
+    /// 200 claims by hand, one after the other
+    InARow,
     /// 5 claims a second for 20 s on a pool of 200
     Rate5,
     /// 20 claims a second for 20 s on a pool of 200
@@ -70,8 +71,8 @@ pub enum Phase {
 const DRAWN: &str = "drawn";
 const DRAWN_WITHOUT_YIELD: &str = "drawn-without-yield";
 
-/// What takes less than five minutes together.
-pub const QUICK: &[Phase] = &[Phase::Floor, Phase::Rate20, Phase::Burst, Phase::Fill];
+/// What takes some five minutes together.
+pub const QUICK: &[Phase] = &[Phase::Rate20, Phase::Burst, Phase::Fill];
 
 impl Phase {
     fn name(self) -> String {
@@ -93,51 +94,23 @@ impl Phase {
     /// Far more than any phase needs on a slow machine. A phase that reaches it hangs.
     fn time_limit(self) -> Duration {
         Duration::from_secs(match self {
-            Self::Floor => 600,
             Self::Timers => 400,
-            Self::Rate5
-            | Self::Rate20
-            | Self::Unprotected20
-            | Self::Bare20
-            | Self::Burst
-            | Self::Batch
-            | Self::Roll => 180,
             Self::Sustained | Self::Start => 900,
             Self::FiftyThousand => 5_400,
-            Self::Rate50
-            | Self::Warm50
-            | Self::Stock50
-            | Self::Idle
-            | Self::Fill
-            | Self::Roll1000
-            | Self::Verbs => 300,
+            _ => 600,
         })
     }
 
-    /// The steady load that the phase is.
-    fn rate(self) -> Option<&'static Rate> {
+    async fn run(self, lab: &Lab<'_>) -> Outcome<()> {
         match self {
-            Self::Rate5 => Some(&steady::SLOW),
-            Self::Rate20 => Some(&steady::BUSY),
-            Self::Unprotected20 => Some(&steady::UNPROTECTED),
-            Self::Rate50 => Some(&steady::HEAVY),
-            Self::Warm50 => Some(&steady::WARM),
-            Self::Stock50 => Some(&steady::STOCK),
-            _ => None,
-        }
-    }
-
-    /// Measures the phase. `beside` are all phases of the run: the floor is measured for these.
-    async fn run(self, lab: &Lab<'_>, beside: &[Self]) -> Outcome<()> {
-        match self {
-            Self::Floor => floor::run(lab, &rates(beside)).await,
-            Self::Bare20 => steady::run_bare(lab, &steady::BUSY).await,
-            Self::Rate5
-            | Self::Rate20
-            | Self::Unprotected20
-            | Self::Rate50
-            | Self::Warm50
-            | Self::Stock50 => steady::run(lab, self.rate().ok_or("no load")?).await,
+            Self::InARow => in_a_row::run(lab).await,
+            Self::Rate5 => steady::run(lab, &steady::SLOW).await,
+            Self::Rate20 => steady::run(lab, &steady::BUSY).await,
+            Self::Unprotected20 => steady::run(lab, &steady::UNPROTECTED).await,
+            Self::Rate50 => steady::run(lab, &steady::HEAVY).await,
+            Self::Warm50 => steady::run(lab, &steady::WARM).await,
+            Self::Stock50 => steady::run(lab, &steady::STOCK).await,
+            Self::Bare20 => steady::run_bare(lab, &steady::BARE).await,
             Self::Burst => burst::run(lab).await,
             Self::Batch => batch::run(lab).await,
             Self::Idle => idle::run(lab).await,
@@ -153,8 +126,7 @@ impl Phase {
     }
 }
 
-/// Runs the phases in `only`, or those of a default run if it is empty, `repetitions` times. The floor is measured before and after the phases of
-/// the operator. Stops at the first phase that fails.
+/// Runs the phases in `only`, or those of a default run if it is empty, `repetitions` times. Stops at the first phase that fails.
 pub async fn run(lab: &Lab<'_>, only: &[Phase], repetitions: usize) -> Outcome<()> {
     for repetition in 1..=repetitions {
         println!("\nrepetition {repetition} of {repetitions}");
@@ -165,70 +137,67 @@ pub async fn run(lab: &Lab<'_>, only: &[Phase], repetitions: usize) -> Outcome<(
                 only.contains(phase)
             }
         };
-        let phases: Vec<_> = Phase::value_variants()
-            .iter()
-            .filter(is_wanted)
-            .copied()
-            .collect();
-        let floor_after = phases
-            .first()
-            .filter(|first| **first == Phase::Floor && phases.len() > 1);
-        for phase in phases.iter().chain(floor_after) {
-            metered(lab, &phase.name(), phase.time_limit(), phase.run(lab, &phases)).await?;
+        for phase in Phase::value_variants().iter().filter(is_wanted) {
+            let measure = || phase.run(lab);
+            metered(lab, &phase.name(), phase.time_limit(), measure).await?;
         }
     }
     Ok(())
-}
-
-/// The steady loads among `phases`, or all if there is nothing but their floor.
-fn rates(phases: &[Phase]) -> Vec<&'static Rate> {
-    let all = if phases == [Phase::Floor] {
-        Phase::value_variants()
-    } else {
-        phases
-    };
-    all.iter().copied().filter_map(Phase::rate).collect()
 }
 
 /// Bursts to be drawn: one of the operator, and one of another without the rule that refill yields. They are others than those
 /// of the figures, because the benchmark watches the pods meanwhile.
 pub async fn bursts_over_time(lab: &Lab<'_>, without_yield: Option<&Path>) -> Outcome<Vec<BurstOverTime>> {
     let limit = Phase::Burst.time_limit();
-    let operator = lab.start_operator(DRAWN)?;
-    let burst = burst::over_time(lab, operator, DRAWN, "Refill yields to bindings");
+    let burst = || async {
+        let operator = lab.start_operator(DRAWN)?;
+        burst::over_time(lab, operator, DRAWN, "Refill yields to bindings").await
+    };
     let mut drawn = vec![metered(lab, DRAWN, limit, burst).await?];
     if let Some(program) = without_yield {
-        let operator = lab.start_other(program, DRAWN_WITHOUT_YIELD)?;
-        let burst = burst::over_time(lab, operator, DRAWN_WITHOUT_YIELD, "Refill at full speed");
+        let burst = || async {
+            let operator = lab.start_other(program, DRAWN_WITHOUT_YIELD)?;
+            burst::over_time(lab, operator, DRAWN_WITHOUT_YIELD, "Refill at full speed").await
+        };
         drawn.push(metered(lab, DRAWN_WITHOUT_YIELD, limit, burst).await?);
     }
     Ok(drawn)
 }
 
-/// Runs a phase within its time limit, and tells the report what else ran on the machine meanwhile.
-async fn metered<T>(
-    lab: &Lab<'_>,
-    name: &str,
-    limit: Duration,
-    phase: impl Future<Output = Outcome<T>>,
-) -> Outcome<T> {
-    println!("\n{name}");
-    let meter = Meter::start(lab.dir())?;
-    let outcome = tokio::time::timeout(limit, phase).await;
-    let outcome = outcome.unwrap_or_else(|_| Err(format!("not over after {limit:?}").into()));
-    let outcome = outcome.map_err(|error| {
-        let log = lab.operator_log(name);
-        format!(
-            "phase {name}: {error}\nlast lines of {}:\n{}",
-            log.display(),
-            tail(&log)
-        )
-    })?;
-    let shares = meter.shares(lab.dir())?;
-    println!("  processors used: {shares}");
-    if let Some(disturbance) = shares.surroundings.disturbance() {
-        println!("  DISTURBED: {disturbance}");
+/// Runs a phase, each try within its time limit, until the machine was quiet meanwhile or no try is left.
+async fn metered<T, F>(lab: &Lab<'_>, name: &str, limit: Duration, phase: impl Fn() -> F) -> Outcome<T>
+where
+    F: Future<Output = Outcome<T>>,
+{
+    loop {
+        println!("\n{name}");
+        let calculated_in = calculation();
+        let meter = Meter::start(lab.dir())?;
+        let outcome = tokio::time::timeout(limit, phase()).await;
+        let outcome = outcome.unwrap_or_else(|_| Err(format!("not over after {limit:?}").into()));
+        let outcome = outcome.map_err(|error| {
+            let log = lab.operator_log(name);
+            format!(
+                "phase {name}: {error}\nlast lines of {}:\n{}",
+                log.display(),
+                tail(&log)
+            )
+        })?;
+        let shares = meter.shares(lab.dir())?;
+        println!("  processors used: {shares}");
+        let is_repeated = lab
+            .report()
+            .try_is_over(name, &shares.surroundings, calculated_in);
+        if let Some(disturbance) = shares.surroundings.disturbance() {
+            let consequence = if is_repeated {
+                "measured again"
+            } else {
+                "DISTURBED"
+            };
+            println!("  {consequence}: {disturbance}");
+        }
+        if !is_repeated {
+            return Ok(outcome);
+        }
     }
-    lab.report().phase_is_over(name, &shares.surroundings);
-    Ok(outcome)
 }

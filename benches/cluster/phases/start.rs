@@ -39,7 +39,13 @@ const TEN_THOUSAND: Size = Size {
 
 pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
     let scene = filled(lab, &TEN_THOUSAND).await?;
-    restarted(lab, scene, &TEN_THOUSAND).await?.close().await
+    close(restarted(lab, scene, &TEN_THOUSAND).await?).await
+}
+
+/// Stops the operator before the scene is closed. It releases its lease, for which the next try of the phase would wait.
+pub async fn close(mut scene: Scene) -> Outcome<()> {
+    scene.operator.take().ok_or("no operator")?.stop().await?;
+    scene.close().await
 }
 
 /// A pool that its operator has filled.
@@ -81,12 +87,13 @@ pub async fn restarted(lab: &Lab<'_>, mut scene: Scene, size: &Size) -> Outcome<
             .await?;
         // The control plane is at rest, as it is when an operator is replaced.
         tokio::time::sleep(REST).await;
-        let began = Instant::now();
-        scene.operator = Some(lab.start_elected(size.phase)?);
+        let (operator, recording, began) = lab.start_recorded(size.phase).await?;
+        scene.operator = Some(operator);
         let state = &scene.claims.state;
         let seen = state.until(|claims| claims.ready.get(&name).copied()).await;
         times.push(seen.duration_since(began).as_secs_f64());
         cpus.push(running(&scene)?.cpu_seconds()?);
+        drop(recording);
         claims(&scene).delete(&name, &DeleteParams::default()).await?;
         scene.rest().await?;
     }

@@ -3,8 +3,10 @@
 //! Each claim is deleted after a while and its sandbox replaced, or all are kept. Without refill they are served from stock,
 //! which leaves the machine to the bindings alone.
 
+use super::beside_floor;
 use crate::Outcome;
-use crate::audit::{AuditLog, OPERATOR};
+use crate::audit::{AuditLog, LOAD, OPERATOR};
+use crate::by_hand::Hand;
 use crate::figures::{brief, milliseconds, writes};
 use crate::lab::Lab;
 use crate::load;
@@ -14,9 +16,6 @@ use crate::served::Served;
 use kube::api::{DeleteParams, ListParams};
 use serde_json::{Value, json};
 use std::time::Duration;
-
-/// Name of the phase with a bare client.
-const BARE: &str = "bare20";
 
 /// One steady load, and the names of its figures in the report.
 pub struct Rate {
@@ -49,6 +48,8 @@ pub const fn rate(times: &'static str, writes: &'static str, claims_a_second: u3
 
 pub const SLOW: Rate = rate("rate5", "rate5_writes", 5, 20);
 pub const BUSY: Rate = rate("rate20", "rate20_writes", 20, 20);
+/// [`BUSY`] for a bare client. Its writes and processor time are the floor of the operator's.
+pub const BARE: Rate = rate("bare20", BUSY.writes, BUSY.claims_a_second, BUSY.seconds);
 /// [`BUSY`] without PodDisruptionBudgets. It shows what their statuses cost, which kube-controller-manager writes.
 pub const UNPROTECTED: Rate = Rate {
     protected: false,
@@ -74,6 +75,25 @@ pub const STOCK: Rate = Rate {
 };
 
 pub async fn run(lab: &Lab<'_>, rate: &Rate) -> Outcome<()> {
+    beside_floor::measure(lab, || by_hand(lab, rate), by_operator(lab, rate)).await
+}
+
+/// Serves the same load by hand. By hand no pool has PodDisruptionBudgets.
+async fn by_hand(lab: &Lab<'_>, rate: &Rate) -> Outcome<()> {
+    let mut scene = Scene::open(lab, &format!("{}-floor", rate.times)).await?;
+    let hand = Hand::new(&mut scene).await?;
+    hand.fill(rate.warm).await?;
+    hand.rest(&scene).await?;
+    let audit = lab.audit()?;
+    let served = load::steady(&scene, rate, hand.submit(rate.refilled)).await?;
+    let times = milliseconds(&served)?;
+    println!("  by hand, in ms: {}", brief(&times));
+    lab.record(rate.times, Side::Floor, times);
+    record_spans(lab, &scene, &audit, rate, Side::Floor, LOAD)?;
+    scene.close().await
+}
+
+async fn by_operator(lab: &Lab<'_>, rate: &Rate) -> Outcome<()> {
     let mut scene = Scene::at_rest(lab, rate.times, rate.warm).await?;
     if !rate.refilled {
         scene
@@ -87,24 +107,26 @@ pub async fn run(lab: &Lab<'_>, rate: &Rate) -> Outcome<()> {
         scene.change_pool(none).await?;
         scene.rest().await?;
     }
-    let (times, figures, audit) = measure(lab, &mut scene, rate, rate.times).await?;
+    let (times, figures, audit) = measure(lab, &mut scene, rate).await?;
     record_spans(lab, &scene, &audit, rate, Side::Ours, OPERATOR)?;
     lab.record(rate.times, Side::Ours, times);
     lab.record(rate.writes, Side::Ours, figures);
     scene.close().await
 }
 
-/// Has a bare client serve the claims in place of the operator. Its latencies are not recorded: it does not yield to claims.
+/// Has a bare client serve the claims in place of the operator, from whose account it sends its requests.
 pub async fn run_bare(lab: &Lab<'_>, rate: &Rate) -> Outcome<()> {
-    let client = lab.start_bare_client(BARE)?;
-    let mut scene = Scene::served_by(client, lab, BARE, rate.warm).await?;
-    let (_, figures, _) = measure(lab, &mut scene, rate, BARE).await?;
+    let client = lab.start_bare_client(rate.times)?;
+    let mut scene = Scene::served_by(client, lab, rate.times, rate.warm).await?;
+    let (times, figures, audit) = measure(lab, &mut scene, rate).await?;
+    record_spans(lab, &scene, &audit, rate, Side::Floor, OPERATOR)?;
+    lab.record(rate.times, Side::Floor, times);
     lab.record(rate.writes, Side::Floor, figures);
     scene.close().await
 }
 
 /// Records what the client of `user` took of the latencies since the mark of `audit`.
-pub fn record_spans(
+fn record_spans(
     lab: &Lab<'_>,
     scene: &Scene,
     audit: &AuditLog,
@@ -120,21 +142,16 @@ pub fn record_spans(
             ..Served::default()
         };
         let times = milliseconds(&served)?;
-        println!("  {figure} in ms: {}", brief(&times));
+        println!("  {}, {figure} in ms: {}", rate.times, brief(&times));
         lab.record(&format!("{}_{figure}", rate.times), side, times);
     }
     Ok(())
 }
 
 /// Latencies, the writes and the processor time for them, and the log that has these writes.
-async fn measure(
-    lab: &Lab<'_>,
-    scene: &mut Scene,
-    rate: &Rate,
-    phase: &str,
-) -> Outcome<(Value, Value, AuditLog)> {
+async fn measure(lab: &Lab<'_>, scene: &mut Scene, rate: &Rate) -> Outcome<(Value, Value, AuditLog)> {
     let cpu = |scene: &Scene| scene.operator.as_ref().map_or(Ok(0.0), |o| o.cpu_seconds());
-    let recording = lab.record_stacks(scene, phase).await?;
+    let recording = lab.record_stacks(scene, rate.times).await?;
     let (audit, cpu_before) = (lab.audit()?, cpu(scene)?);
     let served = load::steady(scene, rate, load::submit(scene)).await?;
     if rate.refilled {

@@ -80,7 +80,7 @@ const TOGETHER: &[Named] = named![
         without_history_an_old_template_is_written_anew_and_rolls,
         a_revision_whose_name_is_taken_gets_another,
         a_revision_gets_back_the_label_that_was_taken_off,
-        a_template_flipped_ten_times_in_a_second_costs_a_bounded_number_of_writes,
+        a_template_flipped_ten_times_costs_a_bounded_number_of_writes,
         pools_of_one_name_in_two_namespaces_do_not_touch_each_other,
     },
     stories::autoscaling::{ scaling_an_autoscaled_pool_moves_its_floor },

@@ -1,4 +1,4 @@
-//! Measures how long a lab's processes wait for a processor, as the kernel counts it.
+//! Measures how long a lab's processes wait for a processor, as the kernel counts it, and how long the whole machine stands still.
 
 use crate::check::processor_waits::{ProcessorWaits, Sample};
 use crate::cluster::Cluster;
@@ -31,10 +31,17 @@ impl ProcessorWatch {
         let cluster = cluster.clone();
         std::thread::spawn(move || {
             let (mut from, mut before) = (Timestamp::now(), counts(&cluster));
+            let mut stolen_before = stolen();
             while !ended.load(Ordering::SeqCst) {
                 sleep(PAUSE);
                 let (to, now) = (Timestamp::now(), counts(&cluster));
-                let waited = longest_wait(&before, &now, to.duration_since(from));
+                let stolen_now = stolen();
+                let length = to.duration_since(from);
+                let waited = longest_wait(&before, &now, length)
+                    .max(longest_wait_of_a_thread(&before, &now))
+                    .max(stolen_now - stolen_before)
+                    .max(overslept(length));
+                stolen_before = stolen_now;
                 let operators: HashSet<u32> = living(&cluster).collect();
                 let ran = run_time(&before, &now, &operators);
                 lock(&waits).add(Sample {
@@ -107,13 +114,40 @@ fn run_time(before: &Counts, now: &Counts, of: &HashSet<u32>) -> SignedDuration 
     ran.sum()
 }
 
+/// The longest wait of one thread that ended in a piece of time. The kernel counts a wait when it ends, so it may have begun
+/// earlier.
+fn longest_wait_of_a_thread(before: &Counts, now: &Counts) -> SignedDuration {
+    let waits = now
+        .iter()
+        .filter_map(|(thread, count)| Some(count.waited - before.get(thread)?.waited));
+    waits.max().unwrap_or_default()
+}
+
+/// How much longer than it had to a piece of time took. This process, which notes when an event comes, stood still so long, or the
+/// whole machine did.
+fn overslept(length: SignedDuration) -> SignedDuration {
+    let pause = SignedDuration::try_from(PAUSE).unwrap_or_default();
+    let more = length - pause;
+    if more > pause { more } else { SignedDuration::ZERO }
+}
+
+/// How long one of the machine's processors has been somebody else's, the one that was so longest: the column `steal` of
+/// `/proc/stat`, in hundredths of a second.
+fn stolen() -> SignedDuration {
+    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let processors = stat
+        .lines()
+        .filter(|line| line.starts_with("cpu") && !line.starts_with("cpu "));
+    let hundredths = processors.filter_map(|line| line.split_whitespace().nth(8)?.parse::<i64>().ok());
+    SignedDuration::from_millis(10 * hundredths.max().unwrap_or_default())
+}
+
 /// The wait of the process that waited most in a piece of time. Threads that could run at the same time share it.
 fn longest_wait(before: &Counts, now: &Counts, length: SignedDuration) -> SignedDuration {
     let mut of_processes: HashMap<u32, Count> = HashMap::new();
     for (thread, count) in now {
-        let Some(earlier) = before.get(thread) else {
-            continue;
-        };
+        // A thread that was not there has begun meanwhile.
+        let earlier = before.get(thread).copied().unwrap_or_default();
         let sum = of_processes.entry(thread.0).or_default();
         sum.ran += count.ran - earlier.ran;
         sum.waited += count.waited - earlier.waited;

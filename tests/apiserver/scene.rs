@@ -176,6 +176,11 @@ impl Scene {
         Ok(requests(self.lab, &self.namespace, &audit))
     }
 
+    /// How long it is from `from` to `to` without what the operator and the API server waited for a processor.
+    pub fn elapsed(&self, from: Timestamp, to: Timestamp) -> SignedDuration {
+        self.lab.processor_waits().elapsed(from, to)
+    }
+
     /// The history so far. The watches may lag behind the API server.
     pub fn history(&self) -> Vec<Event> {
         self.watcher.so_far()

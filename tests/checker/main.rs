@@ -23,6 +23,7 @@ mod ends;
 mod history;
 mod hooks;
 mod order;
+mod processor_waits;
 mod revisions;
 mod wait_reason;
 mod warm_reports;

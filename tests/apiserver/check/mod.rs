@@ -128,7 +128,7 @@ impl Default for Rules {
 impl Rules {
     /// How long it is from `from` to `to` for an operator and an API server that never wait for a processor.
     fn elapsed(&self, from: Timestamp, to: Timestamp) -> SignedDuration {
-        to.duration_since(from) - self.processor_waits.within(from, to)
+        self.processor_waits.elapsed(from, to)
     }
 
     /// Since when an operator has run without a break, no earlier than `since`; after `now` while none runs.

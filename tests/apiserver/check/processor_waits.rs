@@ -1,4 +1,5 @@
-//! Tells how long the operator and the API server waited for a processor that something else had.
+//! Tells how long the operator and the API server waited for a processor that something else had, or the whole machine stood
+//! still.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -7,7 +8,8 @@ use jiff::{SignedDuration, Timestamp};
 pub struct Sample {
     pub from: Timestamp,
     pub to: Timestamp,
-    /// How much of it the process that had to wait most waited for a processor.
+    /// How much of it the process that had to wait most waited for a processor. A wait is counted when it ends, so this may be
+    /// longer than the piece.
     pub waited: SignedDuration,
     /// How long the operators ran on processors.
     pub ran: SignedDuration,
@@ -18,8 +20,25 @@ pub struct Sample {
 pub struct ProcessorWaits(Vec<Sample>);
 
 impl ProcessorWaits {
-    pub fn add(&mut self, sample: Sample) {
+    /// What is waited for longer than the piece belongs to those before it.
+    pub fn add(&mut self, mut sample: Sample) {
+        let length = |sample: &Sample| sample.to.duration_since(sample.from);
+        let mut left = sample.waited - sample.waited.min(length(&sample));
+        sample.waited -= left;
+        for earlier in self.0.iter_mut().rev() {
+            if left.is_zero() {
+                break;
+            }
+            let taken = left.min(length(earlier) - earlier.waited);
+            earlier.waited += taken;
+            left -= taken;
+        }
         self.0.push(sample);
+    }
+
+    /// How long it is from `from` to `to` for an operator and an API server that never wait.
+    pub fn elapsed(&self, from: Timestamp, to: Timestamp) -> SignedDuration {
+        to.duration_since(from) - self.within(from, to)
     }
 
     /// How long the samples are together, and how much of that passed in waiting.

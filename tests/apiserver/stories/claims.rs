@@ -104,7 +104,7 @@ pub fn a_claim_not_bound_in_time_fails_for_good(scene: &Scene) -> Result<(), Str
         in_phase(scene, name, "Failed", 30)?;
         says(scene, name, "Bound", "WaitTimeout")?;
         let failed = entered(&scene.history_up_to_now()?, name, "Failed");
-        lasted(name, Some(began), failed, 1.0)?;
+        lasted(scene, name, Some(began), failed, 1.0)?;
     }
     scene.patch_pool("python", &json!({"spec": {"replicas": 1}}))?;
     wait_until_at_rest(scene, 30)

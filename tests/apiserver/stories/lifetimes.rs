@@ -38,7 +38,7 @@ pub fn a_claim_expires_and_its_sandbox_goes_unless_it_is_retained(scene: &Scene)
     let events = scene.history_up_to_now()?;
     for name in ["short", "kept"] {
         let bound = entered(&events, name, "Bound");
-        lasted(name, bound, entered(&events, name, "Expired"), 2.0)?;
+        lasted(scene, name, bound, entered(&events, name, "Expired"), 2.0)?;
     }
     wait::until("only the retained sandbox was left", 30, || {
         let left = claimed(scene)?;
@@ -123,6 +123,7 @@ pub fn an_ended_claim_is_deleted_in_its_time(scene: &Scene) -> Result<(), String
         .iter()
         .find(|e| e.kind == Kind::Claim && e.change == Change::Deleted);
     lasted(
+        scene,
         "its end",
         entered(&events, "failed", "Failed"),
         gone.map(|e| e.at),
@@ -194,8 +195,8 @@ pub fn waiting_and_finished_claims_keep_their_time_over_a_restart(scene: &Scene)
     let failed = |name| entered(&events, name, "Failed");
     let gone = of("ended").next_back().map(|e| e.at);
     // A timer that starts again would take six seconds more.
-    lasted("its wait", came("waits"), failed("waits"), SECONDS.into())?;
-    lasted("its end", failed("ended"), gone, SECONDS.into())?;
+    lasted(scene, "its wait", came("waits"), failed("waits"), SECONDS.into())?;
+    lasted(scene, "its end", failed("ended"), gone, SECONDS.into())?;
     operator.stop()
 }
 

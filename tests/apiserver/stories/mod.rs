@@ -59,7 +59,7 @@ use crate::check::event::{Change, Event, Kind, condition, text};
 use crate::check::world::{Owner, Step};
 use crate::scene::Scene;
 use crate::{check, objects, wait};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -71,21 +71,29 @@ pub fn late_in_a_second() {
     std::thread::sleep(Duration::from_millis(u64::try_from(left).unwrap_or_default()));
 }
 
-/// Checks that at least `promised` passed between two moments, and not much more than the second that stored times lack. The
-/// history sees each moment a little late.
+/// What the machine stood still this shortly before an event was seen may be why it was seen late.
+const SEEN_LATE: SignedDuration = SignedDuration::from_secs(10);
+
+/// Checks that at least `promised` seconds passed between two moments, and not much more than the second that stored times
+/// lack. The history sees each moment a little late, and later where the machine stood still.
 pub fn lasted(
+    scene: &Scene,
     what: &str,
     from: Option<Timestamp>,
     to: Option<Timestamp>,
     promised: f64,
 ) -> Result<(), String> {
-    let lasted = from
+    let (from, to) = from
         .zip(to)
-        .map(|(from, to)| to.duration_since(from).as_secs_f64());
-    wait::ensure(
-        lasted.is_some_and(|seconds| (promised - 0.1..promised + 4.0).contains(&seconds)),
-        || format!("{what} lasted {lasted:?} s of {promised}"),
-    )
+        .ok_or_else(|| format!("{what} began at {from:?} and ended at {to:?}"))?;
+    let waits = scene.lab.processor_waits();
+    let lasted = to.duration_since(from).as_secs_f64();
+    let seen_late = waits.within(from - SEEN_LATE, from).as_secs_f64();
+    let undisturbed = waits.elapsed(from, to).as_secs_f64();
+    let is_right = lasted >= promised - 0.1 - seen_late && undisturbed < promised + 4.0;
+    wait::ensure(is_right, || {
+        format!("{what} lasted {lasted} s of {promised}, {undisturbed} s without waits for a processor")
+    })
 }
 
 /// When the history saw the claim enter a phase.

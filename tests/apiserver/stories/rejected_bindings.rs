@@ -11,14 +11,15 @@ use crate::faults::{Fault, Rule};
 use crate::objects::{claim, pool};
 use crate::scene::Scene;
 use crate::wait;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Teams whose claims are refused, and that are their claims' names.
 const TEAMS: [&str; 2] = ["forbidden", "unknown"];
 
-/// How long a claim may take to be served while another is refused.
-const PROMPT: Duration = Duration::from_secs(3);
+/// How long a claim may take to be served while another is refused, without waits for a processor.
+const PROMPT: SignedDuration = SignedDuration::from_secs(3);
 
 /// A policy that refuses pods of this story with the labels `team: forbidden` and `team: unknown`, the one as forbidden and
 /// the other as invalid, and what puts it in force.
@@ -109,10 +110,10 @@ fn both_claims_say(scene: &Scene, reason: &str) -> Result<(), String> {
 
 fn others_are_served(scene: &Scene) -> Result<(), String> {
     for n in 0..8 {
-        let (name, came) = (format!("run-{n}"), Instant::now());
+        let (name, came) = (format!("run-{n}"), Timestamp::now());
         scene.create(crate::api::CLAIMS, &claim(&name, "python", &json!({})))?;
         bound(scene, &name)?;
-        let took = came.elapsed();
+        let took = scene.elapsed(came, Timestamp::now());
         wait::ensure(took < PROMPT, || format!("{name} was bound after {took:?}"))?;
         // Two rounds of the refused one go by.
         std::thread::sleep(Duration::from_millis(1500));

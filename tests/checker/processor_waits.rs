@@ -1,6 +1,7 @@
 //! Checks what time counts as waited for a processor.
 
 use crate::history::{moment, waiting_for_a_processor};
+use jiff::SignedDuration;
 
 #[test]
 fn a_wait_that_is_counted_when_it_ends_fills_the_time_before_it() {
@@ -20,6 +21,23 @@ fn a_wait_that_is_counted_when_it_ends_fills_the_time_before_it() {
             i128::from(to - from) - waited,
             "{from} to {to}"
         );
+    }
+}
+
+#[test]
+fn a_span_begins_earlier_by_what_was_waited_for_in_it() {
+    let rules = waiting_for_a_processor(&[(0, 1000, 0), (1000, 2000, 900), (2000, 3000, 0)]);
+    for (to, span, from) in [
+        (3000, 500, 2500),
+        (3000, 1000, 2000),
+        (3000, 1100, 1000),
+        (3000, 1200, 0),
+        (9000, 1000, 8000),
+    ] {
+        let begins = rules
+            .processor_waits
+            .before(moment(to), SignedDuration::from_millis(span));
+        assert_eq!(begins, moment(from), "{span} before {to}");
     }
 }
 

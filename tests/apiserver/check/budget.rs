@@ -103,7 +103,7 @@ impl Counts {
         let verb = if drained { "patch" } else { "delete" };
         let decided = scene.rules.requests.decided(verb, &deleted.name, scene.now);
         // A deletion that is repeated is not decided on again.
-        let from = decided.min(scene.now) - scene.rules.held_up;
+        let from = scene.rules.before(decided.min(scene.now), scene.rules.held_up);
         let floor = self.floor.since(from).min().unwrap_or(0);
         // Two that do not see each other's deletions may each take all that may be missing.
         let floor = if scene.rules.two_operators {
@@ -156,7 +156,7 @@ impl Counts {
 
     fn stays_within_limits(&mut self, scene: &Scene, pool: &Pool, created: &Pod, out: &mut Vec<Finding>) {
         let decided = scene.rules.requests.decided("create", &created.name, scene.now);
-        let from = decided.min(scene.now) - scene.rules.held_up;
+        let from = scene.rules.before(decided.min(scene.now), scene.rules.held_up);
         let mut wanted = self.wanted.since(from).max().unwrap_or(0);
         if scene.rules.drains_at(scene.now) {
             // A drain surges by as much as a rollout may have missing and extra.

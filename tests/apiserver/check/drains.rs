@@ -113,7 +113,7 @@ impl Drains {
         let taken = self.taken.get(&pool.name).into_iter().flatten();
         let warm_up = self.warm_up.get(&pool.name).copied().unwrap_or_default();
         let missing = (warm_up + PRECISION).min(REMEMBERED);
-        let lately = taken.filter(|at| scene.now.duration_since(**at) <= missing);
+        let lately = taken.filter(|at| scene.rules.elapsed(**at, scene.now) <= missing);
         let lately = i64::try_from(lately.count()).unwrap_or(i64::MAX);
         let room = pool
             .max_total

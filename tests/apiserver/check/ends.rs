@@ -6,7 +6,7 @@ use super::{Finding, Scene};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 
-/// A binding is seen this much later than it was decided on.
+/// A binding is seen this much later than it was decided on. What was waited for a processor does not count.
 const SEEN_LATE: SignedDuration = SignedDuration::from_secs(1);
 
 /// The shortest `lifetimeSeconds` that the `claimDefaults` of each pool have had. Which of them a claim was bound under its
@@ -44,17 +44,20 @@ impl Ends {
     }
 
     fn too_early(&self, scene: &Scene, before: &Claim, after: &Claim) -> Option<String> {
-        let Some(end) = after.shutdown.or_else(|| self.end_of_lifetime(before, after)) else {
+        let end = after
+            .shutdown
+            .or_else(|| self.end_of_lifetime(scene, before, after));
+        let Some(end) = end else {
             return Some("and has no time to live".into());
         };
         (scene.now + scene.rules.clock < end).then(|| format!("before {end}"))
     }
 
-    fn end_of_lifetime(&self, before: &Claim, after: &Claim) -> Option<Timestamp> {
+    fn end_of_lifetime(&self, scene: &Scene, before: &Claim, after: &Claim) -> Option<Timestamp> {
         let default = self.0.get(&before.pool).copied();
         let lifetime = SignedDuration::from_secs(after.lifetime.or(default)?);
         // An operator that takes the binding for older than it is ends the claim too early as well.
-        let bound = before.first_served?.checked_sub(SEEN_LATE).ok()?;
+        let bound = scene.rules.before(before.first_served?, SEEN_LATE);
         bound.checked_add(lifetime).ok()
     }
 }

@@ -131,6 +131,11 @@ impl Rules {
         self.processor_waits.elapsed(from, to)
     }
 
+    /// From when on it is at least `span` to `to` for them.
+    fn before(&self, to: Timestamp, span: SignedDuration) -> Timestamp {
+        self.processor_waits.before(to, span)
+    }
+
     /// Since when an operator has run without a break, no earlier than `since`; after `now` while none runs.
     fn operator_up_since(&self, since: Timestamp, now: Timestamp) -> Timestamp {
         let until_now = self.operator_down.iter().filter(|(from, _)| *from <= now);
@@ -142,7 +147,9 @@ impl Rules {
     /// own. An operator that outlives an outage of the API server carries on with what it had decided before.
     fn outage_that_lost(&self, at: Timestamp) -> Option<usize> {
         let after = if self.gaps { self.reordered } else { ARRIVES };
-        let lost = |(from, to): &(Timestamp, Timestamp)| *from <= at + self.reordered && at <= *to + after;
+        let lost = |(from, to): &(Timestamp, Timestamp)| {
+            self.elapsed(at, *from) <= self.reordered && self.elapsed(*to, at) <= after
+        };
         self.operator_down.iter().position(lost)
     }
 
@@ -156,8 +163,9 @@ impl Rules {
     fn is_excused_by_a_start(&self, claim: Option<&Claim>, a: Held, b: Held) -> bool {
         let excuses = |start: Timestamp| {
             let was_decided = |held: Held| held.decided <= start;
-            let lingered =
-                |held: Held| was_decided(held) && start < held.seen && held.seen <= start + self.lingers;
+            let lingered = |held: Held| {
+                was_decided(held) && start < held.seen && self.elapsed(start, held.seen) <= self.lingers
+            };
             let came_before = claim.is_none_or(|claim| claim.came_at <= start);
             came_before && (lingered(a) && !was_decided(b) || lingered(b) && !was_decided(a))
         };

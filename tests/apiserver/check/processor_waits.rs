@@ -41,6 +41,15 @@ impl ProcessorWaits {
         to.duration_since(from) - self.within(from, to)
     }
 
+    /// From when on it is at least `span` to `to` for them.
+    pub fn before(&self, to: Timestamp, span: SignedDuration) -> Timestamp {
+        let begins = self.0.iter().rev().map(|sample| sample.from);
+        let earlier = begins.skip_while(|from| to - span <= *from);
+        let mut candidates = std::iter::once(to - span).chain(earlier);
+        let found = candidates.find(|from| self.elapsed(*from, to) >= span);
+        found.unwrap_or(to - span)
+    }
+
     /// How long the samples are together, and how much of that passed in waiting.
     pub fn in_all(&self) -> (SignedDuration, SignedDuration) {
         let lengths = self.0.iter().map(|sample| sample.to.duration_since(sample.from));

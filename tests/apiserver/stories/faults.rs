@@ -69,21 +69,25 @@ fn nothing_is_broken_by(scene: &Scene, faults: &[Fault], chance: f64) -> Result<
         rule.and_first(WRITES_THAT_MATTER)
     };
     proxy.faults.add(faults.iter().map(here));
+    let have_struck = |calls: &[&str]| {
+        let struck = |fault: &Fault| proxy.faults.has_struck_each(&scene.namespace, *fault, calls);
+        faults.iter().try_for_each(struck)
+    };
     // Once claims wait, they take what would be deleted.
-    for replicas in [4, 10] {
-        scene.patch_pool("python", &json!({"spec": {"replicas": replicas}}))?;
-        sleep(Duration::from_secs(2));
-    }
-    let loaded = under_load(scene, || {
-        let struck = |fault: &Fault| {
-            let faults = &proxy.faults;
-            faults.has_struck_each(&scene.namespace, *fault, WRITES_THAT_MATTER)
-        };
-        let struck = wait::until("each fault had struck each kind of write", 60, || {
-            faults.iter().try_for_each(struck)
-        });
-        proxy.faults.stop(Some(&scene.namespace));
-        struck
+    scene.patch_pool("python", &json!({"spec": {"replicas": 4}}))?;
+    let deleted = wait::until("each fault had struck a deletion", 60, || {
+        have_struck(&["delete pods"])
+    });
+    scene.patch_pool("python", &json!({"spec": {"replicas": 10}}))?;
+    sleep(Duration::from_secs(2));
+    let loaded = deleted.and_then(|()| {
+        under_load(scene, || {
+            let struck = wait::until("each fault had struck each kind of write", 60, || {
+                have_struck(WRITES_THAT_MATTER)
+            });
+            proxy.faults.stop(Some(&scene.namespace));
+            struck
+        })
     });
     proxy.faults.stop(Some(&scene.namespace));
     loaded?;

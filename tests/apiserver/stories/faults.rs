@@ -270,11 +270,12 @@ pub fn a_creation_is_made_although_a_later_try_is_refused(scene: &Scene) -> Resu
     let struck = |fault: Fault| faults.has_struck(&scene.namespace, fault);
     let late = Fault::EventLate(Duration::from_secs(2));
     faults.add([Rule::of(late, 1.0, &["watch"]).on("pods")]);
-    faults.add(creations_meet(Fault::ReplyLost, scene));
+    let lost = Rule::of(Fault::ReplyLost, 0.0, &["create"]).and_first(&["create pods"]);
+    let [refused] = creations_meet(Fault::Refused(403), scene);
+    faults.add([lost.within(&scene.namespace), refused]);
     scene.create_pool(&pool("python", 1, &json!({})))?;
-    wait::until("a reply was lost", 10, || struck(Fault::ReplyLost))?;
-    faults.replace(Some(&scene.namespace), creations_meet(Fault::Refused(403), scene));
-    wait::until("a try was refused", 10, || struck(Fault::Refused(403)))?;
+    wait::until("a reply was lost", 30, || struck(Fault::ReplyLost))?;
+    wait::until("a try was refused", 30, || struck(Fault::Refused(403)))?;
     wait::throughout("no creation was said to have failed", 3, || {
         let pool = scene.pool("python")?;
         condition(&pool, "ReplicaFailure").map_or(Ok(()), |c| Err(c.to_string()))

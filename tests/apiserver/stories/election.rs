@@ -9,17 +9,17 @@ use crate::objects::pool;
 use crate::operator::Operator;
 use crate::scene::Scene;
 use crate::wait;
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
+use std::fmt;
 
 /// Namespace of the operator and of its lease.
 const HOME: &str = "warmpool-system";
 const LEASE: &str = "warmpool";
-const LEASE_TIME: Duration = Duration::from_secs(15);
-const RENEW_DEADLINE: Duration = Duration::from_secs(10);
+const LEASE_TIME: SignedDuration = SignedDuration::from_secs(15);
+const RENEW_DEADLINE: SignedDuration = SignedDuration::from_secs(10);
 /// The least time after which a lease that nobody released is taken over: its leader renewed it less than a renew deadline ago.
-const LEAST_WAIT: Duration = LEASE_TIME.saturating_sub(RENEW_DEADLINE);
+const LEAST_WAIT: SignedDuration = LEASE_TIME.saturating_sub(RENEW_DEADLINE);
 
 fn lease(scene: &Scene) -> Result<Value, String> {
     let lease = scene.lab.api.get(LEASES, HOME, LEASE)?;
@@ -47,22 +47,42 @@ fn leader_and_standby(scene: &Scene) -> Result<(Operator, Operator), String> {
 
 /// Claims may wait until the lease of a leader that went without a word has run out.
 fn expect_a_takeover(scene: &Scene) {
-    let lease_time = SignedDuration::from_secs(LEASE_TIME.as_secs().cast_signed());
     scene.declare(|rules| {
-        rules.idle = rules.idle.map(|idle| idle + lease_time);
+        rules.idle = rules.idle.map(|idle| idle + LEASE_TIME);
     });
 }
 
 /// How long after `since` a new claim was bound.
-fn first_binding(scene: &Scene, claim: &str, since: Instant) -> Result<Duration, String> {
-    scene.create_claim(claim, "python", &json!({}))?;
-    bound(scene, claim)?;
-    Ok(since.elapsed())
+#[derive(Clone, Copy)]
+struct Took {
+    in_all: SignedDuration,
+    /// Without waits for a processor.
+    undisturbed: SignedDuration,
 }
 
-fn took_at_most(action: &str, took: Duration, limit: Duration) -> Result<(), String> {
-    wait::ensure(took <= limit, || {
-        format!("{action} took {took:.1?}, more than {limit:?}")
+impl fmt::Display for Took {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [in_all, undisturbed] = [self.in_all, self.undisturbed].map(|time| time.as_secs_f64());
+        write!(
+            f,
+            "{in_all:.1} s, {undisturbed:.1} s without waits for a processor"
+        )
+    }
+}
+
+fn first_binding(scene: &Scene, claim: &str, since: Timestamp) -> Result<Took, String> {
+    scene.create_claim(claim, "python", &json!({}))?;
+    bound(scene, claim)?;
+    let now = Timestamp::now();
+    Ok(Took {
+        in_all: now.duration_since(since),
+        undisturbed: scene.elapsed(since, now),
+    })
+}
+
+fn took_at_most(action: &str, took: Took, limit: SignedDuration) -> Result<(), String> {
+    wait::ensure(took.undisturbed <= limit, || {
+        format!("{action} took {took}, more than {limit:?}")
     })
 }
 
@@ -72,15 +92,19 @@ pub fn after_a_kill_the_standby_binds_within_the_lease_time_and_a_second(
     expect_a_takeover(scene);
     let (leader, standby) = leader_and_standby(scene)?;
     let before = lease(scene)?;
-    let killed = Instant::now();
+    let killed = Timestamp::now();
     leader.kill()?;
     let took = first_binding(scene, "run", killed)?;
     scene
         .lab
-        .print_at_end(format!("first binding after a kill of the leader: {took:.1?}"));
-    took_at_most("the first binding", took, LEASE_TIME + Duration::from_secs(1))?;
-    wait::ensure(took >= LEAST_WAIT, || {
-        format!("the lease was taken over after only {took:.1?}")
+        .print_at_end(format!("first binding after a kill of the leader: {took}"));
+    took_at_most(
+        "the first binding",
+        took,
+        LEASE_TIME + SignedDuration::from_secs(1),
+    )?;
+    wait::ensure(took.in_all >= LEAST_WAIT, || {
+        format!("the lease was taken over after only {took}")
     })?;
     let after = lease(scene)?;
     let transitions = |lease: &Value| lease["spec"]["leaseTransitions"].as_i64();
@@ -106,7 +130,7 @@ pub fn after_a_kill_the_standby_keeps_the_size_that_claims_called_for(scene: &Sc
     };
     expect_a_takeover(scene);
     let (leader, standby) = leader_and_standby(scene)?;
-    let autoscaling = json!({"autoscaling": {"maxReplicas": 40, "stabilizationWindowSeconds": 30}});
+    let autoscaling = json!({"autoscaling": {"maxReplicas": 40, "stabilizationWindowSeconds": 45}});
     scene.create_pool(&pool("sized", FLOOR, &autoscaling))?;
     wait_until_at_rest(scene, 60)?;
     let claims = burst(
@@ -122,7 +146,8 @@ pub fn after_a_kill_the_standby_keeps_the_size_that_claims_called_for(scene: &Sc
     wait::ensure(called_for >= CALLED_FOR, || format!("the size is {called_for}"))?;
     leader.kill()?;
     standby.says("leading", 30)?;
-    // The window begins anew for the standby, which knows the size and not the claims.
+    // The window begins anew for the standby, which knows the size and not the claims. It ends so much later than this because the
+    // test may see the takeover late.
     wait::throughout("the size is kept", 25, || {
         let now = size()?;
         wait::ensure(now == called_for, || format!("{called_for} became {now}"))
@@ -140,14 +165,14 @@ pub fn after_sigterm_in_a_burst_the_standby_binds_without_waiting_for_the_lease(
 ) -> Result<(), String> {
     let (leader, standby) = leader_and_standby(scene)?;
     let claims = burst(scene, "run", 15, "python", &json!({}))?;
-    let signaled = Instant::now();
+    let signaled = Timestamp::now();
     leader.signal("TERM")?;
     // The claims of the burst are served by either; this one comes when the first has stopped planning.
-    leader.says("stopping", 5)?;
+    leader.says("stopping", 30)?;
     let took = first_binding(scene, "late", signaled)?;
     scene
         .lab
-        .print_at_end(format!("first binding after SIGTERM to the leader: {took:.1?}"));
+        .print_at_end(format!("first binding after SIGTERM to the leader: {took}"));
     took_at_most("the first binding", took, LEAST_WAIT)?;
     leader.has_stopped()?;
     all_bound(scene, &claims)?;
@@ -172,7 +197,7 @@ pub fn a_leader_that_stood_still_past_its_deadline_ends_and_harms_nothing(
     // And wakes up in the middle of the other's.
     claims.extend(burst(scene, "after", 30, "python", &json!({}))?);
     leader.signal("CONT")?;
-    let status = leader.ended(10)?;
+    let status = leader.ended(30)?;
     wait::ensure(status.code() == Some(1), || {
         format!("it ended with {status}\n{}", leader.tail())
     })?;

@@ -4,7 +4,7 @@ use super::events::wait_for_events;
 use super::own_nodes::{declare_drain, node, only_there};
 use super::{bound, in_phase, sandbox, says};
 use crate::accounts::account;
-use crate::api::{BUDGETS, NODES};
+use crate::api::{BUDGETS, NODES, QUOTAS};
 use crate::check::event::{Kind, condition, text};
 use crate::cluster_state::wait_until_at_rest;
 use crate::extremes;
@@ -160,10 +160,13 @@ pub fn an_eviction_passes_within_the_budget_and_a_single_sandbox_is_kept(
     scene.patch_pool("python", &json!({"spec": {"replicas": 4}}))?;
     allows(scene, UNCLAIMED, 3, 1)?;
     let victims = unclaimed(scene)?;
+    // Until the quota is deleted, there is no replacement.
+    scene.create_pod_quota(3)?;
     evict(scene, &victims[0])?;
     is_refused(scene, &victims[1])?;
-    allows(scene, UNCLAIMED, 3, 1)?;
-    wait_until_at_rest(scene, 30)
+    scene.lab.api.delete(QUOTAS, &scene.namespace, "narrow")?;
+    wait_until_at_rest(scene, 90)?;
+    allows(scene, UNCLAIMED, 3, 1)
 }
 
 fn drain(scene: &Scene, node: &str, seconds: u64) -> Result<String, String> {

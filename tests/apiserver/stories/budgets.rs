@@ -332,47 +332,60 @@ pub fn a_notified_claim_keeps_its_sandbox_for_its_grace_and_then_lets_it_go(
     api.create(NODES, "", &node(scene, "notified"))?;
     scene.create_pool(&pool("python", 2, &only_there(scene)))?;
     wait_until_at_rest(scene, 30)?;
-    let notify = json!({"disruption": "Notify", "disruptionGracePeriodSeconds": 8});
-    scene.create_claim("run", "python", &notify)?;
-    let pod = sandbox(&bound(scene, "run")?).0;
+    let notify = |grace: u32| json!({"disruption": "Notify", "disruptionGracePeriodSeconds": grace});
     // What a claim keeps after its end holds up a drain as little.
-    let retains = with(json!({"lifetimeSeconds": 1, "releasePolicy": "Retain"}), &notify);
-    scene.create_claim("ended", "python", &retains)?;
-    let retained = sandbox(&bound(scene, "ended")?).0;
-    in_phase(scene, "ended", "Expired", 30)?;
+    let retain = json!({"lifetimeSeconds": 1, "releasePolicy": "Retain"});
+    let mut pods = Vec::new();
+    for (claim, ended, grace) in [("run", "ended", 8), ("patient", "patient-ended", 3600)] {
+        scene.create_claim(claim, "python", &notify(grace))?;
+        pods.push(sandbox(&bound(scene, claim)?).0);
+        scene.create_claim(ended, "python", &with(retain.clone(), &notify(grace)))?;
+        pods.push(sandbox(&bound(scene, ended)?).0);
+        in_phase(scene, ended, "Expired", 30)?;
+    }
     api.create(NODES, "", &node(scene, "spare-for-notified"))?;
     let mark = |pod: &Value| pod["metadata"]["annotations"]["warmpool.dev/disruption-deadline"].clone();
-    // A cordon that is taken back takes the notice back.
     scene.kubectl(&["cordon", "notified"], None)?;
-    disruption_of(scene, "run", "it may be evicted from")?;
-    wait::ensure(mark(&scene.pod(&pod)?).is_string(), || "no annotation".into())?;
-    is_refused(scene, &pod)?;
+    for (claim, pod) in ["patient", "patient-ended"].iter().zip(&pods[2..]) {
+        disruption_of(scene, claim, "it may be evicted from")?;
+        wait::ensure(mark(&scene.pod(pod)?).is_string(), || "no annotation".into())?;
+        is_refused(scene, pod)?;
+    }
+    // A cordon that is taken back takes the notice back.
     scene.kubectl(&["uncordon", "notified"], None)?;
-    wait::until("the notice was taken back", 30, || {
-        let claim = scene.claim("run")?;
-        let is_said = condition(&claim, "DisruptionPending").is_some();
-        let mark = mark(&scene.pod(&pod)?);
-        wait::ensure(!is_said && mark.is_null(), || {
-            format!("{} {mark}", claim["status"])
+    wait::until("the notices were taken back", 30, || {
+        let claims = scene.claims()?;
+        let said = claims
+            .iter()
+            .find(|claim| condition(claim, "DisruptionPending").is_some());
+        wait::ensure(said.is_none(), || format!("{said:?}"))?;
+        pods.iter().try_for_each(|pod| {
+            let mark = mark(&scene.pod(pod)?);
+            wait::ensure(mark.is_null(), || format!("{pod}: {mark}"))
         })
+    })?;
+    scene.delete_claim("patient")?;
+    scene.delete_claim("patient-ended")?;
+    wait::until("their sandboxes were gone", 30, || {
+        pods[2..].iter().try_for_each(|pod| scene.expect_no_pod(pod))
     })?;
     let from = Timestamp::now();
     scene.kubectl(&["cordon", "notified"], None)?;
     disruption_of(scene, "run", "it may be evicted from")?;
     disruption_of(scene, "ended", "it may be evicted from")?;
-    is_refused(scene, &pod)?;
-    is_refused(scene, &retained)?;
     drain(scene, "notified", 60)?;
     let seconds = Timestamp::now().duration_since(from).as_secs();
     wait::ensure(seconds >= 7, || {
         format!("the drain took {seconds} s of a grace of 8")
     })?;
     in_phase(scene, "run", "Failed", 30)?;
-    let marks = scene.writes(|write| write.resource == "pods" && write.verb == "patch" && write.at > from)?;
+    let marks = scene.writes(|write| {
+        write.resource == "pods" && write.verb == "patch" && write.at > from && pods.contains(&write.name)
+    })?;
     wait::ensure(marks.len() == 4, || {
         format!("two writes for each tell of it: {marks:?}")
     })?;
-    scene.expect_no_pod(&retained)?;
+    scene.expect_no_pod(&pods[1])?;
     scene.delete_claim("run")?;
     scene.delete_claim("ended")?;
     scene.patch_pool("python", &json!({"spec": {"replicas": 0}}))?;

@@ -2,7 +2,7 @@
 
 use super::{all_bound, bound, burst};
 use crate::api::POOLS;
-use crate::check::event::{Kind, items, text};
+use crate::check::event::{Kind, condition, items, text};
 use crate::check::replay;
 use crate::cluster::Recorded;
 use crate::cluster_state::{ClusterState, wait_until_at_rest};
@@ -11,6 +11,7 @@ use crate::scene::Scene;
 use crate::wait;
 use jiff::Timestamp;
 use serde_json::json;
+use std::collections::BTreeSet;
 
 /// Most creations that the operator has in flight.
 const IN_FLIGHT: usize = 32;
@@ -137,32 +138,56 @@ pub fn no_more_warm_up_at_once_than_the_ceiling(scene: &Scene) -> Result<(), Str
 }
 
 pub fn a_sandbox_counts_only_after_min_ready_seconds(scene: &Scene) -> Result<(), String> {
-    scene.create_pool(&objects::pool("python", 2, &json!({"minReadySeconds": 3})))?;
-    // The checker verifies how long each claimed sandbox was Ready.
-    let claims = burst(scene, "run", 3, "python", &json!({}))?;
+    let never =
+        json!({"minReadySeconds": 3600, "progressDeadlineSeconds": 7200, "warmUpDeadlineSeconds": 7200});
+    scene.create_pool(&objects::pool("patient", 1, &never))?;
     wait::until("the pool had ready sandboxes that are not available", 30, || {
-        let status = scene.pool("python")?["status"].clone();
-        wait::ensure(status["ready"].as_i64() > status["available"].as_i64(), || {
+        let status = scene.pool("patient")?["status"].clone();
+        wait::ensure(status["ready"] == 1 && status["available"] == 0, || {
             status.to_string()
         })
     })?;
+    scene.lab.api.delete(POOLS, &scene.namespace, "patient")?;
+    scene.create_pool(&objects::pool("python", 2, &json!({"minReadySeconds": 3})))?;
+    // The checker verifies how long each claimed sandbox was Ready.
+    let claims = burst(scene, "run", 3, "python", &json!({}))?;
     all_bound(scene, &claims)?;
     wait_until_at_rest(scene, 60)?;
-    let since = scene.history().len();
+    let old = text(&scene.pool("python")?, "/status/updateRevision").to_string();
+    let from = Timestamp::now();
     scene.roll_to("python", objects::NEW_IMAGE)?;
     wait_until_at_rest(scene, 60)?;
-    let seconds = {
-        let events = scene.history();
-        let during: Vec<_> = events.iter().skip(since).map(|e| e.at).collect();
-        during
-            .last()
-            .zip(during.first())
-            .map(|(end, start)| end.duration_since(*start).as_secs_f64())
-    };
-    // Two sandboxes, one at a time, three seconds each, less what whole seconds hide.
-    wait::ensure(seconds.is_some_and(|s| s > 4.0), || {
-        format!("the rollout took {seconds:?} s")
-    })
+    let events = scene.history_up_to_now()?;
+    let ready = events.iter().filter_map(|event| {
+        let pod = &event.object;
+        let is_new = text(pod, "/spec/containers/0/image") == objects::NEW_IMAGE;
+        let ready = condition(pod, "Ready").filter(|ready| is_new && ready["status"] == "True")?;
+        text(ready, "/lastTransitionTime").parse::<Timestamp>().ok()
+    });
+    let ready: BTreeSet<Timestamp> = ready.collect();
+    let deletions =
+        scene.writes(|write| write.verb == "delete" && write.resource == "pods" && write.at > from)?;
+    let deleted: BTreeSet<Timestamp> = deletions.iter().map(|write| write.at).collect();
+    let complete = events.iter().find(|event| {
+        let status = &event.object["status"];
+        let is_complete = status["currentRevision"] == status["updateRevision"];
+        let is_of_pool = event.kind == Kind::Pool && event.name() == "python";
+        is_of_pool && is_complete && status["updateRevision"] != old.as_str() && event.at > from
+    });
+    let complete = complete.map(|event| event.at);
+    // A quarter of 2 is none, so a new one is there before an old one goes.
+    for (what, ready, moment) in [
+        ("the first old one went", ready.first(), deleted.first()),
+        ("the last old one went", ready.last(), deleted.last()),
+        ("the rollout was complete", ready.last(), complete.as_ref()),
+    ] {
+        let (ready, moment) = ready.zip(moment).ok_or_else(|| format!("not seen: {what}"))?;
+        let seconds = moment.duration_since(*ready).as_secs_f64();
+        wait::ensure(seconds >= 3.0, || {
+            format!("{what} {seconds} s after the new one was Ready")
+        })?;
+    }
+    Ok(())
 }
 
 pub fn two_pools_do_not_touch_each_other(scene: &Scene) -> Result<(), String> {

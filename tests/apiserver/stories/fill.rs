@@ -237,9 +237,13 @@ pub fn a_pool_made_smaller_while_it_fills_gets_no_more_than_it_wants(scene: &Sce
         wait::ensure(count >= 40, || format!("{count} were"))
     })?;
     scene.patch_pool("python", &json!({"spec": {"replicas": 5}}))?;
-    let told = Timestamp::now();
     wait_until_at_rest(scene, 120)?;
-    // The first deletion shows that the operator knows of the edit. The watch may show the edit a little late.
+    let events = scene.history_up_to_now()?;
+    let told = events
+        .iter()
+        .find(|event| event.kind == Kind::Pool && event.object["spec"]["replicas"] == 5);
+    let told = told.ok_or("the watch did not show the edit")?.at;
+    // The first deletion shows that the operator knows of the edit. Its watch may show the edit a little later than ours.
     let deletions = scene.writes(|write| write.verb == "delete" && write.resource == "pods")?;
     let knew = deletions.iter().map(|write| write.at).min();
     let knew = knew.ok_or("the operator deleted nothing")?;

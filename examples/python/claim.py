@@ -54,7 +54,7 @@ def ready(api: client.CustomObjectsApi, claim: dict, seconds: float) -> dict:
         events = watch.Watch().stream(
             api.list_namespaced_custom_object, GROUP, VERSION, claim["metadata"]["namespace"], PLURAL,
             field_selector=f"metadata.name={name}", resource_version=version,
-            timeout_seconds=max(1, int(left)), _request_timeout=(5, left + 5))
+            timeout_seconds=max(1, int(left)), _request_timeout=(5, left + 30))
         try:
             for event in events:
                 seen = event["object"]

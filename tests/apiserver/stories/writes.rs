@@ -79,7 +79,9 @@ fn has_written(
 }
 
 pub fn a_claim_on_a_warm_pool_costs_three_writes(scene: &Scene) -> Result<(), String> {
-    scene.create_pool(&pool("python", 6, &json!({})))?;
+    // A sandbox for each claim: none waits, however late those that were taken are replaced.
+    let replicas = i64::try_from(CLAIMS).map_err(|e| e.to_string())?;
+    scene.create_pool(&pool("python", replicas, &json!({})))?;
     let from = quiet(scene)?;
     for n in 0..CLAIMS {
         let name = format!("run-{n}");

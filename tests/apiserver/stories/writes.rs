@@ -1,6 +1,8 @@
 //! Counts the operator's writes for each claim.
 
 use super::{bound, says};
+use crate::api::PODS;
+use crate::check::event::text;
 use crate::cluster::Recorded;
 use crate::cluster_state::wait_until_at_rest;
 use crate::objects::{pool, sim};
@@ -78,6 +80,16 @@ fn has_written(
     })
 }
 
+/// Lets the sandboxes that are held become Ready.
+pub fn let_go(scene: &Scene) -> Result<(), String> {
+    let not_held = json!({"metadata": {"annotations": {"sim.warmpool.dev/hold": null}}});
+    for pod in scene.pods()? {
+        let name = text(&pod, "/metadata/name");
+        scene.lab.api.merge(PODS, &scene.namespace, name, &not_held)?;
+    }
+    Ok(())
+}
+
 pub fn a_claim_on_a_warm_pool_costs_three_writes(scene: &Scene) -> Result<(), String> {
     // A sandbox for each claim: none waits, however late those that were taken are replaced.
     let replicas = i64::try_from(CLAIMS).map_err(|e| e.to_string())?;
@@ -103,7 +115,7 @@ pub fn a_claim_on_a_warm_pool_costs_three_writes(scene: &Scene) -> Result<(), St
 }
 
 pub fn a_claim_that_waits_costs_four_writes_and_two_events(scene: &Scene) -> Result<(), String> {
-    scene.create_pool(&pool("python", 0, &sim(&[("ready-after", "3s")])))?;
+    scene.create_pool(&pool("python", 0, &sim(&[("hold", "true")])))?;
     // The sandboxes become available together, so their bindings are sent side by side, and a younger one may arrive first.
     scene.declare(|rules| rules.late = CLAIMS / 2);
     let from = quiet(scene)?;
@@ -111,6 +123,11 @@ pub fn a_claim_that_waits_costs_four_writes_and_two_events(scene: &Scene) -> Res
     claims
         .iter()
         .try_for_each(|claim| says(scene, claim, "Bound", "NoneAvailable").map(drop))?;
+    wait::until("each claim had a sandbox on its way", 30, || {
+        let pods = scene.pods()?.len();
+        wait::ensure(pods == CLAIMS, || format!("there are {pods}"))
+    })?;
+    let_go(scene)?;
     super::all_bound(scene, &claims)?;
     let each = [
         ("create pods", CLAIMS),

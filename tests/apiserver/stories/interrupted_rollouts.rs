@@ -85,12 +85,22 @@ pub fn a_busy_rollout_is_paused_and_the_pool_scaled_and_drained_meanwhile(
 pub fn a_busy_rollout_that_never_gets_ready_is_taken_back(scene: &Scene) -> Result<(), String> {
     full_pool(scene, &quarter())?;
     let claimants = Claimants::start(scene, "python");
+    let mut revision = String::new();
     let broken = measured(scene, "a template that never gets ready, 5 claims/s", || {
         scene.patch_pool("python", &json!({"spec": sim(&[("hold", "true")])}))?;
+        revision = wait::until("the broken revision took what it may", 60, || {
+            let pool = scene.pool("python")?;
+            let (status, generation) = (&pool["status"], &pool["metadata"]["generation"]);
+            let revision = text(status, "/updateRevision").to_string();
+            let is_told = status["observedGeneration"] == *generation;
+            wait::ensure(is_told && most_at_once(scene, &revision) >= 10, || {
+                status.to_string()
+            })?;
+            Ok(revision)
+        })?;
         std::thread::sleep(std::time::Duration::from_secs(6));
         Ok(())
     })?;
-    let revision = text(&scene.pool("python")?, "/status/updateRevision").to_string();
     let undone = measured(scene, "taken back, 5 claims/s", || {
         let back = json!({"template": {"metadata": {"annotations": {"sim.warmpool.dev/hold": null}}}});
         scene.patch_pool("python", &json!({"spec": back}))?;

@@ -97,20 +97,30 @@ pub fn a_claim_that_is_not_served_says_so_and_stays_unless_it_is_to_be_removed(
     scene: &Scene,
 ) -> Result<(), String> {
     scene.create_pool(&pool("python", 0, &sim(&[("hold", "true")])))?;
-    let said = call(scene, &["claim", "python", "--name=left", "--timeout=2s"])?;
+    // The operator says why a claim waits once it has waited a while, which a call may not live to see.
+    let mut calls = 0;
+    let (left, said) = wait::until("a call was told why its claim waits", 20, || {
+        calls += 1;
+        let left = format!("left-{calls}");
+        let name = format!("--name={left}");
+        let said = call(scene, &["claim", "python", &name, "--timeout=2s"])?;
+        let is_told = !said.err.contains(", and its status is empty");
+        wait::ensure(is_told, || format!("{said:?}"))?;
+        Ok((left, said))
+    })?;
     let error = format!(
         "error: {} still waits after 2s: no sandbox is available yet; ",
-        title("left")
+        title(&left)
     );
     let advice = format!(
-        "; 'kubectl delete sandboxclaim left -n {}' deletes it",
+        "; 'kubectl delete sandboxclaim {left} -n {}' deletes it",
         scene.namespace
     );
     let last = said.err.lines().last().unwrap_or_default();
     let matches =
         said.code == Some(1) && said.out.is_empty() && last.starts_with(&error) && last.ends_with(&advice);
     wait::ensure(matches, || format!("{said:?}"))?;
-    in_phase(scene, "left", "Pending", 10)?;
+    in_phase(scene, &left, "Pending", 10)?;
     let said = call(scene, &["claim", "python", "--name=gone", "--timeout=1s", "--rm"])?;
     let deleted = said
         .err

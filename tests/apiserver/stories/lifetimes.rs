@@ -19,6 +19,14 @@ fn full(scene: &Scene, replicas: i64) -> Result<(), String> {
     wait_until_at_rest(scene, 60)
 }
 
+/// Waits until the claim has entered a phase, which it may have left again.
+fn has_been(scene: &Scene, claim: &str, phase: &str) -> Result<(), String> {
+    wait::until(&format!("claim {claim} had been {phase}"), 30, || {
+        let at = entered(&scene.history(), claim, phase);
+        at.map(drop).ok_or_else(|| "it has not".into())
+    })
+}
+
 fn patch(scene: &Scene, claim: &str, spec: &Value) -> Result<(), String> {
     let patch = json!({ "spec": spec }).to_string();
     let arguments = ["patch", "sandboxclaim", claim, "--type=merge", "-p", &patch];
@@ -31,8 +39,6 @@ pub fn a_claim_expires_and_its_sandbox_goes_unless_it_is_retained(scene: &Scene)
     scene.create_claim("short", "python", &json!({"lifetimeSeconds": 2}))?;
     let kept = json!({"lifetimeSeconds": 2, "releasePolicy": "Retain"});
     scene.create_claim("kept", "python", &kept)?;
-    bound(scene, "short")?;
-    bound(scene, "kept")?;
     in_phase(scene, "short", "Expired", 30)?;
     in_phase(scene, "kept", "Expired", 30)?;
     let events = scene.history_up_to_now()?;
@@ -94,7 +100,7 @@ pub fn new_defaults_of_a_pool_touch_no_claim_that_was_bound(scene: &Scene) -> Re
     let defaults = json!({"lifetimeSeconds": 1, "ttlSecondsAfterFinished": 1});
     scene.patch_pool("python", &json!({"spec": {"claimDefaults": defaults}}))?;
     scene.create_claim("next", "python", &json!({}))?;
-    in_phase(scene, "next", "Expired", 30)?;
+    has_been(scene, "next", "Expired")?;
     patch(scene, "run", &json!({"ttlSecondsAfterFinished": 600}))?;
     wait::until("only the claim of before was left", 30, || {
         let left = scene.claims()?.len();
@@ -113,7 +119,7 @@ pub fn an_ended_claim_is_deleted_in_its_time(scene: &Scene) -> Result<(), String
     let fails = json!({"onEmpty": "Fail", "ttlSecondsAfterFinished": 2});
     late_in_a_second();
     scene.create_claim("failed", "python", &fails)?;
-    in_phase(scene, "failed", "Failed", 30)?;
+    has_been(scene, "failed", "Failed")?;
     wait::until("the claim was gone", 30, || {
         let left = scene.claims()?;
         wait::ensure(left.is_empty(), || format!("{left:?}"))

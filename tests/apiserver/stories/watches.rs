@@ -11,6 +11,7 @@ use crate::http;
 use crate::objects::NEW_IMAGE;
 use crate::scene::Scene;
 use crate::wait;
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -79,6 +80,9 @@ fn claims_are_served(scene: &Scene, name: &str, count: usize) -> Result<(), Stri
 
 /// Has claims come while nothing comes through the watches, and waits until each is served.
 fn claims_in_silence(scene: &Scene, name: &str) -> Result<(), String> {
+    // A claim in a silent watch is seen no earlier than the silence is noticed.
+    let noticed_within = SignedDuration::from_secs(NOTICED_WITHIN.cast_signed());
+    scene.declare(|rules| rules.idle = Some(noticed_within));
     let faults = &scene.lab.proxy()?.faults;
     faults.silence();
     let began = Instant::now();

@@ -1,6 +1,7 @@
 //! Checks `kubectl warmpool rollout` from outside.
 
 use super::rollouts::everything_unclaimed_runs;
+use super::writes::let_go;
 use super::{bound, pool_says};
 use crate::api::{POOLS, REVISIONS};
 use crate::check::event::text;
@@ -34,6 +35,14 @@ fn rolled_to(scene: &Scene, image: &str) -> Result<(), String> {
     wait_until_at_rest(scene, 60)
 }
 
+/// Waits until the pool tells that so many of its sandboxes are of the latest template.
+fn are_updated(scene: &Scene, count: usize) -> Result<(), String> {
+    wait::until(&format!("{count} sandboxes were updated"), 30, || {
+        let status = scene.pool("python")?["status"].clone();
+        wait::ensure(status["updated"] == count, || status.to_string())
+    })
+}
+
 fn lists(scene: &Scene, rows: &str) -> Result<(), String> {
     let expected = format!("pool.warmpool.dev/python\nREVISION  CHANGE-CAUSE\n{rows}");
     wait::until("the history was as expected", 30, || {
@@ -52,8 +61,16 @@ pub fn a_rollout_is_followed_to_its_end(scene: &Scene) -> Result<(), String> {
     scene.create_claim("run", "python", &json!({}))?;
     bound(scene, "run")?;
     wait_until_at_rest(scene, 60)?;
-    scene.roll_to("python", NEW_IMAGE)?;
-    let said = rollout(scene, &["status", "python", "--timeout=2m"])?;
+    let new = json!({"template": {"spec": {"containers": [{"name": "main", "image": NEW_IMAGE}]}}});
+    scene.patch_pool("python", &json!({"spec": with(sim(&[("hold", "true")]), &new)}))?;
+    are_updated(scene, 2)?;
+    let following = Call::of(scene, &["rollout", "status", "python", "--timeout=2m"]).start()?;
+    following.has_begun()?;
+    wait::until("the rollout was complete", 60, || {
+        let_go(scene)?;
+        ClusterState::read(scene)?.at_rest()
+    })?;
+    let said = following.end()?;
     let lines = said.ends_with(ROLLED_OUT)?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)?;
     let has_line = |end: &str| lines.iter().any(|line| line.ends_with(end));
@@ -68,7 +85,8 @@ pub fn a_rollout_that_does_not_end_is_given_up_and_undone(scene: &Scene) -> Resu
     scene.create_pool(&pool("python", 4, &json!({})))?;
     wait_until_at_rest(scene, 60)?;
     scene.patch_pool("python", &json!({"spec": sim(&[("hold", "true")])}))?;
-    let said = rollout(scene, &["status", "python", "--timeout=4s"])?;
+    are_updated(scene, 1)?;
+    let said = rollout(scene, &["status", "python", "--timeout=10s"])?;
     let line = "Waiting for pool \"python\" rollout to finish: 1 out of 4 new sandboxes have been updated...";
     let gave_up = said.code == Some(1)
         && said.out.lines().last() == Some(line)

@@ -1,9 +1,10 @@
 //! Checks `kubectl warmpool claim` and `kubectl warmpool why` from outside.
 
+use super::writes::let_go;
 use super::{bound, in_phase, pool_says, says};
 use crate::api::CLAIMS;
 use crate::check::event::text;
-use crate::cluster_state::{label, wait_until_at_rest};
+use crate::cluster_state::{ClusterState, label, wait_until_at_rest};
 use crate::objects::{NEW_IMAGE, pool, sim};
 use crate::plugin::{Call, CommandOutput};
 use crate::scene::Scene;
@@ -55,9 +56,24 @@ fn stub(scene: &Scene, script: &str) -> Result<(PathBuf, PathBuf), String> {
 }
 
 pub fn a_claim_says_why_it_waits_and_which_sandbox_it_got(scene: &Scene) -> Result<(), String> {
-    scene.create_pool(&pool("python", 0, &sim(&[("ready-after", "2s")])))?;
-    let said = call(scene, &["claim", "python", "--name=run", "--timeout=1m"])?;
-    let claim = scene.claim("run")?;
+    scene.create_pool(&pool("python", 0, &sim(&[("hold", "true")])))?;
+    // A call that looks late may find its claim bound.
+    let mut calls = 0;
+    let (run, said) = wait::until("a call saw its claim wait", 60, || {
+        calls += 1;
+        let run = format!("run-{calls}");
+        let name = format!("--name={run}");
+        let waiting = Call::of(scene, &["claim", "python", &name, "--timeout=1m"]).start()?;
+        says(scene, &run, "Bound", "NoneAvailable")?;
+        wait::until("everything was at rest", 30, || {
+            let_go(scene)?;
+            ClusterState::read(scene)?.at_rest()
+        })?;
+        let said = waiting.end()?;
+        wait::ensure(said.err.lines().count() > 1, || format!("{said:?}"))?;
+        Ok((run, said))
+    })?;
+    let claim = scene.claim(&run)?;
     let right = said.code == Some(0) && said.out == bound_line(&claim);
     wait::ensure(right, || format!("{said:?} about {claim}"))?;
     let lines: Vec<&str> = said.err.lines().collect();
@@ -66,9 +82,9 @@ pub fn a_claim_says_why_it_waits_and_which_sandbox_it_got(scene: &Scene) -> Resu
     };
     let start = format!(
         "{}: no sandbox is available yet; the claim was first in line at ",
-        title("run")
+        title(&run)
     );
-    let matches = created == format!("{} created", title("run")) && why.starts_with(&start);
+    let matches = created == format!("{} created", title(&run)) && why.starts_with(&start);
     wait::ensure(matches, || format!("{said:?}"))?;
     wait_until_at_rest(scene, 60)
 }

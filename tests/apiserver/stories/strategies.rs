@@ -42,12 +42,12 @@ pub fn with_a_surge_none_is_ever_missing(scene: &Scene) -> Result<(), String> {
         &with(sim(&[("ready-after", "300ms")]), &surge),
     ))?;
     wait_until_at_rest(scene, 60)?;
-    let full = scene.history().len();
+    let full = scene.history_up_to_now()?.len();
     scene.roll_to("python", NEW_IMAGE)?;
     wait_until_at_rest(scene, 60)?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)?;
     let (mut fewest, mut most, mut seen) = (usize::MAX, 0, 0);
-    replay(&scene.history(), |world, event| {
+    replay(&scene.history_up_to_now()?, |world, event| {
         seen += 1;
         if let Some(pool) = world.pools.get("python").filter(|_| seen >= full) {
             fewest = fewest.min(

@@ -1,6 +1,7 @@
 //! Checks `kubectl warmpool rollout` from outside.
 
 use super::rollouts::everything_unclaimed_runs;
+use super::strategies::held;
 use super::writes::let_go;
 use super::{bound, pool_says};
 use crate::api::{POOLS, REVISIONS};
@@ -61,8 +62,7 @@ pub fn a_rollout_is_followed_to_its_end(scene: &Scene) -> Result<(), String> {
     scene.create_claim("run", "python", &json!({}))?;
     bound(scene, "run")?;
     wait_until_at_rest(scene, 60)?;
-    let new = json!({"template": {"spec": {"containers": [{"name": "main", "image": NEW_IMAGE}]}}});
-    scene.patch_pool("python", &json!({"spec": with(sim(&[("hold", "true")]), &new)}))?;
+    scene.patch_pool("python", &json!({"spec": held(NEW_IMAGE)}))?;
     are_updated(scene, 2)?;
     let following = Call::of(scene, &["rollout", "status", "python", "--timeout=2m"]).start()?;
     following.has_begun()?;

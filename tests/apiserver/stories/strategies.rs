@@ -2,6 +2,7 @@
 
 use super::busy::running;
 use super::rollouts::everything_unclaimed_runs;
+use super::writes::let_go;
 use super::{all_bound, bound, burst, pool_says};
 use crate::api::PODS;
 use crate::check::event::text;
@@ -28,6 +29,12 @@ fn no_sandbox_is_replaced(scene: &Scene, before: &[String]) -> Result<(), String
         let now = uids(scene)?;
         wait::ensure(now == before, || format!("{before:?} became {now:?}"))
     })
+}
+
+/// A part of a pool's spec: the template with another image, whose sandboxes are held.
+pub fn held(image: &str) -> Value {
+    let of_image = json!({"template": {"spec": {"containers": [{"name": "main", "image": image}]}}});
+    with(sim(&[("hold", "true")]), &of_image)
 }
 
 fn strategy(value: Value) -> Value {
@@ -221,31 +228,23 @@ pub fn a_rollout_paused_half_way_keeps_its_split_under_claims(scene: &Scene) -> 
 
 pub fn recreate_replaces_all_at_once(scene: &Scene) -> Result<(), String> {
     let all = strategy(json!({"type": "Recreate"}));
-    scene.create_pool(&pool("python", 6, &with(sim(&[("ready-after", "500ms")]), &all)))?;
+    scene.create_pool(&pool("python", 6, &all))?;
     wait_until_at_rest(scene, 60)?;
     scene.create_claim("kept", "python", &json!({}))?;
     bound(scene, "kept")?;
     wait_until_at_rest(scene, 60)?;
-    scene.roll_to("python", NEW_IMAGE)?;
-    wait_until_at_rest(scene, 60)?;
-    everything_unclaimed_runs(scene, "python", NEW_IMAGE)?;
-    let mut fewest = usize::MAX;
-    let mut rolled = false;
-    replay(&scene.history(), |world, event| {
-        rolled |= event.object["spec"]["template"]["spec"]["containers"][0]["image"] == NEW_IMAGE;
-        if let Some(pool) = world.pools.get("python").filter(|_| rolled) {
-            fewest = fewest.min(
-                world
-                    .pods
-                    .values()
-                    .filter(|p| p.is_available(pool, event.at))
-                    .count(),
-            );
-        }
-    });
-    wait::ensure(fewest == 0, || {
-        format!("{fewest} were still available in the middle")
-    })
+    scene.patch_pool("python", &json!({"spec": held(NEW_IMAGE)}))?;
+    wait::until("all were new and none was available", 30, || {
+        let status = scene.pool("python")?["status"].clone();
+        wait::ensure(status["updated"] == 6 && status["available"] == 0, || {
+            status.to_string()
+        })
+    })?;
+    wait::until("the rollout was complete", 60, || {
+        let_go(scene)?;
+        ClusterState::read(scene)?.at_rest()
+    })?;
+    everything_unclaimed_runs(scene, "python", NEW_IMAGE)
 }
 
 pub fn on_replenish_replaces_only_what_claims_take(scene: &Scene) -> Result<(), String> {

@@ -9,7 +9,7 @@ use crate::objects::{pool, sim};
 use crate::scene::Scene;
 use crate::wait;
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::thread::sleep;
 use std::time::Duration;
@@ -83,8 +83,9 @@ fn has_written(
 /// Lets the sandboxes that are held become Ready.
 pub fn let_go(scene: &Scene) -> Result<(), String> {
     let not_held = json!({"metadata": {"annotations": {"sim.warmpool.dev/hold": null}}});
-    for pod in scene.pods()? {
-        let name = text(&pod, "/metadata/name");
+    let is_held = |pod: &&Value| pod["metadata"]["annotations"]["sim.warmpool.dev/hold"] == "true";
+    for pod in scene.pods()?.iter().filter(is_held) {
+        let name = text(pod, "/metadata/name");
         scene.lab.api.merge(PODS, &scene.namespace, name, &not_held)?;
     }
     Ok(())

@@ -172,14 +172,15 @@ pub fn a_rollout_paused_half_way_keeps_its_split_under_claims(scene: &Scene) -> 
     );
     scene.create_pool(&pool("python", 8, &two))?;
     wait_until_at_rest(scene, 60)?;
-    scene.roll_to("python", NEW_IMAGE)?;
+    scene.patch_pool("python", &json!({"spec": held(NEW_IMAGE)}))?;
     wait::until("two were new", 30, || {
         let new = running(scene, NEW_IMAGE)?;
-        wait::ensure(new >= 2, || format!("{new} are"))
+        wait::ensure(new == 2, || format!("{new} are"))
     })?;
     scene.patch_pool("python", &json!({"spec": strategy(json!({"paused": true}))}))?;
     let split = || Ok::<_, String>((running(scene, OLD_IMAGE)?, running(scene, NEW_IMAGE)?));
     let is_full = || {
+        let_go(scene)?;
         let (status, (old, new)) = (scene.pool("python")?["status"].clone(), split()?);
         let is_told = status["available"] == REPLICAS && status["updated"] == new;
         wait::ensure(is_told && old + new == REPLICAS, || {
@@ -189,7 +190,7 @@ pub fn a_rollout_paused_half_way_keeps_its_split_under_claims(scene: &Scene) -> 
     pool_says(scene, "python", "Progressing", "Paused")?;
     wait::until("the paused pool was full", 30, is_full)?;
     let paused = split()?;
-    wait::ensure(paused.0 > 0 && paused.1 >= 2, || format!("{paused:?}"))?;
+    wait::ensure(paused == (REPLICAS - 2, 2), || format!("{paused:?}"))?;
     let is_as_paused = || {
         is_full()?;
         let now = split()?;
@@ -197,32 +198,33 @@ pub fn a_rollout_paused_half_way_keeps_its_split_under_claims(scene: &Scene) -> 
             format!("{now:?} old and new, and {paused:?} when paused")
         })
     };
+    let serve = |prefix: &str, count: usize| {
+        burst(scene, prefix, count, "python", &json!({}))?;
+        wait::until("every claim was served", 60, || {
+            let_go(scene)?;
+            ClusterState::read(scene)?.every_claim_is_decided()
+        })
+    };
     for round in 0..4 {
-        let claims = burst(scene, &format!("run-{round}"), REPLICAS / 2, "python", &json!({}))?;
-        all_bound(scene, &claims)?;
+        serve(&format!("run-{round}"), REPLICAS / 2)?;
         wait::until("the split was as before", 30, is_as_paused)?;
     }
     // Four of these claims wait, and may take new sandboxes while old ones are made for them.
     for round in 0..3 {
-        let claims = burst(
-            scene,
-            &format!("wait-{round}"),
-            REPLICAS + 4,
-            "python",
-            &json!({}),
-        )?;
-        all_bound(scene, &claims)?;
+        serve(&format!("wait-{round}"), REPLICAS + 4)?;
         wait::until("the paused pool was full again", 30, is_full)?;
         let remembered = scene.pool("python")?["status"]["expectedUpdated"].clone();
         wait::ensure(remembered == paused.1, || {
             format!("{remembered} new sandboxes are remembered of {paused:?}")
         })?;
     }
-    let claims = burst(scene, "all", REPLICAS, "python", &json!({}))?;
-    all_bound(scene, &claims)?;
+    serve("all", REPLICAS)?;
     wait::until("the split was as before all were taken", 30, is_as_paused)?;
     scene.patch_pool("python", &json!({"spec": strategy(json!({"paused": false}))}))?;
-    wait_until_at_rest(scene, 60)?;
+    wait::until("the rollout was complete", 60, || {
+        let_go(scene)?;
+        ClusterState::read(scene)?.at_rest()
+    })?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)
 }
 

@@ -2,7 +2,7 @@
 
 use super::rollouts::everything_unclaimed_runs;
 use super::strategies::held;
-use super::writes::let_go;
+use super::writes::let_go_until_at_rest;
 use super::{bound, pool_says};
 use crate::api::{POOLS, REVISIONS};
 use crate::check::event::text;
@@ -66,10 +66,7 @@ pub fn a_rollout_is_followed_to_its_end(scene: &Scene) -> Result<(), String> {
     are_updated(scene, 2)?;
     let following = Call::of(scene, &["rollout", "status", "python", "--timeout=2m"]).start()?;
     following.has_begun()?;
-    wait::until("the rollout was complete", 60, || {
-        let_go(scene)?;
-        ClusterState::read(scene)?.at_rest()
-    })?;
+    let_go_until_at_rest(scene)?;
     let said = following.end()?;
     let lines = said.ends_with(ROLLED_OUT)?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)?;

@@ -2,7 +2,7 @@
 
 use super::busy::running;
 use super::rollouts::everything_unclaimed_runs;
-use super::writes::let_go;
+use super::writes::{let_go, let_go_until_at_rest};
 use super::{all_bound, bound, burst, pool_says};
 use crate::api::PODS;
 use crate::check::event::text;
@@ -221,10 +221,7 @@ pub fn a_rollout_paused_half_way_keeps_its_split_under_claims(scene: &Scene) -> 
     serve("all", REPLICAS)?;
     wait::until("the split was as before all were taken", 30, is_as_paused)?;
     scene.patch_pool("python", &json!({"spec": strategy(json!({"paused": false}))}))?;
-    wait::until("the rollout was complete", 60, || {
-        let_go(scene)?;
-        ClusterState::read(scene)?.at_rest()
-    })?;
+    let_go_until_at_rest(scene)?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)
 }
 
@@ -242,10 +239,7 @@ pub fn recreate_replaces_all_at_once(scene: &Scene) -> Result<(), String> {
             status.to_string()
         })
     })?;
-    wait::until("the rollout was complete", 60, || {
-        let_go(scene)?;
-        ClusterState::read(scene)?.at_rest()
-    })?;
+    let_go_until_at_rest(scene)?;
     everything_unclaimed_runs(scene, "python", NEW_IMAGE)
 }
 

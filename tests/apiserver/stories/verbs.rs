@@ -1,10 +1,10 @@
 //! Checks `kubectl warmpool claim` and `kubectl warmpool why` from outside.
 
-use super::writes::let_go;
+use super::writes::let_go_until_at_rest;
 use super::{bound, in_phase, pool_says, says};
 use crate::api::CLAIMS;
 use crate::check::event::text;
-use crate::cluster_state::{ClusterState, label, wait_until_at_rest};
+use crate::cluster_state::{label, wait_until_at_rest};
 use crate::objects::{NEW_IMAGE, pool, sim};
 use crate::plugin::{Call, CommandOutput};
 use crate::scene::Scene;
@@ -65,10 +65,7 @@ pub fn a_claim_says_why_it_waits_and_which_sandbox_it_got(scene: &Scene) -> Resu
         let name = format!("--name={run}");
         let waiting = Call::of(scene, &["claim", "python", &name, "--timeout=1m"]).start()?;
         says(scene, &run, "Bound", "NoneAvailable")?;
-        wait::until("everything was at rest", 30, || {
-            let_go(scene)?;
-            ClusterState::read(scene)?.at_rest()
-        })?;
+        let_go_until_at_rest(scene)?;
         let said = waiting.end()?;
         wait::ensure(said.err.lines().count() > 1, || format!("{said:?}"))?;
         Ok((run, said))

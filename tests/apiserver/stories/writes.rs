@@ -4,7 +4,7 @@ use super::{bound, says};
 use crate::api::PODS;
 use crate::check::event::text;
 use crate::cluster::Recorded;
-use crate::cluster_state::wait_until_at_rest;
+use crate::cluster_state::{ClusterState, wait_until_at_rest};
 use crate::objects::{pool, sim};
 use crate::scene::Scene;
 use crate::wait;
@@ -89,6 +89,14 @@ pub fn let_go(scene: &Scene) -> Result<(), String> {
         scene.lab.api.merge(PODS, &scene.namespace, name, &not_held)?;
     }
     Ok(())
+}
+
+/// The same, those that are made meanwhile too, until everything is at rest.
+pub fn let_go_until_at_rest(scene: &Scene) -> Result<(), String> {
+    wait::until("everything was at rest", 60, || {
+        let_go(scene)?;
+        ClusterState::read(scene)?.at_rest()
+    })
 }
 
 pub fn a_claim_on_a_warm_pool_costs_three_writes(scene: &Scene) -> Result<(), String> {

@@ -131,8 +131,8 @@ pub fn a_template_with_labels_of_ours_stops_the_pool_until_it_is_mended(scene: &
 pub fn a_template_deleted_in_mid_rollout_stops_the_rollout(scene: &Scene) -> Result<(), String> {
     let slow = sim(&[("ready-after", "400ms")]);
     scene.create(TEMPLATES, &template("shared", &slow))?;
-    let one_by_one = json!({"updateStrategy": {"maxUnavailable": 1}});
-    scene.create_pool(&pool_of("shared", "python", 8, &one_by_one))?;
+    let up_to_half = json!({"updateStrategy": {"maxUnavailable": 1, "partition": 4}});
+    scene.create_pool(&pool_of("shared", "python", 8, &up_to_half))?;
     wait_until_at_rest(scene, 60)?;
     change(scene, "shared", &image(NEW_IMAGE))?;
     let runs = |pod: &&&Value| text(pod, "/spec/containers/0/image") == NEW_IMAGE;
@@ -140,20 +140,23 @@ pub fn a_template_deleted_in_mid_rollout_stops_the_rollout(scene: &Scene) -> Res
         let state = ClusterState::read(scene)?;
         Ok(state.unclaimed("python").iter().filter(runs).count())
     };
-    wait::until("the rollout was on its way", 30, || {
-        let count = new()?;
-        wait::ensure(count >= 2, || format!("{count} are new"))
-    })?;
+    pool_says(scene, "python", "Progressing", "PartitionComplete")?;
     scene.lab.api.delete(TEMPLATES, &scene.namespace, "shared")?;
     pool_says(scene, "python", "Progressing", "TemplateNotFound")?;
-    wait::until("no pod was on its way", 30, || {
-        ClusterState::read(scene)?.nothing_leaked()
-    })?;
-    let count = new()?;
-    wait::ensure((2..8).contains(&count), || {
-        format!("{count} are new, and the rollout should stand in the middle")
+    let to_the_end = json!({"updateStrategy": {"partition": 0}});
+    scene.patch_pool("python", &json!({ "spec": to_the_end }))?;
+    wait::until("the status was about the latest spec", 30, || {
+        let pool = scene.pool("python")?;
+        let observed = &pool["status"]["observedGeneration"];
+        wait::ensure(*observed == pool["metadata"]["generation"], || {
+            pool["status"].to_string()
+        })
     })?;
     says_throughout(scene, "python", "TemplateNotFound", 3)?;
+    let count = new()?;
+    wait::ensure(count == 4, || {
+        format!("{count} are new, and the rollout should stand in the middle")
+    })?;
     scene.create_claim("run", "python", &json!({}))?;
     bound(scene, "run")?;
     scene.create(TEMPLATES, &template("shared", &with(slow, &image(NEW_IMAGE))))?;

@@ -38,15 +38,17 @@ pub fn until<T>(
     }
 }
 
-/// Calls `check` for `seconds`, and fails as soon as it fails.
+/// Calls `check` for `seconds`, and fails as soon as it fails. However long a call hangs, there are as many calls as seconds.
 pub fn throughout(
     condition: &str,
     seconds: u64,
     mut check: impl FnMut() -> Result<(), String>,
 ) -> Result<(), String> {
     let end = Instant::now() + Duration::from_secs(seconds);
-    while Instant::now() < end {
+    let mut calls = 0;
+    while calls < seconds || Instant::now() < end {
         check().map_err(|seen| format!("for {seconds} s, {condition}; but: {seen}"))?;
+        calls += 1;
         sleep(LONGEST_PAUSE);
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! Checks that the operator's role grants what it uses, and nothing else.
 
+use super::starts::LONG_LEASE;
 use super::{bound, burst};
 use crate::accounts::account;
 use crate::api::{BUDGETS, LEASES, TEMPLATES};
@@ -84,8 +85,8 @@ pub fn the_role_allows_what_it_does_and_nothing_that_it_never_does(scene: &Scene
 }
 
 fn exercise(scene: &Scene, kubeconfig: &Path) -> Result<(), String> {
-    let operator = scene.lab.start_operator_as(kubeconfig, &[])?;
-    let standby = scene.lab.start_operator_as(kubeconfig, &[])?;
+    let operator = scene.lab.start_operator_as(kubeconfig, &LONG_LEASE)?;
+    let standby = scene.lab.start_operator_as(kubeconfig, &LONG_LEASE)?;
     exercise_every_feature(scene)?;
     operator.stop()?;
     standby.stop()

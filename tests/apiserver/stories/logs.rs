@@ -72,6 +72,7 @@ fn settled_lines(scene: &Scene, operator: &Operator) -> Result<Vec<Value>, Strin
 
 pub fn the_log_has_a_line_for_each_change_and_none_at_rest(scene: &Scene) -> Result<(), String> {
     let operator = scene.lab.start_operator_with(&[
+        "--leader-elect=false",
         "--metrics-bind-address=0",
         "--health-probe-bind-address=0",
         "--log-format=json",
@@ -107,6 +108,7 @@ pub fn the_log_has_a_line_for_each_change_and_none_at_rest(scene: &Scene) -> Res
 pub fn a_burst_of_claims_that_wait_is_logged_in_few_lines(scene: &Scene) -> Result<(), String> {
     const CLAIMS: usize = 100;
     let operator = scene.lab.start_operator_with(&[
+        "--leader-elect=false",
         "--metrics-bind-address=0",
         "--health-probe-bind-address=0",
         "--log-format=json",

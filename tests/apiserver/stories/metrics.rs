@@ -1,5 +1,6 @@
 //! Checks metrics, the dashboard and the alerts with a real Prometheus.
 
+use super::starts::LONG_LEASE;
 use super::{bound, burst, in_phase};
 use crate::api::POOLS;
 use crate::check::event::Kind;
@@ -31,10 +32,11 @@ pub(super) fn served(operator: &Operator, flag: &str) -> Result<String, String> 
 }
 
 pub fn every_query_of_the_dashboard_and_every_alert_has_data_under_load(scene: &Scene) -> Result<(), String> {
-    let operator = scene.lab.start_operator_with(&[
+    let serves = [
         "--metrics-bind-address=127.0.0.1:0",
         "--health-probe-bind-address=127.0.0.1:0",
-    ])?;
+    ];
+    let operator = scene.lab.start_operator_with(&[serves, LONG_LEASE].concat())?;
     let health = served(&operator, "health-probe-bind-address")?;
     wait::until("the operator was ready", 30, || {
         let answer = http::get(&health, "/readyz")?;

@@ -1,6 +1,7 @@
 //! Checks an operator that serves one namespace with a Role.
 
 use super::metrics::served;
+use super::starts::LONG_LEASE;
 use super::{all_bound, burst};
 use crate::accounts::account;
 use crate::api::{NAMESPACES, PODS, POOLS};
@@ -35,14 +36,13 @@ pub fn with_a_role_it_serves_its_namespace_and_leaves_others_alone(scene: &Scene
         .lab
         .api
         .create(POOLS, &elsewhere, &pool("python", 4, &json!({})))?;
-    let operator = scene.lab.start_operator_as(
-        &kubeconfig,
-        &[
-            "--namespace",
-            &scene.namespace,
-            "--health-probe-bind-address=127.0.0.1:0",
-        ],
-    )?;
+    let arguments = [
+        "--namespace",
+        &scene.namespace,
+        "--health-probe-bind-address=127.0.0.1:0",
+    ];
+    let arguments = [&arguments[..], &LONG_LEASE].concat();
+    let operator = scene.lab.start_operator_as(&kubeconfig, &arguments)?;
     scene.create_pool(&pool("python", 4, &json!({})))?;
     wait_until_at_rest(scene, 60)?;
     // No Role grants the right to read nodes.

@@ -94,7 +94,7 @@ pub fn pools_with_a_claim_for_each_other_are_looked_at_no_more_than_need_be(
     }
     let operator = scene
         .lab
-        .start_operator_with(&["--metrics-bind-address=127.0.0.1:0"])?;
+        .start_operator_with(&["--leader-elect=false", "--metrics-bind-address=127.0.0.1:0"])?;
     let address = served(&operator, "metrics-bind-address")?;
     let mut full = held("a-full", 0);
     full["spec"]["capacity"] = json!({"maxTotal": 1});

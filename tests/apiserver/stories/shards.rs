@@ -1,5 +1,6 @@
 //! Checks two operators that serve disjoint shards of the pools of one namespace.
 
+use super::starts::LONG_LEASE;
 use super::{all_bound, bound, burst, in_phase, names, says};
 use crate::api::LEASES;
 use crate::check::BINDINGS;
@@ -49,8 +50,10 @@ fn grant_leases(scene: &Scene) -> Result<(), String> {
 /// An operator of a shard that leads it.
 fn operator(scene: &Scene, selector: &str) -> Result<Operator, String> {
     scene.declare(|rules| rules.late = rules.late.saturating_add(BINDINGS));
-    let operator = scene.lab.start_operator_with(&["--pool-selector", selector])?;
-    operator.says("leading", 40)?;
+    let arguments = [&["--pool-selector", selector][..], &LONG_LEASE].concat();
+    let operator = scene.lab.start_operator_with(&arguments)?;
+    // One that was killed has not released the lease.
+    operator.says("leading", 60)?;
     Ok(operator)
 }
 

@@ -13,6 +13,12 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+/// Flags of an operator that may stand still for a while and keep its lease.
+pub const LONG_LEASE: [&str; 2] = [
+    "--leader-elect-lease-duration=30s",
+    "--leader-elect-renew-deadline=25s",
+];
+
 /// How often the log has `words`.
 fn times(operator: &Operator, words: &str) -> Result<usize, String> {
     let text = operator.text()?;
@@ -50,7 +56,7 @@ pub fn without_an_api_server_it_waits_and_says_so_once(scene: &Scene) -> Result<
     });
     scene.create_pool(&pool("python", 3, &json!({})))?;
     scene.lab.cluster.tool(&["stop", "apiserver"])?;
-    let mut operator = scene.lab.start_operator_with(&[])?;
+    let mut operator = scene.lab.start_operator_with(&LONG_LEASE)?;
     operator.server_restarts = true;
     operator.says("a request fails", 30)?;
     wait::throughout("it waits and does not repeat itself", 10, || {
@@ -83,7 +89,7 @@ pub fn without_its_types_it_says_how_to_install_them(scene: &Scene) -> Result<()
 }
 
 fn start_without_types(scene: &Scene) -> Result<Operator, String> {
-    let mut operator = scene.lab.start_operator_with(&[])?;
+    let mut operator = scene.lab.start_operator_with(&LONG_LEASE)?;
     for name in ["pools.warmpool.dev", "sandboxclaims.warmpool.dev"] {
         operator.says(&format!("does not serve {name}"), 30)?;
     }

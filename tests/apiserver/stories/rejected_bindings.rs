@@ -3,7 +3,7 @@
 //! A policy rejects them, or a retry is rejected after the answer to the first try was lost.
 
 use super::faults::expect_faults;
-use super::{bound, burst, says};
+use super::{bound, says};
 use crate::api::{PODS, POLICIES, POLICY_BINDINGS};
 use crate::check::event::{Kind, text};
 use crate::cluster_state::{label, wait_until_at_rest};
@@ -17,6 +17,9 @@ use std::time::Duration;
 
 /// Teams whose claims are refused, and that are their claims' names.
 const TEAMS: [&str; 2] = ["forbidden", "unknown"];
+
+/// The request that binds a sandbox.
+const BINDING: &[&str] = &["patch pods"];
 
 /// How long a claim may take to be served while another is refused, without waits for a processor.
 const PROMPT: SignedDuration = SignedDuration::from_secs(3);
@@ -125,12 +128,6 @@ fn others_are_served(scene: &Scene) -> Result<(), String> {
     })
 }
 
-fn bindings_meet(fault: Fault, scene: &Scene) -> [Rule; 1] {
-    [Rule::of(fault, 1.0, &["patch"])
-        .on("pods")
-        .within(&scene.namespace)]
-}
-
 /// A policy that comes into force between two tries rejects the second, although the first has bound the pod. The second try
 /// needs a late watch, because the operator does not bind a pod again that the watch has shown bound.
 pub fn a_binding_is_made_although_a_later_try_is_refused(scene: &Scene) -> Result<(), String> {
@@ -139,28 +136,26 @@ pub fn a_binding_is_made_although_a_later_try_is_refused(scene: &Scene) -> Resul
     scene.create_pool(&pool("python", 4, &json!({})))?;
     wait_until_at_rest(scene, 30)?;
     let faults = &scene.lab.proxy()?.faults;
-    let struck = |fault: Fault| faults.has_struck(&scene.namespace, fault);
-    let unread = Rule::of(Fault::Refused(403), 1.0, &["get"])
-        .on("pods")
-        .within(&scene.namespace);
-    let late = Fault::EventLate(Duration::from_secs(2));
-    faults.add([Rule::of(late, 1.0, &["watch"]).on("pods")]);
-    faults.add(bindings_meet(Fault::ReplyLost, scene));
-    let claims = burst(scene, "run", 2, "python", &json!({}))?;
-    let lost = wait::until("a reply was lost", 10, || struck(Fault::ReplyLost));
-    let rejections = bindings_meet(Fault::Refused(403), scene)
-        .into_iter()
-        .chain([unread]);
-    faults.replace(Some(&scene.namespace), rejections);
-    let refused = lost.and_then(|()| wait::until("a try was refused", 10, || struck(Fault::Refused(403))));
+    let here = |rule: Rule| rule.on("pods").within(&scene.namespace);
+    let (late, refused) = (Fault::EventLate(Duration::from_secs(2)), Fault::Refused(403));
+    faults.add([
+        Rule::of(late, 1.0, &["watch"]).on("pods"),
+        // The first try meets this, and each later one what follows.
+        here(Rule::of(Fault::ReplyLost, 0.0, &["patch"])).and_first(BINDING),
+        here(Rule::of(refused, 1.0, &["patch", "get"])),
+    ]);
+    scene.create_claim("run", "python", &json!({}))?;
+    let struck = |fault| faults.has_struck_each(&scene.namespace, fault, BINDING);
+    let both_struck = wait::until("a reply was lost and a later try refused", 20, || {
+        struck(Fault::ReplyLost)?;
+        struck(refused)
+    });
     std::thread::sleep(Duration::from_secs(3));
     faults.stop(None);
-    refused?;
-    for name in &claims {
-        bound(scene, name)?;
-        let held = scene.count(Kind::Pod, |pod| label(pod, "claim") == *name);
-        wait::ensure(held == 1, || format!("{name} holds {held} sandboxes"))?;
-    }
+    both_struck?;
+    bound(scene, "run")?;
+    let held = scene.count(Kind::Pod, |pod| label(pod, "claim") == "run");
+    wait::ensure(held == 1, || format!("it holds {held} sandboxes"))?;
     wait_until_at_rest(scene, 60)?;
     operator.stop()
 }

@@ -4,7 +4,7 @@ use super::rollouts::everything_unclaimed_runs;
 use super::{all_bound, bound, burst};
 use crate::api::{Api, CLAIMS, POOLS, REVISIONS};
 use crate::check::event::{Change, Kind, text};
-use crate::cluster_state::{ClusterState, controller, wait_until_at_rest};
+use crate::cluster_state::{ClusterState, controller, label, wait_until_at_rest};
 use crate::objects::{NEW_IMAGE, OLD_IMAGE, claim, pool, sim, with};
 use crate::scene::{Scene, make_namespace};
 use crate::wait;
@@ -118,12 +118,11 @@ pub fn a_revision_gets_back_the_label_that_was_taken_off(scene: &Scene) -> Resul
     scene.create_claim("run", "python", &json!({}))?;
     bound(scene, "run")?;
     wait_until_at_rest(scene, 30)?;
-    let back = scene.lab.api.get(REVISIONS, &scene.namespace, &name)?;
-    let back = back.unwrap_or_default();
-    wait::ensure(
-        back["metadata"]["labels"]["warmpool.dev/pool"] == "python",
-        || back.to_string(),
-    )?;
+    wait::until("the label was back", 30, || {
+        let back = scene.lab.api.get(REVISIONS, &scene.namespace, &name)?;
+        let back = back.unwrap_or_default();
+        wait::ensure(label(&back, "pool") == "python", || back.to_string())
+    })?;
     // It cannot be created, since it is there, and is marked then.
     let spent = Written::by_operator(scene)?.less(&before).revisions;
     wait::ensure(spent == 2, || format!("{spent} writes of revisions"))

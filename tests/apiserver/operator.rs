@@ -9,6 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
 
+/// Flags of an operator that may stand still for a while and keep its lease.
+pub const LONG_LEASE: [&str; 2] = [
+    "--leader-elect-lease-duration=30s",
+    "--leader-elect-renew-deadline=25s",
+];
+
 /// Whether tests may start programs. Held while one starts, so that `end_all` misses none.
 static MAY_START: Mutex<bool> = Mutex::new(true);
 

@@ -1,12 +1,12 @@
 //! Checks that the operator's role grants what it uses, and nothing else.
 
-use super::starts::LONG_LEASE;
 use super::{bound, burst};
 use crate::accounts::account;
 use crate::api::{BUDGETS, LEASES, TEMPLATES};
 use crate::cluster_state::wait_until_at_rest;
 use crate::eviction_requests_api::{end, serve};
 use crate::objects::{NEW_IMAGE, OLD_IMAGE, pool, pool_of, template};
+use crate::operator::LONG_LEASE;
 use crate::rbac::{Right, granted, rights};
 use crate::scene::Scene;
 use crate::wait;

@@ -1,6 +1,5 @@
 //! Checks metrics, the dashboard and the alerts with a real Prometheus.
 
-use super::starts::LONG_LEASE;
 use super::{bound, burst, in_phase};
 use crate::api::POOLS;
 use crate::check::event::Kind;
@@ -9,7 +8,7 @@ use crate::cluster::{output_of, repository};
 use crate::cluster_state::{label, wait_until_at_rest};
 use crate::http;
 use crate::objects::{NEW_IMAGE, OLD_IMAGE, pool, sim};
-use crate::operator::Operator;
+use crate::operator::{LONG_LEASE, Operator};
 use crate::prometheus::{Prometheus, RULES, program};
 use crate::scene::Scene;
 use crate::wait;

@@ -25,6 +25,7 @@ pub mod fill;
 pub mod forged;
 pub mod half;
 pub mod harm;
+mod held;
 pub mod hooks;
 pub mod idle;
 pub mod interrupted_rollouts;

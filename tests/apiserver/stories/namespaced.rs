@@ -1,13 +1,13 @@
 //! Checks an operator that serves one namespace with a Role.
 
 use super::metrics::served;
-use super::starts::LONG_LEASE;
 use super::{all_bound, burst};
 use crate::accounts::account;
 use crate::api::{NAMESPACES, PODS, POOLS};
 use crate::cluster_state::wait_until_at_rest;
 use crate::http;
 use crate::objects::{NEW_IMAGE, pool};
+use crate::operator::LONG_LEASE;
 use crate::rbac::granted;
 use crate::scene::{Scene, make_namespace};
 use crate::wait;

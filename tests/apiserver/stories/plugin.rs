@@ -1,8 +1,7 @@
 //! Checks `kubectl warmpool rollout` from outside.
 
+use super::held::{held, let_go_until_at_rest};
 use super::rollouts::everything_unclaimed_runs;
-use super::strategies::held;
-use super::writes::let_go_until_at_rest;
 use super::{bound, pool_says};
 use crate::api::{POOLS, REVISIONS};
 use crate::check::event::text;

@@ -1,13 +1,12 @@
 //! Checks two operators that serve disjoint shards of the pools of one namespace.
 
-use super::starts::LONG_LEASE;
 use super::{all_bound, bound, burst, in_phase, names, says};
 use crate::api::LEASES;
 use crate::check::BINDINGS;
 use crate::check::event::{Kind, text};
 use crate::cluster_state::wait_until_at_rest;
 use crate::objects::{NEW_IMAGE, pool};
-use crate::operator::Operator;
+use crate::operator::{LONG_LEASE, Operator};
 use crate::plugin::Call;
 use crate::scene::Scene;
 use crate::wait;

@@ -5,19 +5,13 @@
 use crate::accounts::account;
 use crate::cluster_state::wait_until_at_rest;
 use crate::objects::pool;
-use crate::operator::Operator;
+use crate::operator::{LONG_LEASE, Operator};
 use crate::rbac::granted;
 use crate::scene::Scene;
 use crate::wait;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-
-/// Flags of an operator that may stand still for a while and keep its lease.
-pub const LONG_LEASE: [&str; 2] = [
-    "--leader-elect-lease-duration=30s",
-    "--leader-elect-renew-deadline=25s",
-];
 
 /// How often the log has `words`.
 fn times(operator: &Operator, words: &str) -> Result<usize, String> {

@@ -1,8 +1,8 @@
 //! Checks surge, partition, pause, Recreate and OnReplenish.
 
 use super::busy::running;
+use super::held::{held, let_go, let_go_until_at_rest};
 use super::rollouts::everything_unclaimed_runs;
-use super::writes::{let_go, let_go_until_at_rest};
 use super::{all_bound, bound, burst, pool_says};
 use crate::api::PODS;
 use crate::check::event::text;
@@ -29,12 +29,6 @@ fn no_sandbox_is_replaced(scene: &Scene, before: &[String]) -> Result<(), String
         let now = uids(scene)?;
         wait::ensure(now == before, || format!("{before:?} became {now:?}"))
     })
-}
-
-/// A part of a pool's spec: the template with another image, whose sandboxes are held.
-pub fn held(image: &str) -> Value {
-    let of_image = json!({"template": {"spec": {"containers": [{"name": "main", "image": image}]}}});
-    with(sim(&[("hold", "true")]), &of_image)
 }
 
 fn strategy(value: Value) -> Value {

@@ -1,6 +1,6 @@
 //! Checks `kubectl warmpool claim` and `kubectl warmpool why` from outside.
 
-use super::writes::let_go_until_at_rest;
+use super::held::let_go_until_at_rest;
 use super::{bound, in_phase, pool_says, says};
 use crate::api::CLAIMS;
 use crate::check::event::text;

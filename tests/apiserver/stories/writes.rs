@@ -1,15 +1,14 @@
 //! Counts the operator's writes for each claim.
 
+use super::held::let_go;
 use super::{bound, says};
-use crate::api::PODS;
-use crate::check::event::text;
 use crate::cluster::Recorded;
-use crate::cluster_state::{ClusterState, wait_until_at_rest};
+use crate::cluster_state::wait_until_at_rest;
 use crate::objects::{pool, sim};
 use crate::scene::Scene;
 use crate::wait;
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::thread::sleep;
 use std::time::Duration;
@@ -77,25 +76,6 @@ fn has_written(
     let most = usize::try_from(seconds).unwrap_or(0) + 1;
     wait::ensure(statuses <= most, || {
         format!("the pool's status was written {statuses} times in {seconds} s")
-    })
-}
-
-/// Lets the sandboxes that are held become Ready.
-pub fn let_go(scene: &Scene) -> Result<(), String> {
-    let not_held = json!({"metadata": {"annotations": {"sim.warmpool.dev/hold": null}}});
-    let is_held = |pod: &&Value| pod["metadata"]["annotations"]["sim.warmpool.dev/hold"] == "true";
-    for pod in scene.pods()?.iter().filter(is_held) {
-        let name = text(pod, "/metadata/name");
-        scene.lab.api.merge(PODS, &scene.namespace, name, &not_held)?;
-    }
-    Ok(())
-}
-
-/// The same, those that are made meanwhile too, until everything is at rest.
-pub fn let_go_until_at_rest(scene: &Scene) -> Result<(), String> {
-    wait::until("everything was at rest", 60, || {
-        let_go(scene)?;
-        ClusterState::read(scene)?.at_rest()
     })
 }
 

@@ -269,6 +269,6 @@ pub fn end_all(cluster: &Cluster) {
 /// Ends the operators that a killed run left behind.
 pub fn end_left_behind(cluster: &Cluster) {
     for pid in living(cluster) {
-        _ = Command::new("kill").args(["-KILL", &pid.to_string()]).status();
+        _ = signal::send(pid, "KILL");
     }
 }

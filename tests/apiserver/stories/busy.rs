@@ -3,6 +3,7 @@
 //! Each rollout also runs without claims. That one shows exactly what the operator takes; under load, the checker and the
 //! margin show that only claims took what is missing beyond the budget.
 
+use super::held::let_go;
 use super::pool_says;
 use super::rollouts::everything_unclaimed_runs;
 use crate::claimants::Claimants;
@@ -128,7 +129,7 @@ pub fn a_busy_pool_is_recreated_all_at_once_and_no_claim_is_lost(scene: &Scene) 
                 format!("{new} of {all} pods are new")
             })
         })?;
-        scene.kubectl(&["annotate", "pods", "--all", "sim.warmpool.dev/hold-"], None)?;
+        let_go(scene)?;
         complete(scene)
     })?;
     exactly(&quiet, 0, 40)?;

@@ -15,7 +15,7 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 /// Kills the operator, looks at what it leaves, and starts the next one.
-fn replaced<T>(
+pub fn replaced<T>(
     scene: &Scene,
     operator: Operator,
     look: impl FnOnce() -> Result<T, String>,

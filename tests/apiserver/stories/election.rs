@@ -52,7 +52,7 @@ fn expect_a_takeover(scene: &Scene) {
     });
 }
 
-/// How long after `since` a new claim was bound.
+/// How long something took.
 #[derive(Clone, Copy)]
 struct Took {
     in_all: SignedDuration,
@@ -70,6 +70,7 @@ impl fmt::Display for Took {
     }
 }
 
+/// How long after `since` a new claim was bound.
 fn first_binding(scene: &Scene, claim: &str, since: Timestamp) -> Result<Took, String> {
     scene.create_claim(claim, "python", &json!({}))?;
     bound(scene, claim)?;

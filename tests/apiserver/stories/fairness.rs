@@ -3,7 +3,7 @@
 //! `make storm` runs these stories with larger numbers.
 
 use super::burst;
-use super::crashes::expect_two_operators;
+use super::crashes::{expect_two_operators, replaced};
 use super::storm::Dice;
 use crate::api::CLAIMS;
 use crate::check::BINDINGS;
@@ -118,7 +118,7 @@ pub fn a_burst_is_served_while_the_operator_is_killed_again_and_again(scene: &Sc
         wait::ensure(bound < size.claims, || {
             "the burst was over before the first kill".into()
         })?;
-        replaced(scene, operator)
+        Ok(replaced(scene, operator, || Ok(()))?.0)
     })?;
     let mut struck = 1;
     for kill in 1..kills {
@@ -126,7 +126,7 @@ pub fn a_burst_is_served_while_the_operator_is_killed_again_and_again(scene: &Sc
         if some_are_bound(scene, kill * part + dice.below(part))? == size.claims {
             break;
         }
-        operator = replaced(scene, operator)?;
+        operator = replaced(scene, operator, || Ok(()))?.0;
         struck += 1;
     }
     scene
@@ -141,14 +141,6 @@ fn some_are_bound(scene: &Scene, some: usize) -> Result<usize, String> {
         let bound = bound_so_far(scene);
         wait::ensure(bound >= some, || format!("{bound} are"))?;
         Ok(bound)
-    })
-}
-
-/// Kills the operator and starts the next one.
-fn replaced(scene: &Scene, operator: Operator) -> Result<Operator, String> {
-    scene.while_operator_is_down(|| {
-        operator.kill()?;
-        scene.lab.start_operator()
     })
 }
 

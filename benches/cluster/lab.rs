@@ -24,6 +24,8 @@ pub struct Lab<'a> {
     operator: PathBuf,
     filter: String,
     stacks: Option<PathBuf>,
+    /// Whether pools and their claims have PodDisruptionBudgets, as they do by default.
+    pub protects: bool,
     report: Mutex<Report>,
 }
 
@@ -34,6 +36,7 @@ impl<'a> Lab<'a> {
         operator: &Path,
         filter: &str,
         stacks: Option<PathBuf>,
+        protects: bool,
         tries: usize,
     ) -> Outcome<Self> {
         let client = plane.load_client().await?;
@@ -45,6 +48,7 @@ impl<'a> Lab<'a> {
             operator: operator.to_path_buf(),
             filter: filter.to_string(),
             stacks,
+            protects,
             report: Mutex::new(Report::with_tries(tries)),
         })
     }

@@ -84,6 +84,9 @@ struct Arguments {
     /// Then no floor is measured
     #[arg(long, value_name = "FOLDER")]
     stacks: Option<PathBuf>,
+    /// Measure pools that have no PodDisruptionBudgets, as the floor has none: what is left of the distance is the operator's
+    #[arg(long, conflicts_with = "markdown")]
+    without_budgets: bool,
     /// Log filter of the operator; each phase has a log in .cluster/bench/log
     #[arg(long, value_name = "FILTER", default_value = "warn,warmpool=info")]
     log: String,
@@ -132,6 +135,7 @@ async fn measure(plane: &ControlPlane, arguments: &Arguments) -> Outcome<()> {
         &arguments.operator,
         &arguments.log,
         arguments.stacks.clone(),
+        !arguments.without_budgets,
         if arguments.busy { 1 } else { report::TRIES },
     )
     .await?;

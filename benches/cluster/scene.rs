@@ -35,6 +35,7 @@ pub struct Scene {
     /// Set only where pods are measured, because a second watch costs processor time.
     pub pods: Option<Watched<Pods>>,
     pub operator: Option<Operator>,
+    protects: bool,
 }
 
 impl Scene {
@@ -58,6 +59,7 @@ impl Scene {
             claims,
             pods: None,
             operator: None,
+            protects: lab.protects,
         })
     }
 
@@ -97,6 +99,8 @@ impl Scene {
                 "replicas": replicas,
                 "template": template,
                 "updateStrategy": {"maxUnavailable": "25%"},
+                "disruption": {"podDisruptionBudget": self.protects},
+                "claimDefaults": {"disruption": if self.protects { "Block" } else { "Allow" }},
             },
         }))?;
         Ok(self.pools().create(&PostParams::default(), &pool).await?)

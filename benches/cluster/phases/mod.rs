@@ -41,6 +41,8 @@ pub enum Phase {
     Rate50,
     /// 50 claims a second for 4 s on a pool of 500, kept while the pool is refilled
     Warm50,
+    /// The same load, served by a bare client
+    Bare50,
     /// 50 claims a second for 10 s, served from 500 warm and kept, without refill
     Stock50,
     /// 300 claims at once on 320 warm
@@ -111,6 +113,7 @@ impl Phase {
             Self::Warm50 => steady::run(lab, &steady::WARM).await,
             Self::Stock50 => steady::run(lab, &steady::STOCK).await,
             Self::Bare20 => steady::run_bare(lab, &steady::BARE).await,
+            Self::Bare50 => steady::run_bare(lab, &steady::BARE_WARM).await,
             Self::Burst => burst::run(lab).await,
             Self::Batch => batch::run(lab).await,
             Self::Idle => idle::run(lab).await,

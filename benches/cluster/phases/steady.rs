@@ -66,6 +66,11 @@ pub const WARM: Rate = Rate {
     held: None,
     ..rate("warm50", "warm50_writes", 50, 4)
 };
+/// [`WARM`] for a bare client.
+pub const BARE_WARM: Rate = Rate {
+    times: "bare50",
+    ..WARM
+};
 /// What bindings take where no refill goes on. No goal is judged by it.
 pub const STOCK: Rate = Rate {
     warm: 500,

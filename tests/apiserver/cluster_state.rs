@@ -173,13 +173,16 @@ impl ClusterState {
         };
         let wanted = wanted.unwrap_or(-1);
         let here = self.unclaimed(name);
-        let usable = here
-            .iter()
-            .filter(|p| is_ready(p) && text(p, "/status/phase") == "Running")
-            .count();
+        let is_usable = |p: &&&Value| is_ready(p) && text(p, "/status/phase") == "Running";
+        let usable = here.iter().filter(is_usable).count();
         wait::ensure(number(here.len()) == wanted && number(usable) == wanted, || {
+            let others = here.iter().filter(|p| !is_usable(p)).map(|p| {
+                let (pod, node) = (text(p, "/metadata/name"), text(p, "/spec/nodeName"));
+                format!("; {pod} on node {node:?} says {}", p["status"])
+            });
+            let others: String = others.take(2).collect();
             format!(
-                "pool {name} has {} unclaimed of {wanted}, {usable} usable, and says {status}",
+                "pool {name} has {} unclaimed of {wanted}, {usable} usable, and says {status}{others}",
                 here.len()
             )
         })?;

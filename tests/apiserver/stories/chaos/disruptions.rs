@@ -151,26 +151,31 @@ impl<'a> Target<'a> {
         })
     }
 
-    fn control_plane(&self, verb: &str, part: &str) -> Result<(), String> {
-        self.scene.lab.cluster.tool(&[verb, part])
+    fn end(&self, how: &str, part: &str) -> Result<(), String> {
+        self.scene.lab.cluster.tool(&[how, part])
+    }
+
+    fn bring_back(&self, part: &str) -> Result<(), String> {
+        self.scene.lab.cluster.tool(&["start", part])?;
+        self.scene.lab.cluster.restart_nodes()
     }
 
     fn crash_api_server(&mut self) -> Result<(), String> {
-        self.control_plane("kill", "apiserver")?;
+        self.end("kill", "apiserver")?;
         sleep(Duration::from_secs(2));
-        self.control_plane("start", "apiserver")
+        self.bring_back("apiserver")
     }
 
     fn restart_api_server(&mut self) -> Result<(), String> {
-        self.control_plane("stop", "apiserver")?;
-        self.control_plane("start", "apiserver")
+        self.end("stop", "apiserver")?;
+        self.bring_back("apiserver")
     }
 
     fn crash_etcd(&mut self) -> Result<(), String> {
         let before = self.bound()?;
-        self.control_plane("kill", "etcd")?;
+        self.end("kill", "etcd")?;
         sleep(Duration::from_secs(2));
-        self.control_plane("start", "etcd")?;
+        self.bring_back("etcd")?;
         self.is_still_bound(&before)
     }
 
@@ -178,9 +183,9 @@ impl<'a> Target<'a> {
         let before = self.bound()?;
         let scene = self.scene;
         scene.while_operator_is_down(|| {
-            self.control_plane("kill", "etcd")?;
+            self.end("kill", "etcd")?;
             self.operator.take().map_or(Ok(()), Operator::kill)?;
-            self.control_plane("start", "etcd")?;
+            self.bring_back("etcd")?;
             self.start_operator()
         })?;
         self.is_still_bound(&before)

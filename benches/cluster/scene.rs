@@ -91,17 +91,19 @@ impl Scene {
     }
 
     pub async fn create_pool(&self, replicas: usize, template: Value) -> Outcome<Pool> {
+        let mut spec = json!({
+            "replicas": replicas,
+            "template": template,
+            "updateStrategy": {"maxUnavailable": "25%"},
+        });
+        if !self.protects {
+            json_patch::merge(&mut spec, &without_budgets());
+        }
         let pool = serde_json::from_value(json!({
             "apiVersion": "warmpool.dev/v1alpha1",
             "kind": "Pool",
             "metadata": {"name": POOL},
-            "spec": {
-                "replicas": replicas,
-                "template": template,
-                "updateStrategy": {"maxUnavailable": "25%"},
-                "disruption": {"podDisruptionBudget": self.protects},
-                "claimDefaults": {"disruption": if self.protects { "Block" } else { "Allow" }},
-            },
+            "spec": spec,
         }))?;
         Ok(self.pools().create(&PostParams::default(), &pool).await?)
     }
@@ -196,6 +198,11 @@ impl Scene {
             }
         }
     }
+}
+
+/// The fields of a pool's spec that leave out its PodDisruptionBudgets and those of its claims.
+pub fn without_budgets() -> Value {
+    json!({"disruption": {"podDisruptionBudget": false}, "claimDefaults": {"disruption": "Allow"}})
 }
 
 /// The template of a phase's pods. KWOK makes them Ready at once.

@@ -19,6 +19,9 @@ pub fn binaries() -> PathBuf {
     std::env::var_os("WARMPOOL_CLUSTER_BIN").map_or(repository().join(".cluster/bin"), PathBuf::from)
 }
 
+/// A file in the directory of a cluster that was ended after a failure.
+pub const FAILED: &str = "failed";
+
 #[derive(Clone)]
 pub struct Cluster {
     pub dir: PathBuf,
@@ -108,13 +111,14 @@ impl Cluster {
             .collect())
     }
 
-    /// Ends it. Its data goes; its logs stay when something failed.
-    pub fn down(&self, keep_logs: bool) -> Result<(), String> {
+    /// Ends it. Its data goes; its logs stay, marked with [`FAILED`], when something failed.
+    pub fn down(&self, failed: bool) -> Result<(), String> {
         self.tool(&["down"])?;
-        if !keep_logs {
-            fs::remove_dir_all(&self.dir).map_err(|e| format!("{}: {e}", self.dir.display()))?;
-        }
-        Ok(())
+        let done = match failed {
+            true => fs::write(self.dir.join(FAILED), ""),
+            false => fs::remove_dir_all(&self.dir),
+        };
+        done.map_err(|e| format!("{}: {e}", self.dir.display()))
     }
 }
 

@@ -173,19 +173,24 @@ impl ClusterState {
         };
         let wanted = wanted.unwrap_or(-1);
         let here = self.unclaimed(name);
-        let is_usable = |p: &&&Value| is_ready(p) && text(p, "/status/phase") == "Running";
-        let usable = here.iter().filter(is_usable).count();
-        wait::ensure(number(here.len()) == wanted && number(usable) == wanted, || {
-            let others = here.iter().filter(|p| !is_usable(p)).map(|p| {
-                let (pod, node) = (text(p, "/metadata/name"), text(p, "/spec/nodeName"));
-                format!("; {pod} on node {node:?} says {}", p["status"])
-            });
-            let others: String = others.take(2).collect();
-            format!(
-                "pool {name} has {} unclaimed of {wanted}, {usable} usable, and says {status}{others}",
-                here.len()
-            )
-        })?;
+        let (usable, others): (Vec<&Value>, Vec<&Value>) = here
+            .iter()
+            .partition(|p| is_ready(p) && text(p, "/status/phase") == "Running");
+        wait::ensure(
+            number(here.len()) == wanted && number(usable.len()) == wanted,
+            || {
+                let others = others.iter().take(2).map(|p| {
+                    let (pod, node) = (text(p, "/metadata/name"), text(p, "/spec/nodeName"));
+                    format!("; {pod} on node {node:?} says {}", p["status"])
+                });
+                format!(
+                    "pool {name} has {} unclaimed of {wanted}, {} usable, and says {status}{}",
+                    here.len(),
+                    usable.len(),
+                    others.collect::<String>()
+                )
+            },
+        )?;
         let complete = is(pool, "Available", "True")
             && is(pool, "Progressing", "True")
             && condition(pool, "Progressing").is_some_and(|c| c["reason"] == "RolloutComplete")

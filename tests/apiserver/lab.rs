@@ -7,7 +7,6 @@ use crate::check::requests::Request;
 use crate::cluster::{Cluster, repository};
 use crate::faults::proxy::Proxy;
 use crate::gate::Group;
-use crate::left_behind::keep;
 use crate::lock::lock;
 use crate::operator::{Operator, end_all};
 use crate::processor_watch::ProcessorWatch;
@@ -57,13 +56,7 @@ impl Lab {
         let failed = self.has_failed();
         drop(lock(&self.operator).take());
         end_all(&self.cluster);
-        let ended = self.cluster.down(failed);
-        let kept = if failed {
-            ended.and_then(|()| keep(&self.cluster))
-        } else {
-            ended
-        };
-        if let Err(error) = kept {
+        if let Err(error) = self.cluster.down(failed) {
             eprintln!("{error}");
         } else if failed {
             eprintln!("histories and logs are kept in {}", self.cluster.dir.display());

@@ -1,19 +1,12 @@
-//! Ends what killed runs of the tests left behind, and keeps what failed runs are looked into with.
+//! Ends and removes the clusters that earlier runs of the tests left behind, except those of the latest failed runs.
 
-use crate::cluster::{Cluster, state};
+use crate::cluster::{Cluster, FAILED, state};
 use crate::operator::end_left_behind;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A file in the directory of a cluster that was ended after a failure.
-const FAILED: &str = "failed";
-/// So many clusters of failed runs are kept: `make everything` goes on with other tests after a failure.
+/// How many clusters of failed runs are kept. `make everything` runs other tests after a failure.
 const KEPT: usize = 4;
-
-/// Keeps the histories and logs of a cluster that was ended after a failure, until enough later runs have failed.
-pub fn keep(cluster: &Cluster) -> Result<(), String> {
-    fs::write(cluster.dir.join(FAILED), "").map_err(|e| format!("{}: {e}", cluster.dir.display()))
-}
 
 /// Ends and removes the clusters of earlier runs that are over, except the latest that failed. Called before this run has any.
 pub fn clear_away() -> Result<(), String> {

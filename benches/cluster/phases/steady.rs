@@ -11,7 +11,7 @@ use crate::figures::{brief, milliseconds, writes};
 use crate::lab::Lab;
 use crate::load;
 use crate::report::Side;
-use crate::scene::Scene;
+use crate::scene::{Scene, without_budgets};
 use crate::served::Served;
 use kube::api::{DeleteParams, ListParams};
 use serde_json::{Value, json};
@@ -107,9 +107,7 @@ async fn by_operator(lab: &Lab<'_>, rate: &Rate) -> Outcome<()> {
         scene.rest().await?;
     }
     if !rate.protected {
-        let none =
-            json!({"disruption": {"podDisruptionBudget": false}, "claimDefaults": {"disruption": "Allow"}});
-        scene.change_pool(none).await?;
+        scene.change_pool(without_budgets()).await?;
         scene.rest().await?;
     }
     let (times, figures, audit) = measure(lab, &mut scene, rate).await?;

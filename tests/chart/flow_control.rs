@@ -94,6 +94,12 @@ fn bind(plane: &Plane, prefix: &str) -> Result<Waits, String> {
         plane.create(CLAIMS, &claim(name, "python", &json!({})))?;
         plane.sandbox_of(name)?;
     }
+    // A watch may show a write before the API server records that it answered it.
+    until("each claim's answers were recorded", 10, || waits(plane, &names))
+}
+
+/// How long these claims waited, as the API server recorded it.
+fn waits(plane: &Plane, names: &[String]) -> Result<Waits, String> {
     let audit = plane.cluster.audit(TEAM)?;
     let answered = |name: &str, verb: &str, resource: &str| -> Result<&Recorded, String> {
         // Where the server stood still, it may have said of a request that it failed, and carried it out.

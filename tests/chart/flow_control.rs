@@ -94,11 +94,13 @@ fn bind(plane: &Plane, prefix: &str) -> Result<Waits, String> {
         plane.create(CLAIMS, &claim(name, "python", &json!({})))?;
         plane.sandbox_of(name)?;
     }
-    // A watch may show a write before the API server records that it answered it.
-    until("each claim's answers were recorded", 10, || waits(plane, &names))
+    // A claim may be read as Bound before the audit log has the answer to that write.
+    until("the audit log had the answers for each claim", 10, || {
+        waits(plane, &names)
+    })
 }
 
-/// How long these claims waited, as the API server recorded it.
+/// How long these claims waited, according to the audit log.
 fn waits(plane: &Plane, names: &[String]) -> Result<Waits, String> {
     let audit = plane.cluster.audit(TEAM)?;
     let answered = |name: &str, verb: &str, resource: &str| -> Result<&Recorded, String> {

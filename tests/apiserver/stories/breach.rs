@@ -39,8 +39,11 @@ fn committed(scene: &Scene, deed: Violation) -> Result<Verdict, String> {
     let held = wait::until("the claim was bound and the pool full", 30, || {
         let claim = api.get(CLAIMS, elsewhere, "victim")?.unwrap_or_default();
         let pool = api.get(POOLS, elsewhere, "python")?.unwrap_or_default();
-        let full = pool["status"]["available"] == 4 && claim["status"]["phase"] == "Bound";
-        wait::ensure(full, || format!("{} {}", pool["status"], claim["status"]))?;
+        let status = &pool["status"];
+        let full = status["available"] == 4 && status["claimed"] == 1;
+        wait::ensure(full && claim["status"]["phase"] == "Bound", || {
+            format!("{status} {}", claim["status"])
+        })?;
         Ok(sandbox(&claim).0)
     })?;
     let warm: Vec<String> = api

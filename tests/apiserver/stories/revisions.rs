@@ -48,7 +48,9 @@ pub fn without_history_a_rollout_still_refills_from_the_old_revision(scene: &Sce
     all_bound(scene, &burst(scene, "run", 3, "python", &json!({}))?)?;
     wait::until("what the claims took was there again", 30, || {
         let status = scene.pool("python")?["status"].clone();
-        wait::ensure(status["available"] == 3, || status.to_string())
+        wait::ensure(status["claimed"] == 3 && status["available"] == 3, || {
+            status.to_string()
+        })
     })?;
     let all = stored(scene)?;
     wait::ensure(all.len() == 2 && all.contains(&old[0]), || {

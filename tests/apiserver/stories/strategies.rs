@@ -175,11 +175,12 @@ pub fn a_rollout_paused_half_way_keeps_its_split_under_claims(scene: &Scene) -> 
     let split = || Ok::<_, String>((running(scene, OLD_IMAGE)?, running(scene, NEW_IMAGE)?));
     let is_full = || {
         let_go(scene)?;
-        let (status, (old, new)) = (scene.pool("python")?["status"].clone(), split()?);
-        let is_told = status["available"] == REPLICAS && status["updated"] == new;
-        wait::ensure(is_told && old + new == REPLICAS, || {
-            format!("{old} are old, {new} new: {status}")
-        })
+        let pool = scene.pool("python")?;
+        // The status of before the claims says that the pool is full, too.
+        ClusterState::read(scene)?.status_is_true(&pool)?;
+        let status = &pool["status"];
+        let is_told = status["available"] == REPLICAS && status["replicas"] == REPLICAS;
+        wait::ensure(is_told, || status.to_string())
     };
     pool_says(scene, "python", "Progressing", "Paused")?;
     wait::until("the paused pool was full", 30, is_full)?;

@@ -4,8 +4,9 @@
 //! replacement is created at once. Near the limit of the machine an operator may be faster, because it chooses the order.
 
 use crate::Outcome;
-use crate::load::{AT_ONCE, claim, claims};
-use crate::scene::{POLL, POOL, REST, Scene, template};
+use crate::lab::{AT_ONCE, POLL, REST};
+use crate::load::{claim, claims};
+use crate::scene::{POOL, Scene, template};
 use crate::watches::{Pods, WatchedState};
 use futures::TryStreamExt;
 use futures::future::BoxFuture;

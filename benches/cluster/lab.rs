@@ -5,7 +5,6 @@ use crate::audit::AuditLog;
 use crate::control_plane::ControlPlane;
 use crate::operator::{Begins, Election, Operator};
 use crate::report::{Report, Side};
-use crate::scene::{POLL, Scene};
 use crate::stacks::Recording;
 use kube::api::ListParams;
 use kube::{Api, Client, Resource};
@@ -15,8 +14,15 @@ use std::fmt::Debug;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use warmpool::api::{Pool, SandboxClaim};
+
+/// Limit of concurrent requests. More connections would mostly measure TLS handshakes.
+pub const AT_ONCE: usize = 32;
+/// Interval of polls for states that no watch shows.
+pub const POLL: Duration = Duration::from_millis(200);
+/// How long a pool must not change to count as at rest. Its status is written at most once a second.
+pub const REST: Duration = Duration::from_secs(3);
 
 pub struct Lab<'a> {
     pub client: Client,
@@ -76,7 +82,7 @@ impl<'a> Lab<'a> {
             return Ok((self.start_elected(phase)?, None, began));
         }
         let mut operator = self.start(&self.operator, phase, Election::On, Begins::WhenTold)?;
-        let recording = self.record_stacks_of(&operator, phase).await?;
+        let recording = self.record_stacks(&operator, phase).await?;
         let began = Instant::now();
         operator.begin();
         Ok((operator, recording, began))
@@ -99,14 +105,7 @@ impl<'a> Lab<'a> {
     }
 
     /// Records the operator of a phase until the recording is dropped, if that was asked for.
-    pub async fn record_stacks(&self, scene: &Scene, phase: &str) -> Outcome<Option<Recording>> {
-        match &scene.operator {
-            Some(operator) => self.record_stacks_of(operator, phase).await,
-            None => Ok(None),
-        }
-    }
-
-    async fn record_stacks_of(&self, operator: &Operator, phase: &str) -> Outcome<Option<Recording>> {
+    pub async fn record_stacks(&self, operator: &Operator, phase: &str) -> Outcome<Option<Recording>> {
         let Some(folder) = &self.stacks else {
             return Ok(None);
         };

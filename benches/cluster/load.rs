@@ -1,7 +1,8 @@
 //! Creates claims at a steady rate or all at once.
 
 use crate::Outcome;
-use crate::phases::steady::Rate;
+use crate::lab::AT_ONCE;
+use crate::rate::Rate;
 use crate::scene::{POOL, Scene};
 use crate::served::Served;
 use crate::watches::{Claims, WatchedState};
@@ -16,9 +17,6 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use warmpool::api::SandboxClaim;
-
-/// Limit of concurrent requests. More connections would mostly measure TLS handshakes.
-pub const AT_ONCE: usize = 32;
 
 /// POSTs claims at `rate` without waiting for earlier claims. `submit` sends a claim; the operator or `submit` itself serves
 /// it.

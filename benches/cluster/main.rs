@@ -30,6 +30,7 @@ mod operator;
 mod parts;
 mod phases;
 mod plot;
+mod rate;
 mod report;
 mod rows;
 mod scene;

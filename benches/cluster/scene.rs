@@ -1,8 +1,7 @@
 //! Creates one namespace with one pool, and removes it.
 
 use crate::Outcome;
-use crate::lab::Lab;
-use crate::load::AT_ONCE;
+use crate::lab::{AT_ONCE, Lab, POLL, REST};
 use crate::operator::Operator;
 use crate::watches::{Claims, Pods, Watched, WatchedState, watch_all};
 use futures::{StreamExt, stream};
@@ -14,16 +13,11 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::time::Duration;
 use warmpool::api::{Pool, labels};
 use warmpool::model::sandbox::Sandbox;
 use warmpool::model::stored::{StoredClaim, StoredPod};
 
 pub const POOL: &str = "pool";
-/// Interval of polls for states that no watch shows.
-pub const POLL: Duration = Duration::from_millis(200);
-/// How long a pool must not change to count as at rest. Its status is written at most once a second.
-pub const REST: Duration = Duration::from_secs(3);
 
 /// Objects that are deleted before the next are listed.
 const PAGE: u32 = 1_000;
@@ -75,6 +69,11 @@ impl Scene {
         scene.create_pool(replicas, template("image:1")).await?;
         scene.rest().await?;
         Ok(scene)
+    }
+
+    /// The operator that runs.
+    pub fn operator(&self) -> Outcome<&Operator> {
+        Ok(self.operator.as_ref().ok_or("no operator")?)
     }
 
     /// Starts to watch the pods.

@@ -37,19 +37,17 @@ async fn by_hand(lab: &Lab<'_>) -> Outcome<()> {
 
 async fn by_operator(lab: &Lab<'_>) -> Outcome<()> {
     let mut scene = Scene::at_rest(lab, "burst", WARM).await?;
-    let cpu = |scene: &Scene| scene.operator.as_ref().map_or(Ok(0.0), |o| o.cpu_seconds());
-    let recording = lab.record_stacks(&scene, "burst").await?;
-    let resident = |scene: &Scene| scene.operator.as_ref().map_or(Ok(0.0), |o| o.resident_mib());
+    let recording = lab.record_stacks(scene.operator()?, "burst").await?;
     // What a start needed would count as the operator's until the allocator returns it.
     tokio::time::sleep(SETTLED).await;
-    let before = resident(&scene)?;
-    let (audit, cpu_before) = (lab.audit()?, cpu(&scene)?);
+    let before = scene.operator()?.resident_mib()?;
+    let (audit, cpu_before) = (lab.audit()?, scene.operator()?.cpu_seconds()?);
     let burst = load::burst(&scene, CLAIMS, load::submit(&scene)).await?;
     scene.until_refilled(WARM).await?;
     let refilled = burst.began.elapsed();
     let times = of_burst(&burst.served, Some(burst.posted), Some(refilled))?;
     println!("  {}", brief(&times));
-    let full = resident(&scene)?;
+    let full = scene.operator()?.resident_mib()?;
     lab.record("burst", Side::Ours, times);
     load::claims(&scene)
         .delete_collection(&DeleteParams::default(), &ListParams::default())
@@ -57,11 +55,11 @@ async fn by_operator(lab: &Lab<'_>) -> Outcome<()> {
     scene.rest().await?;
     drop(recording);
     let written = audit.writes_of(OPERATOR)?;
-    let figures = writes(&written, CLAIMS, cpu(&scene)? - cpu_before);
+    let figures = writes(&written, CLAIMS, scene.operator()?.cpu_seconds()? - cpu_before);
     println!("  writes {figures}\n    {written}");
     lab.record("burst_writes", Side::Ours, figures);
     tokio::time::sleep(SETTLED).await;
-    let settled = resident(&scene)?;
+    let settled = scene.operator()?.resident_mib()?;
     println!("  resident MiB: {before:.1} before, {full:.1} once full again, {settled:.1} at rest");
     lab.record(
         "burst_memory",

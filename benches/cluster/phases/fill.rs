@@ -33,9 +33,9 @@ async fn by_operator(lab: &Lab<'_>) -> Outcome<()> {
     let pods = scene.watch_pods();
     scene.operator = Some(lab.start_operator("fill")?);
     tokio::time::sleep(SETTLED).await;
-    let operator = scene.operator.as_ref().ok_or("no operator")?;
+    let operator = scene.operator()?;
     let (empty, cpu_before) = (operator.resident_mib()?, operator.cpu_seconds()?);
-    let recording = lab.record_stacks(&scene, "fill").await?;
+    let recording = lab.record_stacks(operator, "fill").await?;
     let (audit, began) = (lab.audit()?, Instant::now());
     scene.create_pool(WARM, template("image:1")).await?;
     pods.until(|pods| (pods.available.len() >= WARM).then_some(()))
@@ -43,7 +43,7 @@ async fn by_operator(lab: &Lab<'_>) -> Outcome<()> {
     let seconds = began.elapsed().as_secs_f64();
     scene.rest().await?;
     drop(recording);
-    let operator = scene.operator.as_ref().ok_or("no operator")?;
+    let operator = scene.operator()?;
     let (memory, cpu) = (operator.resident_mib()?, operator.cpu_seconds()? - cpu_before);
     let written = audit.writes_of(OPERATOR)?;
     println!(

@@ -12,7 +12,7 @@ const WARM: usize = 1_000;
 
 pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
     let scene = Scene::at_rest(lab, "idle", WARM).await?;
-    let operator = scene.operator.as_ref().ok_or("no operator")?;
+    let operator = scene.operator()?;
     let (audit, cpu_before) = (lab.audit()?, operator.cpu_seconds()?);
     tokio::time::sleep(Duration::from_secs(60)).await;
     let (written, cpu) = (audit.writes_of(OPERATOR)?, operator.cpu_seconds()? - cpu_before);

@@ -4,12 +4,11 @@
 //! Ready: connecting, all lists, the lease, the first plan, the binding and the status.
 
 use crate::Outcome;
-use crate::lab::Lab;
+use crate::lab::{Lab, REST};
 use crate::load::{claim, claims};
 use crate::median::median;
-use crate::operator::Operator;
 use crate::report::Side;
-use crate::scene::{REST, Scene, template};
+use crate::scene::{Scene, template};
 use kube::api::{DeleteParams, PostParams};
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -59,7 +58,7 @@ pub async fn filled(lab: &Lab<'_>, size: &Size) -> Outcome<Scene> {
     scene.rest().await?;
     let (took, cpu) = (
         began.elapsed() - REST,
-        running(&scene)?.cpu_seconds()? - cpu_before,
+        scene.operator()?.cpu_seconds()? - cpu_before,
     );
     let each = cpu * 1e3 / size.warm as f64;
     println!(
@@ -77,7 +76,7 @@ pub async fn filled(lab: &Lab<'_>, size: &Size) -> Outcome<Scene> {
 /// Stops and starts the operator while a claim waits. Returns the scene with an operator at rest.
 pub async fn restarted(lab: &Lab<'_>, mut scene: Scene, size: &Size) -> Outcome<Scene> {
     tokio::time::sleep(SETTLED).await;
-    let steady = running(&scene)?.resident_mib()?;
+    let steady = scene.operator()?.resident_mib()?;
     let (mut times, mut cpus) = (Vec::new(), Vec::new());
     for start in 0..size.starts {
         scene.operator.take().ok_or("no operator")?.stop().await?;
@@ -92,13 +91,13 @@ pub async fn restarted(lab: &Lab<'_>, mut scene: Scene, size: &Size) -> Outcome<
         let state = &scene.claims.state;
         let seen = state.until(|claims| claims.ready.get(&name).copied()).await;
         times.push(seen.duration_since(began).as_secs_f64());
-        cpus.push(running(&scene)?.cpu_seconds()?);
+        cpus.push(scene.operator()?.cpu_seconds()?);
         drop(recording);
         claims(&scene).delete(&name, &DeleteParams::default()).await?;
         scene.rest().await?;
     }
     tokio::time::sleep(SETTLED).await;
-    let operator = running(&scene)?;
+    let operator = scene.operator()?;
     let (after, peak) = (operator.resident_mib()?, operator.peak_mib()?);
     println!("  first binding after a start, s: {times:.2?}, with {cpus:.2?} s of CPU");
     println!("  {steady:.1} MiB after the fill, {after:.1} after a start, {peak:.1} at most");
@@ -113,8 +112,4 @@ pub async fn restarted(lab: &Lab<'_>, mut scene: Scene, size: &Size) -> Outcome<
         json!({"mib": steady, "after_start": after, "peak": peak}),
     );
     Ok(scene)
-}
-
-fn running(scene: &Scene) -> Outcome<&Operator> {
-    Ok(scene.operator.as_ref().ok_or("no operator")?)
 }

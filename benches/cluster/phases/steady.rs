@@ -10,41 +10,12 @@ use crate::by_hand::Hand;
 use crate::figures::{brief, milliseconds, writes};
 use crate::lab::Lab;
 use crate::load;
+use crate::rate::{Rate, rate};
 use crate::report::Side;
 use crate::scene::{Scene, without_budgets};
 use crate::served::Served;
 use kube::api::{DeleteParams, ListParams};
 use serde_json::{Value, json};
-use std::time::Duration;
-
-/// One steady load, and the names of its figures in the report.
-pub struct Rate {
-    pub times: &'static str,
-    pub writes: &'static str,
-    pub claims_a_second: u32,
-    pub seconds: u32,
-    /// Sandboxes that are warm before the load starts.
-    pub warm: usize,
-    /// Whether a sandbox is created for each that a claim takes.
-    pub refilled: bool,
-    /// Whether the pool and its claims have PodDisruptionBudgets, as they do by default.
-    pub protected: bool,
-    /// How long a served claim is kept before it is deleted; `None` if all are kept to the end.
-    pub held: Option<Duration>,
-}
-
-pub const fn rate(times: &'static str, writes: &'static str, claims_a_second: u32, seconds: u32) -> Rate {
-    Rate {
-        times,
-        writes,
-        claims_a_second,
-        seconds,
-        warm: 200,
-        refilled: true,
-        protected: true,
-        held: Some(Duration::from_secs(3)),
-    }
-}
 
 pub const SLOW: Rate = rate("rate5", "rate5_writes", 5, 20);
 pub const BUSY: Rate = rate("rate20", "rate20_writes", 20, 20);
@@ -153,9 +124,8 @@ fn record_spans(
 
 /// Latencies, the writes and the processor time for them, and the log that has these writes.
 async fn measure(lab: &Lab<'_>, scene: &mut Scene, rate: &Rate) -> Outcome<(Value, Value, AuditLog)> {
-    let cpu = |scene: &Scene| scene.operator.as_ref().map_or(Ok(0.0), |o| o.cpu_seconds());
-    let recording = lab.record_stacks(scene, rate.times).await?;
-    let (audit, cpu_before) = (lab.audit()?, cpu(scene)?);
+    let recording = lab.record_stacks(scene.operator()?, rate.times).await?;
+    let (audit, cpu_before) = (lab.audit()?, scene.operator()?.cpu_seconds()?);
     let served = load::steady(scene, rate, load::submit(scene)).await?;
     if rate.refilled {
         if rate.held.is_none() {
@@ -170,7 +140,7 @@ async fn measure(lab: &Lab<'_>, scene: &mut Scene, rate: &Rate) -> Outcome<(Valu
     let (count, written, cpu) = (
         served.latencies.len(),
         audit.writes_of(OPERATOR)?,
-        cpu(scene)? - cpu_before,
+        scene.operator()?.cpu_seconds()? - cpu_before,
     );
     let times = milliseconds(&served)?;
     println!("  {count} claims in ms: {}", brief(&times));

@@ -5,12 +5,12 @@
 //! would pass. The floor climbs the same ladder with the same writes by hand, from the rate that the operator holds, so that both
 //! have a p99 at that rate.
 
-use super::steady::{Rate, rate};
 use crate::Outcome;
 use crate::by_hand::Hand;
 use crate::figures::{brief, milliseconds};
 use crate::lab::Lab;
 use crate::load;
+use crate::rate::{Rate, rate};
 use crate::report::Side;
 use crate::scene::Scene;
 use crate::watches::{Claims, Pods, WatchedState};

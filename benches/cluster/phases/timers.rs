@@ -4,10 +4,10 @@
 
 use crate::Outcome;
 use crate::audit::OPERATOR;
-use crate::lab::Lab;
-use crate::load::{AT_ONCE, claim, claims};
+use crate::lab::{AT_ONCE, Lab, POLL, REST};
+use crate::load::{claim, claims};
 use crate::report::Side;
-use crate::scene::{POLL, REST, Scene, template};
+use crate::scene::{Scene, template};
 use futures::TryStreamExt;
 use kube::api::PostParams;
 use serde_json::json;
@@ -39,7 +39,7 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
         .try_buffer_unordered(AT_ONCE)
         .try_collect::<Vec<()>>()
         .await?;
-    let operator = scene.operator.as_ref().ok_or("no operator")?;
+    let operator = scene.operator()?;
     // The operator is at rest once it neither writes nor uses the processor for a while.
     loop {
         let (audit, cpu) = (lab.audit()?, operator.cpu_seconds()?);

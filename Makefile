@@ -233,7 +233,7 @@ FIGURES := $(if $(WRITE),-- --markdown docs/performance.md --plots docs/performa
 WITHOUT_YIELD := target/without-yield/warmpool
 
 .PHONY: bench
-bench: ## Measure plans, decisions and, three times, the operator on a control plane (an hour on a quiet machine; WRITE=1)
+bench: ## Measure plans, decisions and, three times, the operator on a control plane (over an hour on a quiet machine; WRITE=1)
 	@e2e/need.sh cargo cc go python3 openssl
 	$(CLUSTER) build
 	$(if $(WRITE),benches/cluster/without_yield.py $(WITHOUT_YIELD))

@@ -1,7 +1,7 @@
 //! Holds what all phases share.
 
 use crate::Outcome;
-use crate::audit::AuditLog;
+use crate::audit::{AuditLog, OPERATOR};
 use crate::control_plane::ControlPlane;
 use crate::operator::{Begins, Election, Operator};
 use crate::report::{Report, Side};
@@ -126,6 +126,18 @@ impl<'a> Lab<'a> {
     /// Starts counting writes.
     pub fn audit(&self) -> Outcome<AuditLog> {
         AuditLog::mark(self.plane.audit_log())
+    }
+
+    /// Waits until the operator neither writes nor uses the processor for a while.
+    pub async fn until_idle(&self, operator: &Operator) -> Outcome<()> {
+        loop {
+            let (audit, cpu) = (self.audit()?, operator.cpu_seconds()?);
+            tokio::time::sleep(REST).await;
+            let no_writes = audit.writes_of(OPERATOR)?.total() == 0;
+            if no_writes && operator.cpu_seconds()? - cpu < POLL.as_secs_f64() {
+                return Ok(());
+            }
+        }
     }
 
     pub fn report(&self) -> MutexGuard<'_, Report> {

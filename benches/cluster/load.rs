@@ -48,7 +48,7 @@ where
     let served = all_ready(state, &due).await?;
     if rate.held.is_some() {
         state
-            .until(|claims| claims.present.is_empty().then_some(()))
+            .until(|claims| (claims.present.len() <= scene.waiting).then_some(()))
             .await;
     }
     drop(releases);
@@ -92,7 +92,7 @@ where
 }
 
 /// Waits until every claim is Ready. `due` holds when each was meant to arrive.
-async fn all_ready(state: &WatchedState<Claims>, due: &HashMap<String, Instant>) -> Outcome<Served> {
+pub async fn all_ready(state: &WatchedState<Claims>, due: &HashMap<String, Instant>) -> Outcome<Served> {
     let times = state
         .until(|claims| match &claims.failed {
             Some(failed) => Some(Err(failed.clone())),

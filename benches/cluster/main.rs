@@ -4,7 +4,7 @@
 //! operator uses at rest. The floor beside each figure comes from the same minutes: the same writes sent by hand right before and
 //! right after.
 //!
-//!     cargo bench --bench cluster                           everything, three times, some fifty minutes
+//!     cargo bench --bench cluster                           everything, three times, over an hour
 //!     cargo bench --bench cluster -- --quick                some phases once, some five minutes
 //!     cargo bench --bench cluster -- --only burst,idle      some phases, three times
 //!

@@ -29,6 +29,8 @@ pub struct Scene {
     /// Set only where pods are measured, because a second watch costs processor time.
     pub pods: Option<Watched<Pods>>,
     pub operator: Option<Operator>,
+    /// Claims that wait for other pools. They stay until the scene is closed.
+    pub waiting: usize,
     protects: bool,
 }
 
@@ -53,6 +55,7 @@ impl Scene {
             claims,
             pods: None,
             operator: None,
+            waiting: 0,
             protects: lab.protects,
         })
     }
@@ -89,7 +92,12 @@ impl Scene {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
+    /// Creates the pool that the scene is about.
     pub async fn create_pool(&self, replicas: usize, template: Value) -> Outcome<Pool> {
+        self.create_pool_named(POOL, replicas, template).await
+    }
+
+    pub async fn create_pool_named(&self, name: &str, replicas: usize, template: Value) -> Outcome<Pool> {
         let mut spec = json!({
             "replicas": replicas,
             "template": template,
@@ -101,7 +109,7 @@ impl Scene {
         let pool = serde_json::from_value(json!({
             "apiVersion": "warmpool.dev/v1alpha1",
             "kind": "Pool",
-            "metadata": {"name": POOL},
+            "metadata": {"name": name},
             "spec": spec,
         }))?;
         Ok(self.pools().create(&PostParams::default(), &pool).await?)
@@ -113,7 +121,7 @@ impl Scene {
         Ok(())
     }
 
-    /// Waits until the pool is full and no claim is left, both at once and after [`REST`].
+    /// Waits until the pool is full and no claim is left but those that wait for other pools, both at once and after [`REST`].
     pub async fn rest(&mut self) -> Outcome<()> {
         loop {
             self.until_full_without_claims().await?;
@@ -157,7 +165,11 @@ impl Scene {
             && status.updated == pool.spec.replicas
             && status.total == pool.spec.replicas
             && status.pending_claims == 0;
-        Ok(full && self.claims.state.with(|claims| claims.present.is_empty()))
+        Ok(full
+            && self
+                .claims
+                .state
+                .with(|claims| claims.present.len() == self.waiting))
     }
 
     /// Ends the operator and deletes all objects, so that the next phase has the machine to itself.

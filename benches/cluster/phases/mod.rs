@@ -7,6 +7,7 @@ mod fifty_thousand;
 mod fill;
 mod idle;
 mod in_a_row;
+mod many_pools;
 mod roll;
 mod roll1000;
 mod start;
@@ -53,6 +54,8 @@ pub enum Phase {
     Idle,
     /// 10,000 waiting claims, each with a timer
     Timers,
+    /// 20 claims a second beside 1,000 other pools, each with a waiting claim
+    ManyPools,
     /// From none to 1,000 available
     Fill,
     /// A rollout of 20 unclaimed sandboxes
@@ -87,7 +90,7 @@ impl Phase {
     /// repetitions of its own.
     fn is_due(self, repetition: usize) -> bool {
         match self {
-            Self::Sustained | Self::Start => repetition == 1,
+            Self::ManyPools | Self::Sustained | Self::Start => repetition == 1,
             Self::FiftyThousand => false,
             _ => true,
         }
@@ -97,7 +100,7 @@ impl Phase {
     fn time_limit(self) -> Duration {
         Duration::from_secs(match self {
             Self::Timers => 400,
-            Self::Sustained | Self::Start => 900,
+            Self::ManyPools | Self::Sustained | Self::Start => 900,
             Self::FiftyThousand => 5_400,
             _ => 600,
         })
@@ -118,6 +121,7 @@ impl Phase {
             Self::Batch => batch::run(lab).await,
             Self::Idle => idle::run(lab).await,
             Self::Timers => timers::run(lab).await,
+            Self::ManyPools => many_pools::run(lab).await,
             Self::Fill => fill::run(lab).await,
             Self::Roll => roll::run(lab).await,
             Self::Roll1000 => roll1000::run(lab).await,

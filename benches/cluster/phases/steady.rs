@@ -123,7 +123,7 @@ fn record_spans(
 }
 
 /// Latencies, the writes and the processor time for them, and the log that has these writes.
-async fn measure(lab: &Lab<'_>, scene: &mut Scene, rate: &Rate) -> Outcome<(Value, Value, AuditLog)> {
+pub async fn measure(lab: &Lab<'_>, scene: &mut Scene, rate: &Rate) -> Outcome<(Value, Value, AuditLog)> {
     let recording = lab.record_stacks(scene.operator()?, rate.times).await?;
     let (audit, cpu_before) = (lab.audit()?, scene.operator()?.cpu_seconds()?);
     let served = load::steady(scene, rate, load::submit(scene)).await?;

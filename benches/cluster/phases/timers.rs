@@ -4,7 +4,7 @@
 
 use crate::Outcome;
 use crate::audit::OPERATOR;
-use crate::lab::{AT_ONCE, Lab, POLL, REST};
+use crate::lab::{AT_ONCE, Lab};
 use crate::load::{claim, claims};
 use crate::report::Side;
 use crate::scene::{Scene, template};
@@ -40,15 +40,7 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
         .try_collect::<Vec<()>>()
         .await?;
     let operator = scene.operator()?;
-    // The operator is at rest once it neither writes nor uses the processor for a while.
-    loop {
-        let (audit, cpu) = (lab.audit()?, operator.cpu_seconds()?);
-        tokio::time::sleep(REST).await;
-        let no_writes = audit.writes_of(OPERATOR)?.total() == 0;
-        if no_writes && operator.cpu_seconds()? - cpu < POLL.as_secs_f64() {
-            break;
-        }
-    }
+    lab.until_idle(operator).await?;
     let (audit, cpu_before) = (lab.audit()?, operator.cpu_seconds()?);
     tokio::time::sleep(WATCHED).await;
     let (written, cpu) = (audit.writes_of(OPERATOR)?, operator.cpu_seconds()? - cpu_before);

@@ -1,0 +1,116 @@
+//! Measures what 1,000 other pools, each with a waiting claim, cost one pool, and how fast their claims are served.
+//!
+//! One operator serves the same load before the other pools are created and beside them. The pools keep no sandbox warm until
+//! all are scaled to one at once.
+
+use super::steady::measure;
+use crate::Outcome;
+use crate::audit::OPERATOR;
+use crate::figures::{brief, of_burst, writes};
+use crate::lab::{AT_ONCE, Lab};
+use crate::load::{all_ready, claim, claims};
+use crate::rate::{Rate, rate};
+use crate::report::Side;
+use crate::scene::{Scene, template};
+use crate::watches::Claims;
+use futures::{TryStreamExt, stream};
+use kube::Api;
+use kube::api::{Patch, PatchParams, PostParams};
+use serde_json::json;
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+use warmpool::api::Pool;
+
+const POOLS: usize = 1_000;
+const WATCHED: Duration = Duration::from_secs(30);
+
+const ALONE: Rate = rate("alone20", "alone20_writes", 20, 20);
+const BESIDE: Rate = rate("beside20", "beside20_writes", 20, 20);
+
+pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
+    let mut scene = Scene::at_rest(lab, "many-pools", ALONE.warm).await?;
+    serve_load(lab, &mut scene, &ALONE).await?;
+    create_others(&mut scene).await?;
+    lab.until_idle(scene.operator()?).await?;
+    watch_rest(lab, &scene).await?;
+    serve_load(lab, &mut scene, &BESIDE).await?;
+    serve_waiting(lab, &scene).await?;
+    scene.close().await
+}
+
+/// Serves a load on the pool of the scene.
+async fn serve_load(lab: &Lab<'_>, scene: &mut Scene, rate: &Rate) -> Outcome<()> {
+    let (times, figures, _) = measure(lab, scene, rate).await?;
+    lab.record(rate.times, Side::Ours, times);
+    lab.record(rate.writes, Side::Ours, figures);
+    Ok(())
+}
+
+fn name(number: usize) -> String {
+    format!("other-{number}")
+}
+
+/// Creates the other pools, and a claim on each that waits until the pool is scaled up.
+async fn create_others(scene: &mut Scene) -> Outcome<()> {
+    let created = (0..POOLS).map(|number| {
+        let scene = &*scene;
+        Ok(async move {
+            let name = name(number);
+            scene.create_pool_named(&name, 0, template("image:1")).await?;
+            let claim = claim(&name, json!({"poolRef": {"name": name}, "onEmpty": "Wait"}))?;
+            claims(scene).create(&PostParams::default(), &claim).await?;
+            Outcome::Ok(())
+        })
+    });
+    stream::iter(created)
+        .try_buffer_unordered(AT_ONCE)
+        .try_collect::<Vec<()>>()
+        .await?;
+    scene.waiting = POOLS;
+    Ok(())
+}
+
+/// Measures the operator while nothing changes.
+async fn watch_rest(lab: &Lab<'_>, scene: &Scene) -> Outcome<()> {
+    let operator = scene.operator()?;
+    let (audit, cpu_before) = (lab.audit()?, operator.cpu_seconds()?);
+    tokio::time::sleep(WATCHED).await;
+    let (written, cpu) = (audit.writes_of(OPERATOR)?, operator.cpu_seconds()? - cpu_before);
+    let memory = operator.resident_mib()?;
+    println!(
+        "  {POOLS} pools and claims at rest: {cpu:.2} s of CPU in {WATCHED:?}, {memory:.1} MiB resident, writes: {written}"
+    );
+    let figures = json!({"writes": written.total(), "cpu_s": cpu, "mib": memory});
+    lab.record("others", Side::Ours, figures);
+    Ok(())
+}
+
+/// Scales every other pool to one, so that its claim is served and the sandbox replaced.
+async fn serve_waiting(lab: &Lab<'_>, scene: &Scene) -> Outcome<()> {
+    let operator = scene.operator()?;
+    scene.claims.state.with(Claims::forget);
+    let (audit, cpu_before, began) = (lab.audit()?, operator.cpu_seconds()?, Instant::now());
+    let scaled = (0..POOLS).map(|number| Ok(scale_to_one(scene.pools(), name(number))));
+    stream::iter(scaled)
+        .try_buffer_unordered(AT_ONCE)
+        .try_collect::<Vec<()>>()
+        .await?;
+    let due: HashMap<_, _> = (0..POOLS).map(|number| (name(number), began)).collect();
+    let served = all_ready(&scene.claims.state, &due).await?;
+    scene.until_refilled(ALONE.warm + POOLS).await?;
+    let times = of_burst(&served, None, Some(began.elapsed()))?;
+    println!("  {POOLS} pools are scaled to one: {}", brief(&times));
+    lab.record("others_served", Side::Ours, times);
+    lab.until_idle(operator).await?;
+    let written = audit.writes_of(OPERATOR)?;
+    let figures = writes(&written, POOLS, operator.cpu_seconds()? - cpu_before);
+    println!("  writes {figures}\n    {written}");
+    lab.record("others_writes", Side::Ours, figures);
+    Ok(())
+}
+
+async fn scale_to_one(pools: Api<Pool>, name: String) -> Outcome<()> {
+    let to_one = Patch::Merge(json!({"spec": {"replicas": 1}}));
+    pools.patch(&name, &PatchParams::default(), &to_one).await?;
+    Ok(())
+}

@@ -34,7 +34,11 @@ impl History {
     }
 
     pub fn pool(self, replicas: i64, spec: Value) -> Self {
-        let mut object = json!({"metadata": {"name": "p", "uid": "pool-p"}, "spec": spec});
+        self.pool_that_says(replicas, spec, Value::Null)
+    }
+
+    pub fn pool_that_says(self, replicas: i64, spec: Value, status: Value) -> Self {
+        let mut object = json!({"metadata": {"name": "p", "uid": "pool-p"}, "spec": spec, "status": status});
         object["spec"]["replicas"] = json!(replicas);
         // A test that sets no budget gets maxUnavailable 1.
         if object["spec"]["updateStrategy"]["maxUnavailable"].is_null() {

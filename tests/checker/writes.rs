@@ -1,4 +1,4 @@
-//! Checks the rule that no write of an operator on a claim or its sandboxes is one too many.
+//! Checks the rule that no write of an operator on a claim, a sandbox or the status of a pool is one too many.
 
 use crate::check::Rules;
 use crate::check::requests::Request;
@@ -65,4 +65,24 @@ fn a_sandbox_is_patched_once_for_each_change() {
     };
     assert_eq!(patched(1), "");
     assert!(patched(2).contains("Pod w1 was written 2 times, and only 1 changed something"));
+}
+
+#[test]
+fn a_status_of_a_pool_is_written_once_for_each_change() {
+    let written = |times: i64| {
+        let status = |number: i64| Request {
+            resource: "pools/status".into(),
+            ..request("patch", "p", 30 + number, 200)
+        };
+        let rules = Rules {
+            requests: requests((0..times).map(status)),
+            ..Rules::default()
+        };
+        let says = |history: History, available: i64| {
+            history.pool_that_says(1, json!({}), json!({"available": available}))
+        };
+        text(&says(says(History::default(), 0), 1).judged_by(&rules))
+    };
+    assert_eq!(written(2), "");
+    assert!(written(3).contains("Pool p was written 3 times, and only 2 changed something"));
 }

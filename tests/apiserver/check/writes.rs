@@ -1,7 +1,7 @@
-//! Checks that no write of an operator on a claim or its sandboxes is one too many.
+//! Checks that no write of an operator on a claim, a sandbox or the status of a pool is one too many.
 //!
-//! Nobody else writes the status of a claim, so each of its versions is one write. A write that says what the status said before
-//! is one too many, and so is a write that the API server carried out and that no version shows.
+//! Nobody else writes the status of a claim or a pool, so each of its versions is one write. A write that says what the status of
+//! the claim said before is one too many, and so is a write that the API server carried out and that no version shows.
 
 use super::event::{Event, Kind, items, text};
 use super::{Figures, Finding, Scene};
@@ -22,13 +22,12 @@ pub struct Writes {
 impl Writes {
     pub fn judge(&mut self, scene: &Scene, event: &Event, out: &mut Vec<Finding>) {
         let (now, nothing) = match event.kind {
-            Kind::Claim => (event.object["status"].clone(), Value::Null),
+            Kind::Claim | Kind::Pool => (event.object["status"].clone(), Value::Null),
             Kind::Pod => (metadata(&event.object), metadata(&Value::Null)),
-            Kind::Pool => return,
         };
         let before = self.written.insert(event.uid().into(), now.clone());
         // The creation of a pod is no write on it.
-        let Some(before) = before.or((event.kind == Kind::Claim).then_some(nothing)) else {
+        let Some(before) = before.or((event.kind != Kind::Pod).then_some(nothing)) else {
             return;
         };
         if before == now {
@@ -50,6 +49,7 @@ impl Writes {
     pub fn finish(&self, scene: &Scene, out: &mut Vec<Finding>, figures: &mut Figures) {
         let kinds = [
             (Kind::Claim, "update", "sandboxclaims/status"),
+            (Kind::Pool, "patch", "pools/status"),
             (Kind::Pod, "patch", "pods"),
         ];
         for (kind, verb, resource) in kinds {

@@ -5,7 +5,9 @@ use crate::lab::{AT_ONCE, Lab, POLL, REST};
 use crate::operator::Operator;
 use crate::watches::{Claims, Pods, Watched, WatchedState, watch_all};
 use futures::{StreamExt, stream};
+use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Resource};
@@ -172,12 +174,31 @@ impl Scene {
                 .with(|claims| claims.present.len() == self.waiting))
     }
 
-    /// Ends the operator and deletes all objects, so that the next phase has the machine to itself.
+    /// Ends the operator and deletes all objects, and waits until what they owned is collected, so that the next phase has the
+    /// machine to itself.
     pub async fn close(mut self) -> Outcome<()> {
         drop(self.operator.take());
         self.delete_all::<StoredClaim>().await?;
         self.delete_all::<Pool>().await?;
-        self.delete_all::<StoredPod>().await
+        self.delete_all::<StoredPod>().await?;
+        self.until_collected::<ControllerRevision>().await?;
+        self.until_collected::<PodDisruptionBudget>().await
+    }
+
+    async fn until_collected<K>(&self) -> Outcome<()>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
+        let objects: Api<K> = Api::namespaced(self.client.clone(), &self.namespace);
+        while !objects
+            .list_metadata(&ListParams::default().limit(1))
+            .await?
+            .items
+            .is_empty()
+        {
+            tokio::time::sleep(POLL).await;
+        }
+        Ok(())
     }
 
     /// Deletes all objects of a kind. One by one: the API server gives up the deletion of a collection after a minute. What could not

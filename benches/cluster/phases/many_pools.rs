@@ -3,12 +3,13 @@
 //! One operator serves the same load before the other pools are created and beside them. The pools keep no sandbox warm until
 //! all are scaled to one at once.
 
-use super::steady::measure;
+use super::steady::by_process;
 use crate::Outcome;
 use crate::audit::OPERATOR;
 use crate::figures::{brief, of_burst, writes};
 use crate::lab::{AT_ONCE, Lab};
 use crate::load::{all_ready, claim, claims};
+use crate::parts::Meter;
 use crate::rate::{Rate, rate};
 use crate::report::Side;
 use crate::scene::{Scene, template};
@@ -38,11 +39,11 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
     scene.close().await
 }
 
-/// Serves a load on the pool of the scene.
+/// Serves a load on the pool of the scene, and prints what each part of the control plane uses meanwhile.
 async fn serve_load(lab: &Lab<'_>, scene: &mut Scene, rate: &Rate) -> Outcome<()> {
-    let (times, figures, _) = measure(lab, scene, rate).await?;
-    lab.record(rate.times, Side::Ours, times);
-    lab.record(rate.writes, Side::Ours, figures);
+    let meter = Meter::start(lab.dir())?;
+    by_process(lab, scene, rate, Side::Ours).await?;
+    println!("  {}, processors used: {}", rate.times, meter.shares(lab.dir())?);
     Ok(())
 }
 

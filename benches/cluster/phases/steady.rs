@@ -81,10 +81,7 @@ async fn by_operator(lab: &Lab<'_>, rate: &Rate) -> Outcome<()> {
         scene.change_pool(without_budgets()).await?;
         scene.rest().await?;
     }
-    let (times, figures, audit) = measure(lab, &mut scene, rate).await?;
-    record_spans(lab, &scene, &audit, rate, Side::Ours, OPERATOR)?;
-    lab.record(rate.times, Side::Ours, times);
-    lab.record(rate.writes, Side::Ours, figures);
+    by_process(lab, &mut scene, rate, Side::Ours).await?;
     scene.close().await
 }
 
@@ -92,11 +89,17 @@ async fn by_operator(lab: &Lab<'_>, rate: &Rate) -> Outcome<()> {
 pub async fn run_bare(lab: &Lab<'_>, rate: &Rate) -> Outcome<()> {
     let client = lab.start_bare_client(rate.times)?;
     let mut scene = Scene::served_by(client, lab, rate.times, rate.warm).await?;
-    let (times, figures, audit) = measure(lab, &mut scene, rate).await?;
-    record_spans(lab, &scene, &audit, rate, Side::Floor, OPERATOR)?;
-    lab.record(rate.times, Side::Floor, times);
-    lab.record(rate.writes, Side::Floor, figures);
+    by_process(lab, &mut scene, rate, Side::Floor).await?;
     scene.close().await
+}
+
+/// Has the operator of a scene serve the load, or the bare client that is in its place, and records the figures.
+pub async fn by_process(lab: &Lab<'_>, scene: &mut Scene, rate: &Rate, side: Side) -> Outcome<()> {
+    let (times, figures, audit) = measure(lab, scene, rate).await?;
+    record_spans(lab, scene, &audit, rate, side, OPERATOR)?;
+    lab.record(rate.times, side, times);
+    lab.record(rate.writes, side, figures);
+    Ok(())
 }
 
 /// Records what the client of `user` took of the latencies since the mark of `audit`.
@@ -123,7 +126,7 @@ fn record_spans(
 }
 
 /// Latencies, the writes and the processor time for them, and the log that has these writes.
-pub async fn measure(lab: &Lab<'_>, scene: &mut Scene, rate: &Rate) -> Outcome<(Value, Value, AuditLog)> {
+async fn measure(lab: &Lab<'_>, scene: &mut Scene, rate: &Rate) -> Outcome<(Value, Value, AuditLog)> {
     let recording = lab.record_stacks(scene.operator()?, rate.times).await?;
     let (audit, cpu_before) = (lab.audit()?, scene.operator()?.cpu_seconds()?);
     let served = load::steady(scene, rate, load::submit(scene)).await?;

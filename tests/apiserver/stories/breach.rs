@@ -8,6 +8,7 @@ use crate::history::Watcher;
 use crate::objects::{claim, pool};
 use crate::scene::{Scene, judge, make_namespace};
 use crate::wait;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 /// What is done to a pool of four, of which one may be missing, and to the sandbox of claim `victim`: the sandbox, and the
@@ -52,6 +53,13 @@ fn committed(scene: &Scene, deed: Violation) -> Result<Verdict, String> {
         .filter(|p| p["metadata"]["labels"]["warmpool.dev/state"] == "warm")
         .filter_map(|p| p["metadata"]["name"].as_str().map(String::from))
         .collect();
+    // What was true shortly before a deletion excuses it, such as that there was no pool.
+    let (rules, since) = (Rules::default(), Timestamp::now());
+    let excusing = rules.held_up + rules.unseen + SignedDuration::from_secs(1);
+    wait::until("nothing excused a deletion any more", 60, || {
+        let elapsed = scene.elapsed(since, Timestamp::now());
+        wait::ensure(elapsed > excusing, || format!("{elapsed:#} of {excusing:#}"))
+    })?;
     let crime = Setup {
         user: api,
         operator: lab.as_operator()?,

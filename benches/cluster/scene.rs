@@ -167,11 +167,8 @@ impl Scene {
             && status.updated == pool.spec.replicas
             && status.total == pool.spec.replicas
             && status.pending_claims == 0;
-        Ok(full
-            && self
-                .claims
-                .state
-                .with(|claims| claims.present.len() == self.waiting))
+        let left = self.claims.state.with(|claims| claims.present.len());
+        Ok(full && left == self.waiting)
     }
 
     /// Ends the operator and deletes all objects, and waits until what they owned is collected, so that the next phase has the
@@ -190,12 +187,8 @@ impl Scene {
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + DeserializeOwned,
     {
         let objects: Api<K> = Api::namespaced(self.client.clone(), &self.namespace);
-        while !objects
-            .list_metadata(&ListParams::default().limit(1))
-            .await?
-            .items
-            .is_empty()
-        {
+        let first = ListParams::default().limit(1);
+        while !objects.list_metadata(&first).await?.items.is_empty() {
             tokio::time::sleep(POLL).await;
         }
         Ok(())

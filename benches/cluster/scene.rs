@@ -118,8 +118,12 @@ impl Scene {
     }
 
     pub async fn change_pool(&self, spec: Value) -> Outcome<()> {
+        self.change_pool_named(POOL, spec).await
+    }
+
+    pub async fn change_pool_named(&self, name: &str, spec: Value) -> Outcome<()> {
         let patch = Patch::Merge(json!({"spec": spec}));
-        self.pools().patch(POOL, &PatchParams::default(), &patch).await?;
+        self.pools().patch(name, &PatchParams::default(), &patch).await?;
         Ok(())
     }
 

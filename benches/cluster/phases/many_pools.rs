@@ -3,6 +3,7 @@
 //! One operator serves the same load before the other pools are created and beside them. The pools keep no sandbox warm until
 //! all are scaled to one at once.
 
+use super::idle;
 use super::steady::by_process;
 use crate::Outcome;
 use crate::audit::OPERATOR;
@@ -15,12 +16,10 @@ use crate::report::Side;
 use crate::scene::{Scene, template};
 use crate::watches::Claims;
 use futures::{TryStreamExt, stream};
-use kube::Api;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::PostParams;
 use serde_json::json;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
-use warmpool::api::Pool;
 
 const POOLS: usize = 1_000;
 const WATCHED: Duration = Duration::from_secs(30);
@@ -33,7 +32,7 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
     serve_load(lab, &mut scene, &ALONE).await?;
     create_others(&mut scene).await?;
     lab.until_idle(scene.operator()?).await?;
-    watch_rest(lab, &scene).await?;
+    idle::watch(lab, scene.operator()?, "others", WATCHED).await?;
     serve_load(lab, &mut scene, &BESIDE).await?;
     serve_waiting(lab, &scene).await?;
     scene.close().await
@@ -71,27 +70,17 @@ async fn create_others(scene: &mut Scene) -> Outcome<()> {
     Ok(())
 }
 
-/// Measures the operator while nothing changes.
-async fn watch_rest(lab: &Lab<'_>, scene: &Scene) -> Outcome<()> {
-    let operator = scene.operator()?;
-    let (audit, cpu_before) = (lab.audit()?, operator.cpu_seconds()?);
-    tokio::time::sleep(WATCHED).await;
-    let (written, cpu) = (audit.writes_of(OPERATOR)?, operator.cpu_seconds()? - cpu_before);
-    let memory = operator.resident_mib()?;
-    println!(
-        "  {POOLS} pools and claims at rest: {cpu:.2} s of CPU in {WATCHED:?}, {memory:.1} MiB resident, writes: {written}"
-    );
-    let figures = json!({"writes": written.total(), "cpu_s": cpu, "mib": memory});
-    lab.record("others", Side::Ours, figures);
-    Ok(())
-}
-
 /// Scales every other pool to one, so that its claim is served and the sandbox replaced.
 async fn serve_waiting(lab: &Lab<'_>, scene: &Scene) -> Outcome<()> {
     let operator = scene.operator()?;
     scene.claims.state.with(Claims::forget);
     let (audit, cpu_before, began) = (lab.audit()?, operator.cpu_seconds()?, Instant::now());
-    let scaled = (0..POOLS).map(|number| Ok(scale_to_one(scene.pools(), name(number))));
+    let scaled = (0..POOLS).map(|number| {
+        Ok(async move {
+            let to_one = json!({"replicas": 1});
+            scene.change_pool_named(&name(number), to_one).await
+        })
+    });
     stream::iter(scaled)
         .try_buffer_unordered(AT_ONCE)
         .try_collect::<Vec<()>>()
@@ -107,11 +96,5 @@ async fn serve_waiting(lab: &Lab<'_>, scene: &Scene) -> Outcome<()> {
     let figures = writes(&written, POOLS, operator.cpu_seconds()? - cpu_before);
     println!("  writes {figures}\n    {written}");
     lab.record("others_writes", Side::Ours, figures);
-    Ok(())
-}
-
-async fn scale_to_one(pools: Api<Pool>, name: String) -> Outcome<()> {
-    let to_one = Patch::Merge(json!({"spec": {"replicas": 1}}));
-    pools.patch(&name, &PatchParams::default(), &to_one).await?;
     Ok(())
 }

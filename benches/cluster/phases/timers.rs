@@ -2,11 +2,10 @@
 //!
 //! Half wait for a pool that keeps no sandbox warm, half for a pool that does not exist.
 
+use super::idle;
 use crate::Outcome;
-use crate::audit::OPERATOR;
 use crate::lab::{AT_ONCE, Lab};
 use crate::load::{claim, claims};
-use crate::report::Side;
 use crate::scene::{Scene, template};
 use futures::TryStreamExt;
 use kube::api::PostParams;
@@ -41,14 +40,6 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
         .await?;
     let operator = scene.operator()?;
     lab.until_idle(operator).await?;
-    let (audit, cpu_before) = (lab.audit()?, operator.cpu_seconds()?);
-    tokio::time::sleep(WATCHED).await;
-    let (written, cpu) = (audit.writes_of(OPERATOR)?, operator.cpu_seconds()? - cpu_before);
-    let memory = operator.resident_mib()?;
-    println!(
-        "  {CLAIMS} claims wait: {cpu:.2} s of CPU in {WATCHED:?}, {memory:.1} MiB resident, writes: {written}"
-    );
-    let figures = json!({"writes": written.total(), "cpu_s": cpu, "mib": memory});
-    lab.record("timers", Side::Ours, figures);
+    idle::watch(lab, operator, "timers", WATCHED).await?;
     scene.close().await
 }

@@ -176,7 +176,7 @@ pub fn a_rollout_paused_half_way_keeps_its_split_under_claims(scene: &Scene) -> 
     let is_full = || {
         let_go(scene)?;
         let pool = scene.pool("python")?;
-        // The status of before the claims says that the pool is full, too.
+        // The status from before the claims also says that the pool is full.
         ClusterState::read(scene)?.status_is_true(&pool)?;
         let status = &pool["status"];
         let is_told = status["available"] == REPLICAS && status["replicas"] == REPLICAS;

@@ -4,11 +4,11 @@
 //! replacement is created at once. Near the limit of the machine an operator may be faster, because it chooses the order.
 
 use crate::Outcome;
-use crate::lab::{AT_ONCE, POLL, REST};
+use crate::at_once::at_once;
+use crate::lab::{POLL, REST};
 use crate::load::{claim, claims};
 use crate::scene::{POOL, Scene, template};
 use crate::watches::{Pods, WatchedState};
-use futures::TryStreamExt;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -52,10 +52,7 @@ impl Hand {
     /// Creates as many pods as are missing to `count`, and waits until that many are available.
     pub async fn fill(&self, count: usize) -> Outcome<()> {
         let missing = count.saturating_sub(self.pods.with(|pods| pods.available.len()));
-        futures::stream::iter((0..missing).map(|_| Ok(self.create())))
-            .try_buffer_unordered(AT_ONCE)
-            .try_collect::<Vec<()>>()
-            .await?;
+        at_once((0..missing).map(|_| self.create())).await?;
         self.available(count).await;
         Ok(())
     }
@@ -90,10 +87,7 @@ impl Hand {
         let victims: Vec<_> = self
             .pods
             .with(|pods| (0..count).map_while(|_| pods.take()).collect());
-        futures::stream::iter(victims.into_iter().map(|victim| Ok(self.replace_one(victim))))
-            .try_buffer_unordered(AT_ONCE)
-            .try_collect::<Vec<()>>()
-            .await?;
+        at_once(victims.into_iter().map(|victim| self.replace_one(victim))).await?;
         Ok(())
     }
 
@@ -139,10 +133,7 @@ impl Hand {
         let body = serde_json::to_vec(&claim(name, json!({"replicas": replicas}))?)?;
         let stored: StoredClaim = self.post(claims.resource_url(), body).await?;
         let claim = Claim::read(&stored, 0, Timestamp::now());
-        let bound: Vec<_> = futures::stream::iter((0..replicas).map(|_| Ok(self.claim_pod(&claim))))
-            .try_buffer_unordered(AT_ONCE)
-            .try_collect()
-            .await?;
+        let bound = at_once((0..replicas).map(|_| self.claim_pod(&claim))).await?;
         let spec = claim.resolved_spec(None);
         let status = binding(
             &claim,

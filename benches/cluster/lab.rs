@@ -17,8 +17,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use warmpool::api::{Pool, SandboxClaim};
 
-/// Limit of concurrent requests. More connections would mostly measure TLS handshakes.
-pub const AT_ONCE: usize = 32;
 /// Interval of polls for states that no watch shows.
 pub const POLL: Duration = Duration::from_millis(200);
 /// How long a pool must not change to count as at rest. Its status is written at most once a second.

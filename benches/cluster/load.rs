@@ -1,12 +1,11 @@
 //! Creates claims at a steady rate or all at once.
 
 use crate::Outcome;
-use crate::lab::AT_ONCE;
+use crate::at_once::at_once;
 use crate::rate::Rate;
 use crate::scene::{POOL, Scene};
 use crate::served::Served;
 use crate::watches::{Claims, WatchedState};
-use futures::StreamExt;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use serde_json::{Value, json};
@@ -65,7 +64,7 @@ pub struct Burst {
     pub served: Served,
 }
 
-/// Has `count` claims arrive at one moment, and POSTs them as fast as [`AT_ONCE`] connections allow.
+/// Has `count` claims arrive at one moment, and POSTs them as fast as [`AT_ONCE`](crate::at_once::AT_ONCE) connections allow.
 pub async fn burst<F>(scene: &Scene, count: usize, submit: impl Fn(String) -> F) -> Outcome<Burst>
 where
     F: Future<Output = Outcome<()>> + Send + 'static,
@@ -77,12 +76,8 @@ where
         let name = format!("burst-{number}");
         submit(name.clone()).await.map(|()| (name, began))
     });
-    let due: Vec<Outcome<(String, Instant)>> = futures::stream::iter(posts)
-        .buffer_unordered(AT_ONCE)
-        .collect()
-        .await;
+    let due: HashMap<_, _> = at_once(posts).await?.into_iter().collect();
     let posted = began.elapsed();
-    let due: HashMap<_, _> = due.into_iter().collect::<Outcome<_>>()?;
     let served = all_ready(&scene.claims.state, &due).await?;
     Ok(Burst {
         began,

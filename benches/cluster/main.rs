@@ -11,6 +11,7 @@
 //! Times are from the moment at which a claim was meant to be POSTed to the watch of the same process showing it Ready.
 //! A phase during which other processes used the machine is measured again. After three such tries its figures are marked.
 
+mod at_once;
 mod audit;
 mod bare_client;
 mod by_hand;

@@ -1,7 +1,8 @@
 //! Creates one namespace with one pool, and removes it.
 
 use crate::Outcome;
-use crate::lab::{AT_ONCE, Lab, POLL, REST};
+use crate::at_once::AT_ONCE;
+use crate::lab::{Lab, POLL, REST};
 use crate::operator::Operator;
 use crate::watches::{Claims, Pods, Watched, WatchedState, watch_all};
 use futures::{StreamExt, stream};

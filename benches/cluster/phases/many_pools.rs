@@ -6,16 +6,16 @@
 use super::idle;
 use super::steady::by_process;
 use crate::Outcome;
+use crate::at_once::at_once;
 use crate::audit::OPERATOR;
 use crate::figures::{brief, of_burst, writes};
-use crate::lab::{AT_ONCE, Lab};
+use crate::lab::Lab;
 use crate::load::{all_ready, claim, claims};
 use crate::parts::Meter;
 use crate::rate::{Rate, rate};
 use crate::report::Side;
 use crate::scene::{Scene, template};
 use crate::watches::Claims;
-use futures::{TryStreamExt, stream};
 use kube::api::PostParams;
 use serde_json::json;
 use std::collections::HashMap;
@@ -54,18 +54,15 @@ fn name(number: usize) -> String {
 async fn create_others(scene: &mut Scene) -> Outcome<()> {
     let created = (0..POOLS).map(|number| {
         let scene = &*scene;
-        Ok(async move {
+        async move {
             let name = name(number);
             scene.create_pool_named(&name, 0, template("image:1")).await?;
             let claim = claim(&name, json!({"poolRef": {"name": name}, "onEmpty": "Wait"}))?;
             claims(scene).create(&PostParams::default(), &claim).await?;
-            Outcome::Ok(())
-        })
+            Ok(())
+        }
     });
-    stream::iter(created)
-        .try_buffer_unordered(AT_ONCE)
-        .try_collect::<Vec<()>>()
-        .await?;
+    at_once(created).await?;
     scene.waiting = POOLS;
     Ok(())
 }
@@ -75,16 +72,11 @@ async fn serve_waiting(lab: &Lab<'_>, scene: &Scene) -> Outcome<()> {
     let operator = scene.operator()?;
     scene.claims.state.with(Claims::forget);
     let (audit, cpu_before, began) = (lab.audit()?, operator.cpu_seconds()?, Instant::now());
-    let scaled = (0..POOLS).map(|number| {
-        Ok(async move {
-            let to_one = json!({"replicas": 1});
-            scene.change_pool_named(&name(number), to_one).await
-        })
+    let scaled = (0..POOLS).map(|number| async move {
+        let to_one = json!({"replicas": 1});
+        scene.change_pool_named(&name(number), to_one).await
     });
-    stream::iter(scaled)
-        .try_buffer_unordered(AT_ONCE)
-        .try_collect::<Vec<()>>()
-        .await?;
+    at_once(scaled).await?;
     let due: HashMap<_, _> = (0..POOLS).map(|number| (name(number), began)).collect();
     let served = all_ready(&scene.claims.state, &due).await?;
     scene.until_refilled(ALONE.warm + POOLS).await?;

@@ -4,10 +4,10 @@
 
 use super::idle;
 use crate::Outcome;
-use crate::lab::{AT_ONCE, Lab};
+use crate::at_once::at_once;
+use crate::lab::Lab;
 use crate::load::{claim, claims};
 use crate::scene::{Scene, template};
-use futures::TryStreamExt;
 use kube::api::PostParams;
 use serde_json::json;
 use std::time::Duration;
@@ -28,16 +28,13 @@ pub async fn run(lab: &Lab<'_>) -> Outcome<()> {
             spec.insert("poolRef".into(), json!({"name": "none"}));
         }
         let api = api.clone();
-        Ok(async move {
+        async move {
             let claim = claim(&format!("waits-{number}"), spec)?;
             api.create(&PostParams::default(), &claim).await?;
-            Outcome::Ok(())
-        })
+            Ok(())
+        }
     });
-    futures::stream::iter(posts)
-        .try_buffer_unordered(AT_ONCE)
-        .try_collect::<Vec<()>>()
-        .await?;
+    at_once(posts).await?;
     let operator = scene.operator()?;
     lab.until_idle(operator).await?;
     idle::watch(lab, operator, "timers", WATCHED).await?;

@@ -10,7 +10,7 @@ use crate::wait::{ensure, until};
 use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::process::Command;
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use tokio::runtime::Runtime;
 
 pub const DEPLOYMENTS: Resource = Resource("/apis/apps/v1", "deployments");
@@ -33,13 +33,13 @@ pub struct Plane {
 pub struct Kind {
     number: usize,
     options: &'static [&'static str],
-    plane: OnceLock<Result<Plane, String>>,
+    plane: Mutex<Option<Result<Arc<Plane>, String>>>,
 }
 
 pub static USUAL: Kind = Kind {
     number: 0,
     options: &[],
-    plane: OnceLock::new(),
+    plane: Mutex::new(None),
 };
 
 /// Its API server runs a dozen requests at a time, so that a small flood fills it and leaves the processors idle.
@@ -49,7 +49,7 @@ pub static NARROW: Kind = Kind {
         "--apiserver-flag=--max-requests-inflight=8",
         "--apiserver-flag=--max-mutating-requests-inflight=4",
     ],
-    plane: OnceLock::new(),
+    plane: Mutex::new(None),
 };
 
 /// The runtime of all planes. It is there before the first of them, so that no plane is taken for one left behind.
@@ -57,16 +57,29 @@ static RUNTIME: OnceLock<Result<Runtime, String>> = OnceLock::new();
 
 /// Runs a story on a control plane without any trace of the chart.
 pub fn run_story(kind: &'static Kind, story: fn(&Plane) -> Result<(), String>) -> Result<(), String> {
-    let plane = kind.plane.get_or_init(|| Plane::open(kind));
-    let plane = plane.as_ref().map_err(Clone::clone)?;
+    let plane = kind.plane()?;
     plane.clear()?;
-    story(plane).inspect_err(|_| *lock(&plane.failed) = true)
+    story(&plane).inspect_err(|_| *lock(&plane.failed) = true)
 }
 
 /// Ends the control planes that stories have asked for. The logs stay when something failed.
 pub fn close() {
     for kind in [&USUAL, &NARROW] {
-        if let Some(Ok(plane)) = kind.plane.get() {
+        kind.close();
+    }
+}
+
+impl Kind {
+    fn plane(&self) -> Result<Arc<Plane>, String> {
+        lock(&self.plane)
+            .get_or_insert_with(|| Plane::open(self).map(Arc::new))
+            .clone()
+    }
+
+    /// Waits for a control plane that is starting, since nobody else would end it, and lets none start later.
+    fn close(&self) {
+        let mut plane = lock(&self.plane);
+        if let Ok(plane) = plane.get_or_insert_with(|| Err("the tests are ending".into())) {
             plane.close();
         }
     }

@@ -228,17 +228,7 @@ impl Scene {
 
     /// A quota `narrow` of so many pods, which the API server goes by from here on.
     pub fn create_pod_quota(&self, pods: usize) -> Result<(), String> {
-        let hard = json!({"pods": pods.to_string()});
-        self.create(
-            QUOTAS,
-            &json!({"metadata": {"name": "narrow"}, "spec": {"hard": hard}}),
-        )?;
-        wait::until("the quota was counted", 30, || {
-            let there = self.lab.api.list(PODS, &self.namespace)?.len().to_string();
-            let quota = self.lab.api.get(QUOTAS, &self.namespace, "narrow")?;
-            let status = quota.unwrap_or_default()["status"].clone();
-            wait::ensure(text(&status, "/used/pods") == there, || status.to_string())
-        })
+        create_pod_quota(self.lab, &self.namespace, pods)
     }
 
     pub fn create_pool(&self, pool: &Value) -> Result<(), String> {
@@ -317,6 +307,19 @@ pub fn make_namespace(lab: &Lab, name: &str) -> Result<(), String> {
     wait::until("the namespace had its default ServiceAccount", 30, || {
         let account = lab.api.get(ACCOUNTS, name, "default")?;
         account.map(drop).ok_or_else(|| "none".to_string())
+    })
+}
+
+/// A quota `narrow` of so many pods in a namespace, which the API server goes by from here on.
+pub fn create_pod_quota(lab: &Lab, namespace: &str, pods: usize) -> Result<(), String> {
+    let hard = json!({"pods": pods.to_string()});
+    let quota = json!({"metadata": {"name": "narrow"}, "spec": {"hard": hard}});
+    lab.api.create(QUOTAS, namespace, &quota)?;
+    wait::until("the quota was counted", 30, || {
+        let there = lab.api.list(PODS, namespace)?.len().to_string();
+        let quota = lab.api.get(QUOTAS, namespace, "narrow")?;
+        let status = quota.unwrap_or_default()["status"].clone();
+        wait::ensure(text(&status, "/used/pods") == there, || status.to_string())
     })
 }
 

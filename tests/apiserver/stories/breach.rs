@@ -6,7 +6,7 @@ use crate::check::deletions::not_deleted;
 use crate::check::{Rules, Verdict};
 use crate::history::Watcher;
 use crate::objects::{claim, pool};
-use crate::scene::{Scene, judge, make_namespace};
+use crate::scene::{Scene, create_pod_quota, judge, make_namespace};
 use crate::wait;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
@@ -60,6 +60,8 @@ fn committed(scene: &Scene, deed: Violation) -> Result<Verdict, String> {
         let elapsed = scene.elapsed(since, Timestamp::now());
         wait::ensure(elapsed > excusing, || format!("{elapsed:#} of {excusing:#}"))
     })?;
+    // Otherwise the operator could replace each sandbox before the next is deleted, and never one too many would be missing.
+    create_pod_quota(lab, elsewhere, 0)?;
     let crime = Setup {
         user: api,
         operator: lab.as_operator()?,

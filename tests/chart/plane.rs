@@ -56,7 +56,7 @@ pub static NARROW: Kind = Kind {
 static RUNTIME: OnceLock<Result<Runtime, String>> = OnceLock::new();
 
 /// Runs a story on a control plane without any trace of the chart.
-pub fn run_story(kind: &'static Kind, story: fn(&Plane) -> Result<(), String>) -> Result<(), String> {
+pub fn run_story(kind: &Kind, story: fn(&Plane) -> Result<(), String>) -> Result<(), String> {
     let plane = kind.plane()?;
     plane.clear()?;
     story(&plane).inspect_err(|_| *lock(&plane.failed) = true)

@@ -68,7 +68,7 @@ def claim_path() -> Picture:
     picture.arrow((655, 76), (655, 132))
     picture.arrow((465, 150), (570, 150), label="2  patch", at=(517, 142))
     picture.words(517, 168, "the pod", small=True)
-    picture.arrow((380, 188), (380, 262), (190, 262), label="3  patch the claim's status", at=(285, 254))
+    picture.arrow((380, 188), (380, 262), (190, 262), label="3  write the claim's status", at=(285, 254))
     picture.arrow((420, 188), (420, 282), (570, 282), label="4  create", at=(496, 274))
     return picture
 

@@ -2,7 +2,7 @@
 
 use crate::check::Rules;
 use crate::check::requests::Request;
-use crate::history::{History, bound_once, request, requests, text, waiting};
+use crate::history::{History, bound_once, moment, request, requests, text, waiting};
 use serde_json::json;
 
 /// Claim a waits, and its status says first the one and then the other.
@@ -52,6 +52,17 @@ fn a_write_that_was_carried_out_has_to_be_a_version() {
     assert_eq!(written(2, 200), "");
     assert_eq!(written(3, 409), "");
     assert!(written(3, 200).contains("SandboxClaim a was written 3 times, and only 2 changed something"));
+}
+
+#[test]
+fn a_write_that_is_answered_after_the_last_look_is_in_no_history() {
+    let last_look = |ms: i64| Rules {
+        ended: Some(moment(ms)),
+        requests: requests([30, 40].map(|ms| request("patch", "w1", ms, 200))),
+        ..Rules::default()
+    };
+    assert_eq!(text(&bound_once().judged_by(&last_look(35))), "");
+    assert!(text(&bound_once().judged_by(&last_look(40))).contains("only 1 changed something"));
 }
 
 #[test]

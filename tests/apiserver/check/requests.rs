@@ -87,17 +87,20 @@ impl Requests {
         &before[done - same..=done]
     }
 
-    /// How many of such requests were carried out, for each name.
-    pub fn carried_out(&self, verb: &str, resource: &str) -> impl Iterator<Item = (&str, usize)> {
+    /// How many of such requests were carried out and answered by then, for each name.
+    pub fn carried_out(
+        &self,
+        verb: &str,
+        resource: &str,
+        by: Timestamp,
+    ) -> impl Iterator<Item = (&str, usize)> {
         let of = self
             .0
             .iter()
             .filter(move |((of_verb, of_resource, _), _)| of_verb == verb && of_resource == resource);
-        of.map(|((_, _, name), requests)| {
-            (
-                name.as_str(),
-                requests.iter().filter(|request| request.is_done()).count(),
-            )
+        of.map(move |((_, _, name), requests)| {
+            let done = |request: &&Request| request.is_done() && request.answered <= by;
+            (name.as_str(), requests.iter().filter(done).count())
         })
     }
 

@@ -5,6 +5,7 @@
 
 use super::event::{Event, Kind, items, text};
 use super::{Figures, Finding, Scene};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -45,15 +46,17 @@ impl Writes {
         *self.changes.entry((event.kind, name)).or_default() += 1;
     }
 
-    /// Compares the versions of each object with the writes that the API server carried out. A gap hides versions.
+    /// Compares the versions of each object with the writes that the API server carried out before the watcher took its last
+    /// look. A gap hides versions.
     pub fn finish(&self, scene: &Scene, out: &mut Vec<Finding>, figures: &mut Figures) {
         let kinds = [
             (Kind::Claim, "update", "sandboxclaims/status"),
             (Kind::Pool, "patch", "pools/status"),
             (Kind::Pod, "patch", "pods"),
         ];
+        let shown_by = scene.rules.ended.unwrap_or(Timestamp::MAX);
         for (kind, verb, resource) in kinds {
-            for (name, sent) in scene.rules.requests.carried_out(verb, resource) {
+            for (name, sent) in scene.rules.requests.carried_out(verb, resource, shown_by) {
                 let changes = self.changes.get(&(kind, name.to_string()));
                 let changes = changes.copied().unwrap_or(0);
                 figures.writes += sent;

@@ -44,13 +44,6 @@ impl Cluster {
         output_of(command, None).map(drop)
     }
 
-    /// Starts the simulated nodes anew after the API server or etcd was gone. A kubelet writes the status of a pod until it
-    /// succeeds. KWOK 0.8 gives up where a connection broke or etcd did not answer, and forgets the pod until it changes.
-    pub fn restart_nodes(&self) -> Result<(), String> {
-        self.tool(&["kill", "kwok"])?;
-        self.tool(&["start", "kwok"])
-    }
-
     pub fn kubeconfig(&self) -> PathBuf {
         self.dir.join("kubeconfig")
     }

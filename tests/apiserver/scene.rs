@@ -125,6 +125,26 @@ impl Scene {
         outcome
     }
 
+    /// Has the simulated nodes look at each pod again after the API server or etcd was gone. A kubelet writes the status of a pod
+    /// until it succeeds. KWOK 0.8 gives up where a connection broke or etcd did not answer, and forgets the pod until it
+    /// changes. A KWOK that starts anew forgets more: the pods that it lists before its watch shows that it holds its nodes.
+    pub fn wake_pods(&self) -> Result<(), String> {
+        let now = Timestamp::now().to_string();
+        let woken = json!({"metadata": {"annotations": {"tests.warmpool.dev/woken": now}}});
+        wait::until("every pod was annotated", 30, || {
+            self.pods()?.iter().try_for_each(|pod| {
+                let answer = self
+                    .lab
+                    .api
+                    .merge(PODS, &self.namespace, text(pod, "/metadata/name"), &woken);
+                answer.map(drop).or_else(|error| match error.code {
+                    404 => Ok(()),
+                    _ => Err(error.to_string()),
+                })
+            })
+        })
+    }
+
     fn close(self) -> Result<(), String> {
         let mut rules = self.rules.into_inner();
         rules.ended = Some(Timestamp::now());

@@ -290,7 +290,7 @@ fn api_server_goes_away(scene: &Scene, how: &str) -> Result<(), String> {
         })?;
         Ok(claims)
     })?;
-    scene.lab.cluster.restart_nodes()?;
+    scene.wake_pods()?;
     claims.extend(burst(scene, "after", 5, "python", &json!({}))?);
     all_bound(scene, &claims)?;
     wait_until_at_rest(scene, 60)?;

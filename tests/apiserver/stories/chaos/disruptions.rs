@@ -157,7 +157,7 @@ impl<'a> Target<'a> {
 
     fn bring_back(&self, part: &str) -> Result<(), String> {
         self.scene.lab.cluster.tool(&["start", part])?;
-        self.scene.lab.cluster.restart_nodes()
+        self.scene.wake_pods()
     }
 
     fn crash_api_server(&mut self) -> Result<(), String> {

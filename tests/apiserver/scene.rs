@@ -133,14 +133,11 @@ impl Scene {
         let woken = json!({"metadata": {"annotations": {"tests.warmpool.dev/woken": now}}});
         wait::until("every pod was annotated", 30, || {
             self.pods()?.iter().try_for_each(|pod| {
-                let answer = self
-                    .lab
-                    .api
-                    .merge(PODS, &self.namespace, text(pod, "/metadata/name"), &woken);
-                answer.map(drop).or_else(|error| match error.code {
-                    404 => Ok(()),
-                    _ => Err(error.to_string()),
-                })
+                let name = text(pod, "/metadata/name");
+                match self.lab.api.merge(PODS, &self.namespace, name, &woken) {
+                    Err(error) if error.code != 404 => Err(error.to_string()),
+                    _ => Ok(()),
+                }
             })
         })
     }

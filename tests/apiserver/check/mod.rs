@@ -79,7 +79,7 @@ pub struct Rules {
     pub processor_waits: ProcessorWaits,
     /// Intervals in which no operator ran, or none reached the API server.
     pub operator_down: Vec<(Timestamp, Timestamp)>,
-    /// When the watcher took its last look: silence before it is judged as well, and what is written after it is in no history.
+    /// When the watcher took its last look: silence before it is judged as well. The history may lack later writes.
     pub ended: Option<Timestamp>,
     /// A claim that came, or a sandbox that others broke, this shortly before a deletion was decided on could not be known to
     /// who decided; see [`Rules::elapsed`].

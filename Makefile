@@ -132,6 +132,7 @@ test: ## Run everything that a change has to pass: lint, unit and e2e (as .ci/ru
 .PHONY: unit
 unit: ## Run unit and property tests; they need no cluster
 	@e2e/need.sh cargo cc python3
+	e2e/cluster/build_test.py
 	e2e/cluster/processes_test.py
 	cargo test --locked
 	$(EXPLORE) --test autoscaling

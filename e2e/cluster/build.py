@@ -18,6 +18,8 @@ from layout import HERE, ClusterError, bin_dir, lock, say
 
 HEARTBEAT_SECONDS = 20
 LOG_LINES = 20
+# Beside the binaries: how many seconds the last build of each took.
+TIMES = "build-times.json"
 
 
 @dataclass(frozen=True)
@@ -140,45 +142,53 @@ def ensure(tools: tuple[str, ...] = DEFAULT) -> None:
         if derived := [tool for tool in todo if is_derived(tool)]:
             versions.write_module(module_dir(derived[0]), packages("kubernetes"))
         for number, tool in enumerate(todo, start=1):
-            build(tool, f"[{number}/{len(todo)}]")
+            build(tool, todo[number:], f"[{number}/{len(todo)}]")
 
 
-def build(tool: str, place: str) -> None:
-    """Builds one tool beside its final place, so that a running one is not disturbed."""
-    times = read_notes("build-times.json")
-    expected = (f"took {times[tool]} s last time" if tool in times
-                else f"about {TOOLS[tool].seconds} s on two cores")
-    say(f"{place} building {tool} ({expected})")
+def build(tool: str, later: list[str], place: str) -> None:
+    """Builds one tool beside its final place, so that a running one is not disturbed. The tools
+    that are built later count in how long it says is left."""
+    say(f"{place} building {tool}, {left(tool, later, read_notes(TIMES))}")
     fresh = bin_dir() / f".{tool}.new"
     log = bin_dir() / f"{tool}.build.log"
     wanted = stamp(tool)
     command = [str(HERE / "go_build.sh"), "-ldflags", ldflags(tool), "-o", str(fresh),
                TOOLS[tool].package]
     began = time.monotonic()
-    run_with_heartbeat(tool, command, module_dir(tool), log)
+    run_with_heartbeat(tool, later, command, log)
     os.replace(fresh, binary(tool))
     seconds = round(time.monotonic() - began)
-    note("build-times.json", tool, seconds)
+    note(TIMES, tool, seconds)
     note("stamps.json", tool, wanted)
     log.unlink()
     say(f"{place} built {tool} in {seconds} s")
 
 
-def run_with_heartbeat(tool: str, command: list[str], folder: Path, log: Path) -> None:
-    """Runs a build with its output in a log, and says now and then that it still runs."""
+def left(tool: str, later: list[str], times: dict[str, int], spent: float = 0) -> str:
+    """How long it takes until all are built, after so many seconds of building the first. A build
+    takes as long as last time (`times`), or else as a first one on two cores."""
+    first, *others = (times.get(name, TOOLS[name].seconds) for name in (tool, *later))
+    seconds = round(max(first - spent, 0) + sum(others))
+    return f"about {seconds} s left" if seconds < 90 else f"about {round(seconds / 60)} min left"
+
+
+def run_with_heartbeat(tool: str, later: list[str], command: list[str], log: Path) -> None:
+    """Runs the build of a tool with its output in a log, and says now and then what is left."""
+    times = read_notes(TIMES)
     began = time.monotonic()
     with log.open("w") as output:
         # A group of its own, so that the compilers it starts can be ended with it, but no session
         # of its own, so that it yields as much as the caller's does.
-        child = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output,
-                                 stderr=subprocess.STDOUT, preexec_fn=os.setpgrp)
+        child = subprocess.Popen(command, cwd=module_dir(tool), stdin=subprocess.DEVNULL,
+                                 stdout=output, stderr=subprocess.STDOUT, preexec_fn=os.setpgrp)
         try:
             while True:
                 try:
                     code = child.wait(HEARTBEAT_SECONDS)
                     break
                 except subprocess.TimeoutExpired:
-                    say(f"      {tool}: building for {time.monotonic() - began:.0f} s")
+                    spent = time.monotonic() - began
+                    say(f"      {tool}: {spent:.0f} s, {left(tool, later, times, spent)}")
         finally:
             if child.poll() is None:
                 os.killpg(child.pid, signal.SIGTERM)

@@ -143,7 +143,7 @@ keep_claiming() {
 
 prepare() {
   e2e/need.sh cargo cc go python3 openssl
-  step "The operator: cargo build --release --locked (some minutes the first time, seconds after that)"
+  step "The operator: cargo build --release --locked (4 minutes on two cores the first time; then the control plane, 5)"
   cargo build --release --locked
   if [ "$node" = real ]; then
     step "The control plane, and a real node in it: kubelet and containerd"

@@ -14,33 +14,30 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// How often the log has `words`.
-fn times(operator: &Operator, words: &str) -> Result<usize, String> {
-    let text = operator.text()?;
-    Ok(text.lines().filter(|line| line.contains(words)).count())
+fn times(log: &str, words: &str) -> usize {
+    log.lines().filter(|line| line.contains(words)).count()
 }
 
 /// The same without what it says of the pools, claims and objects of others, which may be about to go with their namespaces.
-fn times_of(scene: &Scene, operator: &Operator, words: &str) -> Result<usize, String> {
-    let text = operator.text()?;
+fn times_of(scene: &Scene, log: &str, words: &str) -> usize {
     let names_one = |line: &str| {
         [" pool=", " claim=", " object="]
             .iter()
             .any(|key| line.contains(key))
     };
     let ours = |line: &&str| !names_one(line) || line.contains(&scene.namespace);
-    let lines = text.lines().filter(|line| line.contains(words));
-    Ok(lines.filter(ours).count())
+    let lines = log.lines().filter(|line| line.contains(words));
+    lines.filter(ours).count()
 }
 
 /// The rules that it says are missing, each once. It may meet one more in a namespace that is about to go.
-fn rights_missed(operator: &Operator) -> Result<BTreeSet<String>, String> {
-    let text = operator.text()?;
-    let said = text.lines().filter_map(|line| {
+fn rights_missed(log: &str) -> BTreeSet<&str> {
+    let said = log.lines().filter_map(|line| {
         line.split_once("the operator may not ")?
             .1
             .split_once(" in API group")
     });
-    Ok(said.map(|(rule, _)| rule.to_string()).collect())
+    said.map(|(rule, _)| rule).collect()
 }
 
 pub fn without_an_api_server_it_waits_and_says_so_once(scene: &Scene) -> Result<(), String> {
@@ -54,7 +51,7 @@ pub fn without_an_api_server_it_waits_and_says_so_once(scene: &Scene) -> Result<
     operator.server_restarts = true;
     operator.says("a request fails", 30)?;
     wait::throughout("it waits and does not repeat itself", 10, || {
-        let times_logged = times(&operator, "a request fails")?;
+        let times_logged = times(&operator.text()?, "a request fails");
         wait::ensure(times_logged <= 2, || {
             format!("{times_logged} times:\n{}", operator.tail())
         })
@@ -89,7 +86,7 @@ fn start_without_types(scene: &Scene) -> Result<Operator, String> {
     }
     operator.says("warmpool crds | kubectl apply -f -", 1)?;
     wait::throughout("it says so once", 5, || {
-        let times_logged = times(&operator, "does not serve")?;
+        let times_logged = times(&operator.text()?, "does not serve");
         wait::ensure(times_logged == 2, || {
             format!("{times_logged} times:\n{}", operator.tail())
         })
@@ -148,7 +145,7 @@ fn start_with_other_types(scene: &Scene) -> Result<Operator, String> {
         30,
     )?;
     for field in ["spec.revisionHistoryLimit", "spec.novel"] {
-        let times_logged = times(&operator, &format!("fields=\"{field}\""))?;
+        let times_logged = times(&operator.text()?, &format!("fields=\"{field}\""));
         wait::ensure(times_logged == 1, || {
             format!("{field}: {times_logged} times\n{}", operator.tail())
         })?;
@@ -163,7 +160,7 @@ pub fn types_of_its_own_version_are_no_news(scene: &Scene) -> Result<(), String>
     scene.create_pool(&pool("python", 1, &json!({})))?;
     wait_until_at_rest(scene, 30)?;
     wait::throughout("it finds no difference", 5, || {
-        let times_logged = times(&operator, "than this operator")?;
+        let times_logged = times(&operator.text()?, "than this operator");
         wait::ensure(times_logged == 0, || operator.tail())
     })?;
     operator.stop()
@@ -226,9 +223,11 @@ pub fn each_missing_right_is_named_once(scene: &Scene) -> Result<(), String> {
     )?;
     wait::throughout("each is named once, at whatever rate it is met", 12, || {
         for operator in [&operator, &other] {
-            let times_logged = times(operator, "the operator may not")?;
-            let troubled = times_of(scene, operator, "WARN")? + times_of(scene, operator, "ERROR")?;
-            let rules = rights_missed(operator)?.len();
+            // One text for all three: a line may come at any moment.
+            let log = operator.text()?;
+            let times_logged = times(&log, "the operator may not");
+            let troubled = times_of(scene, &log, "WARN") + times_of(scene, &log, "ERROR");
+            let rules = rights_missed(&log).len();
             wait::ensure(times_logged == rules && troubled == rules, || operator.tail())?;
         }
         Ok(())

@@ -142,6 +142,25 @@ impl Scene {
         })
     }
 
+    /// Waits until a new pod is scheduled after the API server was gone. The scheduler's watches try again after a pause that
+    /// doubles from 0.8 to 30 s, and up to as much again by chance; within two minutes of one outage the next goes on from there
+    /// (`defaultBackoffReset` of client-go's reflector). So a claim may wait a minute for its sandbox without the operator's fault.
+    pub fn await_scheduler(&self) -> Result<(), String> {
+        let (api, name) = (&self.lab.api, self.namespace.as_str());
+        let new = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+            "spec": {"containers": [{"name": "main", "image": "none"}], "terminationGracePeriodSeconds": 0},
+        });
+        wait::until("a new pod was scheduled", 90, || {
+            let pod = match api.get(PODS, "default", name)? {
+                Some(pod) => pod,
+                None => api.create(PODS, "default", &new)?,
+            };
+            wait::ensure(pod["spec"]["nodeName"].is_string(), || pod.to_string())
+        })?;
+        Ok(api.delete(PODS, "default", name)?)
+    }
+
     fn close(self) -> Result<(), String> {
         let mut rules = self.rules.into_inner();
         rules.ended = Some(Timestamp::now());

@@ -290,6 +290,7 @@ fn api_server_goes_away(scene: &Scene, how: &str) -> Result<(), String> {
         })?;
         Ok(claims)
     })?;
+    scene.await_scheduler()?;
     scene.wake_pods()?;
     claims.extend(burst(scene, "after", 5, "python", &json!({}))?);
     all_bound(scene, &claims)?;

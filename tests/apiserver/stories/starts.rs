@@ -58,6 +58,7 @@ pub fn without_an_api_server_it_waits_and_says_so_once(scene: &Scene) -> Result<
     })?;
     operator.lives()?;
     scene.lab.cluster.tool(&["start", "apiserver"])?;
+    scene.await_scheduler()?;
     wait_until_at_rest(scene, 60)?;
     operator.stop()
 }

@@ -42,21 +42,24 @@ pub fn watches_that_break_expire_and_have_no_bookmarks_miss_nothing(scene: &Scen
     let faults = &scene.lab.proxy()?.faults;
     a_full_pool(scene)?;
     // The watches are about all namespaces, so other tests run through the same faults.
-    let rules = [
-        (Fault::Broken, 0.05, WATCHES_THAT_MATTER),
-        (Fault::GoneInside, 0.05, WATCHES_THAT_MATTER),
-        (Fault::Gone, 0.3, WATCHES_THAT_MATTER),
-        (Fault::NoBookmarks, 1.0, &[]),
+    let breaking = [
+        (Fault::Broken, 0.05),
+        (Fault::GoneInside, 0.05),
+        (Fault::Gone, 0.3),
     ];
-    let rule = |(fault, chance, first)| Rule::of(fault, chance, WATCH).within(EVERYWHERE).and_first(first);
-    faults.add(rules.map(rule));
+    let rule = |(fault, chance)| Rule::of(fault, chance, WATCH).within(EVERYWHERE);
+    let no_bookmarks = || rule((Fault::NoBookmarks, 1.0));
+    faults.add(breaking.map(|fault| rule(fault).and_first(WATCHES_THAT_MATTER)));
+    faults.add([no_bookmarks()]);
     let loaded = under_load(scene, || {
-        wait::until("each fault had struck", 40, || {
-            // A bookmark comes at the end of a watch that nothing has broken.
-            faults.has_struck(EVERYWHERE, Fault::NoBookmarks)?;
-            let breaking = [Fault::Broken, Fault::GoneInside, Fault::Gone];
-            let struck = |fault| faults.has_struck_each(EVERYWHERE, fault, WATCHES_THAT_MATTER);
+        wait::until("each fault that ends a watch had struck", 40, || {
+            let struck = |(fault, _)| faults.has_struck_each(EVERYWHERE, fault, WATCHES_THAT_MATTER);
             breaking.into_iter().try_for_each(struck)
+        })?;
+        // A bookmark comes at the end of a watch, some 20 s after its beginning, if nothing breaks it before.
+        faults.replace(Some(EVERYWHERE), [no_bookmarks()]);
+        wait::until("a bookmark was held back", 45, || {
+            faults.has_struck(EVERYWHERE, Fault::NoBookmarks)
         })
     });
     faults.stop(Some(EVERYWHERE));

@@ -37,6 +37,7 @@ mod objects;
 mod operator;
 mod plugin;
 mod processor_watch;
+mod program;
 mod prometheus;
 mod rbac;
 mod rejections;

@@ -6,7 +6,8 @@ use clap::Parser;
 use kube::Client;
 use std::error::Error;
 use std::time::Duration;
-use warmpool::claim_client::Claim;
+use tokio::signal::unix::{SignalKind, signal};
+use warmpool::claim_client::{Claim, wait_for_releases};
 
 #[derive(Parser)]
 struct Arguments {
@@ -30,6 +31,18 @@ const LIFETIME: Duration = Duration::from_secs(600);
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse();
+    let mut terminated = signal(SignalKind::terminate())?;
+    let outcome = tokio::select! {
+        outcome = claim_and_release(arguments) => outcome,
+        _ = tokio::signal::ctrl_c() => Err("interrupted".into()),
+        _ = terminated.recv() => Err("terminated".into()),
+    };
+    // Whatever was dropped on the way is deleted in the background, which the end of the program would cut off.
+    wait_for_releases().await;
+    outcome
+}
+
+async fn claim_and_release(arguments: Arguments) -> Result<(), Box<dyn Error>> {
     let client = Client::try_default().await?;
     let timeout = Duration::from_secs(arguments.timeout);
 
@@ -52,6 +65,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let missing = format!("{}-missing", arguments.pool);
     let bind = Claim::from_pool(&missing)
         .in_namespace(&arguments.namespace)
+        .lifetime(LIFETIME)
         .bind(client.clone());
     match tokio::time::timeout(Duration::from_secs(1), bind).await {
         Ok(outcome) => return Err(format!("a claim on a missing pool ended with {outcome:?}").into()),

@@ -13,15 +13,19 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::{Mutex as AsyncMutex, Notify, OwnedMutexGuard};
 use warmpool::api::claim::Phase;
-use warmpool::claim_client::{Claim, ClaimError};
+use warmpool::claim_client::{Claim, ClaimError, wait_for_releases};
+
+/// `wait_for_releases` waits for the whole process, so one test runs at a time.
+static ALONE: LazyLock<Arc<AsyncMutex<()>>> = LazyLock::new(Arc::default);
 
 /// What the stand-in does with the one claim that is created.
 #[derive(Clone)]
 struct Server {
+    _alone: Arc<OwnedMutexGuard<()>>,
     status: Value,
     /// Answers to deletions, from the last on; then each succeeds.
     refuse: Arc<Mutex<Vec<u16>>>,
@@ -31,8 +35,9 @@ struct Server {
 }
 
 impl Server {
-    fn with_status(status: Value) -> Self {
+    async fn with_status(status: Value) -> Self {
         Self {
+            _alone: Arc::new(ALONE.clone().lock_owned().await),
             status,
             refuse: Arc::default(),
             hold_creation: None,
@@ -136,7 +141,7 @@ fn waiting() -> Value {
 
 #[tokio::test]
 async fn a_claim_has_what_was_asked_for_and_is_released_by_its_uid() {
-    let server = Server::with_status(bound(&["a", "b"]));
+    let server = Server::with_status(bound(&["a", "b"])).await;
     let request = Claim::from_pool("python")
         .replicas(2)
         .lifetime(Duration::from_millis(1500))
@@ -163,7 +168,7 @@ async fn a_claim_has_what_was_asked_for_and_is_released_by_its_uid() {
 
 #[tokio::test]
 async fn a_selector_claim_names_no_pool() {
-    let server = Server::with_status(bound(&["a"]));
+    let server = Server::with_status(bound(&["a"])).await;
     let request = Claim::from_pools_with([("lang", "python")]).name_prefix("run.-");
     let claim = request.bind(server.client()).await.unwrap();
     assert_eq!(
@@ -176,7 +181,7 @@ async fn a_selector_claim_names_no_pool() {
 
 #[tokio::test]
 async fn a_dropped_claim_is_released_and_a_kept_one_stays() {
-    let server = Server::with_status(bound(&["a"]));
+    let server = Server::with_status(bound(&["a"])).await;
     let kept = Claim::from_pool("python")
         .bind(server.client())
         .await
@@ -191,7 +196,7 @@ async fn a_dropped_claim_is_released_and_a_kept_one_stays() {
 
 #[tokio::test]
 async fn a_wait_that_is_given_up_leaves_no_claim() {
-    let server = Server::with_status(waiting());
+    let server = Server::with_status(waiting()).await;
     let bind = Claim::from_pool("python").bind(server.client());
     let outcome = tokio::time::timeout(Duration::from_millis(50), bind).await;
     assert!(outcome.is_err());
@@ -203,7 +208,7 @@ async fn a_creation_that_is_given_up_on_its_way_leaves_no_claim() {
     let hold = Arc::new(Notify::new());
     let server = Server {
         hold_creation: Some(hold.clone()),
-        ..Server::with_status(bound(&["a"]))
+        ..Server::with_status(bound(&["a"])).await
     };
     let bind = Claim::from_pool("python").bind(server.client());
     assert!(
@@ -216,11 +221,69 @@ async fn a_creation_that_is_given_up_on_its_way_leaves_no_claim() {
     server.deletes(&json!("uid-1")).await;
 }
 
+#[tokio::test]
+async fn a_program_can_wait_for_a_creation_and_its_deletion_after_giving_up() {
+    let hold = Arc::new(Notify::new());
+    let server = Server {
+        hold_creation: Some(hold.clone()),
+        ..Server::with_status(bound(&["a"])).await
+    };
+    *server.refuse.lock().unwrap() = vec![503];
+    let bind = Claim::from_pool("python").bind(server.client());
+    let given_up = tokio::time::timeout(Duration::from_millis(50), bind).await;
+    assert!(given_up.is_err());
+    let early = tokio::time::timeout(Duration::from_millis(50), wait_for_releases()).await;
+    assert!(early.is_err());
+    hold.notify_one();
+    wait_for_releases().await;
+    assert!(!server.keeps());
+}
+
+#[tokio::test]
+async fn a_program_can_wait_for_the_deletion_of_a_dropped_claim() {
+    let server = Server::with_status(bound(&["a"])).await;
+    *server.refuse.lock().unwrap() = vec![503];
+    drop(Claim::from_pool("python").bind(server.client()).await.unwrap());
+    assert!(server.keeps());
+    wait_for_releases().await;
+    assert!(!server.keeps());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_program_can_wait_for_a_release_after_giving_up() {
+    let server = Server::with_status(bound(&["a"])).await;
+    *server.refuse.lock().unwrap() = vec![503];
+    let claim = Claim::from_pool("python").bind(server.client()).await.unwrap();
+    let given_up = tokio::time::timeout(Duration::from_millis(50), claim.release()).await;
+    assert!(given_up.is_err() && server.keeps());
+    wait_for_releases().await;
+    assert!(!server.keeps());
+}
+
+#[test]
+fn a_runtime_that_has_ended_leaves_nothing_to_wait_for() {
+    let first = tokio::runtime::Runtime::new().unwrap();
+    let given_up = first.block_on(async {
+        let server = Server {
+            hold_creation: Some(Arc::new(Notify::new())),
+            ..Server::with_status(bound(&["a"])).await
+        };
+        let bind = Claim::from_pool("python").bind(server.client());
+        tokio::time::timeout(Duration::from_millis(50), bind).await
+    });
+    assert!(given_up.is_err());
+    drop(first);
+    let second = tokio::runtime::Runtime::new().unwrap();
+    let ended =
+        second.block_on(async { tokio::time::timeout(Duration::from_secs(5), wait_for_releases()).await });
+    assert!(ended.is_ok());
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_creation_without_an_answer_is_deleted_by_its_name() {
     let server = Server {
         hold_creation: Some(Arc::new(Notify::new())),
-        ..Server::with_status(bound(&["a"]))
+        ..Server::with_status(bound(&["a"])).await
     };
     let outcome = Claim::from_pool("python").bind(server.client()).await;
     assert!(matches!(outcome, Err(ClaimError::Request { .. })), "{outcome:?}");
@@ -230,7 +293,7 @@ async fn a_creation_without_an_answer_is_deleted_by_its_name() {
 #[tokio::test]
 async fn a_claim_that_failed_says_why_and_is_deleted() {
     let status = json!({"phase": "Failed", "conditions": [condition("Bound", "False", "WaitTimeout")]});
-    let server = Server::with_status(status);
+    let server = Server::with_status(status).await;
     match Claim::from_pool("python").bind(server.client()).await {
         Err(ClaimError::Ended {
             phase,
@@ -250,7 +313,7 @@ async fn a_claim_that_failed_says_why_and_is_deleted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_release_is_tried_again_until_the_claim_is_gone() {
-    let server = Server::with_status(bound(&["a"]));
+    let server = Server::with_status(bound(&["a"])).await;
     *server.refuse.lock().unwrap() = vec![500, 503, 500];
     let claim = Claim::from_pool("python").bind(server.client()).await.unwrap();
     claim.release().await.unwrap();

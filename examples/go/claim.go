@@ -46,7 +46,10 @@ func Bind(ctx context.Context, client dynamic.ResourceInterface, spec map[string
 		"metadata":   map[string]any{"generateName": "example-"},
 		"spec":       spec,
 	}}
-	created, err := client.Create(ctx, object, metav1.CreateOptions{})
+	// The end of ctx must not cut off the creation: the claim could be stored, and nobody would know its name.
+	creation, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	created, err := client.Create(creation, object, metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("create the claim: %w", err)
 	}

@@ -21,6 +21,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
+// The end of a claim whose program died: without it the sandbox would stay.
+const lifetimeSeconds int64 = 600
+
 func main() {
 	namespace := flag.String("namespace", "default", "namespace of the pool")
 	pool := flag.String("pool", "python", "pool to claim from")
@@ -71,9 +74,8 @@ func (u *user) oneSandbox(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, u.timeout)
 	defer cancel()
 	claim, err := Bind(ctx, u.claims, map[string]any{
-		"poolRef": map[string]any{"name": u.pool},
-		// The end of a claim whose program died: without it the sandbox would stay.
-		"lifetimeSeconds": int64(600),
+		"poolRef":         map[string]any{"name": u.pool},
+		"lifetimeSeconds": lifetimeSeconds,
 	})
 	if err != nil {
 		return err
@@ -96,7 +98,10 @@ func (u *user) oneSandbox(ctx context.Context) (err error) {
 func (u *user) aTimeout(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	_, err := Bind(ctx, u.claims, map[string]any{"poolRef": map[string]any{"name": u.pool + "-missing"}})
+	_, err := Bind(ctx, u.claims, map[string]any{
+		"poolRef":         map[string]any{"name": u.pool + "-missing"},
+		"lifetimeSeconds": lifetimeSeconds,
+	})
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("a claim on a pool that does not exist ended with %w", err)
 	}
@@ -111,7 +116,7 @@ func (u *user) aBatch(ctx context.Context, size int64) (err error) {
 	claim, err := Bind(ctx, u.claims, map[string]any{
 		"poolRef":         map[string]any{"name": u.pool},
 		"replicas":        size,
-		"lifetimeSeconds": int64(600),
+		"lifetimeSeconds": lifetimeSeconds,
 	})
 	if err != nil {
 		return err

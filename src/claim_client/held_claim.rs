@@ -1,6 +1,7 @@
 //! Owns a claim in the cluster: deletes it when it is dropped.
 
 use crate::api::SandboxClaim;
+use crate::claim_client::background;
 use crate::client::call::call;
 use crate::client::request_errors::CallError;
 use kube::Api;
@@ -52,7 +53,7 @@ impl HeldClaim {
         self.disarm();
         let deletion = delete(self.api.clone(), self.name.clone(), self.uid.clone());
         // A task ends without an answer only when the runtime stops, and then nobody awaits it.
-        self.runtime.spawn(deletion).await.unwrap_or(Ok(()))
+        background::spawn(&self.runtime, deletion).await.unwrap_or(Ok(()))
     }
 }
 
@@ -61,7 +62,7 @@ impl Drop for HeldClaim {
         if self.armed {
             let deletion = delete(self.api.clone(), self.name.clone(), self.uid.clone());
             let name = self.name.clone();
-            self.runtime.spawn(async move {
+            background::spawn(&self.runtime, async move {
                 if let Err(error) = deletion.await {
                     tracing::warn!(
                         claim = name,

@@ -54,14 +54,31 @@
 //! # }
 //! ```
 //!
-//! The deletion in the background runs on the tokio runtime that bound the claim. A process that is killed deletes
-//! nothing: [`ClaimRequest::lifetime`] bounds how long its sandboxes stay.
+//! The deletion in the background runs on the tokio runtime that bound the claim, and the end of the runtime cuts it off.
+//! [`wait_for_releases`] at the end of a program waits for it, also after an error or ^C:
+//!
+//! ```
+//! # use warmpool::claim_client::wait_for_releases;
+//! # async fn run() -> Result<(), std::io::Error> { Ok(()) }
+//! # async fn program() -> Result<(), std::io::Error> {
+//! let outcome = tokio::select! {
+//!     outcome = run() => outcome,
+//!     interrupted = tokio::signal::ctrl_c() => interrupted,
+//! };
+//! wait_for_releases().await;
+//! outcome
+//! # }
+//! ```
+//!
+//! A process that is killed deletes nothing: [`ClaimRequest::lifetime`] bounds how long its sandboxes stay.
 
+mod background;
 mod claim;
 mod held_claim;
 mod request;
 mod wait;
 
+pub use background::wait_for_releases;
 pub use claim::Claim;
 pub use request::ClaimRequest;
 pub use wait::ClaimError;

@@ -2,6 +2,7 @@
 
 use crate::api::claim::{PodMetadata, PoolRef, PoolSelector};
 use crate::api::{SandboxClaim, SandboxClaimSpec};
+use crate::claim_client::background;
 use crate::claim_client::claim::Claim;
 use crate::claim_client::held_claim::HeldClaim;
 use crate::claim_client::wait::{ClaimError, until_ready};
@@ -11,6 +12,7 @@ use kube::api::PostParams;
 use kube::{Api, Client, ResourceExt};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 /// Longest prefix of a name: with a dash and 16 random digits the name stays within the 63 characters of a claim's
@@ -139,7 +141,7 @@ impl ClaimRequest {
 async fn create(held: HeldClaim, spec: SandboxClaimSpec) -> Result<HeldClaim, ClaimError> {
     let (answer, answered) = oneshot::channel();
     let claim = held.name.clone();
-    tokio::spawn(async move {
+    background::spawn(&Handle::current(), async move {
         drop(answer.send(send(held, spec).await));
     });
     match answered.await {

@@ -266,8 +266,11 @@ const TOGETHER: &[Named] = named![
     stories::documents::{ every_object_of_readme_and_docs_is_accepted },
     stories::examples::{
         the_go_example_claims_times_out_and_releases,
+        the_go_example_leaves_no_claim_when_it_is_interrupted,
         the_python_example_claims_times_out_and_releases,
+        the_python_example_leaves_no_claim_when_it_is_interrupted,
         the_rust_example_claims_times_out_and_releases,
+        the_rust_example_leaves_no_claim_when_it_is_interrupted,
     },
     stories::more_verbs::{
         a_pool_is_shown_on_one_screen_and_its_claims_are_counted,

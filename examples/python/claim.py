@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+import uuid
 from contextlib import contextmanager
 from typing import Iterator
 
@@ -32,17 +33,27 @@ def claimed(namespace: str, seconds: float, **spec: object) -> Iterator[dict]:
     """A claim whose sandboxes are Ready, until the block ends. The claim is deleted in every case, ^C included, and
     Kubernetes deletes its sandboxes."""
     api = client.CustomObjectsApi()
-    claim = api.create_namespaced_custom_object(GROUP, VERSION, namespace, PLURAL, {
-        "apiVersion": f"{GROUP}/{VERSION}", "kind": "SandboxClaim",
-        "metadata": {"generateName": "example-"},
-        "spec": {"lifetimeSeconds": LIFETIME_SECONDS, **spec}})
+    # With a name of its own the claim can be deleted even when the creation was interrupted before the answer came.
+    name, uid = f"example-{uuid.uuid4().hex}", None
     try:
+        claim = api.create_namespaced_custom_object(GROUP, VERSION, namespace, PLURAL, {
+            "apiVersion": f"{GROUP}/{VERSION}", "kind": "SandboxClaim",
+            "metadata": {"name": name},
+            "spec": {"lifetimeSeconds": LIFETIME_SECONDS, **spec}})
+        uid = claim["metadata"]["uid"]
         yield ready(api, claim, seconds)
     finally:
-        # The UID makes sure that no later claim of the same name is deleted.
-        api.delete_namespaced_custom_object(
-            GROUP, VERSION, namespace, PLURAL, claim["metadata"]["name"],
-            body=client.V1DeleteOptions(preconditions=client.V1Preconditions(uid=claim["metadata"]["uid"])))
+        release(api, namespace, name, uid)
+
+
+def release(api: client.CustomObjectsApi, namespace: str, name: str, uid: str | None) -> None:
+    """Deletes the claim. The UID, where it is known, makes sure that no later claim of the same name is deleted."""
+    exactly = client.V1DeleteOptions(preconditions=client.V1Preconditions(uid=uid))
+    try:
+        api.delete_namespaced_custom_object(GROUP, VERSION, namespace, PLURAL, name, body=exactly)
+    except client.ApiException as error:
+        if error.status != 404:  # Not Found: the creation failed, or somebody else has deleted the claim.
+            raise
 
 
 def ready(api: client.CustomObjectsApi, claim: dict, seconds: float) -> dict:

@@ -46,6 +46,23 @@ impl Server {
         }
     }
 
+    /// It answers a creation once it is notified.
+    async fn with_held_creation() -> (Self, Arc<Notify>) {
+        let hold = Arc::new(Notify::new());
+        let server = Self {
+            hold_creation: Some(hold.clone()),
+            ..Self::with_status(bound(&["a"])).await
+        };
+        (server, hold)
+    }
+
+    /// Claims, and gives up before the claim is bound.
+    async fn give_up(&self) {
+        let bind = Claim::from_pool("python").bind(self.client());
+        let outcome = tokio::time::timeout(Duration::from_millis(50), bind).await;
+        assert!(outcome.is_err());
+    }
+
     fn client(&self) -> Client {
         let server = self.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
@@ -197,25 +214,14 @@ async fn a_dropped_claim_is_released_and_a_kept_one_stays() {
 #[tokio::test]
 async fn a_wait_that_is_given_up_leaves_no_claim() {
     let server = Server::with_status(waiting()).await;
-    let bind = Claim::from_pool("python").bind(server.client());
-    let outcome = tokio::time::timeout(Duration::from_millis(50), bind).await;
-    assert!(outcome.is_err());
+    server.give_up().await;
     server.deletes(&json!("uid-1")).await;
 }
 
 #[tokio::test]
 async fn a_creation_that_is_given_up_on_its_way_leaves_no_claim() {
-    let hold = Arc::new(Notify::new());
-    let server = Server {
-        hold_creation: Some(hold.clone()),
-        ..Server::with_status(bound(&["a"])).await
-    };
-    let bind = Claim::from_pool("python").bind(server.client());
-    assert!(
-        tokio::time::timeout(Duration::from_millis(50), bind)
-            .await
-            .is_err()
-    );
+    let (server, hold) = Server::with_held_creation().await;
+    server.give_up().await;
     assert!(server.keeps());
     hold.notify_one();
     server.deletes(&json!("uid-1")).await;
@@ -223,15 +229,9 @@ async fn a_creation_that_is_given_up_on_its_way_leaves_no_claim() {
 
 #[tokio::test]
 async fn a_program_can_wait_for_a_creation_and_its_deletion_after_giving_up() {
-    let hold = Arc::new(Notify::new());
-    let server = Server {
-        hold_creation: Some(hold.clone()),
-        ..Server::with_status(bound(&["a"])).await
-    };
+    let (server, hold) = Server::with_held_creation().await;
     *server.refuse.lock().unwrap() = vec![503];
-    let bind = Claim::from_pool("python").bind(server.client());
-    let given_up = tokio::time::timeout(Duration::from_millis(50), bind).await;
-    assert!(given_up.is_err());
+    server.give_up().await;
     let early = tokio::time::timeout(Duration::from_millis(50), wait_for_releases()).await;
     assert!(early.is_err());
     hold.notify_one();
@@ -263,15 +263,10 @@ async fn a_program_can_wait_for_a_release_after_giving_up() {
 #[test]
 fn a_runtime_that_has_ended_leaves_nothing_to_wait_for() {
     let first = tokio::runtime::Runtime::new().unwrap();
-    let given_up = first.block_on(async {
-        let server = Server {
-            hold_creation: Some(Arc::new(Notify::new())),
-            ..Server::with_status(bound(&["a"])).await
-        };
-        let bind = Claim::from_pool("python").bind(server.client());
-        tokio::time::timeout(Duration::from_millis(50), bind).await
+    first.block_on(async {
+        let (server, _) = Server::with_held_creation().await;
+        server.give_up().await;
     });
-    assert!(given_up.is_err());
     drop(first);
     let second = tokio::runtime::Runtime::new().unwrap();
     let ended =
@@ -281,10 +276,7 @@ fn a_runtime_that_has_ended_leaves_nothing_to_wait_for() {
 
 #[tokio::test(start_paused = true)]
 async fn a_creation_without_an_answer_is_deleted_by_its_name() {
-    let server = Server {
-        hold_creation: Some(Arc::new(Notify::new())),
-        ..Server::with_status(bound(&["a"])).await
-    };
+    let (server, _) = Server::with_held_creation().await;
     let outcome = Claim::from_pool("python").bind(server.client()).await;
     assert!(matches!(outcome, Err(ClaimError::Request { .. })), "{outcome:?}");
     server.deletes(&Value::Null).await;
